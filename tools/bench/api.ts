@@ -3,7 +3,10 @@ import { API_KEY } from "./platform.ts";
 export const AUTHORIZED = { authorization: `Bearer ${API_KEY}`, "content-type": "application/json" };
 
 /** What a run is asked to do; nobody does it. */
-export const RUN_BODY = JSON.stringify({ prompt: "Read the release notes and list what changes for the people who run this.", title: "Read the release notes" });
+export const RUN_BODY = JSON.stringify({
+  prompt: "Read the release notes and list what changes for the people who run this.",
+  title: "Read the release notes",
+});
 
 /** One REST call with the owner's key. Errors: the answer, when it is no success. */
 export async function api<T>(url: string, path: string, init: { method?: string; body?: string } = {}): Promise<T> {
@@ -12,11 +15,15 @@ export async function api<T>(url: string, path: string, init: { method?: string;
   return (await response.json()) as T;
 }
 
-export const createRun = async (url: string): Promise<string> => (await api<{ run_id: string }>(url, "/agent/runs", { method: "POST", body: RUN_BODY })).run_id;
+export const createRun = async (url: string): Promise<string> =>
+  (await api<{ run_id: string }>(url, "/agent/runs", { method: "POST", body: RUN_BODY })).run_id;
 
 /** A worker key of the owner's team. */
 export async function createWorkerKey(url: string): Promise<string> {
   const { teams } = await api<{ teams: { uid: string }[] }>(url, "/team");
-  const key = await api<{ api_key: string }>(url, `/team/${teams[0]!.uid}/keys`, { method: "POST", body: JSON.stringify({ name: "bench", kind: "worker" }) });
+  const key = await api<{ api_key: string }>(url, `/team/${teams[0]!.uid}/keys`, {
+    method: "POST",
+    body: JSON.stringify({ name: "bench", kind: "worker" }),
+  });
   return key.api_key;
 }

@@ -3,7 +3,16 @@ declare module "autocannon" {
   import type { EventEmitter } from "node:events";
 
   type Request = { method?: string; path?: string; headers?: Record<string, string>; body?: string };
-  type Options = { url: string; connections: number; duration: number; timeout?: number; method?: string; headers?: Record<string, string>; body?: string; requests?: Request[] };
+  type Options = {
+    url: string;
+    connections: number;
+    duration: number;
+    timeout?: number;
+    method?: string;
+    headers?: Record<string, string>;
+    body?: string;
+    requests?: Request[];
+  };
   /** Emits `response` (client, status code, bytes, milliseconds) and `done`. */
   export default function autocannon(options: Options, done: (error: Error | null) => void): EventEmitter;
 }

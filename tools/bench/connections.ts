@@ -18,7 +18,10 @@ export class Connections {
   /** Answers the status. Errors: the connection broke. */
   async post(path: string, headers: string, body: Buffer): Promise<number> {
     const connection = this.#take() ?? new Connection(connect(this.#port, this.#host).setNoDelay());
-    const status = await connection.send(`POST ${path} HTTP/1.1\r\nhost: ${this.#host}:${this.#port}\r\n${headers}content-length: ${body.length}\r\n\r\n`, body);
+    const status = await connection.send(
+      `POST ${path} HTTP/1.1\r\nhost: ${this.#host}:${this.#port}\r\n${headers}content-length: ${body.length}\r\n\r\n`,
+      body,
+    );
     this.#free.push(connection);
     return status;
   }
@@ -44,7 +47,9 @@ class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket.setEncoding("latin1").on("data", (chunk) => this.#take(String(chunk)));
-    socket.on("error", (error) => this.#waiting?.reject(error)).on("close", () => this.#waiting?.reject(new Error("The connection was closed.")));
+    socket
+      .on("error", (error) => this.#waiting?.reject(error))
+      .on("close", () => this.#waiting?.reject(new Error("The connection was closed.")));
   }
 
   send(head: string, body: Buffer): Promise<number> {

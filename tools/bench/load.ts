@@ -21,10 +21,20 @@ export function drive(endpoint: Endpoint, connections: number, seconds: number):
   const refused = new Map<number, number>();
   const startedMs = performance.now();
   return new Promise((resolve, reject) => {
-    const options = { url, method, connections, duration: seconds, timeout: 10, ...(headers && { headers }), ...(body !== undefined && { body }), ...(paths && { requests: paths.map((path) => ({ path })) }) };
+    const options = {
+      url,
+      method,
+      connections,
+      duration: seconds,
+      timeout: 10,
+      ...(headers && { headers }),
+      ...(body !== undefined && { body }),
+      ...(paths && { requests: paths.map((path) => ({ path })) }),
+    };
     const run = autocannon(options, (error) => {
       if (error) return reject(error);
-      if (refused.size > 0 || latencies.length === 0) return reject(new Error(`${endpoint.who} answered ${JSON.stringify([...refused])} of ${latencies.length}`));
+      if (refused.size > 0 || latencies.length === 0)
+        return reject(new Error(`${endpoint.who} answered ${JSON.stringify([...refused])} of ${latencies.length}`));
       resolve({ perSecond: latencies.length / ((performance.now() - startedMs) / 1000), latencies });
     });
     run.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {
@@ -38,13 +48,18 @@ export function drive(endpoint: Endpoint, connections: number, seconds: number):
  * Drives several endpoints in turn, round after round, so that what else the machine does hits all of them alike; the ratio
  * to the first is the median over the rounds.
  */
-export async function compare(what: string, endpoints: readonly Endpoint[], o: { connections: number; seconds: number; rounds: number }): Promise<Measured[]> {
+export async function compare(
+  what: string,
+  endpoints: readonly Endpoint[],
+  o: { connections: number; seconds: number; rounds: number },
+): Promise<Measured[]> {
   const shots = endpoints.map((): Shot[] => []);
   for (let turn = 0; turn < o.rounds; turn++) {
     for (const [n, endpoint] of endpoints.entries()) shots[n]!.push(await drive(endpoint, o.connections, o.seconds));
   }
   return endpoints.map(({ who }, n) => ({
-    what, who,
+    what,
+    who,
     perSecond: round(median(shots[n]!.map((shot) => shot.perSecond))),
     latencyMs: summarize(shots[n]!.flatMap((shot) => shot.latencies)),
     ...(n > 0 && { ours: round(median(shots[n]!.map((shot, turn) => shots[0]![turn]!.perSecond / shot.perSecond))) }),

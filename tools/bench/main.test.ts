@@ -12,14 +12,31 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 const run = (...words: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> =>
   new Promise((resolve) => {
-    execFile(process.execPath, ["--conditions=@millwright/source", "--no-warnings", MAIN, ...words], { cwd: dir }, (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }));
+    execFile(
+      process.execPath,
+      ["--conditions=@millwright/source", "--no-warnings", MAIN, ...words],
+      { cwd: dir },
+      (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }),
+    );
   });
 
 test.each([
-  ["a file in place of the directory", ["--out", file], `--out ${file} is not a directory, and none can be made there (EEXIST).\n`],
-  ["a directory below a file", ["--out", join(file, "below")], `--out ${join(file, "below")} is not a directory, and none can be made there (ENOTDIR).\n`],
+  [
+    "a file in place of the directory",
+    ["--out", file],
+    `--out ${file} is not a directory, and none can be made there (EEXIST).\n`,
+  ],
+  [
+    "a directory below a file",
+    ["--out", join(file, "below")],
+    `--out ${join(file, "below")} is not a directory, and none can be made there (ENOTDIR).\n`,
+  ],
   ["no time", ["--minutes", "0"], "--minutes must be a positive number.\n"],
-  ["a scenario that there is not", ["--only", "sleeping"], expect.stringMatching(/^No scenario sleeping. There are: work, .*\n$/)],
+  [
+    "a scenario that there is not",
+    ["--only", "sleeping"],
+    expect.stringMatching(/^No scenario sleeping. There are: work, .*\n$/),
+  ],
   ["an option that there is not", ["--outt", dir], expect.stringMatching(/^Unknown option '--outt'[^\n]*\n$/)],
 ])("%s is refused in a sentence, before anything is measured", async (_what, words, stderr) => {
   expect(await run(...words)).toEqual({ code: 2, stdout: "", stderr });

@@ -30,8 +30,17 @@ import { judge } from "./targets.ts";
 
 /** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
-  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases, schedules: measureSchedules, webhooks: measureWebhooks,
-  listing: measureListing, scoring: measureScoring, metrics: measureMetrics,
+  work: measureWork,
+  appending: measureAppending,
+  feed: measureFeed,
+  reading: measureReading,
+  creation: measureCreation,
+  leases: measureLeases,
+  schedules: measureSchedules,
+  webhooks: measureWebhooks,
+  listing: measureListing,
+  scoring: measureScoring,
+  metrics: measureMetrics,
 };
 /** Write a million rows first: minutes, so only when they are asked for. */
 const ON_DEMAND = ["listing", "scoring", "metrics"];
@@ -43,7 +52,11 @@ const STOP_MS = 60_000;
 
 const options = readOptions();
 const known = [...Object.keys(SCENARIOS), ...WITH_WORKER];
-const wanted = chosen("scenario", known, options.only ?? known.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && name === "memory")));
+const wanted = chosen(
+  "scenario",
+  known,
+  options.only ?? known.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && name === "memory")),
+);
 const setups = chosen("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
 if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
@@ -65,8 +78,14 @@ setTimeout(() => process.exit(1), limitMs + STOP_MS).unref();
 for (const on of setups) await measureRates(on);
 for (const on of setups) await measureWithWorker(on);
 const results: Results = {
-  isQuick: options.quick, leftOut, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
-  rows, memory, targets: judge(rows, memory),
+  isQuick: options.quick,
+  leftOut,
+  seconds: (performance.now() - beganMs) / 1000,
+  cores: availableParallelism(),
+  node: process.versions.node,
+  rows,
+  memory,
+  targets: judge(rows, memory),
 };
 writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
 writeFileSync(join(out, "chart.svg"), chartOf(rows));
@@ -84,7 +103,13 @@ async function measureRates(on: Setup): Promise<void> {
     const baseline = await startBaseline(home, platform);
     try {
       for (const [name, measure] of scenarios) {
-        await inTime(`${name} on ${on}`, async () => void rows.push(...(await measure({ platform, baseline, isQuick: options.quick })).map((row) => ({ ...row, on }))));
+        await inTime(
+          `${name} on ${on}`,
+          async () =>
+            void rows.push(
+              ...(await measure({ platform, baseline, isQuick: options.quick })).map((row) => ({ ...row, on })),
+            ),
+        );
       }
     } finally {
       await baseline.stop();
@@ -101,8 +126,13 @@ async function measureWithWorker(on: Setup): Promise<void> {
   mkdirSync(home);
   const platform = await START[on](home, { workers: 1 });
   try {
-    if (wanted.includes("memory")) await inTime(`memory on ${on}`, async () => void memory.push(...(await measureMemory(platform))));
-    if (wanted.includes("sandbox")) await inTime(`sandbox on ${on}`, async () => void rows.push(...(await measureSandbox(platform, options.quick)).map((row) => ({ ...row, on }))));
+    if (wanted.includes("memory"))
+      await inTime(`memory on ${on}`, async () => void memory.push(...(await measureMemory(platform))));
+    if (wanted.includes("sandbox"))
+      await inTime(
+        `sandbox on ${on}`,
+        async () => void rows.push(...(await measureSandbox(platform, options.quick)).map((row) => ({ ...row, on }))),
+      );
   } finally {
     await platform.stop();
   }
@@ -114,7 +144,8 @@ async function inTime(what: string, measure: () => Promise<void>): Promise<void>
   try {
     await deadline.within(measure);
   } catch (error) {
-    if (!(error instanceof OutOfTime)) process.stderr.write(`${what} failed: ${error instanceof Error ? error.stack : String(error)}\n`);
+    if (!(error instanceof OutOfTime))
+      process.stderr.write(`${what} failed: ${error instanceof Error ? error.stack : String(error)}\n`);
     leftOut.push(what);
   }
 }
@@ -129,7 +160,11 @@ function readOptions() {
   try {
     return parseArgs({
       options: {
-        ...{ quick: { type: "boolean", default: false }, only: { type: "string", multiple: true }, on: { type: "string", multiple: true } },
+        ...{
+          quick: { type: "boolean", default: false },
+          only: { type: "string", multiple: true },
+          on: { type: "string", multiple: true },
+        },
         ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
       },
     }).values;
@@ -144,7 +179,9 @@ function directoryAt(path: string): string {
     mkdirSync(path, { recursive: true });
     return resolve(path);
   } catch (error) {
-    return refuse(`--out ${path} is not a directory, and none can be made there (${(error as NodeJS.ErrnoException).code}).`);
+    return refuse(
+      `--out ${path} is not a directory, and none can be made there (${(error as NodeJS.ErrnoException).code}).`,
+    );
   }
 }
 

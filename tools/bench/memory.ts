@@ -11,11 +11,16 @@ export async function measureMemory(platform: Platform): Promise<MemoryUse[]> {
   await pause(SETTLE_MS);
   const own = platform.processes();
   const below = own.flatMap(({ pid }) => childrenOf(pid)).map((pid) => ({ name: nameOf(pid), pid }));
-  return [...own, ...below.filter(({ name }) => name !== "postgres")].map(({ name, pid }) => ({ on: platform.setup, name, residentMb: residentMb(pid) }));
+  return [...own, ...below.filter(({ name }) => name !== "postgres")].map(({ name, pid }) => ({
+    on: platform.setup,
+    name,
+    residentMb: residentMb(pid),
+  }));
 }
 
 const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");
-const field = (pid: number, name: string): string => new RegExp(`^${name}:\\s+(.*)$`, "m").exec(statusOf(pid))?.[1] ?? "";
+const field = (pid: number, name: string): string =>
+  new RegExp(`^${name}:\\s+(.*)$`, "m").exec(statusOf(pid))?.[1] ?? "";
 const residentMb = (pid: number): number => Math.round(Number.parseInt(field(pid, "VmRSS"), 10) / 1024);
 
 function nameOf(pid: number): string {
@@ -25,8 +30,12 @@ function nameOf(pid: number): string {
 
 /** Of all generations. */
 function childrenOf(pid: number): number[] {
-  const parents = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).map((one): [number, number] => [one, parentOf(one)]);
-  const below = (of: number): number[] => parents.filter(([, parent]) => parent === of).flatMap(([one]) => [one, ...below(one)]);
+  const parents = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .map((one): [number, number] => [one, parentOf(one)]);
+  const below = (of: number): number[] =>
+    parents.filter(([, parent]) => parent === of).flatMap(([one]) => [one, ...below(one)]);
   return below(pid);
 }
 

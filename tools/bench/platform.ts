@@ -21,11 +21,19 @@ const started = new Set<ChildProcess>();
 process.once("exit", () => started.forEach((child) => child.kill("SIGKILL")));
 
 /** Starts a program of this repository; `main` is a path in it. It gets PATH and HOME of our environment, and `env`. */
-export function startProgram(main: string, dir: string, env: Readonly<Record<string, string>>, flags: readonly string[] = []): Program {
+export function startProgram(
+  main: string,
+  dir: string,
+  env: Readonly<Record<string, string>>,
+  flags: readonly string[] = [],
+): Program {
   const log = join(dir, `${main.replaceAll("/", "-")}.log`);
   const output = openSync(log, "a", 0o600);
   const { PATH = "", HOME = "" } = process.env;
-  const child = spawn(process.execPath, [...FLAGS, ...flags, join(ROOT, main)], { stdio: ["ignore", output, output], env: { PATH, HOME, ...env } });
+  const child = spawn(process.execPath, [...FLAGS, ...flags, join(ROOT, main)], {
+    stdio: ["ignore", output, output],
+    env: { PATH, HOME, ...env },
+  });
   closeSync(output);
   started.add(child);
   return { child, output: () => readFileSync(log, "utf8"), stop: () => stop(child) };
@@ -42,8 +50,16 @@ async function stop(child: ChildProcess): Promise<void> {
 
 /** Waits until a program answers 200 there. Errors: its last words, when it ends before. */
 export async function untilReady(program: Program, url: string): Promise<void> {
-  for (const deadline = Date.now() + START_TIMEOUT_MS; !(await fetch(url).then(({ ok }) => ok, () => false)); await pause(50)) {
-    if (program.child.exitCode !== null || Date.now() > deadline) throw new Error(`It did not start:\n${program.output().slice(-2_000)}`);
+  for (
+    const deadline = Date.now() + START_TIMEOUT_MS;
+    !(await fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    ));
+    await pause(50)
+  ) {
+    if (program.child.exitCode !== null || Date.now() > deadline)
+      throw new Error(`It did not start:\n${program.output().slice(-2_000)}`);
   }
 }
 
@@ -61,17 +77,32 @@ export type Platform = {
 };
 
 /** The standalone platform as a process of its own, with its embedded PostgreSQL as it is delivered (fsync on). */
-export async function startPlatform(dir: string, options: { workers: number; flags?: readonly string[] }): Promise<Platform> {
+export async function startPlatform(
+  dir: string,
+  options: { workers: number; flags?: readonly string[] },
+): Promise<Platform> {
   const dataDir = join(dir, "data");
   mkdirSync(dataDir, { recursive: true });
   const url = `http://127.0.0.1:${await freePort()}`;
-  const env = { PORT: new URL(url).port, MILLWRIGHT_DATA_DIR: dataDir, MILLWRIGHT_BOOTSTRAP_API_KEY: API_KEY, MILLWRIGHT_WORKERS: String(options.workers) };
+  const env = {
+    PORT: new URL(url).port,
+    MILLWRIGHT_DATA_DIR: dataDir,
+    MILLWRIGHT_BOOTSTRAP_API_KEY: API_KEY,
+    MILLWRIGHT_WORKERS: String(options.workers),
+  };
   const program = startProgram("apps/standalone/src/main.ts", dir, env, options.flags);
   try {
     await untilReady(program, `${url}/readyz`);
     const postgres = await EmbeddedPostgres.start({ dataDir: join(dataDir, "postgres") }); // adopts the running one
     const pid = program.child.pid ?? 0;
-    return { setup: "standalone", url, webhookUrl: url, processes: () => [{ name: "platform", pid }], databaseUrl: (name) => postgres.url(name), stop: () => program.stop() };
+    return {
+      setup: "standalone",
+      url,
+      webhookUrl: url,
+      processes: () => [{ name: "platform", pid }],
+      databaseUrl: (name) => postgres.url(name),
+      stop: () => program.stop(),
+    };
   } catch (error) {
     await program.stop();
     throw error;

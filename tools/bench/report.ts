@@ -2,11 +2,31 @@ import type { Results, Row } from "./results.ts";
 
 /** The results as a table for people; what was measured standalone and on processes stands together. */
 export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }: Results): string {
-  const lines = together(rows).map((row, n, all) => [row.what === all[n - 1]?.what ? "" : row.what, row.who, row.on, ...figures(row)]);
-  const checks = targets.map(({ name, wanted, measured, isMet }) => [isMet ? "kept" : "MISSED", name, wanted, measured]);
+  const lines = together(rows).map((row, n, all) => [
+    row.what === all[n - 1]?.what ? "" : row.what,
+    row.who,
+    row.on,
+    ...figures(row),
+  ]);
+  const checks = targets.map(({ name, wanted, measured, isMet }) => [
+    isMet ? "kept" : "MISSED",
+    name,
+    wanted,
+    measured,
+  ]);
   return [
-    ...(lines.length > 0 ? [table(["what", "who", "on", "per second", "p50 ms", "p95 ms", "p99 ms", "ours / theirs"], lines, 3)] : []),
-    ...(memory.length > 0 ? [table(["idle process", "on", "resident MB"], memory.map(({ name, on, residentMb }) => [name, on, String(residentMb)]), 2)] : []),
+    ...(lines.length > 0
+      ? [table(["what", "who", "on", "per second", "p50 ms", "p95 ms", "p99 ms", "ours / theirs"], lines, 3)]
+      : []),
+    ...(memory.length > 0
+      ? [
+          table(
+            ["idle process", "on", "resident MB"],
+            memory.map(({ name, on, residentMb }) => [name, on, String(residentMb)]),
+            2,
+          ),
+        ]
+      : []),
     ...(checks.length > 0 ? [table(["target", "of", "wanted", "measured"], checks, 4)] : []),
     ...(leftOut.length > 0 ? [`Not measured: ${leftOut.join(", ")}.`] : []),
     `${cores} cores, Node ${node}, ${Math.round(seconds)} s.`,
@@ -14,14 +34,21 @@ export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }
 }
 
 /** Rows of the same thing next to each other, in the order in which things were measured first. */
-export const together = (rows: readonly Row[]): Row[] => [...new Set(rows.map(({ what }) => what))].flatMap((what) => rows.filter((row) => row.what === what));
+export const together = (rows: readonly Row[]): Row[] =>
+  [...new Set(rows.map(({ what }) => what))].flatMap((what) => rows.filter((row) => row.what === what));
 
 const figures = ({ perSecond, latencyMs, ours }: Row): string[] =>
-  [perSecond, latencyMs?.p50, latencyMs?.p95, latencyMs?.p99, ours].map((value) => (value === undefined ? "" : String(value)));
+  [perSecond, latencyMs?.p50, latencyMs?.p95, latencyMs?.p99, ours].map((value) =>
+    value === undefined ? "" : String(value),
+  );
 
 /** Columns from `numbersFrom` on are aligned to the right. */
 function table(head: readonly string[], lines: readonly string[][], numbersFrom: number): string {
   const widths = head.map((title, n) => Math.max(title.length, ...lines.map((line) => line[n]?.length ?? 0)));
-  const row = (cells: readonly string[]): string => cells.map((cell, n) => (n < numbersFrom ? cell.padEnd(widths[n]!) : cell.padStart(widths[n]!))).join("  ").trimEnd();
+  const row = (cells: readonly string[]): string =>
+    cells
+      .map((cell, n) => (n < numbersFrom ? cell.padEnd(widths[n]!) : cell.padStart(widths[n]!)))
+      .join("  ")
+      .trimEnd();
   return [row(head), widths.map((width) => "-".repeat(width)).join("  "), ...lines.map(row)].join("\n");
 }

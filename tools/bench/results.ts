@@ -19,7 +19,12 @@ export type Row = {
 };
 
 /** A promise of the platform about its figures, and whether it was kept this time. */
-export type Target = { readonly name: string; readonly wanted: string; readonly measured: string; readonly isMet: boolean };
+export type Target = {
+  readonly name: string;
+  readonly wanted: string;
+  readonly measured: string;
+  readonly isMet: boolean;
+};
 
 export type MemoryUse = { readonly on: Setup; readonly name: string; readonly residentMb: number };
 

@@ -16,9 +16,20 @@ export class ProtocolWorker {
   }
 
   static async register(url: string, key: string, slots: number, workerId = "bench"): Promise<ProtocolWorker> {
-    const client = createClient(worker.WorkerService, createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1" }));
+    const client = createClient(
+      worker.WorkerService,
+      createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1" }),
+    );
     const { sessionToken } = await client.register(
-      { workerId, instanceUid: randomUUID(), version: "0.1.0", backend: "bench", slots, harnesses: [{ type: "oz", version: "1" }], sandbox: "none" },
+      {
+        workerId,
+        instanceUid: randomUUID(),
+        version: "0.1.0",
+        backend: "bench",
+        slots,
+        harnesses: [{ type: "oz", version: "1" }],
+        sandbox: "none",
+      },
       { headers: { authorization: `Bearer ${key}` } },
     );
     return new ProtocolWorker(client, sessionToken);
@@ -26,9 +37,15 @@ export class ProtocolWorker {
 
   /** Waits for work and accepts it. */
   async take(slots: number, waitMs: number): Promise<Taken[]> {
-    const { offers } = await this.#client.lease({ freeSlots: slots, waitMs }, { headers: this.#headers, timeoutMs: waitMs + 10_000 });
+    const { offers } = await this.#client.lease(
+      { freeSlots: slots, waitMs },
+      { headers: this.#headers, timeoutMs: waitMs + 10_000 },
+    );
     if (offers.length === 0) return [];
-    const { assignments } = await this.#client.accept({ leases: offers.map(({ executionId, attempt }) => ({ executionId, attempt })) }, { headers: this.#headers });
+    const { assignments } = await this.#client.accept(
+      { leases: offers.map(({ executionId, attempt }) => ({ executionId, attempt })) },
+      { headers: this.#headers },
+    );
     return assignments.map(({ runUid, executionId, attempt }) => ({ runUid, executionId, attempt }));
   }
 
@@ -48,10 +65,18 @@ export class ProtocolWorker {
 
   /** Adds events to a run: `from` is the first client seq. */
   async append({ executionId, attempt }: Taken, from: number, count: number): Promise<void> {
-    const events = Array.from({ length: count }, (_, n) => ({ clientSeq: BigInt(from + n), kind: "model_step", payload: { step_id: `s${from + n}`, text: STEP_TEXT } }));
-    const { results } = await this.#client.appendEvents({ batches: [{ executionId, attempt, events }] }, { headers: this.#headers });
+    const events = Array.from({ length: count }, (_, n) => ({
+      clientSeq: BigInt(from + n),
+      kind: "model_step",
+      payload: { step_id: `s${from + n}`, text: STEP_TEXT },
+    }));
+    const { results } = await this.#client.appendEvents(
+      { batches: [{ executionId, attempt, events }] },
+      { headers: this.#headers },
+    );
     if (results[0]?.error !== "") throw new Error(`The platform refused events: ${results[0]?.error}`);
   }
 }
 
-export const STEP_TEXT = "I read the file and found the place where the greeting is made; next I change it and run the tests.";
+export const STEP_TEXT =
+  "I read the file and found the place where the greeting is made; next I change it and run the tests.";

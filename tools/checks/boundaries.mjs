@@ -23,7 +23,15 @@ const PROTO = /^@millwright\/contracts|^@bufbuild\/protobuf\/|^@connectrpc\//;
 const PRISMA = /^@prisma\/|\/gen\/prisma\b|prisma-client/;
 const WORLD = /^(?:pg|koa|undici|nats|pino)(?:\/|$)|^@koa\//;
 /** What rules may use of Node: calculation, not the world. */
-const PURE_NODE = new Set(["node:path", "node:path/posix", "node:crypto", "node:util", "node:buffer", "node:url", "node:assert"]);
+const PURE_NODE = new Set([
+  "node:path",
+  "node:path/posix",
+  "node:crypto",
+  "node:util",
+  "node:buffer",
+  "node:url",
+  "node:assert",
+]);
 /** Base packages that are not pure rules. */
 const NOT_FOR_RULES = /^@millwright\/(?:contracts|clock|config|vault)$/;
 
@@ -34,7 +42,11 @@ const NOT_FOR_RULES = /^@millwright\/(?:contracts|clock|config|vault)$/;
 const FOLDERS = {
   domain: {
     specifier: (name, layerOf) =>
-      PROTO.test(name) || PRISMA.test(name) || WORLD.test(name) || NOT_FOR_RULES.test(name) || layerOf(name) === "runtime" ||
+      PROTO.test(name) ||
+      PRISMA.test(name) ||
+      WORLD.test(name) ||
+      NOT_FOR_RULES.test(name) ||
+      layerOf(name) === "runtime" ||
       (name.startsWith("node:") && !PURE_NODE.has(name)),
     onlyFolders: ["domain"],
     why: "domain/ is pure: other domain files and pure base libraries only",
@@ -44,11 +56,31 @@ const FOLDERS = {
     notFolders: ["rpc", "routes", "gen"],
     why: "usecases/ see domain, store and clients; never wire formats",
   },
-  store: { specifier: () => false, notFolders: ["usecases", "rpc", "routes", "clients"], why: "store/ sees domain types and the database only" },
-  clients: { specifier: (name) => PRISMA.test(name), notFolders: ["rpc", "routes", "store"], why: "clients/ see generated clients, and the types of what they stand for" },
-  rpc: { specifier: (name) => PRISMA.test(name), notFolders: ["gen"], why: "rpc/ translates; SQL and Prisma live in store/" },
-  routes: { specifier: (name) => PRISMA.test(name), notFolders: ["gen"], why: "routes/ translate; SQL and Prisma live in store/" },
-  events: { specifier: (name) => PRISMA.test(name), notFolders: ["gen"], why: "events/ translate; SQL and Prisma live in store/" },
+  store: {
+    specifier: () => false,
+    notFolders: ["usecases", "rpc", "routes", "clients"],
+    why: "store/ sees domain types and the database only",
+  },
+  clients: {
+    specifier: (name) => PRISMA.test(name),
+    notFolders: ["rpc", "routes", "store"],
+    why: "clients/ see generated clients, and the types of what they stand for",
+  },
+  rpc: {
+    specifier: (name) => PRISMA.test(name),
+    notFolders: ["gen"],
+    why: "rpc/ translates; SQL and Prisma live in store/",
+  },
+  routes: {
+    specifier: (name) => PRISMA.test(name),
+    notFolders: ["gen"],
+    why: "routes/ translate; SQL and Prisma live in store/",
+  },
+  events: {
+    specifier: (name) => PRISMA.test(name),
+    notFolders: ["gen"],
+    why: "events/ translate; SQL and Prisma live in store/",
+  },
 };
 
 /** Comes with another declared package. */
@@ -87,7 +119,8 @@ function checkManifest(one) {
   const layer = layerOfPackage(one);
   const isApp = one.dir.startsWith("apps/");
   if (layer === undefined || !(layer in LAYERS)) report(`${one.dir}/package.json`, "needs exactly one known layer tag");
-  else if (isApp !== (layer === "app")) report(`${one.dir}/package.json`, `layer:${layer} does not belong in ${isApp ? "apps/" : "libs/"}`);
+  else if (isApp !== (layer === "app"))
+    report(`${one.dir}/package.json`, `layer:${layer} does not belong in ${isApp ? "apps/" : "libs/"}`);
   for (const name of Object.keys({ ...one.manifest.dependencies, ...one.manifest.devDependencies })) {
     if (!byName.has(name)) report(`${one.dir}/package.json`, `third-party ${name} is declared in the root only`);
   }
@@ -121,14 +154,17 @@ function checkInternal(one, file, specifier) {
 function checkThirdParty(one, file, name) {
   const declared = PROVIDED[name] ?? name;
   if (declared in (rootManifest.dependencies ?? {})) return;
-  if (!(declared in (rootManifest.devDependencies ?? {}))) report(file.path, `imports ${name}, which the root does not declare`);
-  else if (!file.isTest && layerOfPackage(one) !== "test") report(file.path, `imports ${name}, a development dependency, outside tests`);
+  if (!(declared in (rootManifest.devDependencies ?? {})))
+    report(file.path, `imports ${name}, which the root does not declare`);
+  else if (!file.isTest && layerOfPackage(one) !== "test")
+    report(file.path, `imports ${name}, a development dependency, outside tests`);
 }
 
 function checkRelative(one, file, specifier) {
   const target = resolve(root, dirname(file.path), specifier);
   if (!target.startsWith(resolve(root, one.dir) + sep)) report(file.path, `leaves its package (${specifier})`);
-  else if (!specifier.endsWith(".ts") && !specifier.endsWith(".json") && !specifier.endsWith(".mjs")) report(file.path, `relative imports name the file with its ending (${specifier})`);
+  else if (!specifier.endsWith(".ts") && !specifier.endsWith(".json") && !specifier.endsWith(".mjs"))
+    report(file.path, `relative imports name the file with its ending (${specifier})`);
   const isCompose = target === resolve(root, one.dir, "src/compose.ts");
   const mayCompose = file.isTest || /\/main\.ts$/.test(file.path) || one.dir === "apps/standalone";
   if (isCompose && !mayCompose) report(file.path, "compose.ts is imported by main.ts and tests only");
@@ -141,7 +177,8 @@ function checkFolder(one, file, specifier) {
   if (!rule) return;
   const isRelative = specifier.startsWith(".");
   const target = isRelative ? folderOf(one, join(dirname(file.path), specifier)) : undefined;
-  const isWrongFolder = isRelative && (rule.onlyFolders ? !rule.onlyFolders.includes(target) : rule.notFolders.includes(target));
+  const isWrongFolder =
+    isRelative && (rule.onlyFolders ? !rule.onlyFolders.includes(target) : rule.notFolders.includes(target));
   if (isWrongFolder || rule.specifier(specifier, layerOf)) report(file.path, `imports ${specifier}; ${rule.why}`);
 }
 
@@ -152,10 +189,16 @@ function folderOf(one, path) {
 }
 
 function checkEnvironment(one, file) {
-  const mayRead = file.isTest || one.dir === "apps/system-tests" || layerOfPackage(one) === "test" || /\/(?:main|config)\.ts$/.test(file.path);
+  const mayRead =
+    file.isTest ||
+    one.dir === "apps/system-tests" ||
+    layerOfPackage(one) === "test" ||
+    /\/(?:main|config)\.ts$/.test(file.path);
   if (mayRead) return;
-  if (/\bprocess\s*\.\s*env\b|\bprocess\s*\[/.test(file.code)) report(file.path, "reads process.env; configuration is read in main.ts and config.ts");
-  if (/import\s*\{[^}]*\benv\b[^}]*\}\s*from\s*["'](?:node:)?process["']/.test(file.code)) report(file.path, "imports env from node:process");
+  if (/\bprocess\s*\.\s*env\b|\bprocess\s*\[/.test(file.code))
+    report(file.path, "reads process.env; configuration is read in main.ts and config.ts");
+  if (/import\s*\{[^}]*\benv\b[^}]*\}\s*from\s*["'](?:node:)?process["']/.test(file.code))
+    report(file.path, "imports env from node:process");
 }
 
 /** Cycles between packages through what they ship; tests may close circles. */

@@ -6,21 +6,30 @@ import { expect, test } from "@jest/globals";
 
 const TOOL = join(import.meta.dirname, "boundaries.mjs");
 
-const manifest = (name: string, layer: string, over: object = {}) => JSON.stringify({ name: `@millwright/${name}`, version: "0.1.0", nx: { tags: [`layer:${layer}`] }, ...over });
+const manifest = (name: string, layer: string, over: object = {}) =>
+  JSON.stringify({ name: `@millwright/${name}`, version: "0.1.0", nx: { tags: [`layer:${layer}`] }, ...over });
 
 /** A small repository without a breach. */
 const SOUND: Record<string, string> = {
-  "package.json": JSON.stringify({ dependencies: { pg: "1", "@connectrpc/connect": "1" }, devDependencies: { jest: "1", ajv: "1" } }),
+  "package.json": JSON.stringify({
+    dependencies: { pg: "1", "@connectrpc/connect": "1" },
+    devDependencies: { jest: "1", ajv: "1" },
+  }),
   "apps/shop/package.json": manifest("shop", "app"),
   "apps/shop/src/main.ts": 'import { compose } from "./compose.ts";\ncompose(process.env);\n',
-  "apps/shop/src/compose.ts": 'import { openShop } from "./usecases/open-shop.ts";\nimport { shopStore } from "./store/shop-store.ts";\n',
-  "apps/shop/src/domain/shop.ts": 'import { DomainError } from "@millwright/errors";\nimport { createHash } from "node:crypto";\n',
+  "apps/shop/src/compose.ts":
+    'import { openShop } from "./usecases/open-shop.ts";\nimport { shopStore } from "./store/shop-store.ts";\n',
+  "apps/shop/src/domain/shop.ts":
+    'import { DomainError } from "@millwright/errors";\nimport { createHash } from "node:crypto";\n',
   "apps/shop/src/usecases/open-shop.ts": 'import type { Shop } from "../domain/shop.ts";\n',
   "apps/shop/src/store/shop-store.ts": 'import pg from "pg";\nimport type { Shop } from "../domain/shop.ts";\n',
-  "apps/shop/src/rpc/routes.ts": 'import { openShop } from "../usecases/open-shop.ts";\nimport { Code } from "@connectrpc/connect";\n',
-  "apps/shop/test/shop.test.ts": 'import { test } from "@jest/globals";\nimport { eventually } from "@millwright/testing";\nimport { shopStore } from "../src/store/shop-store.ts";\n',
+  "apps/shop/src/rpc/routes.ts":
+    'import { openShop } from "../usecases/open-shop.ts";\nimport { Code } from "@connectrpc/connect";\n',
+  "apps/shop/test/shop.test.ts":
+    'import { test } from "@jest/globals";\nimport { eventually } from "@millwright/testing";\nimport { shopStore } from "../src/store/shop-store.ts";\n',
   "apps/bank/package.json": manifest("bank", "app"),
-  "apps/bank/src/index.ts": "// import { shop } from \"@millwright/shop\" would be a breach, and so would process.env\nexport {};\n",
+  "apps/bank/src/index.ts":
+    '// import { shop } from "@millwright/shop" would be a breach, and so would process.env\nexport {};\n',
   "apps/standalone/package.json": manifest("standalone", "app"),
   "apps/standalone/src/compose.ts": 'import { compose } from "@millwright/shop/compose";\n',
   "libs/errors/package.json": manifest("errors", "base"),
@@ -48,31 +57,116 @@ function check(changes: Record<string, string>): string[] {
 test("a sound repository passes", () => expect(check({})).toEqual([]));
 
 test.each([
-  ["an app importing an app", "apps/bank/src/x.ts", 'import { shop } from "@millwright/shop";', "imports the app @millwright/shop"],
-  ["standalone importing more than a compose", "apps/standalone/src/x.ts", 'export { x } from "@millwright/shop";', "imports the app"],
-  ["a base library importing a runtime one", "libs/contracts/src/x.ts", 'import { rpc } from "@millwright/rpc";', "layer:base must not import layer:runtime"],
+  [
+    "an app importing an app",
+    "apps/bank/src/x.ts",
+    'import { shop } from "@millwright/shop";',
+    "imports the app @millwright/shop",
+  ],
+  [
+    "standalone importing more than a compose",
+    "apps/standalone/src/x.ts",
+    'export { x } from "@millwright/shop";',
+    "imports the app",
+  ],
+  [
+    "a base library importing a runtime one",
+    "libs/contracts/src/x.ts",
+    'import { rpc } from "@millwright/rpc";',
+    "layer:base must not import layer:runtime",
+  ],
   ["a library importing an app", "libs/rpc/src/x.ts", 'await import("@millwright/shop");', "imports the app"],
-  ["the product importing libs/testing", "apps/shop/src/x.ts", 'import { eventually } from "@millwright/testing";', "which is for tests"],
+  [
+    "the product importing libs/testing",
+    "apps/shop/src/x.ts",
+    'import { eventually } from "@millwright/testing";',
+    "which is for tests",
+  ],
   ["a relative way out", "apps/shop/src/x.ts", 'import "../../bank/src/index.ts";', "leaves its package"],
   ["an import without its ending", "apps/shop/src/x.ts", 'import "./compose";', "with its ending"],
   ["an undeclared package", "apps/shop/src/x.ts", 'import _ from "lodash";', "which the root does not declare"],
-  ["a development dependency in the product", "apps/shop/src/x.ts", 'import Ajv from "ajv";', "a development dependency"],
-  ["a rule that reads files", "apps/shop/src/domain/x.ts", 'import { readFile } from "node:fs/promises";', "domain/ is pure"],
-  ["a rule that knows the contracts", "apps/shop/src/domain/x.ts", 'import { rpc } from "@millwright/contracts";', "domain/ is pure"],
-  ["a rule that knows a store", "apps/shop/src/domain/x.ts", 'import { shopStore } from "../store/shop-store.ts";', "domain/ is pure"],
-  ["a use case that knows a door", "apps/shop/src/usecases/x.ts", 'import type { S } from "../rpc/routes.ts";', "never wire formats"],
-  ["a use case that speaks Connect", "apps/shop/src/usecases/x.ts", 'import { Code } from "@connectrpc/connect";', "never wire formats"],
-  ["a door that speaks Prisma", "apps/shop/src/rpc/x.ts", 'import { Prisma } from "../gen/prisma/client.ts";', "SQL and Prisma live in store/"],
-  ["a store that knows a use case", "apps/shop/src/store/x.ts", 'import { openShop } from "../usecases/open-shop.ts";', "domain types and the database only"],
-  ["compose imported in passing", "apps/shop/src/rpc/x.ts", 'import { compose } from "../compose.ts";', "by main.ts and tests only"],
-  ["the environment read in passing", "apps/shop/src/rpc/x.ts", "export const url = process.env.URL;", "reads process.env"],
-  ["a package without a layer", "libs/errors/package.json", JSON.stringify({ name: "@millwright/errors" }), "exactly one known layer tag"],
-  ["a package with its own third-party dependency", "libs/errors/package.json", manifest("errors", "base", { dependencies: { pg: "1" } }), "declared in the root only"],
-])("%s is told", (_, path, content, expected) => expect(check({ [path]: `${content}\n` })).toEqual([expect.stringContaining(expected)]));
+  [
+    "a development dependency in the product",
+    "apps/shop/src/x.ts",
+    'import Ajv from "ajv";',
+    "a development dependency",
+  ],
+  [
+    "a rule that reads files",
+    "apps/shop/src/domain/x.ts",
+    'import { readFile } from "node:fs/promises";',
+    "domain/ is pure",
+  ],
+  [
+    "a rule that knows the contracts",
+    "apps/shop/src/domain/x.ts",
+    'import { rpc } from "@millwright/contracts";',
+    "domain/ is pure",
+  ],
+  [
+    "a rule that knows a store",
+    "apps/shop/src/domain/x.ts",
+    'import { shopStore } from "../store/shop-store.ts";',
+    "domain/ is pure",
+  ],
+  [
+    "a use case that knows a door",
+    "apps/shop/src/usecases/x.ts",
+    'import type { S } from "../rpc/routes.ts";',
+    "never wire formats",
+  ],
+  [
+    "a use case that speaks Connect",
+    "apps/shop/src/usecases/x.ts",
+    'import { Code } from "@connectrpc/connect";',
+    "never wire formats",
+  ],
+  [
+    "a door that speaks Prisma",
+    "apps/shop/src/rpc/x.ts",
+    'import { Prisma } from "../gen/prisma/client.ts";',
+    "SQL and Prisma live in store/",
+  ],
+  [
+    "a store that knows a use case",
+    "apps/shop/src/store/x.ts",
+    'import { openShop } from "../usecases/open-shop.ts";',
+    "domain types and the database only",
+  ],
+  [
+    "compose imported in passing",
+    "apps/shop/src/rpc/x.ts",
+    'import { compose } from "../compose.ts";',
+    "by main.ts and tests only",
+  ],
+  [
+    "the environment read in passing",
+    "apps/shop/src/rpc/x.ts",
+    "export const url = process.env.URL;",
+    "reads process.env",
+  ],
+  [
+    "a package without a layer",
+    "libs/errors/package.json",
+    JSON.stringify({ name: "@millwright/errors" }),
+    "exactly one known layer tag",
+  ],
+  [
+    "a package with its own third-party dependency",
+    "libs/errors/package.json",
+    manifest("errors", "base", { dependencies: { pg: "1" } }),
+    "declared in the root only",
+  ],
+])("%s is told", (_, path, content, expected) =>
+  expect(check({ [path]: `${content}\n` })).toEqual([expect.stringContaining(expected)]),
+);
 
 test("a cycle between packages is told with its way; tests may close one", () => {
-  expect(check({ "libs/errors/src/x.ts": 'import "@millwright/contracts";', "libs/contracts/src/x.ts": 'import "@millwright/errors";' })).toEqual([
-    expect.stringContaining("@millwright/errors → @millwright/contracts → @millwright/errors"),
-  ]);
+  expect(
+    check({
+      "libs/errors/src/x.ts": 'import "@millwright/contracts";',
+      "libs/contracts/src/x.ts": 'import "@millwright/errors";',
+    }),
+  ).toEqual([expect.stringContaining("@millwright/errors → @millwright/contracts → @millwright/errors")]);
   expect(check({ "libs/rpc/test/x.test.ts": 'import "@millwright/testing";' })).toEqual([]);
 });

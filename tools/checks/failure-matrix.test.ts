@@ -31,7 +31,10 @@ const LINES = [
 
 test("every line of the failure matrix is a test by its name", () => {
   const root = new URL("../..", import.meta.url).pathname;
-  const texts = globSync("apps/*/{src,test}/**/*.test.ts", { cwd: root }).map((path) => readFileSync(root + path, "utf8"));
-  const isTested = (line: string) => texts.some((text) => ['("', "(`", '"bwrap", "'].some((before) => text.includes(before + line)));
+  const texts = globSync("apps/*/{src,test}/**/*.test.ts", { cwd: root }).map((path) =>
+    readFileSync(root + path, "utf8"),
+  );
+  const isTested = (line: string) =>
+    texts.some((text) => ['("', "(`", '"bwrap", "'].some((before) => text.includes(before + line)));
   expect(LINES.filter((line) => !isTested(line))).toEqual([]);
 });

@@ -8,16 +8,25 @@ import { scriptedFences } from "../../apps/worker/src/model/scripted/fences.ts";
 import { parseScript } from "../../apps/worker/src/model/scripted/parse-script.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-const PAGES = ["README.md", ...globSync(["docs/**/*.md", "apps/*/README.md", "proto/README.md", "examples/**/README.md"], { cwd: root })];
+const PAGES = [
+  "README.md",
+  ...globSync(["docs/**/*.md", "apps/*/README.md", "proto/README.md", "examples/**/README.md"], { cwd: root }),
+];
 const read = (page: string): string => readFileSync(join(root, page), "utf8");
 
 /** Fenced blocks of shell commands. */
-const shellOf = (page: string): string[] => [...read(page).matchAll(/^(`{3,})sh\n([^]*?)^\1$/gm)].map(([, , text = ""]) => text);
+const shellOf = (page: string): string[] =>
+  [...read(page).matchAll(/^(`{3,})sh\n([^]*?)^\1$/gm)].map(([, , text = ""]) => text);
 const prose = (text: string): string => text.replace(/^(`{3,})[^]*?^\1$/gm, "").replace(/`[^`\n]*`/g, "");
 
 /** The anchors of a page's headings, as code hosts make them. */
 const anchorsOf = (page: string): string[] =>
-  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-"));
+  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
 
 /** The Node.js that comes with npm, on Linux. */
 const OWN_NODE = join(root, "node_modules/.bin/node");
@@ -25,10 +34,26 @@ const withOwnNode = existsSync(OWN_NODE) ? test : test.skip;
 
 withOwnNode("the documented command starts every service, whatever Node.js the shell has", () => {
   const [command = ""] = /^node_modules\/\.bin\/node [^#\n]+/m.exec(read("docs/operations/processes.md")) ?? [];
-  for (const service of ["gateway", "orchestrator", "factories", "scheduler", "scoring", "metrics", "webhook-ingress"]) {
+  for (const service of [
+    "gateway",
+    "orchestrator",
+    "factories",
+    "scheduler",
+    "scoring",
+    "metrics",
+    "webhook-ingress",
+  ]) {
     const words = command.trim().replace("gateway", service).split(/ +/);
-    const { status, stderr } = spawnSync(words[0]!, words.slice(1), { cwd: root, encoding: "utf8", env: { PATH: "/usr/bin:/bin" } });
-    expect([service, status, stderr]).toEqual([service, 1, expect.stringMatching(/^Invalid configuration:\n {2}DATABASE_URL is required/)]);
+    const { status, stderr } = spawnSync(words[0]!, words.slice(1), {
+      cwd: root,
+      encoding: "utf8",
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    expect([service, status, stderr]).toEqual([
+      service,
+      1,
+      expect.stringMatching(/^Invalid configuration:\n {2}DATABASE_URL is required/),
+    ]);
   }
 });
 
@@ -44,7 +69,9 @@ test("every link between the pages leads somewhere", () => {
       if (/^[a-z]+:/.test(link)) return [];
       const [path = "", anchor] = link.split("#");
       const target = path === "" ? page : join(dirname(page), path);
-      const isThere = existsSync(join(root, target)) && (anchor === undefined || !target.endsWith(".md") || anchorsOf(target).includes(anchor));
+      const isThere =
+        existsSync(join(root, target)) &&
+        (anchor === undefined || !target.endsWith(".md") || anchorsOf(target).includes(anchor));
       return isThere ? [] : [`${page}: ${link}`];
     }),
   );
@@ -53,13 +80,19 @@ test("every link between the pages leads somewhere", () => {
 
 describe("what the pages tell to type", () => {
   /** Words of one line of shell, as far as the pages need it: quotes, and a comment at the end. */
-  const wordsOf = (line: string): string[] => [...line.replace(/\s#\s.*$/, "").matchAll(/"([^"]*)"|'([^']*)'|([^\s"']+)/g)].map(([, double, single, bare]) => double ?? single ?? bare ?? "");
+  const wordsOf = (line: string): string[] =>
+    [...line.replace(/\s#\s.*$/, "").matchAll(/"([^"]*)"|'([^']*)'|([^\s"']+)/g)].map(
+      ([, double, single, bare]) => double ?? single ?? bare ?? "",
+    );
   const commands = PAGES.flatMap((page) =>
     shellOf(page).flatMap((block) =>
-      block.replaceAll("\\\n", " ").split("\n").flatMap((line) => {
-        const [, rest] = /(?:^|\s)(?:npx )?millwright (?!npm)([^|<>]+)/.exec(line) ?? [];
-        return rest === undefined ? [] : [{ page, words: wordsOf(rest) }];
-      }),
+      block
+        .replaceAll("\\\n", " ")
+        .split("\n")
+        .flatMap((line) => {
+          const [, rest] = /(?:^|\s)(?:npx )?millwright (?!npm)([^|<>]+)/.exec(line) ?? [];
+          return rest === undefined ? [] : [{ page, words: wordsOf(rest) }];
+        }),
     ),
   );
 
@@ -68,14 +101,21 @@ describe("what the pages tell to type", () => {
     const wrong: string[] = [];
     for (const { page, words } of commands) {
       const said: string[] = [];
-      const code = await execute(["--help", ...words], { env: {}, isColour: false, print: () => {}, printError: (text) => said.push(text) });
+      const code = await execute(["--help", ...words], {
+        env: {},
+        isColour: false,
+        print: () => {},
+        printError: (text) => said.push(text),
+      });
       if (code !== 0) wrong.push(`${page}: millwright ${words.join(" ")}: ${said.join(" ").split("\n")[0]}`);
     }
     expect(wrong).toEqual([]);
   });
 
   test("holds scripts that are scripts", () => {
-    const prompts = PAGES.flatMap(shellOf).flatMap((block) => [...block.matchAll(/'([^']*scripted\n[^']*)'/g)].map(([, prompt = ""]) => prompt));
+    const prompts = PAGES.flatMap(shellOf).flatMap((block) =>
+      [...block.matchAll(/'([^']*scripted\n[^']*)'/g)].map(([, prompt = ""]) => prompt),
+    );
     expect(prompts.length).toBeGreaterThan(0);
     expect(prompts.filter((prompt) => scriptedFences(prompt).flatMap(parseScript).length === 0)).toEqual([]);
   });

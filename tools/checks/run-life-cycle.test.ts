@@ -12,13 +12,19 @@ const prose = page
   .filter((line) => line !== "" && !/^(#|\||\[\^)/.test(line));
 
 /** The tests that a note names, with their files. */
-const namedIn = (note: string): { name: string; path: string }[] => [...note.matchAll(/"([^"]+)" in \[[^\]]+\]\(\.\.\/([^)]+)\)/g)].map(([, name, path]) => ({ name: name!, path: path! }));
+const namedIn = (note: string): { name: string; path: string }[] =>
+  [...note.matchAll(/"([^"]+)" in \[[^\]]+\]\(\.\.\/([^)]+)\)/g)].map(([, name, path]) => ({
+    name: name!,
+    path: path!,
+  }));
 
 /** Whether a line of the file that begins a test has the name. */
 function isTest({ name, path }: { name: string; path: string }): boolean {
   if (!path.endsWith(".test.ts") || !existsSync(join(ROOT, path))) return false;
   const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
-  return lines.some((line, at) => line.includes(name) && /\b(test|needs)\b|\)\("/.test(`${lines[at - 1] ?? ""}\n${line}`));
+  return lines.some(
+    (line, at) => line.includes(name) && /\b(test|needs)\b|\)\("/.test(`${lines[at - 1] ?? ""}\n${line}`),
+  );
 }
 
 test("every sentence of the page on the life of a run is backed by tests that exist", () => {

@@ -7,7 +7,9 @@ import type { TestDatabase } from "@millwright/testing";
 import { prisma } from "./prisma.mjs";
 
 const root = join(import.meta.dirname, "../..");
-const apps = readdirSync(join(root, "apps")).filter((app) => existsSync(join(root, "apps", app, "prisma/schema.prisma")));
+const apps = readdirSync(join(root, "apps")).filter((app) =>
+  existsSync(join(root, "apps", app, "prisma/schema.prisma")),
+);
 
 let t: TestDatabase;
 beforeEach(async () => {
@@ -21,15 +23,28 @@ describe.each(apps)("the migrations of %s", (app) => {
 
   test("make the database that the Prisma schema describes", async () => {
     await migrate(t.url, migrations);
-    const diff = ["migrate", "diff", "--from-config-datasource", "--to-schema", "prisma/schema.prisma", "--script", "--exit-code"];
+    const diff = [
+      "migrate",
+      "diff",
+      "--from-config-datasource",
+      "--to-schema",
+      "prisma/schema.prisma",
+      "--script",
+      "--exit-code",
+    ];
     const { status, output } = prisma(dir, diff, { DATABASE_URL: t.url });
-    expect({ status, output: output.replace(/^.*Loaded Prisma config.*$/gm, "").trim() }).toEqual({ status: 0, output: "-- This is an empty migration." });
+    expect({ status, output: output.replace(/^.*Loaded Prisma config.*$/gm, "").trim() }).toEqual({
+      status: 0,
+      output: "-- This is an empty migration.",
+    });
   });
 
   test("when applied by our runner are applied for Prisma's, and the other way round", async () => {
     const [own, theirs] = [t, await testDatabase()];
     await migrate(own.url, migrations);
-    expect(prisma(dir, ["migrate", "deploy"], { DATABASE_URL: own.url }).output).toContain("No pending migrations to apply");
+    expect(prisma(dir, ["migrate", "deploy"], { DATABASE_URL: own.url }).output).toContain(
+      "No pending migrations to apply",
+    );
     const deployed = prisma(dir, ["migrate", "deploy"], { DATABASE_URL: theirs.url });
     expect(deployed.output).toContain("successfully applied");
     expect(await migrate(theirs.url, migrations)).toEqual([]);

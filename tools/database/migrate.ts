@@ -15,7 +15,8 @@ async function main(names: string[], env: NodeJS.ProcessEnv): Promise<void> {
   const apps = names.length > 0 ? names : known;
   if (env["DATABASE_URL"]) {
     const [app, ...others] = names;
-    if (!app || others.length > 0) throw new Error("DATABASE_URL is one app's database: name the app (npm run migrate -- <app>).");
+    if (!app || others.length > 0)
+      throw new Error("DATABASE_URL is one app's database: name the app (npm run migrate -- <app>).");
     return bringUpToDate(app, env["DATABASE_URL"]);
   }
   await withServer(env, (server) => bringAllUpToDate(apps, server));

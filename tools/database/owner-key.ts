@@ -20,7 +20,10 @@ async function issueIn(url: string, email: string | undefined): Promise<string> 
 async function main(env: NodeJS.ProcessEnv, email: string | undefined): Promise<string> {
   if (env["DATABASE_URL"]) return issueIn(env["DATABASE_URL"], email);
   const dir = resolve(env["MILLWRIGHT_DATA_DIR"] ?? ".millwright");
-  if (!env["MILLWRIGHT_DATABASE_URL"] && !existsSync(join(dir, "postgres/cluster/PG_VERSION"))) throw new Error(`There is no platform in ${dir}: set MILLWRIGHT_DATA_DIR, MILLWRIGHT_DATABASE_URL or DATABASE_URL.`);
+  if (!env["MILLWRIGHT_DATABASE_URL"] && !existsSync(join(dir, "postgres/cluster/PG_VERSION")))
+    throw new Error(
+      `There is no platform in ${dir}: set MILLWRIGHT_DATA_DIR, MILLWRIGHT_DATABASE_URL or DATABASE_URL.`,
+    );
   return withServer(env, (server) => {
     const url = new URL(server);
     url.pathname = "/millwright_gateway";

@@ -6,13 +6,17 @@ import { withServer } from "./servers.ts";
 
 async function rebuild(url: string): Promise<void> {
   for (const { factoryUid, changed } of await rebuildReadModels(url, systemClock)) {
-    process.stdout.write(`factory ${factoryUid}: ${changed.length === 0 ? "equal" : `repaired ${changed.join(", ")}`}\n`);
+    process.stdout.write(
+      `factory ${factoryUid}: ${changed.length === 0 ? "equal" : `repaired ${changed.join(", ")}`}\n`,
+    );
   }
 }
 
 try {
   const { DATABASE_URL: url } = process.env;
-  await (url ? rebuild(url) : withServer(process.env, (server) => rebuild(new URL("/millwright_metrics", server).href)));
+  await (url
+    ? rebuild(url)
+    : withServer(process.env, (server) => rebuild(new URL("/millwright_metrics", server).href)));
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;

@@ -3,43 +3,45 @@
 // output, answered by the WebAssembly build of the engine and adapter-pg. Rests on an internal protocol of the pinned
 // Prisma: run tools/database/drift.test.ts after every change of that pin. SE_DEBUG=1 shows the traffic.
 /* oxlint-disable no-underscore-dangle -- names that wasm-bindgen chose */
-import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
-import { PrismaPg } from '@prisma/adapter-pg';
-import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from '@prisma/driver-adapter-utils';
-import { Client, escapeIdentifier } from 'pg';
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { PrismaPg } from "@prisma/adapter-pg";
+import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
+import { Client, escapeIdentifier } from "pg";
 
 const { values, positionals } = parseArgs({
   args: process.argv.slice(2),
   strict: false,
   allowPositionals: true,
   options: {
-    datamodels: { type: 'string', multiple: true, short: 'd' },
-    datasource: { type: 'string' },
-    'enabled-preview-features': { type: 'string' },
-    'extension-types': { type: 'string' },
+    datamodels: { type: "string", multiple: true, short: "d" },
+    datasource: { type: "string" },
+    "enabled-preview-features": { type: "string" },
+    "extension-types": { type: "string" },
   },
 });
-const url = new URL(JSON.parse(values.datasource ?? '{}').url || 'postgresql://localhost/none');
+const url = new URL(JSON.parse(values.datasource ?? "{}").url || "postgresql://localhost/none");
 
 /** The engine's one-shot commands. */
 async function answerCommand(command) {
   try {
-    if (command === 'can-connect-to-database') return await withClient(url, () => {});
-    if (command !== 'create-database') return fail('P1000', `unsupported: ${positionals.join(' ')}`);
+    if (command === "can-connect-to-database") return await withClient(url, () => {});
+    if (command !== "create-database") return fail("P1000", `unsupported: ${positionals.join(" ")}`);
     const admin = new URL(url);
-    admin.pathname = '/postgres';
+    admin.pathname = "/postgres";
     await withClient(admin, (db) => db.query(`CREATE DATABASE ${escapeIdentifier(databaseOf(url))}`));
   } catch (error) {
-    fail(error.code === '3D000' ? 'P1003' : 'P1001', error.message);
+    fail(error.code === "3D000" ? "P1003" : "P1001", error.message);
   }
 }
 
 function fail(code, message) {
   const fields = { error_code: code, message };
-  process.stderr.write(`\n${JSON.stringify({ level: 'ERROR', target: 'schema_engine::logger', fields, timestamp: new Date().toISOString() })}`);
+  process.stderr.write(
+    `\n${JSON.stringify({ level: "ERROR", target: "schema_engine::logger", fields, timestamp: new Date().toISOString() })}`,
+  );
   process.exit(1);
 }
 
@@ -54,14 +56,19 @@ async function withClient(target, f) {
 }
 
 async function createEngine() {
-  globalThis.PRISMA_WASM_PANIC_REGISTRY = { message: '', set_message(message) { this.message = message; } };
-  const glueUrl = import.meta.resolve('@prisma/schema-engine-wasm/schema_engine_bg');
+  globalThis.PRISMA_WASM_PANIC_REGISTRY = {
+    message: "",
+    set_message(message) {
+      this.message = message;
+    },
+  };
+  const glueUrl = import.meta.resolve("@prisma/schema-engine-wasm/schema_engine_bg");
   const glue = await import(glueUrl);
-  const wasm = readFileSync(fileURLToPath(glueUrl).replace(/\.js$/, '.wasm'));
-  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': glue });
+  const wasm = readFileSync(fileURLToPath(glueUrl).replace(/\.js$/, ".wasm"));
+  const { instance } = await WebAssembly.instantiate(wasm, { "./schema_engine_bg.js": glue });
   glue.__wbg_set_wasm(instance.exports);
   instance.exports.__wbindgen_start?.();
-  const datamodels = values.datamodels?.map((path) => [path, readFileSync(path, 'utf8')]);
+  const datamodels = values.datamodels?.map((path) => [path, readFileSync(path, "utf8")]);
   const log = (line) => process.env.SE_DEBUG && console.error(line);
   return glue.SchemaEngine.new({ datamodels }, log, bindMigrationAwareSqlAdapterFactory(adapterFactory()));
 }
@@ -106,7 +113,7 @@ function mended(adapter) {
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {
     const result = await queryRaw(query);
-    const at = result.columnNames.indexOf('constraint_type');
+    const at = result.columnNames.indexOf("constraint_type");
     if (at >= 0) result.columnTypes[at] = ColumnTypeEnum.Character;
     return result;
   };
@@ -116,7 +123,7 @@ function mended(adapter) {
 class TextForChar extends Client {
   query(...args) {
     const callback = args.at(-1);
-    if (typeof callback !== 'function') return super.query(...args)?.then?.(withTextForChar);
+    if (typeof callback !== "function") return super.query(...args)?.then?.(withTextForChar);
     return super.query(...args.slice(0, -1), (error, results) => callback(error, withTextForChar(results)));
   }
 }
@@ -130,19 +137,25 @@ function withTextForChar(results) {
 }
 
 async function serve(engine) {
-  const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   let printId = 1_000_000;
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, method, params } = JSON.parse(line);
     if (!method) continue; // the answer to a print
-    if (process.env.SE_DEBUG) console.error('>>', line);
+    if (process.env.SE_DEBUG) console.error(">>", line);
     try {
-      const result = await engine[method === 'getDatabaseVersion' ? 'version' : method](params);
-      if (method === 'diff' && result?.stdout) send({ id: printId++, method: 'print', params: { content: result.stdout } });
+      const result = await engine[method === "getDatabaseVersion" ? "version" : method](params);
+      if (method === "diff" && result?.stdout)
+        send({ id: printId++, method: "print", params: { content: result.stdout } });
       send({ id, result: result ?? null });
     } catch (error) {
-      const data = { is_panic: false, message: error?.message ?? String(error), meta: error?.meta ?? null, error_code: error?.code ?? null };
-      send({ id, error: { code: 4466, message: 'An error happened. Check the data field for details.', data } });
+      const data = {
+        is_panic: false,
+        message: error?.message ?? String(error),
+        meta: error?.meta ?? null,
+        error_code: error?.code ?? null,
+      };
+      send({ id, error: { code: 4466, message: "An error happened. Check the data field for details.", data } });
     }
   }
 }
@@ -151,6 +164,6 @@ function databaseOf(target) {
   return decodeURIComponent(target.pathname.slice(1));
 }
 
-if (positionals[0] === 'cli') await answerCommand(positionals[1]);
+if (positionals[0] === "cli") await answerCommand(positionals[1]);
 else await serve(await createEngine());
 process.exit(0);

@@ -7,7 +7,9 @@ import { EmbeddedPostgres } from "@millwright/database";
 export async function withServer<T>(env: NodeJS.ProcessEnv, f: (server: string) => Promise<T>): Promise<T> {
   const server = env["MILLWRIGHT_DATABASE_URL"];
   if (server) return f(server);
-  const embedded = await EmbeddedPostgres.start({ dataDir: resolve(env["MILLWRIGHT_DATA_DIR"] ?? ".millwright", "postgres") });
+  const embedded = await EmbeddedPostgres.start({
+    dataDir: resolve(env["MILLWRIGHT_DATA_DIR"] ?? ".millwright", "postgres"),
+  });
   try {
     return await f(embedded.url("postgres"));
   } finally {

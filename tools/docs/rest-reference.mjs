@@ -9,39 +9,64 @@ import { text } from "node:stream/consumers";
 /** One page of Markdown: every operation with its parameters, body and answers. */
 export function restReference(document) {
   const groups = Map.groupBy(operationsOf(document), (operation) => operation.tag);
-  const sections = [...groups].toSorted(([a], [b]) => a.localeCompare(b)).map(([tag, operations]) => [`## ${tag}`, ...operations.map((one) => operationText(one, document))].join("\n\n"));
+  const sections = [...groups]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([tag, operations]) => [`## ${tag}`, ...operations.map((one) => operationText(one, document))].join("\n\n"));
   return [
     "# REST reference",
     `Generated from \`/api/v1/openapi.json\` (version ${document.info.version}) by \`tools/docs/rest-reference.mjs\`. Errors are \`application/problem+json\`; \`reason\` is stable.`,
     ...sections,
-    ["## Records", ...Object.entries(document.components.schemas).toSorted(([a], [b]) => a.localeCompare(b)).map(([name, schema]) => recordText(name, schema, document))].join("\n\n"),
+    [
+      "## Records",
+      ...Object.entries(document.components.schemas)
+        .toSorted(([a], [b]) => a.localeCompare(b))
+        .map(([name, schema]) => recordText(name, schema, document)),
+    ].join("\n\n"),
     "",
   ].join("\n\n");
 }
 
 function operationsOf(document) {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ ...operation, path, method: method.toUpperCase(), tag: operation.tags?.[0] ?? "api" })),
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      path,
+      method: method.toUpperCase(),
+      tag: operation.tags?.[0] ?? "api",
+    })),
   );
 }
 
 function operationText(operation, document) {
-  const parameters = (operation.parameters ?? []).map((one) => `- \`${one.name}\` (${one.in}${one.required ? ", required" : ""}): ${schemaText(one.schema, document)}`);
+  const parameters = (operation.parameters ?? []).map(
+    (one) => `- \`${one.name}\` (${one.in}${one.required ? ", required" : ""}): ${schemaText(one.schema, document)}`,
+  );
   const body = operation.requestBody?.content?.["application/json"]?.schema;
   return [
     `### ${operation.method} ${operation.path}`,
     [operation.summary, operation.description].filter(Boolean).join(". ").replace(/\.*$/, "."),
-    ...(operation["x-required-permissions"] ? [`Needs ${operation["x-required-permissions"].map((verb) => `\`${verb}\``).join(", ")}.`] : []),
+    ...(operation["x-required-permissions"]
+      ? [`Needs ${operation["x-required-permissions"].map((verb) => `\`${verb}\``).join(", ")}.`]
+      : []),
     ...(parameters.length > 0 ? [parameters.join("\n")] : []),
     ...(body ? [`Body: ${schemaText(body, document)}`] : []),
-    `Answers: ${Object.entries(operation.responses).map(([status, answer]) => answerText(status, answer, document)).join(" · ")}`,
+    `Answers: ${Object.entries(operation.responses)
+      .map(([status, answer]) => answerText(status, answer, document))
+      .join(" · ")}`,
   ].join("\n\n");
 }
 
 /** A named schema: one line per member. */
 function recordText(name, schema, document) {
-  const members = Object.entries(schema.properties ?? {}).map(([member, inner]) => `- \`${member}\`${schema.required?.includes(member) ? "" : " (optional)"}: ${schemaText(inner, document, 1)}`);
-  return [`### ${name}`, ...(schema.description ? [schema.description] : []), members.length > 0 ? members.join("\n") : schemaText(schema, document)].join("\n\n");
+  const members = Object.entries(schema.properties ?? {}).map(
+    ([member, inner]) =>
+      `- \`${member}\`${schema.required?.includes(member) ? "" : " (optional)"}: ${schemaText(inner, document, 1)}`,
+  );
+  return [
+    `### ${name}`,
+    ...(schema.description ? [schema.description] : []),
+    members.length > 0 ? members.join("\n") : schemaText(schema, document),
+  ].join("\n\n");
 }
 
 function answerText(status, answer, document) {
@@ -58,10 +83,14 @@ function schemaText(schema, document, depth = 0) {
   if (alternatives) return alternatives.map((one) => schemaText(one, document, depth)).join(" | ");
   if (schema.type === "array") return `list of ${schemaText(schema.items, document, depth)}`;
   if (schema.type === "object" && schema.properties && depth < 2) {
-    const members = Object.entries(schema.properties).map(([name, inner]) => `${name}${schema.required?.includes(name) ? "" : "?"}: ${schemaText(inner, document, depth + 1)}`);
+    const members = Object.entries(schema.properties).map(
+      ([name, inner]) =>
+        `${name}${schema.required?.includes(name) ? "" : "?"}: ${schemaText(inner, document, depth + 1)}`,
+    );
     return `{ ${members.join(", ")} }`;
   }
   return [schema.type, schema.format].flat().filter(Boolean).join(" ") || "any";
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) process.stdout.write(restReference(JSON.parse(await text(process.stdin))));
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
+  process.stdout.write(restReference(JSON.parse(await text(process.stdin))));

@@ -10,7 +10,16 @@ import { drillSchedules } from "./schedules.ts";
 import { printRows } from "./table.ts";
 
 const text = { type: "string" } as const;
-const { values } = parseArgs({ options: { seed: text, count: text, "at-once": { ...text, default: "6" }, tree: { type: "boolean", default: false }, runs: { ...text, default: "1000" }, depth: { ...text, default: "10" } } });
+const { values } = parseArgs({
+  options: {
+    seed: text,
+    count: text,
+    "at-once": { ...text, default: "6" },
+    tree: { type: "boolean", default: false },
+    runs: { ...text, default: "1000" },
+    depth: { ...text, default: "10" },
+  },
+});
 
 if (values.tree) {
   const report = await drillTree(Number(values.runs), Number(values.depth));
@@ -26,5 +35,7 @@ if (values.tree) {
   ]);
 } else {
   const count = Number(values.count ?? (values.seed === undefined ? 1_000 : 1));
-  process.exitCode = (await drillSchedules({ seed: Number(values.seed ?? 1), count, width: Number(values["at-once"]) })) ? 0 : 1;
+  process.exitCode = (await drillSchedules({ seed: Number(values.seed ?? 1), count, width: Number(values["at-once"]) }))
+    ? 0
+    : 1;
 }

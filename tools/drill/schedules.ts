@@ -6,12 +6,23 @@ const PATIENCE_MS = 180_000;
 const TELL_EVERY = 50;
 
 /** Plays schedules and prints what came of them; answers whether every promise was kept. */
-export async function drillSchedules({ seed, count, width }: { seed: number; count: number; width: number }): Promise<boolean> {
+export async function drillSchedules({
+  seed,
+  count,
+  width,
+}: {
+  seed: number;
+  count: number;
+  width: number;
+}): Promise<boolean> {
   const began = Date.now();
   const secondsSoFar = (): number => Math.round((Date.now() - began) / 1_000);
   let done = 0;
   const { played, breaches } = await drill({
-    seed, count, width, patienceMs: PATIENCE_MS,
+    seed,
+    count,
+    width,
+    patienceMs: PATIENCE_MS,
     onPlayed: ({ seed: of, breaches: found, tookMs, givenUp }) => {
       done += 1;
       if (tookMs > SLOW_MS) say(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
@@ -20,10 +31,18 @@ export async function drillSchedules({ seed, count, width }: { seed: number; cou
       if (done % TELL_EVERY === 0) say(`${done} of ${count} schedules, ${secondsSoFar()} s`);
     },
   });
-  const sum = (of: (one: (typeof played)[number]) => number): number => played.reduce((total, one) => total + of(one), 0);
-  const states = [...Map.groupBy(played.flatMap((one) => one.states), (state) => state)].toSorted(([a], [b]) => a.localeCompare(b));
+  const sum = (of: (one: (typeof played)[number]) => number): number =>
+    played.reduce((total, one) => total + of(one), 0);
+  const states = [
+    ...Map.groupBy(
+      played.flatMap((one) => one.states),
+      (state) => state,
+    ),
+  ].toSorted(([a], [b]) => a.localeCompare(b));
   const times = played.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
-  const shares = [0.5, 0.99, 1].map((share) => `${((times[Math.ceil(times.length * share) - 1] ?? 0) / 1_000).toFixed(1)} s`);
+  const shares = [0.5, 0.99, 1].map(
+    (share) => `${((times[Math.ceil(times.length * share) - 1] ?? 0) / 1_000).toFixed(1)} s`,
+  );
   printRows([
     ["schedules", played.length],
     ["seconds", secondsSoFar()],

@@ -13,10 +13,34 @@ import { join } from "node:path";
 
 /** `file`: the program, beneath the prefix that its package is installed into. */
 const PROGRAMS = [
-  { variable: "MILLWRIGHT_TEST_CLAUDE", name: "@anthropic-ai/claude-code-linux-x64", version: "2.1.197", program: "claude", file: "@anthropic-ai/claude-code-linux-x64/claude" },
-  { variable: "MILLWRIGHT_TEST_CODEX", name: "@openai/codex", version: "0.169.0", program: "codex", file: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex" },
-  { variable: "MILLWRIGHT_TEST_GEMINI", name: "@google/gemini-cli", version: "0.61.0", program: "gemini", file: "@google/gemini-cli/bundle/gemini.js" },
-  { variable: "MILLWRIGHT_TEST_OPENCODE", name: "opencode-linux-x64", version: "1.18.33", program: "opencode", file: "opencode-linux-x64/bin/opencode" },
+  {
+    variable: "MILLWRIGHT_TEST_CLAUDE",
+    name: "@anthropic-ai/claude-code-linux-x64",
+    version: "2.1.197",
+    program: "claude",
+    file: "@anthropic-ai/claude-code-linux-x64/claude",
+  },
+  {
+    variable: "MILLWRIGHT_TEST_CODEX",
+    name: "@openai/codex",
+    version: "0.169.0",
+    program: "codex",
+    file: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+  },
+  {
+    variable: "MILLWRIGHT_TEST_GEMINI",
+    name: "@google/gemini-cli",
+    version: "0.61.0",
+    program: "gemini",
+    file: "@google/gemini-cli/bundle/gemini.js",
+  },
+  {
+    variable: "MILLWRIGHT_TEST_OPENCODE",
+    name: "opencode-linux-x64",
+    version: "1.18.33",
+    program: "opencode",
+    file: "opencode-linux-x64/bin/opencode",
+  },
 ];
 
 const cache = process.env["MILLWRIGHT_HARNESS_CACHE"] ?? join(homedir(), ".cache", "millwright-harnesses");
@@ -28,13 +52,21 @@ for (const { variable, name, version, program, file } of isSupported ? PROGRAMS 
   const path = join(prefix, "node_modules", file);
   if (!existsSync(path)) {
     mkdirSync(prefix, { recursive: true });
-    execFileSync("npm", ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", prefix, `${name}@${version}`], { stdio: "inherit" });
+    execFileSync(
+      "npm",
+      ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", prefix, `${name}@${version}`],
+      { stdio: "inherit" },
+    );
   }
   env[variable] = path;
 }
-if (!isSupported) console.log(`There are no programs to install for ${process.platform} on ${process.arch}: the tests are skipped.`);
+if (!isSupported)
+  console.log(`There are no programs to install for ${process.platform} on ${process.arch}: the tests are skipped.`);
 // Real programs take their time on a busy machine. Tests wait for what happens, never for a time: these only bound hanging.
 env["MILLWRIGHT_PATIENCE"] ??= "10";
 const tests = ["apps/worker/test/harnesses", "apps/system-tests/test/harnesses"];
-const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, ...process.argv.slice(2)], { stdio: "inherit", env });
+const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, ...process.argv.slice(2)], {
+  stdio: "inherit",
+  env,
+});
 process.exit(status ?? 1);

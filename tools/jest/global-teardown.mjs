@@ -1,13 +1,13 @@
 // Ends what global-setup.mjs started, platforms that a failed test has left, and the cgroups of workers that tests have killed.
-import { rm } from 'node:fs/promises';
-import { removeLeftovers } from '../../apps/system-tests/src/directory.ts';
-import { Cgroups } from '../../apps/worker/src/sandbox/cgroups.ts';
+import { rm } from "node:fs/promises";
+import { removeLeftovers } from "../../apps/system-tests/src/directory.ts";
+import { Cgroups } from "../../apps/worker/src/sandbox/cgroups.ts";
 
 export default async function globalTeardown() {
   const { server, dataDir } = globalThis.millwrightTestPostgres ?? {};
   await removeLeftovers(true);
   await server?.stop();
   if (dataDir) await rm(dataDir, { recursive: true, force: true });
-  const cgroups = await Cgroups.open('auto');
+  const cgroups = await Cgroups.open("auto");
   if (cgroups instanceof Cgroups) cgroups.close();
 }

@@ -1,8 +1,8 @@
 // Jest transformer: Node's own type stripping. Keeps line and column exact, adds no dependency.
-import { stripTypeScriptTypes } from 'node:module';
+import { stripTypeScriptTypes } from "node:module";
 
 export default {
   process: (source, filename) => ({
-    code: /\.[mc]?ts$/.test(filename) ? stripTypeScriptTypes(source, { mode: 'strip' }) : source,
+    code: /\.[mc]?ts$/.test(filename) ? stripTypeScriptTypes(source, { mode: "strip" }) : source,
   }),
 };

@@ -8,11 +8,16 @@ import { storm } from "../../apps/system-tests/src/index.ts";
 import { printRows, say } from "../drill/table.ts";
 
 const number = (otherwise: string) => ({ type: "string", default: otherwise }) as const;
-const { values } = parseArgs({ options: { identities: number("1000"), deliveries: number("30000"), seed: number("1") } });
+const { values } = parseArgs({
+  options: { identities: number("1000"), deliveries: number("30000"), seed: number("1") },
+});
 
 const began = Date.now();
 const { copies, deliveries, faults, breaches } = await storm({
-  seed: Number(values.seed), identities: Number(values.identities), deliveries: Number(values.deliveries), patienceMs: 300_000,
+  seed: Number(values.seed),
+  identities: Number(values.identities),
+  deliveries: Number(values.deliveries),
+  patienceMs: 300_000,
   onProgress: (what) => say(`${Math.round((Date.now() - began) / 1_000)} s: ${what}`),
 });
 printRows([

@@ -21,7 +21,11 @@ export function readPackages(root) {
 }
 
 /** The package a specifier names: "@scope/name/sub" → "@scope/name", "name/sub" → "name". @param {string} specifier */
-export const packageOf = (specifier) => specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
+export const packageOf = (specifier) =>
+  specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
 
 /** @param {string} root @param {string} path @returns {SourceFile} */
 function readSource(root, path) {
@@ -31,7 +35,8 @@ function readSource(root, path) {
   return { path: local, isTest, imports: [...new Set(importsOf(code))], code };
 }
 
-const IMPORT = /(?:^|[\s;}])(?:import|export)\s+(?:[\w*{}\s,$]+?\s+from\s+)?["']([^"'\n]+)["']|\bimport\(\s*["']([^"'\n]+)["']\s*\)/g;
+const IMPORT =
+  /(?:^|[\s;}])(?:import|export)\s+(?:[\w*{}\s,$]+?\s+from\s+)?["']([^"'\n]+)["']|\bimport\(\s*["']([^"'\n]+)["']\s*\)/g;
 
 /** @param {string} code @returns {string[]} */
 const importsOf = (code) => [...code.matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? "");

@@ -34,7 +34,12 @@ for (const one of packages) {
   const references = needed.map((name) => ({ path: relative(one.dir, byName.get(name)?.dir ?? "") }));
   write(tsconfigPath, { ...tsconfig, references });
 
-  locked[one.dir] = withMember({ name: one.name, version: one.manifest.version, ...pick(one.manifest, "bin") }, "dependencies", dependencies, "bin");
+  locked[one.dir] = withMember(
+    { name: one.name, version: one.manifest.version, ...pick(one.manifest, "bin") },
+    "dependencies",
+    dependencies,
+    "bin",
+  );
   locked[`node_modules/${one.name}`] = { resolved: one.dir, link: true };
 }
 syncLock();
@@ -48,9 +53,12 @@ if (isCheck && stale.length > 0) {
 function syncLock() {
   if (!existsSync(join(root, "package-lock.json"))) return;
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  const isOurs = ([key, entry]) => /^(?:apps|libs)\//.test(key) || (entry.link === true && /^(?:apps|libs)\//.test(entry.resolved));
+  const isOurs = ([key, entry]) =>
+    /^(?:apps|libs)\//.test(key) || (entry.link === true && /^(?:apps|libs)\//.test(entry.resolved));
   const others = Object.entries(lock.packages).filter((entry) => !isOurs(entry));
-  const entries = Object.fromEntries([...others, ...Object.entries(locked)].sort(([a], [b]) => a.localeCompare(b, "en")));
+  const entries = Object.fromEntries(
+    [...others, ...Object.entries(locked)].sort(([a], [b]) => a.localeCompare(b, "en")),
+  );
   write("package-lock.json", { ...lock, packages: entries });
 }
 

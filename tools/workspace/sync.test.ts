@@ -24,7 +24,15 @@ function repository(files: Record<string, string>) {
 }
 
 const FILES = {
-  "package-lock.json": JSON.stringify({ lockfileVersion: 3, packages: { "": { name: "x" }, "libs/gone": { name: "@m/gone" }, "node_modules/@m/gone": { resolved: "libs/gone", link: true }, "node_modules/pg": { version: "8.0.0" } } }),
+  "package-lock.json": JSON.stringify({
+    lockfileVersion: 3,
+    packages: {
+      "": { name: "x" },
+      "libs/gone": { name: "@m/gone" },
+      "node_modules/@m/gone": { resolved: "libs/gone", link: true },
+      "node_modules/pg": { version: "8.0.0" },
+    },
+  }),
   "apps/shop/package.json": JSON.stringify({ name: "@m/shop", version: "0.1.0", nx: {} }),
   "apps/shop/tsconfig.json": JSON.stringify({ include: ["src"], references: [] }),
   "apps/shop/src/main.ts": 'import pg from "pg";\nimport type { A } from "@m/a/types";\nexport { b } from "@m/b";\n',
@@ -39,8 +47,16 @@ test("writes what imports imply: internal dependencies, references and the lockf
   const { run, read } = repository(FILES);
   expect(run("--check")).toMatchObject({ status: 1, told: expect.stringContaining("apps/shop/package.json") });
   expect(run().status).toBe(0);
-  expect(read("apps/shop/package.json")).toEqual({ name: "@m/shop", version: "0.1.0", dependencies: { "@m/a": "0.2.0", "@m/b": "0.1.0" }, nx: {} });
-  expect(read("apps/shop/tsconfig.json")).toEqual({ include: ["src"], references: [{ path: "../../libs/a" }, { path: "../../libs/b" }] });
+  expect(read("apps/shop/package.json")).toEqual({
+    name: "@m/shop",
+    version: "0.1.0",
+    dependencies: { "@m/a": "0.2.0", "@m/b": "0.1.0" },
+    nx: {},
+  });
+  expect(read("apps/shop/tsconfig.json")).toEqual({
+    include: ["src"],
+    references: [{ path: "../../libs/a" }, { path: "../../libs/b" }],
+  });
   expect(read("package-lock.json")).toMatchObject({
     packages: {
       "": { name: "x" },

@@ -14,6 +14,8 @@ if (!isCurrent && !existsSync(pinned)) {
 const node = isCurrent ? process.execPath : pinned;
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
-const child = spawn(node, ["--conditions=@millwright/source", "--no-warnings", main, ...process.argv.slice(2)], { stdio: "inherit" });
+const child = spawn(node, ["--conditions=@millwright/source", "--no-warnings", main, ...process.argv.slice(2)], {
+  stdio: "inherit",
+});
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
 child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));

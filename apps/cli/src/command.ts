@@ -54,13 +54,15 @@ export class NotFound extends Error {}
 
 /** What stands for itself in a path: an id that is typed may not lead to another place of the API. */
 export function checkedId(text: string, what: string): string {
-  if (!/^[^\s/\\?#%]+$/.test(text) || /^\.+$/.test(text)) throw new UsageError(`${JSON.stringify(text)} is no ${what}.`);
+  if (!/^[^\s/\\?#%]+$/.test(text) || /^\.+$/.test(text))
+    throw new UsageError(`${JSON.stringify(text)} is no ${what}.`);
   return text;
 }
 
 /** An address of a platform, as it was typed. */
 export function checkedUrl(text: string): string {
-  if (!URL.canParse(text) || !/^https?:/.test(text)) throw new UsageError(`${text} is no address of a platform: it begins with http:// or https://.`);
+  if (!URL.canParse(text) || !/^https?:/.test(text))
+    throw new UsageError(`${text} is no address of a platform: it begins with http:// or https://.`);
   return text;
 }
 

@@ -4,9 +4,13 @@ import { UsageError } from "./command.ts";
 
 /** The files of a definition tree, paths with `/` and relative to its directory. Links and `.git` are left out. */
 export async function readDefinitionDirectory(directory: string): Promise<{ path: string; content: string }[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`Cannot read ${directory}: ${error.code === "ENOENT" ? "there is no such directory" : error.code === "ENOTDIR" ? "it is no directory" : error.message}.`);
-  });
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw new UsageError(
+        `Cannot read ${directory}: ${error.code === "ENOENT" ? "there is no such directory" : error.code === "ENOTDIR" ? "it is no directory" : error.message}.`,
+      );
+    },
+  );
   const files = entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(join(directory, "/").length).split("\\").join("/"))

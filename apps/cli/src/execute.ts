@@ -2,7 +2,18 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { ApiClient, ApiError, type Problem } from "@millwright/api-client";
 import { paint, printable, printableJson } from "@millwright/terminal";
-import { checkedId, checkedUrl, EXIT, NotFound, UsageError, textOption, type Cli, type Command, type Printed, type Values } from "./command.ts";
+import {
+  checkedId,
+  checkedUrl,
+  EXIT,
+  NotFound,
+  UsageError,
+  textOption,
+  type Cli,
+  type Command,
+  type Printed,
+  type Values,
+} from "./command.ts";
 import { COMMANDS } from "./commands/all.ts";
 import { overviewOf, unknownCommand, usageOf } from "./help.ts";
 import { readLogin } from "./login-file.ts";
@@ -15,10 +26,30 @@ export type Surroundings = {
 };
 
 /** Arguments that are named in paths. */
-const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "SECRET", "ENVIRONMENT", "SCORER", "SUITE", "OTHER_RUN"]);
+const IDS = new Set([
+  "RUN",
+  "TASK",
+  "AUTOMATION",
+  "WEBHOOK",
+  "DELIVERY",
+  "SCHEDULE",
+  "CODE_HOST",
+  "KEY",
+  "SECRET",
+  "ENVIRONMENT",
+  "SCORER",
+  "SUITE",
+  "OTHER_RUN",
+]);
 /** Refusals with status 400 that are not about a value of the command line. */
 const STATE_REFUSALS = new Set(["run_already_finished", "benchmark_run_finished"]);
-const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
+const GLOBAL_OPTIONS = {
+  json: { type: "boolean" },
+  url: { type: "string" },
+  "api-key": { type: "string" },
+  team: { type: "string" },
+  help: { type: "boolean", short: "h" },
+} as const;
 
 /** Runs one command line and answers its exit code. Never throws for what a user can cause. */
 export async function execute(argv: string[], terminal: Surroundings): Promise<number> {
@@ -51,7 +82,9 @@ function leadingOptions(argv: readonly string[]): { options: string[]; words: st
 /** Help of all commands or of one subject, the version, or what is wrong. */
 function withoutCommand(argv: readonly string[], around: Surroundings): number {
   if (argv.includes("--version")) {
-    around.print((JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }).version);
+    around.print(
+      (JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }).version,
+    );
     return EXIT.done;
   }
   const isAsking = argv.length === 0 || argv[0] === "help" || argv.includes("--help") || argv.includes("-h");
@@ -74,7 +107,11 @@ function parse(command: Command, rest: string[]): { positionals: string[]; value
   }
   const required = command.args.filter((arg) => !arg.startsWith("[")).length;
   const { positionals, values } = parsed;
-  if (!values["help"] && (positionals.length < required || (positionals.length > command.args.length && !command.args.at(-1)?.endsWith("...")))) {
+  if (
+    !values["help"] &&
+    (positionals.length < required ||
+      (positionals.length > command.args.length && !command.args.at(-1)?.endsWith("...")))
+  ) {
     throw new UsageError(`${command.words} takes ${command.args.join(" ") || "no arguments"}`);
   }
   for (const [at, arg] of command.args.entries()) {
@@ -84,14 +121,16 @@ function parse(command: Command, rest: string[]): { positionals: string[]; value
     checkChoice(what, positionals[at], command.choices?.[what]);
   }
   for (const [name, { choices }] of Object.entries(command.options ?? {})) {
-    for (const value of [values[name] ?? []].flat()) if (typeof value === "string") checkChoice(`--${name}`, value, choices);
+    for (const value of [values[name] ?? []].flat())
+      if (typeof value === "string") checkChoice(`--${name}`, value, choices);
   }
   return parsed;
 }
 
 function checkChoice(what: string, value: string, choices: readonly string[] | undefined): void {
   const wrong = choices && value.split(",").find((one) => !choices.includes(one));
-  if (wrong !== undefined) throw new UsageError(`${what} must be one of ${choices!.join(", ")} (got ${JSON.stringify(wrong)}).`);
+  if (wrong !== undefined)
+    throw new UsageError(`${what} must be one of ${choices!.join(", ")} (got ${JSON.stringify(wrong)}).`);
 }
 
 /** Throws `NotFound`, or the platform's refusal with 404, if the team of --team is unknown or not visible to the caller. */
@@ -131,7 +170,8 @@ function createCli(values: Values, around: Surroundings): Cli {
 }
 
 /** Whether the platform refused a value of the request. A definition that it refuses is failed work instead. */
-const isWrongUsage = ({ status, reason = "", diagnostics }: Problem): boolean => status === 400 && diagnostics === undefined && !STATE_REFUSALS.has(reason);
+const isWrongUsage = ({ status, reason = "", diagnostics }: Problem): boolean =>
+  status === 400 && diagnostics === undefined && !STATE_REFUSALS.has(reason);
 
 function explain(error: unknown, command: Command, around: Surroundings): number {
   if (error instanceof UsageError) {
@@ -140,7 +180,8 @@ function explain(error: unknown, command: Command, around: Surroundings): number
   }
   if (error instanceof ApiError) {
     around.printError(`${error.message}${error.problem.reason ? ` (${error.problem.reason})` : ""}`);
-    for (const d of error.problem.diagnostics ?? []) around.printError(`  ${d.path}:${d.line}:${d.column} ${d.code} ${d.message}`);
+    for (const d of error.problem.diagnostics ?? [])
+      around.printError(`  ${d.path}:${d.line}:${d.column} ${d.code} ${d.message}`);
     if (error.status === 401 || error.status === 403) return EXIT.notAuthorised;
     if (error.status === 404) return EXIT.notFound;
     return isWrongUsage(error.problem) ? EXIT.usage : EXIT.failed;
@@ -150,6 +191,10 @@ function explain(error: unknown, command: Command, around: Surroundings): number
     return EXIT.notFound;
   }
   const { message, cause } = error as Error & { cause?: Error };
-  around.printError(message === "fetch failed" ? `The platform does not answer: is it running, and is MILLWRIGHT_URL right? (${cause?.message || message})` : message);
+  around.printError(
+    message === "fetch failed"
+      ? `The platform does not answer: is it running, and is MILLWRIGHT_URL right? (${cause?.message || message})`
+      : message,
+  );
   return EXIT.failed;
 }

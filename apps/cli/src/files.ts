@@ -2,7 +2,11 @@ import { readFile } from "node:fs/promises";
 import { parseExactly } from "@millwright/payload-filter";
 import { UsageError } from "./command.ts";
 
-const REASONS: Record<string, string> = { ENOENT: "there is no such file", EISDIR: "it is a directory", EACCES: "it may not be read" };
+const REASONS: Record<string, string> = {
+  ENOENT: "there is no such file",
+  EISDIR: "it is a directory",
+  EACCES: "it may not be read",
+};
 
 /** A file that the command line names. One that cannot be read is wrong usage. */
 export async function readNamed(path: string): Promise<Buffer> {

@@ -6,7 +6,10 @@ const FIRST_LINE = `usage: millwright COMMAND ${GLOBAL_OPTIONS}`;
 /** Returns the help of one command: its arguments, each of its options, what it does, and the allowed values. */
 export function usageOf(command: Command): string {
   const options = Object.entries(command.options ?? {});
-  const shown = options.map(([name, { type, multiple }]) => `[--${name}${type === "string" ? ` ${valueOf(name)}` : ""}]${multiple ? "..." : ""}`);
+  const shown = options.map(
+    ([name, { type, multiple }]) =>
+      `[--${name}${type === "string" ? ` ${valueOf(name)}` : ""}]${multiple ? "..." : ""}`,
+  );
   const choices = [
     ...Object.entries(command.choices ?? {}),
     ...options.flatMap(([name, { choices: allowed }]) => (allowed ? [[valueOf(name), allowed] as const] : [])),

@@ -18,7 +18,11 @@ export class LocalCommand {
   #interrupted = false;
   #error: Error | undefined;
 
-  constructor([file, ...args]: readonly string[], env: NodeJS.ProcessEnv, told: (stream: Stream, text: string) => void) {
+  constructor(
+    [file, ...args]: readonly string[],
+    env: NodeJS.ProcessEnv,
+    told: (stream: Stream, text: string) => void,
+  ) {
     this.#told = told;
     this.#child = spawn(file!, args, { stdio: "pipe", detached: true, env });
     this.#child.on("error", (error) => (this.#error = error));
@@ -38,7 +42,10 @@ export class LocalCommand {
 
   /** How it ended, when everything it wrote has been read. */
   async ended(): Promise<Ending> {
-    const [code, signal] = (await once(this.#child, "close").catch(() => [NOT_STARTED, null])) as [number | null, NodeJS.Signals | null];
+    const [code, signal] = (await once(this.#child, "close").catch(() => [NOT_STARTED, null])) as [
+      number | null,
+      NodeJS.Signals | null,
+    ];
     for (const name of SIGNALS) process.off(name, this.#onSignal);
     process.stdin.unpipe(this.#child.stdin);
     process.stdin.destroy();
@@ -48,7 +55,11 @@ export class LocalCommand {
       this.#told("stderr", said);
       return { exitCode: NOT_STARTED, interrupted: false };
     }
-    return { ...(code === null ? {} : { exitCode: code }), ...(signal === null ? {} : { signal }), interrupted: this.#interrupted };
+    return {
+      ...(code === null ? {} : { exitCode: code }),
+      ...(signal === null ? {} : { signal }),
+      interrupted: this.#interrupted,
+    };
   }
 
   /** Ends it, by force if it must be. */

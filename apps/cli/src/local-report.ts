@@ -2,7 +2,14 @@
 export type Told = { readonly seq: number; readonly at: string } & (
   | { readonly kind: "output"; readonly stream: Stream; text: string }
   | { readonly kind: "followup_received"; readonly followup_id: string }
-  | { readonly kind: "ended"; readonly exit_code?: number; readonly signal?: string; readonly interrupted: boolean; readonly output: string; readonly truncated: boolean }
+  | {
+      readonly kind: "ended";
+      readonly exit_code?: number;
+      readonly signal?: string;
+      readonly interrupted: boolean;
+      readonly output: string;
+      readonly truncated: boolean;
+    }
 );
 export type Stream = "stdout" | "stderr";
 export type Ending = { readonly exitCode?: number; readonly signal?: string; readonly interrupted: boolean };
@@ -49,7 +56,15 @@ export class LocalReport {
     this.#tellWhatIsMissing();
     const truncated = this.#written > this.#head.length + this.#tail.length;
     const output = truncated ? `${this.#head}\n[…]\n${this.#tail}` : this.#head + this.#tail;
-    this.#pending.push({ ...this.#next(), kind: "ended", interrupted, output, truncated, ...(exitCode === undefined ? {} : { exit_code: exitCode }), ...(signal === undefined ? {} : { signal }) });
+    this.#pending.push({
+      ...this.#next(),
+      kind: "ended",
+      interrupted,
+      output,
+      truncated,
+      ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+      ...(signal === undefined ? {} : { signal }),
+    });
     this.isOver = true;
   }
 
@@ -61,7 +76,8 @@ export class LocalReport {
   }
 
   acknowledged(seq: number): void {
-    for (const event of this.#pending) if (event.seq <= seq && event.kind === "output") this.#pendingSize -= event.text.length;
+    for (const event of this.#pending)
+      if (event.seq <= seq && event.kind === "output") this.#pendingSize -= event.text.length;
     this.#pending = this.#pending.filter((event) => event.seq > seq);
   }
 
@@ -72,7 +88,13 @@ export class LocalReport {
   #add(stream: Stream, text: string): void {
     this.#pendingSize += text.length;
     const last = this.#pending.at(-1);
-    if (last?.kind === "output" && last.stream === stream && last.seq > this.#sentSeq && last.text.length + text.length <= TEXT_MAX) last.text += text;
+    if (
+      last?.kind === "output" &&
+      last.stream === stream &&
+      last.seq > this.#sentSeq &&
+      last.text.length + text.length <= TEXT_MAX
+    )
+      last.text += text;
     else this.#pending.push({ ...this.#next(), kind: "output", stream, text });
   }
 

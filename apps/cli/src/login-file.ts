@@ -3,7 +3,8 @@ import { dirname, join } from "node:path";
 
 export type Login = { url: string; apiKey: string };
 
-const fileOf = (env: NodeJS.ProcessEnv): string => join(env["XDG_CONFIG_HOME"] ?? join(env["HOME"] ?? ".", ".config"), "millwright", "login.json");
+const fileOf = (env: NodeJS.ProcessEnv): string =>
+  join(env["XDG_CONFIG_HOME"] ?? join(env["HOME"] ?? ".", ".config"), "millwright", "login.json");
 
 /** Where the last `millwright login` pointed, if there was one. */
 export function readLogin(env: NodeJS.ProcessEnv): Login | undefined {

@@ -12,9 +12,15 @@ export async function factoryUid(cli: Cli, values: Values): Promise<string> {
   const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", { search: named, limit: 100 });
   const found = factories.filter((one) => named === undefined || one.name === named || one.alias === named);
   if (found.length === 1) return found[0]!.uid;
-  if (found.length === 0) throw new NotFound(named === undefined ? "There is no factory yet: millwright factory create NAME." : `There is no factory ${named}.`);
+  if (found.length === 0)
+    throw new NotFound(
+      named === undefined
+        ? "There is no factory yet: millwright factory create NAME."
+        : `There is no factory ${named}.`,
+    );
   throw new UsageError("There are several factories: name one with --factory and its uid, name or alias.");
 }
 
 /** The path of something that belongs to the factory named with --factory. */
-export const factoryPath = async (cli: Cli, values: Values, ...more: readonly string[]): Promise<string> => [`/factory/${await factoryUid(cli, values)}`, ...more].join("/");
+export const factoryPath = async (cli: Cli, values: Values, ...more: readonly string[]): Promise<string> =>
+  [`/factory/${await factoryUid(cli, values)}`, ...more].join("/");

@@ -29,9 +29,17 @@ export function fakeApi() {
         const isJson = request.headers["content-type"] === "application/json";
         const name = `${request.method} ${request.url}`;
         const isRecorded = name !== WHOAMI || answers[WHOAMI] !== undefined;
-        if (isRecorded) seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, accept: request.headers.accept === "*/*" ? undefined : request.headers.accept, body: text && isJson ? JSON.parse(text) : text || undefined });
+        if (isRecorded)
+          seen.push({
+            method: request.method!,
+            path: request.url!,
+            key: request.headers.authorization,
+            accept: request.headers.accept === "*/*" ? undefined : request.headers.accept,
+            body: text && isJson ? JSON.parse(text) : text || undefined,
+          });
         const given = answers[name];
-        const answer = (Array.isArray(given) ? (given.length > 1 ? given.shift() : given[0]) : given) ?? DEFAULTS[name] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
+        const answer = (Array.isArray(given) ? (given.length > 1 ? given.shift() : given[0]) : given) ??
+          DEFAULTS[name] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
         response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
         response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
       });

@@ -1,15 +1,23 @@
 import { expect, test } from "@jest/globals";
 import { LocalReport } from "../src/local-report.ts";
 
-const shown = (report: LocalReport) => report.next().map((event) => [event.seq, event.kind === "output" ? `${event.stream}: ${event.text}` : event.kind]);
+const shown = (report: LocalReport) =>
+  report.next().map((event) => [event.seq, event.kind === "output" ? `${event.stream}: ${event.text}` : event.kind]);
 
 test("output of one stream is gathered until it is sent, and sent again as it was until it is acknowledged", () => {
   const report = new LocalReport();
   for (const text of ["a", "b"]) report.output("stdout", text);
   report.output("stderr", "x");
-  expect(shown(report)).toEqual([[1, "stdout: ab"], [2, "stderr: x"]]);
+  expect(shown(report)).toEqual([
+    [1, "stdout: ab"],
+    [2, "stderr: x"],
+  ]);
   report.output("stderr", "y");
-  expect(shown(report)).toEqual([[1, "stdout: ab"], [2, "stderr: x"], [3, "stderr: y"]]);
+  expect(shown(report)).toEqual([
+    [1, "stdout: ab"],
+    [2, "stderr: x"],
+    [3, "stderr: y"],
+  ]);
   report.acknowledged(2);
   expect(shown(report)).toEqual([[3, "stderr: y"]]);
 });
@@ -17,7 +25,9 @@ test("output of one stream is gathered until it is sent, and sent again as it wa
 test("long output is told in pieces", () => {
   const report = new LocalReport();
   report.output("stdout", "a".repeat(70_000));
-  expect(report.next().map((event) => (event.kind === "output" ? event.text.length : 0))).toEqual([32_768, 32_768, 4_464]);
+  expect(report.next().map((event) => (event.kind === "output" ? event.text.length : 0))).toEqual([
+    32_768, 32_768, 4_464,
+  ]);
 });
 
 test("while nobody listens no more than a bound is kept, and it is told how much is missing", () => {
@@ -43,5 +53,11 @@ test("the end tells the beginning and the end of what was written", () => {
   report.end({ exitCode: 3, interrupted: false });
   report.acknowledged(4);
   const [end] = report.next();
-  expect(end).toMatchObject({ kind: "ended", exit_code: 3, interrupted: false, truncated: true, output: expect.stringMatching(/^first a+\n\[…\]\na+ last$/) });
+  expect(end).toMatchObject({
+    kind: "ended",
+    exit_code: 3,
+    interrupted: false,
+    truncated: true,
+    output: expect.stringMatching(/^first a+\n\[…\]\na+ last$/),
+  });
 });

@@ -27,7 +27,12 @@ const METRICS = {
   impact,
   pr_latency: latency,
 };
-const dollars = (inference: number, compute = 0, platform = 0) => ({ inference, compute, platform, total: inference + compute + platform });
+const dollars = (inference: number, compute = 0, platform = 0) => ({
+  inference,
+  compute,
+  platform,
+  total: inference + compute + platform,
+});
 
 test("shows the metrics of a factory, a dash for what is undefined", async () => {
   answers[`GET ${BASE}/metrics`] = { status: 200, body: { ...RANGE, ...METRICS } };
@@ -66,7 +71,11 @@ test("draws series in ASCII where the output is no terminal, in blocks on one", 
 });
 
 test("shows runs by one dimension", async () => {
-  const groups = [{ key: "SUCCEEDED", total: 6 }, { key: "FAILED", label: "failed", total: 3 }, { key: "UNKNOWN", total: 0 }];
+  const groups = [
+    { key: "SUCCEEDED", total: 6 },
+    { key: "FAILED", label: "failed", total: 3 },
+    { key: "UNKNOWN", total: 0 },
+  ];
   answers[`GET ${BASE}/metrics/run-breakdown?group_by=status`] = {
     status: 200,
     body: { ...RANGE, group_by: "status", total: { total: 9 }, root_run_count: { total: 5 }, groups },
@@ -80,13 +89,32 @@ test("shows runs by one dimension", async () => {
 });
 
 test("shows what a pull request costs on average", async () => {
-  const cost = { pr_count: 2, dollars: dollars(3, 1, 0.5), mean: 2.25, inference_mean: 1.5, compute_mean: 0.5, platform_mean: 0.25 };
+  const cost = {
+    pr_count: 2,
+    dollars: dollars(3, 1, 0.5),
+    mean: 2.25,
+    inference_mean: 1.5,
+    compute_mean: 0.5,
+    platform_mean: 0.25,
+  };
   answers[`GET ${BASE}/costs/per-pr`] = { status: 200, body: { ...RANGE, ...cost } };
   const { out } = await millwright("costs", F1);
   expect(out).toContain("2 pull requests");
-  expect(out).toMatch(/^inference +\$3\.00 +\$1\.50\ncompute +\$1\.00 +\$0\.5000\nplatform +\$0\.5000 +\$0\.2500\ntotal +\$4\.50 +\$2\.25$/m);
-  const none = { pr_count: 0, dollars: dollars(0), mean: null, inference_mean: null, compute_mean: null, platform_mean: null };
-  answers[`GET ${BASE}/costs/per-pr?group_by_period=week`] = { status: 200, body: { ...WEEKS, ...none, series: [none, cost] } };
+  expect(out).toMatch(
+    /^inference +\$3\.00 +\$1\.50\ncompute +\$1\.00 +\$0\.5000\nplatform +\$0\.5000 +\$0\.2500\ntotal +\$4\.50 +\$2\.25$/m,
+  );
+  const none = {
+    pr_count: 0,
+    dollars: dollars(0),
+    mean: null,
+    inference_mean: null,
+    compute_mean: null,
+    platform_mean: null,
+  };
+  answers[`GET ${BASE}/costs/per-pr?group_by_period=week`] = {
+    status: 200,
+    body: { ...WEEKS, ...none, series: [none, cost] },
+  };
   expect((await millwright("costs", F1, "--period", "week")).out).toMatch(/^total +\$0\.0000 +- +@$/m);
 });
 
@@ -99,17 +127,32 @@ test("shows all spend by one dimension, and how much of it is known", async () =
   const body = { ...RANGE, group_by: "user", total: dollars(4.5, 0.5), groups, coverage };
   answers[`GET ${BASE}/costs/breakdown?group_by=user`] = { status: 200, body };
   const { out } = await millwright("costs", F1, "--by", "user");
-  expect(out).toMatch(/^Ada +\$4\.00 +\$0\.0000 +\$0\.0000 +\$4\.00 +#{20}\nBob \(deleted\) +\$0\.5000 +\$0\.5000 +\$0\.0000 +\$1\.00 +#{5}$/m);
+  expect(out).toMatch(
+    /^Ada +\$4\.00 +\$0\.0000 +\$0\.0000 +\$4\.00 +#{20}\nBob \(deleted\) +\$0\.5000 +\$0\.5000 +\$0\.0000 +\$1\.00 +#{5}$/m,
+  );
   expect(out).toMatch(/^all +\$4\.50 +\$0\.5000 +\$0\.0000 +\$5\.00$/m);
   expect(out).toContain("Known prices: 9 of 10 model calls, 3 of 4 compute intervals.");
 });
 
 test("shows the costliest pull requests and the mean by size", async () => {
-  const row = { url: "https://h/o/r/pull/1", title: "Fix\u001b[31m it", dollars: dollars(2), models: [{ model_id: "opus", share: 1 }] };
+  const row = {
+    url: "https://h/o/r/pull/1",
+    title: "Fix\u001b[31m it",
+    dollars: dollars(2),
+    models: [{ model_id: "opus", share: 1 }],
+  };
   answers[`GET ${BASE}/costs/per-pr/top?limit=1`] = { status: 200, body: { ...RANGE, data: [row] } };
-  expect((await millwright("costs", F1, "--top", "--limit", "1")).out).toMatch(/^\$2\.00 +#{20} +https:\/\/h\/o\/r\/pull\/1 +Fix it +opus$/m);
-  const buckets = [{ size: "S", pr_count: 0, mean: null }, { size: "M", pr_count: 2, mean: 1.5 }];
-  answers[`GET ${BASE}/costs/per-pr/by-size`] = { status: 200, body: { ...RANGE, pr_count: 3, sized_pr_count: 2, buckets } };
+  expect((await millwright("costs", F1, "--top", "--limit", "1")).out).toMatch(
+    /^\$2\.00 +#{20} +https:\/\/h\/o\/r\/pull\/1 +Fix it +opus$/m,
+  );
+  const buckets = [
+    { size: "S", pr_count: 0, mean: null },
+    { size: "M", pr_count: 2, mean: 1.5 },
+  ];
+  answers[`GET ${BASE}/costs/per-pr/by-size`] = {
+    status: 200,
+    body: { ...RANGE, pr_count: 3, sized_pr_count: 2, buckets },
+  };
   const { out } = await millwright("costs", F1, "--by-size");
   expect(out).toContain("2 of 3 pull requests have a known size");
   expect(out).toMatch(/^S +0 +-\nM +2 +\$1\.50 +#{20}$/m);
@@ -140,10 +183,26 @@ test("lists pull requests; more of them are mentioned", async () => {
     ...{ human_interactions: null, cycle_time: { kickoff_to_merge: null } },
   };
   const query = "repo=o%2Fr&state=open&state=merged&opened_after=2026-11-01&opened_before=2026-11-09&limit=2";
-  answers[`GET ${BASE}/pull-requests?${query}`] = { status: 200, body: { data: [merged, unknown], page_info: { has_next_page: true } } };
-  const filters = ["--repo", "o/r", "--state", "open,merged", "--since", "2026-11-01", "--until", "2026-11-09", "--limit", "2"];
+  answers[`GET ${BASE}/pull-requests?${query}`] = {
+    status: 200,
+    body: { data: [merged, unknown], page_info: { has_next_page: true } },
+  };
+  const filters = [
+    "--repo",
+    "o/r",
+    "--state",
+    "open,merged",
+    "--since",
+    "2026-11-01",
+    "--until",
+    "2026-11-09",
+    "--limit",
+    "2",
+  ];
   const { out } = await millwright("pr", "list", F1, ...filters);
-  expect(out).toMatch(/^merged +T1 +\+3 -1 +2 +1\.5 min +u1 +T\nopen +- +- +- +- +u2\nThere are more: raise --limit, or use --export\.$/m);
+  expect(out).toMatch(
+    /^merged +T1 +\+3 -1 +2 +1\.5 min +u1 +T\nopen +- +- +- +- +u2\nThere are more: raise --limit, or use --export\.$/m,
+  );
   expect(JSON.parse((await millwright("pr", "list", F1, ...filters, "--json")).out)).toEqual([merged, unknown]);
 });
 
@@ -158,8 +217,12 @@ test.each([
 
 test("takes a name, --factory, or the only factory", async () => {
   const page = { status: 200, body: { data: [], page_info: { has_next_page: false } } };
-  answers["GET /api/v1/factory?search=shop&limit=100"] = { status: 200, body: { factories: [{ uid: F1, name: "shop", alias: null }] } };
+  answers["GET /api/v1/factory?search=shop&limit=100"] = {
+    status: 200,
+    body: { factories: [{ uid: F1, name: "shop", alias: null }] },
+  };
   answers["GET /api/v1/factory?limit=100"] = answers["GET /api/v1/factory?search=shop&limit=100"];
   answers[`GET ${BASE}/pull-requests`] = page;
-  for (const argv of [["shop"], ["--factory", "shop"], []]) expect((await millwright("pr", "list", ...argv)).code).toBe(0);
+  for (const argv of [["shop"], ["--factory", "shop"], []])
+    expect((await millwright("pr", "list", ...argv)).code).toBe(0);
 });

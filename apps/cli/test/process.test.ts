@@ -8,7 +8,10 @@ import { fakeApi } from "./fake-api.ts";
 const { answers, url } = fakeApi();
 const BIN = fileURLToPath(new URL("../bin/millwright.mjs", import.meta.url));
 
-const start = (...argv: string[]) => spawn(process.execPath, [BIN, ...argv], { env: { ...process.env, MILLWRIGHT_URL: url(), MILLWRIGHT_API_KEY: "mw_test" } });
+const start = (...argv: string[]) =>
+  spawn(process.execPath, [BIN, ...argv], {
+    env: { ...process.env, MILLWRIGHT_URL: url(), MILLWRIGHT_API_KEY: "mw_test" },
+  });
 
 test("a transcript is printed, and exits 0", async () => {
   answers["GET /api/v1/agent/runs/r1/transcript"] = { status: 200, text: '{"seq":1}\n' };

@@ -3,7 +3,14 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
-import { Consumer, feedReader, type ConsumerDeps, type Doorbell, type EventLog, type FeedReader } from "@millwright/events";
+import {
+  Consumer,
+  feedReader,
+  type ConsumerDeps,
+  type Doorbell,
+  type EventLog,
+  type FeedReader,
+} from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Logger, Tracer } from "@millwright/telemetry";
@@ -18,7 +25,13 @@ import { onScheduleEvents } from "./events/on-schedule-events.ts";
 import { onStageChanges } from "./events/on-stage-changes.ts";
 import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
-import { listeningAmong, listeningFactories, listeningTo, updateAutomationsOfMember, type AutomationStore } from "./store/automation-store.ts";
+import {
+  listeningAmong,
+  listeningFactories,
+  listeningTo,
+  updateAutomationsOfMember,
+  type AutomationStore,
+} from "./store/automation-store.ts";
 import { decisionStore, enqueueDecisions } from "./store/decision-store.ts";
 import { decideDelayed } from "./usecases/decide-delayed.ts";
 import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
@@ -32,7 +45,11 @@ import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-deci
 
 export type AutomationsOptions = {
   database: Database;
-  deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"]; tasks: LookAtStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"] };
+  deps: RoutesDeps & {
+    automations: AutomationStore;
+    applies: StartDecidedRunDeps["applies"];
+    tasks: LookAtStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"];
+  };
   runs: ReturnType<typeof orchestratorClient>;
   agents: StartDecidedRunDeps["agents"];
   neighbours: { identity: Transport; webhookIngress: Transport; scheduler: Transport };
@@ -67,7 +84,22 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
   const looksWith: ReplayDeliveryDeps["looksWith"] = (known = {}, asks = true) => {
     const from = { ...deliveries, ...known };
-    const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries: from, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, builds: decisions, codeHosts: o.runs, service: signer.service }, event, automations, { asks });
+    const fromCodeHost: Looks[string] = (event, automations) =>
+      lookAtCodeHostDelivery(
+        {
+          deliveries: from,
+          factories: o.deps.factories,
+          tasks: o.deps.tasks,
+          runs: o.runs,
+          agents: o.agents,
+          builds: decisions,
+          codeHosts: o.runs,
+          service: signer.service,
+        },
+        event,
+        automations,
+        { asks },
+      );
     return {
       webhook: (event) => lookAtDelivery({ deliveries: from }, event),
       factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
@@ -76,7 +108,9 @@ export function composeAutomations(o: AutomationsOptions): Automations {
       gitlab: fromCodeHost,
     };
   };
-  const listeners = { listeningTo: (factoryUid: string, provider: string) => listeningTo(database.sql, factoryUid, provider) };
+  const listeners = {
+    listeningTo: (factoryUid: string, provider: string) => listeningTo(database.sql, factoryUid, provider),
+  };
   const deciding: DecideEventDeps<Sql> = {
     looks: looksWith({}, false),
     automations: listeners,
@@ -84,31 +118,59 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     clock,
   };
   const starting: StartDecidedRunDeps = {
-    decisions, deliveries, factories: o.deps.factories, automations: o.deps.automations, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
+    decisions,
+    deliveries,
+    factories: o.deps.factories,
+    automations: o.deps.automations,
+    applies: o.deps.applies,
+    agents: o.agents,
+    runs: o.runs,
+    publicUrl: o.publicUrl,
+    service: signer.service,
   };
   const follow = (source: string, read: FeedReader, react: Partial<Pick<ConsumerDeps, "handlers" | "together">>) =>
-    new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, handlers: {}, ...react, read, ...(o.doorbell && { doorbell: o.doorbell }) });
-  const feedOf = (transport: Transport) => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
+    new Consumer({
+      name: "automations",
+      source,
+      database,
+      clock,
+      log,
+      tracer: o.tracer,
+      handlers: {},
+      ...react,
+      read,
+      ...(o.doorbell && { doorbell: o.doorbell }),
+    });
+  const feedOf = (transport: Transport) =>
+    feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
+      call(serviceCaller(signer.service, newUid())),
+    );
   const hearing = { listeningAmong, listeningFactories, enqueueDecisions };
   const prune = () => decisions.prune(clock.now());
   return {
     deps: { ...o.deps, decisions, deliveries, looksWith, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
       follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
-      follow("gateway", feedOf(o.neighbours.identity), { handlers: onMemberEvents({ updateAutomationsOfMember, clock }) }),
+      follow("gateway", feedOf(o.neighbours.identity), {
+        handlers: onMemberEvents({ updateAutomationsOfMember, clock }),
+      }),
       follow("scheduler", feedOf(o.neighbours.scheduler), { together: onScheduleEvents(hearing) }),
       follow("factories", (range) => o.eventLog.read(range), { together: onStageChanges(hearing) }), // its own log
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),
-      [DECIDE_DELAYED]: ({ payload }, context) => decideDelayed({ looks: looksWith(), automations: listeners, decisions, clock }, payload as DelayedRef, (tx) => context.finish(tx)),
+      [DECIDE_DELAYED]: ({ payload }, context) =>
+        decideDelayed({ looks: looksWith(), automations: listeners, decisions, clock }, payload as DelayedRef, (tx) =>
+          context.finish(tx),
+        ),
       [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),
     },
     separateWork: { [DECIDE_DELAYED]: CODE_HOSTS_ASKED_MAX },
     pruner: new BackgroundLoop({
       everyMs: PRUNE_EVERY_MS,
       step: () => prune().then(() => "idle" as const),
-      onError: (error) => log.warn({ component: "decision pruner", error }, "old decisions were not forgotten; it is tried again"),
+      onError: (error) =>
+        log.warn({ component: "decision pruner", error }, "old decisions were not forgotten; it is tried again"),
     }),
     prune,
   };

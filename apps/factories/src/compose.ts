@@ -42,12 +42,20 @@ export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", impor
 
 /** Which services may call in their own name. */
 export const allowedServices = {
-  ...allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler", "scoring"] }),
+  ...allowServices(events.EventFeedService, {
+    read: ["gateway", "orchestrator", "webhook-ingress", "scheduler", "scoring"],
+  }),
   ...allowServices(factories.FactoryService, { getFactory: ["scoring"] }),
 };
 
 export type FactoriesOptions = ServiceOptions & {
-  readonly neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; scoring: Transport; webhookIngress: Transport };
+  readonly neighbours: {
+    identity: Transport;
+    orchestrator: Transport;
+    scheduler: Transport;
+    scoring: Transport;
+    webhookIngress: Transport;
+  };
   /** Directories below which definition repositories may lie on disk; none by default. */
   readonly localRepositoryRoots?: readonly string[];
   /** What may be reached at addresses that teams have set; by default the outside only. */
@@ -98,7 +106,11 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   });
   const runs = orchestratorClient(o.neighbours.orchestrator, signer);
   const agents = identityClient(o.neighbours.identity, signer);
-  const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer, [o.neighbours.scoring]);
+  const owners = definitionOwners(
+    [o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress],
+    signer,
+    [o.neighbours.scoring],
+  );
   const branches = branchStore(prisma, changes, database.sql);
   const heads = { ring: () => looking.ring() };
   const deps: AutomationsOptions["deps"] = {
@@ -110,19 +122,39 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     applies: applyStore(prisma, changes),
     automations: automationStore(database),
     tasks: taskStore(database, clock),
-    requests: { remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())) },
+    requests: {
+      remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())),
+    },
     runs,
     agents,
     owners,
     activation: { ...owners, ...agents },
-    trees: definitionTrees({ localRepositoryRoots: o.localRepositoryRoots ?? [], outbound: o.outbound ?? outboundRule([]), timeoutMs: o.gitTimeoutMs ?? 30_000, fileBytesMax: o.gitFileBytesMax ?? GIT_FILE_BYTES_MAX, ...(o.gitCaFile && { caFile: o.gitCaFile }), secretOf: (teamUid, name) => agents.secretOf(teamUid, name) }),
+    trees: definitionTrees({
+      localRepositoryRoots: o.localRepositoryRoots ?? [],
+      outbound: o.outbound ?? outboundRule([]),
+      timeoutMs: o.gitTimeoutMs ?? 30_000,
+      fileBytesMax: o.gitFileBytesMax ?? GIT_FILE_BYTES_MAX,
+      ...(o.gitCaFile && { caFile: o.gitCaFile }),
+      secretOf: (teamUid, name) => agents.secretOf(teamUid, name),
+    }),
     cursors: new Cursors(deriveKey(o.masterKey, "factories page tokens")),
     activationWaitMs: o.activationWaitMs ?? 10_000,
     clock,
     log,
   };
   const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...bell });
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.neighbours.webhookIngress, signer) }), ...automations.work }, separate: automations.separateWork });
+  const work = new WorkQueue({
+    database,
+    clock,
+    log,
+    tracer: o.tracer,
+    handlers: {
+      ...definitionWork(deps),
+      ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.neighbours.webhookIngress, signer) }),
+      ...automations.work,
+    },
+    separate: automations.separateWork,
+  });
   const looking = new BackgroundLoop({
     everyMs: Math.min(LOOK_FOR_DUE_HEADS_MS, deps.headPollMs),
     step: () => lookUpDueHeads(deps),
@@ -132,14 +164,23 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   const tasks = new Consumer({
     name: "tasks",
     source: "orchestrator",
-    read: withTitles(feedReader(clientFor(events.EventFeedService, o.neighbours.orchestrator, { signer }), () => call(self)), (uids) => runs.titlesOf(self, uids)),
+    read: withTitles(
+      feedReader(clientFor(events.EventFeedService, o.neighbours.orchestrator, { signer }), () => call(self)),
+      (uids) => runs.titlesOf(self, uids),
+    ),
     database,
     clock,
     log,
     tracer: o.tracer,
     handlers: onRunEvents({
       clock,
-      tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), moved: (task) => taskUpdated(task, origin, ["conversation_id"]), cancelled: (task, before) => taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }) }),
+      tasksIn: (tx, origin) =>
+        tasksIn(tx, {
+          created: (task) => taskCreated(task, origin),
+          moved: (task) => taskUpdated(task, origin, ["conversation_id"]),
+          cancelled: (task, before) =>
+            taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }),
+        }),
     }),
     ...bell,
   });
@@ -154,7 +195,13 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     handlers: onPushEvents({ tracksAny }),
     ...bell,
   });
-  const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks, pushes, ...automations.consumers], work });
+  const unwatch = watchService({
+    service: "factories",
+    metrics: o.metrics,
+    database,
+    consumers: [tasks, pushes, ...automations.consumers],
+    work,
+  });
   const loops = [tasks, pushes, ...automations.consumers, automations.pruner, looking];
   const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
@@ -186,6 +233,10 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
       await prisma.$disconnect();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
   };
 }

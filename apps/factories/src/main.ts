@@ -17,7 +17,14 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, scheduler, scoring, "webhook-ingress": webhookIngress }) => {
-    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator, scheduler, scoring, webhookIngress }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots, gitCaFile: config.gitCaFile, headPollMs: config.headPollMs });
+    const factories = await composeFactories({
+      ...base,
+      neighbours: { identity: gateway, orchestrator, scheduler, scoring, webhookIngress },
+      outbound: outboundRule(config.allowedInternalHosts ?? []),
+      localRepositoryRoots: config.localRepositoryRoots,
+      gitCaFile: config.gitCaFile,
+      headPollMs: config.headPollMs,
+    });
     return { ...factories, allow: allowedServices };
   },
 });

@@ -7,7 +7,19 @@ import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { aCaller, domainError, needs } from "@millwright/testing";
 import { Repository } from "./repository.ts";
-import { aRun, MEMBER, NOW, OTHER_TEAM, OWNER, POWERLESS, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+import {
+  aRun,
+  MEMBER,
+  NOW,
+  OTHER_TEAM,
+  OWNER,
+  POWERLESS,
+  startWorld,
+  STRANGER,
+  TEAM,
+  VIEWER,
+  type World,
+} from "./setup.ts";
 import { aTree } from "./trees.ts";
 
 let w: World;
@@ -31,14 +43,28 @@ beforeEach(async () => {
   await put();
 });
 
-const put = (source: { repositoryUrl?: string; branch?: string; directory?: string; kind?: string; files?: ReturnType<typeof aTree> } = {}) =>
-  w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: repository.path, ...source } }, call(OWNER));
+const put = (
+  source: {
+    repositoryUrl?: string;
+    branch?: string;
+    directory?: string;
+    kind?: string;
+    files?: ReturnType<typeof aTree>;
+  } = {},
+) =>
+  w.factories.putSource(
+    { factoryUid, source: { kind: "git", repositoryUrl: repository.path, ...source } },
+    call(OWNER),
+  );
 const list = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches;
 const production = async () => (await list()).find(({ isProduction }) => isProduction)!;
-const get = async (branchUid: string, caller: Caller = VIEWER) => (await w.branches.getBranch({ factoryUid, branchUid }, call(caller))).branch!;
+const get = async (branchUid: string, caller: Caller = VIEWER) =>
+  (await w.branches.getBranch({ factoryUid, branchUid }, call(caller))).branch!;
 const track = async (name: string) => (await w.branches.trackBranch({ factoryUid, name }, call(OWNER))).branch!;
-const remove = (branchUid: string, caller: Caller = OWNER) => w.branches.deleteBranch({ factoryUid, branchUid }, call(caller));
-const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branches) => (await door.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
+const remove = (branchUid: string, caller: Caller = OWNER) =>
+  w.branches.deleteBranch({ factoryUid, branchUid }, call(caller));
+const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branches) =>
+  (await door.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
 /** Looks up every head now. */
 const look = async () => {
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
@@ -53,14 +79,25 @@ const gone = domainError({ kind: "not_found", reason: "branch_not_found" });
 describe("what is tracked", () => {
   needs("git", "is the branch that a registered repository names, with every field", async () => {
     expect(await looked()).toMatchObject({
-      factoryUid, teamUid: TEAM, name: "main", repository: { owner: "team", repo: "factory", codeForge: "NONE" }, state: "ACTIVE", freshness: "STALE", isProduction: true, isServing: false,
-      registeredHeadSha: firstHead, lastCheckedAt: { seconds: BigInt(NOW.getTime() / 1000) }, createdAt: expect.anything(), updatedAt: expect.anything(),
+      factoryUid,
+      teamUid: TEAM,
+      name: "main",
+      repository: { owner: "team", repo: "factory", codeForge: "NONE" },
+      state: "ACTIVE",
+      freshness: "STALE",
+      isProduction: true,
+      isServing: false,
+      registeredHeadSha: firstHead,
+      lastCheckedAt: { seconds: BigInt(NOW.getTime() / 1000) },
+      createdAt: expect.anything(),
+      updatedAt: expect.anything(),
     });
     const { appliedSha, lastAppliedAt, lastError, deletedAt } = await production();
     expect([appliedSha, lastAppliedAt, lastError, deletedAt]).toEqual([undefined, undefined, undefined, undefined]);
     expect(await w.eventTypes()).toEqual(["factory.created", "factory.updated", "branch.created", "branch.updated"]);
   });
-  test("is UNKNOWN until its head was looked up", async () => expect(await production()).toMatchObject({ freshness: "UNKNOWN", state: "ACTIVE" }));
+  test("is UNKNOWN until its head was looked up", async () =>
+    expect(await production()).toMatchObject({ freshness: "UNKNOWN", state: "ACTIVE" }));
   test("stays the same when the same source is registered again, and so does its identity with another directory", async () => {
     const { uid } = await production();
     await put();
@@ -70,27 +107,44 @@ describe("what is tracked", () => {
   test("with another branch of the repository the production mark moves, and both are tracked", async () => {
     const { uid } = await production();
     await put({ branch: "next" });
-    expect(await list()).toMatchObject([{ name: "next", isProduction: true }, { uid, name: "main", isProduction: false }]);
+    expect(await list()).toMatchObject([
+      { name: "next", isProduction: true },
+      { uid, name: "main", isProduction: false },
+    ]);
     await put();
     expect((await list()).map(({ name }) => name)).toEqual(["main", "next"]);
     expect((await production()).uid).toBe(uid);
   });
-  test.each([["another repository", () => put({ repositoryUrl: `${repository.root}/team/other` })], ["files", () => put({ kind: "files", files: aTree() })]])("is retired when the source becomes %s", async (_what, change) => {
+  test.each([
+    ["another repository", () => put({ repositoryUrl: `${repository.root}/team/other` })],
+    ["files", () => put({ kind: "files", files: aTree() })],
+  ])("is retired when the source becomes %s", async (_what, change) => {
     const [{ uid }, other] = [await production(), await track("other")];
     await change();
-    for (const one of [uid, other.uid]) expect(await get(one)).toMatchObject({ state: "DELETED", isProduction: false, freshness: "UNKNOWN" });
+    for (const one of [uid, other.uid])
+      expect(await get(one)).toMatchObject({ state: "DELETED", isProduction: false, freshness: "UNKNOWN" });
     expect((await list()).every((one) => one.uid !== uid && one.uid !== other.uid)).toBe(true);
   });
   test("further branches are tracked by name, once", async () => {
-    const [first, second] = [await w.branches.trackBranch({ factoryUid, name: "b/1" }, call(OWNER)), await w.branches.trackBranch({ factoryUid, name: "b/1" }, call(OWNER))];
+    const [first, second] = [
+      await w.branches.trackBranch({ factoryUid, name: "b/1" }, call(OWNER)),
+      await w.branches.trackBranch({ factoryUid, name: "b/1" }, call(OWNER)),
+    ];
     expect([first.created, second.created, second.branch]).toEqual([true, false, first.branch]);
-    expect(await w.branches.trackBranch({ factoryUid, name: "main" }, call(OWNER))).toMatchObject({ created: false, branch: { isProduction: true } });
+    expect(await w.branches.trackBranch({ factoryUid, name: "main" }, call(OWNER))).toMatchObject({
+      created: false,
+      branch: { isProduction: true },
+    });
     expect((await list()).map(({ name }) => name)).toEqual(["main", "b/1"]);
   });
   test("of many at once, on two replicas, one is made", async () => {
     const doors = [w.branches, w.branchesOf(await w.replica())];
-    const made = await Promise.all(Array.from({ length: 8 }, (_one, n) => doors[n % 2]!.trackBranch({ factoryUid, name: "one" }, call(OWNER))));
-    expect([new Set(made.map(({ branch }) => branch!.uid)).size, made.filter(({ created }) => created).length]).toEqual([1, 1]);
+    const made = await Promise.all(
+      Array.from({ length: 8 }, (_one, n) => doors[n % 2]!.trackBranch({ factoryUid, name: "one" }, call(OWNER))),
+    );
+    expect([new Set(made.map(({ branch }) => branch!.uid)).size, made.filter(({ created }) => created).length]).toEqual(
+      [1, 1],
+    );
   });
   test.each(["", "-x", "a..b", "a b", "refs~1", "x.lock", "HEAD"])("no branch is called %j", async (name) => {
     await expect(track(name)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_source" }));
@@ -126,7 +180,11 @@ describe("who may", () => {
   test.each(["track", "delete", "apply"] as const)("%s: only with source.apply", async (action) => {
     for (const caller of [MEMBER, VIEWER, POWERLESS]) await expect(actions[action](caller)).rejects.toEqual(refused);
     await expect(actions[action](STRANGER)).rejects.toEqual(hidden);
-    expect(await w.rows("SELECT 1 FROM tracked_branches WHERE deleted_at IS NOT NULL OR applied_sha IS NOT NULL OR name = 't'")).toEqual([]);
+    expect(
+      await w.rows(
+        "SELECT 1 FROM tracked_branches WHERE deleted_at IS NOT NULL OR applied_sha IS NOT NULL OR name = 't'",
+      ),
+    ).toEqual([]);
   });
   test("tracking and retiring take no more than that", async () => {
     await actions.track(LETTER_ONLY);
@@ -147,7 +205,10 @@ describe("who may", () => {
     repository.commit(aTree({ "webhooks/ci.yaml": "secretName: CI\n" }));
     const { uid } = await looked();
     const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: VERBS.filter((verb) => verb !== "webhook.manage") }] });
-    await expect(apply(uid, applier)).rejects.toMatchObject({ reason: "not_authorized", metadata: { verb: "webhook.manage" } });
+    await expect(apply(uid, applier)).rejects.toMatchObject({
+      reason: "not_authorized",
+      metadata: { verb: "webhook.manage" },
+    });
     expect(await w.rows("SELECT current_version FROM factories")).toEqual([{ current_version: 0 }]);
     await apply(uid);
     expect(await w.rows("SELECT current_version > 0 AS is_serving FROM factories")).toEqual([{ is_serving: true }]);
@@ -159,7 +220,10 @@ describe("who may", () => {
   test("a branch of another factory or team is the same as one that nobody has", async () => {
     const ours = await production();
     const other = await w.aFactory({ name: "Other" });
-    const theirs = await w.aFactory({ name: "Theirs" }, aCaller({ teams: [{ teamUid: OTHER_TEAM, verbs: OWNER.teams[0]!.verbs }] }));
+    const theirs = await w.aFactory(
+      { name: "Theirs" },
+      aCaller({ teams: [{ teamUid: OTHER_TEAM, verbs: OWNER.teams[0]!.verbs }] }),
+    );
     expect(theirs.uid).not.toBe(other.uid);
     for (const branchUid of [ours.uid, newUid(), "x"]) {
       await expect(w.branches.getBranch({ factoryUid: other.uid, branchUid }, call(OWNER))).rejects.toEqual(gone);
@@ -174,7 +238,11 @@ describe("who may", () => {
 
 test("reading writes nothing", async () => {
   const { uid } = await production();
-  const rows = async () => [await w.rows("SELECT xmin::text, * FROM tracked_branches"), await w.rows("SELECT xmin::text, * FROM definition_sources"), await w.rows("SELECT xmin::text, * FROM factories")];
+  const rows = async () => [
+    await w.rows("SELECT xmin::text, * FROM tracked_branches"),
+    await w.rows("SELECT xmin::text, * FROM definition_sources"),
+    await w.rows("SELECT xmin::text, * FROM factories"),
+  ];
   const [before, events] = [await rows(), await w.eventTypes()];
   await get(uid);
   await list();
@@ -183,38 +251,65 @@ test("reading writes nothing", async () => {
 });
 
 describe("retiring", () => {
-  needs("git", "leaves the repository, what serves and the production branch as they are, and can be repeated", async () => {
-    repository.git("branch", "side");
-    const { uid } = await track("side");
-    await look();
-    const applied = await apply(uid);
-    expect(applied).toMatchObject({ state: "ACTIVE", freshness: "CURRENT", isServing: true, appliedSha: firstHead });
-    const before = [await production(), (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory, repository.git("rev-parse", "side")];
-    await remove(uid);
-    const retired = await get(uid);
-    expect(retired).toMatchObject({ state: "DELETED", freshness: "UNKNOWN", appliedSha: firstHead, registeredHeadSha: firstHead, deletedAt: expect.anything(), isServing: true });
-    for (const again of [uid, uid, newUid(), "not-a-uid"]) await remove(again);
-    expect(await get(uid)).toEqual(retired);
-    expect([await production(), (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory, repository.git("rev-parse", "side")]).toEqual(before);
-    expect((await w.eventTypes()).filter((type) => type === "branch.deleted")).toHaveLength(1);
-  });
+  needs(
+    "git",
+    "leaves the repository, what serves and the production branch as they are, and can be repeated",
+    async () => {
+      repository.git("branch", "side");
+      const { uid } = await track("side");
+      await look();
+      const applied = await apply(uid);
+      expect(applied).toMatchObject({ state: "ACTIVE", freshness: "CURRENT", isServing: true, appliedSha: firstHead });
+      const before = [
+        await production(),
+        (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory,
+        repository.git("rev-parse", "side"),
+      ];
+      await remove(uid);
+      const retired = await get(uid);
+      expect(retired).toMatchObject({
+        state: "DELETED",
+        freshness: "UNKNOWN",
+        appliedSha: firstHead,
+        registeredHeadSha: firstHead,
+        deletedAt: expect.anything(),
+        isServing: true,
+      });
+      for (const again of [uid, uid, newUid(), "not-a-uid"]) await remove(again);
+      expect(await get(uid)).toEqual(retired);
+      expect([
+        await production(),
+        (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory,
+        repository.git("rev-parse", "side"),
+      ]).toEqual(before);
+      expect((await w.eventTypes()).filter((type) => type === "branch.deleted")).toHaveLength(1);
+    },
+  );
   test("the production branch is refused", async () => {
     const { uid } = await production();
-    await expect(remove(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "production_branch", retryable: false }));
+    await expect(remove(uid)).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "production_branch", retryable: false }),
+    );
     expect(await production()).toMatchObject({ uid, state: "ACTIVE" });
   });
-  needs("git", "a retired identity never lives again: not by applying, by looking, by registering, by tracking", async () => {
-    repository.git("branch", "side");
-    const { uid } = await track("side");
-    await remove(uid);
-    await expect(apply(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_deleted", retryable: false }));
-    await look();
-    await put({ branch: "side" });
-    expect((await production()).uid).not.toBe(uid);
-    await put();
-    expect((await track("side")).uid).not.toBe(uid);
-    expect(await get(uid)).toMatchObject({ state: "DELETED" });
-  });
+  needs(
+    "git",
+    "a retired identity never lives again: not by applying, by looking, by registering, by tracking",
+    async () => {
+      repository.git("branch", "side");
+      const { uid } = await track("side");
+      await remove(uid);
+      await expect(apply(uid)).rejects.toEqual(
+        domainError({ kind: "conflict", reason: "branch_deleted", retryable: false }),
+      );
+      await look();
+      await put({ branch: "side" });
+      expect((await production()).uid).not.toBe(uid);
+      await put();
+      expect((await track("side")).uid).not.toBe(uid);
+      expect(await get(uid)).toMatchObject({ state: "DELETED" });
+    },
+  );
   test("it is read for 30 days and then forgotten, which a delete does not mind", async () => {
     const { uid } = await track("side");
     await remove(uid);
@@ -230,32 +325,68 @@ describe("retiring", () => {
 });
 
 describe("applying", () => {
-  needs("git", "takes the tree at the registered head, not a newer one; that one makes it STALE when it is registered", async () => {
-    const { uid } = await looked();
-    const newer = repository.commit([{ path: "agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nDo it well.\n" }]);
-    expect(await apply(uid)).toMatchObject({ state: "ACTIVE", freshness: "CURRENT", isServing: true, appliedSha: firstHead, registeredHeadSha: firstHead, lastAppliedAt: { seconds: BigInt(NOW.getTime() / 1000) } });
-    expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ prompt: "Plan." }, { prompt: "Do." }] });
-    expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({ state: "APPLIED", activeRevision: firstHead, activeVersion: 1n });
-    await look();
-    expect(await get(uid)).toMatchObject({ freshness: "STALE", registeredHeadSha: newer, appliedSha: firstHead, isServing: true });
-    expect(await apply(uid)).toMatchObject({ freshness: "CURRENT", appliedSha: newer });
-    expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ prompt: "Plan." }, { prompt: "Do it well." }] });
-  });
+  needs(
+    "git",
+    "takes the tree at the registered head, not a newer one; that one makes it STALE when it is registered",
+    async () => {
+      const { uid } = await looked();
+      const newer = repository.commit([
+        { path: "agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nDo it well.\n" },
+      ]);
+      expect(await apply(uid)).toMatchObject({
+        state: "ACTIVE",
+        freshness: "CURRENT",
+        isServing: true,
+        appliedSha: firstHead,
+        registeredHeadSha: firstHead,
+        lastAppliedAt: { seconds: BigInt(NOW.getTime() / 1000) },
+      });
+      expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({
+        agents: [{ prompt: "Plan." }, { prompt: "Do." }],
+      });
+      expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({
+        state: "APPLIED",
+        activeRevision: firstHead,
+        activeVersion: 1n,
+      });
+      await look();
+      expect(await get(uid)).toMatchObject({
+        freshness: "STALE",
+        registeredHeadSha: newer,
+        appliedSha: firstHead,
+        isServing: true,
+      });
+      expect(await apply(uid)).toMatchObject({ freshness: "CURRENT", appliedSha: newer });
+      expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({
+        agents: [{ prompt: "Plan." }, { prompt: "Do it well." }],
+      });
+    },
+  );
   needs("git", "the source instead takes the newest head, and registers it", async () => {
     await look();
     const newer = repository.commit();
     await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
-    expect(await production()).toMatchObject({ state: "ACTIVE", freshness: "CURRENT", registeredHeadSha: newer, appliedSha: newer });
+    expect(await production()).toMatchObject({
+      state: "ACTIVE",
+      freshness: "CURRENT",
+      registeredHeadSha: newer,
+      appliedSha: newer,
+    });
   });
-  needs("git", "concurrently, on two replicas, is one application with one answer; and again changes nothing", async () => {
-    const { uid } = await looked();
-    const doors = [w.branches, w.branchesOf(await w.replica())];
-    const answers = await Promise.all(Array.from({ length: 6 }, (_one, n) => apply(uid, OWNER, doors[n % 2])));
-    answers.push(await apply(uid));
-    for (const answer of answers) expect(answer).toMatchObject({ uid, state: "ACTIVE", freshness: "CURRENT", appliedSha: firstHead });
-    expect([w.identity.owner.stages, w.orchestrator.owner.stages]).toEqual([1, 1]);
-    expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(1);
-  });
+  needs(
+    "git",
+    "concurrently, on two replicas, is one application with one answer; and again changes nothing",
+    async () => {
+      const { uid } = await looked();
+      const doors = [w.branches, w.branchesOf(await w.replica())];
+      const answers = await Promise.all(Array.from({ length: 6 }, (_one, n) => apply(uid, OWNER, doors[n % 2])));
+      answers.push(await apply(uid));
+      for (const answer of answers)
+        expect(answer).toMatchObject({ uid, state: "ACTIVE", freshness: "CURRENT", appliedSha: firstHead });
+      expect([w.identity.owner.stages, w.orchestrator.owner.stages]).toEqual([1, 1]);
+      expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(1);
+    },
+  );
   needs("git", "a branch whose head nobody has looked up yet is looked up first", async () => {
     const { uid, registeredHeadSha } = await production();
     expect(registeredHeadSha).toBeUndefined();
@@ -263,50 +394,91 @@ describe("applying", () => {
   });
   needs("git", "a branch that the repository does not have is a conflict", async () => {
     const { uid } = await track("nothing");
-    await expect(apply(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown", retryable: false }));
-    expect(await get(uid)).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", lastError: { code: "branch_missing" } });
+    await expect(apply(uid)).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "branch_head_unknown", retryable: false }),
+    );
+    expect(await get(uid)).toMatchObject({
+      state: "ACTIVE",
+      freshness: "UNKNOWN",
+      lastError: { code: "branch_missing" },
+    });
   });
-  needs("git", "a definition with faults is refused with all of them, they stay to be read, and what served serves on", async () => {
-    const { uid } = await looked();
-    await apply(uid);
-    repository.commit([{ path: "agents/hand/agent.md", content: "---\nagentType: BOSS\ncolour: red\n---\n" }]);
-    await look();
-    const error = await apply(uid).catch((thrown: unknown) => thrown);
-    expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "definition_invalid" }));
-    expect((error as { details: unknown[] }).details).toHaveLength(3);
-    expect(await get(uid)).toMatchObject({ state: "FAILED", freshness: "STALE", isServing: true, appliedSha: firstHead, lastError: { code: "definition_invalid", diagnostics: (error as { details: unknown[] }).details } });
-    expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({ definitionVersion: 1n });
-    repository.git("revert", "--no-edit", "HEAD");
-    await look();
-    const mended = await apply(uid);
-    expect(mended).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
-    expect(mended.lastError).toBeUndefined();
-  });
-  needs("git", "another branch comes into force, and the production branch again; a failure of it is not the source's", async () => {
-    repository.git("checkout", "-q", "-b", "side");
-    const side = repository.commit([{ path: "agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nAside.\n" }]);
-    const { uid } = await track("side");
-    const main = await looked();
-    await apply(main.uid);
-    expect(await apply(uid)).toMatchObject({ isServing: true, freshness: "CURRENT", appliedSha: side });
-    expect(await get(main.uid)).toMatchObject({ isServing: false, freshness: "CURRENT", state: "ACTIVE", appliedSha: firstHead });
-    expect(await apply(main.uid)).toMatchObject({ isServing: true });
-    expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ prompt: "Plan." }, { prompt: "Do." }] });
-    repository.commit([{ path: "factory.yaml", content: "name: 1\n" }]);
-    await look();
-    await expect(apply(uid)).rejects.toEqual(domainError({ reason: "definition_invalid" }));
-    expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({ state: "APPLIED", diagnostics: [] });
-    repository.git("checkout", "-q", "main");
-  });
-  needs("git", "tracking that is retired while it is applied is not brought back, and what served serves on", async () => {
-    repository.git("branch", "side");
-    const { uid } = await track("side");
-    await look();
-    w.identity.owner.onStage = async () => void (await remove(uid));
-    await expect(apply(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_deleted" }));
-    expect(await get(uid)).toMatchObject({ state: "DELETED" });
-    expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({ definitionVersion: 0n, name: "Shop" });
-  });
+  needs(
+    "git",
+    "a definition with faults is refused with all of them, they stay to be read, and what served serves on",
+    async () => {
+      const { uid } = await looked();
+      await apply(uid);
+      repository.commit([{ path: "agents/hand/agent.md", content: "---\nagentType: BOSS\ncolour: red\n---\n" }]);
+      await look();
+      const error = await apply(uid).catch((thrown: unknown) => thrown);
+      expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "definition_invalid" }));
+      expect((error as { details: unknown[] }).details).toHaveLength(3);
+      expect(await get(uid)).toMatchObject({
+        state: "FAILED",
+        freshness: "STALE",
+        isServing: true,
+        appliedSha: firstHead,
+        lastError: { code: "definition_invalid", diagnostics: (error as { details: unknown[] }).details },
+      });
+      expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({
+        definitionVersion: 1n,
+      });
+      repository.git("revert", "--no-edit", "HEAD");
+      await look();
+      const mended = await apply(uid);
+      expect(mended).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
+      expect(mended.lastError).toBeUndefined();
+    },
+  );
+  needs(
+    "git",
+    "another branch comes into force, and the production branch again; a failure of it is not the source's",
+    async () => {
+      repository.git("checkout", "-q", "-b", "side");
+      const side = repository.commit([
+        { path: "agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nAside.\n" },
+      ]);
+      const { uid } = await track("side");
+      const main = await looked();
+      await apply(main.uid);
+      expect(await apply(uid)).toMatchObject({ isServing: true, freshness: "CURRENT", appliedSha: side });
+      expect(await get(main.uid)).toMatchObject({
+        isServing: false,
+        freshness: "CURRENT",
+        state: "ACTIVE",
+        appliedSha: firstHead,
+      });
+      expect(await apply(main.uid)).toMatchObject({ isServing: true });
+      expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({
+        agents: [{ prompt: "Plan." }, { prompt: "Do." }],
+      });
+      repository.commit([{ path: "factory.yaml", content: "name: 1\n" }]);
+      await look();
+      await expect(apply(uid)).rejects.toEqual(domainError({ reason: "definition_invalid" }));
+      expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({
+        state: "APPLIED",
+        diagnostics: [],
+      });
+      repository.git("checkout", "-q", "main");
+    },
+  );
+  needs(
+    "git",
+    "tracking that is retired while it is applied is not brought back, and what served serves on",
+    async () => {
+      repository.git("branch", "side");
+      const { uid } = await track("side");
+      await look();
+      w.identity.owner.onStage = async () => void (await remove(uid));
+      await expect(apply(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_deleted" }));
+      expect(await get(uid)).toMatchObject({ state: "DELETED" });
+      expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({
+        definitionVersion: 0n,
+        name: "Shop",
+      });
+    },
+  );
   needs("git", "what an owner has not confirmed yet is APPLYING", async () => {
     const { uid } = await looked();
     let open: () => void = () => {};
@@ -325,8 +497,18 @@ describe("heads", () => {
     await look();
     await look();
     expect(await production()).toMatchObject({ registeredHeadSha: second, freshness: "STALE" });
-    const told = await w.rows<{ payload: object }>("SELECT payload, position AS at FROM stream.event_log WHERE type LIKE '%branch.updated%' UNION ALL SELECT payload, seq FROM stream.event_pending WHERE type LIKE '%branch.updated%' ORDER BY at");
-    expect(told.map(({ payload }) => payload)).toEqual([firstHead, second].map((sha) => ({ factory_uid: factoryUid, name: "main", is_production: true, registered_head_sha: sha, changed: ["registered_head_sha"] })));
+    const told = await w.rows<{ payload: object }>(
+      "SELECT payload, position AS at FROM stream.event_log WHERE type LIKE '%branch.updated%' UNION ALL SELECT payload, seq FROM stream.event_pending WHERE type LIKE '%branch.updated%' ORDER BY at",
+    );
+    expect(told.map(({ payload }) => payload)).toEqual(
+      [firstHead, second].map((sha) => ({
+        factory_uid: factoryUid,
+        name: "main",
+        is_production: true,
+        registered_head_sha: sha,
+        changed: ["registered_head_sha"],
+      })),
+    );
   });
   needs("git", "follow a force push", async () => {
     await apply((await looked()).uid);
@@ -335,67 +517,112 @@ describe("heads", () => {
     expect(await looked()).toMatchObject({ registeredHeadSha: rewritten, freshness: "STALE", appliedSha: firstHead });
     expect(await apply((await production()).uid)).toMatchObject({ freshness: "CURRENT", appliedSha: rewritten });
   });
-  needs("git", "a registered head that a force push has swept away is a conflict, until the new one is registered", async () => {
-    const { uid } = await looked();
-    repository.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten");
-    repository.git("reflog", "expire", "--expire=now", "--all");
-    repository.git("gc", "-q", "--prune=now");
-    await expect(apply(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_gone", retryable: true }));
-    expect(await get(uid)).toMatchObject({ state: "FAILED", lastError: { code: "branch_head_gone" } });
-    await look();
-    expect(await apply(uid)).toMatchObject({ state: "ACTIVE", appliedSha: repository.git("rev-parse", "HEAD") });
-  });
-  needs("git", "of a branch that was deleted are UNKNOWN; when it is there again it goes on under its identity", async () => {
-    const applied = await apply((await looked()).uid);
-    repository.git("checkout", "-q", "-b", "elsewhere");
-    repository.git("branch", "-q", "-D", "main");
-    const missing = await looked();
-    expect(missing).toMatchObject({ uid: applied.uid, state: "ACTIVE", freshness: "UNKNOWN", appliedSha: firstHead, isServing: true, lastError: { code: "branch_missing" } });
-    expect(missing.registeredHeadSha).toBeUndefined();
-    await expect(apply(applied.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown" }));
-    repository.git("branch", "main");
-    expect(await looked()).toMatchObject({ uid: applied.uid, freshness: "CURRENT", registeredHeadSha: firstHead });
-  });
-  needs("git", "of a local repository that is missing are UNKNOWN, at once and after an apply that could not read it", async () => {
-    const applied = await apply((await looked()).uid);
-    expect(applied).toMatchObject({ freshness: "CURRENT", state: "ACTIVE" });
-    rmSync(repository.path, { recursive: true });
-    const missing = { freshness: "UNKNOWN", appliedSha: firstHead, registeredHeadSha: firstHead };
-    expect([await production(), await get(applied.uid)]).toMatchObject([missing, missing]);
-    expect(await looked()).toMatchObject({ ...missing, state: "ACTIVE", lastError: { code: "source_unreachable" } });
-  });
+  needs(
+    "git",
+    "a registered head that a force push has swept away is a conflict, until the new one is registered",
+    async () => {
+      const { uid } = await looked();
+      repository.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten");
+      repository.git("reflog", "expire", "--expire=now", "--all");
+      repository.git("gc", "-q", "--prune=now");
+      await expect(apply(uid)).rejects.toEqual(
+        domainError({ kind: "conflict", reason: "branch_head_gone", retryable: true }),
+      );
+      expect(await get(uid)).toMatchObject({ state: "FAILED", lastError: { code: "branch_head_gone" } });
+      await look();
+      expect(await apply(uid)).toMatchObject({ state: "ACTIVE", appliedSha: repository.git("rev-parse", "HEAD") });
+    },
+  );
+  needs(
+    "git",
+    "of a branch that was deleted are UNKNOWN; when it is there again it goes on under its identity",
+    async () => {
+      const applied = await apply((await looked()).uid);
+      repository.git("checkout", "-q", "-b", "elsewhere");
+      repository.git("branch", "-q", "-D", "main");
+      const missing = await looked();
+      expect(missing).toMatchObject({
+        uid: applied.uid,
+        state: "ACTIVE",
+        freshness: "UNKNOWN",
+        appliedSha: firstHead,
+        isServing: true,
+        lastError: { code: "branch_missing" },
+      });
+      expect(missing.registeredHeadSha).toBeUndefined();
+      await expect(apply(applied.uid)).rejects.toEqual(
+        domainError({ kind: "conflict", reason: "branch_head_unknown" }),
+      );
+      repository.git("branch", "main");
+      expect(await looked()).toMatchObject({ uid: applied.uid, freshness: "CURRENT", registeredHeadSha: firstHead });
+    },
+  );
+  needs(
+    "git",
+    "of a local repository that is missing are UNKNOWN, at once and after an apply that could not read it",
+    async () => {
+      const applied = await apply((await looked()).uid);
+      expect(applied).toMatchObject({ freshness: "CURRENT", state: "ACTIVE" });
+      rmSync(repository.path, { recursive: true });
+      const missing = { freshness: "UNKNOWN", appliedSha: firstHead, registeredHeadSha: firstHead };
+      expect([await production(), await get(applied.uid)]).toMatchObject([missing, missing]);
+      expect(await looked()).toMatchObject({ ...missing, state: "ACTIVE", lastError: { code: "source_unreachable" } });
+    },
+  );
   needs("git", "of a repository that an apply could not read are UNKNOWN from then on", async () => {
     const applied = await apply((await looked()).uid);
     repository.git("config", "core.repositoryformatversion", "99");
-    await expect(w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }))).rejects.toEqual(domainError({ reason: "source_unreachable" }));
-    expect(await get(applied.uid)).toMatchObject({ freshness: "UNKNOWN", state: "FAILED", lastError: { code: "source_unreachable" } });
+    await expect(w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }))).rejects.toEqual(
+      domainError({ reason: "source_unreachable" }),
+    );
+    expect(await get(applied.uid)).toMatchObject({
+      freshness: "UNKNOWN",
+      state: "FAILED",
+      lastError: { code: "source_unreachable" },
+    });
   });
-  needs("git", "of a repository that is away are UNKNOWN, and asked for less and less often, until it is back", async () => {
-    const before = await looked();
-    repository.git("config", "core.repositoryformatversion", "99");
-    const pauses: number[] = [];
-    for (let n = 0; n < 4; n += 1) {
-      const away = await looked();
-      expect(away).toMatchObject({ freshness: "UNKNOWN", registeredHeadSha: firstHead, state: "ACTIVE", lastError: { code: "source_unreachable", diagnostics: [] } });
-      const [row] = await w.rows<{ pause: string }>("SELECT extract(epoch FROM check_at - now()) AS pause FROM tracked_branches WHERE factory_uid = $1", [factoryUid]);
-      pauses.push(Number(row!.pause));
-    }
-    expect(pauses[3]!).toBeGreaterThan(pauses[0]! * 3);
-    expect(Math.max(...pauses)).toBeLessThanOrEqual(360);
-    repository.git("config", "--file", `${repository.path}/.git/config`, "core.repositoryformatversion", "0");
-    const back = await looked();
-    expect(back).toMatchObject({ uid: before.uid, freshness: "STALE", registeredHeadSha: firstHead });
-    expect(back.lastError).toBeUndefined();
-  });
+  needs(
+    "git",
+    "of a repository that is away are UNKNOWN, and asked for less and less often, until it is back",
+    async () => {
+      const before = await looked();
+      repository.git("config", "core.repositoryformatversion", "99");
+      const pauses: number[] = [];
+      for (let n = 0; n < 4; n += 1) {
+        const away = await looked();
+        expect(away).toMatchObject({
+          freshness: "UNKNOWN",
+          registeredHeadSha: firstHead,
+          state: "ACTIVE",
+          lastError: { code: "source_unreachable", diagnostics: [] },
+        });
+        const [row] = await w.rows<{ pause: string }>(
+          "SELECT extract(epoch FROM check_at - now()) AS pause FROM tracked_branches WHERE factory_uid = $1",
+          [factoryUid],
+        );
+        pauses.push(Number(row!.pause));
+      }
+      expect(pauses[3]!).toBeGreaterThan(pauses[0]! * 3);
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(360);
+      repository.git("config", "--file", `${repository.path}/.git/config`, "core.repositoryformatversion", "0");
+      const back = await looked();
+      expect(back).toMatchObject({ uid: before.uid, freshness: "STALE", registeredHeadSha: firstHead });
+      expect(back.lastError).toBeUndefined();
+    },
+  );
   needs("git", "are looked up by one replica each", async () => {
     const other = await w.replica();
     for (const name of ["a", "b", "c", "d", "e", "f"]) await track(name);
     await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
-    await Promise.all([w.service, other, w.service, other].map(async (replica) => {
-      while ((await replica.lookUpHeads()) === "again");
-    }));
+    await Promise.all(
+      [w.service, other, w.service, other].map(async (replica) => {
+        while ((await replica.lookUpHeads()) === "again");
+      }),
+    );
     // What is looked up again by somebody else at once would have failed twice.
-    expect(await w.rows("SELECT name, checks_failed FROM tracked_branches WHERE name <> 'main' AND checks_failed <> 1")).toEqual([]);
+    expect(
+      await w.rows("SELECT name, checks_failed FROM tracked_branches WHERE name <> 'main' AND checks_failed <> 1"),
+    ).toEqual([]);
     expect(await w.rows("SELECT 1 FROM tracked_branches WHERE check_at <= now()")).toEqual([]);
   });
   needs("git", "of deleted factories are not asked for", async () => {

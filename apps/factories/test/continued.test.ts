@@ -32,26 +32,79 @@ const ISSUE = "https://github.test/acme/shop/issues/7";
 const PULL = "https://github.test/acme/shop/pull/9";
 const repository = { full_name: "acme/shop" };
 const sender = { login: "ada" };
-const issue = (more: object = {}) => ({ action: "opened", repository, sender, issue: { number: 7, title: "Broken", body: "x", html_url: ISSUE, labels: [], user: sender }, ...more });
-const review = (more: object = {}) => ({ action: "submitted", repository, sender, review: { state: "changes_requested", body: "no" }, pull_request: { number: 9, title: "Mend", html_url: PULL, labels: [], user: sender, base: { ref: "main" } }, ...more });
-const build = (more: object = {}) => ({ action: "completed", repository: { id: 1, full_name: "acme/shop", html_url: "https://github.test/acme/shop" }, sender: { login: "millwright[bot]" }, check_suite: { conclusion: "failure", head_branch: "agent/x", pull_requests: [{ number: 9, base: { repo: { id: 1 } } }], ...more } });
-const fromGithub = (name: string, payload: unknown) => w.webhookIngress.acceptFromCodeHost(TEAM, "github", { "x-github-event": name, "content-type": "application/json" }, payload);
-const fromGitlab = (payload: unknown) => w.webhookIngress.acceptFromCodeHost(TEAM, "gitlab", { "x-gitlab-event": "Note Hook", "content-type": "application/json" }, payload);
+const issue = (more: object = {}) => ({
+  action: "opened",
+  repository,
+  sender,
+  issue: { number: 7, title: "Broken", body: "x", html_url: ISSUE, labels: [], user: sender },
+  ...more,
+});
+const review = (more: object = {}) => ({
+  action: "submitted",
+  repository,
+  sender,
+  review: { state: "changes_requested", body: "no" },
+  pull_request: { number: 9, title: "Mend", html_url: PULL, labels: [], user: sender, base: { ref: "main" } },
+  ...more,
+});
+const build = (more: object = {}) => ({
+  action: "completed",
+  repository: { id: 1, full_name: "acme/shop", html_url: "https://github.test/acme/shop" },
+  sender: { login: "millwright[bot]" },
+  check_suite: {
+    conclusion: "failure",
+    head_branch: "agent/x",
+    pull_requests: [{ number: 9, base: { repo: { id: 1 } } }],
+    ...more,
+  },
+});
+const fromGithub = (name: string, payload: unknown) =>
+  w.webhookIngress.acceptFromCodeHost(
+    TEAM,
+    "github",
+    { "x-github-event": name, "content-type": "application/json" },
+    payload,
+  );
+const fromGitlab = (payload: unknown) =>
+  w.webhookIngress.acceptFromCodeHost(
+    TEAM,
+    "gitlab",
+    { "x-gitlab-event": "Note Hook", "content-type": "application/json" },
+    payload,
+  );
 
 const automation = async (event: string, more: JsonObject = {}, at = factoryUid): Promise<string> =>
-  (await w.automations.createAutomation({ factoryUid: at, automation: { name: event, prompt: "Go on.", triggers: [{ provider: "github", event }], ...more } }, call(OWNER))).automation!.uid;
-const decisions = async (at = factoryUid) => (await w.automations.listDecisions({ factoryUid: at }, call(VIEWER))).decisions;
-const fresh = () => w.orchestrator.runs.filter(({ request }) => request?.origin === "automation" && !request.conversationUid);
+  (
+    await w.automations.createAutomation(
+      {
+        factoryUid: at,
+        automation: { name: event, prompt: "Go on.", triggers: [{ provider: "github", event }], ...more },
+      },
+      call(OWNER),
+    )
+  ).automation!.uid;
+const decisions = async (at = factoryUid) =>
+  (await w.automations.listDecisions({ factoryUid: at }, call(VIEWER))).decisions;
+const fresh = () =>
+  w.orchestrator.runs.filter(({ request }) => request?.origin === "automation" && !request.conversationUid);
 async function settle(): Promise<void> {
   for (const consumer of w.service.automationEvents) await consumer.drain();
   await w.service.work.drain();
 }
 
 /** A task over a run of its own. */
-async function aTask({ ticket, stage = "TRIAGE", at = factoryUid, agent = { agentUid: FOREMAN, agentName: "foreman" } }: { ticket?: [string, string]; stage?: string; at?: string; agent?: { agentUid?: string; agentName?: string } } = {}) {
+async function aTask({
+  ticket,
+  stage = "TRIAGE",
+  at = factoryUid,
+  agent = { agentUid: FOREMAN, agentName: "foreman" },
+}: { ticket?: [string, string]; stage?: string; at?: string; agent?: { agentUid?: string; agentName?: string } } = {}) {
   const request = { metadata: ticket ? { ticket_source: ticket[0], ticket_id: ticket[1] } : {} } as never;
   const run = w.orchestrator.created({ teamUid: TEAM, factoryUid: at, request, ...agent });
-  const { task } = await w.tasks.createTask({ factoryUid: at, title: "Mend", conversationUid: run.conversationUid, stage }, call(OWNER));
+  const { task } = await w.tasks.createTask(
+    { factoryUid: at, title: "Mend", conversationUid: run.conversationUid, stage },
+    call(OWNER),
+  );
   return { uid: task!.uid, run };
 }
 
@@ -60,21 +113,41 @@ describe("an event on an item to which a task is bound", () => {
     ["by its ticket", () => {}, ["github", "acme/shop#7"]],
     ["by its ticket in other letters", () => {}, ["GitHub", "Acme/Shop#7"]],
     ["by the URL as its ticket", () => {}, ["github", ISSUE]],
-    ["by what its runs reported", (conversationUid) => w.orchestrator.about.set(ISSUE, [newUid(), conversationUid]), undefined],
+    [
+      "by what its runs reported",
+      (conversationUid) => w.orchestrator.about.set(ISSUE, [newUid(), conversationUid]),
+      undefined,
+    ],
   ])("%s continues that task", async (_how, bind, ticket) => {
     const [uid, task] = [await automation("issue_created"), await aTask({ ...(ticket && { ticket }) })];
     bind(task.run.conversationUid);
     const eventUid = fromGithub("issues", issue());
     await settle();
-    expect(await decisions()).toMatchObject([{
-      automationUid: uid, eventUid, outcome: "continued", runUid: task.run.uid,
-      explanation: `It matches, and task ${task.uid}, which is about the same, goes on with it in run ${task.run.uid}.`,
-    }]);
+    expect(await decisions()).toMatchObject([
+      {
+        automationUid: uid,
+        eventUid,
+        outcome: "continued",
+        runUid: task.run.uid,
+        explanation: `It matches, and task ${task.uid}, which is about the same, goes on with it in run ${task.run.uid}.`,
+      },
+    ]);
     expect(fresh()).toEqual([]);
     const [told, ...more] = w.orchestrator.continued;
     expect(more).toEqual([]);
-    expect(told!.request).toMatchObject({ conversationUid: task.run.conversationUid, causeKey: `automation/${uid}/${eventUid}`, agentUid: FOREMAN, source: "GITHUB_WEBHOOK", factoryUid, ownerUid: TEAM });
-    expect(told!.request.prompt).toMatch(new RegExp(`^Go on\\.\n\n\\[github event\\]\nevents: issue_created\n.*\n.*\ntask: ${task.uid}\npayload: event-payload\\.json `));
+    expect(told!.request).toMatchObject({
+      conversationUid: task.run.conversationUid,
+      causeKey: `automation/${uid}/${eventUid}`,
+      agentUid: FOREMAN,
+      source: "GITHUB_WEBHOOK",
+      factoryUid,
+      ownerUid: TEAM,
+    });
+    expect(told!.request.prompt).toMatch(
+      new RegExp(
+        `^Go on\\.\n\n\\[github event\\]\nevents: issue_created\n.*\n.*\ntask: ${task.uid}\npayload: event-payload\\.json `,
+      ),
+    );
     expect(Buffer.from(told!.request.attachments[0]!.data).toString()).toBe(JSON.stringify(issue()));
   });
 
@@ -88,7 +161,9 @@ describe("an event on an item to which a task is bound", () => {
     const [decision] = await decisions();
     expect(decision).toMatchObject({ outcome: "continued" });
     expect(decision!.runUid).not.toBe(task.run.uid);
-    expect(w.orchestrator.runs.find(({ uid }) => uid === decision!.runUid)).toMatchObject({ conversationUid: task.run.conversationUid });
+    expect(w.orchestrator.runs.find(({ uid }) => uid === decision!.runUid)).toMatchObject({
+      conversationUid: task.run.conversationUid,
+    });
   });
 
   test("continues it when it is replayed, too", async () => {
@@ -97,7 +172,10 @@ describe("an event on an item to which a task is bound", () => {
     await settle();
     const task = await aTask({ ticket: ["github", "acme/shop#7"] });
     const { codeHostUid } = w.webhookIngress.codeHostDeliveries.find((one) => one.uid === delivered)!;
-    const { decision } = await w.automations.replayDelivery({ factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivered }, call(OWNER));
+    const { decision } = await w.automations.replayDelivery(
+      { factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivered },
+      call(OWNER),
+    );
     expect(decision).toMatchObject({ outcome: "continued", runUid: task.run.uid });
     expect([fresh().length, w.orchestrator.continued.length]).toEqual([1, 1]);
   });
@@ -106,18 +184,29 @@ describe("an event on an item to which a task is bound", () => {
     const url = "https://gitlab.test/acme/shop/-/merge_requests/12";
     await automation("bot_mentioned", { triggers: [{ provider: "gitlab", event: "bot_mentioned" }] });
     const task = await aTask({ ticket: ["gitlab", "acme/shop!12"] });
-    fromGitlab({ object_kind: "note", user: { username: "ada" }, project: { path_with_namespace: "acme/shop" }, merge_request: { iid: 12, title: "Faster" }, object_attributes: { note: "@millwright look", action: "create", url: `${url}#note_1` } });
+    fromGitlab({
+      object_kind: "note",
+      user: { username: "ada" },
+      project: { path_with_namespace: "acme/shop" },
+      merge_request: { iid: 12, title: "Faster" },
+      object_attributes: { note: "@millwright look", action: "create", url: `${url}#note_1` },
+    });
     await settle();
     expect(await decisions()).toMatchObject([{ outcome: "continued", runUid: task.run.uid }]);
   });
 
   test("continues the newest of several tasks, for each automation by itself", async () => {
     const [one, other] = [await automation("issue_created"), await automation("issue_created")];
-    const tasks = [await aTask({ ticket: ["github", "acme/shop#7"] }), await aTask({ ticket: ["github", "acme/shop#7"] })];
+    const tasks = [
+      await aTask({ ticket: ["github", "acme/shop#7"] }),
+      await aTask({ ticket: ["github", "acme/shop#7"] }),
+    ];
     await w.rows("UPDATE tasks SET created_at = created_at - interval '1 h' WHERE uid = $1", [tasks[0]!.uid]);
     fromGithub("issues", issue());
     await settle();
-    expect(new Map((await decisions()).map(({ automationUid, outcome, runUid }) => [automationUid, [outcome, runUid]]))).toEqual(new Map([one, other].map((uid) => [uid, ["continued", tasks[1]!.run.uid]])));
+    expect(
+      new Map((await decisions()).map(({ automationUid, outcome, runUid }) => [automationUid, [outcome, runUid]])),
+    ).toEqual(new Map([one, other].map((uid) => [uid, ["continued", tasks[1]!.run.uid]])));
     expect(w.orchestrator.continued).toHaveLength(2);
   });
 });
@@ -128,12 +217,25 @@ describe("an event starts a run of its own", () => {
     ["nothing is bound to its item", async () => {}],
     ["the task is another issue's", () => aTask({ ticket: ["github", "acme/shop#71"] })],
     ["the task is another tracker's", () => aTask({ ticket: ["linear", "acme/shop#7"] })],
-    ["the task was deleted", async () => w.tasks.deleteTask({ factoryUid, taskUid: (await aTask(bound)).uid }, call(OWNER))],
+    [
+      "the task was deleted",
+      async () => w.tasks.deleteTask({ factoryUid, taskUid: (await aTask(bound)).uid }, call(OWNER)),
+    ],
     ["the task was cancelled", () => aTask({ ...bound, stage: "CANCELLED" })],
     ["the task belongs to another factory", async () => aTask({ ...bound, at: await aFactory() })],
-    ["another agent has the task's conversation", () => aTask({ ...bound, agent: { agentUid: newUid(), agentName: "reviewer" } })],
-    ["the conversation's newest run is for nobody of the team to see", async () => w.orchestrator.created({ teamUid: newUid(), conversationUid: (await aTask(bound)).run.conversationUid })],
-    ["nobody can go on with the conversation any more", async () => w.orchestrator.taken.add((await aTask(bound)).run.conversationUid)],
+    [
+      "another agent has the task's conversation",
+      () => aTask({ ...bound, agent: { agentUid: newUid(), agentName: "reviewer" } }),
+    ],
+    [
+      "the conversation's newest run is for nobody of the team to see",
+      async () =>
+        w.orchestrator.created({ teamUid: newUid(), conversationUid: (await aTask(bound)).run.conversationUid }),
+    ],
+    [
+      "nobody can go on with the conversation any more",
+      async () => w.orchestrator.taken.add((await aTask(bound)).run.conversationUid),
+    ],
   ])("when %s", async (_why, prepare) => {
     await automation("issue_created");
     await prepare();
@@ -141,7 +243,9 @@ describe("an event starts a run of its own", () => {
     await settle();
     expect((await decisions()).map(({ outcome }) => outcome)).toEqual(["fired"]);
     expect(w.orchestrator.continued).toEqual([]);
-    expect(fresh().map(({ request }) => request!.metadata)).toMatchObject([{ ticket_source: "github", ticket_id: "acme/shop#7", ticket_url: ISSUE }]);
+    expect(fresh().map(({ request }) => request!.metadata)).toMatchObject([
+      { ticket_source: "github", ticket_id: "acme/shop#7", ticket_url: ISSUE },
+    ]);
   });
 });
 
@@ -150,7 +254,9 @@ test("an agent that the automation names continues its own task, and no other's"
   const task = await aTask({ ticket: ["github", "acme/shop#7"], agent: { agentUid: newUid(), agentName: "reviewer" } });
   fromGithub("issues", issue());
   await settle();
-  expect(Object.fromEntries((await decisions()).map(({ automationUid, outcome }) => [automationUid, outcome]))).toEqual({ [hers]: "continued", [his]: "fired" });
+  expect(Object.fromEntries((await decisions()).map(({ automationUid, outcome }) => [automationUid, outcome]))).toEqual(
+    { [hers]: "continued", [his]: "fired" },
+  );
   expect(w.orchestrator.continued).toMatchObject([{ runUid: task.run.uid, request: { agentName: "reviewer" } }]);
 });
 
@@ -161,9 +267,18 @@ test("a task that is made of an automation's run is bound to the item of its eve
   await settle();
   const [run] = fresh();
   Object.assign(run!, { agentUid: FOREMAN });
-  const { task } = await w.tasks.createTask({ factoryUid, title: "Mend", conversationUid: run!.conversationUid, stage: "TRIAGE" }, call(OWNER));
+  const { task } = await w.tasks.createTask(
+    { factoryUid, title: "Mend", conversationUid: run!.conversationUid, stage: "TRIAGE" },
+    call(OWNER),
+  );
   expect(task).toMatchObject({ ticketSource: "github", ticketId: "acme/shop#7" });
-  fromGithub("issue_comment", { action: "created", repository, sender, comment: { body: "@millwright go" }, issue: issue().issue });
+  fromGithub("issue_comment", {
+    action: "created",
+    repository,
+    sender,
+    comment: { body: "@millwright go" },
+    issue: issue().issue,
+  });
   await settle();
   expect((await decisions())[0]).toMatchObject({ outcome: "continued", runUid: run!.uid });
 });
@@ -177,11 +292,15 @@ describe("a build of a pull request to which a task is bound", () => {
   const outcomes = async () => (await decisions()).map(({ outcome }) => outcome);
 
   test("continues that task, whoever caused it", async () => {
-    await automation("check_suite_completed", { triggers: [{ provider: "github", event: "check_suite_completed", filter: { conclusions: ["failure"] } }] });
+    await automation("check_suite_completed", {
+      triggers: [{ provider: "github", event: "check_suite_completed", filter: { conclusions: ["failure"] } }],
+    });
     const task = await aBoundTask();
     fromGithub("check_suite", build());
     await settle();
-    expect(await decisions()).toMatchObject([{ outcome: "continued", runUid: task.run.uid, explanation: expect.stringContaining(task.uid) }]);
+    expect(await decisions()).toMatchObject([
+      { outcome: "continued", runUid: task.run.uid, explanation: expect.stringContaining(task.uid) },
+    ]);
     expect(w.orchestrator.continued[0]!.request.prompt).toContain(`\ntask: ${task.uid}\n`);
     fromGithub("check_suite", build({ conclusion: "success" }));
     await settle();
@@ -191,7 +310,10 @@ describe("a build of a pull request to which a task is bound", () => {
   test.each<[string, object]>([
     ["that it is for none", { pull_requests: [] }],
     ["that it is for another one", { pull_requests: [{ number: 90 }] }],
-    ["that the one of this number is another repository's", { pull_requests: [{ number: 9, base: { repo: { id: 2 } } }] }],
+    [
+      "that the one of this number is another repository's",
+      { pull_requests: [{ number: 9, base: { repo: { id: 2 } } }] },
+    ],
   ])("is not meant when it says %s: it starts a run of its own", async (_what, more) => {
     await automation("check_suite_completed");
     await aBoundTask();
@@ -201,7 +323,12 @@ describe("a build of a pull request to which a task is bound", () => {
   });
 
   test("continues it so often within a day, and no more; by hand it goes on, and so do reviews", async () => {
-    const uid = await automation("any", { triggers: [{ provider: "github", event: "check_suite_completed" }, { provider: "github", event: "pull_request_review_submitted" }] });
+    const uid = await automation("any", {
+      triggers: [
+        { provider: "github", event: "check_suite_completed" },
+        { provider: "github", event: "pull_request_review_submitted" },
+      ],
+    });
     const task = await aBoundTask();
     const delivered: string[] = [];
     for (let n = 0; n <= BUILDS_PER_DAY_MAX; n += 1) {
@@ -210,12 +337,22 @@ describe("a build of a pull request to which a task is bound", () => {
     }
     const [last, ...others] = await decisions();
     expect(others.map(({ outcome }) => outcome)).toEqual(Array(BUILDS_PER_DAY_MAX).fill("continued"));
-    expect(last).toMatchObject({ outcome: "suppressed", explanation: `It matches, but it has continued task ${task.uid} for ${BUILDS_PER_DAY_MAX} builds within a day. Replay the delivery to continue it once more.` });
+    expect(last).toMatchObject({
+      outcome: "suppressed",
+      explanation: `It matches, but it has continued task ${task.uid} for ${BUILDS_PER_DAY_MAX} builds within a day. Replay the delivery to continue it once more.`,
+    });
     fromGithub("pull_request_review", review());
     await settle();
     expect((await outcomes())[0]).toBe("continued");
     const { codeHostUid } = w.webhookIngress.codeHostDeliveries.find((one) => one.uid === delivered[0])!;
-    expect((await w.automations.replayDelivery({ factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivered[0]! }, call(OWNER))).decision).toMatchObject({ outcome: "continued" });
+    expect(
+      (
+        await w.automations.replayDelivery(
+          { factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivered[0]! },
+          call(OWNER),
+        )
+      ).decision,
+    ).toMatchObject({ outcome: "continued" });
     await w.rows("UPDATE decisions SET decided_at = decided_at - interval '48 h'");
     fromGithub("check_suite", build());
     await settle();
@@ -226,7 +363,12 @@ describe("a build of a pull request to which a task is bound", () => {
 
 test("pushes and deliveries to webhooks never continue", async () => {
   const hook = newUid();
-  await automation("any", { triggers: [{ provider: "github", event: "push" }, { provider: "webhook", event: "received", filter: { webhook_ids: [hook] } }] });
+  await automation("any", {
+    triggers: [
+      { provider: "github", event: "push" },
+      { provider: "webhook", event: "received", filter: { webhook_ids: [hook] } },
+    ],
+  });
   const task = await aTask({ ticket: ["github", "acme/shop#9"] });
   w.orchestrator.about.set(PULL, [task.run.conversationUid]);
   fromGithub("push", { ref: "refs/heads/main", repository, sender, compare: PULL, commits: [] });
@@ -240,7 +382,13 @@ test("what the platform's own account does continues nothing, and a disabled aut
   await automation("issue_mentioned", { enabled: false });
   await aTask({ ticket: ["github", "acme/shop#7"] });
   fromGithub("issues", issue({ sender: { login: "millwright[bot]" } }));
-  fromGithub("issue_comment", { action: "created", repository, sender, comment: { body: "@millwright go" }, issue: issue().issue });
+  fromGithub("issue_comment", {
+    action: "created",
+    repository,
+    sender,
+    comment: { body: "@millwright go" },
+    issue: issue().issue,
+  });
   await settle();
   expect((await decisions()).map(({ outcome }) => outcome)).toEqual(["disabled", "not_matched"]);
   expect(w.orchestrator.continued).toEqual([]);
@@ -270,10 +418,15 @@ describe("whatever dies on the way, and whatever comes twice", () => {
     const task = await aTask({ ticket: ["github", "acme/shop#7"] });
     fromGithub("issues", issue());
     await settle();
-    await w.rows("UPDATE stream.feed_cursors SET position = position - 1 WHERE reader = 'automations' AND source = 'webhook-ingress'");
+    await w.rows(
+      "UPDATE stream.feed_cursors SET position = position - 1 WHERE reader = 'automations' AND source = 'webhook-ingress'",
+    );
     await w.rows("DELETE FROM stream.work_items");
     await settle();
-    await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = '2026-01-01', ended_at = NULL WHERE kind = $1", [START]);
+    await w.rows(
+      "UPDATE stream.work_items SET state = 'waiting', due_at = '2026-01-01', ended_at = NULL WHERE kind = $1",
+      [START],
+    );
     await settle();
     expect(w.orchestrator.continued).toHaveLength(1);
     expect(await decisions()).toMatchObject([{ outcome: "continued", runUid: task.run.uid }]);

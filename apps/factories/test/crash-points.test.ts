@@ -31,14 +31,31 @@ beforeAll(async () => {
   database = Database.open(w.t.url, { max: 2, applicationName: "a process that dies" });
   const prisma = openPrisma(database);
   const changes = changesOf(prisma, () => {});
-  const owners = definitionOwners([w.neighbours.identity, w.neighbours.orchestrator, w.neighbours.webhookIngress], w.signer);
+  const owners = definitionOwners(
+    [w.neighbours.identity, w.neighbours.orchestrator, w.neighbours.webhookIngress],
+    w.signer,
+  );
   const agents = identityClient(w.neighbours.identity, w.signer);
   deps = {
-    factories: factoryStore(prisma, changes, database.sql), sources: sourceStore(prisma, changes), branches: branchStore(prisma, changes, database.sql), applies: applyStore(prisma, changes),
+    factories: factoryStore(prisma, changes, database.sql),
+    sources: sourceStore(prisma, changes),
+    branches: branchStore(prisma, changes, database.sql),
+    applies: applyStore(prisma, changes),
     automations: automationStore(database),
-    owners, activation: { ...owners, ...agents }, runs: { factoryOfRun: async () => undefined },
-    trees: definitionTrees({ localRepositoryRoots: [repository.root], outbound: outboundRule([]), timeoutMs: 20_000, fileBytesMax: 1e8, secretOf: async () => undefined }),
-    clock: w.clock, log: w.log, headPollMs: 30_000, activationWaitMs: 10_000,
+    owners,
+    activation: { ...owners, ...agents },
+    runs: { factoryOfRun: async () => undefined },
+    trees: definitionTrees({
+      localRepositoryRoots: [repository.root],
+      outbound: outboundRule([]),
+      timeoutMs: 20_000,
+      fileBytesMax: 1e8,
+      secretOf: async () => undefined,
+    }),
+    clock: w.clock,
+    log: w.log,
+    headPollMs: 30_000,
+    activationWaitMs: 10_000,
   };
 });
 afterAll(async () => {
@@ -57,21 +74,34 @@ type When = "before" | "after";
 function mortal(n: number, when: When): { deps: ApplyDeps; steps: string[]; isDead: () => boolean } {
   const steps: string[] = [];
   let dead = false;
-  const step = (name: string, act: (...args: unknown[]) => Promise<unknown>) => async (...args: unknown[]) => {
-    if (dead) throw new Died();
-    steps.push(name);
-    const isLast = steps.length === n;
-    if (isLast && when === "before") dead = true;
-    if (dead) throw new Died();
-    const answer = await act(...args);
-    if (isLast) dead = true;
-    if (dead) throw new Died();
-    return answer;
-  };
+  const step =
+    (name: string, act: (...args: unknown[]) => Promise<unknown>) =>
+    async (...args: unknown[]) => {
+      if (dead) throw new Died();
+      steps.push(name);
+      const isLast = steps.length === n;
+      if (isLast && when === "before") dead = true;
+      if (dead) throw new Died();
+      const answer = await act(...args);
+      if (isLast) dead = true;
+      if (dead) throw new Died();
+      return answer;
+    };
   const wrapped = Object.fromEntries(
     Object.entries(deps).map(([group, member]) => {
-      if (!["factories", "sources", "branches", "applies", "automations", "owners", "activation", "trees"].includes(group)) return [group, member];
-      return [group, Object.fromEntries(Object.entries(member as Record<string, (...args: unknown[]) => Promise<unknown>>).map(([name, act]) => [name, step(`${group}.${name}`, act)]))];
+      if (
+        !["factories", "sources", "branches", "applies", "automations", "owners", "activation", "trees"].includes(group)
+      )
+        return [group, member];
+      return [
+        group,
+        Object.fromEntries(
+          Object.entries(member as Record<string, (...args: unknown[]) => Promise<unknown>>).map(([name, act]) => [
+            name,
+            step(`${group}.${name}`, act),
+          ]),
+        ),
+      ];
     }),
   );
   return { deps: wrapped as ApplyDeps, steps, isDead: () => dead };
@@ -86,7 +116,9 @@ async function prepared(): Promise<{ factoryUid: string; branchUid: string; firs
   await w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: repository.path } }, call(OWNER));
   await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
   await w.service.work.drain();
-  const second = repository.commit([{ path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") }]);
+  const second = repository.commit([
+    { path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") },
+  ]);
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
   await w.service.lookUpHeads();
   const [branch] = (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches;
@@ -96,7 +128,11 @@ async function prepared(): Promise<{ factoryUid: string; branchUid: string; firs
 async function served(factoryUid: string) {
   const { factory } = await w.factories.getFactory({ uid: factoryUid }, call(VIEWER));
   const version = Number(factory!.definitionVersion);
-  return { version, description: factory!.description, owners: [w.identity.owner, w.orchestrator.owner].map((owner) => owner.active.get(factoryUid)) };
+  return {
+    version,
+    description: factory!.description,
+    owners: [w.identity.owner, w.orchestrator.owner].map((owner) => owner.active.get(factoryUid)),
+  };
 }
 
 /** Whatever dies: one version serves everywhere, nothing else is staged, and each version was told once. */
@@ -111,26 +147,50 @@ async function isWhole(factoryUid: string): Promise<void> {
 }
 
 for (const when of ["before", "after"] as const) {
-  needs("git", `a process that dies ${when} any step of an apply leaves what serves whole, and the next apply completes it`, async () => {
-    let steps: string[] = [];
-    for (let n = 1, isOver = false; !isOver; n += 1) {
-      const { factoryUid, branchUid, second } = await prepared();
-      const process = mortal(n, when);
-      await applyBranch(process.deps, OWNER, factoryUid, branchUid).catch(() => {});
-      isOver = !process.isDead();
-      steps = process.steps;
-      // What was committed is brought about by the work it left; what was not, is not to be seen.
-      await isWhole(factoryUid);
-      await w.rows("UPDATE definition_sources SET apply_until = now() - interval '1 s'");
-      const applied = (await w.branches.applyBranch({ factoryUid, branchUid }, call(OWNER, { timeoutMs: 60_000 }))).branch;
-      expect([n, applied]).toMatchObject([n, { state: "ACTIVE", freshness: "CURRENT", isServing: true, appliedSha: second, registeredHeadSha: second }]);
-      await isWhole(factoryUid);
-      const { version } = await served(factoryUid);
-      expect(version).toBeGreaterThan(1);
-      for (const owner of [w.identity.owner, w.orchestrator.owner]) expect([...owner.staged.keys()].filter((key) => !key.endsWith(`/1`))).toEqual([`${factoryUid}/${version}`]);
-    }
-    // All of them were died at.
-    expect(new Set(steps)).toEqual(new Set(steps.concat("applies.begin", "trees.take", "applies.open", "owners.stage", "applies.commit", "applies.end", "activation.activate", "activation.foremanOf", "applies.confirm")));
-    expect(steps.length).toBeGreaterThan(15);
-  }, SLOW_MS);
+  needs(
+    "git",
+    `a process that dies ${when} any step of an apply leaves what serves whole, and the next apply completes it`,
+    async () => {
+      let steps: string[] = [];
+      for (let n = 1, isOver = false; !isOver; n += 1) {
+        const { factoryUid, branchUid, second } = await prepared();
+        const process = mortal(n, when);
+        await applyBranch(process.deps, OWNER, factoryUid, branchUid).catch(() => {});
+        isOver = !process.isDead();
+        steps = process.steps;
+        // What was committed is brought about by the work it left; what was not, is not to be seen.
+        await isWhole(factoryUid);
+        await w.rows("UPDATE definition_sources SET apply_until = now() - interval '1 s'");
+        const applied = (await w.branches.applyBranch({ factoryUid, branchUid }, call(OWNER, { timeoutMs: 60_000 })))
+          .branch;
+        expect([n, applied]).toMatchObject([
+          n,
+          { state: "ACTIVE", freshness: "CURRENT", isServing: true, appliedSha: second, registeredHeadSha: second },
+        ]);
+        await isWhole(factoryUid);
+        const { version } = await served(factoryUid);
+        expect(version).toBeGreaterThan(1);
+        for (const owner of [w.identity.owner, w.orchestrator.owner])
+          expect([...owner.staged.keys()].filter((key) => !key.endsWith(`/1`))).toEqual([`${factoryUid}/${version}`]);
+      }
+      // All of them were died at.
+      expect(new Set(steps)).toEqual(
+        new Set(
+          steps.concat(
+            "applies.begin",
+            "trees.take",
+            "applies.open",
+            "owners.stage",
+            "applies.commit",
+            "applies.end",
+            "activation.activate",
+            "activation.foremanOf",
+            "applies.confirm",
+          ),
+        ),
+      );
+      expect(steps.length).toBeGreaterThan(15);
+    },
+    SLOW_MS,
+  );
 }

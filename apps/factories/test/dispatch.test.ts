@@ -18,16 +18,38 @@ beforeEach(async () => {
 });
 afterAll(() => w.stop());
 
-type Request = { factoryUid?: string; prompt?: string; title?: string; ticketRef?: string; ticketUrl?: string; idempotencyKey?: string };
-const dispatch = (request: Request = {}, caller = MEMBER) => w.factories.dispatchRun({ factoryUid, prompt: "Mend the tests", ...request }, call(caller));
+type Request = {
+  factoryUid?: string;
+  prompt?: string;
+  title?: string;
+  ticketRef?: string;
+  ticketUrl?: string;
+  idempotencyKey?: string;
+};
+const dispatch = (request: Request = {}, caller = MEMBER) =>
+  w.factories.dispatchRun({ factoryUid, prompt: "Mend the tests", ...request }, call(caller));
 const lastRequest = () => w.orchestrator.runs.at(-1)?.request;
 
 describe("a dispatch", () => {
   test("asks for a team run of the foreman that its event marks as dispatched", async () => {
-    const answer = await dispatch({ title: " Mend ", ticketRef: "linear:ABC-12", ticketUrl: "https://linear.test/ABC-12" });
-    expect(answer).toMatchObject({ runUid: w.orchestrator.runs.at(-1)?.uid, foremanAgent: "lead", ticketRef: "linear:ABC-12" });
+    const answer = await dispatch({
+      title: " Mend ",
+      ticketRef: "linear:ABC-12",
+      ticketUrl: "https://linear.test/ABC-12",
+    });
+    expect(answer).toMatchObject({
+      runUid: w.orchestrator.runs.at(-1)?.uid,
+      foremanAgent: "lead",
+      ticketRef: "linear:ABC-12",
+    });
     expect(lastRequest()).toMatchObject({
-      prompt: "Mend the tests", title: "Mend", ownerType: "team", ownerUid: TEAM, agentUid, factoryUid, origin: "dispatch",
+      prompt: "Mend the tests",
+      title: "Mend",
+      ownerType: "team",
+      ownerUid: TEAM,
+      agentUid,
+      factoryUid,
+      origin: "dispatch",
       metadata: { ticket_source: "linear", ticket_id: "ABC-12", ticket_url: "https://linear.test/ABC-12" },
     });
   });
@@ -35,7 +57,11 @@ describe("a dispatch", () => {
   test("without a ticket mints one; a ticket URL is kept beside it", async () => {
     const { ticketRef } = await dispatch({ ticketUrl: "https://t.test/1" });
     expect(ticketRef).toMatch(/^adhoc:.+/);
-    expect(lastRequest()?.metadata).toEqual({ ticket_source: "adhoc", ticket_id: ticketRef.slice("adhoc:".length), ticket_url: "https://t.test/1" });
+    expect(lastRequest()?.metadata).toEqual({
+      ticket_source: "adhoc",
+      ticket_id: ticketRef.slice("adhoc:".length),
+      ticket_url: "https://t.test/1",
+    });
     expect(lastRequest()?.title).toBeUndefined();
   });
 
@@ -52,7 +78,9 @@ describe("a dispatch", () => {
 
   test("to a factory without foreman is a conflict that must not be retried", async () => {
     w.identity.foremen.delete(factoryUid);
-    await expect(dispatch()).rejects.toEqual(domainError({ kind: "conflict", reason: "foreman_missing", retryable: false }));
+    await expect(dispatch()).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "foreman_missing", retryable: false }),
+    );
   });
 
   test("from a run reaches the run's own factory only", async () => {
@@ -86,7 +114,9 @@ describe("one Idempotency-Key", () => {
 
   test("with another body is a conflict; from another principal or for another factory another request", async () => {
     const first = await dispatch({ idempotencyKey: "k" });
-    await expect(dispatch({ idempotencyKey: "k", prompt: "Other" })).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }));
+    await expect(dispatch({ idempotencyKey: "k", prompt: "Other" })).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }),
+    );
     const other = (await w.aFactory()).uid;
     w.identity.foremen.set(other, { agentUid, agentName: "lead" });
     const answers = [

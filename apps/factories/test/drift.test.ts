@@ -36,61 +36,108 @@ const look = async () => {
 needs("git", "there is none when the head is in force and every owner serves it", async () => {
   await apply();
   w.identity.owner.isServing = w.orchestrator.owner.isServing = true;
-  expect(await drift()).toMatchObject({ activeVersion: 1n, activeRevision: first, serving: [], head: { state: "SAME", revision: first, plan: [], diagnostics: [] } });
+  expect(await drift()).toMatchObject({
+    activeVersion: 1n,
+    activeRevision: first,
+    serving: [],
+    head: { state: "SAME", revision: first, plan: [], diagnostics: [] },
+  });
 });
 needs("git", "what an owner serves otherwise is told field by field, and so is the factory's own record", async () => {
   await apply();
   w.orchestrator.owner.isServing = true;
-  w.identity.owner.plan = [{ kind: "agent", name: "foreman", action: "update", changedFields: ["prompt"] }, { kind: "agent", name: "hand", action: "unchanged", changedFields: [] }];
+  w.identity.owner.plan = [
+    { kind: "agent", name: "foreman", action: "update", changedFields: ["prompt"] },
+    { kind: "agent", name: "hand", action: "unchanged", changedFields: [] },
+  ];
   await w.rows("UPDATE factories SET description = 'By hand' WHERE uid = $1", [factoryUid]);
   const { serving } = await drift();
-  expect(serving.map(({ kind, name, action, changedFields }) => [kind, name, action, changedFields])).toEqual([["agent", "foreman", "update", ["prompt"]], ["factory", "factory.yaml", "update", ["description"]]]);
+  expect(serving.map(({ kind, name, action, changedFields }) => [kind, name, action, changedFields])).toEqual([
+    ["agent", "foreman", "update", ["prompt"]],
+    ["factory", "factory.yaml", "update", ["description"]],
+  ]);
 });
-needs("git", "what an owner has lost comes back by a repair, and not by applying the same again; the factory's own record, too", async () => {
-  await apply();
-  const owners = [w.identity.owner, w.orchestrator.owner];
-  const [agents] = owners.map((owner) => owner.activeDefinition(factoryUid));
-  w.identity.owner.reset(); // as if its database had been restored
-  await w.rows("UPDATE factories SET description = 'By hand' WHERE uid = $1", [factoryUid]);
-  await apply();
-  expect([w.identity.owner.activeDefinition(factoryUid), (await drift()).serving.length > 0]).toEqual([undefined, true]);
-  const { source } = await w.factories.applySource({ factoryUid, repair: true }, call(OWNER, { timeoutMs: 30_000 }));
-  expect(source).toMatchObject({ state: "APPLIED", activeVersion: 2n, activeRevision: first });
-  expect(owners.map((owner) => owner.active.get(factoryUid))).toEqual([2, 2]);
-  expect([w.identity.owner.activeDefinition(factoryUid), (await w.factories.getFactory({ uid: factoryUid }, call(VIEWER))).factory!.description]).toEqual([agents, "From files"]);
-  for (const owner of owners) owner.isServing = true;
-  expect(await drift()).toMatchObject({ activeVersion: 2n, serving: [], head: { state: "SAME" } });
-  expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(2);
-});
-needs("git", "a repair keeps automations as they are, takes the newest head, and leaves what serves when the head has faults", async () => {
-  repository.commit([{ path: "automations/nightly/automation.md", content: "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule: { cron: '@daily' }\n---\nTidy up.\n" }]);
-  await apply();
-  const automations = () => w.automations.listAutomations({ factoryUid }, call(VIEWER));
-  const before = await automations();
-  const repair = (caller = OWNER) => w.factories.applySource({ factoryUid, repair: true }, call(caller, { timeoutMs: 30_000 }));
-  await repair();
-  expect(await automations()).toEqual(before);
-  await expect(repair(VIEWER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
-  repository.commit([{ path: "agents/hand/agent.md", content: "x" }]);
-  await expect(repair()).rejects.toEqual(domainError({ reason: "definition_invalid" }));
-  expect(await w.rows("SELECT version FROM definition_versions WHERE state = 'CURRENT'")).toEqual([{ version: 2 }]);
-});
+needs(
+  "git",
+  "what an owner has lost comes back by a repair, and not by applying the same again; the factory's own record, too",
+  async () => {
+    await apply();
+    const owners = [w.identity.owner, w.orchestrator.owner];
+    const [agents] = owners.map((owner) => owner.activeDefinition(factoryUid));
+    w.identity.owner.reset(); // as if its database had been restored
+    await w.rows("UPDATE factories SET description = 'By hand' WHERE uid = $1", [factoryUid]);
+    await apply();
+    expect([w.identity.owner.activeDefinition(factoryUid), (await drift()).serving.length > 0]).toEqual([
+      undefined,
+      true,
+    ]);
+    const { source } = await w.factories.applySource({ factoryUid, repair: true }, call(OWNER, { timeoutMs: 30_000 }));
+    expect(source).toMatchObject({ state: "APPLIED", activeVersion: 2n, activeRevision: first });
+    expect(owners.map((owner) => owner.active.get(factoryUid))).toEqual([2, 2]);
+    expect([
+      w.identity.owner.activeDefinition(factoryUid),
+      (await w.factories.getFactory({ uid: factoryUid }, call(VIEWER))).factory!.description,
+    ]).toEqual([agents, "From files"]);
+    for (const owner of owners) owner.isServing = true;
+    expect(await drift()).toMatchObject({ activeVersion: 2n, serving: [], head: { state: "SAME" } });
+    expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(2);
+  },
+);
+needs(
+  "git",
+  "a repair keeps automations as they are, takes the newest head, and leaves what serves when the head has faults",
+  async () => {
+    repository.commit([
+      {
+        path: "automations/nightly/automation.md",
+        content:
+          "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule: { cron: '@daily' }\n---\nTidy up.\n",
+      },
+    ]);
+    await apply();
+    const automations = () => w.automations.listAutomations({ factoryUid }, call(VIEWER));
+    const before = await automations();
+    const repair = (caller = OWNER) =>
+      w.factories.applySource({ factoryUid, repair: true }, call(caller, { timeoutMs: 30_000 }));
+    await repair();
+    expect(await automations()).toEqual(before);
+    await expect(repair(VIEWER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    repository.commit([{ path: "agents/hand/agent.md", content: "x" }]);
+    await expect(repair()).rejects.toEqual(domainError({ reason: "definition_invalid" }));
+    expect(await w.rows("SELECT version FROM definition_versions WHERE state = 'CURRENT'")).toEqual([{ version: 2 }]);
+  },
+);
 needs("git", "a head that is registered and not applied is told as what applying it would change", async () => {
   await apply();
   w.identity.owner.isServing = w.orchestrator.owner.isServing = true;
-  const second = repository.commit([{ path: "automations/nightly/automation.md", content: "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule: { cron: '@daily' }\n---\nTidy up.\n" }]);
+  const second = repository.commit([
+    {
+      path: "automations/nightly/automation.md",
+      content:
+        "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule: { cron: '@daily' }\n---\nTidy up.\n",
+    },
+  ]);
   expect((await drift()).head).toMatchObject({ state: "SAME", revision: first });
   await look();
   const { head, serving } = await drift();
   expect(serving).toEqual([]);
-  expect(head).toMatchObject({ state: "DIFFERS", revision: second, plan: [{ kind: "automation", name: "nightly", action: "create" }] });
+  expect(head).toMatchObject({
+    state: "DIFFERS",
+    revision: second,
+    plan: [{ kind: "automation", name: "nightly", action: "create" }],
+  });
   expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({ activeRevision: first });
 });
 needs("git", "a head that could not be applied is told with its diagnostics", async () => {
   await apply();
   const broken = repository.commit([{ path: "agents/hand/agent.md", content: "x" }]);
   await look();
-  expect((await drift()).head).toMatchObject({ state: "INVALID", revision: broken, plan: [], diagnostics: [{ path: "agents/hand/agent.md", code: "FF_PARSE_ERROR" }] });
+  expect((await drift()).head).toMatchObject({
+    state: "INVALID",
+    revision: broken,
+    plan: [],
+    diagnostics: [{ path: "agents/hand/agent.md", code: "FF_PARSE_ERROR" }],
+  });
 });
 needs("git", "a head that is not known, or cannot be read, is UNKNOWN and no error", async () => {
   expect(await drift()).toMatchObject({ activeVersion: 0n, serving: [], head: { state: "UNKNOWN" } });
@@ -105,8 +152,17 @@ test("of files, those that are registered are compared with those in force", asy
   await apply();
   w.identity.owner.isServing = w.orchestrator.owner.isServing = true;
   expect((await drift()).head).toMatchObject({ state: "SAME" });
-  await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree({ "factory.yaml": aTree()[0]!.content.replace("From files", "Changed") }) } }, call(OWNER));
-  expect((await drift()).head).toMatchObject({ state: "DIFFERS", plan: [{ kind: "factory", action: "update", changedFields: ["description"] }] });
+  await w.factories.putSource(
+    {
+      factoryUid,
+      source: { kind: "files", files: aTree({ "factory.yaml": aTree()[0]!.content.replace("From files", "Changed") }) },
+    },
+    call(OWNER),
+  );
+  expect((await drift()).head).toMatchObject({
+    state: "DIFFERS",
+    plan: [{ kind: "factory", action: "update", changedFields: ["description"] }],
+  });
 });
 test("it is read by who may see the factory, and takes a source", async () => {
   await expect(drift(POWERLESS)).rejects.toEqual(domainError({ reason: "not_authorized" }));

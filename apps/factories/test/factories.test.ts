@@ -23,11 +23,27 @@ test("a created factory has every member of the record, with its defaults", asyn
   const { factory: read } = await w.factories.getFactory({ uid: factory.uid }, call(VIEWER));
   expect(read).toEqual(factory);
   expect(factory).toMatchObject({
-    name: "Plain", teamUid: TEAM, codeForge: "NONE", codeForges: ["NONE"], repositories: [], credentialStrategy: "EXECUTOR",
-    agentDefaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" }, scorerDefaults: {},
-    creatorUid: OWNER.principal.uid, management: "live", definitionVersion: 0n,
+    name: "Plain",
+    teamUid: TEAM,
+    codeForge: "NONE",
+    codeForges: ["NONE"],
+    repositories: [],
+    credentialStrategy: "EXECUTOR",
+    agentDefaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" },
+    scorerDefaults: {},
+    creatorUid: OWNER.principal.uid,
+    management: "live",
+    definitionVersion: 0n,
   });
-  for (const absent of ["alias", "description", "defaultEnvironment", "defaultModel", "scoringDefaultModel", "integrations", "foremanAgentUid"] as const) {
+  for (const absent of [
+    "alias",
+    "description",
+    "defaultEnvironment",
+    "defaultModel",
+    "scoringDefaultModel",
+    "integrations",
+    "foremanAgentUid",
+  ] as const) {
     expect(factory[absent]).toBeUndefined();
   }
   expect(Number(factory.createdAt?.seconds) * 1000).toBe(NOW.getTime());
@@ -42,25 +58,45 @@ describe("what a factory may be", () => {
     ["an unknown strategy", { name: "x", credentialStrategy: "NOBODY" }, "credential_strategy"],
     ["an unknown forge", { name: "x", codeForge: "SVN" }, "code_forge"],
     ["a repository that walks up", { name: "x", repositories: [{ owner: "..", repo: "a" }] }, "repositories"],
-    ["a repository twice", { name: "x", repositories: [{ owner: "a", repo: "b" }, { owner: "A", repo: "B" }] }, "repositories"],
+    [
+      "a repository twice",
+      {
+        name: "x",
+        repositories: [
+          { owner: "a", repo: "b" },
+          { owner: "A", repo: "B" },
+        ],
+      },
+      "repositories",
+    ],
   ])("not %s", async (_what, factory, field) => {
     const refused = w.factories.createFactory({ teamUid: TEAM, factory }, call(OWNER));
-    await expect(refused).rejects.toMatchObject({ kind: "invalid_argument", reason: "invalid_factory", metadata: { field } });
+    await expect(refused).rejects.toMatchObject({
+      kind: "invalid_argument",
+      reason: "invalid_factory",
+      metadata: { field },
+    });
   });
 
   test("not a text with NUL", async () => {
-    await expect(w.aFactory({ name: "a\0b" })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_text" }));
+    await expect(w.aFactory({ name: "a\0b" })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "invalid_text" }),
+    );
   });
 });
 
 describe("aliases", () => {
   test("are unique in a team whatever the case, and free in other teams and after deletion", async () => {
     const first = await w.aFactory({ alias: "Mill.1" });
-    await expect(w.aFactory({ alias: "mill.1" })).rejects.toEqual(domainError({ kind: "conflict", reason: "alias_taken" }));
+    await expect(w.aFactory({ alias: "mill.1" })).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "alias_taken" }),
+    );
     await w.aFactory({ alias: "mill.1" }, STRANGER);
     const second = await w.aFactory();
     const taking = { uid: second.uid, factory: { alias: "MILL.1" }, updateMask: { paths: ["alias"] } };
-    await expect(w.factories.updateFactory(taking, call(OWNER))).rejects.toEqual(domainError({ reason: "alias_taken" }));
+    await expect(w.factories.updateFactory(taking, call(OWNER))).rejects.toEqual(
+      domainError({ reason: "alias_taken" }),
+    );
     await w.factories.deleteFactory({ uid: first.uid }, call(OWNER));
     expect((await w.factories.updateFactory(taking, call(OWNER))).factory?.alias).toBe("MILL.1");
   });
@@ -78,7 +114,13 @@ describe("changing a factory", () => {
       },
       call(OWNER),
     );
-    expect(next).toMatchObject({ name: "Shop", description: "d", codeForge: "GITLAB", codeForges: ["GITLAB"], repositories: [{ owner: "a", repo: "b" }] });
+    expect(next).toMatchObject({
+      name: "Shop",
+      description: "d",
+      codeForge: "GITLAB",
+      codeForges: ["GITLAB"],
+      repositories: [{ owner: "a", repo: "b" }],
+    });
     expect(next?.alias).toBeUndefined();
     expect(next?.updatedAt).not.toEqual(factory.updatedAt);
   });
@@ -87,13 +129,18 @@ describe("changing a factory", () => {
     const factory = await w.aFactory();
     w.clock.advance(1_000);
     const before = (await w.eventTypes()).length;
-    expect((await w.factories.updateFactory({ uid: factory.uid, factory: { name: "x" } }, call(OWNER))).factory).toEqual(factory);
+    expect(
+      (await w.factories.updateFactory({ uid: factory.uid, factory: { name: "x" } }, call(OWNER))).factory,
+    ).toEqual(factory);
     expect(await w.eventTypes()).toHaveLength(before);
   });
 
   test("refuses fields that are not for setting", async () => {
     const factory = await w.aFactory();
-    const changing = w.factories.updateFactory({ uid: factory.uid, factory: {}, updateMask: { paths: ["management"] } }, call(OWNER));
+    const changing = w.factories.updateFactory(
+      { uid: factory.uid, factory: {}, updateMask: { paths: ["management"] } },
+      call(OWNER),
+    );
     await expect(changing).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "unknown_field" }));
   });
 });
@@ -103,10 +150,17 @@ describe("what people say about a factory in the queue", () => {
     const factory = await w.aFactory();
     expect(factory).toMatchObject({ concurrencyLimit: 0, queuePaused: false });
     await w.rows(`UPDATE factories SET management = 'service_files' WHERE uid = '${factory.uid}'`);
-    const change = (given: object, ...paths: string[]) => w.factories.updateFactory({ uid: factory.uid, factory: given, updateMask: { paths } }, call(OWNER));
-    expect((await change({ concurrencyLimit: 3, queuePaused: true }, "concurrency_limit", "queue_paused")).factory).toMatchObject({ concurrencyLimit: 3, queuePaused: true });
-    await expect(change({ concurrencyLimit: 2, name: "x" }, "concurrency_limit", "name")).rejects.toEqual(domainError({ reason: "managed_by_files" }));
-    await expect(change({ concurrencyLimit: -1 }, "concurrency_limit")).rejects.toEqual(domainError({ reason: "invalid_factory" }));
+    const change = (given: object, ...paths: string[]) =>
+      w.factories.updateFactory({ uid: factory.uid, factory: given, updateMask: { paths } }, call(OWNER));
+    expect(
+      (await change({ concurrencyLimit: 3, queuePaused: true }, "concurrency_limit", "queue_paused")).factory,
+    ).toMatchObject({ concurrencyLimit: 3, queuePaused: true });
+    await expect(change({ concurrencyLimit: 2, name: "x" }, "concurrency_limit", "name")).rejects.toEqual(
+      domainError({ reason: "managed_by_files" }),
+    );
+    await expect(change({ concurrencyLimit: -1 }, "concurrency_limit")).rejects.toEqual(
+      domainError({ reason: "invalid_factory" }),
+    );
     const [told] = await w.rows(
       `SELECT payload FROM (SELECT type, entity_uid, payload FROM stream.event_pending UNION SELECT type, entity_uid, payload FROM stream.event_log) e
         WHERE type = 'millwright.factory.updated.v1' AND entity_uid = $1`,
@@ -121,7 +175,12 @@ describe("deleting a factory", () => {
     const factory = await w.aFactory();
     w.orchestrator.live = 2;
     const deleting = w.factories.deleteFactory({ uid: factory.uid }, call(OWNER));
-    await expect(deleting).rejects.toMatchObject({ kind: "conflict", reason: "factory_has_live_runs", retryable: false, metadata: { live_runs: "2" } });
+    await expect(deleting).rejects.toMatchObject({
+      kind: "conflict",
+      reason: "factory_has_live_runs",
+      retryable: false,
+      metadata: { live_runs: "2" },
+    });
     w.orchestrator.live = 0;
     expect((await w.factories.getFactory({ uid: factory.uid }, call(OWNER))).factory).toEqual(factory);
   });
@@ -130,19 +189,33 @@ describe("deleting a factory", () => {
     const factory = await w.aFactory();
     w.orchestrator.live = 2;
     const asked = { uid: factory.uid, cancelRuns: true };
-    await expect(w.factories.deleteFactory(asked, call({ ...OWNER, teams: OWNER.teams.map((team) => ({ ...team, verbs: ["factory.view", "factory.manage"] as const })) }))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(
+      w.factories.deleteFactory(
+        asked,
+        call({
+          ...OWNER,
+          teams: OWNER.teams.map((team) => ({ ...team, verbs: ["factory.view", "factory.manage"] as const })),
+        }),
+      ),
+    ).rejects.toEqual(domainError({ reason: "not_authorized" }));
     expect(w.orchestrator.closedWithRuns).toBe(false);
     await w.factories.deleteFactory(asked, call(OWNER));
     w.orchestrator.live = 0;
     expect(w.orchestrator.closedWithRuns).toBe(true);
-    await expect(w.factories.getFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+    await expect(w.factories.getFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(
+      domainError({ reason: "factory_not_found" }),
+    );
   });
 
   test("hides it from every read and from a second delete", async () => {
     const factory = await w.aFactory({ name: "Goes away" });
     await w.factories.deleteFactory({ uid: factory.uid }, call(OWNER));
-    await expect(w.factories.getFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(domainError({ reason: "factory_not_found" }));
-    await expect(w.factories.deleteFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+    await expect(w.factories.getFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(
+      domainError({ reason: "factory_not_found" }),
+    );
+    await expect(w.factories.deleteFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(
+      domainError({ reason: "factory_not_found" }),
+    );
     expect((await w.factories.listFactories({ search: "Goes away" }, call(OWNER))).factories).toEqual([]);
     expect((await w.eventTypes()).at(-1)).toBe("factory.deleted");
   });
@@ -161,7 +234,9 @@ describe("one Idempotency-Key", () => {
 
   test("with another body is a conflict that must not be retried", async () => {
     await create("First", "k2");
-    await expect(create("Second", "k2")).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }));
+    await expect(create("Second", "k2")).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }),
+    );
   });
 
   test("is another request from another principal, and after a day", async () => {
@@ -174,22 +249,33 @@ describe("one Idempotency-Key", () => {
 });
 
 describe("who may see and change", () => {
-  const everything = (uid: string) => [
-    ["getFactory", (c) => w.factories.getFactory({ uid }, call(c))],
-    ["updateFactory", (c) => w.factories.updateFactory({ uid, factory: { name: "x" }, updateMask: { paths: ["name"] } }, call(c))],
-    ["deleteFactory", (c) => w.factories.deleteFactory({ uid }, call(c))],
-    ["dispatchRun", (c) => w.factories.dispatchRun({ factoryUid: uid, prompt: "p" }, call(c))],
-    ["getSource", (c) => w.factories.getSource({ factoryUid: uid }, call(c))],
-    ["putSource", (c) => w.factories.putSource({ factoryUid: uid, source: { kind: "files" } }, call(c))],
-    ["checkSource", (c) => w.factories.checkSource({ factoryUid: uid }, call(c))],
-    ["applySource", (c) => w.factories.applySource({ factoryUid: uid }, call(c))],
-    ["listTasks", (c) => w.tasks.listTasks({ factoryUid: uid }, call(c))],
-    ["getTask", (c) => w.tasks.getTask({ factoryUid: uid, taskUid: newUid() }, call(c))],
-    ["updateTask", (c) => w.tasks.updateTask({ factoryUid: uid, task: { uid: newUid() } }, call(c))],
-    ["getTaskByRun", (c) => w.tasks.getTaskByRun({ factoryUid: uid, runUid: newUid() }, call(c))],
-    ["getTaskByConversation", (c) => w.tasks.getTaskByConversation({ factoryUid: uid, conversationUid: newUid() }, call(c))],
-  ] as [string, (caller: typeof OWNER) => Promise<unknown>][];
-  const failure = async (act: Promise<unknown>) => act.then(() => undefined, ({ kind, reason, message }: Record<string, unknown>) => ({ kind, reason, message }));
+  const everything = (uid: string) =>
+    [
+      ["getFactory", (c) => w.factories.getFactory({ uid }, call(c))],
+      [
+        "updateFactory",
+        (c) => w.factories.updateFactory({ uid, factory: { name: "x" }, updateMask: { paths: ["name"] } }, call(c)),
+      ],
+      ["deleteFactory", (c) => w.factories.deleteFactory({ uid }, call(c))],
+      ["dispatchRun", (c) => w.factories.dispatchRun({ factoryUid: uid, prompt: "p" }, call(c))],
+      ["getSource", (c) => w.factories.getSource({ factoryUid: uid }, call(c))],
+      ["putSource", (c) => w.factories.putSource({ factoryUid: uid, source: { kind: "files" } }, call(c))],
+      ["checkSource", (c) => w.factories.checkSource({ factoryUid: uid }, call(c))],
+      ["applySource", (c) => w.factories.applySource({ factoryUid: uid }, call(c))],
+      ["listTasks", (c) => w.tasks.listTasks({ factoryUid: uid }, call(c))],
+      ["getTask", (c) => w.tasks.getTask({ factoryUid: uid, taskUid: newUid() }, call(c))],
+      ["updateTask", (c) => w.tasks.updateTask({ factoryUid: uid, task: { uid: newUid() } }, call(c))],
+      ["getTaskByRun", (c) => w.tasks.getTaskByRun({ factoryUid: uid, runUid: newUid() }, call(c))],
+      [
+        "getTaskByConversation",
+        (c) => w.tasks.getTaskByConversation({ factoryUid: uid, conversationUid: newUid() }, call(c)),
+      ],
+    ] as [string, (caller: typeof OWNER) => Promise<unknown>][];
+  const failure = async (act: Promise<unknown>) =>
+    act.then(
+      () => undefined,
+      ({ kind, reason, message }: Record<string, unknown>) => ({ kind, reason, message }),
+    );
 
   test("another team's factory is answered exactly as one that does not exist", async () => {
     const { uid } = await w.aFactory();
@@ -206,10 +292,13 @@ describe("who may see and change", () => {
 
   test("inside the team a missing right is said", async () => {
     const { uid } = await w.aFactory();
-    const denied = async (name: string, caller: typeof OWNER) => failure(everything(uid).find(([known]) => known === name)![1](caller));
+    const denied = async (name: string, caller: typeof OWNER) =>
+      failure(everything(uid).find(([known]) => known === name)![1](caller));
     const notAuthorized = expect.objectContaining({ kind: "permission_denied", reason: "not_authorized" });
-    for (const [name] of everything(uid)) expect({ name, answer: await denied(name, POWERLESS) }).toEqual({ name, answer: notAuthorized });
-    for (const name of ["updateFactory", "deleteFactory", "putSource", "applySource"]) expect(await denied(name, MEMBER)).toEqual(notAuthorized);
+    for (const [name] of everything(uid))
+      expect({ name, answer: await denied(name, POWERLESS) }).toEqual({ name, answer: notAuthorized });
+    for (const name of ["updateFactory", "deleteFactory", "putSource", "applySource"])
+      expect(await denied(name, MEMBER)).toEqual(notAuthorized);
     for (const name of ["dispatchRun", "updateTask"]) expect(await denied(name, VIEWER)).toEqual(notAuthorized);
     await expect(w.aFactory({}, MEMBER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
   });
@@ -224,11 +313,14 @@ describe("who may see and change", () => {
 
 describe("the list", () => {
   const lister = aCaller();
-  const list = (request: Partial<{ teamUid: string; search: string; pageSize: number; pageToken: string }> = {}, caller = lister) =>
-    w.factories.listFactories(request, call(caller));
+  const list = (
+    request: Partial<{ teamUid: string; search: string; pageSize: number; pageToken: string }> = {},
+    caller = lister,
+  ) => w.factories.listFactories(request, call(caller));
   const namesOf = ({ factories: found }: factories.ListFactoriesResponse) => found.map(({ name }) => name);
   beforeAll(async () => {
-    for (const name of ["beta", "Alpha", "alpha", "100%", "under_score", "Gamma"]) await w.aFactory({ name, alias: `${name.replace("%", "")} ${name === "alpha" ? 2 : 1}` }, lister);
+    for (const name of ["beta", "Alpha", "alpha", "100%", "under_score", "Gamma"])
+      await w.aFactory({ name, alias: `${name.replace("%", "")} ${name === "alpha" ? 2 : 1}` }, lister);
   });
 
   test("is by name whatever the case, then uid, and ends by itself", async () => {
@@ -265,7 +357,11 @@ describe("the list", () => {
 
   test("refuses a cursor of other filters, and anything else", async () => {
     const { nextPageToken } = await list({ pageSize: 1 });
-    for (const request of [{ pageToken: nextPageToken, search: "a" }, { pageToken: `${nextPageToken}A` }, { pageToken: "?" }]) {
+    for (const request of [
+      { pageToken: nextPageToken, search: "a" },
+      { pageToken: `${nextPageToken}A` },
+      { pageToken: "?" },
+    ]) {
       await expect(list(request)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_cursor" }));
     }
     expect(namesOf(await list({ pageToken: nextPageToken, pageSize: 1 }))).toEqual(["Alpha"]);

@@ -10,9 +10,17 @@ import { FakeOwner } from "./fake-owner.ts";
 /** The gateway's inner side: agents appear when a definition is activated. */
 export class FakeIdentity {
   static readonly allow = {
-    ...allowServices(identity.IdentityService, { findForeman: ["factories"], getProfiles: ["factories"], resolveSecrets: ["factories"] }),
+    ...allowServices(identity.IdentityService, {
+      findForeman: ["factories"],
+      getProfiles: ["factories"],
+      resolveSecrets: ["factories"],
+    }),
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
-    ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
+    ...allowServices(definitions.DefinitionOwnerService, {
+      stageDefinition: ["factories"],
+      dropDefinition: ["factories"],
+      activateDefinition: ["factories"],
+    }),
   };
   readonly owner = new FakeOwner("agent");
   /** Factory → foreman, for factories that were never defined by files. */
@@ -27,8 +35,20 @@ export class FakeIdentity {
   readonly feed: { type: string; entityUid: string; teamUid: string; occurredAt: Date; payload: JsonObject }[] = [];
 
   /** Appends a change of a member to the feed. */
-  memberChanged(happened: "removed" | "updated", teamUid: string, userUid: string, occurredAt: Date, role = "member"): void {
-    this.feed.push({ type: `millwright.member.${happened}.v1`, entityUid: `${teamUid}:${userUid}`, teamUid, occurredAt, payload: { role } });
+  memberChanged(
+    happened: "removed" | "updated",
+    teamUid: string,
+    userUid: string,
+    occurredAt: Date,
+    role = "member",
+  ): void {
+    this.feed.push({
+      type: `millwright.member.${happened}.v1`,
+      entityUid: `${teamUid}:${userUid}`,
+      teamUid,
+      occurredAt,
+      payload: { role },
+    });
   }
 
   routes(router: ConnectRouter): void {
@@ -37,7 +57,14 @@ export class FakeIdentity {
         logUid: "0199a000-0000-7000-8000-000000000004",
         head: BigInt(this.feed.length),
         events: this.feed.slice(Number(after), Number(after) + limit).map((event, index) => ({
-          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "member", entityVersion: 2n, actorType: "user", actorUid: newUid(), requestId: "r-1",
+          ...event,
+          uid: newUid(),
+          position: after + BigInt(index) + 1n,
+          entity: "member",
+          entityVersion: 2n,
+          actorType: "user",
+          actorUid: newUid(),
+          requestId: "r-1",
           occurredAt: timestampFromDate(event.occurredAt),
         })),
       }),
@@ -45,15 +72,26 @@ export class FakeIdentity {
     router.service(definitions.DefinitionOwnerService, this.owner.service());
     router.service(identity.IdentityService, {
       findForeman: async ({ factoryUid }) => ({ ...this.#foremanOf(factoryUid), definitionVersion: 0n }),
-      resolveSecrets: async ({ optionalNames }) => ({ values: Object.fromEntries(optionalNames.flatMap((name) => (this.secrets.has(name) ? [[name, this.secrets.get(name)!]] : []))) }),
-      getProfiles: async ({ emails }) => ({ profiles: emails.flatMap((email) => (this.users.has(email) ? [{ type: "user", uid: this.users.get(email)!, email }] : [])) }),
+      resolveSecrets: async ({ optionalNames }) => ({
+        values: Object.fromEntries(
+          optionalNames.flatMap((name) => (this.secrets.has(name) ? [[name, this.secrets.get(name)!]] : [])),
+        ),
+      }),
+      getProfiles: async ({ emails }) => ({
+        profiles: emails.flatMap((email) =>
+          this.users.has(email) ? [{ type: "user", uid: this.users.get(email)!, email }] : [],
+        ),
+      }),
     });
   }
 
   #foremanOf(factoryUid: string): { agentUid: string; agentName: string } {
     const set = this.foremen.get(factoryUid);
     if (set) return set;
-    const agents = (this.owner.activeDefinition(factoryUid)?.["agents"] ?? []) as { name: string; agent_type: string }[];
+    const agents = (this.owner.activeDefinition(factoryUid)?.["agents"] ?? []) as {
+      name: string;
+      agent_type: string;
+    }[];
     const foreman = agents.find(({ agent_type: type }) => type === "FOREMAN");
     if (!foreman) throw new DomainError({ kind: "conflict", reason: "foreman_missing", message: "No foreman." });
     const made = { agentUid: newUid(), agentName: foreman.name };

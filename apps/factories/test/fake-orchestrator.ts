@@ -8,19 +8,45 @@ import { allowServices, callerOf, served } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
 /** `isHidden`: no caller may view it. */
-export type FakeRun = { isHidden?: boolean; uid: string; conversationUid: string; rootRunUid: string; parentRunUid?: string; version: number; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean; agentUid?: string; agentName?: string };
+export type FakeRun = {
+  isHidden?: boolean;
+  uid: string;
+  conversationUid: string;
+  rootRunUid: string;
+  parentRunUid?: string;
+  version: number;
+  teamUid: string;
+  factoryUid: string;
+  request?: orchestrator.RunRequest;
+  state?: string;
+  isLocal?: boolean;
+  agentUid?: string;
+  agentName?: string;
+};
 
 /** Runs in memory, with the orchestrator's idempotency, and its feed. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
-    ...allowServices(orchestrator.RunService, { createRuns: ["factories"], getRun: ["factories"], getRunTitles: ["factories"], continueConversation: ["factories"], findConversationsByUrl: ["factories"], describeConversations: ["factories"] }),
+    ...allowServices(orchestrator.RunService, {
+      createRuns: ["factories"],
+      getRun: ["factories"],
+      getRunTitles: ["factories"],
+      continueConversation: ["factories"],
+      findConversationsByUrl: ["factories"],
+      describeConversations: ["factories"],
+    }),
     ...allowServices(orchestrator.CatalogService, { describePullRequests: ["factories"] }),
-    ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
+    ...allowServices(definitions.DefinitionOwnerService, {
+      stageDefinition: ["factories"],
+      dropDefinition: ["factories"],
+      activateDefinition: ["factories"],
+    }),
   };
   readonly owner = new FakeOwner("runner");
   readonly runs: FakeRun[] = [];
-  readonly feed: { type: string; entityUid: string; entityVersion: bigint; teamUid: string; payload: JsonObject }[] = [];
+  readonly feed: { type: string; entityUid: string; entityVersion: bigint; teamUid: string; payload: JsonObject }[] =
+    [];
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
   readonly #causes = new Map<string, FakeRun>();
@@ -54,14 +80,25 @@ export class FakeOrchestrator {
       createRuns: async ({ runs: [request] }, context) => {
         if (!request) throw new Error("one run is asked for");
         const caller = callerOf(context);
-        const body = JSON.stringify(request, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+        const body = JSON.stringify(request, (_key, value: unknown) =>
+          typeof value === "bigint" ? String(value) : value,
+        );
         const key = request.idempotencyKey && `${caller.principal.uid} ${request.idempotencyKey}`;
         if (this.refusal) throw this.refusal;
         const caused = request.causeKey ? this.#causes.get(request.causeKey) : undefined;
-        if (caused) return { runs: [{ run: { uid: caused.uid, conversationUid: caused.conversationUid }, created: false }] };
+        if (caused)
+          return { runs: [{ run: { uid: caused.uid, conversationUid: caused.conversationUid }, created: false }] };
         const known = key ? this.#keys.get(key) : undefined;
-        if (known && known.body !== body) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
-        const run = known?.run ?? this.created({ teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", request, origin: request.origin ?? "" });
+        if (known && known.body !== body)
+          throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
+        const run =
+          known?.run ??
+          this.created({
+            teamUid: request.ownerUid,
+            factoryUid: request.factoryUid ?? "",
+            request,
+            origin: request.origin ?? "",
+          });
         if (key) this.#keys.set(key, { body, run });
         if (request.causeKey) this.#causes.set(request.causeKey, run);
         this.beforeAnswer();
@@ -81,8 +118,19 @@ export class FakeOrchestrator {
         if (this.refusal) throw this.refusal;
         const known = this.#causes.get(request.causeKey);
         const newest = this.runs.findLast((one) => one.conversationUid === request.conversationUid);
-        if (!newest || newest.teamUid !== request.ownerUid || this.taken.has(newest.conversationUid)) throw notFound("conversation");
-        const run = known ?? (newest.state ? this.created({ teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", conversationUid: newest.conversationUid, request, origin: request.origin ?? "" }) : newest);
+        if (!newest || newest.teamUid !== request.ownerUid || this.taken.has(newest.conversationUid))
+          throw notFound("conversation");
+        const run =
+          known ??
+          (newest.state
+            ? this.created({
+                teamUid: request.ownerUid,
+                factoryUid: request.factoryUid ?? "",
+                conversationUid: newest.conversationUid,
+                request,
+                origin: request.origin ?? "",
+              })
+            : newest);
         this.#causes.set(request.causeKey, run);
         if (!known) this.continued.push({ runUid: run.uid, request });
         this.beforeAnswer();
@@ -95,23 +143,47 @@ export class FakeOrchestrator {
       },
       describeConversations: async ({ conversationUids, teamUid }, context) => ({
         conversations: conversationUids.flatMap((conversationUid) => {
-          const bound = this.runs.filter((one) => one.conversationUid === conversationUid && (!teamUid || one.teamUid === teamUid));
+          const bound = this.runs.filter(
+            (one) => one.conversationUid === conversationUid && (!teamUid || one.teamUid === teamUid),
+          );
           const run = bound.findLast(({ parentRunUid }) => !parentRunUid) ?? bound.at(-1);
           if (!run) return [];
           const isVisible = !run.isHidden && callerOf(context).teams.some((team) => team.teamUid === run.teamUid);
-          return [{ conversationUid, ...(isVisible ? { runUid: run.uid, version: run.version, ownerType: "team", ownerUid: run.teamUid, creatorUid: "u-1", metadata: run.request?.metadata ?? {}, factoryUid: run.factoryUid, ...(run.agentUid && { agentUid: run.agentUid }), ...(run.agentName && { agentName: run.agentName }) } : { hidden: true }) }];
+          return [
+            {
+              conversationUid,
+              ...(isVisible
+                ? {
+                    runUid: run.uid,
+                    version: run.version,
+                    ownerType: "team",
+                    ownerUid: run.teamUid,
+                    creatorUid: "u-1",
+                    metadata: run.request?.metadata ?? {},
+                    factoryUid: run.factoryUid,
+                    ...(run.agentUid && { agentUid: run.agentUid }),
+                    ...(run.agentName && { agentName: run.agentName }),
+                  }
+                : { hidden: true }),
+            },
+          ];
         }),
       }),
       cancelRun: async ({ runUid, tree, cause }) => {
         const run = this.#find(runUid);
-        if (run.state === "CANCELLED") throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
+        if (run.state === "CANCELLED")
+          throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
         Object.assign(run, { state: "CANCELLED" });
         this.cancelled.push({ runUid, tree, cause });
         return {};
       },
       getRunTitles: async ({ runUids }) => {
         this.titlesAsked.push([...runUids]);
-        return { titles: Object.fromEntries(runUids.flatMap((uid) => (this.titles.has(uid) ? [[uid, this.titles.get(uid)!]] : []))) };
+        return {
+          titles: Object.fromEntries(
+            runUids.flatMap((uid) => (this.titles.has(uid) ? [[uid, this.titles.get(uid)!]] : [])),
+          ),
+        };
       },
     });
     router.service(orchestrator.CatalogService, {
@@ -127,40 +199,94 @@ export class FakeOrchestrator {
         logUid: "0199a000-0000-7000-8000-000000000000",
         head: BigInt(this.feed.length),
         events: this.feed.slice(Number(after), Number(after) + Math.min(limit, this.pageSize)).map((event, index) => ({
-          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "run", actorType: "user", actorUid: "u-1",
-          requestId: "r-1", occurredAt: timestampFromDate(new Date()),
+          ...event,
+          uid: newUid(),
+          position: after + BigInt(index) + 1n,
+          entity: "run",
+          actorType: "user",
+          actorUid: "u-1",
+          requestId: "r-1",
+          occurredAt: timestampFromDate(new Date()),
         })),
       }),
     });
   }
 
   /** A run that exists, and the event that says so. */
-  created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; retryOfRunUid?: string; title?: string; isUntitled?: boolean }): FakeRun {
+  created(
+    given: Partial<FakeRun> & {
+      origin?: string;
+      parentRunUid?: string;
+      retryOfRunUid?: string;
+      title?: string;
+      isUntitled?: boolean;
+    },
+  ): FakeRun {
     const uid = given.uid ?? newUid();
-    const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, retryOfRunUid, title, agentUid, agentName } = given;
+    const {
+      conversationUid = newUid(),
+      teamUid = "",
+      factoryUid = "",
+      request,
+      origin,
+      parentRunUid,
+      retryOfRunUid,
+      title,
+      agentUid,
+      agentName,
+    } = given;
     const rootRunUid = given.rootRunUid ?? uid;
-    const run: FakeRun = { uid, conversationUid, rootRunUid, version: 1, teamUid, factoryUid, ...(parentRunUid && { parentRunUid }), ...(request && { request }), ...(agentUid && { agentUid }), ...(agentName && { agentName }), ...(given.isHidden && { isHidden: true }) };
+    const run: FakeRun = {
+      uid,
+      conversationUid,
+      rootRunUid,
+      version: 1,
+      teamUid,
+      factoryUid,
+      ...(parentRunUid && { parentRunUid }),
+      ...(request && { request }),
+      ...(agentUid && { agentUid }),
+      ...(agentName && { agentName }),
+      ...(given.isHidden && { isHidden: true }),
+    };
     this.runs.push(run);
     const metadata = request?.metadata ?? {};
     this.#tell("created", run, {
-      run_uid: uid, conversation_uid: conversationUid, root_run_uid: rootRunUid, source: "API",
+      run_uid: uid,
+      conversation_uid: conversationUid,
+      root_run_uid: rootRunUid,
+      source: "API",
       ...(given.isUntitled ? {} : { title: title ?? (request?.title || request?.prompt || "A run") }),
       ...(factoryUid && { factory_uid: factoryUid }),
       ...(origin && { origin }),
       ...(parentRunUid && { parent_run_uid: parentRunUid }),
       ...(retryOfRunUid && { retry_of_run_uid: retryOfRunUid }),
-      ...(metadata["ticket_source"] && { ticket_source: metadata["ticket_source"], ticket_id: metadata["ticket_id"] ?? "" }),
+      ...(metadata["ticket_source"] && {
+        ticket_source: metadata["ticket_source"],
+        ticket_id: metadata["ticket_id"] ?? "",
+      }),
     });
     return run;
   }
 
   finished(run: FakeRun, state: string): void {
     run.version += 1;
-    this.#tell("finished", run, { run_uid: run.uid, root_run_uid: run.rootRunUid, conversation_uid: run.conversationUid, state });
+    this.#tell("finished", run, {
+      run_uid: run.uid,
+      root_run_uid: run.rootRunUid,
+      conversation_uid: run.conversationUid,
+      state,
+    });
   }
 
   #tell(past: string, run: FakeRun, payload: JsonObject): void {
-    this.feed.push({ type: `millwright.run.${past}.v1`, entityUid: run.uid, entityVersion: BigInt(run.version), teamUid: run.teamUid, payload });
+    this.feed.push({
+      type: `millwright.run.${past}.v1`,
+      entityUid: run.uid,
+      entityVersion: BigInt(run.version),
+      teamUid: run.teamUid,
+      payload,
+    });
   }
 
   #find(uid: string): FakeRun {

@@ -53,10 +53,16 @@ export class FakeOwner {
         if (this.failure) throw this.failure;
         if (!dryRun) {
           this.stages += 1;
-          if (this.diagnostics.every(({ severity }) => severity === "warning")) this.staged.set(`${factoryUid}/${version}`, definition);
+          if (this.diagnostics.every(({ severity }) => severity === "warning"))
+            this.staged.set(`${factoryUid}/${version}`, definition);
         }
         const names = ((definition[`${this.#kind}s`] ?? []) as { name: string }[]).map(({ name }) => name);
-        return { diagnostics: this.diagnostics, plan: this.plan ?? names.map((name) => ({ kind: this.#kind, name, action: this.isServing ? "unchanged" : "create" })) };
+        return {
+          diagnostics: this.diagnostics,
+          plan:
+            this.plan ??
+            names.map((name) => ({ kind: this.#kind, name, action: this.isServing ? "unchanged" : "create" })),
+        };
       },
       dropDefinition: async ({ factoryUid, version }) => {
         this.staged.delete(`${factoryUid}/${version}`);

@@ -16,8 +16,16 @@ export class FakeScheduler {
         logUid: "0199a000-0000-7000-8000-000000000002",
         head: BigInt(this.#feed.length),
         events: this.#feed.slice(Number(after), Number(after) + limit).map((event, index) => ({
-          ...event, position: after + BigInt(index) + 1n, type: "millwright.schedule_trigger.fired.v1", entity: "schedule_trigger", entityUid: newUid(), entityVersion: 1n, actorType: "service", actorUid: "scheduler",
-          requestId: "r-1", occurredAt: timestampFromDate(new Date("2026-11-20T10:00:00.000Z")),
+          ...event,
+          position: after + BigInt(index) + 1n,
+          type: "millwright.schedule_trigger.fired.v1",
+          entity: "schedule_trigger",
+          entityUid: newUid(),
+          entityVersion: 1n,
+          actorType: "service",
+          actorUid: "scheduler",
+          requestId: "r-1",
+          occurredAt: timestampFromDate(new Date("2026-11-20T10:00:00.000Z")),
         })),
       }),
     });

@@ -5,7 +5,11 @@ import { FakeOwner } from "./fake-owner.ts";
 
 /** Scoring as the owner of scorers of definitions. */
 export class FakeScoring {
-  static readonly allow = allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] });
+  static readonly allow = allowServices(definitions.DefinitionOwnerService, {
+    stageDefinition: ["factories"],
+    dropDefinition: ["factories"],
+    activateDefinition: ["factories"],
+  });
   readonly owner = new FakeOwner("nothing");
 
   routes(router: ConnectRouter): void {

@@ -39,8 +39,14 @@ beforeEach(async () => {
   factoryUid = (await w.aFactory()).uid;
 });
 
-const put = (source: { secretName?: string; username?: string; repositoryUrl?: string } = { secretName: "GIT" }, caller = OWNER) =>
-  w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: `${server.url}/team/factory/.git`, ...source } }, call(caller));
+const put = (
+  source: { secretName?: string; username?: string; repositoryUrl?: string } = { secretName: "GIT" },
+  caller = OWNER,
+) =>
+  w.factories.putSource(
+    { factoryUid, source: { kind: "git", repositoryUrl: `${server.url}/team/factory/.git`, ...source } },
+    call(caller),
+  );
 const apply = async () => (await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }))).source;
 const production = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches[0]!;
 const basic = (credential: string) => `Basic ${Buffer.from(credential).toString("base64")}`;
@@ -65,18 +71,26 @@ needs("git", "a value that is replaced counts for the next fetch", async () => {
   w.identity.secrets.set("GIT", "rotated");
   expect(await apply()).toMatchObject({ state: "APPLIED" });
 });
-needs("git", "a wrong secret, and none where one is wanted, are refusals that say so and tell nothing of it", async () => {
-  w.identity.secrets.set("GIT", "wr0ng");
-  await put();
-  for (const source of [{ secretName: "GIT" }, {}]) {
-    await put(source);
-    const error = await apply().catch((thrown: unknown) => thrown);
-    expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "source_refused" }));
-    await w.service.lookUpHeads();
-    expect(await production()).toMatchObject({ state: "FAILED", freshness: "UNKNOWN", lastError: { code: "source_refused" } });
-  }
-  expect(w.log.entries.map((entry) => JSON.stringify(entry)).join()).not.toMatch(/wr0ng|eC1hY2Nlc3M/);
-});
+needs(
+  "git",
+  "a wrong secret, and none where one is wanted, are refusals that say so and tell nothing of it",
+  async () => {
+    w.identity.secrets.set("GIT", "wr0ng");
+    await put();
+    for (const source of [{ secretName: "GIT" }, {}]) {
+      await put(source);
+      const error = await apply().catch((thrown: unknown) => thrown);
+      expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "source_refused" }));
+      await w.service.lookUpHeads();
+      expect(await production()).toMatchObject({
+        state: "FAILED",
+        freshness: "UNKNOWN",
+        lastError: { code: "source_refused" },
+      });
+    }
+    expect(w.log.entries.map((entry) => JSON.stringify(entry)).join()).not.toMatch(/wr0ng|eC1hY2Nlc3M/);
+  },
+);
 needs("git", "a secret that the team does not have, or that is no password, is said by name", async () => {
   await put({ secretName: "NOTHING" });
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "secret_missing" }));
@@ -87,7 +101,8 @@ needs("git", "a secret that the team does not have, or that is no password, is s
 });
 needs("git", "a redirect is not followed, and the secret does not go there", async () => {
   const elsewhere = await new GitServer(repository.root).start();
-  server.instead = (request, response) => void response.writeHead(302, { location: `${elsewhere.url}${request.url}` }).end();
+  server.instead = (request, response) =>
+    void response.writeHead(302, { location: `${elsewhere.url}${request.url}` }).end();
   await put();
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_redirected" }));
   expect([elsewhere.authorizations, server.authorizations.every((sent) => sent === undefined)]).toEqual([[], true]);
@@ -97,7 +112,9 @@ needs("git", "the secret is in no argument and in no file while git works", asyn
   const seen = new Set<string>();
   // While the server answers, git waits: its processes and its directory can be looked at.
   server.instead = (_request, response) => {
-    const files = readdirSync(tmpdir()).filter((name) => name.startsWith(`millwright-definition-${process.pid}-`)).flatMap((name) => texts(join(tmpdir(), name)));
+    const files = readdirSync(tmpdir())
+      .filter((name) => name.startsWith(`millwright-definition-${process.pid}-`))
+      .flatMap((name) => texts(join(tmpdir(), name)));
     for (const text of [...files, ...commandLines()]) seen.add(text);
     response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
   };
@@ -109,7 +126,9 @@ needs("git", "the secret is in no argument and in no file while git works", asyn
 });
 test("to name a secret takes the right to manage secrets", async () => {
   const manager = aCaller({ teams: [{ teamUid: TEAM, verbs: ["factory.view", "factory.manage", "source.apply"] }] });
-  await expect(put({ secretName: "GIT" }, manager)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
+  await expect(put({ secretName: "GIT" }, manager)).rejects.toEqual(
+    domainError({ kind: "permission_denied", reason: "not_authorized" }),
+  );
   expect(await w.rows("SELECT 1 FROM definition_sources")).toEqual([]);
   expect((await put({}, manager)).source?.secretName).toBeUndefined();
 });
@@ -125,7 +144,9 @@ test.each([
 
 function texts(directory: string): string[] {
   try {
-    return readdirSync(directory, { withFileTypes: true, recursive: true }).flatMap((entry) => (entry.isFile() ? [readFileSync(join(entry.parentPath, entry.name), "latin1")] : []));
+    return readdirSync(directory, { withFileTypes: true, recursive: true }).flatMap((entry) =>
+      entry.isFile() ? [readFileSync(join(entry.parentPath, entry.name), "latin1")] : [],
+    );
   } catch {
     return []; // it is gone
   }
@@ -134,13 +155,15 @@ function texts(directory: string): string[] {
 /** Of every process of this machine, where /proc tells them. */
 function commandLines(): string[] {
   try {
-    return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, "latin1");
-      } catch {
-        return "";
-      }
-    });
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, "latin1");
+        } catch {
+          return "";
+        }
+      });
   } catch {
     return [];
   }

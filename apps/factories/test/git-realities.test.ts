@@ -22,7 +22,13 @@ beforeAll(async () => {
   const caFile = join(repository.root, "authority.pem");
   writeFileSync(caFile, AUTHORITY);
   server = await new GitServer(repository.root).start();
-  w = await startWorld({ localRepositoryRoots: [repository.root], outbound: outboundRule(["127.0.0.1"]), gitCaFile: caFile, gitTimeoutMs: 20_000, gitFileBytesMax: 4 * 1024 * 1024 });
+  w = await startWorld({
+    localRepositoryRoots: [repository.root],
+    outbound: outboundRule(["127.0.0.1"]),
+    gitCaFile: caFile,
+    gitTimeoutMs: 20_000,
+    gitFileBytesMax: 4 * 1024 * 1024,
+  });
 });
 afterAll(async () => {
   await w.stop();
@@ -36,20 +42,27 @@ beforeEach(async () => {
   factoryUid = (await w.aFactory()).uid;
 });
 
-const put = (repositoryUrl = repository.path) => w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl } }, call(OWNER));
+const put = (repositoryUrl = repository.path) =>
+  w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl } }, call(OWNER));
 const apply = async () => {
   const { uid } = await production();
   return (await w.branches.applyBranch({ factoryUid, branchUid: uid }, call(OWNER, { timeoutMs: 60_000 }))).branch!;
 };
 const production = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches[0]!;
-const refused = async (): Promise<{ reason: string; details: { path: string; code: string }[] }> => (await apply().catch((error: unknown) => error)) as never;
+const refused = async (): Promise<{ reason: string; details: { path: string; code: string }[] }> =>
+  (await apply().catch((error: unknown) => error)) as never;
 /** Nothing of a fetch is left behind by this process. */
-const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`millwright-definition-${process.pid}-`));
+const leftovers = () =>
+  readdirSync(tmpdir()).filter((name) => name.startsWith(`millwright-definition-${process.pid}-`));
 let before: string[] = [];
 beforeEach(() => void (before = leftovers()));
 const leavesNothing = () => expect(leftovers().filter((name) => !before.includes(name))).toEqual([]);
 
-const skills = (count: number) => Array.from({ length: count }, (_one, n) => ({ path: `skills/s${n}/SKILL.md`, content: `---\nname: s${n}\ndescription: d\n---\nDo.\n` }));
+const skills = (count: number) =>
+  Array.from({ length: count }, (_one, n) => ({
+    path: `skills/s${n}/SKILL.md`,
+    content: `---\nname: s${n}\ndescription: d\n---\nDo.\n`,
+  }));
 
 needs("git", "a tree of 2,000 files is applied, and one more is said to be too many", async () => {
   repository.commit([...aTree({ "skills/tests/SKILL.md": undefined }), ...skills(1_996)]);
@@ -59,11 +72,18 @@ needs("git", "a tree of 2,000 files is applied, and one more is said to be too m
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
   await w.service.lookUpHeads();
   expect((await refused()).details).toMatchObject([{ code: "FF_LIMIT_EXCEEDED" }]);
-  expect(await production()).toMatchObject({ state: "FAILED", isServing: true, lastError: { code: "definition_invalid" } });
+  expect(await production()).toMatchObject({
+    state: "FAILED",
+    isServing: true,
+    lastError: { code: "definition_invalid" },
+  });
   leavesNothing();
 });
 needs("git", "files beside the definition cost nothing, however many they are", async () => {
-  repository.commit([...aTree(), ...Array.from({ length: 3_000 }, (_one, n) => ({ path: `src/${n}.ts`, content: String(n) }))]);
+  repository.commit([
+    ...aTree(),
+    ...Array.from({ length: 3_000 }, (_one, n) => ({ path: `src/${n}.ts`, content: String(n) })),
+  ]);
   await put();
   expect(await apply()).toMatchObject({ state: "ACTIVE" });
 });
@@ -74,7 +94,9 @@ needs("git", "submodules are not followed", async () => {
   expect(repository.git("ls-tree", "HEAD", "agents/inner")).toContain(`160000 commit ${inner}`);
   await put();
   expect(await apply()).toMatchObject({ state: "ACTIVE" });
-  expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ name: "foreman" }, { name: "hand" }] });
+  expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({
+    agents: [{ name: "foreman" }, { name: "hand" }],
+  });
   leavesNothing();
 });
 needs("git", "a file of the definition that is too large is named", async () => {
@@ -93,19 +115,35 @@ needs("git", "a repository that is too large to be fetched is refused before the
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_too_large" }));
   leavesNothing();
 });
-needs("git", "of such a repository only the definition is fetched where its server can leave files out, by branch and by commit", async () => {
-  const first = repository.commit([...aTree(), { path: "video.bin", content: randomBytes(6 * 1024 * 1024) }, { path: "agents/hand/skills/notes.bin", content: randomBytes(3 * 1024 * 1024) }]);
-  const url = `${server.url}/team/factory/.git`;
-  await put(url);
-  await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_too_large" }));
-  server.canFilter = true;
-  expect(await apply()).toMatchObject({ state: "ACTIVE", appliedSha: first, freshness: "CURRENT" });
-  expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ name: "foreman" }, { name: "hand" }] });
-  const second = repository.commit([{ path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") }, { path: "agents/copy/agent.md", content: aTree().find(({ path }) => path === "agents/hand/agent.md")!.content }]);
-  await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
-  expect([(await w.factories.getFactory({ uid: factoryUid }, call(VIEWER))).factory!.description, (await production()).appliedSha]).toEqual(["The second", second]);
-  leavesNothing();
-});
+needs(
+  "git",
+  "of such a repository only the definition is fetched where its server can leave files out, by branch and by commit",
+  async () => {
+    const first = repository.commit([
+      ...aTree(),
+      { path: "video.bin", content: randomBytes(6 * 1024 * 1024) },
+      { path: "agents/hand/skills/notes.bin", content: randomBytes(3 * 1024 * 1024) },
+    ]);
+    const url = `${server.url}/team/factory/.git`;
+    await put(url);
+    await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_too_large" }));
+    server.canFilter = true;
+    expect(await apply()).toMatchObject({ state: "ACTIVE", appliedSha: first, freshness: "CURRENT" });
+    expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({
+      agents: [{ name: "foreman" }, { name: "hand" }],
+    });
+    const second = repository.commit([
+      { path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") },
+      { path: "agents/copy/agent.md", content: aTree().find(({ path }) => path === "agents/hand/agent.md")!.content },
+    ]);
+    await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
+    expect([
+      (await w.factories.getFactory({ uid: factoryUid }, call(VIEWER))).factory!.description,
+      (await production()).appliedSha,
+    ]).toEqual(["The second", second]);
+    leavesNothing();
+  },
+);
 needs("git", "a server that leaves files out and gives none by itself is read as a whole", async () => {
   Object.assign(server, { canFilter: true, isOld: true });
   const head = repository.commit([...aTree(), { path: "README.md", content: "Hello" }]);
@@ -140,25 +178,39 @@ needs("git", "over https, a registered head is applied though a newer one is the
   await put(`${server.url}/team/factory/.git`);
   await w.service.lookUpHeads();
   repository.commit();
-  expect(await apply()).toMatchObject({ appliedSha: head, freshness: "CURRENT", repository: { owner: "team", repo: "factory", codeForge: "NONE" } });
+  expect(await apply()).toMatchObject({
+    appliedSha: head,
+    freshness: "CURRENT",
+    repository: { owner: "team", repo: "factory", codeForge: "NONE" },
+  });
 });
 needs("git", "a host that cannot be reached is a failure that may pass", async () => {
   const port = await closedPort();
   await put(`https://127.0.0.1:${port}/r.git`);
-  await expect(apply()).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable", retryable: true }));
+  await expect(apply()).rejects.toEqual(
+    domainError({ kind: "unavailable", reason: "source_unreachable", retryable: true }),
+  );
   expect(await production()).toMatchObject({ freshness: "UNKNOWN", lastError: { code: "source_unreachable" } });
   leavesNothing();
 });
 needs("git", "a host that answers nothing is given up in time, with its processes", async () => {
   const sockets: Socket[] = [];
-  const silent = createNetServer((socket) => void sockets.push(socket.on("error", () => {}).resume())).listen(0, "127.0.0.1");
+  const silent = createNetServer((socket) => void sockets.push(socket.on("error", () => {}).resume())).listen(
+    0,
+    "127.0.0.1",
+  );
   await eventually(() => silent.listening);
   const url = `https://127.0.0.1:${(silent.address() as AddressInfo).port}/r.git`;
   const hasty = await w.replica({ gitTimeoutMs: 500 });
   await put(url);
   const { uid: branchUid } = await production();
-  await expect(w.branchesOf(hasty).applyBranch({ factoryUid, branchUid }, call(OWNER, { timeoutMs: 60_000 }))).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable" }));
-  expect(await production()).toMatchObject({ freshness: "UNKNOWN", lastError: { message: "The repository did not answer in time." } });
+  await expect(
+    w.branchesOf(hasty).applyBranch({ factoryUid, branchUid }, call(OWNER, { timeoutMs: 60_000 })),
+  ).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable" }));
+  expect(await production()).toMatchObject({
+    freshness: "UNKNOWN",
+    lastError: { message: "The repository did not answer in time." },
+  });
   // A git that lived on would keep its connection.
   await eventually(() => sockets.length > 0 && sockets.every((socket) => socket.destroyed || socket.readableEnded));
   leavesNothing();
@@ -167,7 +219,10 @@ needs("git", "a host that answers nothing is given up in time, with its processe
 });
 needs("git", "a server that speaks nonsense is a failure that may pass", async () => {
   repository.commit(aTree());
-  server.instead = (_request, response) => void response.writeHead(200, { "content-type": "application/x-git-upload-pack-advertisement" }).end("0000ffffnonsense");
+  server.instead = (_request, response) =>
+    void response
+      .writeHead(200, { "content-type": "application/x-git-upload-pack-advertisement" })
+      .end("0000ffffnonsense");
   await put(`${server.url}/team/factory/.git`);
   await expect(apply()).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable" }));
   server.instead = (_request, response) => void response.writeHead(503).end();

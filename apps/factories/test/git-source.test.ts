@@ -17,7 +17,11 @@ let repository: string;
 let factoryUid: string;
 
 const git = (...args: string[]): string =>
-  execFileSync("git", ["-c", "user.name=T", "-c", "user.email=t@example.com", ...args], { cwd: repository, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  execFileSync("git", ["-c", "user.name=T", "-c", "user.email=t@example.com", ...args], {
+    cwd: repository,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  }).trim();
 
 function commit(files: { path: string; content: string }[]): string {
   for (const { path, content } of files) {
@@ -47,17 +51,36 @@ const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeou
 
 needs("git", "a local repository is applied at the head of its branch, and again when the head has moved", async () => {
   git("init", "-q", "-b", "main");
-  const first = commit([...aTree().map((file) => ({ ...file, path: `deploy/factory/${file.path}` })), { path: "src/main.ts", content: "code" }]);
+  const first = commit([
+    ...aTree().map((file) => ({ ...file, path: `deploy/factory/${file.path}` })),
+    { path: "src/main.ts", content: "code" },
+  ]);
   await put({ directory: "/deploy/factory/" });
-  expect((await apply()).source).toMatchObject({ kind: "git", branch: "main", directory: "deploy/factory", state: "APPLIED", activeRevision: first, activeVersion: 1n });
-  expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({ name: "Mended shop", management: "external_files" });
+  expect((await apply()).source).toMatchObject({
+    kind: "git",
+    branch: "main",
+    directory: "deploy/factory",
+    state: "APPLIED",
+    activeRevision: first,
+    activeVersion: 1n,
+  });
+  expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({
+    name: "Mended shop",
+    management: "external_files",
+  });
 
-  const second = commit([{ path: "deploy/factory/agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nDo it well.\n" }]);
+  const second = commit([
+    { path: "deploy/factory/agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nDo it well.\n" },
+  ]);
   expect((await apply()).source).toMatchObject({ activeRevision: second, activeVersion: 2n });
 
   commit([{ path: "deploy/factory/agents/hand/agent.md", content: "no frontmatter" }]);
   await expect(apply()).rejects.toEqual(domainError({ reason: "definition_invalid" }));
-  expect((await w.factories.getSource({ factoryUid }, call(OWNER))).source).toMatchObject({ state: "FAILED", activeRevision: second, activeVersion: 2n });
+  expect((await w.factories.getSource({ factoryUid }, call(OWNER))).source).toMatchObject({
+    state: "FAILED",
+    activeRevision: second,
+    activeVersion: 2n,
+  });
 });
 
 needs("git", "another branch, and a repository whose root is the tree", async () => {
@@ -83,7 +106,9 @@ needs("git", "links are not followed, and nothing of the repository is run", asy
   git("config", "core.fsmonitor", `touch ${proof}`);
   await put();
   await apply();
-  expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ name: "foreman" }, { name: "hand" }] });
+  expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({
+    agents: [{ name: "foreman" }, { name: "hand" }],
+  });
   expect(existsSync(proof)).toBe(false);
 });
 
@@ -92,8 +117,15 @@ needs("git", "paths lead out of the allowed directories in no way", async () => 
   commit(aTree());
   mkdirSync(join(root, "outside"));
   symlinkSync(join(root, "outside"), join(root, "allowed", "door"));
-  for (const repositoryUrl of [join(root, "outside"), `${join(root, "allowed")}/../outside`, `${root}/allowedness`, join(root, "allowed")]) {
-    await expect(put({ repositoryUrl })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "repository_not_allowed" }));
+  for (const repositoryUrl of [
+    join(root, "outside"),
+    `${join(root, "allowed")}/../outside`,
+    `${root}/allowedness`,
+    join(root, "allowed"),
+  ]) {
+    await expect(put({ repositoryUrl })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "repository_not_allowed" }),
+    );
   }
   await put({ repositoryUrl: join(root, "allowed", "door") });
   await expect(apply()).rejects.toEqual(domainError({ reason: "repository_not_allowed" }));
@@ -101,18 +133,39 @@ needs("git", "paths lead out of the allowed directories in no way", async () => 
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_unreachable" }));
 });
 
-test.each(["https://127.0.0.1/r.git", "https://[::1]/r.git", "https://localhost/r.git", "https://169.254.169.254/r.git", "https://192.168.0.1:8443/r.git"])("%s is inside the platform's network, and refused", async (repositoryUrl) => {
-  await expect(put({ repositoryUrl })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
+test.each([
+  "https://127.0.0.1/r.git",
+  "https://[::1]/r.git",
+  "https://localhost/r.git",
+  "https://169.254.169.254/r.git",
+  "https://192.168.0.1:8443/r.git",
+])("%s is inside the platform's network, and refused", async (repositoryUrl) => {
+  await expect(put({ repositoryUrl })).rejects.toEqual(
+    domainError({ kind: "invalid_argument", reason: "internal_address_refused" }),
+  );
 });
 
 test("a name is judged by what it leads to when the tree is taken", async () => {
   const rule = outboundRule([], async () => ["10.0.0.1"]);
-  const trees = definitionTrees({ localRepositoryRoots: [], outbound: rule, timeoutMs: 5_000, fileBytesMax: 1e9, secretOf: async () => undefined });
-  await expect(trees.take({ kind: "git", url: "https://inside.test/r.git", branch: "main", directory: "" }, TEAM)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
+  const trees = definitionTrees({
+    localRepositoryRoots: [],
+    outbound: rule,
+    timeoutMs: 5_000,
+    fileBytesMax: 1e9,
+    secretOf: async () => undefined,
+  });
+  await expect(
+    trees.take({ kind: "git", url: "https://inside.test/r.git", branch: "main", directory: "" }, TEAM),
+  ).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
 });
 
 needs("git", "a host that does not answer is a failure that may pass", async () => {
   await put({ repositoryUrl: "https://r.invalid/r.git" });
-  await expect(apply()).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable", retryable: true }));
-  expect((await w.factories.getSource({ factoryUid }, call(OWNER))).source).toMatchObject({ state: "FAILED", activeVersion: 0n });
+  await expect(apply()).rejects.toEqual(
+    domainError({ kind: "unavailable", reason: "source_unreachable", retryable: true }),
+  );
+  expect((await w.factories.getSource({ factoryUid }, call(OWNER))).source).toMatchObject({
+    state: "FAILED",
+    activeVersion: 0n,
+  });
 });

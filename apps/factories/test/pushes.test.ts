@@ -12,16 +12,52 @@ afterAll(() => w.stop());
 beforeEach(async () => {
   await w.reset();
   factoryUid = (await w.aFactory()).uid;
-  await w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: "https://git.example/Acme/factory.git" } }, call(OWNER));
+  await w.factories.putSource(
+    { factoryUid, source: { kind: "git", repositoryUrl: "https://git.example/Acme/factory.git" } },
+    call(OWNER),
+  );
   await w.rows("UPDATE tracked_branches SET check_at = now() + interval '1 hour'");
 });
 
-const [NONE, FIRST, SECOND, THIRD] = ["0", "1", "2", "3"].map((digit) => digit.repeat(40)) as [string, string, string, string];
+const [NONE, FIRST, SECOND, THIRD] = ["0", "1", "2", "3"].map((digit) => digit.repeat(40)) as [
+  string,
+  string,
+  string,
+  string,
+];
 type Push = { before: string; after: string; ref?: string; url?: string; team?: string };
-const github = ({ before, after, ref = "refs/heads/main", url = "https://git.example/acme/factory.git", team = TEAM }: Push, event = "push") =>
-  w.webhookIngress.acceptFromCodeHost(team, "github", { "x-github-event": event }, { ref, before, after, repository: { full_name: "acme/factory", clone_url: url, ssh_url: `git@${new URL(url).host}:${new URL(url).pathname.slice(1)}` } });
+const github = (
+  { before, after, ref = "refs/heads/main", url = "https://git.example/acme/factory.git", team = TEAM }: Push,
+  event = "push",
+) =>
+  w.webhookIngress.acceptFromCodeHost(
+    team,
+    "github",
+    { "x-github-event": event },
+    {
+      ref,
+      before,
+      after,
+      repository: {
+        full_name: "acme/factory",
+        clone_url: url,
+        ssh_url: `git@${new URL(url).host}:${new URL(url).pathname.slice(1)}`,
+      },
+    },
+  );
 const gitlab = ({ before, after }: Push) =>
-  w.webhookIngress.acceptFromCodeHost(TEAM, "gitlab", { "x-gitlab-event": "Push Hook" }, { object_kind: "push", ref: "refs/heads/main", before, after, project: { path_with_namespace: "acme/factory", git_http_url: "https://git.example/acme/factory.git" } });
+  w.webhookIngress.acceptFromCodeHost(
+    TEAM,
+    "gitlab",
+    { "x-gitlab-event": "Push Hook" },
+    {
+      object_kind: "push",
+      ref: "refs/heads/main",
+      before,
+      after,
+      project: { path_with_namespace: "acme/factory", git_http_url: "https://git.example/acme/factory.git" },
+    },
+  );
 /** Everything that was told is heard, and what it leaves is done. */
 const heard = async () => {
   await w.service.pushes.drain();
@@ -31,17 +67,29 @@ const production = async () => (await w.branches.listBranches({ factoryUid }, ca
 const isDue = async () => (await w.rows("SELECT 1 FROM tracked_branches WHERE check_at <= now()")).length > 0;
 
 describe("a push that a code host tells", () => {
-  test.each([["GitHub", github], ["GitLab", gitlab]])("registers the head, of %s; and the repository is asked, too", async (_host, push) => {
+  test.each([
+    ["GitHub", github],
+    ["GitLab", gitlab],
+  ])("registers the head, of %s; and the repository is asked, too", async (_host, push) => {
     push({ before: NONE, after: FIRST });
     await heard();
     push({ before: FIRST, after: SECOND });
     await heard();
-    expect(await production()).toMatchObject({ registeredHeadSha: SECOND, freshness: "STALE", state: "ACTIVE", lastCheckedAt: expect.anything() });
+    expect(await production()).toMatchObject({
+      registeredHeadSha: SECOND,
+      freshness: "STALE",
+      state: "ACTIVE",
+      lastCheckedAt: expect.anything(),
+    });
     expect(await isDue()).toBe(true);
     expect((await w.eventTypes()).filter((type) => type === "branch.updated")).toHaveLength(2);
   });
   test("that comes too late, or twice, moves nothing back, and has the repository asked", async () => {
-    for (const [before, after] of [[NONE, FIRST], [FIRST, SECOND], [SECOND, THIRD]] as const) {
+    for (const [before, after] of [
+      [NONE, FIRST],
+      [FIRST, SECOND],
+      [SECOND, THIRD],
+    ] as const) {
       github({ before, after });
       await heard();
     }
@@ -58,7 +106,10 @@ describe("a push that a code host tells", () => {
     github({ before: FIRST, after: NONE });
     await heard();
     const { registeredHeadSha, ...rest } = await production();
-    expect([registeredHeadSha, rest]).toMatchObject([undefined, { freshness: "UNKNOWN", lastError: { code: "branch_missing" } }]);
+    expect([registeredHeadSha, rest]).toMatchObject([
+      undefined,
+      { freshness: "UNKNOWN", lastError: { code: "branch_missing" } },
+    ]);
     github({ before: NONE, after: SECOND });
     await heard();
     expect(await production()).toMatchObject({ registeredHeadSha: SECOND, freshness: "STALE" });
@@ -67,7 +118,10 @@ describe("a push that a code host tells", () => {
     ["of another branch", () => github({ before: NONE, after: FIRST, ref: "refs/heads/other" })],
     ["of a tag of the same name", () => github({ before: NONE, after: FIRST, ref: "refs/tags/main" })],
     ["of another repository", () => github({ before: NONE, after: FIRST, url: "https://git.example/acme/other.git" })],
-    ["of another host", () => github({ before: NONE, after: FIRST, url: "https://elsewhere.example/acme/factory.git" })],
+    [
+      "of another host",
+      () => github({ before: NONE, after: FIRST, url: "https://elsewhere.example/acme/factory.git" }),
+    ],
     ["to another team", () => github({ before: NONE, after: FIRST, team: OTHER_TEAM })],
     ["with a head that is none", () => github({ before: NONE, after: "main; rm -rf /" })],
     ["by its header only", () => w.webhookIngress.acceptFromCodeHost(TEAM, "github", { "x-github-event": "push" }, [])],
@@ -84,6 +138,9 @@ describe("a push that a code host tells", () => {
     github({ before: NONE, after: FIRST });
     await w.service.pushes.drain();
     expect(await w.rows("SELECT 1 FROM stream.work_items")).toEqual([]);
-    expect((await w.branches.getBranch({ factoryUid, branchUid: uid }, call(VIEWER))).branch).toMatchObject({ state: "DELETED", freshness: "UNKNOWN" });
+    expect((await w.branches.getBranch({ factoryUid, branchUid: uid }, call(VIEWER))).branch).toMatchObject({
+      state: "DELETED",
+      freshness: "UNKNOWN",
+    });
   });
 });

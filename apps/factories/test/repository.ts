@@ -21,9 +21,16 @@ export class Repository {
   }
 
   git(...args: string[]): string {
-    return execFileSync("git", ["-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always", ...args], {
-      cwd: this.path, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" },
-    }).trim();
+    return execFileSync(
+      "git",
+      ["-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always", ...args],
+      {
+        cwd: this.path,
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+        env: { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" },
+      },
+    ).trim();
   }
 
   write(files: readonly { path: string; content: string | Uint8Array }[]): void {

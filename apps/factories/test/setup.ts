@@ -6,7 +6,13 @@ import { newUid, type TeamUid } from "@millwright/ids";
 import { call, CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
-import { allowedServices, composeFactories, migrationsDir, type Factories, type FactoriesOptions } from "../src/compose.ts";
+import {
+  allowedServices,
+  composeFactories,
+  migrationsDir,
+  type Factories,
+  type FactoriesOptions,
+} from "../src/compose.ts";
 import { FakeIdentity } from "./fake-identity.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
 import { FakeScheduler } from "./fake-scheduler.ts";
@@ -54,7 +60,13 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   /** One more process of this service on the same database. */
   async function replica(more: Partial<FactoriesOptions> = {}): Promise<Factories> {
     const made = await composeFactories({
-      databaseUrl: t.url, masterKey: new Uint8Array(32).fill(7), publicUrl: "https://millwright.test", signer: own, verifier, clock, metrics,
+      databaseUrl: t.url,
+      masterKey: new Uint8Array(32).fill(7),
+      publicUrl: "https://millwright.test",
+      signer: own,
+      verifier,
+      clock,
+      metrics,
       log: Object.assign(log, { child: () => log as never }),
       neighbours,
       poolSize: 3,
@@ -70,7 +82,19 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const service = await replica();
   const factoryService = doorOf(service);
   return {
-    t, clock, log, signer: own, neighbours, identity, orchestrator, webhookIngress, scheduler, scoring, replica, service, doorOf,
+    t,
+    clock,
+    log,
+    signer: own,
+    neighbours,
+    identity,
+    orchestrator,
+    webhookIngress,
+    scheduler,
+    scoring,
+    replica,
+    service,
+    doorOf,
     factories: factoryService,
     branches: clientFor(factories.BranchService, transportTo(service), { signer: gateway }),
     branchesOf: (made: Factories) => clientFor(factories.BranchService, transportTo(made), { signer: gateway }),
@@ -78,9 +102,15 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     automations: clientFor(factories.AutomationService, transportTo(service), { signer: gateway }),
 
     /** A new factory, through the door. */
-    async aFactory(settings: { name?: string; alias?: string } = {}, caller: Caller = OWNER): Promise<factories.Factory> {
+    async aFactory(
+      settings: { name?: string; alias?: string } = {},
+      caller: Caller = OWNER,
+    ): Promise<factories.Factory> {
       const teamUid = caller.teams[0]?.teamUid ?? "";
-      const { factory } = await factoryService.createFactory({ teamUid, factory: { name: "Shop", ...settings } }, call(caller));
+      const { factory } = await factoryService.createFactory(
+        { teamUid, factory: { name: "Shop", ...settings } },
+        call(caller),
+      );
       if (!factory) throw new Error("no factory was answered");
       return factory;
     },
@@ -99,7 +129,9 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
 
     /** An empty database and neighbours that know nothing. */
     async reset(): Promise<void> {
-      await t.database.sql.query("TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.event_log, stream.work_items CASCADE");
+      await t.database.sql.query(
+        "TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.event_log, stream.work_items CASCADE",
+      );
       identity.owner.reset();
       orchestrator.owner.reset();
       webhookIngress.owner.reset();

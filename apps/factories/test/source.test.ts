@@ -22,7 +22,10 @@ const put = (files = aTree()) => w.factories.putSource({ factoryUid, source: { k
 const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
 const getSource = async () => (await w.factories.getSource({ factoryUid }, call(VIEWER))).source;
 const getFactory = async () => (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory;
-const codes = (error: unknown) => (error as DomainError).details.map((detail) => detail as { path: string; line: number; column: number; code: string });
+const codes = (error: unknown) =>
+  (error as DomainError).details.map(
+    (detail) => detail as { path: string; line: number; column: number; code: string },
+  );
 
 describe("registering a source", () => {
   test("keeps it without applying it", async () => {
@@ -37,15 +40,41 @@ describe("registering a source", () => {
   test.each([
     ["of no kind", { kind: "ftp" }, "invalid_source"],
     ["with a path that walks up", { kind: "files", files: [{ path: "../x", content: "" }] }, "invalid_source"],
-    ["with one path twice", { kind: "files", files: [{ path: "a", content: "" }, { path: "a", content: "" }] }, "invalid_source"],
-    ["with too large a file", { kind: "files", files: [{ path: "a", content: "x".repeat(2 * 1024 * 1024 + 1) }] }, "source_too_large"],
-    ["with too many files", { kind: "files", files: Array.from({ length: 2_001 }, (_, n) => ({ path: `f${n}`, content: "" })) }, "source_too_large"],
+    [
+      "with one path twice",
+      {
+        kind: "files",
+        files: [
+          { path: "a", content: "" },
+          { path: "a", content: "" },
+        ],
+      },
+      "invalid_source",
+    ],
+    [
+      "with too large a file",
+      { kind: "files", files: [{ path: "a", content: "x".repeat(2 * 1024 * 1024 + 1) }] },
+      "source_too_large",
+    ],
+    [
+      "with too many files",
+      { kind: "files", files: Array.from({ length: 2_001 }, (_, n) => ({ path: `f${n}`, content: "" })) },
+      "source_too_large",
+    ],
     ["over plain http", { kind: "git", repositoryUrl: "http://host/r.git" }, "invalid_source"],
     ["over ssh", { kind: "git", repositoryUrl: "ssh://host/r.git" }, "invalid_source"],
     ["over git's ext transport", { kind: "git", repositoryUrl: "ext::sh -c true" }, "invalid_source"],
     ["with credentials", { kind: "git", repositoryUrl: "https://user:token@host/r.git" }, "invalid_source"],
-    ["with an option as branch", { kind: "git", repositoryUrl: "https://host/r.git", branch: "--upload-pack=x" }, "invalid_source"],
-    ["with a directory outside", { kind: "git", repositoryUrl: "https://host/r.git", directory: "a/../../b" }, "invalid_source"],
+    [
+      "with an option as branch",
+      { kind: "git", repositoryUrl: "https://host/r.git", branch: "--upload-pack=x" },
+      "invalid_source",
+    ],
+    [
+      "with a directory outside",
+      { kind: "git", repositoryUrl: "https://host/r.git", directory: "a/../../b" },
+      "invalid_source",
+    ],
     ["on this machine's disk", { kind: "git", repositoryUrl: "/etc" }, "repository_not_allowed"],
   ])("refuses one %s", async (_what, source, reason) => {
     await expect(w.factories.putSource({ factoryUid, source }, call(OWNER))).rejects.toEqual(domainError({ reason }));
@@ -58,13 +87,18 @@ describe("checking", () => {
     w.factories.checkSource({ factoryUid, ...request }, call(VIEWER));
 
   test("needs something to check", async () => {
-    await expect(check()).rejects.toEqual(domainError({ kind: "conflict", reason: "source_missing", retryable: false }));
+    await expect(check()).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "source_missing", retryable: false }),
+    );
   });
 
   test("names every problem at its place, and changes nothing", async () => {
     await put();
     const before = await getSource();
-    const { valid, diagnostics, plan } = await check({ files: aTree({ "agents/hand/agent.md": "---\nagentType: BOSS\ncolour: red\n---\n" }), plan: true });
+    const { valid, diagnostics, plan } = await check({
+      files: aTree({ "agents/hand/agent.md": "---\nagentType: BOSS\ncolour: red\n---\n" }),
+      plan: true,
+    });
     expect({ valid, plan }).toEqual({ valid: false, plan: [] });
     expect(diagnostics.map(({ path, line, column, code }) => [path, line, column, code])).toEqual([
       ["agents/hand/agent.md", 1, 1, "FF_MISSING_FIELD"],
@@ -76,11 +110,32 @@ describe("checking", () => {
   });
 
   test("reports what the files and what the owners find wrong at once, to validate, plan and apply alike", async () => {
-    w.orchestrator.owner.diagnostics = [{ path: "agents/hand/agent.md", keys: ["model"], code: "FF_INVALID_REFERENCE", message: "No such model.", severity: "error" }];
-    w.identity.owner.diagnostics = [{ path: "factory.yaml", keys: ["secrets", "NPM"], code: "FF_INVALID_REFERENCE", message: "No such secret.", severity: "error" }];
+    w.orchestrator.owner.diagnostics = [
+      {
+        path: "agents/hand/agent.md",
+        keys: ["model"],
+        code: "FF_INVALID_REFERENCE",
+        message: "No such model.",
+        severity: "error",
+      },
+    ];
+    w.identity.owner.diagnostics = [
+      {
+        path: "factory.yaml",
+        keys: ["secrets", "NPM"],
+        code: "FF_INVALID_REFERENCE",
+        message: "No such secret.",
+        severity: "error",
+      },
+    ];
     const files = aTree({ "agents/hand/agent.md": "---\ncolour: red\nmodel: nowhere\n---\nDo.\n" });
-    const expected = [["agents/hand/agent.md", 2, 1, "FF_UNKNOWN_FIELD"], ["agents/hand/agent.md", 3, 8, "FF_INVALID_REFERENCE"], ["factory.yaml", 7, 11, "FF_INVALID_REFERENCE"]];
-    const places = (all: readonly { path: string; line: number; column: number; code: string }[]) => all.map(({ path, line, column, code }) => [path, line, column, code]);
+    const expected = [
+      ["agents/hand/agent.md", 2, 1, "FF_UNKNOWN_FIELD"],
+      ["agents/hand/agent.md", 3, 8, "FF_INVALID_REFERENCE"],
+      ["factory.yaml", 7, 11, "FF_INVALID_REFERENCE"],
+    ];
+    const places = (all: readonly { path: string; line: number; column: number; code: string }[]) =>
+      all.map(({ path, line, column, code }) => [path, line, column, code]);
     for (const plan of [false, true]) {
       const checked = await check({ files, plan });
       expect([checked.valid, checked.plan, places(checked.diagnostics)]).toEqual([false, [], expected]);
@@ -90,8 +145,20 @@ describe("checking", () => {
   });
 
   test("validate refuses what only the owners refuse", async () => {
-    w.identity.owner.diagnostics = [{ path: "factory.yaml", keys: ["secrets", "NPM"], code: "FF_INVALID_REFERENCE", message: "No such secret.", severity: "error" }];
-    expect(await check({ files: aTree() })).toMatchObject({ valid: false, plan: [], diagnostics: [{ code: "FF_INVALID_REFERENCE" }] });
+    w.identity.owner.diagnostics = [
+      {
+        path: "factory.yaml",
+        keys: ["secrets", "NPM"],
+        code: "FF_INVALID_REFERENCE",
+        message: "No such secret.",
+        severity: "error",
+      },
+    ];
+    expect(await check({ files: aTree() })).toMatchObject({
+      valid: false,
+      plan: [],
+      diagnostics: [{ code: "FF_INVALID_REFERENCE" }],
+    });
   });
 
   test("plans with every owner, deletions included", async () => {
@@ -101,7 +168,11 @@ describe("checking", () => {
     const { valid, plan } = await check({ files, plan: true });
     expect(valid).toBe(true);
     expect(plan.map(({ kind, name, action }) => `${action} ${kind} ${name}`)).toEqual([
-      "create agent foreman", "delete agent hand", "unchanged factory factory.yaml", "create runner box", "delete skill skills/tests/SKILL.md",
+      "create agent foreman",
+      "delete agent hand",
+      "unchanged factory factory.yaml",
+      "create runner box",
+      "delete skill skills/tests/SKILL.md",
     ]);
     expect((await check()).revision).toBe((await getSource())?.activeRevision);
   });
@@ -119,23 +190,43 @@ describe("applying", () => {
     const { source, plan } = await apply();
     expect(source).toMatchObject({ state: "APPLIED", activeVersion: 1n, diagnostics: [] });
     expect(source?.activeRevision).toMatch(/^[0-9a-f]{64}$/);
-    expect(plan.map(({ kind, action }) => `${action} ${kind}`)).toEqual(["create agent", "create agent", "update factory", "create runner"]);
+    expect(plan.map(({ kind, action }) => `${action} ${kind}`)).toEqual([
+      "create agent",
+      "create agent",
+      "update factory",
+      "create runner",
+    ]);
     expect([w.identity.owner.active.get(factoryUid), w.orchestrator.owner.active.get(factoryUid)]).toEqual([1, 1]);
     expect(await getFactory()).toMatchObject({
-      name: "Mended shop", description: "From files", alias: "mended", codeForge: "GITHUB", repositories: [{ owner: "acme", repo: "shop" }],
-      defaultModel: "auto", management: "service_files", definitionVersion: 1n,
-      agentDefaults: { default_runner_uid: runnerUidOf(factoryUid, "box"), mcp_servers: {}, secrets: [{ name: "NPM" }], worker_host: "" },
+      name: "Mended shop",
+      description: "From files",
+      alias: "mended",
+      codeForge: "GITHUB",
+      repositories: [{ owner: "acme", repo: "shop" }],
+      defaultModel: "auto",
+      management: "service_files",
+      definitionVersion: 1n,
+      agentDefaults: {
+        default_runner_uid: runnerUidOf(factoryUid, "box"),
+        mcp_servers: {},
+        secrets: [{ name: "NPM" }],
+        worker_host: "",
+      },
       foremanAgentUid: w.identity.foremen.get(factoryUid)?.agentUid,
     });
     expect((await w.eventTypes()).slice(-2)).toEqual(["factory.updated", "definition.activated"]);
-    const [event] = await w.rows("SELECT payload, actor_uid FROM stream.event_log WHERE type LIKE '%definition%' UNION ALL SELECT payload, actor_uid FROM stream.event_pending WHERE type LIKE '%definition%'");
+    const [event] = await w.rows(
+      "SELECT payload, actor_uid FROM stream.event_log WHERE type LIKE '%definition%' UNION ALL SELECT payload, actor_uid FROM stream.event_pending WHERE type LIKE '%definition%'",
+    );
     expect(event).toEqual({ payload: { factory_uid: factoryUid, version: 1 }, actor_uid: OWNER.principal.uid });
   });
 
   test("needs a source, and the right to apply", async () => {
     await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "source_missing" }));
     await put();
-    await expect(w.factories.applySource({ factoryUid }, call(MEMBER))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(w.factories.applySource({ factoryUid }, call(MEMBER))).rejects.toEqual(
+      domainError({ reason: "not_authorized" }),
+    );
   });
 
   test("the same files again is the same application", async () => {
@@ -149,7 +240,11 @@ describe("applying", () => {
   test("concurrently, on several replicas, is one application with one answer", async () => {
     await put();
     const doors = [w.factories, w.doorOf(await w.replica())];
-    const answers = await Promise.all(Array.from({ length: 6 }, (_, n) => doors[n % 2]!.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }))));
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, (_, n) =>
+        doors[n % 2]!.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 })),
+      ),
+    );
     for (const answer of answers) expect(answer).toEqual(answers[0]);
     expect([w.identity.owner.stages, w.orchestrator.owner.stages]).toEqual([1, 1]);
     expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(1);
@@ -158,15 +253,26 @@ describe("applying", () => {
   test("a factory that files define is changed by files only", async () => {
     await put();
     await apply();
-    const changing = w.factories.updateFactory({ uid: factoryUid, factory: { name: "By hand" }, updateMask: { paths: ["name"] } }, call(OWNER));
+    const changing = w.factories.updateFactory(
+      { uid: factoryUid, factory: { name: "By hand" }, updateMask: { paths: ["name"] } },
+      call(OWNER),
+    );
     await expect(changing).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "managed_by_files" }));
   });
 
   test("warnings of a definition in force are those of now, whatever they were when it was applied", async () => {
-    const noHost = { path: "factory.yaml", keys: ["agentDefaults", "runner"], code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" };
+    const noHost = {
+      path: "factory.yaml",
+      keys: ["agentDefaults", "runner"],
+      code: "FF_INVALID_REFERENCE",
+      message: "No host.",
+      severity: "warning",
+    };
     w.orchestrator.owner.diagnostics = [noHost];
     await put();
-    expect((await apply()).source?.diagnostics).toMatchObject([{ path: "factory.yaml", line: 10, column: 11, message: "No host." }]);
+    expect((await apply()).source?.diagnostics).toMatchObject([
+      { path: "factory.yaml", line: 10, column: 11, message: "No host." },
+    ]);
     w.orchestrator.owner.diagnostics = [];
     expect((await getSource())?.diagnostics).toEqual([]);
     w.webhookIngress.owner.diagnostics = [{ ...noHost, message: "No webhook." }];
@@ -178,8 +284,14 @@ describe("applying", () => {
   });
 
   test("warnings do not stand in the way and stay to be read", async () => {
-    await put(aTree({ "automations/chat/automation.md": "---\ntriggers: [{ provider: slack, event: app_mention }]\n---\nAnswer.\n" }));
-    w.orchestrator.owner.diagnostics = [{ path: "factory.yaml", keys: [], code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" }];
+    await put(
+      aTree({
+        "automations/chat/automation.md": "---\ntriggers: [{ provider: slack, event: app_mention }]\n---\nAnswer.\n",
+      }),
+    );
+    w.orchestrator.owner.diagnostics = [
+      { path: "factory.yaml", keys: [], code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" },
+    ];
     expect((await apply()).source?.diagnostics).toMatchObject([
       { path: "automations/chat/automation.md", line: 2, column: 24, code: "FF_NOT_SERVED", severity: "warning" },
       { path: "factory.yaml", line: 1, column: 1, severity: "warning" },
@@ -197,7 +309,8 @@ describe("a failed apply leaves what served", () => {
     expect([w.identity.owner.active.get(factoryUid), w.orchestrator.owner.active.get(factoryUid)]).toEqual([1, 1]);
     await w.service.work.drain();
     expect(await w.rows("SELECT version FROM definition_versions WHERE state = 'CURRENT'")).toEqual([{ version: 1 }]);
-    for (const owner of [w.identity.owner, w.orchestrator.owner]) expect([...owner.staged.keys()]).toEqual([`${factoryUid}/1`]);
+    for (const owner of [w.identity.owner, w.orchestrator.owner])
+      expect([...owner.staged.keys()]).toEqual([`${factoryUid}/1`]);
   };
   const broken = aTree({ "factory.yaml": "schemaVersion: v1alpha1\nname: New\n", "agents/hand/agent.md": "x" });
 
@@ -206,7 +319,9 @@ describe("a failed apply leaves what served", () => {
     const error = await apply().catch((thrown: unknown) => thrown);
     expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "definition_invalid" }));
     expect(codes(error).map(({ path, code }) => `${path} ${code}`)).toEqual([
-      "agents/hand/agent.md FF_PARSE_ERROR", "factory.yaml FF_MISSING_FIELD", "factory.yaml FF_MISSING_FIELD",
+      "agents/hand/agent.md FF_PARSE_ERROR",
+      "factory.yaml FF_MISSING_FIELD",
+      "factory.yaml FF_MISSING_FIELD",
     ]);
     expect(await getSource()).toMatchObject({ state: "FAILED", activeVersion: 1n, diagnostics: codes(error) });
     await unchanged();
@@ -214,9 +329,26 @@ describe("a failed apply leaves what served", () => {
 
   test("when an owner finds something wrong", async () => {
     await put(aTree({ "runners/big.yaml": "platform: { linux: { dockerImage: x } }\n" }));
-    w.identity.owner.diagnostics = [{ path: "runners/big.yaml", keys: ["platform", "linux"], code: "FF_INVALID_REFERENCE", message: "No such image.", severity: "error" }];
+    w.identity.owner.diagnostics = [
+      {
+        path: "runners/big.yaml",
+        keys: ["platform", "linux"],
+        code: "FF_INVALID_REFERENCE",
+        message: "No such image.",
+        severity: "error",
+      },
+    ];
     const error = await apply().catch((thrown: unknown) => thrown);
-    expect(codes(error)).toEqual([{ path: "runners/big.yaml", line: 1, column: 20, code: "FF_INVALID_REFERENCE", message: "No such image.", severity: "error" }]);
+    expect(codes(error)).toEqual([
+      {
+        path: "runners/big.yaml",
+        line: 1,
+        column: 20,
+        code: "FF_INVALID_REFERENCE",
+        message: "No such image.",
+        severity: "error",
+      },
+    ]);
     w.identity.owner.diagnostics = [];
     await unchanged();
   });
@@ -224,24 +356,41 @@ describe("a failed apply leaves what served", () => {
   test.each([
     ["webhook.manage", { "webhooks/ci.yaml": "secretName: CI\n" }],
     ["agent.manage", { "agents/third/agent.md": "---\n---\nThird.\n" }],
-    ["factory.manage", { "automations/nightly/automation.md": "---\ntriggers: [{provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}]\n---\nGo.\n" }],
+    [
+      "factory.manage",
+      {
+        "automations/nightly/automation.md":
+          "---\ntriggers: [{provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}]\n---\nGo.\n",
+      },
+    ],
   ] as const)("when the caller lacks %s and the plan touches what needs it", async (missing, files) => {
     await put(aTree(files));
     const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: VERBS.filter((verb) => verb !== missing) }] });
-    await expect(w.factories.applySource({ factoryUid }, call(applier))).rejects.toMatchObject({ reason: "not_authorized", metadata: { verb: missing } });
+    await expect(w.factories.applySource({ factoryUid }, call(applier))).rejects.toMatchObject({
+      reason: "not_authorized",
+      metadata: { verb: missing },
+    });
     await unchanged();
   });
 
   test("when the caller may not change what the plan touches", async () => {
     await put(aTree({ "agents/third/agent.md": "---\n---\nThird.\n" }));
     const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: ["factory.view", "factory.manage", "source.apply"] }] });
-    await expect(w.factories.applySource({ factoryUid }, call(applier))).rejects.toMatchObject({ reason: "not_authorized", metadata: { verb: "agent.manage" } });
+    await expect(w.factories.applySource({ factoryUid }, call(applier))).rejects.toMatchObject({
+      reason: "not_authorized",
+      metadata: { verb: "agent.manage" },
+    });
     await unchanged();
   });
 
   test.each([
     ["is away", new Error("boom"), { kind: "internal" }, "FAILED"],
-    ["refuses who asks", new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "agent.manage" }), { kind: "permission_denied", reason: "not_authorized" }, "APPLIED"],
+    [
+      "refuses who asks",
+      new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "agent.manage" }),
+      { kind: "permission_denied", reason: "not_authorized" },
+      "APPLIED",
+    ],
   ])("when an owner %s", async (_what, failure, expected, state) => {
     await put(aTree({ "runners/big.yaml": "platform: { linux: { dockerImage: x } }\n" }));
     w.orchestrator.owner.failure = failure;
@@ -253,7 +402,8 @@ describe("a failed apply leaves what served", () => {
 
   test("when the alias is taken in the last moment", async () => {
     await put(aTree({ "factory.yaml": aTree()[0]!.content.replace("alias: mended", "alias: late") }));
-    w.identity.owner.onStage = async () => void (await w.rows("UPDATE factories SET alias = 'LATE' WHERE uid = $1", [rivalUid]));
+    w.identity.owner.onStage = async () =>
+      void (await w.rows("UPDATE factories SET alias = 'LATE' WHERE uid = $1", [rivalUid]));
     const rivalUid = (await w.aFactory({ name: "Rival" })).uid;
     const error = await apply().catch((thrown: unknown) => thrown);
     expect(codes(error)).toMatchObject([{ path: "factory.yaml", line: 4, column: 8, code: "FF_DUPLICATE_NAME" }]);
@@ -272,8 +422,13 @@ describe("a failed apply leaves what served", () => {
 describe("an apply that dies", () => {
   test("between stage and commit is taken over, and what it staged is dropped", async () => {
     await put();
-    w.identity.owner.onStage = async () => void (await w.rows("UPDATE definition_sources SET apply_until = now() - interval '1 s', apply_token = gen_random_uuid()"));
-    await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "apply_in_progress", retryable: true }));
+    w.identity.owner.onStage = async () =>
+      void (await w.rows(
+        "UPDATE definition_sources SET apply_until = now() - interval '1 s', apply_token = gen_random_uuid()",
+      ));
+    await expect(apply()).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "apply_in_progress", retryable: true }),
+    );
     w.identity.owner.onStage = async () => {};
     expect((await apply()).source).toMatchObject({ state: "APPLIED", activeVersion: 2n });
     await w.service.work.drain();
@@ -307,12 +462,16 @@ describe("an apply that dies", () => {
     const late = await w.replica({ activationWaitMs: 20 });
     await put();
     await applyAt(late);
-    expect([w.orchestrator.owner.active.get(factoryUid), w.scoring.owner.active.get(factoryUid)]).toEqual([1, undefined]);
+    expect([w.orchestrator.owner.active.get(factoryUid), w.scoring.owner.active.get(factoryUid)]).toEqual([
+      1,
+      undefined,
+    ]);
     open();
     late.work.start();
     await eventually(async () => w.scoring.owner.active.get(factoryUid) === 1);
     await eventually(async () => (await getSource())?.state === "APPLIED");
   });
 
-  const applyAt = (replica: Parameters<World["doorOf"]>[0]) => w.doorOf(replica).applySource({ factoryUid }, call(OWNER));
+  const applyAt = (replica: Parameters<World["doorOf"]>[0]) =>
+    w.doorOf(replica).applySource({ factoryUid }, call(OWNER));
 });

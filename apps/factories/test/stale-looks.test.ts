@@ -23,7 +23,11 @@ beforeAll(async () => {
   w = await startWorld({ localRepositoryRoots: [repository.root] });
   database = Database.open(w.t.url, { max: 4 });
   const prisma = openPrisma(database);
-  branches = branchStore(prisma, changesOf(prisma, () => {}), database.sql);
+  branches = branchStore(
+    prisma,
+    changesOf(prisma, () => {}),
+    database.sql,
+  );
 });
 afterAll(async () => {
   await database.close();
@@ -45,7 +49,14 @@ async function lookedAtTwice(): Promise<DueBranch[]> {
 
 const head = (of: string) => of.repeat(40);
 const find = ({ branch: { uid }, claim }: DueBranch, of: string, isClaim = true) =>
-  branches.observe(uid, { head: head(of), error: null }, w.clock.now(), () => 60_000, (branch) => branchUpdated(branch, originOf(OWNER), ["registered_head_sha"]), isClaim ? claim : undefined);
+  branches.observe(
+    uid,
+    { head: head(of), error: null },
+    w.clock.now(),
+    () => 60_000,
+    (branch) => branchUpdated(branch, originOf(OWNER), ["registered_head_sha"]),
+    isClaim ? claim : undefined,
+  );
 
 needs("git", "a look that took longer than one that began after it is not counted, whichever ends first", async () => {
   const [first, second] = await lookedAtTwice();

@@ -17,18 +17,32 @@ beforeEach(async () => {
 });
 afterAll(() => w.stop());
 
-const dispatched = (title = "Work", more: Partial<FakeRun> = {}) => w.orchestrator.created({ origin: "dispatch", teamUid: TEAM, factoryUid, title, ...more });
+const dispatched = (title = "Work", more: Partial<FakeRun> = {}) =>
+  w.orchestrator.created({ origin: "dispatch", teamUid: TEAM, factoryUid, title, ...more });
 const taskOf = async (run: FakeRun) => (await w.tasks.getTaskByRun({ factoryUid, runUid: run.uid }, call(VIEWER))).task;
 const drain = () => w.service.tasks.drain();
 
 describe("the start of a run", () => {
   test("makes a task when it was dispatched: title, ticket, TRIAGE, and the run as snapshot", async () => {
     w.identity.foremen.set(factoryUid, { agentUid: newUid(), agentName: "lead" });
-    const { runUid } = await w.factories.dispatchRun({ factoryUid, prompt: "Mend it", title: "Mend", ticketRef: "jira:X-1" }, call(MEMBER));
+    const { runUid } = await w.factories.dispatchRun(
+      { factoryUid, prompt: "Mend it", title: "Mend", ticketRef: "jira:X-1" },
+      call(MEMBER),
+    );
     await drain();
     const { task } = await w.tasks.getTaskByRun({ factoryUid, runUid }, call(VIEWER));
-    expect(task).toMatchObject({ title: "Mend", stage: "TRIAGE", runUid, factoryUid, teamUid: TEAM, ticketSource: "jira", ticketId: "X-1" });
-    const [event] = await w.rows("SELECT type, actor_uid, request_id, payload->>'task_uid' AS task FROM stream.event_pending WHERE entity = 'task'");
+    expect(task).toMatchObject({
+      title: "Mend",
+      stage: "TRIAGE",
+      runUid,
+      factoryUid,
+      teamUid: TEAM,
+      ticketSource: "jira",
+      ticketId: "X-1",
+    });
+    const [event] = await w.rows(
+      "SELECT type, actor_uid, request_id, payload->>'task_uid' AS task FROM stream.event_pending WHERE entity = 'task'",
+    );
     expect(event).toEqual({ type: "millwright.task.created.v1", actor_uid: "u-1", request_id: "r-1", task: task?.uid });
   });
 
@@ -50,13 +64,18 @@ describe("the start of a run", () => {
   });
 
   test("whose event tells no title makes a task with the run's, asked for once for all of them", async () => {
-    const untitled = (uid = newUid()) => w.orchestrator.created({ uid, origin: "dispatch", teamUid: TEAM, factoryUid, isUntitled: true });
+    const untitled = (uid = newUid()) =>
+      w.orchestrator.created({ uid, origin: "dispatch", teamUid: TEAM, factoryUid, isUntitled: true });
     const [first, second, gone] = [untitled(), untitled(), untitled()];
     w.orchestrator.created({ teamUid: TEAM, factoryUid, isUntitled: true }); // no dispatch: nobody needs its title
     w.orchestrator.titles.set(first.uid, "Mend the roof").set(second.uid, "Mend the door");
     w.orchestrator.titlesAsked.length = 0;
     await drain();
-    expect(await Promise.all([first, second, gone].map(async (run) => (await taskOf(run))?.title))).toEqual(["Mend the roof", "Mend the door", "Untitled"]);
+    expect(await Promise.all([first, second, gone].map(async (run) => (await taskOf(run))?.title))).toEqual([
+      "Mend the roof",
+      "Mend the door",
+      "Untitled",
+    ]);
     expect(w.orchestrator.titlesAsked).toEqual([[first.uid, second.uid, gone.uid]]);
   });
 
@@ -68,7 +87,8 @@ describe("the start of a run", () => {
 });
 
 describe("the retry of a run", () => {
-  const retried = (of: FakeRun, more: object = {}) => w.orchestrator.created({ teamUid: TEAM, factoryUid, retryOfRunUid: of.uid, ...more });
+  const retried = (of: FakeRun, more: object = {}) =>
+    w.orchestrator.created({ teamUid: TEAM, factoryUid, retryOfRunUid: of.uid, ...more });
 
   test("that is a task's current run takes the task with it, and the first run still finds the task", async () => {
     const run = dispatched();
@@ -77,7 +97,13 @@ describe("the retry of a run", () => {
     const retry = retried(run);
     await drain();
     const task = (await taskOf(retry))!;
-    expect(task).toMatchObject({ uid: before.uid, conversationUid: retry.conversationUid, runUid: run.uid, stage: "TRIAGE", title: before.title });
+    expect(task).toMatchObject({
+      uid: before.uid,
+      conversationUid: retry.conversationUid,
+      runUid: run.uid,
+      stage: "TRIAGE",
+      title: before.title,
+    });
     expect(await taskOf(run)).toEqual(task);
     expect((await w.eventTypes()).at(-1)).toBe("task.updated");
     w.orchestrator.finished(retry, "CANCELLED");
@@ -90,9 +116,14 @@ describe("the retry of a run", () => {
     await drain();
     const first = retried(run);
     await drain();
-    const [second, foreign, child] = [retried(run), retried(first, { teamUid: OTHER_TEAM }), retried(first, { parentRunUid: newUid() })];
+    const [second, foreign, child] = [
+      retried(run),
+      retried(first, { teamUid: OTHER_TEAM }),
+      retried(first, { parentRunUid: newUid() }),
+    ];
     await drain();
-    for (const other of [second, foreign, child]) await expect(taskOf(other)).rejects.toEqual(domainError({ reason: "task_not_found" }));
+    for (const other of [second, foreign, child])
+      await expect(taskOf(other)).rejects.toEqual(domainError({ reason: "task_not_found" }));
     expect((await taskOf(first))!.conversationUid).toBe(first.conversationUid);
   });
 });
@@ -101,7 +132,10 @@ describe("the end of a run", () => {
   test("cancelled, of the task's current top-level run, cancels the task, whatever its stage", async () => {
     const run = dispatched();
     await drain();
-    await w.tasks.updateTask({ factoryUid, task: { uid: (await taskOf(run))!.uid, stage: "COMPLETE" }, updateMask: { paths: ["stage"] } }, call(OWNER));
+    await w.tasks.updateTask(
+      { factoryUid, task: { uid: (await taskOf(run))!.uid, stage: "COMPLETE" }, updateMask: { paths: ["stage"] } },
+      call(OWNER),
+    );
     w.orchestrator.finished(run, "CANCELLED");
     await drain();
     expect((await taskOf(run))?.stage).toBe("CANCELLED");
@@ -116,15 +150,18 @@ describe("the end of a run", () => {
     const next = w.orchestrator.created({ teamUid: TEAM, factoryUid, conversationUid: run.conversationUid });
     w.orchestrator.finished(run, "CANCELLED");
     await drain();
-    expect((await taskOf(run))).toMatchObject({ stage: "TRIAGE", runUid: run.uid });
+    expect(await taskOf(run)).toMatchObject({ stage: "TRIAGE", runUid: run.uid });
     w.orchestrator.finished(next, "CANCELLED");
     await drain();
-    expect((await taskOf(run))).toMatchObject({ stage: "CANCELLED", runUid: run.uid });
+    expect(await taskOf(run)).toMatchObject({ stage: "CANCELLED", runUid: run.uid });
   });
 
   describe("cancelled", () => {
     const setStage = async (run: FakeRun, stage: string) =>
-      w.tasks.updateTask({ factoryUid, task: { uid: (await taskOf(run))!.uid, stage }, updateMask: { paths: ["stage"] } }, call(MEMBER));
+      w.tasks.updateTask(
+        { factoryUid, task: { uid: (await taskOf(run))!.uid, stage }, updateMask: { paths: ["stage"] } },
+        call(MEMBER),
+      );
 
     test("leaves a stage that was set after the cancellation, and cancels the task if it is cancelled again", async () => {
       const run = dispatched();
@@ -186,7 +223,9 @@ test("50 dispatches make exactly 50 tasks while consumers race and their connect
   const runs = Array.from({ length: 50 }, (_, n) => dispatched(`Work ${n}`));
   for (let round = 0; round < 12; round += 1) {
     const draining = replicas.map(({ tasks }) => tasks.drain().catch(() => {}));
-    await w.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'factories'");
+    await w.rows(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'factories'",
+    );
     await Promise.all(draining);
   }
   await eventually(() => drain().then(() => true)); // a cut connection may only show when it is used

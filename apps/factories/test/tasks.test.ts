@@ -22,7 +22,10 @@ afterAll(() => w.stop());
 async function aTask(title: string, more: { factoryUid?: string; teamUid?: string } = {}): Promise<factories.Task> {
   const run = w.orchestrator.created({ origin: "dispatch", teamUid: TEAM, factoryUid, title, ...more });
   await w.service.tasks.drain();
-  const { task } = await w.tasks.getTaskByRun({ factoryUid: run.factoryUid, runUid: run.uid }, call(more.teamUid === OTHER_TEAM ? STRANGER : VIEWER));
+  const { task } = await w.tasks.getTaskByRun(
+    { factoryUid: run.factoryUid, runUid: run.uid },
+    call(more.teamUid === OTHER_TEAM ? STRANGER : VIEWER),
+  );
   if (!task) throw new Error("no task");
   return task;
 }
@@ -30,8 +33,12 @@ async function aTask(title: string, more: { factoryUid?: string; teamUid?: strin
 type List = Partial<Omit<Parameters<World["tasks"]["listTasks"]>[0], "$typeName" | "$unknown">>;
 const list = (request: List = {}, caller = VIEWER) => w.tasks.listTasks({ factoryUid, ...request }, call(caller));
 const titles = async (request: List = {}) => (await list(request)).tasks.map(({ title }) => title);
-const update = (taskUid: string, task: { title?: string; description?: string; stage?: string }, paths: string[], caller = MEMBER) =>
-  w.tasks.updateTask({ factoryUid, task: { uid: taskUid, ...task }, updateMask: { paths } }, call(caller));
+const update = (
+  taskUid: string,
+  task: { title?: string; description?: string; stage?: string },
+  paths: string[],
+  caller = MEMBER,
+) => w.tasks.updateTask({ factoryUid, task: { uid: taskUid, ...task }, updateMask: { paths } }, call(caller));
 const at = (offsetMs: number) => timestampFromDate(new Date(NOW.getTime() + offsetMs));
 
 describe("finding a task", () => {
@@ -41,18 +48,33 @@ describe("finding a task", () => {
     expect((await w.tasks.getTask({ factoryUid, taskUid: task.uid }, call(VIEWER))).task).toEqual(task);
     const { conversationUid } = task;
     expect((await w.tasks.getTaskByConversation({ factoryUid, conversationUid }, call(VIEWER))).task).toEqual(task);
-    const child = w.orchestrator.created({ teamUid: TEAM, factoryUid, rootRunUid: task.runUid, parentRunUid: task.runUid });
+    const child = w.orchestrator.created({
+      teamUid: TEAM,
+      factoryUid,
+      rootRunUid: task.runUid,
+      parentRunUid: task.runUid,
+    });
     expect((await w.tasks.getTaskByRun({ factoryUid, runUid: child.uid }, call(VIEWER))).task).toEqual(task);
   });
 
   test("finds nothing across factories, teams, or for what is no uid", async () => {
     const other = (await w.aFactory({ name: "Other" })).uid;
     const theirs = (await w.aFactory({ name: "Theirs" }, STRANGER)).uid;
-    const [here, there] = [await aTask("Elsewhere", { factoryUid: other }), await aTask("Theirs", { factoryUid: theirs, teamUid: OTHER_TEAM })];
+    const [here, there] = [
+      await aTask("Elsewhere", { factoryUid: other }),
+      await aTask("Theirs", { factoryUid: theirs, teamUid: OTHER_TEAM }),
+    ];
     const absent = domainError({ kind: "not_found", reason: "task_not_found" });
-    for (const { uid, conversationUid, runUid } of [here, there, { uid: newUid(), conversationUid: newUid(), runUid: newUid() }, { uid: "x", conversationUid: "x", runUid: "x" }]) {
+    for (const { uid, conversationUid, runUid } of [
+      here,
+      there,
+      { uid: newUid(), conversationUid: newUid(), runUid: newUid() },
+      { uid: "x", conversationUid: "x", runUid: "x" },
+    ]) {
       await expect(w.tasks.getTask({ factoryUid, taskUid: uid }, call(VIEWER))).rejects.toEqual(absent);
-      await expect(w.tasks.getTaskByConversation({ factoryUid, conversationUid }, call(VIEWER))).rejects.toEqual(absent);
+      await expect(w.tasks.getTaskByConversation({ factoryUid, conversationUid }, call(VIEWER))).rejects.toEqual(
+        absent,
+      );
       await expect(w.tasks.getTaskByRun({ factoryUid, runUid }, call(VIEWER))).rejects.toEqual(absent);
       await expect(update(uid, { title: "Mine" }, ["title"])).rejects.toEqual(absent);
     }
@@ -60,8 +82,12 @@ describe("finding a task", () => {
   });
 
   test("needs something to look for", async () => {
-    await expect(w.tasks.getTaskByRun({ factoryUid }, call(VIEWER))).rejects.toEqual(domainError({ reason: "run_id_required" }));
-    await expect(w.tasks.getTaskByConversation({ factoryUid }, call(VIEWER))).rejects.toEqual(domainError({ reason: "conversation_id_required" }));
+    await expect(w.tasks.getTaskByRun({ factoryUid }, call(VIEWER))).rejects.toEqual(
+      domainError({ reason: "run_id_required" }),
+    );
+    await expect(w.tasks.getTaskByConversation({ factoryUid }, call(VIEWER))).rejects.toEqual(
+      domainError({ reason: "conversation_id_required" }),
+    );
   });
 });
 
@@ -69,13 +95,22 @@ describe("changing a task", () => {
   test("replaces the masked members only, moves the time and tells of it", async () => {
     const task = await aTask("Before");
     w.clock.advance(1_500);
-    const { task: next } = await update(task.uid, { title: "ignored", stage: "REVIEW", description: "d" }, ["stage", "description"]);
+    const { task: next } = await update(task.uid, { title: "ignored", stage: "REVIEW", description: "d" }, [
+      "stage",
+      "description",
+    ]);
     expect(next).toEqual({ ...task, stage: "REVIEW", description: "d", updatedAt: at(1_500) });
     expect((await w.eventTypes()).at(-1)).toBe("task.updated");
-    expect((await update(task.uid, { stage: "TRIAGE" }, ["stage"])).task).toMatchObject({ stage: "TRIAGE", description: "d" });
+    expect((await update(task.uid, { stage: "TRIAGE" }, ["stage"])).task).toMatchObject({
+      stage: "TRIAGE",
+      description: "d",
+    });
   });
 
-  test.each([["unset", undefined], ["empty", ""]])("a masked description that is %s is cleared", async (_what, description) => {
+  test.each([
+    ["unset", undefined],
+    ["empty", ""],
+  ])("a masked description that is %s is cleared", async (_what, description) => {
     const { uid } = await aTask("Described");
     await update(uid, { description: "d" }, ["description"]);
     const { task } = await update(uid, description === undefined ? {} : { description }, ["description"]);
@@ -105,20 +140,41 @@ describe("changing a task", () => {
 
   test("concurrently loses no write of another member", async () => {
     const { uid } = await aTask("Racing");
-    await Promise.all([update(uid, { title: "Named" }, ["title"]), update(uid, { description: "d" }, ["description"]), update(uid, { stage: "SPEC" }, ["stage"])]);
-    expect((await w.tasks.getTask({ factoryUid, taskUid: uid }, call(VIEWER))).task).toMatchObject({ title: "Named", description: "d", stage: "SPEC" });
+    await Promise.all([
+      update(uid, { title: "Named" }, ["title"]),
+      update(uid, { description: "d" }, ["description"]),
+      update(uid, { stage: "SPEC" }, ["stage"]),
+    ]);
+    expect((await w.tasks.getTask({ factoryUid, taskUid: uid }, call(VIEWER))).task).toMatchObject({
+      title: "Named",
+      description: "d",
+      stage: "SPEC",
+    });
   });
 });
 
 describe("creating a task", () => {
-  const create = (conversationUid: string, more: object = {}, caller = MEMBER) => w.tasks.createTask({ factoryUid, title: "New", conversationUid, ...more }, call(caller));
+  const create = (conversationUid: string, more: object = {}, caller = MEMBER) =>
+    w.tasks.createTask({ factoryUid, title: "New", conversationUid, ...more }, call(caller));
   const aRunHere = () => w.orchestrator.created({ teamUid: TEAM });
 
   test("keeps the newest run, its starter and its ticket, and tells of it", async () => {
     const first = aRunHere();
-    const newest = w.orchestrator.created({ teamUid: TEAM, conversationUid: first.conversationUid, request: { metadata: { ticket_source: "jira", ticket_id: "X-1" } } as never });
+    const newest = w.orchestrator.created({
+      teamUid: TEAM,
+      conversationUid: first.conversationUid,
+      request: { metadata: { ticket_source: "jira", ticket_id: "X-1" } } as never,
+    });
     const { task } = await create(first.conversationUid.toUpperCase(), { stage: "SPEC", description: "" });
-    expect(task).toMatchObject({ runUid: newest.uid, conversationUid: first.conversationUid, starterUid: "u-1", stage: "SPEC", ticketSource: "jira", ticketId: "X-1", teamUid: TEAM });
+    expect(task).toMatchObject({
+      runUid: newest.uid,
+      conversationUid: first.conversationUid,
+      starterUid: "u-1",
+      stage: "SPEC",
+      ticketSource: "jira",
+      ticketId: "X-1",
+      teamUid: TEAM,
+    });
     expect(task?.description).toBeUndefined();
     expect((await w.eventTypes()).at(-1)).toBe("task.created");
   });
@@ -129,20 +185,27 @@ describe("creating a task", () => {
     await expect(create(conversationUid, {}, VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
     await expect(create(conversationUid, { title: " " })).rejects.toEqual(domainError({ reason: "title_required" }));
     await expect(create(conversationUid, { stage: "DONE" })).rejects.toEqual(domainError({ reason: "invalid_stage" }));
-    for (const unusable of [theirs, newUid(), "x", ""]) await expect(create(unusable)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_conversation" }));
+    for (const unusable of [theirs, newUid(), "x", ""])
+      await expect(create(unusable)).rejects.toEqual(
+        domainError({ kind: "invalid_argument", reason: "invalid_conversation" }),
+      );
     expect(await w.rows("SELECT 1 FROM tasks")).toEqual([]);
   });
 
   test("binds a conversation once, over all factories, and again after a delete", async () => {
     const { conversationUid } = aRunHere();
     const other = (await w.aFactory({ name: "Other" })).uid;
-    const raced = await Promise.allSettled([1, 2, 3, 4].map((n) => create(conversationUid, { factoryUid: n % 2 ? factoryUid : other })));
+    const raced = await Promise.allSettled(
+      [1, 2, 3, 4].map((n) => create(conversationUid, { factoryUid: n % 2 ? factoryUid : other })),
+    );
     const [made] = raced.flatMap((one) => (one.status === "fulfilled" ? [one.value.task!] : []));
     expect(raced.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     const refusals = raced.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
     expect(refusals).toEqual(Array(3).fill(domainError({ kind: "conflict", reason: "conversation_bound" })));
     await w.tasks.deleteTask({ factoryUid: made!.factoryUid, taskUid: made!.uid }, call(MEMBER));
-    await expect(w.tasks.deleteTask({ factoryUid: made!.factoryUid, taskUid: made!.uid }, call(MEMBER))).rejects.toEqual(domainError({ reason: "task_not_found" }));
+    await expect(
+      w.tasks.deleteTask({ factoryUid: made!.factoryUid, taskUid: made!.uid }, call(MEMBER)),
+    ).rejects.toEqual(domainError({ reason: "task_not_found" }));
     expect((await create(conversationUid)).task?.uid).not.toBe(made!.uid);
     expect((await w.eventTypes()).slice(-3)).toEqual(["task.created", "task.deleted", "task.created"]);
   });
@@ -157,7 +220,9 @@ describe("creating a task", () => {
     await w.tasks.deleteTask({ factoryUid, taskUid: task!.uid }, call(MEMBER));
     expect((await create(conversationUid, { idempotencyKey: "k" })).task).toEqual(task);
     expect((await list()).tasks).toEqual([]);
-    await expect(create(conversationUid, { idempotencyKey: "k", title: "Other" })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+    await expect(create(conversationUid, { idempotencyKey: "k", title: "Other" })).rejects.toEqual(
+      domainError({ reason: "idempotency_mismatch" }),
+    );
   });
 });
 
@@ -174,13 +239,17 @@ describe("cancelling a task", () => {
   test("changes nothing when the run cannot be cancelled, is hidden or is not there", async () => {
     const task = await aTask("Kept");
     const hidden = w.orchestrator.created({ teamUid: TEAM, conversationUid: task.conversationUid, isHidden: true });
-    await expect(cancel(task.uid)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "run_access_denied" }));
+    await expect(cancel(task.uid)).rejects.toEqual(
+      domainError({ kind: "permission_denied", reason: "run_access_denied" }),
+    );
     Object.assign(hidden, { isHidden: false, state: "CANCELLED" });
     await expect(cancel(task.uid)).rejects.toEqual(domainError({ reason: "run_already_finished" }));
     w.orchestrator.runs.splice(0);
     await expect(cancel(task.uid)).rejects.toEqual(domainError({ kind: "not_found", reason: "run_not_found" }));
     await expect(cancel(newUid())).rejects.toEqual(domainError({ reason: "task_not_found" }));
-    await expect(cancel(task.uid, VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
+    await expect(cancel(task.uid, VIEWER)).rejects.toEqual(
+      domainError({ kind: "permission_denied", reason: "not_authorized" }),
+    );
     expect((await w.tasks.getTask({ factoryUid, taskUid: task.uid }, call(VIEWER))).task).toEqual(task);
   });
 });
@@ -195,7 +264,9 @@ describe("a run", () => {
     expect((await w.factories.listFactories({}, call(caller))).factories.map(({ uid }) => uid)).toEqual([factoryUid]);
     const hidden = domainError({ kind: "not_found", reason: "factory_not_found" });
     await expect(w.tasks.getTask({ factoryUid: other, taskUid: foreign.uid }, call(caller))).rejects.toEqual(hidden);
-    await expect(w.tasks.updateTask({ factoryUid: other, task: { uid: foreign.uid } }, call(caller))).rejects.toEqual(hidden);
+    await expect(w.tasks.updateTask({ factoryUid: other, task: { uid: foreign.uid } }, call(caller))).rejects.toEqual(
+      hidden,
+    );
     await expect(w.factories.getFactory({ uid: other }, call(caller))).rejects.toEqual(hidden);
     const homeless = w.orchestrator.created({ teamUid: TEAM });
     await expect(list({}, aRun(homeless.uid))).rejects.toEqual(hidden);
@@ -221,7 +292,12 @@ describe("the list", () => {
     expect(await titles({ createdAfter: at(1_000) })).toEqual(["\\back", "Fix it"]);
     expect(await titles({ createdBefore: at(1_000) })).toEqual(["Fix 100% of it"]);
     expect(await titles({ updatedAfter: at(3_000) })).toEqual(["Fix 100% of it"]);
-    expect(await titles({ sortBy: "updated_at", sortOrder: "asc" })).toEqual(["fix_it", "Fix it", "\\back", "Fix 100% of it"]);
+    expect(await titles({ sortBy: "updated_at", sortOrder: "asc" })).toEqual([
+      "fix_it",
+      "Fix it",
+      "\\back",
+      "Fix 100% of it",
+    ]);
   });
 
   test("asks by e-mail who started the task's run, and finds nothing for strangers", async () => {
@@ -244,36 +320,54 @@ describe("the list", () => {
   test("a cursor holds for its sort and filters only; the page size is free, an explicit default is the default", async () => {
     for (const title of ["a", "b", "c"]) await aTask(title);
     const { nextPageToken } = await list({ pageSize: 1 });
-    for (const other of [{ sortOrder: "asc" }, { sortBy: "updated_at" }, { q: "a" }, { stages: ["TRIAGE"] }, { createdAfter: at(0) }, { createdBy: ["a@example.com"] }, { factoryUid: (await w.aFactory()).uid }]) {
-      await expect(list({ pageToken: nextPageToken, ...other })).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
+    for (const other of [
+      { sortOrder: "asc" },
+      { sortBy: "updated_at" },
+      { q: "a" },
+      { stages: ["TRIAGE"] },
+      { createdAfter: at(0) },
+      { createdBy: ["a@example.com"] },
+      { factoryUid: (await w.aFactory()).uid },
+    ]) {
+      await expect(list({ pageToken: nextPageToken, ...other })).rejects.toEqual(
+        domainError({ reason: "invalid_cursor" }),
+      );
     }
-    expect((await list({ pageToken: nextPageToken, pageSize: 2, sortBy: "created_at", sortOrder: "desc" })).tasks).toHaveLength(2);
+    expect(
+      (await list({ pageToken: nextPageToken, pageSize: 2, sortBy: "created_at", sortOrder: "desc" })).tasks,
+    ).toHaveLength(2);
   });
 
   test.each([
-    ["created_at", "desc"], ["created_at", "asc"], ["updated_at", "desc"], ["updated_at", "asc"],
-  ])("walked by %s %s while tasks are made and changed: whoever stays put is seen once, nobody twice", async (sortBy, sortOrder) => {
-    const still: string[] = [];
-    for (let n = 0; n < 24; n += 1) {
-      still.push((await aTask(`still ${n}`)).uid);
-      if (n % 8 === 7) w.clock.advance(1); // three moments, each shared by eight tasks
-    }
-    const moving = await Promise.all([1, 2, 3].map((n) => aTask(`moving ${n}`)));
-    w.clock.advance(1);
-    const seen: string[] = [];
-    let pageToken = "";
-    for (let page = 0; page === 0 || pageToken !== ""; page += 1) {
-      const { tasks, nextPageToken } = await list({ sortBy, sortOrder, pageSize: 5, pageToken });
-      expect(tasks.length).toBeGreaterThan(0);
-      seen.push(...tasks.map(({ uid }) => uid));
-      pageToken = nextPageToken;
+    ["created_at", "desc"],
+    ["created_at", "asc"],
+    ["updated_at", "desc"],
+    ["updated_at", "asc"],
+  ])(
+    "walked by %s %s while tasks are made and changed: whoever stays put is seen once, nobody twice",
+    async (sortBy, sortOrder) => {
+      const still: string[] = [];
+      for (let n = 0; n < 24; n += 1) {
+        still.push((await aTask(`still ${n}`)).uid);
+        if (n % 8 === 7) w.clock.advance(1); // three moments, each shared by eight tasks
+      }
+      const moving = await Promise.all([1, 2, 3].map((n) => aTask(`moving ${n}`)));
       w.clock.advance(1);
-      for (const { uid } of moving) await update(uid, { description: `page ${page}` }, ["description"], OWNER);
-      await aTask(`new on page ${page}`);
-    }
-    expect(seen).toHaveLength(new Set(seen).size);
-    expect(still.filter((uid) => !seen.includes(uid))).toEqual([]);
-  });
+      const seen: string[] = [];
+      let pageToken = "";
+      for (let page = 0; page === 0 || pageToken !== ""; page += 1) {
+        const { tasks, nextPageToken } = await list({ sortBy, sortOrder, pageSize: 5, pageToken });
+        expect(tasks.length).toBeGreaterThan(0);
+        seen.push(...tasks.map(({ uid }) => uid));
+        pageToken = nextPageToken;
+        w.clock.advance(1);
+        for (const { uid } of moving) await update(uid, { description: `page ${page}` }, ["description"], OWNER);
+        await aTask(`new on page ${page}`);
+      }
+      expect(seen).toHaveLength(new Set(seen).size);
+      expect(still.filter((uid) => !seen.includes(uid))).toEqual([]);
+    },
+  );
 
   test("keeps milliseconds, so that ties are ties", async () => {
     w.clock.set(new Date(NOW.getTime() + 7));

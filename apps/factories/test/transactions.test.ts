@@ -30,7 +30,9 @@ afterAll(async () => {
 /** Until so many statements wait for locks. */
 const untilWaiting = (count: number) =>
   eventually(async () => {
-    const { rows } = await database.lookups.query<{ count: number }>("SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
+    const { rows } = await database.lookups.query<{ count: number }>(
+      "SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
     expect(rows[0]!.count).toBe(count);
   });
 
@@ -58,7 +60,10 @@ describe("a change that PostgreSQL ends because it and another wait for each oth
 
   test.each<[string, (tx: PrismaTx, sql: Sql, n: number) => Promise<unknown>]>([
     ["in a statement of ours", (_tx, sql, n) => sql.query("UPDATE pair SET m = m + 1 WHERE n = $1", [n])],
-    ["in a raw statement of Prisma's that answers rows", (tx, _sql, n) => tx.$queryRaw`UPDATE pair SET m = m + 1 WHERE n = ${n} RETURNING n`],
+    [
+      "in a raw statement of Prisma's that answers rows",
+      (tx, _sql, n) => tx.$queryRaw`UPDATE pair SET m = m + 1 WHERE n = ${n} RETURNING n`,
+    ],
     ["in a raw statement of Prisma's", (tx, _sql, n) => tx.$executeRaw`UPDATE pair SET m = m + 1 WHERE n = ${n}`],
   ])("is made again: %s", async (_where, lock) => {
     expect(await crossed(lock)).toBeGreaterThanOrEqual(3);
@@ -73,11 +78,15 @@ test("confirming a version takes its locks in the order of applies, so that neit
     await apply.query("SELECT 1 FROM definition_sources WHERE factory_uid = $1 FOR UPDATE", [factoryUid]);
     const confirming = applies.confirm(factoryUid, 1, null);
     await untilWaiting(1);
-    expect((await apply.query("SELECT 1 FROM factories WHERE uid = $1 FOR UPDATE NOWAIT", [factoryUid])).rowCount).toBe(1);
+    expect((await apply.query("SELECT 1 FROM factories WHERE uid = $1 FOR UPDATE NOWAIT", [factoryUid])).rowCount).toBe(
+      1,
+    );
     return { confirming };
   });
   await applying.confirming;
-  expect((await database.sql.query("SELECT foreman_agent_uid AS uid FROM factories WHERE uid = $1", [factoryUid])).rows).toEqual([{ uid: null }]);
+  expect(
+    (await database.sql.query("SELECT foreman_agent_uid AS uid FROM factories WHERE uid = $1", [factoryUid])).rows,
+  ).toEqual([{ uid: null }]);
 });
 
 test("a factory that is being deleted takes no new task, whose conversation would never be free again", async () => {
@@ -91,29 +100,47 @@ test("a factory that is being deleted takes no new task, whose conversation woul
     await untilWaiting(1);
     return { outcome };
   });
-  expect(await creating.outcome).toEqual([{ status: "rejected", reason: domainError({ kind: "not_found", reason: "factory_not_found" }) }]);
+  expect(await creating.outcome).toEqual([
+    { status: "rejected", reason: domainError({ kind: "not_found", reason: "factory_not_found" }) },
+  ]);
 });
 
 test("the lease of an apply is renewed while the apply lives, and never taken back from who has taken it", async () => {
   const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
   await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree() } }, call(OWNER));
-  const lease = async () => (await database.sql.query<{ token: string | null; until: Date }>("SELECT apply_token AS token, apply_until AS until FROM definition_sources WHERE factory_uid = $1", [factoryUid])).rows[0]!;
+  const lease = async () =>
+    (
+      await database.sql.query<{ token: string | null; until: Date }>(
+        "SELECT apply_token AS token, apply_until AS until FROM definition_sources WHERE factory_uid = $1",
+        [factoryUid],
+      )
+    ).rows[0]!;
   let renewals = 0;
   const renew = async (...args: Parameters<typeof applies.renew>) => (await applies.renew(...args), void renewals++);
   const renewedTwice = async () => {
     const before = renewals;
     await eventually(() => renewals >= before + 2);
   };
-  await underLease({ applies: { ...applies, renew }, clock: systemClock }, factoryUid, async (token) => {
-    const first = await lease();
-    expect(first.token).toBe(token);
-    await renewedTwice();
-    expect((await lease()).until.getTime()).toBeGreaterThan(first.until.getTime());
-    const [rival] = (await database.sql.query<{ token: string }>("UPDATE definition_sources SET apply_token = gen_random_uuid() WHERE factory_uid = $1 RETURNING apply_token AS token", [factoryUid])).rows;
-    await renewedTwice();
-    expect(await lease()).toMatchObject(rival!);
-    await database.sql.query("UPDATE definition_sources SET apply_token = NULL WHERE factory_uid = $1", [factoryUid]);
-    await renewedTwice();
-    expect(await lease()).toMatchObject({ token: null });
-  }, 20);
+  await underLease(
+    { applies: { ...applies, renew }, clock: systemClock },
+    factoryUid,
+    async (token) => {
+      const first = await lease();
+      expect(first.token).toBe(token);
+      await renewedTwice();
+      expect((await lease()).until.getTime()).toBeGreaterThan(first.until.getTime());
+      const [rival] = (
+        await database.sql.query<{ token: string }>(
+          "UPDATE definition_sources SET apply_token = gen_random_uuid() WHERE factory_uid = $1 RETURNING apply_token AS token",
+          [factoryUid],
+        )
+      ).rows;
+      await renewedTwice();
+      expect(await lease()).toMatchObject(rival!);
+      await database.sql.query("UPDATE definition_sources SET apply_token = NULL WHERE factory_uid = $1", [factoryUid]);
+      await renewedTwice();
+      expect(await lease()).toMatchObject({ token: null });
+    },
+    20,
+  );
 });

@@ -3,7 +3,15 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type Doorbell, type ConsumerDeps, type FeedReader } from "@millwright/events";
+import {
+  Consumer,
+  EventLog,
+  feedReader,
+  Relay,
+  type Doorbell,
+  type ConsumerDeps,
+  type FeedReader,
+} from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
@@ -52,22 +60,57 @@ const PRUNE_COUNTS_EVERY_MS = 60_000;
 
 export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const { clock, log } = o;
-  const database = Database.open(o.databaseUrl, { applicationName: "gateway", ...(o.poolSize ? { max: o.poolSize } : {}) });
+  const database = Database.open(o.databaseUrl, {
+    applicationName: "gateway",
+    ...(o.poolSize ? { max: o.poolSize } : {}),
+  });
   const db = new IdentityDb(database);
   const vault = Vault.fromMasterKey(o.masterKey);
   const neighbours = connectNeighbours(o.neighbours, o.signer);
   const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: neighbours.runs, clock });
-  const authenticator = new Authenticator({ findCredential: credentialReader(database, clock), noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now), clock, log, runTokens });
+  const authenticator = new Authenticator({
+    findCredential: credentialReader(database, clock),
+    noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now),
+    clock,
+    log,
+    runTokens,
+  });
   const eventLog = new EventLog({ database, clock, log, ...bell(o) });
-  const identity = { db, clock, vault, pushSecret: secretPusher(neighbours.webhooks), authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
-  const limitMetrics = limitMetricsRequests({ clock, count: (requester, now) => countMetricsRequest(database.sql, requester, now) });
-  const door = publicDoor({ options: o, identity, neighbours, answerOnce: answerOnce({ db, vault, clock }), limitMetrics });
+  const identity = {
+    db,
+    clock,
+    vault,
+    pushSecret: secretPusher(neighbours.webhooks),
+    authenticator,
+    cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
+    once: createOnce({ db, vault, clock }),
+  };
+  const limitMetrics = limitMetricsRequests({
+    clock,
+    count: (requester, now) => countMetricsRequest(database.sql, requester, now),
+  });
+  const door = publicDoor({
+    options: o,
+    identity,
+    neighbours,
+    answerOnce: answerOnce({ db, vault, clock }),
+    limitMetrics,
+  });
 
-  const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
-    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell(o) });
+  const consumer = (
+    name: string,
+    source: string,
+    read: FeedReader,
+    react: Pick<ConsumerDeps, "handlers" | "together">,
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell(o) });
   const readFeed = (transport: Transport): FeedReader =>
-    feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () => call(serviceCaller("gateway", newUid())));
-  const auditOf = (source: Parameters<typeof onAuditedEvents>[0]) => ({ handlers: {}, together: onAuditedEvents(source) });
+    feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () =>
+      call(serviceCaller("gateway", newUid())),
+    );
+  const auditOf = (source: Parameters<typeof onAuditedEvents>[0]) => ({
+    handlers: {},
+    together: onAuditedEvents(source),
+  });
   const consumers = [
     consumer("identity", "factories", readFeed(o.neighbours.factories), { handlers: onFactoryEvents({ clock }) }),
     consumer("audit", "gateway", (range) => eventLog.read(range), auditOf("gateway")),
@@ -91,14 +134,16 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   });
 
   const unwatch = watchService({ service: "gateway", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([pruner.stop(), countPruner.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> =>
+    void (await Promise.all([pruner.stop(), countPruner.stop(), ...consumers.map((each) => each.stop())]));
 
   return {
     routes: rpcRoutes({ ...identity, eventLog }),
     allow: ALLOWED_SERVICES,
     requestListener: door.listener,
     openApi: door.document,
-    bootstrap: () => bootstrap({ db, clock, masterKey: o.masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
+    bootstrap: () =>
+      bootstrap({ db, clock, masterKey: o.masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
     async start() {
       eventLog.start();
       relay?.start();
@@ -114,7 +159,11 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
       await eventLog.stop();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
   };
 }
 

@@ -35,7 +35,10 @@ export const loadConfig = (env: Env) =>
     ...blobSettings,
     egressRanges: egressRangesSetting,
     /** API key (`mw_…`) of the first team's owner, made on the first start of the platform and not looked at afterwards. */
-    bootstrapApiKey: { ...BOOTSTRAP_KEY, read: (text: string | undefined) => (text ? BOOTSTRAP_KEY.read(text) : { fault: "is required" }) },
+    bootstrapApiKey: {
+      ...BOOTSTRAP_KEY,
+      read: (text: string | undefined) => (text ? BOOTSTRAP_KEY.read(text) : { fault: "is required" }),
+    },
     /** The platform's worker key (`mww_…`), for workers that take runs of every team. Absent: teams make keys of their own. */
     workerKey: chosenKey("MILLWRIGHT_WORKER_KEY"),
   });

@@ -6,7 +6,14 @@ export const egressRangesSetting: Setting<readonly string[]> = {
   name: "MILLWRIGHT_EGRESS_RANGES",
   read(text = "") {
     try {
-      return { value: canonicalNetworks(text.split(",").map((part) => part.trim()).filter(Boolean)) };
+      return {
+        value: canonicalNetworks(
+          text
+            .split(",")
+            .map((part) => part.trim())
+            .filter(Boolean),
+        ),
+      };
     } catch {
       return { fault: "must be addresses or networks such as 203.0.113.0/24, with commas between" };
     }

@@ -19,13 +19,25 @@ await runService({
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { orchestrator, factories, scheduler, scoring, metrics, "webhook-ingress": webhookIngress }) => {
+  compose: async (
+    config,
+    base,
+    { orchestrator, factories, scheduler, scoring, metrics, "webhook-ingress": webhookIngress },
+  ) => {
     const signingKey = deriveKey(base.masterKey, "blob urls");
     const dir = blobDirectory(config);
-    const store = dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
+    const store =
+      dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
     // Workers bring keys of their own, which the orchestrator checks; it logs their calls, too.
     const quiet = worker.WorkerService.methods.map(({ name }) => `${worker.WorkerService.typeName}/${name}`);
-    const door = { service: "gateway", verifier: base.verifier, open: [worker.WorkerService.typeName], quiet, log: base.log, metrics: base.metrics };
+    const door = {
+      service: "gateway",
+      verifier: base.verifier,
+      open: [worker.WorkerService.typeName],
+      quiet,
+      log: base.log,
+      metrics: base.metrics,
+    };
     const gateway = await composeGateway({
       ...base,
       neighbours: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },

@@ -6,7 +6,14 @@ import type { RequestListener } from "./rest/index.ts";
 
 /** What the gateway is composed of. */
 export type GatewayOptions = ServiceOptions & {
-  readonly neighbours: { orchestrator: Transport; factories: Transport; scheduler: Transport; scoring: Transport; metrics: Transport; webhookIngress: Transport };
+  readonly neighbours: {
+    orchestrator: Transport;
+    factories: Transport;
+    scheduler: Transport;
+    scoring: Transport;
+    metrics: Transport;
+    webhookIngress: Transport;
+  };
   /** Serves `/blobs/…` from the store's signed URLs; absent when they lead to a bucket. */
   readonly blobs?: { store: BlobStore; signingKey: Uint8Array };
   /** The first owner's key; absent: a random one. Used on the first start only. */

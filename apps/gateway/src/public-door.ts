@@ -61,7 +61,13 @@ const TEAM_HEADER = "x-service-team-uid";
 /** What published clients send (fields-factory). */
 const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 
-type PublicDoorDeps = { options: GatewayOptions; identity: IdentityRouteDeps; neighbours: Neighbours; answerOnce: AnswerOnce; limitMetrics: LimitMetricsRequests };
+type PublicDoorDeps = {
+  options: GatewayOptions;
+  identity: IdentityRouteDeps;
+  neighbours: Neighbours;
+  answerOnce: AnswerOnce;
+  limitMetrics: LimitMetricsRequests;
+};
 
 /** Everything public: REST below `/api/v1`, pages, signed blobs, the workers' door. */
 export function publicDoor({ options: o, identity, neighbours, answerOnce, limitMetrics }: PublicDoorDeps): RestApp {
@@ -99,7 +105,11 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce, limit
     ...codeHostWebhookRoutes(neighbours),
     ...factoryRoutes(shared),
     ...factorySourceRoutes(neighbours),
-    ...factoryBranchRoutes({ neighbours, hasFactoryBranches: async (uid) => (await listTeams(identity.db.now, [uid])).every((team) => team.factoryBranches) }),
+    ...factoryBranchRoutes({
+      neighbours,
+      hasFactoryBranches: async (uid) =>
+        (await listTeams(identity.db.now, [uid])).every((team) => team.factoryBranches),
+    }),
     ...factoryFilesRoutes,
     ...taskRoutes(shared),
     ...automationRoutes(neighbours),
@@ -127,12 +137,26 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce, limit
     ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor, isRecorded: true }] : []),
   ];
   const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];
-  return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, answerOnce, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics, tracer: o.tracer });
+  return restApp({
+    publicUrl: o.publicUrl,
+    routes,
+    mounts,
+    authenticate,
+    answerOnce,
+    teamHeaders,
+    clock: o.clock,
+    log: o.log,
+    metrics: o.metrics,
+    tracer: o.tracer,
+  });
 }
 
 const teammates =
   ({ db }: Pick<IdentityRouteDeps, "db">): EnvironmentRoutesDeps["isTeammate"] =>
-  async ({ teams }, userUid) => (await getProfiles(db.now, { uids: [userUid], emails: [], teamUids: teams.map(({ teamUid }) => teamUid) })).some(({ type }) => type === "user");
+  async ({ teams }, userUid) =>
+    (await getProfiles(db.now, { uids: [userUid], emails: [], teamUids: teams.map(({ teamUid }) => teamUid) })).some(
+      ({ type }) => type === "user",
+    );
 
 /** Profiles for records whose visibility has been decided. */
 const profileFinder =
@@ -140,6 +164,9 @@ const profileFinder =
   async (uids) => {
     const found = await getProfiles(db.now, { uids: [...new Set(uids)], emails: [] });
     return new Map(
-      found.map(({ type, uid, displayName, email }): [string, Profile] => [uid, { type, uid, display_name: displayName, ...(email === undefined ? {} : { email }) }]),
+      found.map(({ type, uid, displayName, email }): [string, Profile] => [
+        uid,
+        { type, uid, display_name: displayName, ...(email === undefined ? {} : { email }) },
+      ]),
     );
   };

@@ -10,24 +10,50 @@ afterAll(() => door.close());
 const PATH = `/api/v1/agent/artifacts/${ARTIFACT}`;
 const file = {
   artifact: anArtifact(),
-  data: { download_url: "https://mill.example/blobs/a?sig=x", expires_at: "2026-11-20T10:15:00.000Z", content_type: "text/plain", filename: "out.txt" },
+  data: {
+    download_url: "https://mill.example/blobs/a?sig=x",
+    expires_at: "2026-11-20T10:15:00.000Z",
+    content_type: "text/plain",
+    filename: "out.txt",
+  },
   downloadUrl: "https://mill.example/blobs/a?sig=x",
 };
-const plan = { artifact: anArtifact({ artifactType: "PLAN" }), data: { content: "# Plan", content_type: "text/markdown", document_uid: "d", notebook_uid: "d" }, downloadUrl: "" };
+const plan = {
+  artifact: anArtifact({ artifactType: "PLAN" }),
+  data: { content: "# Plan", content_type: "text/markdown", document_uid: "d", notebook_uid: "d" },
+  downloadUrl: "",
+};
 const unauthenticated = refusal("unauthenticated", "credential_missing");
 
 describe("an artifact", () => {
-  test.each([["FILE", file], ["PLAN", plan]])("of type %s shows its data", async (type, answer) => {
+  test.each([
+    ["FILE", file],
+    ["PLAN", plan],
+  ])("of type %s shows its data", async (type, answer) => {
     door.answer({ getArtifact: answer });
-    expect((await door.call("GET", PATH)).body).toEqual({ artifact_uid: ARTIFACT, artifact_type: type, created_at: CREATED, data: answer.data });
-    expect(door.calls[0]).toMatchObject({ request: { artifactUid: ARTIFACT, anonymous: false }, caller: { principal: { uid: USER } } });
+    expect((await door.call("GET", PATH)).body).toEqual({
+      artifact_uid: ARTIFACT,
+      artifact_type: type,
+      created_at: CREATED,
+      data: answer.data,
+    });
+    expect(door.calls[0]).toMatchObject({
+      request: { artifactUid: ARTIFACT, anonymous: false },
+      caller: { principal: { uid: USER } },
+    });
   });
   test("links to what its run tree made, and to the page of its root run when a live task is bound to that", async () => {
     const source = { rootRunUid: RUN, factoryUid: FACTORY, pullRequestUrls: ["https://host.example/pull/1"] };
     const links = async () => (await door.call("GET", PATH)).body.source_links;
     door.answer({ getArtifact: { ...file, source }, getTaskByRun: { task: aTask() } });
-    expect(await links()).toEqual({ run_url: expect.stringContaining(`/runs/${RUN}`), pull_request_urls: source.pullRequestUrls });
-    expect(door.calls[1]).toMatchObject({ request: { factoryUid: FACTORY, runUid: RUN }, caller: { principal: { uid: USER } } });
+    expect(await links()).toEqual({
+      run_url: expect.stringContaining(`/runs/${RUN}`),
+      pull_request_urls: source.pullRequestUrls,
+    });
+    expect(door.calls[1]).toMatchObject({
+      request: { factoryUid: FACTORY, runUid: RUN },
+      caller: { principal: { uid: USER } },
+    });
     door.answer({ getArtifact: { ...file, source }, getTaskByRun: refusal("not_found", "task_not_found") });
     expect(await links()).toEqual({ pull_request_urls: source.pullRequestUrls });
     door.answer({ getArtifact: { ...file, source: { ...source, factoryUid: "", pullRequestUrls: [] } } });
@@ -36,11 +62,20 @@ describe("an artifact", () => {
   test("is downloaded by a redirect that nobody keeps", async () => {
     door.answer({ getArtifact: file });
     const { status, headers, body } = await door.call("GET", `${PATH}/download`);
-    expect([status, headers.get("location"), headers.get("cache-control"), headers.get("x-content-type-options"), body]).toEqual([302, file.downloadUrl, "private, no-store", "nosniff", ""]);
+    expect([
+      status,
+      headers.get("location"),
+      headers.get("cache-control"),
+      headers.get("x-content-type-options"),
+      body,
+    ]).toEqual([302, file.downloadUrl, "private, no-store", "nosniff", ""]);
   });
   test("that is a plan has no file", async () => {
     door.answer({ getArtifact: plan });
-    expect(await door.call("GET", `${PATH}/download`)).toMatchObject({ status: 404, body: { error_code: "resource_not_found" } });
+    expect(await door.call("GET", `${PATH}/download`)).toMatchObject({
+      status: 404,
+      body: { error_code: "resource_not_found" },
+    });
   });
 });
 
@@ -48,34 +83,56 @@ describe.each([PATH, `${PATH}/download`])("GET %s", (path) => {
   test("may be asked for anonymously, which the owner is told", async () => {
     door.answer({ getArtifact: file });
     expect((await door.call("GET", path, { key: null })).status).toBeLessThan(400);
-    expect(door.calls[0]).toMatchObject({ request: { anonymous: true }, caller: { principal: { type: "service", uid: "gateway" } } });
+    expect(door.calls[0]).toMatchObject({
+      request: { anonymous: true },
+      caller: { principal: { type: "service", uid: "gateway" } },
+    });
   });
   test("anonymously for what is not public, or does not exist, is a 401", async () => {
     door.answer({ getArtifact: unauthenticated });
-    expect(await door.call("GET", path, { key: null })).toMatchObject({ status: 401, body: { error_code: "authentication_required" } });
+    expect(await door.call("GET", path, { key: null })).toMatchObject({
+      status: 401,
+      body: { error_code: "authentication_required" },
+    });
   });
   test("with a bad key is a 401, public or not", async () => {
     door.answer({});
-    expect(await door.call("GET", path, { key: "bad" })).toMatchObject({ status: 401, body: { reason: "key_invalid" } });
+    expect(await door.call("GET", path, { key: "bad" })).toMatchObject({
+      status: 401,
+      body: { reason: "key_invalid" },
+    });
     expect(door.calls).toEqual([]);
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", path), ["getArtifact", refusal("not_found", "artifact_not_found"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", path),
+    ["getArtifact", refusal("not_found", "artifact_not_found"), refusal("permission_denied", "not_authorized")],
+  );
 });
 
 describe("PATCH", () => {
   test.each([true, false])("sets public to %s", async (isPublic) => {
     door.answer({ updateArtifact: { artifact: anArtifact({ public: isPublic }) } });
-    expect((await door.call("PATCH", PATH, { body: { public: isPublic } })).body).toEqual({ artifact_uid: ARTIFACT, public: isPublic });
+    expect((await door.call("PATCH", PATH, { body: { public: isPublic } })).body).toEqual({
+      artifact_uid: ARTIFACT,
+      public: isPublic,
+    });
     expect(door.calls[0]!.request).toMatchObject({ artifactUid: ARTIFACT, public: isPublic });
   });
   test("needs a key", async () => {
     door.answer({});
     expect((await door.call("PATCH", PATH, { key: null, body: { public: true } })).status).toBe(401);
   });
-  refusalsBecomeProblems(() => door, () => door.call("PATCH", PATH, { body: { public: true } }), ["updateArtifact", refusal("not_found", "artifact_not_found"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PATCH", PATH, { body: { public: true } }),
+    ["updateArtifact", refusal("not_found", "artifact_not_found"), refusal("permission_denied", "not_authorized")],
+  );
 });
 
 neverReachNeighbours(() => door, 400, [
-  ["GET", "/api/v1/agent/artifacts/x"], ["GET", "/api/v1/agent/artifacts/x/download"], ["PATCH", "/api/v1/agent/artifacts/x", { public: true }],
+  ["GET", "/api/v1/agent/artifacts/x"],
+  ["GET", "/api/v1/agent/artifacts/x/download"],
+  ["PATCH", "/api/v1/agent/artifacts/x", { public: true }],
   ...[{}, { public: null }, { public: "true" }, [], "x"].map((body) => ["PATCH", PATH, body] as const),
 ]);

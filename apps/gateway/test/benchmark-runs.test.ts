@@ -2,7 +2,19 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
 import { AGENT, RUN } from "./support/people.ts";
 import { at, CREATED, FACTORY, UPDATED } from "./support/records.ts";
-import { aBenchmarkRun, BENCHMARK_RUN, BENCHMARK_RUN_RECORD, BENCHMARK_RUN_UID, BENCHMARKS, CONFIGURATION_UID, SUITE, SUITE_RECORD, SUITE_UID, TASK_UID, TRIAL_UID } from "./support/scoring.ts";
+import {
+  aBenchmarkRun,
+  BENCHMARK_RUN,
+  BENCHMARK_RUN_RECORD,
+  BENCHMARK_RUN_UID,
+  BENCHMARKS,
+  CONFIGURATION_UID,
+  SUITE,
+  SUITE_RECORD,
+  SUITE_UID,
+  TASK_UID,
+  TRIAL_UID,
+} from "./support/scoring.ts";
 
 let door: Door;
 beforeAll(async () => void (door = await openDoor()));
@@ -15,46 +27,151 @@ const REF = { factoryUid: FACTORY, suiteUid: SUITE_UID, runUid: BENCHMARK_RUN_UI
 const absent = refusal("not_found", "benchmark_run_not_found");
 
 const progress = {
-  elapsed_s: 12.5, trial_count: 6, task_count: 3, scorer_count: 1, total_credits: "1.5", cost_usd: 0,
+  elapsed_s: 12.5,
+  trial_count: 6,
+  task_count: 3,
+  scorer_count: 1,
+  total_credits: "1.5",
+  cost_usd: 0,
   trial_progress: { total: 6, pending: 1, running: 1, succeeded: 3, failed: 1, cancelled: 0, completed: 4 },
-  score_progress: { awaiting_trial: 2, pending: 0, judging: 1, scored: 2, finished_unscored: 0, not_scoreable: 1, received: 2, expected: 3 },
-  configuration_stats: [{ uid: CONFIGURATION_UID, id: 1, role: "baseline", display_name: "Now", trial_count: 3, pass_count: 0, fail_count: 0, pass_rate: null, avg_total_credits_per_trial: "0", avg_wall_time_s: 0 }],
+  score_progress: {
+    awaiting_trial: 2,
+    pending: 0,
+    judging: 1,
+    scored: 2,
+    finished_unscored: 0,
+    not_scoreable: 1,
+    received: 2,
+    expected: 3,
+  },
+  configuration_stats: [
+    {
+      uid: CONFIGURATION_UID,
+      id: 1,
+      role: "baseline",
+      display_name: "Now",
+      trial_count: 3,
+      pass_count: 0,
+      fail_count: 0,
+      pass_rate: null,
+      avg_total_credits_per_trial: "0",
+      avg_wall_time_s: 0,
+    },
+  ],
 };
 const coverage = { expected: 3, received: 2, rate: 0.666667 };
 const interval = { low: 0.2, high: 1, confidence: 0.95, method: "wilson" };
 const scoring = { pass_count: 2, fail_count: 0, pass_rate: 1, avg_score: 1, interval, coverage };
-const difference = { difference: null, interval: null, pairs: 0, incomplete_pairs: 1, differing_pairs: 0, seed: 7, resamples: 1000, distinguishable: false, verdict: "not distinguishable" };
+const difference = {
+  difference: null,
+  interval: null,
+  pairs: 0,
+  incomplete_pairs: 1,
+  differing_pairs: 0,
+  seed: 7,
+  resamples: 1000,
+  distinguishable: false,
+  verdict: "not distinguishable",
+};
 const results = {
-  benchmark_run_uid: BENCHMARK_RUN_UID, suite_name: "Bugs", run_state: "running", repetition_count: 3, provisional: true, incomplete_reason: null, trial_progress: progress.trial_progress,
-  score_progress: progress.score_progress, trials_being_judged: 1, trials_scoring_finished: 2, run_metrics: { total_credits: "1.5" }, summary_status: "pending", coverage, infra_failed_trials: 0,
-  configurations: [{
-    uid: CONFIGURATION_UID, id: 1, role: "candidate", display_name: "New", agent_configs: [], retry_count: 0, retried_trial_count: 0, infra_failed_trials: 0, metrics: {}, coverage,
-    scoring: { ...scoring, difference_to_baseline: { ...difference, baseline_configuration_uid: AGENT } },
-  }],
-  scorers: [{ scorer_uid: AGENT, scorer_id: 1, name: "Correctness", scorer_kind: "benchmark_task_correctness", version: 1, threshold: 0.5, coverage, configurations: [{ configuration_uid: CONFIGURATION_UID, ...scoring }] }],
+  benchmark_run_uid: BENCHMARK_RUN_UID,
+  suite_name: "Bugs",
+  run_state: "running",
+  repetition_count: 3,
+  provisional: true,
+  incomplete_reason: null,
+  trial_progress: progress.trial_progress,
+  score_progress: progress.score_progress,
+  trials_being_judged: 1,
+  trials_scoring_finished: 2,
+  run_metrics: { total_credits: "1.5" },
+  summary_status: "pending",
+  coverage,
+  infra_failed_trials: 0,
+  configurations: [
+    {
+      uid: CONFIGURATION_UID,
+      id: 1,
+      role: "candidate",
+      display_name: "New",
+      agent_configs: [],
+      retry_count: 0,
+      retried_trial_count: 0,
+      infra_failed_trials: 0,
+      metrics: {},
+      coverage,
+      scoring: { ...scoring, difference_to_baseline: { ...difference, baseline_configuration_uid: AGENT } },
+    },
+  ],
+  scorers: [
+    {
+      scorer_uid: AGENT,
+      scorer_id: 1,
+      name: "Correctness",
+      scorer_kind: "benchmark_task_correctness",
+      version: 1,
+      threshold: 0.5,
+      coverage,
+      configurations: [{ configuration_uid: CONFIGURATION_UID, ...scoring }],
+    },
+  ],
 };
 
 describe("POST …/runs", () => {
   const launch = (body: unknown, headers = {}) => door.call("POST", `${SUITE}/runs`, { body, headers });
   test.each<[string, object, object]>([
-    ["what is needed", { repetition_count: 1 }, { repetitionCount: 1, hasConfigurations: false, hasTasks: false, scorerSelection: [], parallelism: 0 }],
-    ["everything", {
-      repetition_count: 3, configurations: [{ role: "baseline" }, { role: "candidate", model: "m" }], scorer_selection: [3, AGENT], tasks: [TASK_UID], historical_replay_run_uid: BENCHMARK_RUN_UID, parallelism: 100,
-    }, {
-      configurations: [{ role: "baseline" }, { role: "candidate", model: "m" }], hasConfigurations: true, scorerSelection: ["3", AGENT], taskUids: [TASK_UID], hasTasks: true, historicalReplayRunUid: BENCHMARK_RUN_UID, parallelism: 100,
-    }],
-    ["an empty scorer selection, which means all", { repetition_count: 1, scorer_selection: [] }, { scorerSelection: [] }],
+    [
+      "what is needed",
+      { repetition_count: 1 },
+      { repetitionCount: 1, hasConfigurations: false, hasTasks: false, scorerSelection: [], parallelism: 0 },
+    ],
+    [
+      "everything",
+      {
+        repetition_count: 3,
+        configurations: [{ role: "baseline" }, { role: "candidate", model: "m" }],
+        scorer_selection: [3, AGENT],
+        tasks: [TASK_UID],
+        historical_replay_run_uid: BENCHMARK_RUN_UID,
+        parallelism: 100,
+      },
+      {
+        configurations: [{ role: "baseline" }, { role: "candidate", model: "m" }],
+        hasConfigurations: true,
+        scorerSelection: ["3", AGENT],
+        taskUids: [TASK_UID],
+        hasTasks: true,
+        historicalReplayRunUid: BENCHMARK_RUN_UID,
+        parallelism: 100,
+      },
+    ],
+    [
+      "an empty scorer selection, which means all",
+      { repetition_count: 1, scorer_selection: [] },
+      { scorerSelection: [] },
+    ],
   ])("returns 201 with uid and state for %s", async (_what, body, expected) => {
     door.answer({ launchBenchmark: { uid: BENCHMARK_RUN_UID, state: "pending" } });
     const answer = await launch(body, { "idempotency-key": "once" });
     expect([answer.status, answer.body]).toEqual([201, { uid: BENCHMARK_RUN_UID, state: "pending" }]);
-    expect(asked("launchBenchmark")).toMatchObject({ factoryUid: FACTORY, suiteUid: SUITE_UID, idempotencyKey: "once", ...expected });
+    expect(asked("launchBenchmark")).toMatchObject({
+      factoryUid: FACTORY,
+      suiteUid: SUITE_UID,
+      idempotencyKey: "once",
+      ...expected,
+    });
   });
   const failures: [string, ReturnType<typeof refusal>, number][] = [
-    ["a 400", refusal("invalid_argument", "launch_invalid"), 400], ["a 404", refusal("not_found", "suite_not_found"), 404], ["a 403", refusal("permission_denied", "not_authorized"), 403],
-    ["a retryable 409", refusal("conflict", "busy", { retryable: true }), 409], ["a 500", refusal("unavailable", "service_unavailable", { retryable: true }), 500],
+    ["a 400", refusal("invalid_argument", "launch_invalid"), 400],
+    ["a 404", refusal("not_found", "suite_not_found"), 404],
+    ["a 403", refusal("permission_denied", "not_authorized"), 403],
+    ["a retryable 409", refusal("conflict", "busy", { retryable: true }), 409],
+    ["a 500", refusal("unavailable", "service_unavailable", { retryable: true }), 500],
   ];
-  describe.each([["without a key", {}], ["with an Idempotency-Key", { "idempotency-key": "k" }]])("%s", (_with, headers) => {
+  describe.each([
+    ["without a key", {}],
+    ["with an Idempotency-Key", { "idempotency-key": "k" }],
+  ])("%s", (_with, headers) => {
     test.each(failures)("%s carries x-should-retry: false", async (_what, error, expected) => {
       door.answer({ launchBenchmark: error });
       const { status, headers: got, body } = await launch({ repetition_count: 1 }, headers);
@@ -63,20 +180,70 @@ describe("POST …/runs", () => {
   });
   test("an invalid body and a missing credential carry it too", async () => {
     door.answer({});
-    const answers = [await launch({}), await door.call("POST", `${SUITE}/runs`, { key: null, body: {} }), await door.call("POST", `${BENCHMARKS}/x/runs`, { body: {} })];
-    expect(answers.map(({ status, headers }) => [status, headers.get("x-should-retry")])).toEqual([[400, "false"], [401, "false"], [404, "false"]]);
+    const answers = [
+      await launch({}),
+      await door.call("POST", `${SUITE}/runs`, { key: null, body: {} }),
+      await door.call("POST", `${BENCHMARKS}/x/runs`, { body: {} }),
+    ];
+    expect(answers.map(({ status, headers }) => [status, headers.get("x-should-retry")])).toEqual([
+      [400, "false"],
+      [401, "false"],
+      [404, "false"],
+    ]);
   });
-  const wrong = [{ repetition_count: 0 }, { repetition_count: 1.5 }, { repetition_count: "1" }, {}, { configurations: [] }, { configurations: [{ role: "x" }] }, { tasks: [] }, { tasks: [""] }, { scorer_selection: [1.5] }, { parallelism: 0 }, { parallelism: 101 }];
-  neverReachNeighbours(() => door, 400, wrong.map((one) => ["POST", `${SUITE}/runs`, { ...("repetition_count" in one || Object.keys(one).length === 0 ? {} : { repetition_count: 1 }), ...one }] as const));
-  refusalsBecomeProblems(() => door, () => launch({ repetition_count: 1 }), ["launchBenchmark", refusal("not_found", "agent_not_found"), refusal("invalid_argument", "model_unknown"), refusal("conflict", "idempotency_mismatch")]);
+  const wrong = [
+    { repetition_count: 0 },
+    { repetition_count: 1.5 },
+    { repetition_count: "1" },
+    {},
+    { configurations: [] },
+    { configurations: [{ role: "x" }] },
+    { tasks: [] },
+    { tasks: [""] },
+    { scorer_selection: [1.5] },
+    { parallelism: 0 },
+    { parallelism: 101 },
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    wrong.map(
+      (one) =>
+        [
+          "POST",
+          `${SUITE}/runs`,
+          { ...("repetition_count" in one || Object.keys(one).length === 0 ? {} : { repetition_count: 1 }), ...one },
+        ] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => launch({ repetition_count: 1 }),
+    [
+      "launchBenchmark",
+      refusal("not_found", "agent_not_found"),
+      refusal("invalid_argument", "model_unknown"),
+      refusal("conflict", "idempotency_mismatch"),
+    ],
+  );
 });
 
 describe("GET …/runs", () => {
   const list = (query = "") => door.call("GET", `${SUITE}/runs${query}`);
   test("returns a page whose statistics are null before the first trial", async () => {
     door.answer({ listBenchmarkRuns: { runs: [aBenchmarkRun()], nextPageToken: "n" } });
-    expect((await list("?state=pending&state=running&limit=1&cursor=c")).body).toEqual({ data: [BENCHMARK_RUN_RECORD], page_info: { has_next_page: true, next_cursor: "n" } });
-    expect(asked("listBenchmarkRuns")).toMatchObject({ factoryUid: FACTORY, suiteUid: SUITE_UID, states: ["pending", "running"], pageSize: 1, pageToken: "c", include: [] });
+    expect((await list("?state=pending&state=running&limit=1&cursor=c")).body).toEqual({
+      data: [BENCHMARK_RUN_RECORD],
+      page_info: { has_next_page: true, next_cursor: "n" },
+    });
+    expect(asked("listBenchmarkRuns")).toMatchObject({
+      factoryUid: FACTORY,
+      suiteUid: SUITE_UID,
+      states: ["pending", "running"],
+      pageSize: 1,
+      pageToken: "c",
+      include: [],
+    });
   });
   test("returns real zeros once there are trials", async () => {
     door.answer({ listBenchmarkRuns: { runs: [aBenchmarkRun({ progress })] } });
@@ -85,34 +252,126 @@ describe("GET …/runs", () => {
   });
   test("adds the creator only with include, and asks the service for the rest", async () => {
     door.answer({ listBenchmarkRuns: { runs: [aBenchmarkRun({ results })] } });
-    expect((await list("?include=creator&include=results")).body.data).toEqual([{ ...BENCHMARK_RUN_RECORD, creator: SUITE_RECORD.creator, results }]);
+    expect((await list("?include=creator&include=results")).body.data).toEqual([
+      { ...BENCHMARK_RUN_RECORD, creator: SUITE_RECORD.creator, results },
+    ]);
     expect(asked("listBenchmarkRuns").include).toEqual(["results"]);
   });
   test.each([NIL, "no-uid"])("is empty for the unknown suite %s", async (suite) => {
     door.answer({ listBenchmarkRuns: { runs: [] } });
-    expect(await door.call("GET", `${BENCHMARKS}/${suite}/runs`)).toMatchObject({ status: 200, body: { data: [], page_info: { has_next_page: false } } });
+    expect(await door.call("GET", `${BENCHMARKS}/${suite}/runs`)).toMatchObject({
+      status: 200,
+      body: { data: [], page_info: { has_next_page: false } },
+    });
     expect(asked("listBenchmarkRuns").suiteUid).toBe(NIL);
   });
-  neverReachNeighbours(() => door, 400, ["state=done", "state=queued", "limit=0", "limit=101", "include=everything", "include=creator,results", "cursor="].map((query) => ["GET", `${SUITE}/runs?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => list(), ["listBenchmarkRuns", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_cursor")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      "state=done",
+      "state=queued",
+      "limit=0",
+      "limit=101",
+      "include=everything",
+      "include=creator,results",
+      "cursor=",
+    ].map((query) => ["GET", `${SUITE}/runs?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => list(),
+    ["listBenchmarkRuns", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_cursor")],
+  );
 });
 
 describe("one benchmark run", () => {
   const manifest = {
     content: {
-      format: "millwright.benchmark.v1", agents: [{ name: "coder" }],
-      configurations: [{ role: "baseline", display_name: "Now", harness: "", model: "m", runner: "", harness_auth_secret_name: null, agent_configs: [{ agent_name: "coder", harness: "oz", model: "m", harness_auth_secret_name: null }] }],
-      tasks: [{ title: "Fix it", prompt: "P", success_criteria: "S", rule: null, tags: ["t"], labels: {}, repositories: [{ code_forge: "github", owner: "o", repo: "r", commit: "c0ffee" }] }],
+      format: "millwright.benchmark.v1",
+      agents: [{ name: "coder" }],
+      configurations: [
+        {
+          role: "baseline",
+          display_name: "Now",
+          harness: "",
+          model: "m",
+          runner: "",
+          harness_auth_secret_name: null,
+          agent_configs: [{ agent_name: "coder", harness: "oz", model: "m", harness_auth_secret_name: null }],
+        },
+      ],
+      tasks: [
+        {
+          title: "Fix it",
+          prompt: "P",
+          success_criteria: "S",
+          rule: null,
+          tags: ["t"],
+          labels: {},
+          repositories: [{ code_forge: "github", owner: "o", repo: "r", commit: "c0ffee" }],
+        },
+      ],
     },
-    identifiers: { agents: [{ uid: AGENT }], configurations: [{ uid: CONFIGURATION_UID, id: 1, runner_uid: "" }], tasks: [{ uid: TASK_UID, id: 7, source_run_uid: null }], scorer_selection: ["3", AGENT] },
+    identifiers: {
+      agents: [{ uid: AGENT }],
+      configurations: [{ uid: CONFIGURATION_UID, id: 1, runner_uid: "" }],
+      tasks: [{ uid: TASK_UID, id: 7, source_run_uid: null }],
+      scorer_selection: ["3", AGENT],
+    },
   };
   test("is returned with what was frozen at launch", async () => {
-    door.answer({ getBenchmarkRun: { run: aBenchmarkRun({ state: "completed", startedAt: at(CREATED), completedAt: at(UPDATED), agentUid: AGENT, agentName: "coder", manifest, historicalReplayRunUid: RUN }) } });
+    door.answer({
+      getBenchmarkRun: {
+        run: aBenchmarkRun({
+          state: "completed",
+          startedAt: at(CREATED),
+          completedAt: at(UPDATED),
+          agentUid: AGENT,
+          agentName: "coder",
+          manifest,
+          historicalReplayRunUid: RUN,
+        }),
+      },
+    });
     const { body } = await door.call("GET", `${BENCHMARK_RUN}?include=launch_settings`);
     expect(body).toEqual({
-      ...BENCHMARK_RUN_RECORD, state: "completed", started_at: CREATED, completed_at: UPDATED, agent_uid: AGENT, agent_name: "coder", historical_replay_run_uid: RUN, manifest, scorer_selection: [3, AGENT],
-      configurations: [{ uid: CONFIGURATION_UID, id: 1, role: "baseline", display_name: "Now", model: "m", harness_auth_secret_name: null, agent_configs: [{ agent_uid: AGENT, agent_name: "coder", harness: "oz", model: "m", harness_auth_secret_name: null }] }],
-      tasks: [{ uid: TASK_UID, id: 7, title: "Fix it", prompt: "P", success_criteria: "S", rule: null, tags: ["t"], labels: {}, source_run_id: null, starting_repo_refs: [{ code_forge: "github", owner: "o", repo: "r", ref: "c0ffee" }] }],
+      ...BENCHMARK_RUN_RECORD,
+      state: "completed",
+      started_at: CREATED,
+      completed_at: UPDATED,
+      agent_uid: AGENT,
+      agent_name: "coder",
+      historical_replay_run_uid: RUN,
+      manifest,
+      scorer_selection: [3, AGENT],
+      configurations: [
+        {
+          uid: CONFIGURATION_UID,
+          id: 1,
+          role: "baseline",
+          display_name: "Now",
+          model: "m",
+          harness_auth_secret_name: null,
+          agent_configs: [
+            { agent_uid: AGENT, agent_name: "coder", harness: "oz", model: "m", harness_auth_secret_name: null },
+          ],
+        },
+      ],
+      tasks: [
+        {
+          uid: TASK_UID,
+          id: 7,
+          title: "Fix it",
+          prompt: "P",
+          success_criteria: "S",
+          rule: null,
+          tags: ["t"],
+          labels: {},
+          source_run_id: null,
+          starting_repo_refs: [{ code_forge: "github", owner: "o", repo: "r", ref: "c0ffee" }],
+        },
+      ],
     });
     expect(asked("getBenchmarkRun")).toMatchObject({ ...REF, include: ["launch_settings"] });
   });
@@ -122,10 +381,34 @@ describe("one benchmark run", () => {
     expect([status, body]).toEqual([200, { ...BENCHMARK_RUN_RECORD, state: "cancelled" }]);
     expect(asked("cancelBenchmarkRun")).toMatchObject(REF);
   });
-  neverReachNeighbours(() => door, 400, [["GET", `${BENCHMARK_RUN}?include=scores`], ["GET", `${BENCHMARK_RUN}?include=`]]);
-  neverReachNeighbours(() => door, 404, ABSENT.flatMap((id) => ["", "/results", "/trials", "/trials/export", `/compare?other_run_uid=${RUN}`].map((path) => ["GET", `${SUITE}/runs/${id}${path}`] as const)));
-  refusalsBecomeProblems(() => door, () => door.call("GET", BENCHMARK_RUN), ["getBenchmarkRun", absent, refusal("permission_denied", "not_authorized")]);
-  refusalsBecomeProblems(() => door, () => door.call("POST", `${BENCHMARK_RUN}/cancel`), ["cancelBenchmarkRun", absent, refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "benchmark_run_finished")]);
+  neverReachNeighbours(() => door, 400, [
+    ["GET", `${BENCHMARK_RUN}?include=scores`],
+    ["GET", `${BENCHMARK_RUN}?include=`],
+  ]);
+  neverReachNeighbours(
+    () => door,
+    404,
+    ABSENT.flatMap((id) =>
+      ["", "/results", "/trials", "/trials/export", `/compare?other_run_uid=${RUN}`].map(
+        (path) => ["GET", `${SUITE}/runs/${id}${path}`] as const,
+      ),
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", BENCHMARK_RUN),
+    ["getBenchmarkRun", absent, refusal("permission_denied", "not_authorized")],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("POST", `${BENCHMARK_RUN}/cancel`),
+    [
+      "cancelBenchmarkRun",
+      absent,
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "benchmark_run_finished"),
+    ],
+  );
 });
 
 describe("GET …/results", () => {
@@ -133,49 +416,146 @@ describe("GET …/results", () => {
   test("returns the results of the service", async () => {
     door.answer({ getBenchmarkResults: { results } });
     expect((await read()).body).toEqual(results);
-    expect(asked("getBenchmarkResults")).toMatchObject({ ...REF, taskUids: [], tags: [], configurationUids: [], scorerUids: [], include: [] });
+    expect(asked("getBenchmarkResults")).toMatchObject({
+      ...REF,
+      taskUids: [],
+      tags: [],
+      configurationUids: [],
+      scorerUids: [],
+      include: [],
+    });
   });
   test("passes on filters and includes", async () => {
-    const row = { configuration_uid: CONFIGURATION_UID, trial_count: 1, pass_count: 1, fail_count: 0, pass_rate: 1, avg_score: 1, total_credits: "1", avg_wall_time_s: 2, pass_rate_interval: interval, coverage };
+    const row = {
+      configuration_uid: CONFIGURATION_UID,
+      trial_count: 1,
+      pass_count: 1,
+      fail_count: 0,
+      pass_rate: 1,
+      avg_score: 1,
+      total_credits: "1",
+      avg_wall_time_s: 2,
+      pass_rate_interval: interval,
+      coverage,
+    };
     door.answer({ getBenchmarkResults: { results: { ...results, task_metrics: [{ ...row, task_uid: TASK_UID }] } } });
-    const { body } = await read(`?task_uid=${TASK_UID}&task_uid=${RUN}&tag=bug&configuration_uid=${CONFIGURATION_UID}&scorer_uid=${AGENT}&include=task_metrics&include=tag_metrics&include=task_metrics`);
+    const { body } = await read(
+      `?task_uid=${TASK_UID}&task_uid=${RUN}&tag=bug&configuration_uid=${CONFIGURATION_UID}&scorer_uid=${AGENT}&include=task_metrics&include=tag_metrics&include=task_metrics`,
+    );
     expect(body.task_metrics).toHaveLength(1);
-    expect(asked("getBenchmarkResults")).toMatchObject({ taskUids: [TASK_UID, RUN], tags: ["bug"], configurationUids: [CONFIGURATION_UID], scorerUids: [AGENT], include: ["task_metrics", "tag_metrics"] });
+    expect(asked("getBenchmarkResults")).toMatchObject({
+      taskUids: [TASK_UID, RUN],
+      tags: ["bug"],
+      configurationUids: [CONFIGURATION_UID],
+      scorerUids: [AGENT],
+      include: ["task_metrics", "tag_metrics"],
+    });
   });
-  neverReachNeighbours(() => door, 400, ["include=metrics", "include=", "tag=", "task_uid=", "task_uid=x", `scorer_uid=${NIL}`, "configuration_uid=1"].map((query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => read(), ["getBenchmarkResults", absent, refusal("invalid_argument", "filter_invalid")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["include=metrics", "include=", "tag=", "task_uid=", "task_uid=x", `scorer_uid=${NIL}`, "configuration_uid=1"].map(
+      (query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => read(),
+    ["getBenchmarkResults", absent, refusal("invalid_argument", "filter_invalid")],
+  );
 });
 
 describe("GET …/compare", () => {
   const compare = (query = `?other_run_uid=${RUN}`) => door.call("GET", `${BENCHMARK_RUN}/compare${query}`);
   test("returns the comparison of the service", async () => {
-    const compared = { uid: BENCHMARK_RUN_UID, state: "completed", suite_version: 2, manifest_hash: "ab12", created_at: CREATED };
+    const compared = {
+      uid: BENCHMARK_RUN_UID,
+      state: "completed",
+      suite_version: 2,
+      manifest_hash: "ab12",
+      created_at: CREATED,
+    };
     const comparison = {
-      run: compared, other_run: { ...compared, uid: RUN }, same_manifest: true, shared_tasks: ["Fix it"], changed_tasks: [], tasks_only_in_run: [], tasks_only_in_other_run: [], unmatched_configurations: [],
-      configurations: [{ role: "baseline", display_name: "Now", configuration_uid: CONFIGURATION_UID, other_configuration_uid: CONFIGURATION_UID, run: scoring, other_run: scoring, difference, distinguishable: false, verdict: "not distinguishable" }],
+      run: compared,
+      other_run: { ...compared, uid: RUN },
+      same_manifest: true,
+      shared_tasks: ["Fix it"],
+      changed_tasks: [],
+      tasks_only_in_run: [],
+      tasks_only_in_other_run: [],
+      unmatched_configurations: [],
+      configurations: [
+        {
+          role: "baseline",
+          display_name: "Now",
+          configuration_uid: CONFIGURATION_UID,
+          other_configuration_uid: CONFIGURATION_UID,
+          run: scoring,
+          other_run: scoring,
+          difference,
+          distinguishable: false,
+          verdict: "not distinguishable",
+        },
+      ],
     };
     door.answer({ compareBenchmarkRuns: { comparison } });
     expect((await compare()).body).toEqual(comparison);
     expect(asked("compareBenchmarkRuns")).toMatchObject({ ...REF, otherRunUid: RUN });
   });
-  neverReachNeighbours(() => door, 400, ["", "?other_run_uid=x", "?other_run_uid=", `?other_run_uid=${NIL}`].map((query) => ["GET", `${BENCHMARK_RUN}/compare${query}`] as const));
-  refusalsBecomeProblems(() => door, () => compare(), ["compareBenchmarkRuns", absent, refusal("invalid_argument", "not_comparable")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["", "?other_run_uid=x", "?other_run_uid=", `?other_run_uid=${NIL}`].map(
+      (query) => ["GET", `${BENCHMARK_RUN}/compare${query}`] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => compare(),
+    ["compareBenchmarkRuns", absent, refusal("invalid_argument", "not_comparable")],
+  );
 });
 
-const trial = { uid: TRIAL_UID, id: 1, configuration_uid: CONFIGURATION_UID, task_uid: TASK_UID, task_title: "Fix it", rep_index: 0, state: "failed", run_id: RUN, attempt_count: 2, terminal_reason: "timeout", created_at: CREATED };
+const trial = {
+  uid: TRIAL_UID,
+  id: 1,
+  configuration_uid: CONFIGURATION_UID,
+  task_uid: TASK_UID,
+  task_title: "Fix it",
+  rep_index: 0,
+  state: "failed",
+  run_id: RUN,
+  attempt_count: 2,
+  terminal_reason: "timeout",
+  created_at: CREATED,
+};
 
 describe("GET …/trials", () => {
   const TRIALS = `${BENCHMARK_RUN}/trials`;
   const list = (query = "") => door.call("GET", `${TRIALS}${query}`);
   test("returns a page", async () => {
     door.answer({ listTrials: { trials: [{ data: trial }], nextPageToken: "n" } });
-    expect((await list(`?limit=1&cursor=c&configuration_uid=${CONFIGURATION_UID}&configuration_uid=${AGENT}&state=failed`)).body).toEqual({ data: [trial], page_info: { has_next_page: true, next_cursor: "n" } });
-    expect(asked("listTrials")).toMatchObject({ ...REF, configurationUids: [CONFIGURATION_UID, AGENT], states: ["failed"], agentRunUid: "", pageSize: 1, pageToken: "c", include: [] });
+    expect(
+      (await list(`?limit=1&cursor=c&configuration_uid=${CONFIGURATION_UID}&configuration_uid=${AGENT}&state=failed`))
+        .body,
+    ).toEqual({ data: [trial], page_info: { has_next_page: true, next_cursor: "n" } });
+    expect(asked("listTrials")).toMatchObject({
+      ...REF,
+      configurationUids: [CONFIGURATION_UID, AGENT],
+      states: ["failed"],
+      agentRunUid: "",
+      pageSize: 1,
+      pageToken: "c",
+      include: [],
+    });
   });
   test.each<[string, object]>([
     ["", { states: [], pageSize: 50, agentRunUid: "" }],
     ["?state=queued&state=pending&state=running", { states: ["pending", "running"] }],
-    ["?include=scores&include=metrics&include=execution_history", { include: ["scores", "metrics", "execution_history"] }],
+    [
+      "?include=scores&include=metrics&include=execution_history",
+      { include: ["scores", "metrics", "execution_history"] },
+    ],
     ["?include=details&include=scores", { include: ["scores", "metrics", "execution_history"] }],
     [`?agent_run_id=${RUN.toUpperCase()}`, { agentRunUid: RUN, pageSize: 1 }],
     [`?agent_run_id=${RUN}&limit=1&include=results`, { agentRunUid: RUN, pageSize: 1, include: ["scores", "metrics"] }],
@@ -185,49 +565,158 @@ describe("GET …/trials", () => {
     expect(asked("listTrials")).toMatchObject(expected);
   });
   test("agent_run_id matches any attempt: the service names which", async () => {
-    door.answer({ listTrials: { trials: [{ data: { ...trial, matched_attempt_number: 1, attempts: [{ attempt_number: 1, run_id: AGENT, state: "FAILED" }, { attempt_number: 2, run_id: RUN, state: "FAILED" }] } }] } });
-    expect((await list(`?agent_run_id=${AGENT}`)).body.data[0]).toMatchObject({ run_id: RUN, matched_attempt_number: 1 });
+    door.answer({
+      listTrials: {
+        trials: [
+          {
+            data: {
+              ...trial,
+              matched_attempt_number: 1,
+              attempts: [
+                { attempt_number: 1, run_id: AGENT, state: "FAILED" },
+                { attempt_number: 2, run_id: RUN, state: "FAILED" },
+              ],
+            },
+          },
+        ],
+      },
+    });
+    expect((await list(`?agent_run_id=${AGENT}`)).body.data[0]).toMatchObject({
+      run_id: RUN,
+      matched_attempt_number: 1,
+    });
   });
-  const withRun = ["limit=2", "cursor=c", "state=failed", `configuration_uid=${AGENT}`].map((more) => `agent_run_id=${RUN}&${more}`);
-  const wrong = [...withRun, `agent_run_id=${RUN}&agent_run_id=${AGENT}`, "agent_run_id=", "agent_run_id=run_1", `agent_run_id=${NIL}`, "configuration_uid=x", "scorer_uid=x", "scorer_id=3", "scorer=x", "scorer_uid=", "scorer_uid=a&scorer_uid=b", "state=done", "include=creator", "limit=0", "limit=101"];
-  neverReachNeighbours(() => door, 400, wrong.map((query) => ["GET", `${TRIALS}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => list(), ["listTrials", absent, refusal("invalid_argument", "filter_invalid"), refusal("invalid_argument", "invalid_cursor")]);
+  const withRun = ["limit=2", "cursor=c", "state=failed", `configuration_uid=${AGENT}`].map(
+    (more) => `agent_run_id=${RUN}&${more}`,
+  );
+  const wrong = [
+    ...withRun,
+    `agent_run_id=${RUN}&agent_run_id=${AGENT}`,
+    "agent_run_id=",
+    "agent_run_id=run_1",
+    `agent_run_id=${NIL}`,
+    "configuration_uid=x",
+    "scorer_uid=x",
+    "scorer_id=3",
+    "scorer=x",
+    "scorer_uid=",
+    "scorer_uid=a&scorer_uid=b",
+    "state=done",
+    "include=creator",
+    "limit=0",
+    "limit=101",
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    wrong.map((query) => ["GET", `${TRIALS}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => list(),
+    [
+      "listTrials",
+      absent,
+      refusal("invalid_argument", "filter_invalid"),
+      refusal("invalid_argument", "invalid_cursor"),
+    ],
+  );
 });
 
 describe("GET …/trials/{trial_uid}", () => {
   const PATH = `${BENCHMARK_RUN}/trials/${TRIAL_UID}`;
-  test.each([["", []], ["?include=results", ["scores", "metrics"]], ["?include=details", ["scores", "metrics", "execution_history"]], ["?unknown=1", []]])("returns the trial for %j", async (query, include) => {
+  test.each([
+    ["", []],
+    ["?include=results", ["scores", "metrics"]],
+    ["?include=details", ["scores", "metrics", "execution_history"]],
+    ["?unknown=1", []],
+  ])("returns the trial for %j", async (query, include) => {
     door.answer({ getTrial: { trial: { data: trial } } });
     const { status, body } = await door.call("GET", `${PATH}${query}`);
     expect([status, body]).toEqual([200, trial]);
     expect(asked("getTrial")).toMatchObject({ ...REF, trialUid: TRIAL_UID, include });
   });
-  const selections = ["configuration_uid", "state", "agent_run_id", "task_uid", "tag", "limit", "cursor", "scorer_uid", "scorer_id", "scorer"];
-  neverReachNeighbours(() => door, 400, [...selections.map((name) => `${name}=1`), "limit=", "include=all"].map((query) => ["GET", `${PATH}?${query}`] as const));
-  neverReachNeighbours(() => door, 404, ABSENT.map((id) => ["GET", `${BENCHMARK_RUN}/trials/${id}`] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["getTrial", absent, refusal("not_found", "trial_not_found")]);
+  const selections = [
+    "configuration_uid",
+    "state",
+    "agent_run_id",
+    "task_uid",
+    "tag",
+    "limit",
+    "cursor",
+    "scorer_uid",
+    "scorer_id",
+    "scorer",
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    [...selections.map((name) => `${name}=1`), "limit=", "include=all"].map(
+      (query) => ["GET", `${PATH}?${query}`] as const,
+    ),
+  );
+  neverReachNeighbours(
+    () => door,
+    404,
+    ABSENT.map((id) => ["GET", `${BENCHMARK_RUN}/trials/${id}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", PATH),
+    ["getTrial", absent, refusal("not_found", "trial_not_found")],
+  );
 });
 
 describe("GET …/trials/export", () => {
   const read = (query = "") => door.call("GET", `${BENCHMARK_RUN}/trials/export${query}`);
   const scored = {
-    ...trial, task_title: '=1+1, "x"', metrics: { total_credits: "0.5", dollars: 0.25, wall_time_s: 3 },
-    scores: [{ scorer_uid: AGENT, scorer_name: "Correctness", status: "scored", classification: "good", score: 1, outcome: "pass" }, { scorer_uid: RUN, scorer_name: "Tone", status: "pending" }],
+    ...trial,
+    task_title: '=1+1, "x"',
+    metrics: { total_credits: "0.5", dollars: 0.25, wall_time_s: 3 },
+    scores: [
+      {
+        scorer_uid: AGENT,
+        scorer_name: "Correctness",
+        status: "scored",
+        classification: "good",
+        score: 1,
+        outcome: "pass",
+      },
+      { scorer_uid: RUN, scorer_name: "Tone", status: "pending" },
+    ],
   };
-  const pages = { listTrials: ({ pageToken }: { pageToken: string }) => (pageToken === "" ? { trials: [{ data: scored }], nextPageToken: "2" } : { trials: [{ data: trial }], nextPageToken: "" }) };
+  const pages = {
+    listTrials: ({ pageToken }: { pageToken: string }) =>
+      pageToken === ""
+        ? { trials: [{ data: scored }], nextPageToken: "2" }
+        : { trials: [{ data: trial }], nextPageToken: "" },
+  };
   test("streams every page as NDJSON, one trial per line", async () => {
     door.answer(pages);
     const { status, headers, body } = await read();
-    expect([status, headers.get("content-type"), headers.get("content-disposition")]).toEqual([200, "application/x-ndjson", `attachment; filename="${BENCHMARK_RUN_UID}.ndjson"`]);
+    expect([status, headers.get("content-type"), headers.get("content-disposition")]).toEqual([
+      200,
+      "application/x-ndjson",
+      `attachment; filename="${BENCHMARK_RUN_UID}.ndjson"`,
+    ]);
     const text: string = typeof body === "string" ? body : "";
-    expect(text.trimEnd().split("\n").map((line) => JSON.parse(line))).toEqual([scored, trial]);
-    expect(door.calls.map(({ request }) => [request.pageToken, request.include])).toEqual([["", ["scores", "metrics"]], ["2", ["scores", "metrics"]]]);
+    expect(
+      text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([scored, trial]);
+    expect(door.calls.map(({ request }) => [request.pageToken, request.include])).toEqual([
+      ["", ["scores", "metrics"]],
+      ["2", ["scores", "metrics"]],
+    ]);
   });
   test("streams CSV, one line per trial and scorer, in which no text is a formula", async () => {
     door.answer(pages);
     const { headers, body } = await read("?format=csv");
     expect(headers.get("content-type")).toBe("text/csv; charset=utf-8");
-    const own = (title: string) => [TRIAL_UID, TASK_UID, title, CONFIGURATION_UID, "0", "failed", "timeout", RUN, "2", CREATED, "", ""].join(",");
+    const own = (title: string) =>
+      [TRIAL_UID, TASK_UID, title, CONFIGURATION_UID, "0", "failed", "timeout", RUN, "2", CREATED, "", ""].join(",");
     expect(body.split("\r\n")).toEqual([
       "trial_uid,task_uid,task_title,configuration_uid,rep_index,state,terminal_reason,run_id,attempt_count,created_at,started_at,completed_at,total_credits,dollars,wall_time_s,total_tokens,scorer_uid,scorer_name,score_status,classification,score,outcome",
       `${own(`"'=1+1, ""x"""`)},0.5,0.25,3,,${AGENT},Correctness,scored,good,1,pass`,
@@ -237,9 +726,18 @@ describe("GET …/trials/export", () => {
     ]);
   });
   test("is cut off, not completed, when a later page fails", async () => {
-    door.answer({ listTrials: ({ pageToken }: { pageToken: string }) => { if (pageToken !== "") throw absent; return { trials: [{ data: trial }], nextPageToken: "2" }; } });
+    door.answer({
+      listTrials: ({ pageToken }: { pageToken: string }) => {
+        if (pageToken !== "") throw absent;
+        return { trials: [{ data: trial }], nextPageToken: "2" };
+      },
+    });
     await expect(read()).rejects.toThrow("terminated");
   });
   neverReachNeighbours(() => door, 400, [["GET", `${BENCHMARK_RUN}/trials/export?format=xml`]]);
-  refusalsBecomeProblems(() => door, () => read(), ["listTrials", absent]);
+  refusalsBecomeProblems(
+    () => door,
+    () => read(),
+    ["listTrials", absent],
+  );
 });

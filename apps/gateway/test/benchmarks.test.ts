@@ -2,7 +2,18 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
 import { AGENT, RUN } from "./support/people.ts";
 import { FACTORY } from "./support/records.ts";
-import { aSuite, aTask, BENCHMARK_RUN, BENCHMARKS, CONFIGURATION_UID, SUITE, SUITE_RECORD, SUITE_UID, TASK_RECORD, TASK_UID } from "./support/scoring.ts";
+import {
+  aSuite,
+  aTask,
+  BENCHMARK_RUN,
+  BENCHMARKS,
+  CONFIGURATION_UID,
+  SUITE,
+  SUITE_RECORD,
+  SUITE_UID,
+  TASK_RECORD,
+  TASK_UID,
+} from "./support/scoring.ts";
 
 let door: Door;
 beforeAll(async () => void (door = await openDoor()));
@@ -21,7 +32,10 @@ describe("POST /benchmarks", () => {
     door.answer({ createSuite: { suite: aSuite(), created: true } });
     const { status, body } = await create(NEW, { "idempotency-key": "once" });
     expect([status, body]).toEqual([201, WHOLE]);
-    expect(asked("createSuite")).toMatchObject({ suite: { factoryUid: FACTORY, uid: "", name: "Bugs", agentUid: AGENT, factoryAgentType: "coder", tasks: [] }, idempotencyKey: "once" });
+    expect(asked("createSuite")).toMatchObject({
+      suite: { factoryUid: FACTORY, uid: "", name: "Bugs", agentUid: AGENT, factoryAgentType: "coder", tasks: [] },
+      idempotencyKey: "once",
+    });
   });
   test("returns 200 for the existing suite of the same uid and content", async () => {
     door.answer({ createSuite: { suite: aSuite(), created: false } });
@@ -30,39 +44,120 @@ describe("POST /benchmarks", () => {
     expect(asked("createSuite").suite.uid).toBe(SUITE_UID);
   });
   test("leaves out what a suite does not have", async () => {
-    door.answer({ createSuite: { suite: aSuite({ description: undefined, configurations: [], creatorUid: "gone", tasks: [], spawnableDescendantAgentUids: [] }), created: true } });
+    door.answer({
+      createSuite: {
+        suite: aSuite({
+          description: undefined,
+          configurations: [],
+          creatorUid: "gone",
+          tasks: [],
+          spawnableDescendantAgentUids: [],
+        }),
+        created: true,
+      },
+    });
     const { description: _d, configurations: _c, creator: _p, ...rest } = WHOLE;
     expect((await create(NEW)).body).toEqual({ ...rest, tasks: [], spawnable_descendant_agent_uids: [] });
   });
   test("accepts tasks and configurations", async () => {
     door.answer({ createSuite: { suite: aSuite(), created: true } });
     const rule = { checks: [{ kind: "file", path: "a" }], pass: "p", fail: "f" };
-    const tasks = [{ ...NEW_TASK, source_run_id: RUN, starting_repo_refs: [{ code_forge: "github", owner: "o", repo: "r" }], tags: ["t"], labels: { a: "b" }, rule }];
-    const configurations = [{ role: "candidate", display_name: "New", model: "m", runner_id: null, harness_auth_secret_name: "KEY", agent_configs: [{ agent_uid: AGENT, harness: "", model: "m" }] }];
+    const tasks = [
+      {
+        ...NEW_TASK,
+        source_run_id: RUN,
+        starting_repo_refs: [{ code_forge: "github", owner: "o", repo: "r" }],
+        tags: ["t"],
+        labels: { a: "b" },
+        rule,
+      },
+    ];
+    const configurations = [
+      {
+        role: "candidate",
+        display_name: "New",
+        model: "m",
+        runner_id: null,
+        harness_auth_secret_name: "KEY",
+        agent_configs: [{ agent_uid: AGENT, harness: "", model: "m" }],
+      },
+    ];
     expect((await create({ ...NEW, description: "D", tasks, configurations })).status).toBe(201);
     expect(asked("createSuite").suite).toMatchObject({
       description: "D",
-      tasks: [{ title: "Fix it", successCriteria: "Tests pass.", sourceRunUid: RUN, startingRepoRefs: [{ codeForge: "github", owner: "o", repo: "r", ref: "" }], tags: ["t"], labels: { a: "b" }, rule }],
-      configurations: [{ uid: "", role: "candidate", displayName: "New", model: "m", runnerUid: "", harnessAuthSecretName: "KEY", agentConfigs: [{ agentUid: AGENT, model: "m" }] }],
+      tasks: [
+        {
+          title: "Fix it",
+          successCriteria: "Tests pass.",
+          sourceRunUid: RUN,
+          startingRepoRefs: [{ codeForge: "github", owner: "o", repo: "r", ref: "" }],
+          tags: ["t"],
+          labels: { a: "b" },
+          rule,
+        },
+      ],
+      configurations: [
+        {
+          uid: "",
+          role: "candidate",
+          displayName: "New",
+          model: "m",
+          runnerUid: "",
+          harnessAuthSecretName: "KEY",
+          agentConfigs: [{ agentUid: AGENT, model: "m" }],
+        },
+      ],
     });
   });
-  const wrong = [{ name: " " }, { name: undefined }, { agent_uid: undefined }, { factory_agent_type: "" }, { tasks: [{ ...NEW_TASK, title: " " }] }, { configurations: [{ role: "control" }] }, { configurations: [{}] }];
-  neverReachNeighbours(() => door, 400, wrong.map((one) => ["POST", BENCHMARKS, { ...NEW, ...one }] as const));
-  refusalsBecomeProblems(() => door, () => create(NEW), [
-    "createSuite", ...notAllowed, refusal("invalid_argument", "suite_invalid"), refusal("invalid_argument", "agent_type_mismatch"), refusal("not_found", "agent_not_found"), refusal("not_found", "run_not_found"),
-    ...["suite_name_taken", "suite_exists", "idempotency_mismatch"].map((reason) => refusal("conflict", reason)),
-  ]);
+  const wrong = [
+    { name: " " },
+    { name: undefined },
+    { agent_uid: undefined },
+    { factory_agent_type: "" },
+    { tasks: [{ ...NEW_TASK, title: " " }] },
+    { configurations: [{ role: "control" }] },
+    { configurations: [{}] },
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    wrong.map((one) => ["POST", BENCHMARKS, { ...NEW, ...one }] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => create(NEW),
+    [
+      "createSuite",
+      ...notAllowed,
+      refusal("invalid_argument", "suite_invalid"),
+      refusal("invalid_argument", "agent_type_mismatch"),
+      refusal("not_found", "agent_not_found"),
+      refusal("not_found", "run_not_found"),
+      ...["suite_name_taken", "suite_exists", "idempotency_mismatch"].map((reason) => refusal("conflict", reason)),
+    ],
+  );
 });
 
 describe("GET /benchmarks", () => {
   const list = (query = "") => door.call("GET", `${BENCHMARKS}${query}`);
   test("returns suites without tasks, in pages", async () => {
     door.answer({ listSuites: { suites: [aSuite({ tasks: [] })], nextPageToken: "n" } });
-    expect((await list("?limit=1&cursor=c")).body).toEqual({ suites: [SUITE_RECORD], page_info: { has_next_page: true, next_cursor: "n" } });
+    expect((await list("?limit=1&cursor=c")).body).toEqual({
+      suites: [SUITE_RECORD],
+      page_info: { has_next_page: true, next_cursor: "n" },
+    });
     expect(asked("listSuites")).toMatchObject({ factoryUid: FACTORY, pageSize: 1, pageToken: "c" });
   });
-  neverReachNeighbours(() => door, 400, ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${BENCHMARKS}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => list(), ["listSuites", ...notAllowed, refusal("invalid_argument", "invalid_cursor")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${BENCHMARKS}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => list(),
+    ["listSuites", ...notAllowed, refusal("invalid_argument", "invalid_cursor")],
+  );
 });
 
 describe("one suite", () => {
@@ -75,9 +170,29 @@ describe("one suite", () => {
     ["a name", { name: "New" }, ["name"], { name: "New" }],
     ["a description of null, which clears it", { description: null }, ["description"], {}],
     ["no configurations", { configurations: [] }, ["configurations"], { configurations: [] }],
-    ["configurations that keep their identity", { configurations: [{ uid: CONFIGURATION_UID, role: "baseline" }] }, ["configurations"], { configurations: [{ uid: CONFIGURATION_UID }] }],
-    ["all tasks, of which some keep their identity", { tasks: [{ ...NEW_TASK, uid: TASK_UID }, { ...NEW_TASK, title: "Other" }] }, ["tasks"], { tasks: [{ uid: TASK_UID }, { uid: "" }] }],
-    ["the agent", { agent_uid: AGENT, factory_agent_type: "coder" }, ["agent_uid", "factory_agent_type"], { agentUid: AGENT, factoryAgentType: "coder" }],
+    [
+      "configurations that keep their identity",
+      { configurations: [{ uid: CONFIGURATION_UID, role: "baseline" }] },
+      ["configurations"],
+      { configurations: [{ uid: CONFIGURATION_UID }] },
+    ],
+    [
+      "all tasks, of which some keep their identity",
+      {
+        tasks: [
+          { ...NEW_TASK, uid: TASK_UID },
+          { ...NEW_TASK, title: "Other" },
+        ],
+      },
+      ["tasks"],
+      { tasks: [{ uid: TASK_UID }, { uid: "" }] },
+    ],
+    [
+      "the agent",
+      { agent_uid: AGENT, factory_agent_type: "coder" },
+      ["agent_uid", "factory_agent_type"],
+      { agentUid: AGENT, factoryAgentType: "coder" },
+    ],
     ["nothing", {}, [], {}],
   ])("is changed by exactly %s", async (_what, body, paths, expected) => {
     door.answer({ updateSuite: { suite: aSuite() } });
@@ -93,23 +208,58 @@ describe("one suite", () => {
     expect((await door.call("DELETE", SUITE)).status).toBe(204);
     expect(asked("deleteSuite")).toMatchObject({ factoryUid: FACTORY, suiteUid: SUITE_UID });
   });
-  neverReachNeighbours(() => door, 400, [{ name: null }, { name: " " }, { agent_uid: null }, { tasks: null }, { tasks: [{ title: "x" }] }, { configurations: null }].map((body) => ["PATCH", SUITE, body] as const));
-  neverReachNeighbours(() => door, 404, ABSENT.flatMap((id) => (["GET", "DELETE"] as const).map((method) => [method, `${BENCHMARKS}/${id}`] as const)));
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      { name: null },
+      { name: " " },
+      { agent_uid: null },
+      { tasks: null },
+      { tasks: [{ title: "x" }] },
+      { configurations: null },
+    ].map((body) => ["PATCH", SUITE, body] as const),
+  );
+  neverReachNeighbours(
+    () => door,
+    404,
+    ABSENT.flatMap((id) => (["GET", "DELETE"] as const).map((method) => [method, `${BENCHMARKS}/${id}`] as const)),
+  );
   const absent = refusal("not_found", "suite_not_found");
-  refusalsBecomeProblems(() => door, () => door.call("GET", SUITE), ["getSuite", absent, refusal("permission_denied", "not_authorized")]);
-  refusalsBecomeProblems(() => door, () => door.call("PATCH", SUITE, { body: { name: "n" } }), ["updateSuite", absent, refusal("conflict", "suite_name_taken"), refusal("invalid_argument", "suite_invalid")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", SUITE), ["deleteSuite", absent, refusal("conflict", "managed_by_files")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", SUITE),
+    ["getSuite", absent, refusal("permission_denied", "not_authorized")],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PATCH", SUITE, { body: { name: "n" } }),
+    ["updateSuite", absent, refusal("conflict", "suite_name_taken"), refusal("invalid_argument", "suite_invalid")],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", SUITE),
+    ["deleteSuite", absent, refusal("conflict", "managed_by_files")],
+  );
 });
 
 describe("tasks of a suite", () => {
   const TASKS = `${SUITE}/tasks`;
   const TASK = `${TASKS}/${TASK_UID}`;
   const add = (body: unknown, headers = {}) => door.call("POST", TASKS, { body, headers });
-  test.each([[true, 201], [false, 200]])("adding returns the task; new is %s: %i", async (created, expected) => {
+  test.each([
+    [true, 201],
+    [false, 200],
+  ])("adding returns the task; new is %s: %i", async (created, expected) => {
     door.answer({ addTask: { task: aTask(), created } });
     const { status, body } = await add({ ...NEW_TASK, title: " Fix it " }, { "idempotency-key": "once" });
     expect([status, body]).toEqual([expected, TASK_RECORD]);
-    expect(asked("addTask")).toMatchObject({ factoryUid: FACTORY, suiteUid: SUITE_UID, task: { title: "Fix it", prompt: "Fix the bug.", successCriteria: "Tests pass.", tags: [] }, idempotencyKey: "once" });
+    expect(asked("addTask")).toMatchObject({
+      factoryUid: FACTORY,
+      suiteUid: SUITE_UID,
+      task: { title: "Fix it", prompt: "Fix the bug.", successCriteria: "Tests pass.", tags: [] },
+      idempotencyKey: "once",
+    });
     expect(asked("addTask").task.sourceRunUid).toBeUndefined();
   });
   test("a title that another task has is a 409 that clients must not retry by themselves", async () => {
@@ -120,7 +270,12 @@ describe("tasks of a suite", () => {
   test.each<[string, object, string[], object]>([
     ["a title", { title: "New" }, ["title"], { title: "New" }],
     ["a source run", { source_run_id: RUN }, ["source_run_uid"], { sourceRunUid: RUN }],
-    ["empty refs and tags, which clear them", { starting_repo_refs: [], tags: [] }, ["starting_repo_refs", "tags"], { startingRepoRefs: [], tags: [] }],
+    [
+      "empty refs and tags, which clear them",
+      { starting_repo_refs: [], tags: [] },
+      ["starting_repo_refs", "tags"],
+      { startingRepoRefs: [], tags: [] },
+    ],
     ["a rule of null, which clears it", { rule: null }, ["rule"], {}],
     ["nothing", {}, [], {}],
   ])("a change is of exactly %s", async (_what, body, paths, expected) => {
@@ -135,23 +290,88 @@ describe("tasks of a suite", () => {
   test("an explicit null source_run_id clears the provenance", async () => {
     door.answer({ updateTask: { task: aTask({ sourceRunUid: undefined }) } });
     expect((await door.call("PATCH", TASK, { body: { source_run_id: null } })).body.source_run_id).toBeNull();
-    expect([asked("updateTask").updateMask.paths, asked("updateTask").task.sourceRunUid]).toEqual([["source_run_uid"], undefined]);
+    expect([asked("updateTask").updateMask.paths, asked("updateTask").task.sourceRunUid]).toEqual([
+      ["source_run_uid"],
+      undefined,
+    ]);
   });
   test("a task is read and deleted", async () => {
-    door.answer({ getTask: { task: aTask({ startingRepoRefs: [], tags: [], labels: {}, sourceRunUid: undefined }) }, deleteTask: {} });
-    expect((await door.call("GET", TASK)).body).toEqual({ ...TASK_RECORD, starting_repo_refs: [], tags: [], labels: {}, source_run_id: null });
+    door.answer({
+      getTask: { task: aTask({ startingRepoRefs: [], tags: [], labels: {}, sourceRunUid: undefined }) },
+      deleteTask: {},
+    });
+    expect((await door.call("GET", TASK)).body).toEqual({
+      ...TASK_RECORD,
+      starting_repo_refs: [],
+      tags: [],
+      labels: {},
+      source_run_id: null,
+    });
     expect((await door.call("DELETE", TASK)).status).toBe(204);
-    expect([asked("getTask"), asked("deleteTask")]).toMatchObject(Array(2).fill({ factoryUid: FACTORY, suiteUid: SUITE_UID, taskUid: TASK_UID }));
+    expect([asked("getTask"), asked("deleteTask")]).toMatchObject(
+      Array(2).fill({ factoryUid: FACTORY, suiteUid: SUITE_UID, taskUid: TASK_UID }),
+    );
   });
   const members = ["title", "prompt", "success_criteria"];
   const badValues = members.flatMap((name) => [null, "", "  ", 1].map((value) => ({ [name]: value })));
-  neverReachNeighbours(() => door, 400, [...badValues, { tags: "x" }, { starting_repo_refs: [{ owner: "o" }] }].flatMap((one) => [["PATCH", TASK, one], ["POST", TASKS, { ...NEW_TASK, ...one }]] as const));
-  neverReachNeighbours(() => door, 400, members.map((name) => ["POST", TASKS, { ...NEW_TASK, [name]: undefined }] as const));
-  neverReachNeighbours(() => door, 404, ABSENT.flatMap((id) => [["GET", `${TASKS}/${id}`], ["DELETE", `${TASKS}/${id}`], ["POST", `${BENCHMARKS}/${id}/tasks`, NEW_TASK]] as const));
-  refusalsBecomeProblems(() => door, () => add(NEW_TASK), ["addTask", refusal("not_found", "suite_not_found"), refusal("not_found", "run_not_found"), refusal("invalid_argument", "suite_invalid")]);
-  refusalsBecomeProblems(() => door, () => door.call("PATCH", TASK, { body: { title: "t" } }), ["updateTask", refusal("not_found", "task_not_found"), refusal("conflict", "task_title_taken"), refusal("not_found", "run_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("GET", TASK), ["getTask", refusal("not_found", "task_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", TASK), ["deleteTask", refusal("not_found", "task_not_found"), refusal("conflict", "managed_by_files")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [...badValues, { tags: "x" }, { starting_repo_refs: [{ owner: "o" }] }].flatMap(
+      (one) =>
+        [
+          ["PATCH", TASK, one],
+          ["POST", TASKS, { ...NEW_TASK, ...one }],
+        ] as const,
+    ),
+  );
+  neverReachNeighbours(
+    () => door,
+    400,
+    members.map((name) => ["POST", TASKS, { ...NEW_TASK, [name]: undefined }] as const),
+  );
+  neverReachNeighbours(
+    () => door,
+    404,
+    ABSENT.flatMap(
+      (id) =>
+        [
+          ["GET", `${TASKS}/${id}`],
+          ["DELETE", `${TASKS}/${id}`],
+          ["POST", `${BENCHMARKS}/${id}/tasks`, NEW_TASK],
+        ] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => add(NEW_TASK),
+    [
+      "addTask",
+      refusal("not_found", "suite_not_found"),
+      refusal("not_found", "run_not_found"),
+      refusal("invalid_argument", "suite_invalid"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PATCH", TASK, { body: { title: "t" } }),
+    [
+      "updateTask",
+      refusal("not_found", "task_not_found"),
+      refusal("conflict", "task_title_taken"),
+      refusal("not_found", "run_not_found"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", TASK),
+    ["getTask", refusal("not_found", "task_not_found")],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", TASK),
+    ["deleteTask", refusal("not_found", "task_not_found"), refusal("conflict", "managed_by_files")],
+  );
 });
 
 describe("POST /benchmarks/compose-task", () => {
@@ -162,12 +382,28 @@ describe("POST /benchmarks/compose-task", () => {
     expect(await compose({ run_id: RUN })).toMatchObject({ status: 200, body: draft });
     expect(asked("composeTask")).toMatchObject({ factoryUid: FACTORY, runUid: RUN });
   });
-  neverReachNeighbours(() => door, 400, [{}, { run_id: "x" }].map((body) => ["POST", `${BENCHMARKS}/compose-task`, body] as const));
-  refusalsBecomeProblems(() => door, () => compose({ run_id: RUN }), ["composeTask", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [{}, { run_id: "x" }].map((body) => ["POST", `${BENCHMARKS}/compose-task`, body] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => compose({ run_id: RUN }),
+    ["composeTask", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized")],
+  );
 });
 
 test("no endpoint is open to the anonymous", async () => {
-  const paths = [BENCHMARKS, SUITE, `${SUITE}/runs`, BENCHMARK_RUN, `${BENCHMARK_RUN}/results`, `${BENCHMARK_RUN}/trials`, `${BENCHMARK_RUN}/trials/export`];
+  const paths = [
+    BENCHMARKS,
+    SUITE,
+    `${SUITE}/runs`,
+    BENCHMARK_RUN,
+    `${BENCHMARK_RUN}/results`,
+    `${BENCHMARK_RUN}/trials`,
+    `${BENCHMARK_RUN}/trials/export`,
+  ];
   const answers = await Promise.all(paths.map((path) => door.call("GET", path, { key: null })));
   expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 401));
 });

@@ -10,7 +10,8 @@ afterAll(() => door.close());
 const KEY = "runs/1/out.txt";
 const TEXT = "text/plain";
 const path = (signedUrl: string) => signedUrl.slice(PUBLIC_URL.length);
-const download = async (options: { filename?: string } = {}) => path(await door.blobs.signDownload(KEY, { expiresInSeconds: 60, contentType: TEXT, ...options }));
+const download = async (options: { filename?: string } = {}) =>
+  path(await door.blobs.signDownload(KEY, { expiresInSeconds: 60, contentType: TEXT, ...options }));
 const upload = async (body: string) => {
   const content = { size: body.length, sha256: createHash("sha256").update(body).digest("hex") };
   return path((await door.blobs.signUpload(KEY, { ...content, expiresInSeconds: 60, contentType: TEXT })).url);
@@ -30,11 +31,16 @@ describe("a signed link", () => {
     const { status, headers, body } = await ask("GET", await download({ filename: "report.txt" }));
     expect([status, body]).toEqual([200, "hello"]);
     expect(Object.fromEntries(headers)).toMatchObject({
-      "content-type": TEXT, "content-length": "5", "content-disposition": `inline; filename="report.txt"; filename*=UTF-8''report.txt`, "x-content-type-options": "nosniff",
-      "content-security-policy": "default-src 'none'; sandbox", "cache-control": "private, no-store",
+      "content-type": TEXT,
+      "content-length": "5",
+      "content-disposition": `inline; filename="report.txt"; filename*=UTF-8''report.txt`,
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "default-src 'none'; sandbox",
+      "cache-control": "private, no-store",
     });
   });
-  test("tolerates a credential", async () => expect((await door.call("GET", await download(), { key: "bad" })).body).toBe("hello"));
+  test("tolerates a credential", async () =>
+    expect((await door.call("GET", await download(), { key: "bad" })).body).toBe("hello"));
   test("answers HEAD without the bytes", async () => {
     const { status, headers, body } = await ask("HEAD", await download());
     expect([status, headers.get("content-length"), body]).toEqual([200, "5", ""]);
@@ -64,10 +70,19 @@ describe("refused and changes nothing:", () => {
     ["POST", "POST on an upload link", () => upload("bad")],
   ];
   test.each(tampered)("%s with %s", async (method, _fault, target) => {
-    expect(await ask(method, await target(), method === "PUT" || method === "POST" ? { rawBody: "bad" } : {})).toMatchObject(refused);
+    expect(
+      await ask(method, await target(), method === "PUT" || method === "POST" ? { rawBody: "bad" } : {}),
+    ).toMatchObject(refused);
     expect(await stored()).toBe("hello");
   });
-  test.each(["../master.key", "runs/../../master.key", "runs/%2e%2e/%2e%2e/master.key", "runs/1/out.txt%00", "runs//1/out.txt", "/etc/passwd"])("the path %s", async (key) => {
+  test.each([
+    "../master.key",
+    "runs/../../master.key",
+    "runs/%2e%2e/%2e%2e/master.key",
+    "runs/1/out.txt%00",
+    "runs//1/out.txt",
+    "/etc/passwd",
+  ])("the path %s", async (key) => {
     expect(await rawStatus((await download()).replace(KEY, key))).toBe(403);
   });
   test("an expired link", async () => {
@@ -79,11 +94,16 @@ describe("refused and changes nothing:", () => {
     expect(door.clock.now().getTime()).toBeGreaterThan(Date.parse(NOW));
   });
   test.each(["12345", "1234567", "12345!"])("an upload of %j where 123456 was announced", async (rawBody) => {
-    expect(await ask("PUT", await upload("123456"), { rawBody })).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "blob_content_mismatch" } });
+    expect(await ask("PUT", await upload("123456"), { rawBody })).toMatchObject({
+      status: 400,
+      body: { error_code: "invalid_request", reason: "blob_content_mismatch" },
+    });
     expect(await stored()).toBe("hello");
   });
   test("an upload that is much too long, told to a client that is still sending", async () => {
-    expect(await ask("PUT", await upload("12345"), { rawBody: new Uint8Array(20_000_000) })).toMatchObject({ status: 400 });
+    expect(await ask("PUT", await upload("12345"), { rawBody: new Uint8Array(20_000_000) })).toMatchObject({
+      status: 400,
+    });
     expect(await stored()).toBe("hello");
   });
   test("an upload that breaks off", async () => {
@@ -101,5 +121,7 @@ describe("refused and changes nothing:", () => {
 const rawStatus = (target: string): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(door.url);
-    httpRequest({ hostname, port, path: target }, (response) => resolve(response.resume().statusCode)).on("error", reject).end();
+    httpRequest({ hostname, port, path: target }, (response) => resolve(response.resume().statusCode))
+      .on("error", reject)
+      .end();
   });

@@ -9,38 +9,136 @@ beforeAll(async () => void (door = await openDoor()));
 afterAll(() => door.close());
 
 test("models show what they cost, or why they are off", async () => {
-  const scripted = { id: "scripted", displayName: "Scripted (no AI)", provider: "UNKNOWN", visionSupported: false, disabled: false, cost: { inputPerMillionTokens: 0, outputPerMillionTokens: 0 } };
-  const off = { id: "m", displayName: "M", provider: "ANTHROPIC", visionSupported: true, disabled: true, disableReason: "ADMIN_DISABLED", disabledMessage: "Set a key.", description: "d", reasoningLevel: "high" };
+  const scripted = {
+    id: "scripted",
+    displayName: "Scripted (no AI)",
+    provider: "UNKNOWN",
+    visionSupported: false,
+    disabled: false,
+    cost: { inputPerMillionTokens: 0, outputPerMillionTokens: 0 },
+  };
+  const off = {
+    id: "m",
+    displayName: "M",
+    provider: "ANTHROPIC",
+    visionSupported: true,
+    disabled: true,
+    disableReason: "ADMIN_DISABLED",
+    disabledMessage: "Set a key.",
+    description: "d",
+    reasoningLevel: "high",
+  };
   door.answer({ listModels: { defaultModelId: "scripted", models: [scripted, off] } });
   expect((await door.call("GET", "/api/v1/agent/models")).body).toEqual({
     default_model_id: "scripted",
     models: [
-      { id: "scripted", display_name: "Scripted (no AI)", provider: "UNKNOWN", vision_supported: false, disabled: false, cost: { currency: "USD", input_per_million_tokens: 0, output_per_million_tokens: 0 } },
-      { id: "m", display_name: "M", provider: "ANTHROPIC", vision_supported: true, disabled: true, disable_reason: "ADMIN_DISABLED", disabled_message: "Set a key.", description: "d", reasoning_level: "high", cost: null },
+      {
+        id: "scripted",
+        display_name: "Scripted (no AI)",
+        provider: "UNKNOWN",
+        vision_supported: false,
+        disabled: false,
+        cost: { currency: "USD", input_per_million_tokens: 0, output_per_million_tokens: 0 },
+      },
+      {
+        id: "m",
+        display_name: "M",
+        provider: "ANTHROPIC",
+        vision_supported: true,
+        disabled: true,
+        disable_reason: "ADMIN_DISABLED",
+        disabled_message: "Set a key.",
+        description: "d",
+        reasoning_level: "high",
+        cost: null,
+      },
     ],
   });
 });
 
 test("workers are those of the active team", async () => {
-  const worker = { workerHost: "w1", connectionCount: 2, connectedAt: at(CREATED), lastSeenAt: at(UPDATED), sandbox: "bwrap", sandboxFeatures: ["memory-limit=cgroup-v2"] };
+  const worker = {
+    workerHost: "w1",
+    connectionCount: 2,
+    connectedAt: at(CREATED),
+    lastSeenAt: at(UPDATED),
+    sandbox: "bwrap",
+    sandboxFeatures: ["memory-limit=cgroup-v2"],
+  };
   door.answer({ listWorkers: { workers: [worker] } });
-  const { body } = await door.call("GET", "/api/v1/agent/connected-self-hosted-workers", { headers: { "x-service-team-uid": OTHER_TEAM } });
-  expect(body).toEqual({ workers: [{ worker_host: "w1", connection_count: 2, connected_at: CREATED, last_seen_at: UPDATED, sandbox: "bwrap", sandbox_features: ["memory-limit=cgroup-v2"] }] });
+  const { body } = await door.call("GET", "/api/v1/agent/connected-self-hosted-workers", {
+    headers: { "x-service-team-uid": OTHER_TEAM },
+  });
+  expect(body).toEqual({
+    workers: [
+      {
+        worker_host: "w1",
+        connection_count: 2,
+        connected_at: CREATED,
+        last_seen_at: UPDATED,
+        sandbox: "bwrap",
+        sandbox_features: ["memory-limit=cgroup-v2"],
+      },
+    ],
+  });
   expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
 });
 
 describe("skills", () => {
-  const variant = { id: "acme/shop:skills/review/SKILL.md", description: "Reviews.", basePrompt: "Look.", owner: "acme", repo: "shop", path: "skills/review/SKILL.md", workerHost: "", environments: [{ uid: "e", name: "web" }], lastRunTimestamp: at(UPDATED), error: "" };
-  const shown = { id: variant.id, description: "Reviews.", base_prompt: "Look.", source: { owner: "acme", name: "shop", skill_path: variant.path }, environments: [{ uid: "e", name: "web" }], last_run_timestamp: UPDATED };
+  const variant = {
+    id: "acme/shop:skills/review/SKILL.md",
+    description: "Reviews.",
+    basePrompt: "Look.",
+    owner: "acme",
+    repo: "shop",
+    path: "skills/review/SKILL.md",
+    workerHost: "",
+    environments: [{ uid: "e", name: "web" }],
+    lastRunTimestamp: at(UPDATED),
+    error: "",
+  };
+  const shown = {
+    id: variant.id,
+    description: "Reviews.",
+    base_prompt: "Look.",
+    source: { owner: "acme", name: "shop", skill_path: variant.path },
+    environments: [{ uid: "e", name: "web" }],
+    last_run_timestamp: UPDATED,
+  };
   test("are shown by name with their variants", async () => {
-    const reported = { ...variant, workerHost: "w1", environments: [], lastRunTimestamp: undefined, error: "description is required." };
+    const reported = {
+      ...variant,
+      workerHost: "w1",
+      environments: [],
+      lastRunTimestamp: undefined,
+      error: "description is required.",
+    };
     door.answer({ listSkills: { skills: [{ name: "review", variants: [variant, reported] }] } });
     const { body } = await door.call("GET", "/api/v1/agent");
-    expect(body).toEqual({ agents: [{ name: "review", variants: [shown, { ...shown, source: { ...shown.source, worker_host: "w1" }, environments: [], last_run_timestamp: null, error: "description is required." }] }] });
+    expect(body).toEqual({
+      agents: [
+        {
+          name: "review",
+          variants: [
+            shown,
+            {
+              ...shown,
+              source: { ...shown.source, worker_host: "w1" },
+              environments: [],
+              last_run_timestamp: null,
+              error: "description is required.",
+            },
+          ],
+        },
+      ],
+    });
   });
   test.each<[string, object]>([
     ["", { teamUid: "", repo: "", refresh: false, sortBy: "name", includeMalformed: false }],
-    ["?repo=acme/shop&refresh=true&sort_by=last_run&include_malformed_skills=true", { repo: "acme/shop", refresh: true, sortBy: "last_run", includeMalformed: true }],
+    [
+      "?repo=acme/shop&refresh=true&sort_by=last_run&include_malformed_skills=true",
+      { repo: "acme/shop", refresh: true, sortBy: "last_run", includeMalformed: true },
+    ],
     ["?refresh=false&include_malformed_skills=false&unknown=1", { refresh: false, includeMalformed: false }],
   ])("are asked for with %j", async (query, asked) => {
     door.answer({ listSkills: { skills: [] } });
@@ -56,19 +154,39 @@ describe("skills", () => {
     door.answer({});
     expect((await door.call("GET", "/api/v1/agent", { key: null })).status).toBe(401);
   });
-  neverReachNeighbours(() => door, 400, ["repo=acme", "repo=acme/shop/x", "repo=", "repo=/shop", "refresh=1", "refresh=", "include_malformed_skills=yes", "sort_by=age", "sort_by=name&sort_by=name"].map((query) => ["GET", `/api/v1/agent?${query}`] as const));
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      "repo=acme",
+      "repo=acme/shop/x",
+      "repo=",
+      "repo=/shop",
+      "refresh=1",
+      "refresh=",
+      "include_malformed_skills=yes",
+      "sort_by=age",
+      "sort_by=name&sort_by=name",
+    ].map((query) => ["GET", `/api/v1/agent?${query}`] as const),
+  );
 });
 
 describe("egress ranges", () => {
   const PATH = "/api/v1/networking/egress-ranges";
   const cidrs = ["203.0.113.0/24", "2001:db8::/32"];
-  test.each([["no team", undefined], ["a team of the caller", TEAM]])("are told for %s", async (_name, team) => {
+  test.each([
+    ["no team", undefined],
+    ["a team of the caller", TEAM],
+  ])("are told for %s", async (_name, team) => {
     door.answer({});
-    expect(await door.call("GET", PATH, team === undefined ? {} : { headers: { "x-service-team-uid": team } })).toMatchObject({ status: 200, body: { cidrs } });
+    expect(
+      await door.call("GET", PATH, team === undefined ? {} : { headers: { "x-service-team-uid": team } }),
+    ).toMatchObject({ status: 200, body: { cidrs } });
   });
   test("of a team that the caller is not in are as empty as those of no team at all", async () => {
     door.answer({});
-    for (const team of [OTHER_TEAM, "0198c2d0-0000-7000-8000-00000000ffff", "nonsense"]) expect((await door.call("GET", PATH, { headers: { "x-service-team-uid": team } })).body).toEqual({ cidrs: [] });
+    for (const team of [OTHER_TEAM, "0198c2d0-0000-7000-8000-00000000ffff", "nonsense"])
+      expect((await door.call("GET", PATH, { headers: { "x-service-team-uid": team } })).body).toEqual({ cidrs: [] });
   });
   test("are not told without a key", async () => {
     door.answer({});
@@ -76,38 +194,115 @@ describe("egress ranges", () => {
   });
   test("are read in one canonical form, or refused by name", () => {
     expect(egressRangesSetting.read(" 203.0.113.7/24, 2001:DB8::1/32 ,203.0.113.0/24")).toEqual({ value: cidrs });
-    expect([egressRangesSetting.read(undefined), egressRangesSetting.read("host"), egressRangesSetting.read("10.0.0.0/40")]).toEqual([{ value: [] }, { fault: expect.any(String) }, { fault: expect.any(String) }]);
+    expect([
+      egressRangesSetting.read(undefined),
+      egressRangesSetting.read("host"),
+      egressRangesSetting.read("10.0.0.0/40"),
+    ]).toEqual([{ value: [] }, { fault: expect.any(String) }, { fault: expect.any(String) }]);
   });
 });
 
 describe("environments", () => {
   const UID = "0123456789abcdefABCDEF";
   const PATH = "/api/v1/agent/environments";
-  const config = { name: "node", docker_image: "node:24", github_repos: [{ owner: "o", repo: "r" }], setup_commands: ["npm ci"], secrets: [{ name: "S" }], failure_session_retention_minutes: 5 };
-  const environment = { uid: UID, ownerType: "team", ownerUid: TEAM, config, lastUpdated: at(UPDATED), setupFailed: false, creatorUid: USER, lastEditorUid: AGENT, access: "owned", linkSharing: false };
-  const shown = {
-    uid: UID, config, last_updated: UPDATED, setup_failed: false, last_task_run_timestamp: null, link_sharing: false, access: "owned", scope: { type: "Team", uid: TEAM },
-    creator: { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" }, last_editor: { type: "service_account", uid: AGENT, display_name: "foreman" },
+  const config = {
+    name: "node",
+    docker_image: "node:24",
+    github_repos: [{ owner: "o", repo: "r" }],
+    setup_commands: ["npm ci"],
+    secrets: [{ name: "S" }],
+    failure_session_retention_minutes: 5,
   };
-  test.each([["", "last_updated"], ["?sort_by=name", "name"]])("%s are listed by %s", async (query, sortBy) => {
-    door.answer({ listEnvironments: { environments: [environment, { ...environment, ownerType: "user", ownerUid: USER, lastTaskRunTimestamp: at(CREATED) }] } });
+  const environment = {
+    uid: UID,
+    ownerType: "team",
+    ownerUid: TEAM,
+    config,
+    lastUpdated: at(UPDATED),
+    setupFailed: false,
+    creatorUid: USER,
+    lastEditorUid: AGENT,
+    access: "owned",
+    linkSharing: false,
+  };
+  const shown = {
+    uid: UID,
+    config,
+    last_updated: UPDATED,
+    setup_failed: false,
+    last_task_run_timestamp: null,
+    link_sharing: false,
+    access: "owned",
+    scope: { type: "Team", uid: TEAM },
+    creator: { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" },
+    last_editor: { type: "service_account", uid: AGENT, display_name: "foreman" },
+  };
+  test.each([
+    ["", "last_updated"],
+    ["?sort_by=name", "name"],
+  ])("%s are listed by %s", async (query, sortBy) => {
+    door.answer({
+      listEnvironments: {
+        environments: [
+          environment,
+          { ...environment, ownerType: "user", ownerUid: USER, lastTaskRunTimestamp: at(CREATED) },
+        ],
+      },
+    });
     const { body } = await door.call("GET", `${PATH}${query}`);
-    expect(body.environments).toEqual([shown, { ...shown, scope: { type: "User", uid: USER }, last_task_run_timestamp: CREATED }]);
+    expect(body.environments).toEqual([
+      shown,
+      { ...shown, scope: { type: "User", uid: USER }, last_task_run_timestamp: CREATED },
+    ]);
     expect(door.calls[0]!.request).toMatchObject({ teamUid: "", sortBy });
   });
-  test.each<[string, object, [string, string]]>([["member", {}, ["team", TEAM]], ["member", { team: false }, ["user", USER]], ["agent", {}, ["team", TEAM]]])("of %s %j are created for their owner", async (key, body, [ownerType, ownerUid]) => {
+  test.each<[string, object, [string, string]]>([
+    ["member", {}, ["team", TEAM]],
+    ["member", { team: false }, ["user", USER]],
+    ["agent", {}, ["team", TEAM]],
+  ])("of %s %j are created for their owner", async (key, body, [ownerType, ownerUid]) => {
     door.answer({ createEnvironment: { environment } });
-    expect(await door.call("POST", PATH, { key, body: { config, ...body } })).toMatchObject({ status: 201, body: shown });
+    expect(await door.call("POST", PATH, { key, body: { config, ...body } })).toMatchObject({
+      status: 201,
+      body: shown,
+    });
     expect(door.calls[0]!.request.environment).toMatchObject({ uid: "", ownerType, ownerUid, config });
   });
   test("show the newest run in them, and not who works on those of others", async () => {
-    const lastTaskCreated = { id: RUN, title: "Fix", state: "INPROGRESS", createdAt: at(CREATED), updatedAt: at(UPDATED), startedAt: at(UPDATED) };
-    const granted = { ...environment, ownerUid: OTHER_TEAM, access: "granted", linkSharing: true, lastTaskCreated: { ...lastTaskCreated, startedAt: undefined } };
+    const lastTaskCreated = {
+      id: RUN,
+      title: "Fix",
+      state: "INPROGRESS",
+      createdAt: at(CREATED),
+      updatedAt: at(UPDATED),
+      startedAt: at(UPDATED),
+    };
+    const granted = {
+      ...environment,
+      ownerUid: OTHER_TEAM,
+      access: "granted",
+      linkSharing: true,
+      lastTaskCreated: { ...lastTaskCreated, startedAt: undefined },
+    };
     door.answer({ listEnvironments: { environments: [{ ...environment, lastTaskCreated }, granted] } });
-    const task = { id: RUN, title: "Fix", state: "INPROGRESS", created_at: CREATED, updated_at: UPDATED, started_at: UPDATED };
+    const task = {
+      id: RUN,
+      title: "Fix",
+      state: "INPROGRESS",
+      created_at: CREATED,
+      updated_at: UPDATED,
+      started_at: UPDATED,
+    };
     const { creator: _1, last_editor: _2, ...anonymous } = shown;
     expect((await door.call("GET", PATH)).body.environments).toEqual([
-      { ...shown, last_task_created: task }, { ...anonymous, scope: { type: "Team", uid: OTHER_TEAM }, access: "granted", link_sharing: true, last_task_created: { ...task, started_at: null } },
+      { ...shown, last_task_created: task },
+      {
+        ...anonymous,
+        scope: { type: "Team", uid: OTHER_TEAM },
+        access: "granted",
+        link_sharing: true,
+        last_task_created: { ...task, started_at: null },
+      },
     ]);
   });
   test.each([[true], [false], [undefined]])("are opened to whoever knows the uid: %s", async (linkSharing) => {
@@ -127,39 +322,134 @@ describe("environments", () => {
     const grant = { uid: GRANT, granteeType: "team", granteeUid: TEAM, createdAt: at(CREATED) };
     const teamGrant = { uid: GRANT, team_uid: TEAM, created_at: CREATED };
     test("are made to teams and users, listed and taken back", async () => {
-      door.answer({ createEnvironmentGrant: { grant }, listEnvironmentGrants: { grants: [grant, { ...grant, granteeType: "user", granteeUid: USER }] }, deleteEnvironmentGrant: {} });
-      expect(await door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } })).toMatchObject({ status: 201, body: teamGrant });
+      door.answer({
+        createEnvironmentGrant: { grant },
+        listEnvironmentGrants: { grants: [grant, { ...grant, granteeType: "user", granteeUid: USER }] },
+        deleteEnvironmentGrant: {},
+      });
+      expect(await door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } })).toMatchObject({
+        status: 201,
+        body: teamGrant,
+      });
       expect((await door.call("POST", `${PATH}/${UID}/grants`, { body: { user_uid: USER } })).status).toBe(201);
-      expect((await door.call("GET", `${PATH}/${UID}/grants`)).body).toEqual({ grants: [teamGrant, { uid: GRANT, user_uid: USER, created_at: CREATED }] });
+      expect((await door.call("GET", `${PATH}/${UID}/grants`)).body).toEqual({
+        grants: [teamGrant, { uid: GRANT, user_uid: USER, created_at: CREATED }],
+      });
       expect((await door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`)).status).toBe(204);
       expect(door.calls.map(({ request }) => request)).toMatchObject([
-        { environmentUid: UID, granteeType: "team", granteeUid: TEAM }, { environmentUid: UID, granteeType: "user", granteeUid: USER }, { environmentUid: UID }, { environmentUid: UID, uid: GRANT },
+        { environmentUid: UID, granteeType: "team", granteeUid: TEAM },
+        { environmentUid: UID, granteeType: "user", granteeUid: USER },
+        { environmentUid: UID },
+        { environmentUid: UID, uid: GRANT },
       ]);
     });
-    refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } }), ["createEnvironmentGrant", refusal("not_found", "environment_not_found"), refusal("not_found", "team_not_found"), refusal("permission_denied", "not_authorized")]);
-    refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${UID}/grants`), ["listEnvironmentGrants", refusal("not_found", "environment_not_found"), refusal("permission_denied", "not_authorized")]);
-    refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`), ["deleteEnvironmentGrant", refusal("not_found", "environment_grant_not_found"), refusal("permission_denied", "not_authorized")]);
-    neverReachNeighbours(() => door, 404, [["POST", `${PATH}/${UID}/grants`, { user_uid: AGENT }], ["POST", `${PATH}/x/grants`, { team_uid: TEAM }], ["GET", `${PATH}/x/grants`], ["DELETE", `${PATH}/${UID}/grants/x`]]);
-    neverReachNeighbours(() => door, 400, [{}, { team_uid: 1 }, { user_uid: null }, []].map((body) => ["POST", `${PATH}/${UID}/grants`, body] as const));
+    refusalsBecomeProblems(
+      () => door,
+      () => door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } }),
+      [
+        "createEnvironmentGrant",
+        refusal("not_found", "environment_not_found"),
+        refusal("not_found", "team_not_found"),
+        refusal("permission_denied", "not_authorized"),
+      ],
+    );
+    refusalsBecomeProblems(
+      () => door,
+      () => door.call("GET", `${PATH}/${UID}/grants`),
+      [
+        "listEnvironmentGrants",
+        refusal("not_found", "environment_not_found"),
+        refusal("permission_denied", "not_authorized"),
+      ],
+    );
+    refusalsBecomeProblems(
+      () => door,
+      () => door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`),
+      [
+        "deleteEnvironmentGrant",
+        refusal("not_found", "environment_grant_not_found"),
+        refusal("permission_denied", "not_authorized"),
+      ],
+    );
+    neverReachNeighbours(() => door, 404, [
+      ["POST", `${PATH}/${UID}/grants`, { user_uid: AGENT }],
+      ["POST", `${PATH}/x/grants`, { team_uid: TEAM }],
+      ["GET", `${PATH}/x/grants`],
+      ["DELETE", `${PATH}/${UID}/grants/x`],
+    ]);
+    neverReachNeighbours(
+      () => door,
+      400,
+      [{}, { team_uid: 1 }, { user_uid: null }, []].map((body) => ["POST", `${PATH}/${UID}/grants`, body] as const),
+    );
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${UID}`), ["getEnvironment", refusal("not_found", "environment_not_found")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${PATH}/${UID}`),
+    ["getEnvironment", refusal("not_found", "environment_not_found")],
+  );
   test("of an agent belong to its team", async () => {
     door.answer({});
-    expect(await door.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({ status: 400, body: { reason: "personal_environment_of_agent" } });
+    expect(await door.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({
+      status: 400,
+      body: { reason: "personal_environment_of_agent" },
+    });
   });
   test("are replaced and deleted by their uid", async () => {
     door.answer({ replaceEnvironment: { environment }, deleteEnvironment: {} });
     expect(await door.call("PUT", `${PATH}/${UID}`, { body: { config } })).toMatchObject({ status: 200, body: shown });
     expect(await door.call("DELETE", `${PATH}/${UID}`)).toMatchObject({ status: 204, body: "" });
-    expect(door.calls.map(({ method, request }) => [method, request.environment?.uid ?? request.uid])).toEqual([["replaceEnvironment", UID], ["deleteEnvironment", UID]]);
+    expect(door.calls.map(({ method, request }) => [method, request.environment?.uid ?? request.uid])).toEqual([
+      ["replaceEnvironment", UID],
+      ["deleteEnvironment", UID],
+    ]);
   });
-  refusalsBecomeProblems(() => door, () => door.call("POST", PATH, { body: { config } }), ["createEnvironment", refusal("invalid_argument", "invalid_environment"), refusal("permission_denied", "not_authorized")]);
-  refusalsBecomeProblems(() => door, () => door.call("PUT", `${PATH}/${UID}`, { body: { config } }), ["replaceEnvironment", refusal("not_found", "environment_not_found"), refusal("invalid_argument", "invalid_environment"), refusal("permission_denied", "not_authorized")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}`), ["deleteEnvironment", refusal("not_found", "environment_not_found"), refusal("permission_denied", "not_authorized")]);
-  neverReachNeighbours(() => door, 404, [["GET", `${PATH}/x`], ["PUT", `${PATH}/x`, { config }], ["DELETE", `${PATH}/${UID}0`]]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("POST", PATH, { body: { config } }),
+    [
+      "createEnvironment",
+      refusal("invalid_argument", "invalid_environment"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PUT", `${PATH}/${UID}`, { body: { config } }),
+    [
+      "replaceEnvironment",
+      refusal("not_found", "environment_not_found"),
+      refusal("invalid_argument", "invalid_environment"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", `${PATH}/${UID}`),
+    [
+      "deleteEnvironment",
+      refusal("not_found", "environment_not_found"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
+  neverReachNeighbours(() => door, 404, [
+    ["GET", `${PATH}/x`],
+    ["PUT", `${PATH}/x`, { config }],
+    ["DELETE", `${PATH}/${UID}0`],
+  ]);
   neverReachNeighbours(() => door, 400, [
     ["GET", `${PATH}?sort_by=uid`],
-    ...[{}, { config: 1 }, { config: { name: 1 } }, { config: { github_repos: [{ owner: "o" }] } }, { config: { setup_commands: "x" } }, { config: { failure_session_retention_minutes: 0 } }, { config: { failure_session_retention_minutes: 61 } }, { config, team: "no" }, { config, link_sharing: "yes" }].map((body) => ["POST", PATH, body] as const),
+    ...[
+      {},
+      { config: 1 },
+      { config: { name: 1 } },
+      { config: { github_repos: [{ owner: "o" }] } },
+      { config: { setup_commands: "x" } },
+      { config: { failure_session_retention_minutes: 0 } },
+      { config: { failure_session_retention_minutes: 61 } },
+      { config, team: "no" },
+      { config, link_sharing: "yes" },
+    ].map((body) => ["POST", PATH, body] as const),
     ["PUT", `${PATH}/${UID}`, { config: [] }],
   ]);
 });
@@ -167,30 +457,95 @@ describe("environments", () => {
 describe("code hosts", () => {
   const UID = "0198c2d0-0000-7000-8000-00000000d001";
   const PATH = `/api/v1/team/${TEAM}/code-hosts`;
-  const codeHost = { uid: UID, teamUid: TEAM, name: "ours", kind: "local", baseUrl: "", root: "/srv/git", secretName: "", owners: ["o"], createdAt: at(CREATED) };
-  const shown = { uid: UID, name: "ours", kind: "local", base_url: "", root: "/srv/git", secret_name: "", owners: ["o"], created_at: CREATED };
+  const codeHost = {
+    uid: UID,
+    teamUid: TEAM,
+    name: "ours",
+    kind: "local",
+    baseUrl: "",
+    root: "/srv/git",
+    secretName: "",
+    owners: ["o"],
+    createdAt: at(CREATED),
+  };
+  const shown = {
+    uid: UID,
+    name: "ours",
+    kind: "local",
+    base_url: "",
+    root: "/srv/git",
+    secret_name: "",
+    owners: ["o"],
+    created_at: CREATED,
+  };
   test("are listed and connected", async () => {
     door.answer({ listCodeHosts: { codeHosts: [codeHost] }, createCodeHost: { codeHost } });
     expect((await door.call("GET", PATH)).body).toEqual({ code_hosts: [shown] });
-    expect(await door.call("POST", PATH, { body: { name: "ours", kind: "local", root: "/srv/git", owners: ["o"] } })).toMatchObject({ status: 201, body: shown });
-    expect(await door.call("POST", PATH, { body: { name: "hub", kind: "github", base_url: "https://api.example/v3", secret_name: "TOKEN" } })).toMatchObject({ status: 201 });
+    expect(
+      await door.call("POST", PATH, { body: { name: "ours", kind: "local", root: "/srv/git", owners: ["o"] } }),
+    ).toMatchObject({ status: 201, body: shown });
+    expect(
+      await door.call("POST", PATH, {
+        body: { name: "hub", kind: "github", base_url: "https://api.example/v3", secret_name: "TOKEN" },
+      }),
+    ).toMatchObject({ status: 201 });
     expect(door.calls.map(({ request }) => request.codeHost ?? request.teamUid)).toMatchObject([
-      TEAM, { teamUid: TEAM, name: "ours", kind: "local", root: "/srv/git", owners: ["o"] }, { name: "hub", kind: "github", baseUrl: "https://api.example/v3", secretName: "TOKEN", owners: [] },
+      TEAM,
+      { teamUid: TEAM, name: "ours", kind: "local", root: "/srv/git", owners: ["o"] },
+      { name: "hub", kind: "github", baseUrl: "https://api.example/v3", secretName: "TOKEN", owners: [] },
     ]);
   });
   test("are removed from their own team only", async () => {
     const others = "0198c2d0-0000-7000-8000-00000000d002";
     door.answer({ listCodeHosts: { codeHosts: [codeHost] }, deleteCodeHost: {} });
-    expect(await door.call("DELETE", `${PATH}/${others}`)).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
+    expect(await door.call("DELETE", `${PATH}/${others}`)).toMatchObject({
+      status: 404,
+      body: { reason: "code_host_not_found" },
+    });
     expect(door.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
     expect((await door.call("DELETE", `${PATH}/${UID}`)).status).toBe(204);
     expect(door.calls.at(-1)).toMatchObject({ method: "deleteCodeHost", request: { uid: UID } });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["listCodeHosts", refusal("permission_denied", "not_authorized")]);
-  refusalsBecomeProblems(() => door, () => door.call("POST", PATH, { body: { name: "n", kind: "local" } }), [
-    "createCodeHost", refusal("not_found", "team_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "code_host_root_not_allowed"), refusal("conflict", "name_taken"),
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", PATH),
+    ["listCodeHosts", refusal("permission_denied", "not_authorized")],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("POST", PATH, { body: { name: "n", kind: "local" } }),
+    [
+      "createCodeHost",
+      refusal("not_found", "team_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "code_host_root_not_allowed"),
+      refusal("conflict", "name_taken"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", `${PATH}/${UID}`),
+    ["deleteCodeHost", refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")],
+    { listCodeHosts: { codeHosts: [codeHost] } },
+  );
+  neverReachNeighbours(() => door, 404, [
+    ["GET", `/api/v1/team/${OTHER_TEAM}/code-hosts`],
+    ["GET", "/api/v1/team/x/code-hosts"],
+    ["POST", "/api/v1/team/x/code-hosts", { name: "n", kind: "local" }],
+    ["DELETE", `${PATH}/x`],
   ]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}`), ["deleteCodeHost", refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")], { listCodeHosts: { codeHosts: [codeHost] } });
-  neverReachNeighbours(() => door, 404, [["GET", `/api/v1/team/${OTHER_TEAM}/code-hosts`], ["GET", "/api/v1/team/x/code-hosts"], ["POST", "/api/v1/team/x/code-hosts", { name: "n", kind: "local" }], ["DELETE", `${PATH}/x`]]);
-  neverReachNeighbours(() => door, 400, [{}, { name: "n" }, { name: "", kind: "local" }, { name: "n".repeat(101), kind: "local" }, { name: "n", kind: "svn" }, { name: "n", kind: "github", base_url: "not a url" }, { name: "n", kind: "github", base_url: "file:///etc" }, { name: "n", kind: "local", owners: [""] }].map((body) => ["POST", PATH, body] as const));
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      {},
+      { name: "n" },
+      { name: "", kind: "local" },
+      { name: "n".repeat(101), kind: "local" },
+      { name: "n", kind: "svn" },
+      { name: "n", kind: "github", base_url: "not a url" },
+      { name: "n", kind: "github", base_url: "file:///etc" },
+      { name: "n", kind: "local", owners: [""] },
+    ].map((body) => ["POST", PATH, body] as const),
+  );
 });

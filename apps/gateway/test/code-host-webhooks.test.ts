@@ -14,22 +14,75 @@ const AT = "2026-11-20T10:00:00.005Z";
 const ref = { teamUid: TEAM, codeHostUid: HOST };
 const PATH = `/api/v1/team/${TEAM}/code-hosts/${HOST}/webhook`;
 
-const codeHost = { uid: HOST, teamUid: TEAM, name: "hub", kind: "github", baseUrl: "https://api.github.com", root: "", secretName: "", owners: [], createdAt: time };
+const codeHost = {
+  uid: HOST,
+  teamUid: TEAM,
+  name: "hub",
+  kind: "github",
+  baseUrl: "https://api.github.com",
+  root: "",
+  secretName: "",
+  owners: [],
+  createdAt: time,
+};
 const known = { listCodeHosts: { codeHosts: [codeHost] } };
-const webhook = { codeHostUid: HOST, teamUid: TEAM, provider: "github", botLogin: "", enabled: true, ingressUrl: `https://x/webhooks/c/${HOST}`, createdAt: time, updatedAt: time };
-const shown = { code_host_uid: HOST, provider: "github", ingress_url: `https://x/webhooks/c/${HOST}`, enabled: true, bot_login: null, created_at: AT, updated_at: AT, last_delivery_at: null };
-const delivery = { uid: ENTRY, codeHostUid: HOST, provider: "github", event: "issues", action: "opened", deliveryId: "g1", outcome: "accepted", sizeBytes: 7n, receivedAt: time };
+const webhook = {
+  codeHostUid: HOST,
+  teamUid: TEAM,
+  provider: "github",
+  botLogin: "",
+  enabled: true,
+  ingressUrl: `https://x/webhooks/c/${HOST}`,
+  createdAt: time,
+  updatedAt: time,
+};
+const shown = {
+  code_host_uid: HOST,
+  provider: "github",
+  ingress_url: `https://x/webhooks/c/${HOST}`,
+  enabled: true,
+  bot_login: null,
+  created_at: AT,
+  updated_at: AT,
+  last_delivery_at: null,
+};
+const delivery = {
+  uid: ENTRY,
+  codeHostUid: HOST,
+  provider: "github",
+  event: "issues",
+  action: "opened",
+  deliveryId: "g1",
+  outcome: "accepted",
+  sizeBytes: 7n,
+  receivedAt: time,
+};
 const asked = () => door.calls.at(-1);
 
 describe("the address that a code host sends its webhooks to", () => {
   test("is opened with what is shown once, changed, read, rotated and closed", async () => {
     door.answer({ ...known, putCodeHostWebhook: { webhook, secret: "once" } });
     const opened = await door.call("PUT", PATH);
-    expect([opened.status, opened.body, opened.headers.get("cache-control")]).toEqual([200, { ...shown, secret: "once" }, "no-store"]);
+    expect([opened.status, opened.body, opened.headers.get("cache-control")]).toEqual([
+      200,
+      { ...shown, secret: "once" },
+      "no-store",
+    ]);
     expect(asked()?.request).toMatchObject({ ...ref, provider: "github" });
     expect([asked()?.request.enabled, asked()?.request.botLogin]).toEqual([undefined, undefined]);
-    door.answer({ ...known, putCodeHostWebhook: { webhook: { ...webhook, botLogin: "mill[bot]", enabled: false, lastDeliveryAt: time }, secret: "" } });
-    expect((await door.call("PUT", PATH, { body: { enabled: false, bot_login: "mill[bot]" } })).body).toEqual({ ...shown, enabled: false, bot_login: "mill[bot]", last_delivery_at: AT });
+    door.answer({
+      ...known,
+      putCodeHostWebhook: {
+        webhook: { ...webhook, botLogin: "mill[bot]", enabled: false, lastDeliveryAt: time },
+        secret: "",
+      },
+    });
+    expect((await door.call("PUT", PATH, { body: { enabled: false, bot_login: "mill[bot]" } })).body).toEqual({
+      ...shown,
+      enabled: false,
+      bot_login: "mill[bot]",
+      last_delivery_at: AT,
+    });
     expect(asked()?.request).toMatchObject({ ...ref, enabled: false, botLogin: "mill[bot]" });
     await door.call("PUT", PATH, { body: { bot_login: null } });
     expect(asked()?.request.botLogin).toBe("");
@@ -45,28 +98,88 @@ describe("the address that a code host sends its webhooks to", () => {
     expect((await door.call("DELETE", PATH)).status).toBe(204);
   });
   test("has what it delivered looked at again", async () => {
-    const decision = { eventUid: "", automationUid: AUTOMATION, automationName: "a", provider: "github", event: "replayed", outcome: "pending", explanation: "It matches.", checks: [], occurredAt: time, decidedAt: time };
+    const decision = {
+      eventUid: "",
+      automationUid: AUTOMATION,
+      automationName: "a",
+      provider: "github",
+      event: "replayed",
+      outcome: "pending",
+      explanation: "It matches.",
+      checks: [],
+      occurredAt: time,
+      decidedAt: time,
+    };
     door.answer({ ...known, replayDelivery: { decision, wouldTrigger: true } });
-    const answer = await door.call("POST", `${PATH}/deliveries/${ENTRY}/replay`, { body: { factory_uid: FACTORY, automation_uid: AUTOMATION, dry_run: true } });
-    expect(answer).toMatchObject({ status: 200, body: { would_trigger: true, label: "Would trigger", decision: { automation_uid: AUTOMATION, outcome: "pending", event_uid: "" } } });
-    expect(asked()?.request).toMatchObject({ codeHostUid: HOST, webhookUid: "", deliveryUid: ENTRY, factoryUid: FACTORY, automationUid: AUTOMATION, dryRun: true });
-    const absent = await door.call("POST", `${PATH.replace(HOST, ENTRY)}/deliveries/${ENTRY}/replay`, { body: { factory_uid: FACTORY, automation_uid: AUTOMATION } });
+    const answer = await door.call("POST", `${PATH}/deliveries/${ENTRY}/replay`, {
+      body: { factory_uid: FACTORY, automation_uid: AUTOMATION, dry_run: true },
+    });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        would_trigger: true,
+        label: "Would trigger",
+        decision: { automation_uid: AUTOMATION, outcome: "pending", event_uid: "" },
+      },
+    });
+    expect(asked()?.request).toMatchObject({
+      codeHostUid: HOST,
+      webhookUid: "",
+      deliveryUid: ENTRY,
+      factoryUid: FACTORY,
+      automationUid: AUTOMATION,
+      dryRun: true,
+    });
+    const absent = await door.call("POST", `${PATH.replace(HOST, ENTRY)}/deliveries/${ENTRY}/replay`, {
+      body: { factory_uid: FACTORY, automation_uid: AUTOMATION },
+    });
     expect(absent).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
   });
   test("has a log, and entries with their payload byte for byte, out of a form too", async () => {
-    door.answer({ ...known, listCodeHostDeliveries: { deliveries: [delivery, { ...delivery, event: "", action: "", deliveryId: "", outcome: "rejected_auth" }], nextPageToken: "next" } });
-    const entry = { uid: ENTRY, code_host_uid: HOST, provider: "github", event: "issues", action: "opened", delivery_id: "g1", label: "Accepted", outcome: "accepted", size_bytes: 7, received_at: AT };
+    door.answer({
+      ...known,
+      listCodeHostDeliveries: {
+        deliveries: [delivery, { ...delivery, event: "", action: "", deliveryId: "", outcome: "rejected_auth" }],
+        nextPageToken: "next",
+      },
+    });
+    const entry = {
+      uid: ENTRY,
+      code_host_uid: HOST,
+      provider: "github",
+      event: "issues",
+      action: "opened",
+      delivery_id: "g1",
+      label: "Accepted",
+      outcome: "accepted",
+      size_bytes: 7,
+      received_at: AT,
+    };
     expect((await door.call("GET", `${PATH}/deliveries?limit=2&cursor=c`)).body).toEqual({
-      deliveries: [entry, { ...entry, event: null, action: null, delivery_id: null, label: "Rejected (auth)", outcome: "rejected_auth" }], page_info: { has_next_page: true, next_cursor: "next" },
+      deliveries: [
+        entry,
+        { ...entry, event: null, action: null, delivery_id: null, label: "Rejected (auth)", outcome: "rejected_auth" },
+      ],
+      page_info: { has_next_page: true, next_cursor: "next" },
     });
     expect(asked()?.request).toMatchObject({ ...ref, pageSize: 2, pageToken: "c" });
     const payload = '{"n":12345678901234567890,"x":"\\u00e9"}';
     const read = async (headers: Record<string, string>, body: string | undefined) => {
-      door.answer({ ...known, getCodeHostDelivery: { delivery, headers, ...(body !== undefined && { body: Buffer.from(body) }) } });
+      door.answer({
+        ...known,
+        getCodeHostDelivery: { delivery, headers, ...(body !== undefined && { body: Buffer.from(body) }) },
+      });
       return door.call("GET", `${PATH}/deliveries/${ENTRY}`);
     };
-    for (const [type, body] of [["application/json", payload], ["application/x-www-form-urlencoded", new URLSearchParams({ payload }).toString()]] as const) {
-      expect((await read({ "content-type": type }, body)).body).toMatchObject({ ...entry, headers: { "content-type": type }, payload: { x: "é" } });
+    for (const [type, body] of [
+      ["application/json", payload],
+      ["application/x-www-form-urlencoded", new URLSearchParams({ payload }).toString()],
+    ] as const) {
+      expect((await read({ "content-type": type }, body)).body).toMatchObject({
+        ...entry,
+        headers: { "content-type": type },
+        payload: { x: "é" },
+      });
     }
     expect("payload" in (await read({}, undefined)).body).toBe(false);
   });
@@ -82,17 +195,60 @@ describe("the address that a code host sends its webhooks to", () => {
     expect((await door.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(500);
     expect(door.calls.map(({ method }) => method)).not.toContain("deleteCodeHost");
   });
-  const every = [["GET", PATH], ["PUT", PATH], ["DELETE", PATH], ["POST", `${PATH}/rotate`], ["GET", `${PATH}/deliveries`], ["GET", `${PATH}/deliveries/${ENTRY}`]] as const;
+  const every = [
+    ["GET", PATH],
+    ["PUT", PATH],
+    ["DELETE", PATH],
+    ["POST", `${PATH}/rotate`],
+    ["GET", `${PATH}/deliveries`],
+    ["GET", `${PATH}/deliveries/${ENTRY}`],
+  ] as const;
   test.each(every)("%s %s of another team's connection is that of none", async (method, path) => {
     door.answer({ listCodeHosts: { codeHosts: [{ ...codeHost, uid: ENTRY }] } });
     expect(await door.call(method, path)).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
     expect(door.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
     door.answer({ listCodeHosts: { codeHosts: [] } });
-    expect(await door.call(method, path.replace(TEAM, OTHER_TEAM))).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
+    expect(await door.call(method, path.replace(TEAM, OTHER_TEAM))).toMatchObject({
+      status: 404,
+      body: { reason: "code_host_not_found" },
+    });
   });
-  neverReachNeighbours(() => door, 404, [["GET", PATH.replace(HOST, "x")], ["GET", `${PATH}/deliveries/x`], ["GET", PATH.replace(TEAM, "x")]]);
-  neverReachNeighbours(() => door, 400, [["PUT", PATH, { enabled: "yes" }], ["POST", `${PATH}/rotate`, { secret: "" }], ["GET", `${PATH}/deliveries?limit=0`], ["POST", `${PATH}/deliveries/${ENTRY}/replay`, { automation_uid: AUTOMATION }]]);
-  refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: { bot_login: "@x" } }), ["putCodeHostWebhook", refusal("invalid_argument", "invalid_code_host_webhook"), refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")], known);
-  refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/rotate`), ["rotateCodeHostSecret", refusal("not_found", "code_host_webhook_not_found"), refusal("invalid_argument", "invalid_secret")], known);
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/deliveries?cursor=c`), ["listCodeHostDeliveries", refusal("invalid_argument", "invalid_cursor")], known);
+  neverReachNeighbours(() => door, 404, [
+    ["GET", PATH.replace(HOST, "x")],
+    ["GET", `${PATH}/deliveries/x`],
+    ["GET", PATH.replace(TEAM, "x")],
+  ]);
+  neverReachNeighbours(() => door, 400, [
+    ["PUT", PATH, { enabled: "yes" }],
+    ["POST", `${PATH}/rotate`, { secret: "" }],
+    ["GET", `${PATH}/deliveries?limit=0`],
+    ["POST", `${PATH}/deliveries/${ENTRY}/replay`, { automation_uid: AUTOMATION }],
+  ]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PUT", PATH, { body: { bot_login: "@x" } }),
+    [
+      "putCodeHostWebhook",
+      refusal("invalid_argument", "invalid_code_host_webhook"),
+      refusal("not_found", "code_host_not_found"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+    known,
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("POST", `${PATH}/rotate`),
+    [
+      "rotateCodeHostSecret",
+      refusal("not_found", "code_host_webhook_not_found"),
+      refusal("invalid_argument", "invalid_secret"),
+    ],
+    known,
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${PATH}/deliveries?cursor=c`),
+    ["listCodeHostDeliveries", refusal("invalid_argument", "invalid_cursor")],
+    known,
+  );
 });

@@ -14,10 +14,16 @@ beforeAll(async () => {
 });
 afterAll(() => g.close());
 
-const call = (method: string, path: string, body?: unknown, key: string = APP_KEY, headers: Record<string, string> = {}) =>
-  g.api.call(method, `/api/v1${path}`, { key, headers, ...(body === undefined ? {} : { body }) });
+const call = (
+  method: string,
+  path: string,
+  body?: unknown,
+  key: string = APP_KEY,
+  headers: Record<string, string> = {},
+) => g.api.call(method, `/api/v1${path}`, { key, headers, ...(body === undefined ? {} : { body }) });
 const whoami = (key: string, headers = {}) => call("GET", "/whoami", undefined, key, headers);
-const order = async (body: object, key: string = APP_KEY) => call("POST", `/team/${team}/keys`, { name: "k", ...body }, key);
+const order = async (body: object, key: string = APP_KEY) =>
+  call("POST", `/team/${team}/keys`, { name: "k", ...body }, key);
 const anAgent = async () => (await call("POST", "/agent/identities", { name: "bot" })).body.uid as string;
 const aMember = async (role: string) => {
   const { body } = await call("POST", `/team/${team}/members`, { email: `${newUid()}@example.com`, role });
@@ -28,7 +34,9 @@ describe("a key", () => {
   test("is answered once and stored as a hash; the list shows its beginning", async () => {
     const { status, body } = await order({ name: "mine" });
     expect([status, body.api_key]).toEqual([201, expect.stringMatching(/^mw_[\w-]{43}$/)]);
-    const listed = (await call("GET", `/team/${team}/keys`)).body.keys.find((each: { uid: string }) => each.uid === body.key.uid);
+    const listed = (await call("GET", `/team/${team}/keys`)).body.keys.find(
+      (each: { uid: string }) => each.uid === body.key.uid,
+    );
     expect(listed).toEqual({ ...body.key, prefix: body.api_key.slice(0, 10) });
     const stored = JSON.stringify((await g.database.sql.query("SELECT * FROM api_keys")).rows);
     expect([stored.includes(body.api_key), stored.includes(APP_KEY)]).toEqual([false, false]);
@@ -38,7 +46,10 @@ describe("a key", () => {
     expect((await whoami(body.api_key)).status).toBe(200);
     expect((await call("DELETE", `/team/${team}/keys/${body.key.uid}`)).status).toBe(204);
     expect(await whoami(body.api_key)).toMatchObject({ status: 401, body: { reason: "key_invalid" } });
-    expect(await call("DELETE", `/team/${team}/keys/${body.key.uid}`)).toMatchObject({ status: 404, body: { reason: "key_not_found" } });
+    expect(await call("DELETE", `/team/${team}/keys/${body.key.uid}`)).toMatchObject({
+      status: 404,
+      body: { reason: "key_not_found" },
+    });
   });
   test("expires to the millisecond", async () => {
     const { body } = await order({ expires_at: new Date(g.clock.now().getTime() + 1000).toISOString() });
@@ -50,19 +61,33 @@ describe("a key", () => {
   test("notes its use to the minute", async () => {
     const { body } = await order({});
     await whoami(body.api_key);
-    const used = async () => (await call("GET", `/team/${team}/keys`)).body.keys.find((each: { uid: string }) => each.uid === body.key.uid).last_used_at;
+    const used = async () =>
+      (await call("GET", `/team/${team}/keys`)).body.keys.find((each: { uid: string }) => each.uid === body.key.uid)
+        .last_used_at;
     expect(await used()).toBe(g.clock.now().toISOString());
   });
   test.each([
-    [{ name: "" }], [{ kind: "other" }], [{ scopes: [] }], [{ scopes: ["everything"] }], [{ expires_at: "2020-01-01" }], [{ expires_at: "soon" }], [{ agent_uid: "x" }],
-    [{ kind: "worker", scopes: ["run.view"] }], [{ kind: "worker", all_teams: true }],
-  ])("is not made of %j", async (body) => expect(await order(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } }));
+    [{ name: "" }],
+    [{ kind: "other" }],
+    [{ scopes: [] }],
+    [{ scopes: ["everything"] }],
+    [{ expires_at: "2020-01-01" }],
+    [{ expires_at: "soon" }],
+    [{ agent_uid: "x" }],
+    [{ kind: "worker", scopes: ["run.view"] }],
+    [{ kind: "worker", all_teams: true }],
+  ])("is not made of %j", async (body) =>
+    expect(await order(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } }),
+  );
 });
 
 describe("scopes", () => {
   test("narrow the role, and a key cannot order one that does more", async () => {
     const { body } = await order({ scopes: ["run.view", "team.manage"] });
-    expect((await whoami(body.api_key)).body).toMatchObject({ platform_admin: false, teams: [{ permissions: ["run.view", "team.manage"] }] });
+    expect((await whoami(body.api_key)).body).toMatchObject({
+      platform_admin: false,
+      teams: [{ permissions: ["run.view", "team.manage"] }],
+    });
     expect(await order({ scopes: ["secret.manage"] }, body.api_key)).toMatchObject({ status: 403 });
     const inherited = await order({}, body.api_key);
     expect(inherited.body.key.scopes).toEqual(["run.view", "team.manage"]);
@@ -74,7 +99,8 @@ describe("scopes", () => {
     const made = await order({ agent_uid: agent }, body.api_key);
     expect(made.body.key.scopes).toEqual(["run.view", "agent.manage"]);
     expect(await order({ agent_uid: agent, scopes: ["run.create"] }, body.api_key)).toMatchObject({ status: 403 });
-    const once = (key?: string) => call("POST", `/team/${team}/keys`, { name: "once" }, key, { "idempotency-key": "same" });
+    const once = (key?: string) =>
+      call("POST", `/team/${team}/keys`, { name: "once" }, key, { "idempotency-key": "same" });
     const [first, again, narrow] = [await once(), await once(), await once(body.api_key)];
     expect(again.body).toEqual(first.body);
     expect(narrow.body.api_key).not.toBe(first.body.api_key);
@@ -97,21 +123,33 @@ describe("whose key", () => {
     const others = (await order({})).body.key.uid;
     expect(await call("DELETE", `/team/${team}/keys/${others}`, undefined, viewer.key)).toMatchObject({ status: 404 });
     expect((await call("DELETE", `/team/${team}/keys/${own.body.key.uid}`, undefined, viewer.key)).status).toBe(204);
-    for (const body of [{ user_uid: newUid() }, { agent_uid: newUid() }, { kind: "worker" }]) expect([body, await order(body, viewer.key)]).toMatchObject([body, { status: 403 }]);
+    for (const body of [{ user_uid: newUid() }, { agent_uid: newUid() }, { kind: "worker" }])
+      expect([body, await order(body, viewer.key)]).toMatchObject([body, { status: 403 }]);
   });
   test("an owner creates keys for nobody else, neither for a member nor for a stranger", async () => {
     const { uid: blue, key: blueKey } = await g.newTeam("two-teams");
     const member = await call("POST", `/team/${blue}/members`, { email: "blue-member@example.com" }, blueKey);
     for (const uid of [member.body.uid, (await whoami(APP_KEY)).body.principal.uid, newUid()])
-      expect(await call("POST", `/team/${blue}/keys`, { name: "trap", user_uid: uid }, blueKey)).toMatchObject({ status: 403, body: { error_code: "not_authorized" } });
+      expect(await call("POST", `/team/${blue}/keys`, { name: "trap", user_uid: uid }, blueKey)).toMatchObject({
+        status: 403,
+        body: { error_code: "not_authorized" },
+      });
   });
   test("an agent acts in its one team with a member's permissions, whatever the team header says", async () => {
     const uid = await anAgent();
     const { body } = await order({ agent_uid: uid });
     const me = (await whoami(body.api_key, { "x-service-team-uid": newUid() })).body;
-    expect(me).toMatchObject({ principal: { type: "service_account", uid, display_name: "bot" }, active_team_uid: team, teams: [{ uid: team }] });
+    expect(me).toMatchObject({
+      principal: { type: "service_account", uid, display_name: "bot" },
+      active_team_uid: team,
+      teams: [{ uid: team }],
+    });
     expect(me.teams[0].permissions).not.toContain("agent.manage");
-    for (const [method, path, sent] of [["POST", "/agent/identities", { name: "x" }], ["DELETE", `/agent/identities/${uid}`, undefined], ["POST", `/team/${team}/keys`, { name: "x" }]] as const)
+    for (const [method, path, sent] of [
+      ["POST", "/agent/identities", { name: "x" }],
+      ["DELETE", `/agent/identities/${uid}`, undefined],
+      ["POST", `/team/${team}/keys`, { name: "x" }],
+    ] as const)
       expect([path, await call(method, path, sent, body.api_key)]).toMatchObject([path, { status: 403 }]);
   });
   test("an agent's keys end with the agent", async () => {
@@ -128,29 +166,53 @@ describe("whose key", () => {
     expect(await call("GET", `/team/${team}`, undefined, body.api_key)).toMatchObject({ status: 404 });
     const identity = g.identityOf("orchestrator");
     const asked = on(serviceCaller("orchestrator", "r"));
-    expect(await identity.authenticateKey({ key: body.api_key }, asked)).toMatchObject({ principalType: "worker", workerTeamUid: team, teams: [] });
-    expect(await identity.authenticateKey({ key: g.keys.workerKey }, asked)).toMatchObject({ principalType: "worker", workerTeamUid: "" });
-    await expect(identity.authenticateKey({ key: "mw_unknown" }, asked)).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "key_invalid" }));
-    await expect(g.identityOf("factories").authenticateKey({ key: body.api_key }, on(serviceCaller("factories", "r")))).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    expect(await identity.authenticateKey({ key: body.api_key }, asked)).toMatchObject({
+      principalType: "worker",
+      workerTeamUid: team,
+      teams: [],
+    });
+    expect(await identity.authenticateKey({ key: g.keys.workerKey }, asked)).toMatchObject({
+      principalType: "worker",
+      workerTeamUid: "",
+    });
+    await expect(identity.authenticateKey({ key: "mw_unknown" }, asked)).rejects.toEqual(
+      domainError({ kind: "unauthenticated", reason: "key_invalid" }),
+    );
+    await expect(
+      g.identityOf("factories").authenticateKey({ key: body.api_key }, on(serviceCaller("factories", "r"))),
+    ).rejects.toEqual(domainError({ kind: "permission_denied" }));
   });
 });
 
 describe("the active team", () => {
-  test.each(["x-service-team-uid", "x-warp-team-uid"])("is chosen by %s; a team one is not in acts like a random or malformed one", async (header) => {
-    const { uid } = await g.newTeam(`foreign-${header}`);
-    for (const value of [uid, newUid(), "nonsense"]) {
-      expect((await call("GET", "/agent/identities", undefined, APP_KEY, { [header]: value })).body).toEqual({ agents: [] });
-      expect(await call("POST", "/agent/identities", { name: "x" }, APP_KEY, { [header]: value })).toMatchObject({ status: 404, body: { reason: "team_not_found" } });
-    }
-    expect((await whoami(APP_KEY, { [header]: team.toUpperCase() })).body.active_team_uid).toBe(team);
-  });
+  test.each(["x-service-team-uid", "x-warp-team-uid"])(
+    "is chosen by %s; a team one is not in acts like a random or malformed one",
+    async (header) => {
+      const { uid } = await g.newTeam(`foreign-${header}`);
+      for (const value of [uid, newUid(), "nonsense"]) {
+        expect((await call("GET", "/agent/identities", undefined, APP_KEY, { [header]: value })).body).toEqual({
+          agents: [],
+        });
+        expect(await call("POST", "/agent/identities", { name: "x" }, APP_KEY, { [header]: value })).toMatchObject({
+          status: 404,
+          body: { reason: "team_not_found" },
+        });
+      }
+      expect((await whoami(APP_KEY, { [header]: team.toUpperCase() })).body.active_team_uid).toBe(team);
+    },
+  );
   test("is needed on a create by people in several teams", async () => {
     const { uid, key } = await g.newTeam("several");
     const { email, uid: me } = (await whoami(APP_KEY)).body.principal;
     const { body: invitation } = await call("POST", `/team/${uid}/invitations`, { email }, key);
     await call("POST", `/invitations/${invitation.uid}/accept`);
-    expect(await call("POST", "/agent/identities", { name: "x" })).toMatchObject({ status: 400, body: { reason: "team_required" } });
-    expect((await call("POST", "/agent/identities", { name: "x" }, APP_KEY, { "x-service-team-uid": team })).status).toBe(201);
+    expect(await call("POST", "/agent/identities", { name: "x" })).toMatchObject({
+      status: 400,
+      body: { reason: "team_required" },
+    });
+    expect(
+      (await call("POST", "/agent/identities", { name: "x" }, APP_KEY, { "x-service-team-uid": team })).status,
+    ).toBe(201);
     await call("DELETE", `/team/${uid}/members/${me}`, undefined, key);
   });
 });
@@ -162,8 +224,14 @@ describe("the token of a run", () => {
     g.leases.set("7.2", { ...lease, teamUid: team });
     const token = await g.runToken({ execution: "7", attempt: 2 });
     const me = (await whoami(token)).body;
-    expect(me).toMatchObject({ principal: { type: "service_account", uid: lease.agentUid }, run_id: lease.runUid, teams: [{ uid: team }], platform_admin: false });
-    for (const verb of ["agent.manage", "team.manage", "schedule.manage"]) expect(me.teams[0].permissions).not.toContain(verb);
+    expect(me).toMatchObject({
+      principal: { type: "service_account", uid: lease.agentUid },
+      run_id: lease.runUid,
+      teams: [{ uid: team }],
+      platform_admin: false,
+    });
+    for (const verb of ["agent.manage", "team.manage", "schedule.manage"])
+      expect(me.teams[0].permissions).not.toContain(verb);
     expect(await call("POST", `/team/${team}/keys`, { name: "x" }, token)).toMatchObject({ status: 403 });
     expect((await call("GET", `/team/${team}/keys`, undefined, token)).body.keys).toEqual([]);
     g.leases.clear();
@@ -173,7 +241,13 @@ describe("the token of a run", () => {
     g.leases.set("7.2", { ...lease, teamUid: team });
     const good = await g.runToken({ execution: 7, attempt: 2 });
     const [head, body] = good.split(".");
-    for (const bad of [await g.runToken({ execution: 7, attempt: 2 }, "past"), `${head}.${body}.`, `${head}.${body}.${"A".repeat(86)}`, "mwr_x", await g.runToken({ attempt: 2 })])
+    for (const bad of [
+      await g.runToken({ execution: 7, attempt: 2 }, "past"),
+      `${head}.${body}.`,
+      `${head}.${body}.${"A".repeat(86)}`,
+      "mwr_x",
+      await g.runToken({ attempt: 2 }),
+    ])
       expect(await whoami(bad)).toMatchObject({ status: 401, body: { reason: "run_token_invalid" } });
     expect((await whoami(good)).status).toBe(200);
   });
@@ -183,29 +257,66 @@ describe("secrets", () => {
   const secrets = (rest = "") => `/team/${team}/secrets${rest}`;
 
   test("are written and never readable; services get their values", async () => {
-    expect(await call("POST", secrets(), { name: "TOKEN", value: "canary-1" })).toMatchObject({ status: 201, body: { name: "TOKEN", version: 1 } });
-    expect(await call("POST", secrets(), { name: "TOKEN", value: "canary-2" })).toMatchObject({ status: 409, body: { reason: "secret_exists" } });
-    expect(await call("PUT", secrets("/TOKEN"), { value: "canary-3" })).toMatchObject({ status: 200, body: { version: 2 } });
-    expect(await call("PUT", secrets("/OTHER"), { value: "canary-4" })).toMatchObject({ status: 201, body: { version: 1 } });
+    expect(await call("POST", secrets(), { name: "TOKEN", value: "canary-1" })).toMatchObject({
+      status: 201,
+      body: { name: "TOKEN", version: 1 },
+    });
+    expect(await call("POST", secrets(), { name: "TOKEN", value: "canary-2" })).toMatchObject({
+      status: 409,
+      body: { reason: "secret_exists" },
+    });
+    expect(await call("PUT", secrets("/TOKEN"), { value: "canary-3" })).toMatchObject({
+      status: 200,
+      body: { version: 2 },
+    });
+    expect(await call("PUT", secrets("/OTHER"), { value: "canary-4" })).toMatchObject({
+      status: 201,
+      body: { version: 1 },
+    });
     const listed = (await call("GET", secrets())).body;
     expect(listed.secrets.map((each: { name: string }) => each.name)).toEqual(["OTHER", "TOKEN"]);
     const identity = g.identityOf("orchestrator");
     const asked = on(serviceCaller("orchestrator", "r"));
-    expect((await identity.resolveSecrets({ teamUid: team, names: ["TOKEN", "OTHER"] }, asked)).values).toEqual({ TOKEN: "canary-3", OTHER: "canary-4" });
-    expect((await identity.resolveSecrets({ teamUid: team, names: ["TOKEN"], optionalNames: ["OTHER", "NONE"] }, asked)).values).toEqual({ TOKEN: "canary-3", OTHER: "canary-4" });
-    expect((await identity.resolveAgent({ teamUid: team, askedSecrets: ["TOKEN", "NONE"] }, asked)).teamSecrets).toEqual(["TOKEN"]);
-    await expect(identity.resolveSecrets({ teamUid: team, names: ["TOKEN", "NONE"] }, asked)).rejects.toEqual(domainError({ reason: "secret_not_found" }));
-    await expect(identity.resolveSecrets({ teamUid: newUid(), names: ["TOKEN"] }, asked)).rejects.toEqual(domainError({ reason: "secret_not_found" }));
+    expect((await identity.resolveSecrets({ teamUid: team, names: ["TOKEN", "OTHER"] }, asked)).values).toEqual({
+      TOKEN: "canary-3",
+      OTHER: "canary-4",
+    });
+    expect(
+      (await identity.resolveSecrets({ teamUid: team, names: ["TOKEN"], optionalNames: ["OTHER", "NONE"] }, asked))
+        .values,
+    ).toEqual({ TOKEN: "canary-3", OTHER: "canary-4" });
+    expect(
+      (await identity.resolveAgent({ teamUid: team, askedSecrets: ["TOKEN", "NONE"] }, asked)).teamSecrets,
+    ).toEqual(["TOKEN"]);
+    await expect(identity.resolveSecrets({ teamUid: team, names: ["TOKEN", "NONE"] }, asked)).rejects.toEqual(
+      domainError({ reason: "secret_not_found" }),
+    );
+    await expect(identity.resolveSecrets({ teamUid: newUid(), names: ["TOKEN"] }, asked)).rejects.toEqual(
+      domainError({ reason: "secret_not_found" }),
+    );
     expect((await call("DELETE", secrets("/OTHER"))).status).toBe(204);
-    expect(await call("DELETE", secrets("/OTHER"))).toMatchObject({ status: 404, body: { reason: "secret_not_found" } });
+    expect(await call("DELETE", secrets("/OTHER"))).toMatchObject({
+      status: 404,
+      body: { reason: "secret_not_found" },
+    });
   });
   test("reach the webhooks that name them before a change is acknowledged, in order; when they cannot, it is a 500 and the old value stays", async () => {
     g.pushed.length = 0;
-    const valueOf = async () => (await g.identityOf("orchestrator").resolveSecrets({ teamUid: team, optionalNames: ["PUSHED"] }, on(serviceCaller("orchestrator", "r")))).values["PUSHED"];
+    const valueOf = async () =>
+      (
+        await g
+          .identityOf("orchestrator")
+          .resolveSecrets({ teamUid: team, optionalNames: ["PUSHED"] }, on(serviceCaller("orchestrator", "r")))
+      ).values["PUSHED"];
     for (const value of ["one", "two"]) await call("PUT", secrets("/PUSHED"), { value });
     await call("DELETE", secrets("/PUSHED"));
     await call("POST", secrets(), { name: "PUSHED", value: "three" });
-    expect(g.pushed.map(({ teamUid, name, value }) => [teamUid, name, value])).toEqual([[team, "PUSHED", "one"], [team, "PUSHED", "two"], [team, "PUSHED", undefined], [team, "PUSHED", "three"]]);
+    expect(g.pushed.map(({ teamUid, name, value }) => [teamUid, name, value])).toEqual([
+      [team, "PUSHED", "one"],
+      [team, "PUSHED", "two"],
+      [team, "PUSHED", undefined],
+      [team, "PUSHED", "three"],
+    ]);
     expect(g.pushed.map(({ revision }) => revision).toSorted()).toEqual(g.pushed.map(({ revision }) => revision));
     const seenBefore: unknown[] = [];
     g.whenPushed(async () => void seenBefore.push(await valueOf()));
@@ -214,10 +325,17 @@ describe("secrets", () => {
     g.whenPushed(async () => {
       throw new DomainError({ kind: "unavailable", reason: "service_unavailable", message: "away" });
     });
-    for (const [method, path, body] of [["PUT", secrets("/PUSHED"), { value: "five" }], ["DELETE", secrets("/PUSHED"), undefined], ["POST", secrets(), { name: "NEVER", value: "x" }]] as const) expect(await call(method, path, body)).toMatchObject({ status: 500 });
+    for (const [method, path, body] of [
+      ["PUT", secrets("/PUSHED"), { value: "five" }],
+      ["DELETE", secrets("/PUSHED"), undefined],
+      ["POST", secrets(), { name: "NEVER", value: "x" }],
+    ] as const)
+      expect(await call(method, path, body)).toMatchObject({ status: 500 });
     g.whenPushed(async () => {});
     expect(await valueOf()).toBe("four");
-    expect((await call("GET", secrets())).body.secrets.map((each: { name: string }) => each.name)).not.toContain("NEVER");
+    expect((await call("GET", secrets())).body.secrets.map((each: { name: string }) => each.name)).not.toContain(
+      "NEVER",
+    );
     await call("DELETE", secrets("/PUSHED"));
   });
   test("that several people replace and delete at once are there or not, and nobody gets an error of ours", async () => {
@@ -232,15 +350,21 @@ describe("secrets", () => {
     await call("DELETE", at);
   });
   test.each([
-    ["a name with a space", { name: "A B", value: "x" }], ["no name", { name: "", value: "x" }], ["an empty value", { name: "A", value: "" }], ["no value", { name: "A" }],
-    ["a number", { name: "A", value: 1 }], ["64 Ki characters and one", { name: "A", value: "x".repeat(65_537) }],
-  ])(
-    "are not made of %s", async (_what, body) => expect(await call("POST", secrets(), body)).toMatchObject({ status: 400 }),
+    ["a name with a space", { name: "A B", value: "x" }],
+    ["no name", { name: "", value: "x" }],
+    ["an empty value", { name: "A", value: "" }],
+    ["no value", { name: "A" }],
+    ["a number", { name: "A", value: 1 }],
+    ["64 Ki characters and one", { name: "A", value: "x".repeat(65_537) }],
+  ])("are not made of %s", async (_what, body) =>
+    expect(await call("POST", secrets(), body)).toMatchObject({ status: 400 }),
   );
   test("leave no trace of their values: not in answers, events, audit, other rows, or logs", async () => {
     await call("POST", secrets(), { name: "CANARY", value: "canary-everywhere" });
     await call("POST", secrets(), { name: "CANARY", value: "canary-everywhere" });
-    await eventually(async () => (await g.database.sql.query("SELECT 1 FROM audit_log WHERE entity = 'secret'")).rowCount > 0);
+    await eventually(
+      async () => (await g.database.sql.query("SELECT 1 FROM audit_log WHERE entity = 'secret'")).rowCount > 0,
+    );
     const { rows: tables } = await g.database.sql.query<{ name: string }>(
       "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname IN ('public', 'stream')",
     );
@@ -260,13 +384,31 @@ describe("the audit log", () => {
     await g.publish({ type: "millwright.run.state_changed.v1", entity: "run", entityUid: newUid(), teamUid: uid });
     const entries = await eventually(async () => {
       const { body } = await call("GET", `/team/${uid}/audit`, undefined, key);
-      expect(body.entries.map((each: { type: string }) => each.type)).toEqual(expect.arrayContaining(["millwright.factory.created.v1", "millwright.key.created.v1", "millwright.team.created.v1"]));
-      return body.entries as { uid: string; type: string; source: string; request_id: string; entity_uid: string; actor: object }[];
+      expect(body.entries.map((each: { type: string }) => each.type)).toEqual(
+        expect.arrayContaining([
+          "millwright.factory.created.v1",
+          "millwright.key.created.v1",
+          "millwright.team.created.v1",
+        ]),
+      );
+      return body.entries as {
+        uid: string;
+        type: string;
+        source: string;
+        request_id: string;
+        entity_uid: string;
+        actor: object;
+      }[];
     });
-    expect(entries.find((each) => each.request_id === "audit-me")).toMatchObject({ type: "millwright.key.created.v1", source: "gateway", entity_uid: made.body.key.uid, actor: { type: "user" } });
+    expect(entries.find((each) => each.request_id === "audit-me")).toMatchObject({
+      type: "millwright.key.created.v1",
+      source: "gateway",
+      entity_uid: made.body.key.uid,
+      actor: { type: "user" },
+    });
     expect(entries.some((each) => each.type.includes("state_changed"))).toBe(false);
     const walked: string[] = [];
-    for (let cursor = ""; ; ) {
+    for (let cursor = ""; ;) {
       const { body } = await call("GET", `/team/${uid}/audit?limit=2${cursor}`, undefined, key);
       walked.push(...body.entries.map((each: { uid: string }) => each.uid));
       if (!body.page_info.has_next_page) break;

@@ -16,21 +16,45 @@ afterAll(() => door.close());
 /** What a plain client gets: nothing is decoded on the way. */
 const raw = (path: string, headers: Record<string, string> = {}) =>
   new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
-    get(`${door.url}${path}`, { headers }, (answer) => void buffer(answer).then((body) => resolve({ status: answer.statusCode, headers: answer.headers, body }), reject)).on("error", reject);
+    get(
+      `${door.url}${path}`,
+      { headers },
+      (answer) =>
+        void buffer(answer).then(
+          (body) => resolve({ status: answer.statusCode, headers: answer.headers, body }),
+          reject,
+        ),
+    ).on("error", reject);
   });
 
-const scripts = (): string[] => [...(page.body as string).matchAll(/<script type="module" src="([^"]+)"><\/script>/g)].map(([, src]) => src!);
+const scripts = (): string[] =>
+  [...(page.body as string).matchAll(/<script type="module" src="([^"]+)"><\/script>/g)].map(([, src]) => src!);
 
 test("the reference is a page for everybody, asked for anew each time", () => {
-  expect([page.status, page.headers.get("content-type"), page.headers.get("cache-control")]).toEqual([200, "text/html; charset=utf-8", "no-cache"]);
+  expect([page.status, page.headers.get("content-type"), page.headers.get("cache-control")]).toEqual([
+    200,
+    "text/html; charset=utf-8",
+    "no-cache",
+  ]);
   expect(page.body).toContain("<title>API reference");
 });
 
 test("nothing on it comes from another host, and its policy lets nothing", async () => {
-  const policy = Object.fromEntries(page.headers.get("content-security-policy")!.split(";").map((directive) => directive.trim().split(/ (.*)/)));
+  const policy = Object.fromEntries(
+    page.headers
+      .get("content-security-policy")!
+      .split(";")
+      .map((directive) => directive.trim().split(/ (.*)/)),
+  );
   expect(policy).toEqual({
-    "default-src": "'none'", "script-src": "'self'", "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:", "connect-src": "'self'",
-    "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'",
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
   });
   const links = [...(page.body as string).matchAll(/\b(?:src|href|[\w-]*-url)="([^"]*)"/g)].map(([, link]) => link!);
   expect(links.filter((link) => !/^(?:\/(?!\/)|data:,)/.test(link))).toEqual([]);
@@ -43,16 +67,32 @@ test("its scripts are named after their content and kept for ever, smaller for t
   expect(scripts()).toHaveLength(2);
   for (const path of scripts()) {
     const plain = await raw(path);
-    expect([plain.status, plain.headers["content-type"], plain.headers["content-encoding"]]).toEqual([200, "text/javascript; charset=utf-8", undefined]);
+    expect([plain.status, plain.headers["content-type"], plain.headers["content-encoding"]]).toEqual([
+      200,
+      "text/javascript; charset=utf-8",
+      undefined,
+    ]);
     expect(path).toContain(createHash("sha256").update(plain.body).digest("hex").slice(0, 16));
-    for (const [accepted, isZipped] of [["br, gzip", true], ["gzip;q=0.5", true], ["gzip;q=0", false], ["identity", false]] as const) {
+    for (const [accepted, isZipped] of [
+      ["br, gzip", true],
+      ["gzip;q=0.5", true],
+      ["gzip;q=0", false],
+      ["identity", false],
+    ] as const) {
       const { headers, body } = await raw(path, { "accept-encoding": accepted });
-      expect([headers["content-encoding"], headers["vary"], headers["cache-control"]]).toEqual([isZipped ? "gzip" : undefined, "accept-encoding", "public, max-age=31536000, immutable"]);
+      expect([headers["content-encoding"], headers["vary"], headers["cache-control"]]).toEqual([
+        isZipped ? "gzip" : undefined,
+        "accept-encoding",
+        "public, max-age=31536000, immutable",
+      ]);
       expect((isZipped ? gunzipSync(body) : body).equals(plain.body)).toBe(true);
     }
   }
 });
 
-test.each(["/docs/viewer-0000000000000000.js", "/docs/viewer.js", "/docs/..%2f..%2fpackage.json"])("there is nothing else: %s", async (path) => {
-  expect((await door.call("GET", path, { key: null })).status).toBe(404);
-});
+test.each(["/docs/viewer-0000000000000000.js", "/docs/viewer.js", "/docs/..%2f..%2fpackage.json"])(
+  "there is nothing else: %s",
+  async (path) => {
+    expect((await door.call("GET", path, { key: null })).status).toBe(404);
+  },
+);

@@ -10,10 +10,31 @@ afterAll(() => door.close());
 
 const PATH = "/api/v1/factory";
 const shown = {
-  uid: FACTORY, name: "Roofs", alias: null, description: null, team_uid: TEAM, avatar_url: null, code_forge: "NONE", code_forges: ["NONE"], repositories: [], credential_strategy: "EXECUTOR",
-  default_environment: null, default_model: null, agent_defaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" }, scorer_defaults: {}, scoring: { default_model: null },
-  integrations: null, creator: { uid: USER, email: "ada@example.com" }, created_at: CREATED, updated_at: UPDATED, foreman_agent_uid: null, management: "live", permissions: [...VERBS], definition_version: 0,
-  concurrency_limit: 0, queue_paused: false,
+  uid: FACTORY,
+  name: "Roofs",
+  alias: null,
+  description: null,
+  team_uid: TEAM,
+  avatar_url: null,
+  code_forge: "NONE",
+  code_forges: ["NONE"],
+  repositories: [],
+  credential_strategy: "EXECUTOR",
+  default_environment: null,
+  default_model: null,
+  agent_defaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" },
+  scorer_defaults: {},
+  scoring: { default_model: null },
+  integrations: null,
+  creator: { uid: USER, email: "ada@example.com" },
+  created_at: CREATED,
+  updated_at: UPDATED,
+  foreman_agent_uid: null,
+  management: "live",
+  permissions: [...VERBS],
+  definition_version: 0,
+  concurrency_limit: 0,
+  queue_paused: false,
 };
 
 describe("a factory", () => {
@@ -24,16 +45,53 @@ describe("a factory", () => {
   });
   test("shows what it has", async () => {
     const fields = {
-      alias: "roof", description: "d", codeForge: "GITHUB", codeForges: ["GITHUB"], repositories: [{ owner: "o", repo: "r", codeForge: "GITHUB" }, { owner: "o", repo: "s" }], defaultEnvironment: "e",
-      defaultModel: "auto", scorerDefaults: { secrets: [] }, scoringDefaultModel: "m", integrations: { items: [] }, foremanAgentUid: AGENT, management: "service_files", definitionVersion: 3n, creatorUid: "gone", concurrencyLimit: 4, queuePaused: true,
+      alias: "roof",
+      description: "d",
+      codeForge: "GITHUB",
+      codeForges: ["GITHUB"],
+      repositories: [
+        { owner: "o", repo: "r", codeForge: "GITHUB" },
+        { owner: "o", repo: "s" },
+      ],
+      defaultEnvironment: "e",
+      defaultModel: "auto",
+      scorerDefaults: { secrets: [] },
+      scoringDefaultModel: "m",
+      integrations: { items: [] },
+      foremanAgentUid: AGENT,
+      management: "service_files",
+      definitionVersion: 3n,
+      creatorUid: "gone",
+      concurrencyLimit: 4,
+      queuePaused: true,
     };
     door.answer({ getFactory: { factory: aFactory(fields) } });
     expect((await door.call("GET", `${PATH}/${FACTORY}`)).body).toMatchObject({
-      alias: "roof", description: "d", code_forge: "GITHUB", repositories: [{ owner: "o", repo: "r", code_forge: "GITHUB" }, { owner: "o", repo: "s" }], default_environment: "e", default_model: "auto",
-      scorer_defaults: { secrets: [] }, scoring: { default_model: "m" }, integrations: [], foreman_agent_uid: AGENT, management: "service_files", definition_version: 3, creator: { uid: "gone", email: null }, concurrency_limit: 4, queue_paused: true,
+      alias: "roof",
+      description: "d",
+      code_forge: "GITHUB",
+      repositories: [
+        { owner: "o", repo: "r", code_forge: "GITHUB" },
+        { owner: "o", repo: "s" },
+      ],
+      default_environment: "e",
+      default_model: "auto",
+      scorer_defaults: { secrets: [] },
+      scoring: { default_model: "m" },
+      integrations: [],
+      foreman_agent_uid: AGENT,
+      management: "service_files",
+      definition_version: 3,
+      creator: { uid: "gone", email: null },
+      concurrency_limit: 4,
+      queue_paused: true,
     });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${FACTORY}`), ["getFactory", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${PATH}/${FACTORY}`),
+    ["getFactory", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")],
+  );
 });
 
 describe("the list of factories", () => {
@@ -46,28 +104,60 @@ describe("the list of factories", () => {
     ["agent", `?team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
   ])("as %s with %s and header %s", async (key, query, header, asked) => {
     door.answer({ listFactories: { factories: [aFactory()], nextPageToken: "n" } });
-    const { body } = await door.call("GET", `${PATH}${query}`, { key, headers: header ? { "x-service-team-uid": header } : {} });
+    const { body } = await door.call("GET", `${PATH}${query}`, {
+      key,
+      headers: header ? { "x-service-team-uid": header } : {},
+    });
     expect(body).toEqual({ factories: [shown], page_info: { has_next_page: true, next_cursor: "n" } });
     expect(door.calls[0]!.request).toMatchObject(asked);
   });
-  neverReachNeighbours(() => door, 400, ["limit=0", "limit=101", "limit=-1", "limit=x", "cursor="].map((query) => ["GET", `${PATH}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["listFactories", refusal("invalid_argument", "invalid_cursor")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["limit=0", "limit=101", "limit=-1", "limit=x", "cursor="].map((query) => ["GET", `${PATH}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", PATH),
+    ["listFactories", refusal("invalid_argument", "invalid_cursor")],
+  );
 });
 
 describe("creating, changing and deleting", () => {
   const create = (body: object, more = {}) => door.call("POST", PATH, { body, ...more });
   test("create passes fields, team and idempotency key on", async () => {
     door.answer({ createFactory: { factory: aFactory() } });
-    const body = { name: " Roofs ", alias: "roof", description: "d", repositories: [{ owner: "o", repo: "r", code_forge: "GITHUB" }, { owner: "o", repo: "s" }] };
+    const body = {
+      name: " Roofs ",
+      alias: "roof",
+      description: "d",
+      repositories: [
+        { owner: "o", repo: "r", code_forge: "GITHUB" },
+        { owner: "o", repo: "s" },
+      ],
+    };
     expect(await create(body, { headers: { "idempotency-key": "k" } })).toMatchObject({ status: 201, body: shown });
     expect(door.calls[0]!.request).toMatchObject({
-      teamUid: TEAM, idempotencyKey: "k",
-      factory: { name: "Roofs", alias: "roof", description: "d", repositories: [{ owner: "o", repo: "r", codeForge: "GITHUB" }, { owner: "o", repo: "s", codeForge: "" }] },
+      teamUid: TEAM,
+      idempotencyKey: "k",
+      factory: {
+        name: "Roofs",
+        alias: "roof",
+        description: "d",
+        repositories: [
+          { owner: "o", repo: "r", codeForge: "GITHUB" },
+          { owner: "o", repo: "s", codeForge: "" },
+        ],
+      },
     });
     await create({ name: "n", team_uid: OTHER_TEAM }, { key: "of_two_teams" });
     expect(door.calls[1]!.request.teamUid).toBe(OTHER_TEAM);
   });
-  test.each([[{ name: "n" }, "of_two_teams", 400, "team_required"], [{ name: "n", team_uid: OTHER_TEAM }, "member", 404, "team_not_found"], [{ name: "n", team_uid: "x" }, "member", 404, "team_not_found"]])("create %j as %s is a %i", async (body, key, status, reason) => {
+  test.each([
+    [{ name: "n" }, "of_two_teams", 400, "team_required"],
+    [{ name: "n", team_uid: OTHER_TEAM }, "member", 404, "team_not_found"],
+    [{ name: "n", team_uid: "x" }, "member", 404, "team_not_found"],
+  ])("create %j as %s is a %i", async (body, key, status, reason) => {
     door.answer({});
     expect(await create(body, { key })).toMatchObject({ status, body: { reason } });
     expect(door.calls).toEqual([]);
@@ -94,40 +184,141 @@ describe("creating, changing and deleting", () => {
     expect(door.calls[1]!.request).toMatchObject({ uid: FACTORY, cancelRuns: true });
     expect(await door.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=yes`)).toMatchObject({ status: 400 });
   });
-  refusalsBecomeProblems(() => door, () => create({ name: "n" }), ["createFactory", refusal("conflict", "alias_taken"), refusal("permission_denied", "not_authorized"), refusal("conflict", "idempotency_mismatch")]);
-  refusalsBecomeProblems(() => door, () => door.call("PATCH", `${PATH}/${FACTORY}`, { body: {} }), ["updateFactory", refusal("not_found", "factory_not_found"), refusal("conflict", "alias_taken"), refusal("permission_denied", "not_authorized")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${FACTORY}`), ["deleteFactory", refusal("not_found", "factory_not_found"), refusal("conflict", "factory_has_live_runs"), refusal("permission_denied", "not_authorized")]);
-  const wrong = [{ name: "" }, { name: " " }, { name: 1 }, { name: null }, { name: "n".repeat(101) }, { name: "n", alias: "" }, { name: "n", alias: "a/b" }, { name: "n", alias: "a".repeat(61) }, { name: "n", description: 1 }, { name: "n", repositories: [{ owner: "o" }] }, { name: "n", repositories: [{ owner: "o", repo: "r", code_forge: "NONE" }] }, [], "x"];
-  neverReachNeighbours(() => door, 400, [...wrong.flatMap((body) => [["POST", PATH, body], ["PATCH", `${PATH}/${FACTORY}`, body]] as const), ["POST", PATH, {}]]);
+  refusalsBecomeProblems(
+    () => door,
+    () => create({ name: "n" }),
+    [
+      "createFactory",
+      refusal("conflict", "alias_taken"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("conflict", "idempotency_mismatch"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PATCH", `${PATH}/${FACTORY}`, { body: {} }),
+    [
+      "updateFactory",
+      refusal("not_found", "factory_not_found"),
+      refusal("conflict", "alias_taken"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", `${PATH}/${FACTORY}`),
+    [
+      "deleteFactory",
+      refusal("not_found", "factory_not_found"),
+      refusal("conflict", "factory_has_live_runs"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
+  const wrong = [
+    { name: "" },
+    { name: " " },
+    { name: 1 },
+    { name: null },
+    { name: "n".repeat(101) },
+    { name: "n", alias: "" },
+    { name: "n", alias: "a/b" },
+    { name: "n", alias: "a".repeat(61) },
+    { name: "n", description: 1 },
+    { name: "n", repositories: [{ owner: "o" }] },
+    { name: "n", repositories: [{ owner: "o", repo: "r", code_forge: "NONE" }] },
+    [],
+    "x",
+  ];
+  neverReachNeighbours(() => door, 400, [
+    ...wrong.flatMap(
+      (body) =>
+        [
+          ["POST", PATH, body],
+          ["PATCH", `${PATH}/${FACTORY}`, body],
+        ] as const,
+    ),
+    ["POST", PATH, {}],
+  ]);
 });
 
 describe("dispatch", () => {
   const RUNS = `${PATH}/${FACTORY}/runs`;
   const sent = { runUid: RUN, foremanAgent: "foreman", ticketRef: "adhoc:1" };
-  const dispatch = (body: object = { prompt: "Mend it" }, headers: Record<string, string> = {}) => door.call("POST", RUNS, { body, headers });
+  const dispatch = (body: object = { prompt: "Mend it" }, headers: Record<string, string> = {}) =>
+    door.call("POST", RUNS, { body, headers });
   test("answers the run's record with foreman, ticket and link", async () => {
     door.answer({ dispatchRun: sent, getRun: { run: aRun({ metadata: { ticket_source: "adhoc", ticket_id: "1" } }) } });
     const { status, body } = await dispatch();
-    expect([status, body]).toMatchObject([201, { run_id: RUN, state: "QUEUED", title: "Mend it", factory_uid: FACTORY, foreman_agent: "foreman", ticket_ref: "adhoc:1", run_url: `https://mill.example/runs/${RUN}`, metadata: { ticket_id: "1" } }]);
+    expect([status, body]).toMatchObject([
+      201,
+      {
+        run_id: RUN,
+        state: "QUEUED",
+        title: "Mend it",
+        factory_uid: FACTORY,
+        foreman_agent: "foreman",
+        ticket_ref: "adhoc:1",
+        run_url: `https://mill.example/runs/${RUN}`,
+        metadata: { ticket_id: "1" },
+      },
+    ]);
     expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, prompt: "Mend it", idempotencyKey: "" });
   });
   test("keeps the prompt as it is, and passes everything on", async () => {
     door.answer({ dispatchRun: sent, getRun: { run: aRun() } });
-    await dispatch({ prompt: "  keep\n", title: "t", ticket_ref: "linear:A:1", ticket_url: "https://t.example/1" }, { "idempotency-key": "k" });
-    expect(door.calls[0]!.request).toMatchObject({ prompt: "  keep\n", title: "t", ticketRef: "linear:A:1", ticketUrl: "https://t.example/1", idempotencyKey: "k" });
+    await dispatch(
+      { prompt: "  keep\n", title: "t", ticket_ref: "linear:A:1", ticket_url: "https://t.example/1" },
+      { "idempotency-key": "k" },
+    );
+    expect(door.calls[0]!.request).toMatchObject({
+      prompt: "  keep\n",
+      title: "t",
+      ticketRef: "linear:A:1",
+      ticketUrl: "https://t.example/1",
+      idempotencyKey: "k",
+    });
   });
-  test.each([refusal("permission_denied", "not_authorized"), refusal("unavailable", "service_unavailable")])("once accepted is never answered with a refusal of the read", async (error) => {
-    door.answer({ dispatchRun: sent, getRun: error });
-    expect(await dispatch()).toMatchObject({ status: 201, body: { run_id: RUN, state: "QUEUED", ticket_ref: "adhoc:1" } });
-  });
+  test.each([refusal("permission_denied", "not_authorized"), refusal("unavailable", "service_unavailable")])(
+    "once accepted is never answered with a refusal of the read",
+    async (error) => {
+      door.answer({ dispatchRun: sent, getRun: error });
+      expect(await dispatch()).toMatchObject({
+        status: 201,
+        body: { run_id: RUN, state: "QUEUED", ticket_ref: "adhoc:1" },
+      });
+    },
+  );
   refusalsBecomeProblems(() => door, dispatch, [
-    "dispatchRun", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_ticket_ref"), refusal("conflict", "foreman_missing"), refusal("permission_denied", "not_authorized"), refusal("conflict", "idempotency_mismatch"),
+    "dispatchRun",
+    refusal("not_found", "factory_not_found"),
+    refusal("invalid_argument", "invalid_ticket_ref"),
+    refusal("conflict", "foreman_missing"),
+    refusal("permission_denied", "not_authorized"),
+    refusal("conflict", "idempotency_mismatch"),
   ]);
   test("without a foreman must not be repeated by clients", async () => {
     door.answer({ dispatchRun: refusal("conflict", "foreman_missing") });
     expect((await dispatch()).headers.get("x-should-retry")).toBe("false");
   });
-  neverReachNeighbours(() => door, 400, [{}, { prompt: "" }, { prompt: " \n" }, { prompt: 1 }, { prompt: "p", title: 1 }, { prompt: "p", ticket_ref: 1 }, { prompt: "p", ticket_url: "nonsense" }, { prompt: "p", ticket_url: "javascript:alert(1)" }].map((body) => ["POST", RUNS, body] as const));
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      {},
+      { prompt: "" },
+      { prompt: " \n" },
+      { prompt: 1 },
+      { prompt: "p", title: 1 },
+      { prompt: "p", ticket_ref: 1 },
+      { prompt: "p", ticket_url: "nonsense" },
+      { prompt: "p", ticket_url: "javascript:alert(1)" },
+    ].map((body) => ["POST", RUNS, body] as const),
+  );
 });
 
-neverReachNeighbours(() => door, 404, [["GET", `${PATH}/x`], ["PATCH", `${PATH}/x`, {}], ["DELETE", `${PATH}/x`], ["POST", `${PATH}/x/runs`, { prompt: "p" }]]);
+neverReachNeighbours(() => door, 404, [
+  ["GET", `${PATH}/x`],
+  ["PATCH", `${PATH}/x`, {}],
+  ["DELETE", `${PATH}/x`],
+  ["POST", `${PATH}/x/runs`, { prompt: "p" }],
+]);

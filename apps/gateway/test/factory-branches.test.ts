@@ -10,25 +10,101 @@ const BRANCH = "0198c2d0-0000-7000-8000-00000000b001";
 const LIST = `/api/v1/factory/${FACTORY}/branches`;
 const PATH = `${LIST}/${BRANCH}`;
 const SHA = "0123456789abcdef0123456789abcdef01234567";
-const diagnostic = { path: "factory.yaml", line: 1, column: 7, code: "FF_MISSING_FIELD", message: "A name is required.", severity: "error" };
-const fresh = { uid: BRANCH, factoryUid: FACTORY, teamUid: TEAM, name: "main", repository: { owner: "o", repo: "r", codeForge: "NONE" }, state: "ACTIVE", freshness: "UNKNOWN", isProduction: true, isServing: false, createdAt: at(CREATED), updatedAt: at(CREATED) };
-const shownFresh = {
-  uid: BRANCH, factory_uid: FACTORY, team_uid: TEAM, name: "main", repository: { owner: "o", repo: "r", code_forge: "NONE" }, state: "ACTIVE", freshness: "UNKNOWN", is_production: true, is_serving: false,
-  registered_head_sha: null, applied_sha: null, last_applied_at: null, last_checked_at: null, last_error: null, created_at: CREATED, updated_at: CREATED,
+const diagnostic = {
+  path: "factory.yaml",
+  line: 1,
+  column: 7,
+  code: "FF_MISSING_FIELD",
+  message: "A name is required.",
+  severity: "error",
 };
-const full = { ...fresh, state: "DELETED", registeredHeadSha: SHA, appliedSha: SHA, lastAppliedAt: at(UPDATED), lastCheckedAt: at(UPDATED), deletedAt: at(UPDATED), lastError: { code: "definition_invalid", message: "Wrong.", diagnostics: [diagnostic] } };
-const shownFull = { ...shownFresh, state: "DELETED", registered_head_sha: SHA, applied_sha: SHA, last_applied_at: UPDATED, last_checked_at: UPDATED, deleted_at: UPDATED, last_error: { code: "definition_invalid", message: "Wrong.", diagnostics: [diagnostic] } };
+const fresh = {
+  uid: BRANCH,
+  factoryUid: FACTORY,
+  teamUid: TEAM,
+  name: "main",
+  repository: { owner: "o", repo: "r", codeForge: "NONE" },
+  state: "ACTIVE",
+  freshness: "UNKNOWN",
+  isProduction: true,
+  isServing: false,
+  createdAt: at(CREATED),
+  updatedAt: at(CREATED),
+};
+const shownFresh = {
+  uid: BRANCH,
+  factory_uid: FACTORY,
+  team_uid: TEAM,
+  name: "main",
+  repository: { owner: "o", repo: "r", code_forge: "NONE" },
+  state: "ACTIVE",
+  freshness: "UNKNOWN",
+  is_production: true,
+  is_serving: false,
+  registered_head_sha: null,
+  applied_sha: null,
+  last_applied_at: null,
+  last_checked_at: null,
+  last_error: null,
+  created_at: CREATED,
+  updated_at: CREATED,
+};
+const full = {
+  ...fresh,
+  state: "DELETED",
+  registeredHeadSha: SHA,
+  appliedSha: SHA,
+  lastAppliedAt: at(UPDATED),
+  lastCheckedAt: at(UPDATED),
+  deletedAt: at(UPDATED),
+  lastError: { code: "definition_invalid", message: "Wrong.", diagnostics: [diagnostic] },
+};
+const shownFull = {
+  ...shownFresh,
+  state: "DELETED",
+  registered_head_sha: SHA,
+  applied_sha: SHA,
+  last_applied_at: UPDATED,
+  last_checked_at: UPDATED,
+  deleted_at: UPDATED,
+  last_error: { code: "definition_invalid", message: "Wrong.", diagnostics: [diagnostic] },
+};
 
 const getFactory = { factory: aFactory() };
-const answers = { getFactory, getBranch: { branch: fresh }, listBranches: { branches: [fresh, full] }, trackBranch: { branch: fresh, created: true }, deleteBranch: {}, applyBranch: { branch: full } };
+const answers = {
+  getFactory,
+  getBranch: { branch: fresh },
+  listBranches: { branches: [fresh, full] },
+  trackBranch: { branch: fresh, created: true },
+  deleteBranch: {},
+  applyBranch: { branch: full },
+};
 const asked = (method: string) => door.calls.find((call) => call.method === method)?.request;
 const hiddenFactory = refusal("not_found", "factory_not_found");
 const hidden = refusal("not_found", "branch_not_found");
 const notAllowed = refusal("permission_denied", "not_authorized");
-const refusing = (method: string, path: string, body: object | undefined, rpc: string, ...errors: ReturnType<typeof refusal>[]) =>
-  refusalsBecomeProblems(() => door, () => door.call(method, path, body === undefined ? {} : { body }), [rpc, ...errors], answers);
+const refusing = (
+  method: string,
+  path: string,
+  body: object | undefined,
+  rpc: string,
+  ...errors: ReturnType<typeof refusal>[]
+) =>
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call(method, path, body === undefined ? {} : { body }),
+    [rpc, ...errors],
+    answers,
+  );
 
-test.each([[fresh, shownFresh], [full, shownFull], [{ ...fresh, state: "FAILED", freshness: "STALE" }, { ...shownFresh, state: "FAILED", freshness: "STALE" }]])("a branch is shown (%#)", async (branch, shown) => {
+test.each([
+  [fresh, shownFresh],
+  [full, shownFull],
+  [
+    { ...fresh, state: "FAILED", freshness: "STALE" },
+    { ...shownFresh, state: "FAILED", freshness: "STALE" },
+  ],
+])("a branch is shown (%#)", async (branch, shown) => {
   door.answer({ ...answers, getBranch: { branch } });
   expect(await door.call("GET", PATH)).toMatchObject({ status: 200, body: shown });
   expect(Object.keys((await door.call("GET", PATH)).body).toSorted()).toEqual(Object.keys(shown).toSorted());
@@ -43,13 +119,29 @@ test("the tracked branches are listed", async () => {
 refusing("GET", LIST, undefined, "listBranches", hiddenFactory, notAllowed);
 
 describe("tracking", () => {
-  test.each([[true, 201], [false, 200]])("what is new (%p) is %i", async (created, status) => {
+  test.each([
+    [true, 201],
+    [false, 200],
+  ])("what is new (%p) is %i", async (created, status) => {
     door.answer({ ...answers, trackBranch: { branch: fresh, created } });
     expect(await door.call("POST", LIST, { body: { name: "b/1" } })).toMatchObject({ status, body: shownFresh });
     expect(asked("trackBranch")).toMatchObject({ factoryUid: FACTORY, name: "b/1" });
   });
-  refusing("POST", LIST, { name: "b" }, "trackBranch", hiddenFactory, notAllowed, refusal("conflict", "source_not_git"), refusal("invalid_argument", "too_many_branches"));
-  neverReachNeighbours(() => door, 400, [{}, { name: "" }, { name: 1 }, { name: "x".repeat(256) }, []].map((body) => ["POST", LIST, body] as const));
+  refusing(
+    "POST",
+    LIST,
+    { name: "b" },
+    "trackBranch",
+    hiddenFactory,
+    notAllowed,
+    refusal("conflict", "source_not_git"),
+    refusal("invalid_argument", "too_many_branches"),
+  );
+  neverReachNeighbours(
+    () => door,
+    400,
+    [{}, { name: "" }, { name: 1 }, { name: "x".repeat(256) }, []].map((body) => ["POST", LIST, body] as const),
+  );
 });
 
 describe("retiring", () => {
@@ -58,38 +150,87 @@ describe("retiring", () => {
     expect((await door.call("DELETE", `${LIST}/${uid}`)).status).toBe(204);
     expect(asked("deleteBranch")).toMatchObject({ factoryUid: FACTORY, branchUid: uid.toLowerCase() });
   });
-  refusing("DELETE", PATH, undefined, "deleteBranch", hiddenFactory, notAllowed, refusal("conflict", "production_branch"), refusal("unavailable", "unavailable"));
+  refusing(
+    "DELETE",
+    PATH,
+    undefined,
+    "deleteBranch",
+    hiddenFactory,
+    notAllowed,
+    refusal("conflict", "production_branch"),
+    refusal("unavailable", "unavailable"),
+  );
 });
 
 describe("applying", () => {
   test("takes nothing but the branch, and answers its status", async () => {
     door.answer(answers);
-    expect(await door.call("POST", `${PATH}/apply`, { body: { sha: "f".repeat(40), repository_url: "https://elsewhere.example/r.git" } })).toMatchObject({ status: 200, body: shownFull });
+    expect(
+      await door.call("POST", `${PATH}/apply`, {
+        body: { sha: "f".repeat(40), repository_url: "https://elsewhere.example/r.git" },
+      }),
+    ).toMatchObject({ status: 200, body: shownFull });
     const { $typeName, ...request } = asked("applyBranch");
     expect([$typeName, request]).toEqual([expect.any(String), { factoryUid: FACTORY, branchUid: BRANCH }]);
   });
   test("a definition with faults carries every diagnostic", async () => {
     const diagnostics = Array.from({ length: 50 }, (_one, index) => ({ ...diagnostic, line: index + 1 }));
-    door.answer({ ...answers, applyBranch: refusal("invalid_argument", "definition_invalid", { details: diagnostics }) });
-    expect(await door.call("POST", `${PATH}/apply`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "definition_invalid", diagnostics } });
+    door.answer({
+      ...answers,
+      applyBranch: refusal("invalid_argument", "definition_invalid", { details: diagnostics }),
+    });
+    expect(await door.call("POST", `${PATH}/apply`)).toMatchObject({
+      status: 400,
+      body: { error_code: "invalid_request", reason: "definition_invalid", diagnostics },
+    });
   });
-  refusing("POST", `${PATH}/apply`, undefined, "applyBranch", hiddenFactory, hidden, notAllowed, refusal("conflict", "branch_deleted"), refusal("conflict", "branch_head_unknown"), refusal("conflict", "apply_in_progress", { retryable: true }), refusal("unavailable", "source_unreachable"), refusal("invalid_argument", "source_refused"));
+  refusing(
+    "POST",
+    `${PATH}/apply`,
+    undefined,
+    "applyBranch",
+    hiddenFactory,
+    hidden,
+    notAllowed,
+    refusal("conflict", "branch_deleted"),
+    refusal("conflict", "branch_head_unknown"),
+    refusal("conflict", "apply_in_progress", { retryable: true }),
+    refusal("unavailable", "source_unreachable"),
+    refusal("invalid_argument", "source_refused"),
+  );
 });
 
 describe("without the capability of the factory's team", () => {
   afterEach(() => void (door.capabilities.factoryBranches = true));
-  const requests: [string, string, { body?: object }][] = [["GET", LIST, {}], ["POST", LIST, { body: { name: "b" } }], ["GET", PATH, {}], ["DELETE", PATH, {}], ["POST", `${PATH}/apply`, {}]];
+  const requests: [string, string, { body?: object }][] = [
+    ["GET", LIST, {}],
+    ["POST", LIST, { body: { name: "b" } }],
+    ["GET", PATH, {}],
+    ["DELETE", PATH, {}],
+    ["POST", `${PATH}/apply`, {}],
+  ];
   test.each(requests)("%s %s is refused", async (method, path, request) => {
     door.capabilities.factoryBranches = false;
     door.answer(answers);
-    expect(await door.call(method, path, request)).toMatchObject({ status: 403, body: { error_code: "feature_not_available", reason: "factory_branches_off", retryable: false } });
+    expect(await door.call(method, path, request)).toMatchObject({
+      status: 403,
+      body: { error_code: "feature_not_available", reason: "factory_branches_off", retryable: false },
+    });
     expect(door.calls.map((call) => call.method)).toEqual(["getFactory"]);
   });
   test.each(requests)("%s %s of a factory that is not theirs to see stays hidden", async (method, path, request) => {
     door.capabilities.factoryBranches = false;
     door.answer({ ...answers, getFactory: hiddenFactory });
-    expect(await door.call(method, path, request)).toMatchObject({ status: 404, body: { reason: "factory_not_found" } });
+    expect(await door.call(method, path, request)).toMatchObject({
+      status: 404,
+      body: { reason: "factory_not_found" },
+    });
   });
 });
 
-neverReachNeighbours(() => door, 404, [["GET", "/api/v1/factory/x/branches"], ["GET", `${LIST}/x`], ["POST", `${LIST}/x/apply`], ["DELETE", `/api/v1/factory/x/branches/${BRANCH}`]]);
+neverReachNeighbours(() => door, 404, [
+  ["GET", "/api/v1/factory/x/branches"],
+  ["GET", `${LIST}/x`],
+  ["POST", `${LIST}/x/apply`],
+  ["DELETE", `/api/v1/factory/x/branches/${BRANCH}`],
+]);

@@ -7,11 +7,24 @@ afterAll(() => door.close());
 
 const ALL = "/api/v1/factory-files/schemas";
 const BUNDLE = `${ALL}/v1alpha1`;
-const DOCUMENTS = ["common", "factory", "agent", "automation", "runner", "scorer", "webhook", "benchmark_suite", "benchmark_suite_task"].map((name) => `${name}.schema.json`);
+const DOCUMENTS = [
+  "common",
+  "factory",
+  "agent",
+  "automation",
+  "runner",
+  "scorer",
+  "webhook",
+  "benchmark_suite",
+  "benchmark_suite_task",
+].map((name) => `${name}.schema.json`);
 
 test("the versions are listed with where their documents are", async () => {
   const { status, body } = await door.call("GET", ALL);
-  expect([status, body]).toEqual([200, { current_version: "v1alpha1", versions: [{ schema_version: "v1alpha1", schema_url: BUNDLE }] }]);
+  expect([status, body]).toEqual([
+    200,
+    { current_version: "v1alpha1", versions: [{ schema_version: "v1alpha1", schema_url: BUNDLE }] },
+  ]);
   expect((await door.call("GET", body.versions[0].schema_url)).status).toBe(200);
 });
 
@@ -28,7 +41,10 @@ describe.each([ALL, BUNDLE, `${BUNDLE}/agent.schema.json`])("%s", (path) => {
   test("is not sent again to a client that has it", async () => {
     const first = await door.call("GET", path);
     const etag = first.headers.get("etag")!;
-    expect([etag, first.headers.get("content-type")]).toEqual([expect.stringMatching(/^"[\w-]{22}"$/), "application/json; charset=utf-8"]);
+    expect([etag, first.headers.get("content-type")]).toEqual([
+      expect.stringMatching(/^"[\w-]{22}"$/),
+      "application/json; charset=utf-8",
+    ]);
     for (const known of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
       const again = await door.call("GET", path, { headers: { "if-none-match": known } });
       expect([again.status, again.headers.get("etag"), again.body]).toEqual([304, etag, ""]);
@@ -41,34 +57,66 @@ describe.each([ALL, BUNDLE, `${BUNDLE}/agent.schema.json`])("%s", (path) => {
   });
 });
 
-test.each([`${ALL}/v2`, `${BUNDLE}/nothing.schema.json`, `${BUNDLE}/agent.md`, `${BUNDLE}/constructor`])("%s is not there", async (path) => {
-  expect((await door.call("GET", path)).status).toBe(404);
-});
+test.each([`${ALL}/v2`, `${BUNDLE}/nothing.schema.json`, `${BUNDLE}/agent.md`, `${BUNDLE}/constructor`])(
+  "%s is not there",
+  async (path) => {
+    expect((await door.call("GET", path)).status).toBe(404);
+  },
+);
 
 test("editors have the documents without a key, with the references beside each other", async () => {
   const { status, headers, body } = await door.call("GET", "/schemas/v1alpha1/agent.schema.json", { key: null });
   expect([status, headers.get("content-type")]).toEqual([200, "application/schema+json; charset=utf-8"]);
   const { pathname } = new URL(body.$ref, "http://mill.example/schemas/v1alpha1/agent.schema.json");
   expect((await door.call("GET", pathname, { key: null })).status).toBe(200);
-  expect((await door.call("GET", "/schemas/v1alpha1/agent.schema.json", { key: null, headers: { "if-none-match": headers.get("etag")! } })).status).toBe(304);
+  expect(
+    (
+      await door.call("GET", "/schemas/v1alpha1/agent.schema.json", {
+        key: null,
+        headers: { "if-none-match": headers.get("etag")! },
+      })
+    ).status,
+  ).toBe(304);
 });
 
 describe("files are checked by themselves", () => {
   const FILES = [
-    { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults: {model: auto}\n" },
+    {
+      path: "factory.yaml",
+      content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults: {model: auto}\n",
+    },
     { path: "agents/foreman/agent.md", content: "---\nagentType: FOREMAN\n---\nWork.\n" },
-    { path: "automations/a/automation.md", content: "---\ntriggers: [{provider: linear, event: issue_created, filter: {teams: [Core]}}]\n---\nGo.\n" },
+    {
+      path: "automations/a/automation.md",
+      content: "---\ntriggers: [{provider: linear, event: issue_created, filter: {teams: [Core]}}]\n---\nGo.\n",
+    },
   ];
   const validate = (files: unknown) => door.call("POST", "/api/v1/factory-files/validate", { body: { files } });
 
   test("a valid tree, with what only an apply could find", async () => {
     const { status, body } = await validate(FILES);
-    expect([status, body]).toEqual([200, expect.objectContaining({
-      schema_version: "v1alpha1", valid: true,
-      deferred_resolutions: [{ path: "automations/a/automation.md", field: "triggers[0].filter.teams", kind: "linear_name_alias" }],
-      state_dependent_checks_not_run: ["provider_alias_resolution", "model", "environment", "secret", "runner_reference", "mcp_server", "integration", "worker_host", "entitlement"],
-      validation_scope: { parser: "checked", state_independent: "checked", state_dependent: "not_checked" },
-    })]);
+    expect([status, body]).toEqual([
+      200,
+      expect.objectContaining({
+        schema_version: "v1alpha1",
+        valid: true,
+        deferred_resolutions: [
+          { path: "automations/a/automation.md", field: "triggers[0].filter.teams", kind: "linear_name_alias" },
+        ],
+        state_dependent_checks_not_run: [
+          "provider_alias_resolution",
+          "model",
+          "environment",
+          "secret",
+          "runner_reference",
+          "mcp_server",
+          "integration",
+          "worker_host",
+          "entitlement",
+        ],
+        validation_scope: { parser: "checked", state_independent: "checked", state_dependent: "not_checked" },
+      }),
+    ]);
     expect(door.calls).toEqual([]);
   });
 
@@ -76,7 +124,10 @@ describe("files are checked by themselves", () => {
     const content = `---\n${Array.from({ length: 200 }, (_, n) => `wrong${n}: x`).join("\n")}\n---\nWork.\n`;
     const { body } = await validate([...FILES, { path: "agents/hand/agent.md", content }]);
     const errors = body.diagnostics.filter(({ severity }: any) => severity === "error");
-    expect([body.valid, errors.map(({ path, line, column, code }: any) => [path, line, column, code])]).toEqual([false, Array.from({ length: 200 }, (_, n) => ["agents/hand/agent.md", n + 2, 1, "FF_UNKNOWN_FIELD"])]);
+    expect([body.valid, errors.map(({ path, line, column, code }: any) => [path, line, column, code])]).toEqual([
+      false,
+      Array.from({ length: 200 }, (_, n) => ["agents/hand/agent.md", n + 2, 1, "FF_UNKNOWN_FIELD"]),
+    ]);
   });
 
   test("what cannot be read is not checked further", async () => {
@@ -84,7 +135,10 @@ describe("files are checked by themselves", () => {
     expect([body.valid, body.validation_scope.state_independent]).toEqual([false, "not_run"]);
   });
 
-  test.each([undefined, "x", [{ path: "a" }], Array.from({ length: 2_001 }, () => ({ path: "a", content: "" }))])("a body without files is refused", async (files) => {
-    expect((await validate(files)).status).toBe(400);
-  });
+  test.each([undefined, "x", [{ path: "a" }], Array.from({ length: 2_001 }, () => ({ path: "a", content: "" }))])(
+    "a body without files is refused",
+    async (files) => {
+      expect((await validate(files)).status).toBe(400);
+    },
+  );
 });

@@ -15,7 +15,11 @@ const answer = (page: object = {}) => door.answer({ listPullRequests: { scope, d
 test("returns exactly the members of the specification; what is not known is null", async () => {
   answer({ data: [aPullRequest(), unreported], nextPageToken: "next" });
   const { body, headers } = await list();
-  expect(body).toEqual({ ...ABOUT, data: [PULL_REQUEST, UNREPORTED], page_info: { has_next_page: true, next_cursor: "next" } });
+  expect(body).toEqual({
+    ...ABOUT,
+    data: [PULL_REQUEST, UNREPORTED],
+    page_info: { has_next_page: true, next_cursor: "next" },
+  });
   expect([headers.get("content-type"), headers.get("vary")]).toEqual(["application/json; charset=utf-8", "Accept"]);
   expect(asked()[0]).toMatchObject({ factoryUid: FACTORY, pageSize: 50, pageToken: "", repo: "", states: [] });
 });
@@ -27,55 +31,114 @@ test("leaves the cursor out on the last page", async () => {
 
 test("hands on filters, the page size and the cursor", async () => {
   answer();
-  const times = "opened_after=2026-11-01&opened_before=2026-11-02T00:00:00%2B01:00&merged_after=2026-11-03&merged_before=2026-11-04&updated_after=2026-11-05";
-  expect((await list(`?limit=500&cursor=c&repo=Acme/Shop&state=open&state=merged&state=open&${times}&opened_by=x`)).status).toBe(200);
+  const times =
+    "opened_after=2026-11-01&opened_before=2026-11-02T00:00:00%2B01:00&merged_after=2026-11-03&merged_before=2026-11-04&updated_after=2026-11-05";
+  expect(
+    (await list(`?limit=500&cursor=c&repo=Acme/Shop&state=open&state=merged&state=open&${times}&opened_by=x`)).status,
+  ).toBe(200);
   expect(asked()[0]).toMatchObject({
-    pageSize: 500, pageToken: "c", repo: "Acme/Shop", states: ["open", "merged"], openedAfter: at("2026-11-01T00:00:00Z"), openedBefore: at("2026-11-01T23:00:00Z"),
-    mergedAfter: at("2026-11-03T00:00:00Z"), mergedBefore: at("2026-11-04T00:00:00Z"), updatedAfter: at("2026-11-05T00:00:00Z"),
+    pageSize: 500,
+    pageToken: "c",
+    repo: "Acme/Shop",
+    states: ["open", "merged"],
+    openedAfter: at("2026-11-01T00:00:00Z"),
+    openedBefore: at("2026-11-01T23:00:00Z"),
+    mergedAfter: at("2026-11-03T00:00:00Z"),
+    mergedBefore: at("2026-11-04T00:00:00Z"),
+    updatedAfter: at("2026-11-05T00:00:00Z"),
   });
 });
 
 const wrong = [
-  "limit=0", "limit=501", "limit=x", "cursor=", "repo=", "repo=shop", "repo=/shop", "repo=acme/%20", "repo=a/b&repo=a/c", "state=", "state=OPEN", "state=open,merged", "state=open&state=x",
-  "opened_after=x", "opened_before=", "merged_after=1", "merged_before=2026-02-30", "updated_after=now",
+  "limit=0",
+  "limit=501",
+  "limit=x",
+  "cursor=",
+  "repo=",
+  "repo=shop",
+  "repo=/shop",
+  "repo=acme/%20",
+  "repo=a/b&repo=a/c",
+  "state=",
+  "state=OPEN",
+  "state=open,merged",
+  "state=open&state=x",
+  "opened_after=x",
+  "opened_before=",
+  "merged_after=1",
+  "merged_before=2026-02-30",
+  "updated_after=now",
 ];
-neverReachNeighbours(() => door, 400, wrong.map((query) => ["GET", `${PULLS}?${query}`] as const));
+neverReachNeighbours(
+  () => door,
+  400,
+  wrong.map((query) => ["GET", `${PULLS}?${query}`] as const),
+);
 
 test("names a bad state and the allowed ones, and a bad repository", async () => {
   answer();
-  expect((await list("?state=OPEN&repo=shop")).body.detail).toBe('query.repo: must be owner/repo (got "shop"); query.state.0: must be one of open, draft, merged, closed (got "OPEN")');
+  expect((await list("?state=OPEN&repo=shop")).body.detail).toBe(
+    'query.repo: must be owner/repo (got "shop"); query.state.0: must be one of open, draft, merged, closed (got "OPEN")',
+  );
 });
 
-refusalsBecomeProblems(() => door, () => list(), [
-  "listPullRequests", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "invalid_cursor"), refusal("invalid_argument", "state_invalid"),
-  refusal("invalid_argument", "limit_invalid"),
-]);
+refusalsBecomeProblems(
+  () => door,
+  () => list(),
+  [
+    "listPullRequests",
+    refusal("not_found", "factory_not_found"),
+    refusal("permission_denied", "not_authorized"),
+    refusal("invalid_argument", "invalid_cursor"),
+    refusal("invalid_argument", "state_invalid"),
+    refusal("invalid_argument", "limit_invalid"),
+  ],
+);
 
 test("counts one request for the limit, also for an export of several pages", async () => {
   door.counted.length = 0;
-  door.answer({ listPullRequests: ({ pageToken }: { pageToken: string }) => ({ scope, data: [], nextPageToken: pageToken === "" ? "2" : "" }) });
+  door.answer({
+    listPullRequests: ({ pageToken }: { pageToken: string }) => ({
+      scope,
+      data: [],
+      nextPageToken: pageToken === "" ? "2" : "",
+    }),
+  });
   await list("", { accept: "text/csv" });
   expect([door.counted.length, asked().length]).toEqual([1, 2]);
 });
 
-const pages = ({ pageToken }: { pageToken: string }) => (pageToken === "2" ? { scope, data: [unreported] } : { scope, data: [aPullRequest()], nextPageToken: "2" });
+const pages = ({ pageToken }: { pageToken: string }) =>
+  pageToken === "2" ? { scope, data: [unreported] } : { scope, data: [aPullRequest()], nextPageToken: "2" };
 
 test("exports all pages as NDJSON, one record per line", async () => {
   door.answer({ listPullRequests: pages });
   const { body, headers } = await list("?state=open", { accept: "application/x-ndjson" });
-  expect(body.split("\n").slice(0, -1).map((line: string) => JSON.parse(line))).toEqual([PULL_REQUEST, UNREPORTED]);
+  expect(
+    body
+      .split("\n")
+      .slice(0, -1)
+      .map((line: string) => JSON.parse(line)),
+  ).toEqual([PULL_REQUEST, UNREPORTED]);
   expect([headers.get("content-type"), headers.get("vary")]).toEqual(["application/x-ndjson", "Accept"]);
-  expect(asked()).toMatchObject([{ pageSize: 500, pageToken: "", states: ["open"] }, { pageSize: 500, pageToken: "2", states: ["open"] }]);
+  expect(asked()).toMatchObject([
+    { pageSize: 500, pageToken: "", states: ["open"] },
+    { pageSize: 500, pageToken: "2", states: ["open"] },
+  ]);
 });
 
 test("exports as many pull requests as limit says, from the cursor on", async () => {
   door.answer({ listPullRequests: pages });
-  expect((await list("?limit=1&cursor=c", { accept: "application/x-ndjson" })).body).toBe(`${JSON.stringify(PULL_REQUEST)}\n`);
+  expect((await list("?limit=1&cursor=c", { accept: "application/x-ndjson" })).body).toBe(
+    `${JSON.stringify(PULL_REQUEST)}\n`,
+  );
   expect(asked()).toMatchObject([{ pageSize: 1, pageToken: "c" }]);
 });
 
 test("exports CSV whose rows have the columns of the header; formulas are neutralised", async () => {
-  door.answer({ listPullRequests: { scope, data: [aPullRequest({ title: '=HYPERLINK("x")', authorLogin: "@bot" }), unreported] } });
+  door.answer({
+    listPullRequests: { scope, data: [aPullRequest({ title: '=HYPERLINK("x")', authorLogin: "@bot" }), unreported] },
+  });
   const [header, first, second, end] = (await list("", { accept: "text/csv" })).body.split("\r\n");
   expect(header).toBe(
     "url,provider,repo_full_name,pr_number,title,author_login,state,opened_at,first_human_review_at,merged_at,closed_at,updated_at,first_seen_at,kickoff_at,additions,deletions,changed_files," +
@@ -83,7 +146,9 @@ test("exports CSV whose rows have the columns of the header; formulas are neutra
       "human_interactions_review_commented,human_interactions_comment,human_interactions_review_comment,human_interactions_pr_action,human_interactions_follow_up_message," +
       "human_interactions_total,cycle_time_kickoff_to_pr,cycle_time_pr_to_first_review,cycle_time_first_review_to_merge,cycle_time_kickoff_to_merge,run_ids",
   );
-  expect(first).toMatch(/^https:\/\/github\.com\/acme\/shop\/pull\/7,GITHUB,acme\/shop,7,"'=HYPERLINK\(""x""\)",'@bot,merged,2026.*,10,0,2,3,true,true,0,1,2,3,4,5,6,7,8,36,0,59\.877,,59\.877,[0-9a-f-]+$/);
+  expect(first).toMatch(
+    /^https:\/\/github\.com\/acme\/shop\/pull\/7,GITHUB,acme\/shop,7,"'=HYPERLINK\(""x""\)",'@bot,merged,2026.*,10,0,2,3,true,true,0,1,2,3,4,5,6,7,8,36,0,59\.877,,59\.877,[0-9a-f-]+$/,
+  );
   expect(second.split(",")).toHaveLength(header.split(",").length);
   expect(end).toBe("");
 });

@@ -8,29 +8,88 @@ afterAll(() => door.close());
 
 const PATH = `/api/v1/factory/${FACTORY}/source`;
 const files = [{ path: "factory.yaml", content: "name: Roofs\n" }];
-const diagnostic = { path: "factory.yaml", line: 1, column: 7, code: "FF_REQUIRED", message: "A name is required.", severity: "error" };
+const diagnostic = {
+  path: "factory.yaml",
+  line: 1,
+  column: 7,
+  code: "FF_REQUIRED",
+  message: "A name is required.",
+  severity: "error",
+};
 const item = { kind: "agent", name: "foreman", action: "create", changedFields: ["prompt"] };
 const shownItem = { kind: "agent", name: "foreman", action: "create", changed_fields: ["prompt"] };
 const none = { kind: "none", directory: "", files: [], activeVersion: 0n, state: "NONE", diagnostics: [] };
-const shownNone = { kind: "none", repository_url: null, branch: null, directory: "", secret_name: null, username: null, files: [], active_version: 0, active_revision: null, state: "NONE", diagnostics: [], applied_at: null };
-const git = { ...none, kind: "git", repositoryUrl: "/srv/git/o/r.git", branch: "main", directory: "mill", activeVersion: 3n, activeRevision: "abc", state: "APPLIED", diagnostics: [diagnostic], appliedAt: at(UPDATED) };
-const shownGit = { ...shownNone, kind: "git", repository_url: "/srv/git/o/r.git", branch: "main", directory: "mill", active_version: 3, active_revision: "abc", state: "APPLIED", diagnostics: [diagnostic], applied_at: UPDATED };
+const shownNone = {
+  kind: "none",
+  repository_url: null,
+  branch: null,
+  directory: "",
+  secret_name: null,
+  username: null,
+  files: [],
+  active_version: 0,
+  active_revision: null,
+  state: "NONE",
+  diagnostics: [],
+  applied_at: null,
+};
+const git = {
+  ...none,
+  kind: "git",
+  repositoryUrl: "/srv/git/o/r.git",
+  branch: "main",
+  directory: "mill",
+  activeVersion: 3n,
+  activeRevision: "abc",
+  state: "APPLIED",
+  diagnostics: [diagnostic],
+  appliedAt: at(UPDATED),
+};
+const shownGit = {
+  ...shownNone,
+  kind: "git",
+  repository_url: "/srv/git/o/r.git",
+  branch: "main",
+  directory: "mill",
+  active_version: 3,
+  active_revision: "abc",
+  state: "APPLIED",
+  diagnostics: [diagnostic],
+  applied_at: UPDATED,
+};
 const secret = { ...git, secretName: "GIT", username: "u" };
 const shownSecret = { ...shownGit, secret_name: "GIT", username: "u" };
 const notFound = refusal("not_found", "factory_not_found");
 const notAllowed = refusal("permission_denied", "not_authorized");
 
 describe("the source", () => {
-  test.each([[none, shownNone], [git, shownGit], [secret, shownSecret], [{ ...none, kind: "files", files }, { ...shownNone, kind: "files", files }]])("is shown (%#)", async (source, shown) => {
+  test.each([
+    [none, shownNone],
+    [git, shownGit],
+    [secret, shownSecret],
+    [
+      { ...none, kind: "files", files },
+      { ...shownNone, kind: "files", files },
+    ],
+  ])("is shown (%#)", async (source, shown) => {
     door.answer({ getSource: { source } });
     expect((await door.call("GET", PATH)).body).toEqual(shown);
     expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
   });
   test.each<[object, object]>([
     [{ files }, { kind: "files", files }],
-    [{ repository_url: "/srv/git/o/r.git" }, { kind: "git", repositoryUrl: "/srv/git/o/r.git", branch: "main", directory: "" }],
-    [{ repository_url: "u", branch: "b", directory: "d" }, { kind: "git", repositoryUrl: "u", branch: "b", directory: "d" }],
-    [{ repository_url: "u", secret_name: "S", username: "n" }, { kind: "git", repositoryUrl: "u", secretName: "S", username: "n" }],
+    [
+      { repository_url: "/srv/git/o/r.git" },
+      { kind: "git", repositoryUrl: "/srv/git/o/r.git", branch: "main", directory: "" },
+    ],
+    [
+      { repository_url: "u", branch: "b", directory: "d" },
+      { kind: "git", repositoryUrl: "u", branch: "b", directory: "d" },
+    ],
+    [
+      { repository_url: "u", secret_name: "S", username: "n" },
+      { kind: "git", repositoryUrl: "u", secretName: "S", username: "n" },
+    ],
   ])("is replaced by %j", async (body, source) => {
     door.answer({ putSource: { source: git } });
     expect(await door.call("PUT", PATH, { body })).toMatchObject({ status: 200, body: shownGit });
@@ -38,45 +97,120 @@ describe("the source", () => {
   });
   test("may have 20 MiB", async () => {
     door.answer({ putSource: { source: none } });
-    expect((await door.call("PUT", PATH, { body: { files: [{ path: "a.md", content: "x".repeat(20 * 1024 * 1024) }] } })).status).toBe(200);
+    expect(
+      (await door.call("PUT", PATH, { body: { files: [{ path: "a.md", content: "x".repeat(20 * 1024 * 1024) }] } }))
+        .status,
+    ).toBe(200);
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["getSource", notFound, notAllowed]);
-  refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: { files } }), ["putSource", notFound, notAllowed, refusal("invalid_argument", "source_invalid")]);
-  const wrong = [{}, { files: [] }, { files: [{ path: "", content: "" }] }, { files: [{ path: "a" }] }, { files: {} }, { repository_url: "" }, { repository_url: "u", branch: "" }, { repository_url: 1 }, { repository_url: "u", secret_name: "" }, { repository_url: "u", secret_name: "S", username: 1 }, []];
-  neverReachNeighbours(() => door, 400, wrong.map((body) => ["PUT", PATH, body] as const));
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", PATH),
+    ["getSource", notFound, notAllowed],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PUT", PATH, { body: { files } }),
+    ["putSource", notFound, notAllowed, refusal("invalid_argument", "source_invalid")],
+  );
+  const wrong = [
+    {},
+    { files: [] },
+    { files: [{ path: "", content: "" }] },
+    { files: [{ path: "a" }] },
+    { files: {} },
+    { repository_url: "" },
+    { repository_url: "u", branch: "" },
+    { repository_url: 1 },
+    { repository_url: "u", secret_name: "" },
+    { repository_url: "u", secret_name: "S", username: 1 },
+    [],
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    wrong.map((body) => ["PUT", PATH, body] as const),
+  );
 });
 
 describe("checking", () => {
   test("validate reports all diagnostics and no plan", async () => {
-    door.answer({ checkSource: { valid: false, diagnostics: [diagnostic, { ...diagnostic, severity: "warning" }], plan: [] } });
-    expect(await door.call("POST", `${PATH}/validate`, { body: { files } })).toMatchObject({ status: 200, body: { valid: false, diagnostics: [diagnostic, { ...diagnostic, severity: "warning" }] } });
+    door.answer({
+      checkSource: { valid: false, diagnostics: [diagnostic, { ...diagnostic, severity: "warning" }], plan: [] },
+    });
+    expect(await door.call("POST", `${PATH}/validate`, { body: { files } })).toMatchObject({
+      status: 200,
+      body: { valid: false, diagnostics: [diagnostic, { ...diagnostic, severity: "warning" }] },
+    });
     expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, files, plan: false });
   });
   test.each([[undefined], [{}]])("plan with the body %j reads the registered source", async (body) => {
     door.answer({ checkSource: { valid: true, diagnostics: [], plan: [item] } });
-    expect((await door.call("POST", `${PATH}/plan`, body === undefined ? {} : { body })).body).toEqual({ valid: true, diagnostics: [], plan: [shownItem] });
+    expect((await door.call("POST", `${PATH}/plan`, body === undefined ? {} : { body })).body).toEqual({
+      valid: true,
+      diagnostics: [],
+      plan: [shownItem],
+    });
     expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, files: [], plan: true });
   });
   for (const verb of ["validate", "plan"]) {
-    refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/${verb}`), ["checkSource", notFound, notAllowed, refusal("invalid_argument", "source_missing"), refusal("invalid_argument", "source_unreachable")]);
-    neverReachNeighbours(() => door, 400, [{ files: 1 }, { files: [{ path: 1, content: "" }] }, []].map((body) => ["POST", `${PATH}/${verb}`, body] as const));
+    refusalsBecomeProblems(
+      () => door,
+      () => door.call("POST", `${PATH}/${verb}`),
+      [
+        "checkSource",
+        notFound,
+        notAllowed,
+        refusal("invalid_argument", "source_missing"),
+        refusal("invalid_argument", "source_unreachable"),
+      ],
+    );
+    neverReachNeighbours(
+      () => door,
+      400,
+      [{ files: 1 }, { files: [{ path: 1, content: "" }] }, []].map(
+        (body) => ["POST", `${PATH}/${verb}`, body] as const,
+      ),
+    );
   }
 });
 
 describe("drift", () => {
   const head = { state: "DIFFERS", revision: "def", plan: [item], diagnostics: [diagnostic] };
   test.each<[object, object]>([
-    [{ activeVersion: 3n, activeRevision: "abc", serving: [item], head }, { active_version: 3, active_revision: "abc", serving: [shownItem], head: { ...head, plan: [shownItem], error: null } }],
+    [
+      { activeVersion: 3n, activeRevision: "abc", serving: [item], head },
+      {
+        active_version: 3,
+        active_revision: "abc",
+        serving: [shownItem],
+        head: { ...head, plan: [shownItem], error: null },
+      },
+    ],
     [
       { activeVersion: 0n, serving: [], head: { state: "UNKNOWN", errorCode: "branch_missing", errorMessage: "No." } },
-      { active_version: 0, active_revision: null, serving: [], head: { state: "UNKNOWN", revision: null, plan: [], diagnostics: [], error: { code: "branch_missing", message: "No." } } },
+      {
+        active_version: 0,
+        active_revision: null,
+        serving: [],
+        head: {
+          state: "UNKNOWN",
+          revision: null,
+          plan: [],
+          diagnostics: [],
+          error: { code: "branch_missing", message: "No." },
+        },
+      },
     ],
   ])("is shown (%#)", async (drift, shown) => {
     door.answer({ getDrift: drift });
     expect((await door.call("GET", `${PATH}/drift`)).body).toEqual(shown);
     expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/drift`), ["getDrift", notFound, notAllowed, refusal("conflict", "source_missing"), refusal("unavailable", "unavailable")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${PATH}/drift`),
+    ["getDrift", notFound, notAllowed, refusal("conflict", "source_missing"), refusal("unavailable", "unavailable")],
+  );
 });
 
 describe("applying", () => {
@@ -87,9 +221,28 @@ describe("applying", () => {
   test("an invalid definition carries every diagnostic", async () => {
     const diagnostics = Array.from({ length: 50 }, (_one, index) => ({ ...diagnostic, line: index + 1 }));
     door.answer({ applySource: refusal("invalid_argument", "definition_invalid", { details: diagnostics }) });
-    expect(await door.call("POST", `${PATH}/apply`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "definition_invalid", diagnostics } });
+    expect(await door.call("POST", `${PATH}/apply`)).toMatchObject({
+      status: 400,
+      body: { error_code: "invalid_request", reason: "definition_invalid", diagnostics },
+    });
   });
-  refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/apply`), ["applySource", notFound, notAllowed, refusal("invalid_argument", "source_missing"), refusal("conflict", "apply_superseded"), refusal("invalid_argument", "source_unreachable")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("POST", `${PATH}/apply`),
+    [
+      "applySource",
+      notFound,
+      notAllowed,
+      refusal("invalid_argument", "source_missing"),
+      refusal("conflict", "apply_superseded"),
+      refusal("invalid_argument", "source_unreachable"),
+    ],
+  );
 });
 
-neverReachNeighbours(() => door, 404, [["GET", "/api/v1/factory/x/source"], ["PUT", "/api/v1/factory/x/source", { files }], ["POST", "/api/v1/factory/x/source/plan"], ["POST", "/api/v1/factory/x/source/apply"]]);
+neverReachNeighbours(() => door, 404, [
+  ["GET", "/api/v1/factory/x/source"],
+  ["PUT", "/api/v1/factory/x/source", { files }],
+  ["POST", "/api/v1/factory/x/source/plan"],
+  ["POST", "/api/v1/factory/x/source/apply"],
+]);

@@ -16,14 +16,19 @@ const verify = (key: Uint8Array) => verifyMasterKey(db.database.sql, key);
 test("the first key is recorded, and every other key is refused by name", async () => {
   await verify(KEY);
   await verify(KEY);
-  await expect(verify(OTHER)).rejects.toThrow(`The master key (${masterKeyId(OTHER)}) is not the one of this platform (${masterKeyId(KEY)})`);
+  await expect(verify(OTHER)).rejects.toThrow(
+    `The master key (${masterKeyId(OTHER)}) is not the one of this platform (${masterKeyId(KEY)})`,
+  );
 });
 
 test("a platform without a record is compared with its newest secret", async () => {
   const [team, secret] = [newUid(), newUid()];
   await db.database.sql.query("INSERT INTO teams (uid, name) VALUES ($1, 'works')", [team]);
   const sealed = Vault.fromMasterKey(KEY).seal("hunter2", `secret:${secret}`);
-  await db.database.sql.query("INSERT INTO managed_secrets (uid, team_uid, name, sealed, updated_by) VALUES ($1, $2, 'TOKEN', $3, 'somebody')", [secret, team, sealed]);
+  await db.database.sql.query(
+    "INSERT INTO managed_secrets (uid, team_uid, name, sealed, updated_by) VALUES ($1, $2, 'TOKEN', $3, 'somebody')",
+    [secret, team, sealed],
+  );
   await expect(verify(OTHER)).rejects.toThrow("Put back the original key");
   await verify(KEY);
   await expect(verify(OTHER)).rejects.toThrow("Put back the original key");

@@ -26,14 +26,22 @@ const get = (path: string, replica = 0, request = {}) => replicas[replica]!.call
 /** Sends requests to the replicas in turn, all at once; returns how many got each status. */
 async function send(count: number, path: string): Promise<Record<number, number>> {
   const answers = await Promise.all(Array.from({ length: count }, (_each, n) => get(path, n % 2)));
-  return answers.reduce<Record<number, number>>((counts, { status }) => ({ ...counts, [status]: (counts[status] ?? 0) + 1 }), {});
+  return answers.reduce<Record<number, number>>(
+    (counts, { status }) => ({ ...counts, [status]: (counts[status] ?? 0) + 1 }),
+    {},
+  );
 }
 
 test("60 requests a minute per key and factory succeed, over both replicas and all endpoints together", async () => {
   const factory = newUid();
   expect(await send(70, costsOf(factory))).toEqual({ 200: 60, 429: 10 });
   const { status, headers, body } = await get(pullsOf(factory), 1);
-  expect([status, headers.get("retry-after"), headers.get("x-should-retry"), headers.get("content-type")]).toEqual([429, "60", "true", "application/problem+json"]);
+  expect([status, headers.get("retry-after"), headers.get("x-should-retry"), headers.get("content-type")]).toEqual([
+    429,
+    "60",
+    "true",
+    "application/problem+json",
+  ]);
   expect(body).toMatchObject({ status: 429, reason: "rate_limited", error_code: "rate_limited", retryable: true });
   expect((await get(costsOf(newUid()))).status).toBe(200);
 });
@@ -55,7 +63,9 @@ test("another key has a limit of its own, and spelling the scheme differently is
   await send(60, costsOf(factory));
   const { key } = await platform.newTeam("other");
   expect((await get(costsOf(factory), 0, { key })).status).toBe(200);
-  expect((await get(costsOf(factory), 0, { key: null, headers: { authorization: `bearer  ${APP_KEY} ` } })).status).toBe(429);
+  expect(
+    (await get(costsOf(factory), 0, { key: null, headers: { authorization: `bearer  ${APP_KEY} ` } })).status,
+  ).toBe(429);
 });
 
 test("requests that are refused for their parameters do not count", async () => {

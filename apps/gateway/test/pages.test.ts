@@ -13,24 +13,76 @@ const PR = "0198c2d0-0000-7000-8000-00000000b001";
 const RUN_PATH = `/runs/${RUN}`;
 const PR_PATH = `${RUN_PATH}/pull-requests/${PR}`;
 const owned = { uid: RUN, ownerType: "team", ownerUid: TEAM };
-const viewOf = (run: Parameters<typeof door.links.sessionLink>[0] = owned) => new URL(door.links.sessionLink(run)).searchParams.get("view")!;
+const viewOf = (run: Parameters<typeof door.links.sessionLink>[0] = owned) =>
+  new URL(door.links.sessionLink(run)).searchParams.get("view")!;
 const open = (path: string, more: { view?: string; cookie?: string } = {}) =>
-  door.call("GET", more.view === undefined ? path : `${path}?view=${encodeURIComponent(more.view)}`, { key: null, ...(more.cookie ? { headers: { cookie: more.cookie } } : {}) });
-const signIn = (form: Record<string, string>) => door.call("POST", "/sign-in/", { key: null, rawBody: new URLSearchParams(form).toString(), headers: { "content-type": "application/x-www-form-urlencoded" } });
-const cookieOf = async (key = "member") => (await signIn({ key, next: RUN_PATH })).headers.get("set-cookie")!.split(";")[0]!;
+  door.call("GET", more.view === undefined ? path : `${path}?view=${encodeURIComponent(more.view)}`, {
+    key: null,
+    ...(more.cookie ? { headers: { cookie: more.cookie } } : {}),
+  });
+const signIn = (form: Record<string, string>) =>
+  door.call("POST", "/sign-in/", {
+    key: null,
+    rawBody: new URLSearchParams(form).toString(),
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+  });
+const cookieOf = async (key = "member") =>
+  (await signIn({ key, next: RUN_PATH })).headers.get("set-cookie")!.split(";")[0]!;
 
 const pullRequest = {
-  uid: PR, runUid: RUN, owner: "o", repo: "r", number: 3, url: `${PUBLIC_URL}${PR_PATH}`, title: HOSTILE, body: HOSTILE, headBranch: HOSTILE, baseBranch: "main", headSha: "abcdef0123456789", status: "open",
-  createdAt: at(CREATED), diff: `diff --git a/x b/x\n@@ -1 +1 @@\n-${HOSTILE}\n+<b>new</b>`, files: [{ path: HOSTILE, additions: 1, deletions: 1 }],
+  uid: PR,
+  runUid: RUN,
+  owner: "o",
+  repo: "r",
+  number: 3,
+  url: `${PUBLIC_URL}${PR_PATH}`,
+  title: HOSTILE,
+  body: HOSTILE,
+  headBranch: HOSTILE,
+  baseBranch: "main",
+  headSha: "abcdef0123456789",
+  status: "open",
+  createdAt: at(CREATED),
+  diff: `diff --git a/x b/x\n@@ -1 +1 @@\n-${HOSTILE}\n+<b>new</b>`,
+  files: [{ path: HOSTILE, additions: 1, deletions: 1 }],
 };
-const steps = [{ id: "s", description: HOSTILE, messages: [{ role: HOSTILE, content: [{ type: "text", text: HOSTILE }, { type: "action", name: HOSTILE, input: { command: HOSTILE } }, { type: "action_result", name: "n", output: { output: HOSTILE } }, { type: "action", name: "n", input: { [HOSTILE]: HOSTILE } }, { type: "event", name: HOSTILE }] }], steps: [] }];
+const steps = [
+  {
+    id: "s",
+    description: HOSTILE,
+    messages: [
+      {
+        role: HOSTILE,
+        content: [
+          { type: "text", text: HOSTILE },
+          { type: "action", name: HOSTILE, input: { command: HOSTILE } },
+          { type: "action_result", name: "n", output: { output: HOSTILE } },
+          { type: "action", name: "n", input: { [HOSTILE]: HOSTILE } },
+          { type: "event", name: HOSTILE },
+        ],
+      },
+    ],
+    steps: [],
+  },
+];
 const artifacts = [
   anArtifact({ artifactType: "PULL_REQUEST", data: { url: `${PUBLIC_URL}${PR_PATH}`, branch: "fix", status: "open" } }),
-  anArtifact({ artifactType: "EXTERNAL_REFERENCE", data: { url: `https://evil.example/runs/${RUN}/x`, title: HOSTILE } }),
+  anArtifact({
+    artifactType: "EXTERNAL_REFERENCE",
+    data: { url: `https://evil.example/runs/${RUN}/x`, title: HOSTILE },
+  }),
   anArtifact({ artifactType: "EXTERNAL_REFERENCE", data: { url: "javascript:alert(1)", title: "bad link" } }),
 ];
 const visible = {
-  getRun: { run: aRun({ title: HOSTILE, statusMessage: { message: HOSTILE }, agentConfig: { name: HOSTILE, model_id: HOSTILE }, artifacts, requestUsage: { inference_cost_usd: 0.25 } }) },
+  getRun: {
+    run: aRun({
+      title: HOSTILE,
+      statusMessage: { message: HOSTILE },
+      agentConfig: { name: HOSTILE, model_id: HOSTILE },
+      artifacts,
+      requestUsage: { inference_cost_usd: 0.25 },
+    }),
+  },
   getTimeline: { events: [{ eventUuid: "e", runUid: RUN, eventType: "oz_run_created", occurredAt: at(CREATED) }] },
   getConversation: { conversationUid: CONVERSATION, steps },
   getPullRequest: pullRequest,
@@ -43,7 +95,8 @@ describe("by its link, without signing in,", () => {
     expect([status, headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     for (const text of ["QUEUED", "oz_run_created", "$0.250000", "fix", RUN]) expect(body).toContain(text);
     expect(door.calls.map((call) => call.method).toSorted()).toEqual(["getConversation", "getRun", "getTimeline"]);
-    for (const { caller } of door.calls) expect(caller).toMatchObject({ teams: [{ teamUid: TEAM, verbs: ["run.view"] }], platformAdmin: false });
+    for (const { caller } of door.calls)
+      expect(caller).toMatchObject({ teams: [{ teamUid: TEAM, verbs: ["run.view"] }], platformAdmin: false });
   });
   test("a personal run is shown as to its owner", async () => {
     await open(RUN_PATH, { view: viewOf({ uid: RUN, ownerType: "user", ownerUid: USER }) });
@@ -53,23 +106,42 @@ describe("by its link, without signing in,", () => {
     const page = await open(PR_PATH, { view: viewOf() });
     expect([page.status, page.body]).toEqual([200, expect.stringContaining("#3")]);
     const diff = await open(`${PR_PATH}.diff`, { view: viewOf() });
-    expect([diff.status, diff.headers.get("content-type"), diff.body]).toEqual([200, "text/plain; charset=utf-8", pullRequest.diff]);
+    expect([diff.status, diff.headers.get("content-type"), diff.body]).toEqual([
+      200,
+      "text/plain; charset=utf-8",
+      pullRequest.diff,
+    ]);
   });
   test("a plan is shown, a file is downloaded, another run's artifact is not there", async () => {
     const path = `${RUN_PATH}/artifacts/${anArtifact().uid}`;
-    door.answer({ ...visible, getArtifact: { artifact: anArtifact({ artifactType: "PLAN" }), data: { content: "# Plan" }, downloadUrl: "" } });
+    door.answer({
+      ...visible,
+      getArtifact: { artifact: anArtifact({ artifactType: "PLAN" }), data: { content: "# Plan" }, downloadUrl: "" },
+    });
     expect(await open(path, { view: viewOf() })).toMatchObject({ status: 200, body: "# Plan" });
-    door.answer({ ...visible, getArtifact: { artifact: anArtifact(), data: {}, downloadUrl: `${PUBLIC_URL}/blobs/x` } });
+    door.answer({
+      ...visible,
+      getArtifact: { artifact: anArtifact(), data: {}, downloadUrl: `${PUBLIC_URL}/blobs/x` },
+    });
     const file = await open(path, { view: viewOf() });
     expect([file.status, file.headers.get("location")]).toEqual([302, `${PUBLIC_URL}/blobs/x`]);
-    door.answer({ ...visible, getArtifact: { artifact: anArtifact({ runUid: OTHER_RUN }), data: {}, downloadUrl: `${PUBLIC_URL}/blobs/x` } });
+    door.answer({
+      ...visible,
+      getArtifact: { artifact: anArtifact({ runUid: OTHER_RUN }), data: {}, downloadUrl: `${PUBLIC_URL}/blobs/x` },
+    });
     expect((await open(path, { view: viewOf() })).status).toBe(404);
     expect((await open(path)).status).toBe(401);
   });
   test("the token is handed on to our own pages only", async () => {
     const view = viewOf();
-    const links = [...(await open(RUN_PATH, { view })).body.matchAll(/href="([^"]*)"/g)].map(([, href]: string[]) => href);
-    expect(links).toEqual([`${PUBLIC_URL}${PR_PATH}?view=${encodeURIComponent(view)}`, `https://evil.example/runs/${RUN}/x`, "#"]);
+    const links = [...(await open(RUN_PATH, { view })).body.matchAll(/href="([^"]*)"/g)].map(
+      ([, href]: string[]) => href,
+    );
+    expect(links).toEqual([
+      `${PUBLIC_URL}${PR_PATH}?view=${encodeURIComponent(view)}`,
+      `https://evil.example/runs/${RUN}/x`,
+      "#",
+    ]);
   });
   test.each<[string, () => string]>([
     ["of another run", () => viewOf({ ...owned, uid: OTHER_RUN })],
@@ -78,7 +150,8 @@ describe("by its link, without signing in,", () => {
     ["cut", () => viewOf().slice(0, -1)],
     ["empty", () => ""],
   ])("a token %s opens nothing", async (_fault, token) => {
-    for (const path of [RUN_PATH, PR_PATH, `${PR_PATH}.diff`]) expect((await open(path, { view: token() })).status).toBe(401);
+    for (const path of [RUN_PATH, PR_PATH, `${PR_PATH}.diff`])
+      expect((await open(path, { view: token() })).status).toBe(401);
     expect(door.calls).toEqual([]);
   });
   test("an expired token opens nothing", async () => {
@@ -110,7 +183,9 @@ describe("without a link", () => {
   test("an API key signs in, by a cookie that scripts and other sites do not get, and leads back", async () => {
     const { status, headers } = await signIn({ key: "member", next: `${RUN_PATH}?a=b` });
     expect([status, headers.get("location")]).toEqual([303, `${RUN_PATH}?a=b`]);
-    expect(headers.get("set-cookie")).toMatch(/^millwright_session=[\w.~-]+; Path=\/runs; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/);
+    expect(headers.get("set-cookie")).toMatch(
+      /^millwright_session=[\w.~-]+; Path=\/runs; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+    );
     expect(headers.get("set-cookie")).not.toContain("member");
   });
   test("the cookie opens pages as its user", async () => {
@@ -118,10 +193,20 @@ describe("without a link", () => {
     expect(door.calls[0]!.caller.principal.uid).toBe(USER);
   });
   test("what the signed-in may not see looks like what does not exist", async () => {
-    door.answer({ getRun: refusal("not_found", "run_not_found"), getTimeline: refusal("not_found", "run_not_found"), getConversation: refusal("not_found", "run_not_found") });
-    expect(await open(RUN_PATH, { cookie: await cookieOf() })).toMatchObject({ status: 404, body: expect.stringContaining("no such page") });
+    door.answer({
+      getRun: refusal("not_found", "run_not_found"),
+      getTimeline: refusal("not_found", "run_not_found"),
+      getConversation: refusal("not_found", "run_not_found"),
+    });
+    expect(await open(RUN_PATH, { cookie: await cookieOf() })).toMatchObject({
+      status: 404,
+      body: expect.stringContaining("no such page"),
+    });
   });
-  test.each(["millwright_session=x", "millwright_session=", "other=member"])("the cookie %s is nobody's", async (cookie) => expect((await open(RUN_PATH, { cookie })).status).toBe(401));
+  test.each(["millwright_session=x", "millwright_session=", "other=member"])(
+    "the cookie %s is nobody's",
+    async (cookie) => expect((await open(RUN_PATH, { cookie })).status).toBe(401),
+  );
   test("a wrong key is told so, on a page that runs nothing", async () => {
     const { status, headers, body } = await signIn({ key: HOSTILE, next: RUN_PATH });
     expect([status, headers.get("set-cookie")]).toEqual([401, null]);
@@ -129,7 +214,10 @@ describe("without a link", () => {
     expect(headers.get("content-security-policy")).toContain("default-src 'none'");
     expect(headers.get("x-frame-options")).toBe("DENY");
   });
-  test.each(["https://evil.example/", "//evil.example", "/runs/\\evil", "/api/v1/whoami", "", "javascript:alert(1)"])("the form does not lead to %s", async (next) => expect((await signIn({ key: "member", next })).headers.get("location")).toBe("/"));
+  test.each(["https://evil.example/", "//evil.example", "/runs/\\evil", "/api/v1/whoami", "", "javascript:alert(1)"])(
+    "the form does not lead to %s",
+    async (next) => expect((await signIn({ key: "member", next })).headers.get("location")).toBe("/"),
+  );
   test("a form that is too long, or no form, is refused", async () => {
     expect((await signIn({ key: "k".repeat(10_000) })).status).toBe(400);
     expect((await door.call("GET", "/sign-in/", { key: null })).status).toBe(405);
@@ -137,5 +225,6 @@ describe("without a link", () => {
 });
 
 test("a malformed path is a 404", async () => {
-  for (const path of ["/runs/x", `${RUN_PATH}/pull-requests/x`, `${RUN_PATH}/pull-requests/${PR}.patch`]) expect((await open(path)).status).toBe(404);
+  for (const path of ["/runs/x", `${RUN_PATH}/pull-requests/x`, `${RUN_PATH}/pull-requests/${PR}.patch`])
+    expect((await open(path)).status).toBe(404);
 });

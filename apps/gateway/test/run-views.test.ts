@@ -16,12 +16,39 @@ describe("the timeline", () => {
     const [e1, e2, e3] = [1, 2, 3].map((n) => `0198c2d0-0000-7000-8000-0000000000${n}1`);
     const event = { eventUuid: e1, runUid: RUN, eventType: "oz_run_created", occurredAt: at(CREATED) };
     const session = { ...event, eventUuid: e3, eventType: "shared_session_started", payload: { session_id: "s" } };
-    door.answer({ getRun: { run: aRun() }, getTimeline: { events: [event, { ...event, eventUuid: e2, eventType: "oz_run_claimed", executionId: 7n, payload: { worker_host: "w" } }, session] } });
+    door.answer({
+      getRun: { run: aRun() },
+      getTimeline: {
+        events: [
+          event,
+          { ...event, eventUuid: e2, eventType: "oz_run_claimed", executionId: 7n, payload: { worker_host: "w" } },
+          session,
+        ],
+      },
+    });
     const shown = { event_uuid: e1, run_id: RUN, event_type: "oz_run_created", occurred_at: CREATED };
-    expect((await get("timeline")).body).toEqual({ events: [shown, { ...shown, event_uuid: e2, event_type: "oz_run_claimed", execution_id: 7, payload: { worker_host: "w" } }, { ...shown, event_uuid: e3, event_type: "shared_session_started", payload: { session_id: "s", session_link: door.links.sessionLink({ uid: RUN, ownerType: "team", ownerUid: TEAM }) } }] });
+    expect((await get("timeline")).body).toEqual({
+      events: [
+        shown,
+        { ...shown, event_uuid: e2, event_type: "oz_run_claimed", execution_id: 7, payload: { worker_host: "w" } },
+        {
+          ...shown,
+          event_uuid: e3,
+          event_type: "shared_session_started",
+          payload: {
+            session_id: "s",
+            session_link: door.links.sessionLink({ uid: RUN, ownerType: "team", ownerUid: TEAM }),
+          },
+        },
+      ],
+    });
     expect(door.calls[0]!.request).toMatchObject({ runUid: RUN });
   });
-  refusalsBecomeProblems(() => door, () => get("timeline"), ["getTimeline", refusal("not_found", "run_not_found")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => get("timeline"),
+    ["getTimeline", refusal("not_found", "run_not_found")],
+  );
 });
 
 describe("the conversation", () => {
@@ -36,61 +63,135 @@ describe("the conversation", () => {
     door.answer({ getConversation: { conversationUid: CONVERSATION } });
     expect((await get("conversation")).body).toEqual({ conversation_id: CONVERSATION, steps: [] });
   });
-  refusalsBecomeProblems(() => door, () => get("conversation"), [
-    "getConversation", refusal("not_found", "run_not_found"), refusal("not_found", "conversation_not_found"), refusal("unsupported", "format_not_normalisable"),
-  ]);
+  refusalsBecomeProblems(
+    () => door,
+    () => get("conversation"),
+    [
+      "getConversation",
+      refusal("not_found", "run_not_found"),
+      refusal("not_found", "conversation_not_found"),
+      refusal("unsupported", "format_not_normalisable"),
+    ],
+  );
 });
 
 describe("the transcript", () => {
   test("is a redirect that nobody keeps", async () => {
     door.answer({ getTranscriptUrl: { url: "https://mill.example/blobs/t?sig=x" } });
     const { status, headers, body } = await get("transcript", { accept: "application/octet-stream" });
-    expect([status, headers.get("location"), headers.get("cache-control"), body]).toEqual([302, "https://mill.example/blobs/t?sig=x", "no-store", ""]);
+    expect([status, headers.get("location"), headers.get("cache-control"), body]).toEqual([
+      302,
+      "https://mill.example/blobs/t?sig=x",
+      "no-store",
+      "",
+    ]);
   });
-  refusalsBecomeProblems(() => door, () => get("transcript"), ["getTranscriptUrl", refusal("not_found", "run_not_found"), refusal("not_found", "transcript_not_found")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => get("transcript"),
+    ["getTranscriptUrl", refusal("not_found", "run_not_found"), refusal("not_found", "transcript_not_found")],
+  );
 });
 
-const anEvent = (seq: bigint, rest: object = {}) => ({ seq, uid: `u${seq}`, kind: "message", occurredAt: at(CREATED), payload: { text: `line\n${seq}` }, ...rest });
-const shown = (seq: number) => ({ seq, uid: `u${seq}`, kind: "message", occurred_at: CREATED, payload: { text: `line\n${seq}` } });
+const anEvent = (seq: bigint, rest: object = {}) => ({
+  seq,
+  uid: `u${seq}`,
+  kind: "message",
+  occurredAt: at(CREATED),
+  payload: { text: `line\n${seq}` },
+  ...rest,
+});
+const shown = (seq: number) => ({
+  seq,
+  uid: `u${seq}`,
+  kind: "message",
+  occurred_at: CREATED,
+  payload: { text: `line\n${seq}` },
+});
 
 describe("events as pages", () => {
   test("go on after their last seq", async () => {
-    door.answer({ listRunEvents: { events: [anEvent(1n), anEvent(2n, { executionId: 7n, attempt: 1 })], hasMore: true } });
+    door.answer({
+      listRunEvents: { events: [anEvent(1n), anEvent(2n, { executionId: 7n, attempt: 1 })], hasMore: true },
+    });
     const { body } = await get("events?limit=2");
-    expect(body).toEqual({ events: [shown(1), { ...shown(2), execution_id: 7, attempt: 1 }], page_info: { has_next_page: true, next_cursor: "2" } });
+    expect(body).toEqual({
+      events: [shown(1), { ...shown(2), execution_id: 7, attempt: 1 }],
+      page_info: { has_next_page: true, next_cursor: "2" },
+    });
     expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, afterSeq: 0n, pageSize: 2 });
   });
-  test.each([["events", 0n, 100], ["events?after=5", 5n, 100], ["events?after=5&cursor=7&limit=500", 7n, 500]])("%s starts after seq %i", async (view, afterSeq, pageSize) => {
+  test.each([
+    ["events", 0n, 100],
+    ["events?after=5", 5n, 100],
+    ["events?after=5&cursor=7&limit=500", 7n, 500],
+  ])("%s starts after seq %i", async (view, afterSeq, pageSize) => {
     door.answer({ listRunEvents: { events: [], hasMore: false } });
     expect((await get(view)).body).toEqual({ events: [], page_info: { has_next_page: false } });
     expect(door.calls[0]!.request).toMatchObject({ afterSeq, pageSize });
   });
-  neverReachNeighbours(() => door, 400, ["after=-1", "after=x", "after=1e3", "after=99999999999999999999", "limit=0", "limit=501", "cursor=x", "cursor=-1"].map((query) => ["GET", path(`events?${query}`)] as const));
-  refusalsBecomeProblems(() => door, () => get("events"), ["listRunEvents", refusal("not_found", "run_not_found")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      "after=-1",
+      "after=x",
+      "after=1e3",
+      "after=99999999999999999999",
+      "limit=0",
+      "limit=501",
+      "cursor=x",
+      "cursor=-1",
+    ].map((query) => ["GET", path(`events?${query}`)] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => get("events"),
+    ["listRunEvents", refusal("not_found", "run_not_found")],
+  );
 });
 
 describe("events as a stream", () => {
   const live = { accept: "text/event-stream" };
   /** Without validation: the document describes the pages. */
-  const watch = (view = "events", headers: Record<string, string> = {}) => door.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
+  const watch = (view = "events", headers: Record<string, string> = {}) =>
+    door.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
 
   test("are watched in the trace of their request, to the end", async () => {
-    door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }] });
+    door.answer({
+      getRun: { run: aRun() },
+      watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }],
+    });
     await watch("events", { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01` });
-    expect(door.calls.map(({ method, traceId }) => [method, traceId[0]])).toEqual([["getRun", "a"], ["watchRunEvents", "a"], ["getRun", "a"], ["getRun", "a"]]);
+    expect(door.calls.map(({ method, traceId }) => [method, traceId[0]])).toEqual([
+      ["getRun", "a"],
+      ["watchRunEvents", "a"],
+      ["getRun", "a"],
+      ["getRun", "a"],
+    ]);
   });
 
   test("tell between them what the model is just saying, without an id", async () => {
     const said = { executionId: 3n, attempt: 1, stepId: "s", offset: 5, text: "I look." };
     door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [said] }, { events: [anEvent(1n)] }] });
     const { body } = await watch();
-    expect(body).toContain(`: open\n\nevent: text_delta\ndata: ${JSON.stringify({ execution_id: 3, attempt: 1, step_id: "s", offset: 5, text: "I look." })}\n\nid: 1\n`);
+    expect(body).toContain(
+      `: open\n\nevent: text_delta\ndata: ${JSON.stringify({ execution_id: 3, attempt: 1, step_id: "s", offset: 5, text: "I look." })}\n\nid: 1\n`,
+    );
   });
 
   test("carry the same JSON, their seq as id, and an end", async () => {
-    door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ events: [anEvent(1n), anEvent(2n)] }, { events: [] }, { events: [anEvent(3n)] }] });
+    door.answer({
+      getRun: { run: aRun() },
+      watchRunEvents: () => [{ events: [anEvent(1n), anEvent(2n)] }, { events: [] }, { events: [anEvent(3n)] }],
+    });
     const { status, headers, body } = await watch();
-    expect([status, headers.get("content-type"), headers.get("cache-control"), headers.get("x-accel-buffering")]).toEqual([200, "text/event-stream; charset=utf-8", "no-store", "no"]);
+    expect([
+      status,
+      headers.get("content-type"),
+      headers.get("cache-control"),
+      headers.get("x-accel-buffering"),
+    ]).toEqual([200, "text/event-stream; charset=utf-8", "no-store", "no"]);
     const block = (seq: number) => `id: ${seq}\nevent: message\ndata: ${JSON.stringify(shown(seq))}\n\n`;
     expect(body).toBe(`: open\n\n${block(1)}${block(2)}: keep-alive\n\n${block(3)}event: end\ndata: {}\n\n`);
   });
@@ -103,7 +204,9 @@ describe("events as a stream", () => {
   ])("%s %j resume after seq %i", async (view, headers, afterSeq) => {
     door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [] });
     expect((await watch(view, headers as Record<string, string>)).status).toBe(200);
-    expect(door.calls.find((call) => call.method === "watchRunEvents")).toMatchObject({ request: { runUid: RUN, afterSeq } });
+    expect(door.calls.find((call) => call.method === "watchRunEvents")).toMatchObject({
+      request: { runUid: RUN, afterSeq },
+    });
   });
   test("break off without an end when the source fails, so that the client comes back", async () => {
     door.answer({
@@ -127,7 +230,11 @@ describe("events as a stream", () => {
       watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }],
     });
     const { body } = await watch();
-    expect([body.includes("id: 1\n"), body.includes("id: 2\n"), body.includes("event: end")]).toEqual([true, false, false]);
+    expect([body.includes("id: 1\n"), body.includes("id: 2\n"), body.includes("event: end")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
   test("of a hidden run are a problem, not a stream", async () => {
     door.answer({ getRun: refusal("not_found", "run_not_found") });
@@ -145,7 +252,10 @@ describe("events as a stream", () => {
       },
     });
     const reader = new AbortController();
-    const response = await fetch(`${door.url}${path("events")}`, { headers: { ...live, authorization: "Bearer member" }, signal: reader.signal });
+    const response = await fetch(`${door.url}${path("events")}`, {
+      headers: { ...live, authorization: "Bearer member" },
+      signal: reader.signal,
+    });
     expect(response.status).toBe(200);
     reader.abort();
     await eventually(() => door.calls.find((call) => call.method === "watchRunEvents")!.signal.aborted);
@@ -153,5 +263,11 @@ describe("events as a stream", () => {
 });
 
 describe("a malformed run id", () => {
-  neverReachNeighbours(() => door, 404, ["timeline", "conversation", "transcript", "events"].map((view) => ["GET", `/api/v1/agent/runs/x/${view}`] as const));
+  neverReachNeighbours(
+    () => door,
+    404,
+    ["timeline", "conversation", "transcript", "events"].map(
+      (view) => ["GET", `/api/v1/agent/runs/x/${view}`] as const,
+    ),
+  );
 });

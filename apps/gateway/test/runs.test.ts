@@ -10,30 +10,75 @@ afterAll(() => door.close());
 const RUNS = "/api/v1/agent/runs";
 const created = { createRuns: { runs: [{ run: aRun(), created: true }] } };
 const requested = () => door.calls[0]!.request.runs[0];
-const post = (path: string, body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) => door.call("POST", path, { body, ...more });
+const post = (path: string, body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) =>
+  door.call("POST", path, { body, ...more });
 
 describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
   test("queues a run of the caller's team and answers its ids", async () => {
     door.answer(created);
     const answer = await post(path, { prompt: "Mend the roof", unknown_member: { deep: [1] } });
     expect([answer.status, answer.body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED" }]);
-    expect(requested()).toMatchObject({ prompt: "Mend the roof", ownerType: "team", ownerUid: TEAM, source: "API", mode: "", config: {}, metadata: {}, interactive: false });
+    expect(requested()).toMatchObject({
+      prompt: "Mend the roof",
+      ownerType: "team",
+      ownerUid: TEAM,
+      source: "API",
+      mode: "",
+      config: {},
+      metadata: {},
+      interactive: false,
+    });
     expect(door.calls[0]!.caller.principal.uid).toBe(USER);
-    for (const absent of ["title", "skill", "agentUid", "agentName", "conversationUid", "parentRunUid", "causeKey", "idempotencyKey", "factoryUid"]) expect(requested()[absent]).toBeUndefined();
+    for (const absent of [
+      "title",
+      "skill",
+      "agentUid",
+      "agentName",
+      "conversationUid",
+      "parentRunUid",
+      "causeKey",
+      "idempotencyKey",
+      "factoryUid",
+    ])
+      expect(requested()[absent]).toBeUndefined();
   });
   test("passes every published member on", async () => {
     door.answer(created);
     await post(path, {
-      prompt: "p", title: "t", config: { model_id: "auto", harness: { type: "oz" }, skills: ["a"], idle_timeout_minutes: 5 }, skill: "o/r:s", mode: "plan", agent_identity_uid: AGENT,
-      conversation_id: CONVERSATION, parent_run_id: RUN, interactive: true, metadata: { ticket: "X-1" },
-      attachments: [{ file_name: "a.txt", mime_type: "text/plain", data: "aGk=" }], images: [{ file_name: "b.png", mime_type: "image/png", data: "" }],
+      prompt: "p",
+      title: "t",
+      config: { model_id: "auto", harness: { type: "oz" }, skills: ["a"], idle_timeout_minutes: 5 },
+      skill: "o/r:s",
+      mode: "plan",
+      agent_identity_uid: AGENT,
+      conversation_id: CONVERSATION,
+      parent_run_id: RUN,
+      interactive: true,
+      metadata: { ticket: "X-1" },
+      attachments: [{ file_name: "a.txt", mime_type: "text/plain", data: "aGk=" }],
+      images: [{ file_name: "b.png", mime_type: "image/png", data: "" }],
     });
     expect(requested()).toMatchObject({
-      prompt: "p", title: "t", config: { model_id: "auto", harness: { type: "oz" }, skills: ["a"], idle_timeout_minutes: 5 }, skill: "o/r:s", mode: "plan", agentUid: AGENT,
-      conversationUid: CONVERSATION, parentRunUid: RUN, interactive: true, metadata: { ticket: "X-1" },
+      prompt: "p",
+      title: "t",
+      config: { model_id: "auto", harness: { type: "oz" }, skills: ["a"], idle_timeout_minutes: 5 },
+      skill: "o/r:s",
+      mode: "plan",
+      agentUid: AGENT,
+      conversationUid: CONVERSATION,
+      parentRunUid: RUN,
+      interactive: true,
+      metadata: { ticket: "X-1" },
     });
-    const files = requested().attachments.map((file: any) => [file.fileName, file.mimeType, Buffer.from(file.data).toString()]);
-    expect(files).toEqual([["a.txt", "text/plain", "hi"], ["b.png", "image/png", ""]]);
+    const files = requested().attachments.map((file: any) => [
+      file.fileName,
+      file.mimeType,
+      Buffer.from(file.data).toString(),
+    ]);
+    expect(files).toEqual([
+      ["a.txt", "text/plain", "hi"],
+      ["b.png", "image/png", ""],
+    ]);
   });
   test("leaves out what nobody may send", async () => {
     door.answer(created);
@@ -41,7 +86,11 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     expect(requested().config).toEqual({ name: "n" });
   });
   test("of an agent's key is executed by that agent, unless another is named, and created by whom it acts for", async () => {
-    for (const [body, agentUid, creatorUid] of [[{}, AGENT, undefined], [{ agent_name: "implementer" }, undefined, undefined], [{ agent_identity_uid: RUN, on_behalf_of: "ada@example.com" }, RUN, USER]] as const) {
+    for (const [body, agentUid, creatorUid] of [
+      [{}, AGENT, undefined],
+      [{ agent_name: "implementer" }, undefined, undefined],
+      [{ agent_identity_uid: RUN, on_behalf_of: "ada@example.com" }, RUN, USER],
+    ] as const) {
       door.answer(created);
       await post(path, { prompt: "p", ...body }, { key: "agent" });
       expect([requested().agentUid, requested().creatorUid]).toEqual([agentUid, creatorUid]);
@@ -49,7 +98,11 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
   });
   test("is answered like the first time when it is repeated, wherever the run has got to", async () => {
     door.answer({ createRuns: { runs: [{ run: aRun({ state: "SUCCEEDED" }), created: false }] } });
-    expect((await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } })).body).toEqual({ run_id: RUN, task_id: RUN, state: "QUEUED" });
+    expect((await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } })).body).toEqual({
+      run_id: RUN,
+      task_id: RUN,
+      state: "QUEUED",
+    });
   });
   test("tells when the system is full", async () => {
     door.answer({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
@@ -62,8 +115,19 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
   });
   test("under a run's token makes a child of it, exactly once per tool call", async () => {
     door.answer(created);
-    await post(path, { prompt: "p", agent_name: "implementer" }, { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } });
-    expect(requested()).toMatchObject({ parentRunUid: RUN, source: "ORCHESTRATION", causeKey: `${RUN}:c7-2`, agentName: "implementer", ownerType: "team", ownerUid: TEAM });
+    await post(
+      path,
+      { prompt: "p", agent_name: "implementer" },
+      { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } },
+    );
+    expect(requested()).toMatchObject({
+      parentRunUid: RUN,
+      source: "ORCHESTRATION",
+      causeKey: `${RUN}:c7-2`,
+      agentName: "implementer",
+      ownerType: "team",
+      ownerUid: TEAM,
+    });
     expect([requested().idempotencyKey, requested().agentUid]).toEqual([undefined, undefined]);
     expect(door.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
   });
@@ -92,12 +156,25 @@ describe("POST /agent/runs/{runId}/retry", () => {
 describe("a run that its client executes", () => {
   const CLIENT = "0198c2d0-0000-7000-8000-00000000c11e";
   const started = { command: ["npm", "test"], client_id: CLIENT };
-  const local = { createLocalRun: { run: aRun(), reportEveryMs: 10_000 }, reportLocalRun: { lease: "held", ackedSeq: 2n, followups: [{ uid: RUN, text: "And lint." }], run: aRun(), expiresAt: at(CREATED) } };
+  const local = {
+    createLocalRun: { run: aRun(), reportEveryMs: 10_000 },
+    reportLocalRun: {
+      lease: "held",
+      ackedSeq: 2n,
+      followups: [{ uid: RUN, text: "And lint." }],
+      run: aRun(),
+      expiresAt: at(CREATED),
+    },
+  };
   test("is registered with its command, which stands for title and prompt", async () => {
     door.answer(local);
     const { status, body } = await post(`${RUNS}/local`, started, { headers: { "idempotency-key": "k" } });
     expect([status, body]).toEqual([200, { run_id: RUN, state: "QUEUED", report_every_ms: 10_000 }]);
-    expect(door.calls[0]!.request).toMatchObject({ clientUid: CLIENT, command: ["npm", "test"], run: { prompt: "npm test", title: "npm test", source: "LOCAL", ownerUid: TEAM, idempotencyKey: "k" } });
+    expect(door.calls[0]!.request).toMatchObject({
+      clientUid: CLIENT,
+      command: ["npm", "test"],
+      run: { prompt: "npm test", title: "npm test", source: "LOCAL", ownerUid: TEAM, idempotencyKey: "k" },
+    });
   });
   test("reports, and is answered what its command has to know", async () => {
     door.answer(local);
@@ -107,10 +184,24 @@ describe("a run that its client executes", () => {
       { seq: 3, kind: "ended", exit_code: 0, output: "x" },
     ];
     const { status, body } = await post(`${RUNS}/${RUN}/report`, { client_id: CLIENT, events });
-    expect([status, body]).toEqual([200, { lease: "held", lease_expires_at: CREATED, acked_seq: 2, followups: [{ followup_id: RUN, message: "And lint." }], state: "QUEUED" }]);
+    expect([status, body]).toEqual([
+      200,
+      {
+        lease: "held",
+        lease_expires_at: CREATED,
+        acked_seq: 2,
+        followups: [{ followup_id: RUN, message: "And lint." }],
+        state: "QUEUED",
+      },
+    ]);
     expect(door.calls[0]!.request).toMatchObject({
-      runUid: RUN, clientUid: CLIENT,
-      events: [{ seq: 1n, event: { case: "output", value: { stream: "stderr", text: "x" } } }, { seq: 2n, event: { case: "followupUid", value: RUN } }, { seq: 3n, event: { case: "end", value: { exitCode: 0, interrupted: false, output: "x" } } }],
+      runUid: RUN,
+      clientUid: CLIENT,
+      events: [
+        { seq: 1n, event: { case: "output", value: { stream: "stderr", text: "x" } } },
+        { seq: 2n, event: { case: "followupUid", value: RUN } },
+        { seq: 3n, event: { case: "end", value: { exitCode: 0, interrupted: false, output: "x" } } },
+      ],
     });
   });
   neverReachNeighbours(() => door, 400, [
@@ -118,36 +209,79 @@ describe("a run that its client executes", () => {
     ["POST", `${RUNS}/local`, { ...started, command: [] }],
     ["POST", `${RUNS}/local`, { ...started, client_id: "me" }],
     ["POST", `${RUNS}/${RUN}/report`, {}],
-    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 0, kind: "output", stream: "stdout", text: "" }] }],
-    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 1, kind: "output", stream: "other", text: "" }] }],
-    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 1, kind: "output", stream: "stdout", text: "x".repeat(65_537) }] }],
+    [
+      "POST",
+      `${RUNS}/${RUN}/report`,
+      { client_id: CLIENT, events: [{ seq: 0, kind: "output", stream: "stdout", text: "" }] },
+    ],
+    [
+      "POST",
+      `${RUNS}/${RUN}/report`,
+      { client_id: CLIENT, events: [{ seq: 1, kind: "output", stream: "other", text: "" }] },
+    ],
+    [
+      "POST",
+      `${RUNS}/${RUN}/report`,
+      { client_id: CLIENT, events: [{ seq: 1, kind: "output", stream: "stdout", text: "x".repeat(65_537) }] },
+    ],
     ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 1, kind: "unheard_of" }] }],
   ]);
 });
 
 describe("attached files", () => {
-  const file = (bytes: number) => ({ file_name: "a.bin", mime_type: "application/octet-stream", data: Buffer.alloc(bytes).toString("base64") });
+  const file = (bytes: number) => ({
+    file_name: "a.bin",
+    mime_type: "application/octet-stream",
+    data: Buffer.alloc(bytes).toString("base64"),
+  });
   const tenMegabytes = file(10_000_000);
   test("of 10 MB are taken, five of them", async () => {
     door.answer(created);
-    expect((await post(RUNS, { prompt: "p", attachments: [tenMegabytes, tenMegabytes, tenMegabytes], images: [tenMegabytes, tenMegabytes] })).status).toBe(200);
+    expect(
+      (
+        await post(RUNS, {
+          prompt: "p",
+          attachments: [tenMegabytes, tenMegabytes, tenMegabytes],
+          images: [tenMegabytes, tenMegabytes],
+        })
+      ).status,
+    ).toBe(200);
     expect(requested().attachments.map((one: any) => one.data.length)).toEqual(Array(5).fill(10_000_000));
   });
   test("images without names are named by place and type", async () => {
     door.answer(created);
-    await post(RUNS, { prompt: "p", images: [{ mime_type: "image/webp", data: "" }, { file_name: "b.png", mime_type: "image/png", data: "" }, { mime_type: "image/../x", data: "" }] });
+    await post(RUNS, {
+      prompt: "p",
+      images: [
+        { mime_type: "image/webp", data: "" },
+        { file_name: "b.png", mime_type: "image/png", data: "" },
+        { mime_type: "image/../x", data: "" },
+      ],
+    });
     expect(requested().attachments.map((one: any) => one.fileName)).toEqual(["image-1.webp", "b.png", "image-3.bin"]);
   });
-  test.each([["larger ones", [file(10_000_001)], []], ["more than five in all", Array(3).fill(file(1)), Array(3).fill(file(1))]])("%s are refused", async (_name, attachments, images) => {
+  test.each([
+    ["larger ones", [file(10_000_001)], []],
+    ["more than five in all", Array(3).fill(file(1)), Array(3).fill(file(1))],
+  ])("%s are refused", async (_name, attachments, images) => {
     door.answer({});
-    expect(await post(RUNS, { prompt: "p", attachments, images })).toMatchObject({ status: 400, body: { reason: "invalid_body" } });
+    expect(await post(RUNS, { prompt: "p", attachments, images })).toMatchObject({
+      status: 400,
+      body: { reason: "invalid_body" },
+    });
     expect(door.calls).toEqual([]);
   });
 });
 
 describe("the owner of a new run", () => {
   test.each<[string, string, object, Record<string, string>, [string, string]]>([
-    ["of two teams is the one in the header", "of_two_teams", {}, { "x-service-team-uid": OTHER_TEAM }, ["team", OTHER_TEAM]],
+    [
+      "of two teams is the one in the header",
+      "of_two_teams",
+      {},
+      { "x-service-team-uid": OTHER_TEAM },
+      ["team", OTHER_TEAM],
+    ],
     ["is the user when asked", "member", { team: false }, {}, ["user", USER]],
     ["is the user when a personal run has children", "run_of_user", {}, {}, ["user", USER]],
     ["is the user who is in no team", "of_no_team", {}, {}, ["user", USER]],
@@ -161,7 +295,14 @@ describe("the owner of a new run", () => {
     ["of two teams must be named", "of_two_teams", {}, {}, 400, "team_required"],
     ["cannot be a team when there is none", "of_no_team", { team: true }, {}, 400, "team_required"],
     ["cannot be an agent itself", "agent", { team: false }, {}, 400, "personal_run_of_agent"],
-    ["cannot be a team the caller is not in", "member", {}, { "x-service-team-uid": OTHER_TEAM }, 404, "team_not_found"],
+    [
+      "cannot be a team the caller is not in",
+      "member",
+      {},
+      { "x-service-team-uid": OTHER_TEAM },
+      404,
+      "team_not_found",
+    ],
     ["cannot be a team that does not exist", "member", {}, { "x-service-team-uid": "nonsense" }, 404, "team_not_found"],
   ])("%s", async (_name, key, body, headers, status, reason) => {
     door.answer({});
@@ -172,28 +313,71 @@ describe("the owner of a new run", () => {
 
 describe("wrong creates", () => {
   const bodies = [
-    { prompt: 1 }, { prompt: null }, [], null, "text", { title: "x".repeat(501) }, { config: [] }, { config: { model_id: 1 } }, { config: { harness: { type: "warp9" } } },
-    { config: { inference_providers: { aws: { disabled: "no" } } } }, { on_behalf_of: "" }, { config: { idle_timeout_minutes: 61 } }, { config: { idle_timeout_minutes: 1.5 } }, { config: { secrets: ["x"] } }, { mode: "fast" }, { team: "yes" }, { interactive: 1 }, { agent_identity_uid: 1 },
-    { attachments: {} }, { attachments: Array.from({ length: 6 }, () => ({ file_name: "a", mime_type: "b", data: "" })) }, { attachments: [{ file_name: "", mime_type: "b", data: "" }] },
-    { attachments: [{ file_name: "a", mime_type: "b", data: "no base64!" }] }, { metadata: { "a b": "x" } }, { metadata: { a: 1 } }, { metadata: { a: "x".repeat(257) } },
-    { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, index) => [`k${index}`, "v"])) }, { prompt: "a\0b" },
+    { prompt: 1 },
+    { prompt: null },
+    [],
+    null,
+    "text",
+    { title: "x".repeat(501) },
+    { config: [] },
+    { config: { model_id: 1 } },
+    { config: { harness: { type: "warp9" } } },
+    { config: { inference_providers: { aws: { disabled: "no" } } } },
+    { on_behalf_of: "" },
+    { config: { idle_timeout_minutes: 61 } },
+    { config: { idle_timeout_minutes: 1.5 } },
+    { config: { secrets: ["x"] } },
+    { mode: "fast" },
+    { team: "yes" },
+    { interactive: 1 },
+    { agent_identity_uid: 1 },
+    { attachments: {} },
+    { attachments: Array.from({ length: 6 }, () => ({ file_name: "a", mime_type: "b", data: "" })) },
+    { attachments: [{ file_name: "", mime_type: "b", data: "" }] },
+    { attachments: [{ file_name: "a", mime_type: "b", data: "no base64!" }] },
+    { metadata: { "a b": "x" } },
+    { metadata: { a: 1 } },
+    { metadata: { a: "x".repeat(257) } },
+    { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, index) => [`k${index}`, "v"])) },
+    { prompt: "a\0b" },
   ];
-  neverReachNeighbours(() => door, 400, bodies.map((body) => ["POST", RUNS, body] as const));
+  neverReachNeighbours(
+    () => door,
+    400,
+    bodies.map((body) => ["POST", RUNS, body] as const),
+  );
 });
 
-refusalsBecomeProblems(() => door, () => post(RUNS, { prompt: "p" }), [
-  "createRuns",
-  refusal("not_found", "agent_not_found"), refusal("not_found", "environment_not_found"), refusal("not_found", "conversation_not_found"), refusal("invalid_argument", "parent_run_invalid"),
-  refusal("invalid_argument", "depth_exceeded"), refusal("invalid_argument", "config_conflict"), refusal("invalid_argument", "model_unknown"), refusal("conflict", "idempotency_mismatch"),
-  refusal("permission_denied", "not_authorized"),
-]);
+refusalsBecomeProblems(
+  () => door,
+  () => post(RUNS, { prompt: "p" }),
+  [
+    "createRuns",
+    refusal("not_found", "agent_not_found"),
+    refusal("not_found", "environment_not_found"),
+    refusal("not_found", "conversation_not_found"),
+    refusal("invalid_argument", "parent_run_invalid"),
+    refusal("invalid_argument", "depth_exceeded"),
+    refusal("invalid_argument", "config_conflict"),
+    refusal("invalid_argument", "model_unknown"),
+    refusal("conflict", "idempotency_mismatch"),
+    refusal("permission_denied", "not_authorized"),
+  ],
+);
 // It may have happened: only a request that names itself may be repeated.
-test.each(["internal", "unavailable"] as const)("a create that fails as %s is repeated only under an Idempotency-Key", async (kind) => {
-  const ask = (headers: Record<string, string>) => door.call("POST", RUNS, { body: { prompt: "p" }, headers });
-  door.answer({ createRuns: refusal(kind, "it_broke") });
-  expect((await ask({})).body).toMatchObject({ status: 500, reason: "it_broke", retryable: false });
-  expect((await ask({ "idempotency-key": "k" })).body).toMatchObject({ status: 500, reason: "it_broke", retryable: true });
-});
+test.each(["internal", "unavailable"] as const)(
+  "a create that fails as %s is repeated only under an Idempotency-Key",
+  async (kind) => {
+    const ask = (headers: Record<string, string>) => door.call("POST", RUNS, { body: { prompt: "p" }, headers });
+    door.answer({ createRuns: refusal(kind, "it_broke") });
+    expect((await ask({})).body).toMatchObject({ status: 500, reason: "it_broke", retryable: false });
+    expect((await ask({ "idempotency-key": "k" })).body).toMatchObject({
+      status: 500,
+      reason: "it_broke",
+      retryable: true,
+    });
+  },
+);
 
 describe("a run", () => {
   test("shows every published field, and leaves out what it does not have", async () => {
@@ -203,28 +387,80 @@ describe("a run", () => {
     const { session_link: link, ...rest } = body;
     expect(link).toMatch(new RegExp(`^https://mill.example/runs/${RUN}\\?view=`));
     expect(rest).toEqual({
-      run_id: RUN, task_id: RUN, root_run_id: RUN, title: "Mend it", state: "QUEUED", prompt: "Mend the roof", created_at: CREATED, updated_at: UPDATED, started_at: null, finished_at: null,
-      run_time: "PT0S", source: "API", execution_location: "REMOTE", scope: { type: "Team", uid: TEAM }, metadata: {}, conversation_id: CONVERSATION, is_sandbox_running: false,
-      is_run_type_cancellable: true, debug_agent_available: false, artifacts: [], agent_config: { model_id: "scripted" },
+      run_id: RUN,
+      task_id: RUN,
+      root_run_id: RUN,
+      title: "Mend it",
+      state: "QUEUED",
+      prompt: "Mend the roof",
+      created_at: CREATED,
+      updated_at: UPDATED,
+      started_at: null,
+      finished_at: null,
+      run_time: "PT0S",
+      source: "API",
+      execution_location: "REMOTE",
+      scope: { type: "Team", uid: TEAM },
+      metadata: {},
+      conversation_id: CONVERSATION,
+      is_sandbox_running: false,
+      is_run_type_cancellable: true,
+      debug_agent_available: false,
+      artifacts: [],
+      agent_config: { model_id: "scripted" },
       creator: { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" },
     });
   });
   test("shows what it has", async () => {
-    const usage = { total_tokens: 12, inference_cost_usd: 0.5, model_token_usage: [{ model_id: "scripted", total_tokens: 12, usage_type: "warp", tokens_by_category: { primary_agent: 12 } }] };
+    const usage = {
+      total_tokens: 12,
+      inference_cost_usd: 0.5,
+      model_token_usage: [
+        { model_id: "scripted", total_tokens: 12, usage_type: "warp", tokens_by_category: { primary_agent: 12 } },
+      ],
+    };
     door.answer({
       getRun: {
         run: aRun({
-          state: "FAILED", ownerType: "user", ownerUid: USER, parentRunUid: RUN, executorUid: AGENT, statusMessage: { message: "No.", errorCode: "environment_setup_failed", retryable: false }, submittedPrompt: "Mend",
-          startedAt: at(CREATED), finishedAt: at(UPDATED), runTimeMs: 3_723_500n, agentSkill: { name: "roofs" }, factoryUid: "f", schedule: { scheduleId: "s", scheduleName: "n", cronSchedule: "* * * * *" },
-          metadata: { ticket: "X-1" }, sessionUid: "session", triggerUrl: "https://t.example", artifacts: [anArtifact()], requestUsage: usage,
+          state: "FAILED",
+          ownerType: "user",
+          ownerUid: USER,
+          parentRunUid: RUN,
+          executorUid: AGENT,
+          statusMessage: { message: "No.", errorCode: "environment_setup_failed", retryable: false },
+          submittedPrompt: "Mend",
+          startedAt: at(CREATED),
+          finishedAt: at(UPDATED),
+          runTimeMs: 3_723_500n,
+          agentSkill: { name: "roofs" },
+          factoryUid: "f",
+          schedule: { scheduleId: "s", scheduleName: "n", cronSchedule: "* * * * *" },
+          metadata: { ticket: "X-1" },
+          sessionUid: "session",
+          triggerUrl: "https://t.example",
+          artifacts: [anArtifact()],
+          requestUsage: usage,
         }),
       },
     });
     expect((await door.call("GET", `${RUNS}/${RUN}`)).body).toMatchObject({
-      state: "FAILED", scope: { type: "User", uid: USER }, parent_run_id: RUN, executor: { type: "service_account", display_name: "foreman" },
-      status_message: { message: "No.", error_code: "environment_setup_failed", retryable: false }, submitted_prompt: "Mend", started_at: CREATED, finished_at: UPDATED, run_time: "PT1H2M3.5S",
-      agent_skill: { name: "roofs" }, factory_uid: "f", schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" }, metadata: { ticket: "X-1" }, session_id: "session",
-      trigger_url: "https://t.example", artifacts: [{ artifact_type: "FILE", created_at: CREATED, data: { filename: "out.txt" } }], request_usage: usage,
+      state: "FAILED",
+      scope: { type: "User", uid: USER },
+      parent_run_id: RUN,
+      executor: { type: "service_account", display_name: "foreman" },
+      status_message: { message: "No.", error_code: "environment_setup_failed", retryable: false },
+      submitted_prompt: "Mend",
+      started_at: CREATED,
+      finished_at: UPDATED,
+      run_time: "PT1H2M3.5S",
+      agent_skill: { name: "roofs" },
+      factory_uid: "f",
+      schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" },
+      metadata: { ticket: "X-1" },
+      session_id: "session",
+      trigger_url: "https://t.example",
+      artifacts: [{ artifact_type: "FILE", created_at: CREATED, data: { filename: "out.txt" } }],
+      request_usage: usage,
     });
   });
   test("of people who are gone has no profiles", async () => {
@@ -232,7 +468,11 @@ describe("a run", () => {
     const { body } = await door.call("GET", `${RUNS}/${RUN}`);
     expect([body.creator, body.executor]).toEqual([undefined, undefined]);
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}`), ["getRun", refusal("not_found", "run_not_found"), refusal("internal", "internal")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${RUNS}/${RUN}`),
+    ["getRun", refusal("not_found", "run_not_found"), refusal("internal", "internal")],
+  );
 });
 
 describe("the list of runs", () => {
@@ -241,16 +481,50 @@ describe("the list of runs", () => {
     door.answer(page);
     const { body } = await door.call("GET", RUNS);
     expect(body).toMatchObject({ runs: [{ run_id: RUN }], page_info: { has_next_page: true, next_cursor: "next" } });
-    expect(door.calls[0]!.request).toMatchObject({ teamUid: "", states: [], sortBy: "updated_at", sortOrder: "desc", pageSize: 20, pageToken: "", ancestorRunUid: "", factoryUids: [] });
+    expect(door.calls[0]!.request).toMatchObject({
+      teamUid: "",
+      states: [],
+      sortBy: "updated_at",
+      sortOrder: "desc",
+      pageSize: 20,
+      pageToken: "",
+      ancestorRunUid: "",
+      factoryUids: [],
+    });
   });
   test("is asked with every filter", async () => {
     door.answer(page);
     const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&task_status=running&task_status=failed&executor=${AGENT}&execution_location=LOCAL&sort_by=title&sort_order=asc&limit=500&cursor=c`;
     await door.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
     const { createdAfter, createdBefore, updatedAfter, ...rest } = door.calls[0]!.request;
-    expect(rest).toMatchObject({ teamUid: OTHER_TEAM, states: ["QUEUED", "ERROR"], ancestorRunUid: RUN, factoryUids: ["a", "b"], sortBy: "title", sortOrder: "asc", pageSize: 500, pageToken: "c" });
-    expect(rest).toMatchObject({ name: "nightly", modelId: "gpt-5", creatorUid: USER, sources: ["API", "CLI"], environmentUid: "empty-environment", skillSpec: "s", scheduleUid: "sch", artifactType: "PLAN", search: "leak", taskStatuses: ["running", "failed"], executorUid: AGENT, executionLocation: "LOCAL", metadata: {} });
-    expect([createdAfter, createdBefore, updatedAfter].map((time) => Number(time.seconds))).toEqual(["2026-11-20T00:00:00Z", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"].map((time) => Date.parse(time) / 1000));
+    expect(rest).toMatchObject({
+      teamUid: OTHER_TEAM,
+      states: ["QUEUED", "ERROR"],
+      ancestorRunUid: RUN,
+      factoryUids: ["a", "b"],
+      sortBy: "title",
+      sortOrder: "asc",
+      pageSize: 500,
+      pageToken: "c",
+    });
+    expect(rest).toMatchObject({
+      name: "nightly",
+      modelId: "gpt-5",
+      creatorUid: USER,
+      sources: ["API", "CLI"],
+      environmentUid: "empty-environment",
+      skillSpec: "s",
+      scheduleUid: "sch",
+      artifactType: "PLAN",
+      search: "leak",
+      taskStatuses: ["running", "failed"],
+      executorUid: AGENT,
+      executionLocation: "LOCAL",
+      metadata: {},
+    });
+    expect([createdAfter, createdBefore, updatedAfter].map((time) => Number(time.seconds))).toEqual(
+      ["2026-11-20T00:00:00Z", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"].map((time) => Date.parse(time) / 1000),
+    );
   });
   test("is asked for pairs of metadata, unless a team of whose runs it speaks has that switched off", async () => {
     door.answer(page);
@@ -260,7 +534,10 @@ describe("the list of runs", () => {
     const [off, without] = [await door.call("GET", `${RUNS}?metadata[a]=1`), await door.call("GET", RUNS)];
     door.capabilities.metadataFilter = true;
     expect(without.status).toBe(200);
-    expect(off).toMatchObject({ status: 403, body: { error_code: "feature_not_available", reason: "metadata_filter_off", retryable: false } });
+    expect(off).toMatchObject({
+      status: 403,
+      body: { error_code: "feature_not_available", reason: "metadata_filter_off", retryable: false },
+    });
     expect(door.calls).toHaveLength(2);
   });
   test.each(["skill=a", "skill_spec=a", "skill=a&skill_spec=a"])("takes a skill by either name: %s", async (query) => {
@@ -272,21 +549,59 @@ describe("the list of runs", () => {
     door.answer({ listRuns: { runs: [] } });
     expect((await door.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
   });
-  neverReachNeighbours(() => door, 400, ["state=queued", "state=", "created_after=soon", "created_before=2026-13-01", "updated_after=2026-02-30", "sort_by=uid", "sort_order=up", "limit=0", "limit=501", "limit=-1", "limit=x", "cursor=", "cursor=a&cursor=b", "artifact_type=plan", "task_status=done", "execution_location=local", "skill=a&skill_spec=b"].map((query) => ["GET", `${RUNS}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}?cursor=c`), ["listRuns", refusal("invalid_argument", "invalid_cursor"), refusal("not_found", "run_not_found")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      "state=queued",
+      "state=",
+      "created_after=soon",
+      "created_before=2026-13-01",
+      "updated_after=2026-02-30",
+      "sort_by=uid",
+      "sort_order=up",
+      "limit=0",
+      "limit=501",
+      "limit=-1",
+      "limit=x",
+      "cursor=",
+      "cursor=a&cursor=b",
+      "artifact_type=plan",
+      "task_status=done",
+      "execution_location=local",
+      "skill=a&skill_spec=b",
+    ].map((query) => ["GET", `${RUNS}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${RUNS}?cursor=c`),
+    ["listRuns", refusal("invalid_argument", "invalid_cursor"), refusal("not_found", "run_not_found")],
+  );
 });
 
 describe("cancel", () => {
-  test.each([["", false], ["?tree=true", true], ["?tree=false", false]])("%s answers the bare id", async (query, tree) => {
+  test.each([
+    ["", false],
+    ["?tree=true", true],
+    ["?tree=false", false],
+  ])("%s answers the bare id", async (query, tree) => {
     door.answer({ cancelRun: { run: aRun() } });
     expect(await door.call("POST", `${RUNS}/${RUN}/cancel${query}`)).toMatchObject({ status: 200, body: RUN });
     expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, tree, cause: "" });
   });
   neverReachNeighbours(() => door, 400, [["POST", `${RUNS}/${RUN}/cancel?tree=1`]]);
-  refusalsBecomeProblems(() => door, () => door.call("POST", `${RUNS}/${RUN}/cancel`), [
-    "cancelRun", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "run_already_finished"),
-    refusal("unsupported", "run_not_cancellable"), refusal("conflict", "run_pending", { retryable: true }),
-  ]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("POST", `${RUNS}/${RUN}/cancel`),
+    [
+      "cancelRun",
+      refusal("not_found", "run_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "run_already_finished"),
+      refusal("unsupported", "run_not_cancellable"),
+      refusal("conflict", "run_pending", { retryable: true }),
+    ],
+  );
   test("of a pending run asks to come back", async () => {
     door.answer({ cancelRun: refusal("conflict", "run_pending", { retryable: true }) });
     const { headers } = await door.call("POST", `${RUNS}/${RUN}/cancel`);
@@ -298,19 +613,36 @@ describe("a run by an external reference", () => {
   const path = "/api/v1/agent/run-by-external-reference";
   test("is found by the URL", async () => {
     door.answer({ findRunByReference: { runUid: RUN } });
-    expect((await door.call("GET", `${path}?url=${encodeURIComponent("https://t.example/1?a=b")}`)).body).toEqual({ run_id: RUN });
+    expect((await door.call("GET", `${path}?url=${encodeURIComponent("https://t.example/1?a=b")}`)).body).toEqual({
+      run_id: RUN,
+    });
     expect(door.calls[0]!.request.url).toBe("https://t.example/1?a=b");
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${path}?url=x`), ["findRunByReference", refusal("not_found", "run_not_found"), refusal("invalid_argument", "url_invalid")]);
-  neverReachNeighbours(() => door, 400, [["GET", path], ["GET", `${path}?url=`]]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${path}?url=x`),
+    ["findRunByReference", refusal("not_found", "run_not_found"), refusal("invalid_argument", "url_invalid")],
+  );
+  neverReachNeighbours(() => door, 400, [
+    ["GET", path],
+    ["GET", `${path}?url=`],
+  ]);
 });
 
 describe("the usage of a harness", () => {
   test("is unavailable, not zero, where none is published", async () => {
     door.answer({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({ available: false, run_id: RUN, conversation_id: CONVERSATION });
+    expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({
+      available: false,
+      run_id: RUN,
+      conversation_id: CONVERSATION,
+    });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/harness-usage`), ["getHarnessUsage", refusal("not_found", "run_not_found")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${RUNS}/${RUN}/harness-usage`),
+    ["getHarnessUsage", refusal("not_found", "run_not_found")],
+  );
 });
 
 const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
@@ -320,74 +652,205 @@ describe("a follow-up", () => {
   test("names its files, and what they are to be called", async () => {
     door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     await post(path, { attachments: [{ attachment_id: "a1" }, { attachment_id: "a2", file_name: "plan.txt" }] });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, message: "", attachmentUids: ["a1", "a2"], attachmentNames: { a2: "plan.txt" } });
+    expect(door.calls[0]!.request).toMatchObject({
+      runUid: RUN,
+      message: "",
+      attachmentUids: ["a1", "a2"],
+      attachmentNames: { a2: "plan.txt" },
+    });
   });
-  test.each([["live_session", "u1"], ["queued_prompt", undefined], ["handoff_execution", "u1"], ["queue_pending", "u1"]])("answers %s with its id", async (outcome, followupUid) => {
+  test.each([
+    ["live_session", "u1"],
+    ["queued_prompt", undefined],
+    ["handoff_execution", "u1"],
+    ["queue_pending", "u1"],
+  ])("answers %s with its id", async (outcome, followupUid) => {
     door.answer({ createFollowup: { outcome, followupUid, runUid: RUN } });
     expect((await post(path, { message: "go on" })).body).toEqual({ outcome, followup_id: followupUid ?? null });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, conversationUid: "", message: "go on", mode: "", attachmentUids: [], idempotencyKey: "" });
+    expect(door.calls[0]!.request).toMatchObject({
+      runUid: RUN,
+      conversationUid: "",
+      message: "go on",
+      mode: "",
+      attachmentUids: [],
+      idempotencyKey: "",
+    });
   });
   test("passes mode, attachments and idempotency key on", async () => {
     door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
-    await post(path, { mode: "plan", attachments: [{ attachment_id: "a", file_name: "x" }] }, { headers: { "idempotency-key": "k" } });
-    expect(door.calls[0]!.request).toMatchObject({ message: "", mode: "plan", attachmentUids: ["a"], idempotencyKey: "k" });
+    await post(
+      path,
+      { mode: "plan", attachments: [{ attachment_id: "a", file_name: "x" }] },
+      { headers: { "idempotency-key": "k" } },
+    );
+    expect(door.calls[0]!.request).toMatchObject({
+      message: "",
+      mode: "plan",
+      attachmentUids: ["a"],
+      idempotencyKey: "k",
+    });
   });
-  neverReachNeighbours(() => door, 400, [{ message: 1 }, { mode: "x" }, { attachments: [{}] }, [], { attachments: Array.from({ length: 26 }, () => ({ attachment_id: "a" })) }].map((body) => ["POST", path, body] as const));
-  refusalsBecomeProblems(() => door, () => post(path, { message: "x" }), [
-    "createFollowup", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "message_empty"),
-    refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }), refusal("unsupported", "attachment_not_uploaded", { code: "unknown_attachment" }), refusal("conflict", "idempotency_mismatch"),
-    refusal("too_large", "attachment_too_large"), refusal("conflict", "attachment_changed"),
-  ]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      { message: 1 },
+      { mode: "x" },
+      { attachments: [{}] },
+      [],
+      { attachments: Array.from({ length: 26 }, () => ({ attachment_id: "a" })) },
+    ].map((body) => ["POST", path, body] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => post(path, { message: "x" }),
+    [
+      "createFollowup",
+      refusal("not_found", "run_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "message_empty"),
+      refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }),
+      refusal("unsupported", "attachment_not_uploaded", { code: "unknown_attachment" }),
+      refusal("conflict", "idempotency_mismatch"),
+      refusal("too_large", "attachment_too_large"),
+      refusal("conflict", "attachment_changed"),
+    ],
+  );
 });
 
-describe.each([["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, {}, "run_not_found"], ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, { run_id: RUN }, "conversation_not_found"]])("files for %s", (_what, target, asked, named, absent) => {
+describe.each([
+  ["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, {}, "run_not_found"],
+  [
+    "a conversation",
+    CONVERSATION_PATH,
+    { runUid: "", conversationUid: CONVERSATION },
+    { run_id: RUN },
+    "conversation_not_found",
+  ],
+])("files for %s", (_what, target, asked, named, absent) => {
   const path = `${target}/attachments/prepare`;
   const file = { filename: "a.png", mime_type: "image/png" };
   test("are given an id and an address each, in their order", async () => {
     const uid = (n: number) => `0190c1a2-0000-7000-8000-00000000000${n}`;
-    const prepared = (n: number) => ({ uid: uid(n), uploadUrl: `https://files.example/${n}?sig=s`, uploadHeaders: { "content-type": "image/png" } });
-    const shown = (n: number) => ({ attachment_id: uid(n), upload_url: `https://files.example/${n}?sig=s`, upload_target: { url: `https://files.example/${n}?sig=s`, method: "PUT", headers: { "content-type": "image/png" } } });
+    const prepared = (n: number) => ({
+      uid: uid(n),
+      uploadUrl: `https://files.example/${n}?sig=s`,
+      uploadHeaders: { "content-type": "image/png" },
+    });
+    const shown = (n: number) => ({
+      attachment_id: uid(n),
+      upload_url: `https://files.example/${n}?sig=s`,
+      upload_target: {
+        url: `https://files.example/${n}?sig=s`,
+        method: "PUT",
+        headers: { "content-type": "image/png" },
+      },
+    });
     door.answer({ prepareAttachments: { runUid: RUN, attachments: [prepared(1), prepared(2)] } });
-    expect(await post(path, { files: [file, file] })).toMatchObject({ status: 200, body: { attachments: [shown(1), shown(2)], ...named } });
-    expect(door.calls[0]!.request).toMatchObject({ ...asked, files: [{ fileName: "a.png", mimeType: "image/png" }, { fileName: "a.png", mimeType: "image/png" }] });
+    expect(await post(path, { files: [file, file] })).toMatchObject({
+      status: 200,
+      body: { attachments: [shown(1), shown(2)], ...named },
+    });
+    expect(door.calls[0]!.request).toMatchObject({
+      ...asked,
+      files: [
+        { fileName: "a.png", mimeType: "image/png" },
+        { fileName: "a.png", mimeType: "image/png" },
+      ],
+    });
   });
-  neverReachNeighbours(() => door, 400, [{}, { files: [] }, { files: Array.from({ length: 26 }, () => file) }, { files: [{ filename: "a" }] }, { files: [{ ...file, filename: "" }] }, { files: [{ ...file, mime_type: "x".repeat(256) }] }, []].map((body) => ["POST", path, body] as const));
-  refusalsBecomeProblems(() => door, () => post(path, { files: [file] }), ["prepareAttachments", refusal("not_found", absent), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "attachments_invalid")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      {},
+      { files: [] },
+      { files: Array.from({ length: 26 }, () => file) },
+      { files: [{ filename: "a" }] },
+      { files: [{ ...file, filename: "" }] },
+      { files: [{ ...file, mime_type: "x".repeat(256) }] },
+      [],
+    ].map((body) => ["POST", path, body] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => post(path, { files: [file] }),
+    [
+      "prepareAttachments",
+      refusal("not_found", absent),
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "attachments_invalid"),
+    ],
+  );
 });
 
 describe("the fates of follow-ups", () => {
   const path = `${RUNS}/${RUN}/followups`;
   test("are listed with who sent them", async () => {
     const sent = { uid: "u1", text: "go on", authorType: "user", authorUid: USER, createdAt: at(CREATED) };
-    door.answer({ listFollowups: { followups: [{ ...sent, state: "delivered", deliveredAt: at(UPDATED) }, { ...sent, uid: "u2", authorUid: "x", state: "undeliverable", reason: "run_cancelled" }], nextPageToken: "n" } });
+    door.answer({
+      listFollowups: {
+        followups: [
+          { ...sent, state: "delivered", deliveredAt: at(UPDATED) },
+          { ...sent, uid: "u2", authorUid: "x", state: "undeliverable", reason: "run_cancelled" },
+        ],
+        nextPageToken: "n",
+      },
+    });
     const { body } = await door.call("GET", `${path}?limit=2&cursor=c`);
     const shown = { followup_id: "u1", message: "go on", created_at: CREATED };
     expect(body).toEqual({
-      followups: [{ ...shown, state: "delivered", delivered_at: UPDATED, creator: expect.objectContaining({ uid: USER }) }, { ...shown, followup_id: "u2", state: "undeliverable", reason: "run_cancelled" }],
+      followups: [
+        { ...shown, state: "delivered", delivered_at: UPDATED, creator: expect.objectContaining({ uid: USER }) },
+        { ...shown, followup_id: "u2", state: "undeliverable", reason: "run_cancelled" },
+      ],
       page_info: { has_next_page: true, next_cursor: "n" },
     });
     expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, pageSize: 2, pageToken: "c" });
   });
-  neverReachNeighbours(() => door, 400, ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${path}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", path), ["listFollowups", refusal("not_found", "run_not_found"), refusal("invalid_argument", "invalid_cursor")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${path}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", path),
+    ["listFollowups", refusal("not_found", "run_not_found"), refusal("invalid_argument", "invalid_cursor")],
+  );
 });
 
-describe.each([["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, "run_not_found"], ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, "conversation_not_found"]])("an interrupt of %s", (_what, path, target, absent) => {
+describe.each([
+  ["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, "run_not_found"],
+  ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, "conversation_not_found"],
+])("an interrupt of %s", (_what, path, target, absent) => {
   test("is accepted and names the run", async () => {
     door.answer({ interruptRun: { runUid: RUN } });
     expect(await post(`${path}/interrupt`, undefined)).toMatchObject({ status: 202, body: { run_id: RUN } });
     expect(door.calls[0]!.request).toMatchObject(target);
   });
-  refusalsBecomeProblems(() => door, () => post(`${path}/interrupt`, undefined), [
-    "interruptRun", refusal("not_found", absent), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "run_already_finished"),
-    refusal("unsupported", "operation_not_supported"), refusal("conflict", "run_not_started", { retryable: true }),
-  ]);
+  refusalsBecomeProblems(
+    () => door,
+    () => post(`${path}/interrupt`, undefined),
+    [
+      "interruptRun",
+      refusal("not_found", absent),
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "run_already_finished"),
+      refusal("unsupported", "operation_not_supported"),
+      refusal("conflict", "run_not_started", { retryable: true }),
+    ],
+  );
 });
 
 describe("a conversation", () => {
   test("takes follow-ups for its newest run, and names it", async () => {
     door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
-    expect((await post(`${CONVERSATION_PATH}/followups`, { message: "go on" })).body).toEqual({ outcome: "live_session", followup_id: "u1", run_id: RUN });
+    expect((await post(`${CONVERSATION_PATH}/followups`, { message: "go on" })).body).toEqual({
+      outcome: "live_session",
+      followup_id: "u1",
+      run_id: RUN,
+    });
     expect(door.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
   });
   test("is read as steps", async () => {
@@ -395,21 +858,57 @@ describe("a conversation", () => {
     expect((await door.call("GET", CONVERSATION_PATH)).body).toEqual({ conversation_id: CONVERSATION, steps: [] });
     expect(door.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", CONVERSATION_PATH), ["getConversation", refusal("not_found", "conversation_not_found")]);
-  refusalsBecomeProblems(() => door, () => post(`${CONVERSATION_PATH}/followups`, { message: "x" }), ["createFollowup", refusal("not_found", "conversation_not_found"), refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" })]);
-  neverReachNeighbours(() => door, 404, [["GET", "/api/v1/agent/conversations/x"], ["POST", "/api/v1/agent/conversations/x/interrupt"], ["POST", "/api/v1/agent/conversations/x/followups", { message: "x" }]]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", CONVERSATION_PATH),
+    ["getConversation", refusal("not_found", "conversation_not_found")],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => post(`${CONVERSATION_PATH}/followups`, { message: "x" }),
+    [
+      "createFollowup",
+      refusal("not_found", "conversation_not_found"),
+      refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }),
+    ],
+  );
+  neverReachNeighbours(() => door, 404, [
+    ["GET", "/api/v1/agent/conversations/x"],
+    ["POST", "/api/v1/agent/conversations/x/interrupt"],
+    ["POST", "/api/v1/agent/conversations/x/followups", { message: "x" }],
+  ]);
 });
 
 describe("the queue", () => {
   test("tells position and reason, or neither", async () => {
-    door.answer({ getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "QUEUED", owner_position: 3, reason: "workers_busy", message: "All workers are busy." });
+    door.answer({
+      getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." },
+    });
+    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
+      state: "QUEUED",
+      owner_position: 3,
+      reason: "workers_busy",
+      message: "All workers are busy.",
+    });
     door.answer({ getQueueStatus: { state: "INPROGRESS", reason: "none", message: "" } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "INPROGRESS", reason: "none", message: "" });
+    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
+      state: "INPROGRESS",
+      reason: "none",
+      message: "",
+    });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/queue`), ["getQueueStatus", refusal("not_found", "run_not_found")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${RUNS}/${RUN}/queue`),
+    ["getQueueStatus", refusal("not_found", "run_not_found")],
+  );
 });
 
 describe("a malformed run id", () => {
-  neverReachNeighbours(() => door, 404, [["GET", `${RUNS}/x`], ["POST", `${RUNS}/${RUN}0/cancel`], ["POST", `${RUNS}/%00/followups`, { message: "x" }], ["GET", `${RUNS}/../queue/queue`]]);
+  neverReachNeighbours(() => door, 404, [
+    ["GET", `${RUNS}/x`],
+    ["POST", `${RUNS}/${RUN}0/cancel`],
+    ["POST", `${RUNS}/%00/followups`, { message: "x" }],
+    ["GET", `${RUNS}/../queue/queue`],
+  ]);
 });

@@ -13,30 +13,112 @@ const ENVIRONMENT = "abcdefghijklmnopqrstuv";
 const profile = { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" };
 
 const schedule = {
-  uid: UID, name: "Nightly", cronSchedule: "0 3 * * *", timeZone: "Europe/Berlin", enabled: true, prompt: "Look.", agentConfig: { environment_id: ENVIRONMENT }, agentUid: RUN, mode: "plan",
-  metadata: { a: "b" }, overlapPolicy: "skip", catchUpSeconds: 60, ownerType: "team", ownerUid: TEAM, createdBy: USER, updatedBy: "gone", createdAt: at(CREATED), updatedAt: at(UPDATED),
-  lastRanAt: at(CREATED), nextRunAt: at(UPDATED), lastSpawnError: "No such model.",
+  uid: UID,
+  name: "Nightly",
+  cronSchedule: "0 3 * * *",
+  timeZone: "Europe/Berlin",
+  enabled: true,
+  prompt: "Look.",
+  agentConfig: { environment_id: ENVIRONMENT },
+  agentUid: RUN,
+  mode: "plan",
+  metadata: { a: "b" },
+  overlapPolicy: "skip",
+  catchUpSeconds: 60,
+  ownerType: "team",
+  ownerUid: TEAM,
+  createdBy: USER,
+  updatedBy: "gone",
+  createdAt: at(CREATED),
+  updatedAt: at(UPDATED),
+  lastRanAt: at(CREATED),
+  nextRunAt: at(UPDATED),
+  lastSpawnError: "No such model.",
 };
 const shown = {
-  id: UID, name: "Nightly", cron_schedule: "0 3 * * *", time_zone: "Europe/Berlin", enabled: true, prompt: "Look.", agent_config: { environment_id: ENVIRONMENT }, agent_uid: RUN, mode: "plan",
-  metadata: { a: "b" }, overlap_policy: "skip", catch_up_seconds: 60, created_at: CREATED, updated_at: UPDATED, history: { last_ran: CREATED, next_run: UPDATED }, last_spawn_error: "No such model.",
-  environment: { name: "web" }, created_by: profile, scope: { type: "Team", uid: TEAM },
+  id: UID,
+  name: "Nightly",
+  cron_schedule: "0 3 * * *",
+  time_zone: "Europe/Berlin",
+  enabled: true,
+  prompt: "Look.",
+  agent_config: { environment_id: ENVIRONMENT },
+  agent_uid: RUN,
+  mode: "plan",
+  metadata: { a: "b" },
+  overlap_policy: "skip",
+  catch_up_seconds: 60,
+  created_at: CREATED,
+  updated_at: UPDATED,
+  history: { last_ran: CREATED, next_run: UPDATED },
+  last_spawn_error: "No such model.",
+  environment: { name: "web" },
+  created_by: profile,
+  scope: { type: "Team", uid: TEAM },
 };
 /** Without anything that may be absent. */
-const least = { ...schedule, timeZone: undefined, agentConfig: undefined, agentUid: undefined, mode: "", metadata: {}, overlapPolicy: "allow", ownerType: "user", ownerUid: USER, lastRanAt: undefined, nextRunAt: undefined, lastSpawnError: undefined, enabled: false };
+const least = {
+  ...schedule,
+  timeZone: undefined,
+  agentConfig: undefined,
+  agentUid: undefined,
+  mode: "",
+  metadata: {},
+  overlapPolicy: "allow",
+  ownerType: "user",
+  ownerUid: USER,
+  lastRanAt: undefined,
+  nextRunAt: undefined,
+  lastSpawnError: undefined,
+  enabled: false,
+};
 const leastShown = {
-  ...shown, time_zone: null, mode: "normal", metadata: {}, overlap_policy: "allow", scope: { type: "User", uid: USER }, history: { last_ran: null, next_run: null }, last_spawn_error: null, enabled: false,
-  agent_config: undefined, agent_uid: undefined, environment: undefined,
+  ...shown,
+  time_zone: null,
+  mode: "normal",
+  metadata: {},
+  overlap_policy: "allow",
+  scope: { type: "User", uid: USER },
+  history: { last_ran: null, next_run: null },
+  last_spawn_error: null,
+  enabled: false,
+  agent_config: undefined,
+  agent_uid: undefined,
+  environment: undefined,
 };
 const environments = { listEnvironments: { environments: [{ uid: ENVIRONMENT, config: { name: "web" } }] } };
 const BODY = { name: "Nightly", cron_schedule: "0 3 * * *", prompt: "Look." };
 const PUT = { ...BODY, enabled: true };
-const FULL = { ...BODY, agent_config: { name: "c" }, agent_uid: RUN, mode: "plan", metadata: { a: "b" }, time_zone: "Europe/Berlin", overlap_policy: "buffer_one", catch_up_seconds: 0, enabled: false };
-const FULL_ASKED = { cronSchedule: "0 3 * * *", prompt: "Look.", agentConfig: { name: "c" }, agentUid: RUN, mode: "plan", metadata: { a: "b" }, timeZone: "Europe/Berlin", overlapPolicy: "buffer_one", catchUpSeconds: 0, enabled: false };
+const FULL = {
+  ...BODY,
+  agent_config: { name: "c" },
+  agent_uid: RUN,
+  mode: "plan",
+  metadata: { a: "b" },
+  time_zone: "Europe/Berlin",
+  overlap_policy: "buffer_one",
+  catch_up_seconds: 0,
+  enabled: false,
+};
+const FULL_ASKED = {
+  cronSchedule: "0 3 * * *",
+  prompt: "Look.",
+  agentConfig: { name: "c" },
+  agentUid: RUN,
+  mode: "plan",
+  metadata: { a: "b" },
+  timeZone: "Europe/Berlin",
+  overlapPolicy: "buffer_one",
+  catchUpSeconds: 0,
+  enabled: false,
+};
 const asked = () => door.calls.find(({ method }) => /Schedule|setEnabled|listSlots/.test(method))!.request;
 
 describe("a schedule is shown", () => {
-  test.each([["whole", schedule, shown], ["with the least", least, leastShown]])("%s", async (_what, given, expected) => {
+  test.each([
+    ["whole", schedule, shown],
+    ["with the least", least, leastShown],
+  ])("%s", async (_what, given, expected) => {
     door.answer({ ...environments, getSchedule: { schedule: given } });
     expect((await door.call("GET", `${PATH}/${UID}`)).body).toEqual(JSON.parse(JSON.stringify(expected)));
     expect(asked()).toMatchObject({ uid: UID });
@@ -50,10 +132,29 @@ describe("a schedule is shown", () => {
 });
 
 describe("creating", () => {
-  const create = (body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) => door.call("POST", PATH, { body, ...more });
+  const create = (body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) =>
+    door.call("POST", PATH, { body, ...more });
   test.each<[string, object, object]>([
-    ["what is needed, for the team", BODY, { name: "Nightly", cronSchedule: "0 3 * * *", prompt: "Look.", enabled: true, mode: "", metadata: {}, overlapPolicy: "", ownerType: "team", ownerUid: TEAM }],
-    ["a skill without a prompt", { name: "n", cron_schedule: "* * * * *", agent_config: { skill_spec: "a/b:c" } }, { prompt: "", agentConfig: { skill_spec: "a/b:c" } }],
+    [
+      "what is needed, for the team",
+      BODY,
+      {
+        name: "Nightly",
+        cronSchedule: "0 3 * * *",
+        prompt: "Look.",
+        enabled: true,
+        mode: "",
+        metadata: {},
+        overlapPolicy: "",
+        ownerType: "team",
+        ownerUid: TEAM,
+      },
+    ],
+    [
+      "a skill without a prompt",
+      { name: "n", cron_schedule: "* * * * *", agent_config: { skill_spec: "a/b:c" } },
+      { prompt: "", agentConfig: { skill_spec: "a/b:c" } },
+    ],
     ["everything", FULL, FULL_ASKED],
     ["unknown members", { ...BODY, unknown: 1 }, { name: "Nightly" }],
     ["a personal one", { ...BODY, team: false }, { ownerType: "user", ownerUid: USER }],
@@ -69,7 +170,8 @@ describe("creating", () => {
     expect(asked().idempotencyKey).toBe("k");
   });
   test.each<[string, number, string, object]>([
-    ["of_two_teams", 400, "team_required", BODY], ["agent", 400, "personal_schedule_of_agent", { ...BODY, team: false }],
+    ["of_two_teams", 400, "team_required", BODY],
+    ["agent", 400, "personal_schedule_of_agent", { ...BODY, team: false }],
   ])("by %s is a %i", async (key, status, reason, body) => {
     door.answer({});
     expect((await create(body, { key })).body).toMatchObject({ status, reason });
@@ -82,20 +184,83 @@ describe("creating", () => {
   });
   test("for a team that one is not in is the same 404 for every uid", async () => {
     door.answer({});
-    expect((await create(BODY, { headers: { "x-service-team-uid": RUN } })).body).toMatchObject({ status: 404, reason: "team_not_found" });
+    expect((await create(BODY, { headers: { "x-service-team-uid": RUN } })).body).toMatchObject({
+      status: 404,
+      reason: "team_not_found",
+    });
   });
-  const faults = ["cron_invalid", "time_zone_unknown", "prompt_required", "config_conflict", "agent_needs_team"].map((reason) => refusal("invalid_argument", reason));
-  refusalsBecomeProblems(() => door, () => create(BODY), ["createSchedule", ...faults, refusal("not_found", "agent_not_found"), refusal("permission_denied", "not_authorized"), refusal("conflict", "idempotency_mismatch")]);
+  const faults = ["cron_invalid", "time_zone_unknown", "prompt_required", "config_conflict", "agent_needs_team"].map(
+    (reason) => refusal("invalid_argument", reason),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => create(BODY),
+    [
+      "createSchedule",
+      ...faults,
+      refusal("not_found", "agent_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("conflict", "idempotency_mismatch"),
+    ],
+  );
 });
 
 const wrong: object[] = [
-  { name: "" }, { name: "x".repeat(201) }, { name: 1 }, { name: undefined }, { cron_schedule: "" }, { cron_schedule: undefined }, { cron_schedule: "x".repeat(201) }, { enabled: "yes" }, { prompt: 5 },
-  { agent_config: "x" }, { agent_config: { idle_timeout_minutes: 61 } }, { agent_uid: 1 }, { mode: "hasty" }, { metadata: { "a b": "c" } }, { metadata: { a: 1 } }, { metadata: { a: "x".repeat(257) } },
-  { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, n) => [`k${n}`, ""])) }, { time_zone: "" }, { time_zone: 1 }, { overlap_policy: "queue" }, { catch_up_seconds: -1 }, { catch_up_seconds: 0.5 }, { catch_up_seconds: 40_000_000 },
+  { name: "" },
+  { name: "x".repeat(201) },
+  { name: 1 },
+  { name: undefined },
+  { cron_schedule: "" },
+  { cron_schedule: undefined },
+  { cron_schedule: "x".repeat(201) },
+  { enabled: "yes" },
+  { prompt: 5 },
+  { agent_config: "x" },
+  { agent_config: { idle_timeout_minutes: 61 } },
+  { agent_uid: 1 },
+  { mode: "hasty" },
+  { metadata: { "a b": "c" } },
+  { metadata: { a: 1 } },
+  { metadata: { a: "x".repeat(257) } },
+  { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, n) => [`k${n}`, ""])) },
+  { time_zone: "" },
+  { time_zone: 1 },
+  { overlap_policy: "queue" },
+  { catch_up_seconds: -1 },
+  { catch_up_seconds: 0.5 },
+  { catch_up_seconds: 40_000_000 },
 ];
-neverReachNeighbours(() => door, 400, wrong.flatMap((one) => [["POST", PATH, { ...BODY, ...one }], ["PUT", `${PATH}/${UID}`, { ...PUT, ...one }]] as const));
-neverReachNeighbours(() => door, 400, ["enabled", "prompt"].map((name) => ["PUT", `${PATH}/${UID}`, { ...PUT, [name]: undefined }] as const));
-neverReachNeighbours(() => door, 404, ["no-uid", "0", `${UID}0`].flatMap((id) => [["GET", `${PATH}/${id}`], ["PUT", `${PATH}/${id}`, PUT], ["DELETE", `${PATH}/${id}`], ["POST", `${PATH}/${id}/pause`], ["POST", `${PATH}/${id}/resume`], ["GET", `${PATH}/${id}/slots`]] as const));
+neverReachNeighbours(
+  () => door,
+  400,
+  wrong.flatMap(
+    (one) =>
+      [
+        ["POST", PATH, { ...BODY, ...one }],
+        ["PUT", `${PATH}/${UID}`, { ...PUT, ...one }],
+      ] as const,
+  ),
+);
+neverReachNeighbours(
+  () => door,
+  400,
+  ["enabled", "prompt"].map((name) => ["PUT", `${PATH}/${UID}`, { ...PUT, [name]: undefined }] as const),
+);
+neverReachNeighbours(
+  () => door,
+  404,
+  ["no-uid", "0", `${UID}0`].flatMap(
+    (id) =>
+      [
+        ["GET", `${PATH}/${id}`],
+        ["PUT", `${PATH}/${id}`, PUT],
+        ["DELETE", `${PATH}/${id}`],
+        ["POST", `${PATH}/${id}/pause`],
+        ["POST", `${PATH}/${id}/resume`],
+        ["GET", `${PATH}/${id}/slots`],
+      ] as const,
+  ),
+);
 
 describe("replacing", () => {
   test.each<[string, object, object]>([
@@ -112,12 +277,29 @@ describe("replacing", () => {
   test("without a configuration leaves it", async () => {
     door.answer({ ...environments, replaceSchedule: { schedule } });
     await door.call("PUT", `${PATH}/${UID}`, { body: PUT });
-    expect([asked().schedule.agentConfig, asked().schedule.timeZone, asked().schedule.catchUpSeconds]).toEqual([undefined, undefined, undefined]);
+    expect([asked().schedule.agentConfig, asked().schedule.timeZone, asked().schedule.catchUpSeconds]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
-  refusalsBecomeProblems(() => door, () => door.call("PUT", `${PATH}/${UID}`, { body: PUT }), ["replaceSchedule", refusal("not_found", "schedule_not_found"), refusal("invalid_argument", "cron_invalid"), refusal("permission_denied", "not_authorized"), refusal("not_found", "agent_not_found")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PUT", `${PATH}/${UID}`, { body: PUT }),
+    [
+      "replaceSchedule",
+      refusal("not_found", "schedule_not_found"),
+      refusal("invalid_argument", "cron_invalid"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("not_found", "agent_not_found"),
+    ],
+  );
 });
 
-describe.each([["pause", false], ["resume", true]])("%s", (verb, enabled) => {
+describe.each([
+  ["pause", false],
+  ["resume", true],
+])("%s", (verb, enabled) => {
   const ask = () => door.call("POST", `${PATH}/${UID}/${verb}`);
   test("switches, and answers the schedule", async () => {
     door.answer({ ...environments, setEnabled: { schedule } });
@@ -125,7 +307,11 @@ describe.each([["pause", false], ["resume", true]])("%s", (verb, enabled) => {
     expect([status, body]).toEqual([200, shown]);
     expect(asked()).toMatchObject({ uid: UID, enabled });
   });
-  refusalsBecomeProblems(() => door, ask, ["setEnabled", refusal("not_found", "schedule_not_found"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(() => door, ask, [
+    "setEnabled",
+    refusal("not_found", "schedule_not_found"),
+    refusal("permission_denied", "not_authorized"),
+  ]);
 });
 
 describe("deleting", () => {
@@ -136,9 +322,17 @@ describe("deleting", () => {
     expect([status, body]).toEqual([200, { success: true }]);
     expect(asked()).toMatchObject({ uid: UID });
   });
-  refusalsBecomeProblems(() => door, ask, ["deleteSchedule", refusal("not_found", "schedule_not_found"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(() => door, ask, [
+    "deleteSchedule",
+    refusal("not_found", "schedule_not_found"),
+    refusal("permission_denied", "not_authorized"),
+  ]);
 });
-refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${UID}`), ["getSchedule", refusal("not_found", "schedule_not_found"), refusal("permission_denied", "not_authorized")]);
+refusalsBecomeProblems(
+  () => door,
+  () => door.call("GET", `${PATH}/${UID}`),
+  ["getSchedule", refusal("not_found", "schedule_not_found"), refusal("permission_denied", "not_authorized")],
+);
 
 describe("the slots", () => {
   const fired = { slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN, decidedAt: at(UPDATED) };
@@ -147,28 +341,56 @@ describe("the slots", () => {
     door.answer({ listSlots: { slots: [fired, skipped], nextPageToken: "next" } });
     const { body } = await door.call("GET", `${PATH}/${UID}/slots?state=fired&state=skipped&limit=2&cursor=c`);
     expect(body).toEqual({
-      slots: [{ slot_at: CREATED, state: "fired", run_id: RUN, decided_at: UPDATED }, { slot_at: CREATED, state: "skipped", reason: "spawn_failed", message: "No.", decided_at: null }],
+      slots: [
+        { slot_at: CREATED, state: "fired", run_id: RUN, decided_at: UPDATED },
+        { slot_at: CREATED, state: "skipped", reason: "spawn_failed", message: "No.", decided_at: null },
+      ],
       page_info: { has_next_page: true, next_cursor: "next" },
     });
     expect(asked()).toMatchObject({ scheduleUid: UID, states: ["fired", "skipped"], pageSize: 2, pageToken: "c" });
   });
   test("are fifty at a time", async () => {
     door.answer({ listSlots: { slots: [], nextPageToken: "" } });
-    expect((await door.call("GET", `${PATH}/${UID}/slots`)).body).toEqual({ slots: [], page_info: { has_next_page: false } });
+    expect((await door.call("GET", `${PATH}/${UID}/slots`)).body).toEqual({
+      slots: [],
+      page_info: { has_next_page: false },
+    });
     expect(asked()).toMatchObject({ states: [], pageSize: 50, pageToken: "" });
   });
-  neverReachNeighbours(() => door, 400, ["state=gone", "limit=0", "limit=501", "limit=x", "cursor="].map((query) => ["GET", `${PATH}/${UID}/slots?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${UID}/slots`), ["listSlots", refusal("not_found", "schedule_not_found"), refusal("invalid_argument", "invalid_cursor")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["state=gone", "limit=0", "limit=501", "limit=x", "cursor="].map(
+      (query) => ["GET", `${PATH}/${UID}/slots?${query}`] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", `${PATH}/${UID}/slots`),
+    ["listSlots", refusal("not_found", "schedule_not_found"), refusal("invalid_argument", "invalid_cursor")],
+  );
 });
 
 describe("the page to which runs link", () => {
-  const open = (cookie?: string) => door.call("GET", `/schedules/${UID}`, { key: null, ...(cookie ? { headers: { cookie } } : {}) });
+  const open = (cookie?: string) =>
+    door.call("GET", `/schedules/${UID}`, { key: null, ...(cookie ? { headers: { cookie } } : {}) });
   test("shows the schedule and its slots to those who signed in", async () => {
-    const signedIn = await door.call("POST", "/sign-in/", { key: null, rawBody: new URLSearchParams({ key: "member", next: `/schedules/${UID}` }).toString(), headers: { "content-type": "application/x-www-form-urlencoded" } });
-    door.answer({ getSchedule: { schedule: { ...schedule, name: "<b>" } }, listSlots: { slots: [{ slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN }], nextPageToken: "" } });
+    const signedIn = await door.call("POST", "/sign-in/", {
+      key: null,
+      rawBody: new URLSearchParams({ key: "member", next: `/schedules/${UID}` }).toString(),
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+    });
+    door.answer({
+      getSchedule: { schedule: { ...schedule, name: "<b>" } },
+      listSlots: {
+        slots: [{ slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN }],
+        nextPageToken: "",
+      },
+    });
     const { status, body } = await open(signedIn.headers.get("set-cookie")!.split(";")[0]);
     expect(status).toBe(200);
-    for (const text of ["&lt;b&gt;", "0 3 * * *", "Europe/Berlin", "fired", `/runs/${RUN}`, "No such model."]) expect(body).toContain(text);
+    for (const text of ["&lt;b&gt;", "0 3 * * *", "Europe/Berlin", "fired", `/runs/${RUN}`, "No such model."])
+      expect(body).toContain(text);
   });
   test("asks everybody else to sign in", async () => {
     door.answer({});

@@ -9,13 +9,22 @@ beforeAll(async () => void (door = await openDoor()));
 afterAll(() => door.close());
 
 const NIL = "00000000-0000-0000-0000-000000000000";
-const uids = (count: number) => Array.from({ length: count }, (_each, n) => `0198c2d0-0000-7000-8000-${String(n + 1).padStart(12, "0")}`);
+const uids = (count: number) =>
+  Array.from({ length: count }, (_each, n) => `0198c2d0-0000-7000-8000-${String(n + 1).padStart(12, "0")}`);
 const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
 /** The members that are expected, with undefined for those that were not set. */
-const membersOf = (message: Record<string, unknown>, expected: object) => Object.fromEntries(Object.keys(expected).map((name) => [name, message[name]]));
+const membersOf = (message: Record<string, unknown>, expected: object) =>
+  Object.fromEntries(Object.keys(expected).map((name) => [name, message[name]]));
 const BODY = {
-  name: "Tone", scoring_prompt: "Is it kind?", model_id: "scripted", scope_mode: "all_agents", threshold: 0.5,
-  allowed_classifications: [{ value: "good", score: 1, description: "Kind." }, { value: "bad", score: 0 }],
+  name: "Tone",
+  scoring_prompt: "Is it kind?",
+  model_id: "scripted",
+  scope_mode: "all_agents",
+  threshold: 0.5,
+  allowed_classifications: [
+    { value: "good", score: 1, description: "Kind." },
+    { value: "bad", score: 0 },
+  ],
 };
 const RULE = { checks: [{ kind: "command", command: "npm test", exit_code: 0 }], pass: "good", fail: "bad" };
 
@@ -26,19 +35,44 @@ describe("POST /factory/{uid}/scorers", () => {
     const { status, body } = await create(BODY);
     expect([status, body]).toEqual([201, RECORD]);
     expect(asked("createScorer").scorer).toMatchObject({
-      factoryUid: FACTORY, name: "Tone", scoringPrompt: "Is it kind?", modelId: "scripted", scopeMode: "all_agents", threshold: 0.5, agents: [],
-      allowedClassifications: [{ value: "good", score: 1, description: "Kind." }, { value: "bad", score: 0 }],
+      factoryUid: FACTORY,
+      name: "Tone",
+      scoringPrompt: "Is it kind?",
+      modelId: "scripted",
+      scopeMode: "all_agents",
+      threshold: 0.5,
+      agents: [],
+      allowedClassifications: [
+        { value: "good", score: 1, description: "Kind." },
+        { value: "bad", score: 0 },
+      ],
     });
   });
   test.each<[string, object, object]>([
-    ["agents with descendants", { scope_mode: "selected_agents", agents: [{ uid: AGENT, include_descendants: true }] }, { agents: [{ agentUid: AGENT, includeDescendants: true }] }],
-    ["agent_uids as agents without descendants", { scope_mode: "selected_agents", agent_uids: [AGENT] }, { agents: [{ agentUid: AGENT, includeDescendants: false }] }],
+    [
+      "agents with descendants",
+      { scope_mode: "selected_agents", agents: [{ uid: AGENT, include_descendants: true }] },
+      { agents: [{ agentUid: AGENT, includeDescendants: true }] },
+    ],
+    [
+      "agent_uids as agents without descendants",
+      { scope_mode: "selected_agents", agent_uids: [AGENT] },
+      { agents: [{ agentUid: AGENT, includeDescendants: false }] },
+    ],
     ["a sampling rate of 0, which is not the default", { sampling_rate: 0 }, { samplingRate: 0 }],
     ["a sampling rate of null, which is the default", { sampling_rate: null }, { samplingRate: undefined }],
     ["a threshold of 0", { threshold: 0 }, { threshold: 0 }],
     ["self-improvement", { self_improvement_enabled: true }, { selfImprovementEnabled: true }],
-    ["overrides for judges, null inherits and empty clears", { agent_config: { default_runner_uid: null, secrets: [] } }, { agentConfig: { default_runner_uid: null, secrets: [] } }],
-    ["a rule without model and rubric", { rule: RULE, model_id: undefined, scoring_prompt: undefined }, { rule: RULE, modelId: "rule", scoringPrompt: "" }],
+    [
+      "overrides for judges, null inherits and empty clears",
+      { agent_config: { default_runner_uid: null, secrets: [] } },
+      { agentConfig: { default_runner_uid: null, secrets: [] } },
+    ],
+    [
+      "a rule without model and rubric",
+      { rule: RULE, model_id: undefined, scoring_prompt: undefined },
+      { rule: RULE, modelId: "rule", scoringPrompt: "" },
+    ],
     ["unknown members, which are ignored", { unknown: 1 }, { name: "Tone" }],
   ])("accepts %s", async (_what, more, expected) => {
     door.answer({ createScorer: { scorer: aScorer() } });
@@ -50,45 +84,143 @@ describe("POST /factory/{uid}/scorers", () => {
     await create(BODY, { "idempotency-key": "once" });
     expect(asked("createScorer").idempotencyKey).toBe("once");
   });
-  refusalsBecomeProblems(() => door, () => create(BODY), [
-    "createScorer", refusal("not_found", "factory_not_found"), refusal("not_found", "agent_not_found"), refusal("permission_denied", "not_authorized"), refusal("permission_denied", "human_required"),
-    refusal("invalid_argument", "scorer_invalid"), refusal("invalid_argument", "model_unknown"), refusal("conflict", "scorer_name_taken"), refusal("conflict", "idempotency_mismatch"),
-  ]);
+  refusalsBecomeProblems(
+    () => door,
+    () => create(BODY),
+    [
+      "createScorer",
+      refusal("not_found", "factory_not_found"),
+      refusal("not_found", "agent_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("permission_denied", "human_required"),
+      refusal("invalid_argument", "scorer_invalid"),
+      refusal("invalid_argument", "model_unknown"),
+      refusal("conflict", "scorer_name_taken"),
+      refusal("conflict", "idempotency_mismatch"),
+    ],
+  );
 });
 
 const WRONG: object[] = [
-  { name: " " }, { name: "x".repeat(201) }, { name: null }, { scoring_prompt: " " }, { scoring_prompt: null }, { model_id: "" }, { scope_mode: "some" }, { threshold: 1.1 }, { threshold: -0.1 }, { threshold: null },
-  { allowed_classifications: [] }, { allowed_classifications: [{ value: "", score: 1 }, { value: "b", score: 0 }] }, { allowed_classifications: [{ value: "a", score: 2 }, { value: "b", score: 0 }] },
-  { sampling_rate: 100.01 }, { sampling_rate: -1 }, { sampling_rate: "50" }, { agents: [{ include_descendants: true }] }, { agents: [{ uid: AGENT }], agent_uids: [AGENT] }, { agent_config: { mcp_servers: { a: {} } } },
-  { rule: { checks: [], pass: "good", fail: "bad" } }, { rule: { checks: [{ kind: "guess" }], pass: "good", fail: "bad" } }, { self_improvement_enabled: null }, { description: 1 },
+  { name: " " },
+  { name: "x".repeat(201) },
+  { name: null },
+  { scoring_prompt: " " },
+  { scoring_prompt: null },
+  { model_id: "" },
+  { scope_mode: "some" },
+  { threshold: 1.1 },
+  { threshold: -0.1 },
+  { threshold: null },
+  { allowed_classifications: [] },
+  {
+    allowed_classifications: [
+      { value: "", score: 1 },
+      { value: "b", score: 0 },
+    ],
+  },
+  {
+    allowed_classifications: [
+      { value: "a", score: 2 },
+      { value: "b", score: 0 },
+    ],
+  },
+  { sampling_rate: 100.01 },
+  { sampling_rate: -1 },
+  { sampling_rate: "50" },
+  { agents: [{ include_descendants: true }] },
+  { agents: [{ uid: AGENT }], agent_uids: [AGENT] },
+  { agent_config: { mcp_servers: { a: {} } } },
+  { rule: { checks: [], pass: "good", fail: "bad" } },
+  { rule: { checks: [{ kind: "guess" }], pass: "good", fail: "bad" } },
+  { self_improvement_enabled: null },
+  { description: 1 },
 ];
 const REQUIRED = ["name", "scope_mode", "allowed_classifications", "threshold"];
-neverReachNeighbours(() => door, 400, WRONG.flatMap((one) => [["POST", SCORERS, { ...BODY, ...one }], ["PATCH", SCORER, one]] as const));
-neverReachNeighbours(() => door, 400, REQUIRED.map((name) => ["POST", SCORERS, { ...BODY, [name]: undefined }] as const));
-neverReachNeighbours(() => door, 400, [["PATCH", SCORER, undefined], ["PATCH", SCORER, []]]);
+neverReachNeighbours(
+  () => door,
+  400,
+  WRONG.flatMap(
+    (one) =>
+      [
+        ["POST", SCORERS, { ...BODY, ...one }],
+        ["PATCH", SCORER, one],
+      ] as const,
+  ),
+);
+neverReachNeighbours(
+  () => door,
+  400,
+  REQUIRED.map((name) => ["POST", SCORERS, { ...BODY, [name]: undefined }] as const),
+);
+neverReachNeighbours(() => door, 400, [
+  ["PATCH", SCORER, undefined],
+  ["PATCH", SCORER, []],
+]);
 const ABSENT = ["no-uid", "0", `${RUN}0`];
-neverReachNeighbours(() => door, 404, ABSENT.flatMap((id) => [
-  ["GET", `/api/v1/factory/${id}/scorers`], ["POST", `/api/v1/factory/${id}/scorers`, BODY], ["PATCH", `${SCORERS}/${id}`, { name: "n" }], ["DELETE", `${SCORERS}/${id}`], ["GET", `${SCORERS}/${id}/results`],
-  ["GET", `${SCORERS}/${id}/metrics`], ["GET", `${SCORERS}/${id}/self_improvement`], ["POST", `${SCORERS}/${id}/dispatch`, { run_ids: [RUN] }], ["GET", `/api/v1/factory/runs/${id}/scores`],
-] as const));
+neverReachNeighbours(
+  () => door,
+  404,
+  ABSENT.flatMap(
+    (id) =>
+      [
+        ["GET", `/api/v1/factory/${id}/scorers`],
+        ["POST", `/api/v1/factory/${id}/scorers`, BODY],
+        ["PATCH", `${SCORERS}/${id}`, { name: "n" }],
+        ["DELETE", `${SCORERS}/${id}`],
+        ["GET", `${SCORERS}/${id}/results`],
+        ["GET", `${SCORERS}/${id}/metrics`],
+        ["GET", `${SCORERS}/${id}/self_improvement`],
+        ["POST", `${SCORERS}/${id}/dispatch`, { run_ids: [RUN] }],
+        ["GET", `/api/v1/factory/runs/${id}/scores`],
+      ] as const,
+  ),
+);
 
 describe("GET /factory/{uid}/scorers", () => {
   const list = (query = "") => door.call("GET", `${SCORERS}${query}`);
-  const listed = (stats: object) => ({ listScorers: { scorers: [aScorer({ agents: [{ agentUid: AGENT, includeDescendants: true, name: "foreman" }], stats })] } });
+  const listed = (stats: object) => ({
+    listScorers: {
+      scorers: [aScorer({ agents: [{ agentUid: AGENT, includeDescendants: true, name: "foreman" }], stats })],
+    },
+  });
   test("returns statistics of all time and of the recent window apart (pass_rate_summary counts only the recent window)", async () => {
-    door.answer(listed({ resultCount: 900n, lastScoredAt: at(UPDATED), passCount: 1, failCount: 3, recentOutcomes: ["fail", "fail", "fail", "pass"] }));
+    door.answer(
+      listed({
+        resultCount: 900n,
+        lastScoredAt: at(UPDATED),
+        passCount: 1,
+        failCount: 3,
+        recentOutcomes: ["fail", "fail", "fail", "pass"],
+      }),
+    );
     const { body } = await list();
     expect(body).toEqual({
-      scorers: [{
-        ...RECORD, agent_uids: [AGENT], agents: [{ uid: AGENT, name: "foreman", include_descendants: true }], result_count: 900, last_scored_at: UPDATED,
-        pass_rate_summary: { pass_count: 1, fail_count: 3, pass_rate: 0.25, recent_outcomes: ["fail", "fail", "fail", "pass"] },
-      }],
+      scorers: [
+        {
+          ...RECORD,
+          agent_uids: [AGENT],
+          agents: [{ uid: AGENT, name: "foreman", include_descendants: true }],
+          result_count: 900,
+          last_scored_at: UPDATED,
+          pass_rate_summary: {
+            pass_count: 1,
+            fail_count: 3,
+            pass_rate: 0.25,
+            recent_outcomes: ["fail", "fail", "fail", "pass"],
+          },
+        },
+      ],
     });
     expect(asked("listScorers")).toMatchObject({ factoryUid: FACTORY, includeManaged: false, recentOutcomesLimit: 50 });
   });
   test("returns a pass rate of null, not 0, without scores", async () => {
     door.answer(listed({}));
-    expect((await list()).body.scorers[0]).toMatchObject({ result_count: 0, last_scored_at: null, pass_rate_summary: { pass_count: 0, fail_count: 0, pass_rate: null, recent_outcomes: [] } });
+    expect((await list()).body.scorers[0]).toMatchObject({
+      result_count: 0,
+      last_scored_at: null,
+      pass_rate_summary: { pass_count: 0, fail_count: 0, pass_rate: null, recent_outcomes: [] },
+    });
   });
   test.each<[string, object]>([
     ["?include_managed=true&recent_outcomes_limit=100", { includeManaged: true, recentOutcomesLimit: 100 }],
@@ -100,9 +232,25 @@ describe("GET /factory/{uid}/scorers", () => {
     expect((await list(query)).status).toBe(200);
     expect(asked("listScorers")).toMatchObject(expected);
   });
-  const dates = ["start_date=2026-01-01", "end_date=2026-01-01", "start_date=2026-01-01&end_date=2026-01-01", "start_date=2026-01-02&end_date=2026-01-01", "start_date=x&end_date=2026-01-01"];
-  neverReachNeighbours(() => door, 400, [...dates, "recent_outcomes_limit=0", "recent_outcomes_limit=101", "include_managed=1"].map((query) => ["GET", `${SCORERS}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => list(), ["listScorers", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")]);
+  const dates = [
+    "start_date=2026-01-01",
+    "end_date=2026-01-01",
+    "start_date=2026-01-01&end_date=2026-01-01",
+    "start_date=2026-01-02&end_date=2026-01-01",
+    "start_date=x&end_date=2026-01-01",
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    [...dates, "recent_outcomes_limit=0", "recent_outcomes_limit=101", "include_managed=1"].map(
+      (query) => ["GET", `${SCORERS}?${query}`] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => list(),
+    ["listScorers", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")],
+  );
 });
 
 describe("PATCH /factory/{uid}/scorers/{scorer_uid}", () => {
@@ -110,15 +258,40 @@ describe("PATCH /factory/{uid}/scorers/{scorer_uid}", () => {
   test.each<[string, object, string[], object]>([
     ["one member", { name: "New" }, ["name"], { name: "New" }],
     ["no known member, which the service refuses", { unknown: 1 }, [], {}],
-    ["a sampling rate of null, which means 100", { sampling_rate: null }, ["sampling_rate"], { samplingRate: undefined }],
+    [
+      "a sampling rate of null, which means 100",
+      { sampling_rate: null },
+      ["sampling_rate"],
+      { samplingRate: undefined },
+    ],
     ["a sampling rate of 0", { sampling_rate: 0 }, ["sampling_rate"], { samplingRate: 0 }],
     ["an agent_config of null, which clears it", { agent_config: null }, ["agent_config"], { agentConfig: undefined }],
     ["a rule of null, which clears it", { rule: null }, ["rule"], { rule: undefined }],
     ["a description of null, which clears it", { description: null }, ["description"], { description: "" }],
-    ["agents alone, which keep the mode", { agent_uids: [AGENT] }, ["agents"], { scopeMode: "", agents: [{ agentUid: AGENT, includeDescendants: false }] }],
-    ["a mode alone, which replaces the whole scope", { scope_mode: "all_agents" }, ["scope_mode", "agents"], { scopeMode: "all_agents", agents: [] }],
-    ["both", { agents: [{ uid: AGENT }], scope_mode: "selected_agents" }, ["scope_mode", "agents"], { scopeMode: "selected_agents", agents: [{ agentUid: AGENT }] }],
-    ["a known member beside unknown ones", { self_improvement_enabled: false, factory_uid: RUN }, ["self_improvement_enabled"], { factoryUid: FACTORY, selfImprovementEnabled: false }],
+    [
+      "agents alone, which keep the mode",
+      { agent_uids: [AGENT] },
+      ["agents"],
+      { scopeMode: "", agents: [{ agentUid: AGENT, includeDescendants: false }] },
+    ],
+    [
+      "a mode alone, which replaces the whole scope",
+      { scope_mode: "all_agents" },
+      ["scope_mode", "agents"],
+      { scopeMode: "all_agents", agents: [] },
+    ],
+    [
+      "both",
+      { agents: [{ uid: AGENT }], scope_mode: "selected_agents" },
+      ["scope_mode", "agents"],
+      { scopeMode: "selected_agents", agents: [{ agentUid: AGENT }] },
+    ],
+    [
+      "a known member beside unknown ones",
+      { self_improvement_enabled: false, factory_uid: RUN },
+      ["self_improvement_enabled"],
+      { factoryUid: FACTORY, selfImprovementEnabled: false },
+    ],
   ])("changes exactly %s", async (_what, body, paths, expected) => {
     door.answer({ updateScorer: { scorer: aScorer({ version: 2 }) } });
     const answer = await patch(body);
@@ -126,9 +299,18 @@ describe("PATCH /factory/{uid}/scorers/{scorer_uid}", () => {
     const { scorer, updateMask } = asked("updateScorer");
     expect([scorer.uid, updateMask.paths, membersOf(scorer, expected)]).toMatchObject([RECORD.uid, paths, expected]);
   });
-  refusalsBecomeProblems(() => door, () => patch({ name: "n" }), [
-    "updateScorer", refusal("not_found", "scorer_not_found"), refusal("conflict", "scorer_managed"), refusal("conflict", "scorer_name_taken"), refusal("invalid_argument", "scorer_invalid"), refusal("permission_denied", "human_required"),
-  ]);
+  refusalsBecomeProblems(
+    () => door,
+    () => patch({ name: "n" }),
+    [
+      "updateScorer",
+      refusal("not_found", "scorer_not_found"),
+      refusal("conflict", "scorer_managed"),
+      refusal("conflict", "scorer_name_taken"),
+      refusal("invalid_argument", "scorer_invalid"),
+      refusal("permission_denied", "human_required"),
+    ],
+  );
 });
 
 describe("DELETE /factory/{uid}/scorers/{scorer_uid}", () => {
@@ -137,30 +319,96 @@ describe("DELETE /factory/{uid}/scorers/{scorer_uid}", () => {
     expect(await door.call("DELETE", SCORER)).toMatchObject({ status: 204, body: "" });
     expect(asked("deleteScorer")).toMatchObject({ factoryUid: FACTORY, scorerUid: RECORD.uid });
   });
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", SCORER), ["deleteScorer", refusal("not_found", "scorer_not_found"), refusal("conflict", "scorer_managed"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", SCORER),
+    [
+      "deleteScorer",
+      refusal("not_found", "scorer_not_found"),
+      refusal("conflict", "scorer_managed"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
 });
 
 describe("GET …/results", () => {
   const list = (query = "") => door.call("GET", `${SCORER}/results${query}`);
   const scored = {
-    runUid: RUN, attemptUid: AGENT, attemptedAt: at(CREATED), status: "scored", isInFlight: true, classification: "bad", score: 0, outcome: "fail", scoredAt: at(UPDATED), conversationUid: TEAM,
-    conversationTitle: "T", scoringRunUid: FACTORY, scoringRunTimeMs: 150_500n, scoringRunUsage: { total_tokens: 5 }, reasonStatus: "available", reason: "Unkind.",
+    runUid: RUN,
+    attemptUid: AGENT,
+    attemptedAt: at(CREATED),
+    status: "scored",
+    isInFlight: true,
+    classification: "bad",
+    score: 0,
+    outcome: "fail",
+    scoredAt: at(UPDATED),
+    conversationUid: TEAM,
+    conversationTitle: "T",
+    scoringRunUid: FACTORY,
+    scoringRunTimeMs: 150_500n,
+    scoringRunUsage: { total_tokens: 5 },
+    reasonStatus: "available",
+    reason: "Unkind.",
   };
-  const failed = { runUid: RUN, attemptUid: AGENT, attemptedAt: at(CREATED), status: "failed", outcome: "", failureCode: "judge_failed", failureMessage: "No.", reasonStatus: "absent" };
+  const failed = {
+    runUid: RUN,
+    attemptUid: AGENT,
+    attemptedAt: at(CREATED),
+    status: "failed",
+    outcome: "",
+    failureCode: "judge_failed",
+    failureMessage: "No.",
+    reasonStatus: "absent",
+  };
   const SCORED = {
-    run_id: RUN, attempt_id: AGENT, attempted_at: CREATED, status: "scored", is_in_flight: true, classification: "bad", score: 0, outcome: "fail", scored_at: UPDATED, conversation_id: TEAM,
-    conversation_title: "T", scoring_run_id: FACTORY, scoring_run_time: "PT2M30.5S", scoring_run_usage: { total_tokens: 5 },
+    run_id: RUN,
+    attempt_id: AGENT,
+    attempted_at: CREATED,
+    status: "scored",
+    is_in_flight: true,
+    classification: "bad",
+    score: 0,
+    outcome: "fail",
+    scored_at: UPDATED,
+    conversation_id: TEAM,
+    conversation_title: "T",
+    scoring_run_id: FACTORY,
+    scoring_run_time: "PT2M30.5S",
+    scoring_run_usage: { total_tokens: 5 },
   };
-  const FAILED = { run_id: RUN, attempt_id: AGENT, attempted_at: CREATED, status: "failed", is_in_flight: false, outcome: null, failure_code: "judge_failed", failure_message: "No." };
+  const FAILED = {
+    run_id: RUN,
+    attempt_id: AGENT,
+    attempted_at: CREATED,
+    status: "failed",
+    is_in_flight: false,
+    outcome: null,
+    failure_code: "judge_failed",
+    failure_message: "No.",
+  };
   test("returns a failed attempt without classification and score, and no reasons unless asked", async () => {
     door.answer({ listResults: { results: [scored, failed], nextPageToken: "n" } });
-    expect((await list("?limit=2&cursor=c")).body).toEqual({ results: [SCORED, FAILED], page_info: { has_next_page: true, next_cursor: "n" } });
-    expect(asked("listResults")).toMatchObject({ factoryUid: FACTORY, scorerUid: RECORD.uid, pageSize: 2, pageToken: "c", includeReasons: false, runUids: [] });
+    expect((await list("?limit=2&cursor=c")).body).toEqual({
+      results: [SCORED, FAILED],
+      page_info: { has_next_page: true, next_cursor: "n" },
+    });
+    expect(asked("listResults")).toMatchObject({
+      factoryUid: FACTORY,
+      scorerUid: RECORD.uid,
+      pageSize: 2,
+      pageToken: "c",
+      includeReasons: false,
+      runUids: [],
+    });
   });
   test("returns one reason record per result with include_reasons", async () => {
     door.answer({ listResults: { results: [scored, failed], nextPageToken: "" } });
     const { body } = await list("?include_reasons=true");
-    expect(body.results.map((each: { reasons: unknown }) => each.reasons)).toEqual([[{ run_id: RUN, status: "available", reason: "Unkind." }], [{ run_id: RUN, status: "absent" }]]);
+    expect(body.results.map((each: { reasons: unknown }) => each.reasons)).toEqual([
+      [{ run_id: RUN, status: "available", reason: "Unkind." }],
+      [{ run_id: RUN, status: "absent" }],
+    ]);
     expect(asked("listResults")).toMatchObject({ pageSize: 50, includeReasons: true });
   });
   const byRun = (ids: readonly string[]) => `?${ids.map((id) => `run_id=${encodeURIComponent(id)}`).join("&")}`;
@@ -178,48 +426,141 @@ describe("GET …/results", () => {
     expect((await list("?run_id=run_1")).body).toEqual({ results: [], page_info: { has_next_page: false } });
     expect(asked("listResults").runUids).toEqual([NIL]);
   });
-  const wrong = [byRun(uids(101)), byRun([RUN, " "]), "?run_id=", `?run_id=${RUN}&limit=5`, `?run_id=${RUN}&cursor=c`, "?limit=0", "?limit=101", "?cursor=", "?include_reasons=yes"];
-  neverReachNeighbours(() => door, 400, wrong.map((query) => ["GET", `${SCORER}/results${query}`] as const));
-  refusalsBecomeProblems(() => door, () => list(), ["listResults", refusal("not_found", "scorer_not_found"), refusal("invalid_argument", "invalid_cursor")]);
+  const wrong = [
+    byRun(uids(101)),
+    byRun([RUN, " "]),
+    "?run_id=",
+    `?run_id=${RUN}&limit=5`,
+    `?run_id=${RUN}&cursor=c`,
+    "?limit=0",
+    "?limit=101",
+    "?cursor=",
+    "?include_reasons=yes",
+  ];
+  neverReachNeighbours(
+    () => door,
+    400,
+    wrong.map((query) => ["GET", `${SCORER}/results${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => list(),
+    ["listResults", refusal("not_found", "scorer_not_found"), refusal("invalid_argument", "invalid_cursor")],
+  );
 });
 
 describe("GET …/metrics", () => {
   const metrics = (query = "") => door.call("GET", `${SCORER}/metrics${query}`);
-  const periods = [{ label: "2026-11-19", passCount: 1n, failCount: 1n, costMicros: 1_500_000n }, { label: "2026-11-20", passCount: 0n, failCount: 0n, costMicros: 0n }, { label: "2026-11-21", passCount: 2n, failCount: 0n, costMicros: 250_000n }];
-  const found = { teamUid: TEAM, asOf: at(UPDATED), startDate: at(CREATED), endDate: at(UPDATED), groupByPeriod: "day", periods };
+  const periods = [
+    { label: "2026-11-19", passCount: 1n, failCount: 1n, costMicros: 1_500_000n },
+    { label: "2026-11-20", passCount: 0n, failCount: 0n, costMicros: 0n },
+    { label: "2026-11-21", passCount: 2n, failCount: 0n, costMicros: 250_000n },
+  ];
+  const found = {
+    teamUid: TEAM,
+    asOf: at(UPDATED),
+    startDate: at(CREATED),
+    endDate: at(UPDATED),
+    groupByPeriod: "day",
+    periods,
+  };
   const SHOWN = {
-    scorer_uid: RECORD.uid, factory_uid: FACTORY, team_uid: TEAM, as_of: UPDATED, start_date: CREATED, end_date: UPDATED, group_by_period: "day", period_list: ["2026-11-19", "2026-11-20", "2026-11-21"],
+    scorer_uid: RECORD.uid,
+    factory_uid: FACTORY,
+    team_uid: TEAM,
+    as_of: UPDATED,
+    start_date: CREATED,
+    end_date: UPDATED,
+    group_by_period: "day",
+    period_list: ["2026-11-19", "2026-11-20", "2026-11-21"],
     pass_rate: {
-      pass_count: 3, fail_count: 1, pass_rate: 0.75,
-      series: [{ pass_count: 1, fail_count: 1, pass_rate: 0.5 }, { pass_count: 0, fail_count: 0, pass_rate: null }, { pass_count: 2, fail_count: 0, pass_rate: 1 }],
+      pass_count: 3,
+      fail_count: 1,
+      pass_rate: 0.75,
+      series: [
+        { pass_count: 1, fail_count: 1, pass_rate: 0.5 },
+        { pass_count: 0, fail_count: 0, pass_rate: null },
+        { pass_count: 2, fail_count: 0, pass_rate: 1 },
+      ],
     },
   };
   test("returns the aggregate and a series by day, without cost", async () => {
     door.answer({ getScorerMetrics: found });
     expect((await metrics()).body).toEqual(SHOWN);
-    expect(asked("getScorerMetrics")).toMatchObject({ factoryUid: FACTORY, scorerUid: RECORD.uid, groupByPeriod: "day", includeCost: false });
-    expect(membersOf(asked("getScorerMetrics"), { startDate: 0, endDate: 0 })).toEqual({ startDate: undefined, endDate: undefined });
+    expect(asked("getScorerMetrics")).toMatchObject({
+      factoryUid: FACTORY,
+      scorerUid: RECORD.uid,
+      groupByPeriod: "day",
+      includeCost: false,
+    });
+    expect(membersOf(asked("getScorerMetrics"), { startDate: 0, endDate: 0 })).toEqual({
+      startDate: undefined,
+      endDate: undefined,
+    });
   });
   test("returns the cost per period with include_cost, and passes on the range", async () => {
     door.answer({ getScorerMetrics: found });
-    expect((await metrics("?include_cost=true&start_date=2026-11-19&end_date=2026-11-21T00:00:00%2B01:00&group_by_period=week")).body).toEqual({ ...SHOWN, cost: { dollars: 1.75, series: [1.5, 0, 0.25] } });
-    expect(asked("getScorerMetrics")).toMatchObject({ groupByPeriod: "week", includeCost: true, startDate: at("2026-11-19T00:00:00Z"), endDate: at("2026-11-20T23:00:00Z") });
+    expect(
+      (
+        await metrics(
+          "?include_cost=true&start_date=2026-11-19&end_date=2026-11-21T00:00:00%2B01:00&group_by_period=week",
+        )
+      ).body,
+    ).toEqual({ ...SHOWN, cost: { dollars: 1.75, series: [1.5, 0, 0.25] } });
+    expect(asked("getScorerMetrics")).toMatchObject({
+      groupByPeriod: "week",
+      includeCost: true,
+      startDate: at("2026-11-19T00:00:00Z"),
+      endDate: at("2026-11-20T23:00:00Z"),
+    });
   });
-  neverReachNeighbours(() => door, 400, ["group_by_period=year", "start_date=x", "include_cost=1", "group_by_period="].map((query) => ["GET", `${SCORER}/metrics?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => metrics(), ["getScorerMetrics", refusal("not_found", "scorer_not_found"), refusal("invalid_argument", "date_range_invalid"), refusal("invalid_argument", "too_many_periods")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    ["group_by_period=year", "start_date=x", "include_cost=1", "group_by_period="].map(
+      (query) => ["GET", `${SCORER}/metrics?${query}`] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => metrics(),
+    [
+      "getScorerMetrics",
+      refusal("not_found", "scorer_not_found"),
+      refusal("invalid_argument", "date_range_invalid"),
+      refusal("invalid_argument", "too_many_periods"),
+    ],
+  );
 });
 
 const DISPATCHES = [
-  ["of one run", `/api/v1/factory/${FACTORY}/runs/${RUN}/scorer_dispatch`, "scorer_uids", "scorerUids", { runUids: [RUN] }],
+  [
+    "of one run",
+    `/api/v1/factory/${FACTORY}/runs/${RUN}/scorer_dispatch`,
+    "scorer_uids",
+    "scorerUids",
+    { runUids: [RUN] },
+  ],
   ["of one scorer", `${SCORER}/dispatch`, "run_ids", "runUids", { scorerUids: [RECORD.uid] }],
 ] as const;
 describe.each(DISPATCHES)("manual dispatch %s", (_what, path, member, field, fixed) => {
   const dispatch = (ids: unknown) => door.call("POST", path, { body: { [member]: ids } });
-  const results = [{ scorerUid: RECORD.uid, runUid: RUN, status: "dispatched", scoringRunUid: AGENT }, { scorerUid: RECORD.uid, runUid: TEAM, status: "failed", error: "In flight." }];
+  const results = [
+    { scorerUid: RECORD.uid, runUid: RUN, status: "dispatched", scoringRunUid: AGENT },
+    { scorerUid: RECORD.uid, runUid: TEAM, status: "failed", error: "In flight." },
+  ];
   test("returns 200 and one outcome per pair, also when some failed; duplicates collapse", async () => {
     door.answer({ dispatchScoring: { results } });
     const { status, body } = await dispatch([...uids(2), ...uids(1), uids(1)[0]!.toUpperCase()]);
-    expect([status, body]).toEqual([200, { results: [{ scorer_uid: RECORD.uid, run_id: RUN, status: "dispatched", scoring_run_id: AGENT }, { scorer_uid: RECORD.uid, run_id: TEAM, status: "failed", error: "In flight." }] }]);
+    expect([status, body]).toEqual([
+      200,
+      {
+        results: [
+          { scorer_uid: RECORD.uid, run_id: RUN, status: "dispatched", scoring_run_id: AGENT },
+          { scorer_uid: RECORD.uid, run_id: TEAM, status: "failed", error: "In flight." },
+        ],
+      },
+    ]);
     expect(asked("dispatchScoring")).toMatchObject({ factoryUid: FACTORY, ...fixed, [field]: uids(2) });
   });
   test("accepts 100 ids", async () => {
@@ -231,22 +572,74 @@ describe.each(DISPATCHES)("manual dispatch %s", (_what, path, member, field, fix
     const { status, headers, body } = await dispatch(uids(1));
     expect([status, headers.get("x-should-retry"), body.retryable]).toEqual([500, "false", false]);
   });
-  neverReachNeighbours(() => door, 400, [[], uids(101), [NIL], [...uids(2), NIL], ["x"], [1], "x", undefined].map((ids) => ["POST", path, { [member]: ids }] as const));
-  refusalsBecomeProblems(() => door, () => dispatch([RUN]), [
-    "dispatchScoring", refusal("not_found", "factory_not_found"), refusal("not_found", "scorer_not_found"), refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"),
-    ...["scorer_managed", "run_not_scoreable", "agent_out_of_scope"].map((reason) => refusal("invalid_argument", reason)),
-  ]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [[], uids(101), [NIL], [...uids(2), NIL], ["x"], [1], "x", undefined].map(
+      (ids) => ["POST", path, { [member]: ids }] as const,
+    ),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => dispatch([RUN]),
+    [
+      "dispatchScoring",
+      refusal("not_found", "factory_not_found"),
+      refusal("not_found", "scorer_not_found"),
+      refusal("not_found", "run_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      ...["scorer_managed", "run_not_scoreable", "agent_out_of_scope"].map((reason) =>
+        refusal("invalid_argument", reason),
+      ),
+    ],
+  );
 });
 
 describe("GET /factory/runs/{run_id}/scores", () => {
   const scores = () => door.call("GET", `/api/v1/factory/runs/${RUN}/scores`);
   test("returns the current attempt of each scorer; the literal path is not a factory", async () => {
-    const known = { scorerId: 3n, scorerUid: RECORD.uid, scorerName: "Tone", attemptedAt: at(CREATED), triggerSource: "manual" };
-    door.answer({ listRunScores: { scores: [{ ...known, attemptStatus: "scored", isInFlight: true, classification: "good", scoredAt: at(UPDATED), scoringRunUid: AGENT }, { ...known, attemptStatus: "failed", failureCode: "judge_failed" }] } });
-    const shown = { scorer_id: 3, scorer_uid: RECORD.uid, scorer_name: "Tone", attempted_at: CREATED, trigger_source: "manual" };
+    const known = {
+      scorerId: 3n,
+      scorerUid: RECORD.uid,
+      scorerName: "Tone",
+      attemptedAt: at(CREATED),
+      triggerSource: "manual",
+    };
+    door.answer({
+      listRunScores: {
+        scores: [
+          {
+            ...known,
+            attemptStatus: "scored",
+            isInFlight: true,
+            classification: "good",
+            scoredAt: at(UPDATED),
+            scoringRunUid: AGENT,
+          },
+          { ...known, attemptStatus: "failed", failureCode: "judge_failed" },
+        ],
+      },
+    });
+    const shown = {
+      scorer_id: 3,
+      scorer_uid: RECORD.uid,
+      scorer_name: "Tone",
+      attempted_at: CREATED,
+      trigger_source: "manual",
+    };
     expect((await scores()).body).toEqual({
       run_id: RUN,
-      scores: [{ ...shown, attempt_status: "scored", is_in_flight: true, classification: "good", scored_at: UPDATED, scoring_run_id: AGENT }, { ...shown, attempt_status: "failed", is_in_flight: false, failure_code: "judge_failed" }],
+      scores: [
+        {
+          ...shown,
+          attempt_status: "scored",
+          is_in_flight: true,
+          classification: "good",
+          scored_at: UPDATED,
+          scoring_run_id: AGENT,
+        },
+        { ...shown, attempt_status: "failed", is_in_flight: false, failure_code: "judge_failed" },
+      ],
     });
     expect(asked("listRunScores")).toMatchObject({ runUid: RUN });
   });
@@ -255,12 +648,37 @@ describe("GET /factory/runs/{run_id}/scores", () => {
 
 describe("POST /agent/runs/{runId}/scores", () => {
   const PATH = `/api/v1/agent/runs/${RUN}/scores`;
-  const report = (results: unknown, key = "run_of_agent", path = PATH) => door.call("POST", path, { body: { results }, key });
+  const report = (results: unknown, key = "run_of_agent", path = PATH) =>
+    door.call("POST", path, { body: { results }, key });
   test("returns 200 when every verdict is accepted, and names scorers as the judge did", async () => {
-    door.answer({ reportScores: { results: [{ scorerId: "3", status: "accepted" }, { scorerId: RECORD.uid, status: "accepted" }] } });
-    const { status, body } = await report([{ scorer_id: 3, classification: "good", reason: "Kind." }, { scorer_id: RECORD.uid, failed: true, classification: null }]);
-    expect([status, body]).toEqual([200, { results: [{ scorer_id: 3, status: "accepted" }, { scorer_id: RECORD.uid, status: "accepted" }] }]);
-    expect(asked("reportScores")).toMatchObject({ runUid: RUN, verdicts: [{ scorerId: "3", classification: "good", reason: "Kind.", failed: false }, { scorerId: RECORD.uid, failed: true }] });
+    door.answer({
+      reportScores: {
+        results: [
+          { scorerId: "3", status: "accepted" },
+          { scorerId: RECORD.uid, status: "accepted" },
+        ],
+      },
+    });
+    const { status, body } = await report([
+      { scorer_id: 3, classification: "good", reason: "Kind." },
+      { scorer_id: RECORD.uid, failed: true, classification: null },
+    ]);
+    expect([status, body]).toEqual([
+      200,
+      {
+        results: [
+          { scorer_id: 3, status: "accepted" },
+          { scorer_id: RECORD.uid, status: "accepted" },
+        ],
+      },
+    ]);
+    expect(asked("reportScores")).toMatchObject({
+      runUid: RUN,
+      verdicts: [
+        { scorerId: "3", classification: "good", reason: "Kind.", failed: false },
+        { scorerId: RECORD.uid, failed: true },
+      ],
+    });
     expect(asked("reportScores").verdicts[1].classification).toBeUndefined();
   });
   test("returns 206 when a verdict is rejected", async () => {
@@ -268,41 +686,110 @@ describe("POST /agent/runs/{runId}/scores", () => {
     const { status, body } = await report([{ scorer_id: 3, classification: "x" }]);
     expect([status, body]).toEqual([206, { results: [{ scorer_id: 3, status: "rejected", error: "Unknown label." }] }]);
   });
-  test.each([["a person's key", "member", PATH], ["an agent's key", "agent", PATH], ["another run's token", "run_of_agent", `/api/v1/agent/runs/${AGENT}/scores`]])("returns the 404 of an absent run for %s", async (_who, key, path) => {
+  test.each([
+    ["a person's key", "member", PATH],
+    ["an agent's key", "agent", PATH],
+    ["another run's token", "run_of_agent", `/api/v1/agent/runs/${AGENT}/scores`],
+  ])("returns the 404 of an absent run for %s", async (_who, key, path) => {
     door.answer({});
     expect((await report([{ scorer_id: 3 }], key, path)).body).toMatchObject({ status: 404, reason: "run_not_found" });
     expect(door.calls).toEqual([]);
   });
-  test.each([[[]], [[{ classification: "good" }]], [[{ scorer_id: 1.5 }]], [[{ scorer_id: "" }]], [undefined]])("returns 400 for %j", async (results) => {
-    door.answer({});
-    expect((await report(results)).status).toBe(400);
-  });
+  test.each([[[]], [[{ classification: "good" }]], [[{ scorer_id: 1.5 }]], [[{ scorer_id: "" }]], [undefined]])(
+    "returns 400 for %j",
+    async (results) => {
+      door.answer({});
+      expect((await report(results)).status).toBe(400);
+    },
+  );
 });
 
 describe("self-improvement", () => {
   const PATH = `${SCORER}/self_improvement`;
-  const config = { scorerUid: RECORD.uid, failureThreshold: 25, failureAgeDays: 7, runsPerWeek: 5, costLimitMicros: 5_000_000n, unreviewedFailures: 3, createdAt: at(CREATED), updatedAt: at(UPDATED) };
-  const SHOWN = { scorer_uid: RECORD.uid, failure_threshold: 25, failure_age_days: 7, runs_per_week: 5, cost_limit_usd: 5, unreviewed_failures: 3, last_run_id: null, last_run_at: null, created_at: CREATED, updated_at: UPDATED };
+  const config = {
+    scorerUid: RECORD.uid,
+    failureThreshold: 25,
+    failureAgeDays: 7,
+    runsPerWeek: 5,
+    costLimitMicros: 5_000_000n,
+    unreviewedFailures: 3,
+    createdAt: at(CREATED),
+    updatedAt: at(UPDATED),
+  };
+  const SHOWN = {
+    scorer_uid: RECORD.uid,
+    failure_threshold: 25,
+    failure_age_days: 7,
+    runs_per_week: 5,
+    cost_limit_usd: 5,
+    unreviewed_failures: 3,
+    last_run_id: null,
+    last_run_at: null,
+    created_at: CREATED,
+    updated_at: UPDATED,
+  };
   test("is read with what happened last", async () => {
     door.answer({ getSelfImprovement: { selfImprovement: { ...config, lastRunUid: RUN, lastRunAt: at(UPDATED) } } });
     expect((await door.call("GET", PATH)).body).toEqual({ ...SHOWN, last_run_id: RUN, last_run_at: UPDATED });
   });
   test.each<[object, object]>([
     [{}, { failureThreshold: 25, failureAgeDays: 7, runsPerWeek: 5, costLimitMicros: 5_000_000n }],
-    [{ failure_threshold: 1, failure_age_days: 90, runs_per_week: 50, cost_limit_usd: 0.25 }, { failureThreshold: 1, failureAgeDays: 90, runsPerWeek: 50, costLimitMicros: 250_000n }],
+    [
+      { failure_threshold: 1, failure_age_days: 90, runs_per_week: 50, cost_limit_usd: 0.25 },
+      { failureThreshold: 1, failureAgeDays: 90, runsPerWeek: 50, costLimitMicros: 250_000n },
+    ],
   ])("is replaced by %j, absent members by their defaults", async (body, expected) => {
     door.answer({ putSelfImprovement: { selfImprovement: config } });
     const answer = await door.call("PUT", PATH, { body });
     expect([answer.status, answer.body]).toEqual([200, SHOWN]);
-    expect(asked("putSelfImprovement")).toMatchObject({ factoryUid: FACTORY, selfImprovement: { scorerUid: RECORD.uid, ...expected } });
+    expect(asked("putSelfImprovement")).toMatchObject({
+      factoryUid: FACTORY,
+      selfImprovement: { scorerUid: RECORD.uid, ...expected },
+    });
   });
   test("is turned off with 204", async () => {
     door.answer({ deleteSelfImprovement: {} });
     expect((await door.call("DELETE", PATH)).status).toBe(204);
     expect(asked("deleteSelfImprovement")).toMatchObject({ factoryUid: FACTORY, scorerUid: RECORD.uid });
   });
-  neverReachNeighbours(() => door, 400, [{ failure_threshold: 0 }, { failure_threshold: 1001 }, { failure_age_days: 91 }, { runs_per_week: 51 }, { cost_limit_usd: 0 }].map((body) => ["PUT", PATH, body] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["getSelfImprovement", refusal("not_found", "self_improvement_not_found"), refusal("not_found", "scorer_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: {} }), ["putSelfImprovement", refusal("permission_denied", "human_required"), refusal("conflict", "managed_by_files"), refusal("not_found", "scorer_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", PATH), ["deleteSelfImprovement", refusal("permission_denied", "not_authorized"), refusal("conflict", "managed_by_files"), refusal("not_found", "scorer_not_found")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      { failure_threshold: 0 },
+      { failure_threshold: 1001 },
+      { failure_age_days: 91 },
+      { runs_per_week: 51 },
+      { cost_limit_usd: 0 },
+    ].map((body) => ["PUT", PATH, body] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", PATH),
+    [
+      "getSelfImprovement",
+      refusal("not_found", "self_improvement_not_found"),
+      refusal("not_found", "scorer_not_found"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("PUT", PATH, { body: {} }),
+    [
+      "putSelfImprovement",
+      refusal("permission_denied", "human_required"),
+      refusal("conflict", "managed_by_files"),
+      refusal("not_found", "scorer_not_found"),
+    ],
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", PATH),
+    [
+      "deleteSelfImprovement",
+      refusal("permission_denied", "not_authorized"),
+      refusal("conflict", "managed_by_files"),
+      refusal("not_found", "scorer_not_found"),
+    ],
+  );
 });

@@ -9,23 +9,44 @@ afterAll(() => door.close());
 
 const FACTORY_PATH = `/api/v1/factory/${FACTORY}`;
 const TASKS = `${FACTORY_PATH}/tasks`;
-const shown = { uid: TASK, factory_uid: FACTORY, conversation_id: CONVERSATION, run_id: RUN, title: "Mend it", description: null, stage: "TRIAGE", created_at: CREATED, updated_at: UPDATED };
+const shown = {
+  uid: TASK,
+  factory_uid: FACTORY,
+  conversation_id: CONVERSATION,
+  run_id: RUN,
+  title: "Mend it",
+  description: null,
+  stage: "TRIAGE",
+  created_at: CREATED,
+  updated_at: UPDATED,
+};
 const TASK_OF_ADA = () => aTask({ starterUid: USER });
 const described = { conversationUid: CONVERSATION, newestRun: aRun(), firstRun: aRun(), outputs: [anArtifact()] };
 const author = { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" };
 const whole = { ...shown, author, outputs: [{ artifact_type: "FILE", created_at: CREATED, data: anArtifact().data }] };
-const denied = [refusal("not_found", "factory_not_found"), refusal("not_found", "task_not_found"), refusal("permission_denied", "not_authorized")] as const;
+const denied = [
+  refusal("not_found", "factory_not_found"),
+  refusal("not_found", "task_not_found"),
+  refusal("permission_denied", "not_authorized"),
+] as const;
 
 const reads: [string, string, object][] = [
   ["getTask", `${TASKS}/${TASK}`, { factoryUid: FACTORY, taskUid: TASK }],
-  ["getTaskByConversation", `${FACTORY_PATH}/task-by-conversation?conversation_id=${CONVERSATION}`, { factoryUid: FACTORY, conversationUid: CONVERSATION }],
+  [
+    "getTaskByConversation",
+    `${FACTORY_PATH}/task-by-conversation?conversation_id=${CONVERSATION}`,
+    { factoryUid: FACTORY, conversationUid: CONVERSATION },
+  ],
   ["getTaskByRun", `${FACTORY_PATH}/task-by-run?run_id=${RUN}`, { factoryUid: FACTORY, runUid: RUN }],
 ];
 describe.each(reads)("%s", (method, path, asked) => {
   test("shows the task with its author and the outputs of its trees", async () => {
     door.answer({ [method]: { task: TASK_OF_ADA() }, describeConversation: described });
     expect((await door.call("GET", path)).body).toEqual(whole);
-    expect(door.calls).toMatchObject([{ method, request: asked }, { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "", teamUid: TEAM } }]);
+    expect(door.calls).toMatchObject([
+      { method, request: asked },
+      { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "", teamUid: TEAM } },
+    ]);
   });
   test("shows the task even when its conversation is hidden", async () => {
     door.answer({ [method]: { task: aTask() }, describeConversation: refusal("not_found", "conversation_not_found") });
@@ -35,40 +56,119 @@ describe.each(reads)("%s", (method, path, asked) => {
     door.answer({ [method]: { task: aTask() }, describeConversation: refusal("unavailable", "service_unavailable") });
     expect(await door.call("GET", path)).toMatchObject({ status: 500, body: { retryable: true } });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", path), [method, ...denied]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", path),
+    [method, ...denied],
+  );
 });
 
 describe("the list of tasks", () => {
   const page = { listTasks: { tasks: [aTask({ description: "d", stage: "REVIEW" })], nextPageToken: "n" } };
   test("is asked with the defaults, and leaves outputs out", async () => {
     door.answer(page);
-    expect((await door.call("GET", TASKS)).body).toEqual({ tasks: [{ ...shown, description: "d", stage: "REVIEW" }], page_info: { has_next_page: true, next_cursor: "n" } });
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, stages: [], createdBy: [], q: "", sortBy: "created_at", sortOrder: "desc", pageSize: 50, pageToken: "" });
+    expect((await door.call("GET", TASKS)).body).toEqual({
+      tasks: [{ ...shown, description: "d", stage: "REVIEW" }],
+      page_info: { has_next_page: true, next_cursor: "n" },
+    });
+    expect(door.calls[0]!.request).toMatchObject({
+      factoryUid: FACTORY,
+      stages: [],
+      createdBy: [],
+      q: "",
+      sortBy: "created_at",
+      sortOrder: "desc",
+      pageSize: 50,
+      pageToken: "",
+    });
   });
   test("is asked with every filter", async () => {
     door.answer(page);
-    await door.call("GET", `${TASKS}?stage=TRIAGE&stage=REVIEW&q=100%25&created_after=2026-11-20&created_before=2026-11-21&updated_after=2026-11-20T10:00:00Z&created_by=a@example.com&created_by=b@example.com&sort_by=updated_at&sort_order=asc&limit=1&cursor=c`);
+    await door.call(
+      "GET",
+      `${TASKS}?stage=TRIAGE&stage=REVIEW&q=100%25&created_after=2026-11-20&created_before=2026-11-21&updated_after=2026-11-20T10:00:00Z&created_by=a@example.com&created_by=b@example.com&sort_by=updated_at&sort_order=asc&limit=1&cursor=c`,
+    );
     const { request } = door.calls[0]!;
-    expect(request).toMatchObject({ stages: ["TRIAGE", "REVIEW"], createdBy: ["a@example.com", "b@example.com"], q: "100%", sortBy: "updated_at", sortOrder: "asc", pageSize: 1, pageToken: "c" });
-    const seconds = [request.createdAfter, request.createdBefore, request.updatedAfter].map((time) => Number(time.seconds));
-    expect(seconds).toEqual(["2026-11-20", "2026-11-21", "2026-11-20T10:00:00Z"].map((time) => Date.parse(time) / 1000));
+    expect(request).toMatchObject({
+      stages: ["TRIAGE", "REVIEW"],
+      createdBy: ["a@example.com", "b@example.com"],
+      q: "100%",
+      sortBy: "updated_at",
+      sortOrder: "asc",
+      pageSize: 1,
+      pageToken: "c",
+    });
+    const seconds = [request.createdAfter, request.createdBefore, request.updatedAfter].map((time) =>
+      Number(time.seconds),
+    );
+    expect(seconds).toEqual(
+      ["2026-11-20", "2026-11-21", "2026-11-20T10:00:00Z"].map((time) => Date.parse(time) / 1000),
+    );
   });
   test("adds with one call for the page what is asked for live, and says nothing of a hidden run", async () => {
-    const standing = { conversationUid: CONVERSATION, runUid: RUN, state: "CLAIMED", isRunTypeCancellable: true, outputs: [anArtifact()] };
+    const standing = {
+      conversationUid: CONVERSATION,
+      runUid: RUN,
+      state: "CLAIMED",
+      isRunTypeCancellable: true,
+      outputs: [anArtifact()],
+    };
     const ask = async (query: string, conversations: object[]) => {
-      door.answer({ listTasks: { tasks: [aTask({ ticketSource: "jira", ticketId: "X-1" })] }, describeConversations: { conversations } });
+      door.answer({
+        listTasks: { tasks: [aTask({ ticketSource: "jira", ticketId: "X-1" })] },
+        describeConversations: { conversations },
+      });
       return (await door.call("GET", `${TASKS}?${query}`)).body.tasks[0];
     };
     expect(await ask("full_list=false", [standing])).toEqual(shown);
     expect(door.calls.map(({ method }) => method)).toEqual(["listTasks"]);
-    expect(await ask("full_list=true", [standing])).toEqual({ ...shown, outputs: whole.outputs, ticket_source: "jira", ticket_id: "X-1" });
-    expect(door.calls[1]).toMatchObject({ method: "describeConversations", request: { conversationUids: [CONVERSATION], withOutputs: true } });
+    expect(await ask("full_list=true", [standing])).toEqual({
+      ...shown,
+      outputs: whole.outputs,
+      ticket_source: "jira",
+      ticket_id: "X-1",
+    });
+    expect(door.calls[1]).toMatchObject({
+      method: "describeConversations",
+      request: { conversationUids: [CONVERSATION], withOutputs: true },
+    });
     expect(await ask("full_list=true", [])).toEqual({ ...shown, outputs: [], ticket_source: "jira", ticket_id: "X-1" });
-    expect(await ask("include_current_run=true", [standing])).toEqual({ ...shown, current_run: { run_id: RUN, state: "CLAIMED", is_run_type_cancellable: true } });
+    expect(await ask("include_current_run=true", [standing])).toEqual({
+      ...shown,
+      current_run: { run_id: RUN, state: "CLAIMED", is_run_type_cancellable: true },
+    });
     expect(await ask("include_current_run=true", [{ conversationUid: CONVERSATION, hidden: true }])).toEqual(shown);
   });
-  neverReachNeighbours(() => door, 400, ["stage=triage", "created_after=x", "created_before=2026-02-30", "updated_after=now", "sort_by=title", "sort_order=up", "limit=0", "limit=101", "limit=-1", "limit=x", "cursor=", "created_by=", "full_list=1", "include_current_run=x"].map((query) => ["GET", `${TASKS}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => door.call("GET", TASKS), ["listTasks", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_cursor"), refusal("permission_denied", "not_authorized")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      "stage=triage",
+      "created_after=x",
+      "created_before=2026-02-30",
+      "updated_after=now",
+      "sort_by=title",
+      "sort_order=up",
+      "limit=0",
+      "limit=101",
+      "limit=-1",
+      "limit=x",
+      "cursor=",
+      "created_by=",
+      "full_list=1",
+      "include_current_run=x",
+    ].map((query) => ["GET", `${TASKS}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("GET", TASKS),
+    [
+      "listTasks",
+      refusal("not_found", "factory_not_found"),
+      refusal("invalid_argument", "invalid_cursor"),
+      refusal("permission_denied", "not_authorized"),
+    ],
+  );
 });
 
 describe("PATCH", () => {
@@ -85,18 +185,47 @@ describe("PATCH", () => {
     door.answer({ updateTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await patch(body)).toMatchObject({ status: 200, body: whole });
     const { request } = door.calls[0]!;
-    expect([request.factoryUid, request.task.uid, new Set(request.updateMask.paths)]).toEqual([FACTORY, TASK, new Set(paths)]);
+    expect([request.factoryUid, request.task.uid, new Set(request.updateMask.paths)]).toEqual([
+      FACTORY,
+      TASK,
+      new Set(paths),
+    ]);
     for (const [name, value] of Object.entries(fields)) expect([name, request.task[name]]).toEqual([name, value]);
   });
-  refusalsBecomeProblems(() => door, () => patch({ stage: "SPEC" }), ["updateTask", ...denied]);
-  neverReachNeighbours(() => door, 400, [{ title: "" }, { title: " " }, { title: null }, { title: 1 }, { description: 1 }, { stage: "DONE" }, { stage: null }, [], "x", null].map((body) => ["PATCH", `${TASKS}/${TASK}`, body] as const));
+  refusalsBecomeProblems(
+    () => door,
+    () => patch({ stage: "SPEC" }),
+    ["updateTask", ...denied],
+  );
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      { title: "" },
+      { title: " " },
+      { title: null },
+      { title: 1 },
+      { description: 1 },
+      { stage: "DONE" },
+      { stage: null },
+      [],
+      "x",
+      null,
+    ].map((body) => ["PATCH", `${TASKS}/${TASK}`, body] as const),
+  );
 });
 
 describe("POST", () => {
   const post = (body: unknown, headers = {}) => door.call("POST", TASKS, { body, headers });
   test.each<[object, object]>([
-    [{ title: " New ", conversation_id: CONVERSATION }, { title: "New", conversationUid: CONVERSATION, stage: "", description: undefined }],
-    [{ title: "t", conversation_id: "c", stage: "SPEC", description: "d" }, { conversationUid: "c", stage: "SPEC", description: "d" }],
+    [
+      { title: " New ", conversation_id: CONVERSATION },
+      { title: "New", conversationUid: CONVERSATION, stage: "", description: undefined },
+    ],
+    [
+      { title: "t", conversation_id: "c", stage: "SPEC", description: "d" },
+      { conversationUid: "c", stage: "SPEC", description: "d" },
+    ],
   ])("%j makes a task", async (body, fields) => {
     door.answer({ createTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await post(body, { "idempotency-key": "k" })).toMatchObject({ status: 201, body: whole });
@@ -104,8 +233,30 @@ describe("POST", () => {
     expect([request.factoryUid, request.idempotencyKey]).toEqual([FACTORY, "k"]);
     for (const [name, value] of Object.entries(fields)) expect([name, request[name]]).toEqual([name, value]);
   });
-  refusalsBecomeProblems(() => door, () => post({ title: "t", conversation_id: CONVERSATION }), ["createTask", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "invalid_conversation"), refusal("conflict", "conversation_bound")]);
-  neverReachNeighbours(() => door, 400, [{}, { title: "t" }, { conversation_id: "c" }, { title: " ", conversation_id: "c" }, { title: "t", conversation_id: 1 }, { title: "t", conversation_id: "c", stage: "DONE" }, []].map((body) => ["POST", TASKS, body] as const));
+  refusalsBecomeProblems(
+    () => door,
+    () => post({ title: "t", conversation_id: CONVERSATION }),
+    [
+      "createTask",
+      refusal("not_found", "factory_not_found"),
+      refusal("permission_denied", "not_authorized"),
+      refusal("invalid_argument", "invalid_conversation"),
+      refusal("conflict", "conversation_bound"),
+    ],
+  );
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      {},
+      { title: "t" },
+      { conversation_id: "c" },
+      { title: " ", conversation_id: "c" },
+      { title: "t", conversation_id: 1 },
+      { title: "t", conversation_id: "c", stage: "DONE" },
+      [],
+    ].map((body) => ["POST", TASKS, body] as const),
+  );
 });
 
 describe("DELETE", () => {
@@ -114,7 +265,11 @@ describe("DELETE", () => {
     expect(await door.call("DELETE", `${TASKS}/${TASK}`)).toMatchObject({ status: 204, body: "" });
     expect(door.calls).toMatchObject([{ method: "deleteTask", request: { factoryUid: FACTORY, taskUid: TASK } }]);
   });
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${TASKS}/${TASK}`), ["deleteTask", ...denied]);
+  refusalsBecomeProblems(
+    () => door,
+    () => door.call("DELETE", `${TASKS}/${TASK}`),
+    ["deleteTask", ...denied],
+  );
 });
 
 describe("cancel", () => {
@@ -124,8 +279,29 @@ describe("cancel", () => {
     expect(await cancel()).toMatchObject({ status: 200, body: whole });
     expect(door.calls[0]).toMatchObject({ method: "cancelTask", request: { factoryUid: FACTORY, taskUid: TASK } });
   });
-  refusalsBecomeProblems(() => door, cancel, ["cancelTask", ...denied, refusal("not_found", "run_not_found"), refusal("permission_denied", "run_access_denied"), refusal("invalid_argument", "run_already_finished"), refusal("unsupported", "run_not_cancellable"), refusal("conflict", "run_pending", { retryable: true })]);
+  refusalsBecomeProblems(() => door, cancel, [
+    "cancelTask",
+    ...denied,
+    refusal("not_found", "run_not_found"),
+    refusal("permission_denied", "run_access_denied"),
+    refusal("invalid_argument", "run_already_finished"),
+    refusal("unsupported", "run_not_cancellable"),
+    refusal("conflict", "run_pending", { retryable: true }),
+  ]);
 });
 
-neverReachNeighbours(() => door, 400, [["GET", `${FACTORY_PATH}/task-by-run`], ["GET", `${FACTORY_PATH}/task-by-run?run_id=`], ["GET", `${FACTORY_PATH}/task-by-conversation`], ["GET", `${FACTORY_PATH}/task-by-conversation?run_id=${RUN}`]]);
-neverReachNeighbours(() => door, 404, [["GET", `${TASKS}/x`], ["PATCH", `${TASKS}/x`, {}], ["DELETE", `${TASKS}/x`], ["POST", `${TASKS}/x/cancel`], ["GET", "/api/v1/factory/x/tasks"], ["GET", `/api/v1/factory/x/tasks/${TASK}`], ["GET", `/api/v1/factory/x/task-by-run?run_id=${RUN}`]]);
+neverReachNeighbours(() => door, 400, [
+  ["GET", `${FACTORY_PATH}/task-by-run`],
+  ["GET", `${FACTORY_PATH}/task-by-run?run_id=`],
+  ["GET", `${FACTORY_PATH}/task-by-conversation`],
+  ["GET", `${FACTORY_PATH}/task-by-conversation?run_id=${RUN}`],
+]);
+neverReachNeighbours(() => door, 404, [
+  ["GET", `${TASKS}/x`],
+  ["PATCH", `${TASKS}/x`, {}],
+  ["DELETE", `${TASKS}/x`],
+  ["POST", `${TASKS}/x/cancel`],
+  ["GET", "/api/v1/factory/x/tasks"],
+  ["GET", `/api/v1/factory/x/tasks/${TASK}`],
+  ["GET", `/api/v1/factory/x/task-by-run?run_id=${RUN}`],
+]);

@@ -10,17 +10,37 @@ beforeAll(async () => void (door = await openDoor()));
 afterAll(() => door.close());
 
 const PATH = "/api/v1/agent/events";
-const anEvent = (sequence: bigint, teamUid: string = TEAM) => ({ sequence, uid: `u${sequence}`, teamUid, runUid: RUN, eventType: "run_succeeded", occurredAt: at(CREATED) });
-const shown = (sequence: number) => ({ sequence, uid: `u${sequence}`, event_type: "run_succeeded", run_id: RUN, occurred_at: CREATED });
+const anEvent = (sequence: bigint, teamUid: string = TEAM) => ({
+  sequence,
+  uid: `u${sequence}`,
+  teamUid,
+  runUid: RUN,
+  eventType: "run_succeeded",
+  occurredAt: at(CREATED),
+});
+const shown = (sequence: number) => ({
+  sequence,
+  uid: `u${sequence}`,
+  event_type: "run_succeeded",
+  run_id: RUN,
+  occurred_at: CREATED,
+});
 
 describe("a team's events as pages", () => {
   const get = (query = "", headers: Record<string, string> = {}) => door.call("GET", `${PATH}${query}`, { headers });
   test("go on after their last sequence", async () => {
     door.answer({ listTeamEvents: { events: [anEvent(3n), anEvent(9n)], hasMore: true } });
-    expect((await get("?limit=2")).body).toEqual({ events: [shown(3), shown(9)], page_info: { has_next_page: true, next_cursor: "9" } });
+    expect((await get("?limit=2")).body).toEqual({
+      events: [shown(3), shown(9)],
+      page_info: { has_next_page: true, next_cursor: "9" },
+    });
     expect(door.calls[0]!.request).toMatchObject({ teamUid: "", runUids: [], afterSequence: 0n, pageSize: 2 });
   });
-  test.each([["", 0n, 100], ["?since=5", 5n, 100], ["?since=5&cursor=7&limit=500", 7n, 500]])("%s starts after %i", async (query, afterSequence, pageSize) => {
+  test.each([
+    ["", 0n, 100],
+    ["?since=5", 5n, 100],
+    ["?since=5&cursor=7&limit=500", 7n, 500],
+  ])("%s starts after %i", async (query, afterSequence, pageSize) => {
     door.answer({ listTeamEvents: { events: [], hasMore: false } });
     expect((await get(query)).body).toEqual({ events: [], page_info: { has_next_page: false } });
     expect(door.calls[0]!.request).toMatchObject({ afterSequence, pageSize });
@@ -30,20 +50,51 @@ describe("a team's events as pages", () => {
     await get("?run_ids=a&run_ids=b", { "x-service-team-uid": TEAM });
     expect(door.calls[0]!.request).toMatchObject({ teamUid: TEAM, runUids: ["a", "b"] });
   });
-  neverReachNeighbours(() => door, 400, ["since=-1", "since=x", "limit=0", "limit=501", "cursor=x", Array.from({ length: 101 }, (_one, n) => `run_ids=${n}`).join("&")].map((query) => ["GET", `${PATH}?${query}`] as const));
-  refusalsBecomeProblems(() => door, () => get(), ["listTeamEvents", refusal("unavailable", "stopping")]);
+  neverReachNeighbours(
+    () => door,
+    400,
+    [
+      "since=-1",
+      "since=x",
+      "limit=0",
+      "limit=501",
+      "cursor=x",
+      Array.from({ length: 101 }, (_one, n) => `run_ids=${n}`).join("&"),
+    ].map((query) => ["GET", `${PATH}?${query}`] as const),
+  );
+  refusalsBecomeProblems(
+    () => door,
+    () => get(),
+    ["listTeamEvents", refusal("unavailable", "stopping")],
+  );
 });
 
 describe("a team's events as a stream", () => {
   /** Without validation: the document describes the pages. */
-  const watch = (query = "", headers: Record<string, string> = {}) => door.call("GET", `${PATH}${query}`, { headers: { accept: "text/event-stream", ...headers }, skipValidation: true });
-  const block = (sequence: number) => `id: ${sequence}\nevent: run_succeeded\ndata: ${JSON.stringify(shown(sequence))}\n\n`;
+  const watch = (query = "", headers: Record<string, string> = {}) =>
+    door.call("GET", `${PATH}${query}`, { headers: { accept: "text/event-stream", ...headers }, skipValidation: true });
+  const block = (sequence: number) =>
+    `id: ${sequence}\nevent: run_succeeded\ndata: ${JSON.stringify(shown(sequence))}\n\n`;
 
   test("say where they begin, so that nothing is missed before the first", async () => {
-    door.answer({ watchTeamEvents: () => [{ events: [], afterSequence: 41n }, { events: [anEvent(42n), anEvent(44n)], afterSequence: 44n }, { events: [], afterSequence: 44n }, { events: [anEvent(45n)], afterSequence: 45n }] });
+    door.answer({
+      watchTeamEvents: () => [
+        { events: [], afterSequence: 41n },
+        { events: [anEvent(42n), anEvent(44n)], afterSequence: 44n },
+        { events: [], afterSequence: 44n },
+        { events: [anEvent(45n)], afterSequence: 45n },
+      ],
+    });
     const { status, headers, body } = await watch();
-    expect([status, headers.get("content-type"), headers.get("cache-control"), headers.get("x-accel-buffering")]).toEqual([200, "text/event-stream; charset=utf-8", "no-store", "no"]);
-    expect(body).toBe(`id: 41\nevent: open\ndata: {"sequence":41}\n\n${block(42)}${block(44)}: keep-alive\n\n${block(45)}`);
+    expect([
+      status,
+      headers.get("content-type"),
+      headers.get("cache-control"),
+      headers.get("x-accel-buffering"),
+    ]).toEqual([200, "text/event-stream; charset=utf-8", "no-store", "no"]);
+    expect(body).toBe(
+      `id: 41\nevent: open\ndata: {"sequence":41}\n\n${block(42)}${block(44)}: keep-alive\n\n${block(45)}`,
+    );
   });
   test.each([
     ["", {}, undefined],
@@ -58,9 +109,20 @@ describe("a team's events as a stream", () => {
     expect(door.calls[0]!.request.afterSequence).toBe(afterSequence);
   });
   test("tell nothing of a team that is not the caller's any more", async () => {
-    door.answer({ watchTeamEvents: () => [{ events: [], afterSequence: 1n }, { events: [anEvent(2n)], afterSequence: 2n }, { events: [anEvent(3n, "0190c1a2-0000-7000-8000-00000000beef")], afterSequence: 3n }, { events: [anEvent(4n)], afterSequence: 4n }] });
+    door.answer({
+      watchTeamEvents: () => [
+        { events: [], afterSequence: 1n },
+        { events: [anEvent(2n)], afterSequence: 2n },
+        { events: [anEvent(3n, "0190c1a2-0000-7000-8000-00000000beef")], afterSequence: 3n },
+        { events: [anEvent(4n)], afterSequence: 4n },
+      ],
+    });
     const { body } = await watch();
-    expect([body.includes("id: 2\n"), body.includes("id: 3\n"), body.includes("id: 4\n")]).toEqual([true, false, false]);
+    expect([body.includes("id: 2\n"), body.includes("id: 3\n"), body.includes("id: 4\n")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
   test("break off when the source fails", async () => {
     door.answer({
@@ -74,8 +136,22 @@ describe("a team's events as a stream", () => {
 });
 
 describe.each([
-  ["a run's events", `/api/v1/agent/runs/${RUN}/events`, "watchRunEvents", (seq: bigint) => ({ events: [{ seq, uid: `u${seq}`, kind: "message", occurredAt: at(CREATED), payload: { text: "x".repeat(60_000) } }] })],
-  ["a team's events", PATH, "watchTeamEvents", (seq: bigint) => ({ events: Array.from({ length: 200 }, () => anEvent(seq)), afterSequence: seq })],
+  [
+    "a run's events",
+    `/api/v1/agent/runs/${RUN}/events`,
+    "watchRunEvents",
+    (seq: bigint) => ({
+      events: [
+        { seq, uid: `u${seq}`, kind: "message", occurredAt: at(CREATED), payload: { text: "x".repeat(60_000) } },
+      ],
+    }),
+  ],
+  [
+    "a team's events",
+    PATH,
+    "watchTeamEvents",
+    (seq: bigint) => ({ events: Array.from({ length: 200 }, () => anEvent(seq)), afterSequence: seq }),
+  ],
 ])("a reader of %s that takes nothing", (_what, path, method, batch) => {
   let impatient: Door;
   beforeAll(async () => void (impatient = await openDoor({ stuckMs: 300 })));
@@ -89,7 +165,9 @@ describe.each([
         for (;;) yield batch(BigInt((told += 1)));
       },
     });
-    const stuck = request(`${impatient.url}${path}`, { headers: { accept: "text/event-stream", authorization: "Bearer member" } });
+    const stuck = request(`${impatient.url}${path}`, {
+      headers: { accept: "text/event-stream", authorization: "Bearer member" },
+    });
     stuck.on("response", (response) => response.pause()).on("error", () => {});
     stuck.end();
     await eventually(() => expect(impatient.calls.find((call) => call.method === method)?.signal.aborted).toBe(true));

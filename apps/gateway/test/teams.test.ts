@@ -16,13 +16,15 @@ beforeAll(async () => {
 });
 afterAll(() => g.close());
 
-const call = (method: string, path: string, body?: unknown, key: string = APP_KEY) => g.api.call(method, `/api/v1${path}`, { key, ...(body === undefined ? {} : { body }) });
+const call = (method: string, path: string, body?: unknown, key: string = APP_KEY) =>
+  g.api.call(method, `/api/v1${path}`, { key, ...(body === undefined ? {} : { body }) });
 
 describe("the first start", () => {
   test("makes a team, its owner with the chosen key, and a worker key", async () => {
     expect(g.keys).toEqual({ apiKey: APP_KEY, workerKey: expect.stringMatching(/^mww_/) });
     expect((await call("GET", "/whoami")).body).toMatchObject({
-      principal: { type: "user", email: "owner@localhost" }, platform_admin: true,
+      principal: { type: "user", email: "owner@localhost" },
+      platform_admin: true,
       teams: [{ name: "default", role: "owner", permissions: expect.arrayContaining(["team.manage"]) }],
     });
   });
@@ -34,28 +36,53 @@ describe("the first start", () => {
   });
   test("leaves an operator who has lost the key a way to another one, which the audit log knows and which takes nothing from the first", async () => {
     const key = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock });
-    expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({ principal: { email: "owner@localhost" }, platform_admin: true });
+    expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({
+      principal: { email: "owner@localhost" },
+      platform_admin: true,
+    });
     const { uid } = (await call("GET", "/whoami")).body.teams[0];
-    expect((await call("GET", `/team/${uid}/keys`, undefined, key)).body.keys.map(({ name }: any) => name)).toEqual(expect.arrayContaining(["first key", "owner key"]));
-    await eventually(async () => expect((await call("GET", `/team/${uid}/audit`)).body.entries).toContainEqual(expect.objectContaining({ type: "millwright.key.created.v1", payload: expect.objectContaining({ name: "owner key" }) })));
+    expect((await call("GET", `/team/${uid}/keys`, undefined, key)).body.keys.map(({ name }: any) => name)).toEqual(
+      expect.arrayContaining(["first key", "owner key"]),
+    );
+    await eventually(async () =>
+      expect((await call("GET", `/team/${uid}/audit`)).body.entries).toContainEqual(
+        expect.objectContaining({
+          type: "millwright.key.created.v1",
+          payload: expect.objectContaining({ name: "owner key" }),
+        }),
+      ),
+    );
   });
 });
 
 test("an operator creates a key for a person who has lost theirs; it reaches all of the person", async () => {
   const { uid, key } = await g.newTeam("lost");
   const again = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "Lost@Example.com");
-  expect((await call("GET", "/whoami", undefined, again)).body).toMatchObject({ principal: { email: "lost@example.com" }, platform_admin: false, teams: [{ uid }], personal_permissions: expect.arrayContaining(["run.view"]) });
+  expect((await call("GET", "/whoami", undefined, again)).body).toMatchObject({
+    principal: { email: "lost@example.com" },
+    platform_admin: false,
+    teams: [{ uid }],
+    personal_permissions: expect.arrayContaining(["run.view"]),
+  });
   expect((await call("GET", "/whoami", undefined, key)).status).toBe(200);
-  await expect(issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "nobody@example.com")).rejects.toThrow("No user of this platform has the e-mail address nobody@example.com.");
+  await expect(issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "nobody@example.com")).rejects.toThrow(
+    "No user of this platform has the e-mail address nobody@example.com.",
+  );
 });
 
 test("a person whom their only team removed gets a key from the operator, joins by invitation with it, and revokes it in the team", async () => {
-  const [{ uid: last, key: owner }, { uid: next, key: inviter }] = [await g.newTeam("last-team"), await g.newTeam("next-team")];
+  const [{ uid: last, key: owner }, { uid: next, key: inviter }] = [
+    await g.newTeam("last-team"),
+    await g.newTeam("next-team"),
+  ];
   const { body: member } = await call("POST", `/team/${last}/members`, { email: "stray@example.com" }, owner);
   await call("POST", `/team/${last}/keys`, { name: "own" }, member.api_key);
   await call("DELETE", `/team/${last}/members/${member.uid}`, undefined, owner);
   const key = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "Stray@example.com");
-  expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({ teams: [], personal_permissions: expect.arrayContaining(["run.view"]) });
+  expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({
+    teams: [],
+    personal_permissions: expect.arrayContaining(["run.view"]),
+  });
   const { body: invitation } = await call("POST", `/team/${next}/invitations`, { email: "stray@example.com" }, inviter);
   expect((await call("POST", `/invitations/${invitation.uid}/accept`, undefined, key)).status).toBe(200);
   expect((await call("GET", "/whoami", undefined, key)).body.teams).toMatchObject([{ uid: next }]);
@@ -68,23 +95,57 @@ test("a person whom their only team removed gets a key from the operator, joins 
 describe("teams", () => {
   test("are made by platform administrators, with an owner and their key", async () => {
     const { status, body } = await call("POST", "/team", { name: " Blue ", owner_email: "Blue@Example.com" });
-    expect([status, body]).toEqual([201, expect.objectContaining({ team: expect.objectContaining({ name: "Blue", capabilities: { factory_branches: true, metadata_filter: true } }) })]);
+    expect([status, body]).toEqual([
+      201,
+      expect.objectContaining({
+        team: expect.objectContaining({
+          name: "Blue",
+          capabilities: { factory_branches: true, metadata_filter: true },
+        }),
+      }),
+    ]);
     const me = (await call("GET", "/whoami", undefined, body.api_key)).body;
-    expect(me).toMatchObject({ principal: { email: "blue@example.com", display_name: "Blue" }, platform_admin: false, teams: [{ uid: body.team.uid, role: "owner" }] });
-    expect(await call("POST", "/team", { name: "Green" }, body.api_key)).toMatchObject({ status: 403, body: { error_code: "not_authorized" } });
+    expect(me).toMatchObject({
+      principal: { email: "blue@example.com", display_name: "Blue" },
+      platform_admin: false,
+      teams: [{ uid: body.team.uid, role: "owner" }],
+    });
+    expect(await call("POST", "/team", { name: "Green" }, body.api_key)).toMatchObject({
+      status: 403,
+      body: { error_code: "not_authorized" },
+    });
   });
-  test.each([[{}], [{ name: "" }], [{ name: "  " }], [{ name: 1 }], [{ name: "x", owner_email: "nobody" }], [[]]])("%j makes none", async (body) => {
-    const before = (await g.database.sql.query("SELECT uid FROM teams")).rowCount;
-    expect(await call("POST", "/team", body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } });
-    expect((await g.database.sql.query("SELECT uid FROM teams")).rowCount).toBe(before);
-  });
+  test.each([[{}], [{ name: "" }], [{ name: "  " }], [{ name: 1 }], [{ name: "x", owner_email: "nobody" }], [[]]])(
+    "%j makes none",
+    async (body) => {
+      const before = (await g.database.sql.query("SELECT uid FROM teams")).rowCount;
+      expect(await call("POST", "/team", body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } });
+      expect((await g.database.sql.query("SELECT uid FROM teams")).rowCount).toBe(before);
+    },
+  );
   test("a patch changes what is sent and nothing else", async () => {
     const before = (await call("GET", `/team/${team}`)).body;
     g.clock.advance(1000);
     expect((await call("PATCH", `/team/${team}`, {})).body).toEqual(before);
-    const { body } = await call("PATCH", `/team/${team}`, { capabilities: { metadata_filter: false }, agent_defaults: { model_id: "auto" } });
-    expect(body).toEqual({ ...before, capabilities: { factory_branches: true, metadata_filter: false }, agent_defaults: { model_id: "auto" }, updated_at: "2026-11-20T10:00:01.000Z" });
-    for (const wrong of [{ name: null }, { name: "" }, { concurrency_limit: -1 }, { queue_weight: 0 }, { queue_paused: 1 }, { capabilities: { metadata_filter: "no" } }, { agent_defaults: [] }])
+    const { body } = await call("PATCH", `/team/${team}`, {
+      capabilities: { metadata_filter: false },
+      agent_defaults: { model_id: "auto" },
+    });
+    expect(body).toEqual({
+      ...before,
+      capabilities: { factory_branches: true, metadata_filter: false },
+      agent_defaults: { model_id: "auto" },
+      updated_at: "2026-11-20T10:00:01.000Z",
+    });
+    for (const wrong of [
+      { name: null },
+      { name: "" },
+      { concurrency_limit: -1 },
+      { queue_weight: 0 },
+      { queue_paused: 1 },
+      { capabilities: { metadata_filter: "no" } },
+      { agent_defaults: [] },
+    ])
       expect(await call("PATCH", `/team/${team}`, wrong)).toMatchObject({ status: 400 });
     expect((await call("GET", `/team/${team}`)).body).toEqual(body);
   });
@@ -92,9 +153,18 @@ describe("teams", () => {
     const { body } = await call("POST", "/team", { name: "Red", owner_email: "red@example.com" });
     const red = `/team/${body.team.uid}`;
     expect(body.team).toMatchObject({ concurrency_limit: 0, queue_weight: 1, queue_paused: false });
-    expect((await call("PATCH", red, { concurrency_limit: 4, queue_paused: true }, body.api_key)).body).toMatchObject({ concurrency_limit: 4, queue_paused: true });
-    expect(await call("PATCH", red, { queue_weight: 50 }, body.api_key)).toMatchObject({ status: 403, body: { error_code: "not_authorized" } });
-    expect((await call("PATCH", red, { queue_weight: 2.5 })).body).toMatchObject({ queue_weight: 2.5, concurrency_limit: 4 });
+    expect((await call("PATCH", red, { concurrency_limit: 4, queue_paused: true }, body.api_key)).body).toMatchObject({
+      concurrency_limit: 4,
+      queue_paused: true,
+    });
+    expect(await call("PATCH", red, { queue_weight: 50 }, body.api_key)).toMatchObject({
+      status: 403,
+      body: { error_code: "not_authorized" },
+    });
+    expect((await call("PATCH", red, { queue_weight: 2.5 })).body).toMatchObject({
+      queue_weight: 2.5,
+      concurrency_limit: 4,
+    });
     expect(await call("PATCH", red, { queue_weight: 2, name: "Mine" })).toMatchObject({ status: 404 });
     expect(await call("PATCH", `/team/${newUid()}`, { queue_weight: 2 })).toMatchObject({ status: 404 });
     const { rows } = await g.database.sql.query(
@@ -102,23 +172,39 @@ describe("teams", () => {
         WHERE type = 'millwright.team.updated.v1' AND entity_uid = $1 ORDER BY entity_version DESC LIMIT 1`,
       [body.team.uid],
     );
-    expect(rows).toEqual([{ payload: { changed: ["queueWeight"], concurrency_limit: 4, queue_weight: 2.5, queue_paused: true } }]);
+    expect(rows).toEqual([
+      { payload: { changed: ["queueWeight"], concurrency_limit: 4, queue_weight: 2.5, queue_paused: true } },
+    ]);
   });
 });
 
 describe("members", () => {
   test("are added, changed and removed by owners; the last owner stays", async () => {
     const added = await call("POST", `/team/${team}/members`, { email: "Ada@example.com", role: "viewer" });
-    expect(added).toMatchObject({ status: 201, body: { email: "ada@example.com", display_name: "Ada", role: "viewer", api_key: expect.stringMatching(/^mw_/) } });
+    expect(added).toMatchObject({
+      status: 201,
+      body: { email: "ada@example.com", display_name: "Ada", role: "viewer", api_key: expect.stringMatching(/^mw_/) },
+    });
     const member = `/team/${team}/members/${added.body.uid}`;
-    expect(await call("POST", `/team/${team}/members`, { email: "ada@example.com" })).toMatchObject({ status: 409, body: { reason: "already_member", retryable: false } });
+    expect(await call("POST", `/team/${team}/members`, { email: "ada@example.com" })).toMatchObject({
+      status: 409,
+      body: { reason: "already_member", retryable: false },
+    });
     expect((await call("PATCH", member, { role: "owner" })).body).toMatchObject({ role: "owner" });
     expect(await call("PATCH", member, { role: "king" })).toMatchObject({ status: 400 });
-    expect((await call("GET", `/team/${team}/members`)).body.members.map((each: { role: string }) => each.role)).toEqual(["owner", "owner"]);
+    expect(
+      (await call("GET", `/team/${team}/members`)).body.members.map((each: { role: string }) => each.role),
+    ).toEqual(["owner", "owner"]);
     expect((await call("PATCH", member, { role: "member" })).status).toBe(200);
     const self = (await call("GET", "/whoami")).body.principal.uid;
-    for (const [method, body] of [["DELETE", undefined], ["PATCH", { role: "viewer" }]] as const)
-      expect(await call(method, `/team/${team}/members/${self}`, body)).toMatchObject({ status: 409, body: { reason: "last_owner" } });
+    for (const [method, body] of [
+      ["DELETE", undefined],
+      ["PATCH", { role: "viewer" }],
+    ] as const)
+      expect(await call(method, `/team/${team}/members/${self}`, body)).toMatchObject({
+        status: 409,
+        body: { reason: "last_owner" },
+      });
     expect((await call("DELETE", member)).status).toBe(204);
     expect(await call("DELETE", member)).toMatchObject({ status: 404, body: { reason: "member_not_found" } });
   });
@@ -131,10 +217,17 @@ describe("members", () => {
   test("of a lower role get 403 inside their own team", async () => {
     const { body: member } = await call("POST", `/team/${team}/members`, { email: "admin@example.com", role: "admin" });
     for (const [method, path, body] of [
-      ["PATCH", `/team/${team}`, { name: "x" }], ["POST", `/team/${team}/members`, { email: "x@example.com" }], ["PATCH", `/team/${team}/members/${member.uid}`, { role: "owner" }],
-      ["DELETE", `/team/${team}/members/${member.uid}`, undefined], ["GET", `/team/${team}/audit`, undefined], ["POST", `/team/${team}/keys`, { name: "w", kind: "worker" }],
+      ["PATCH", `/team/${team}`, { name: "x" }],
+      ["POST", `/team/${team}/members`, { email: "x@example.com" }],
+      ["PATCH", `/team/${team}/members/${member.uid}`, { role: "owner" }],
+      ["DELETE", `/team/${team}/members/${member.uid}`, undefined],
+      ["GET", `/team/${team}/audit`, undefined],
+      ["POST", `/team/${team}/keys`, { name: "w", kind: "worker" }],
     ] as const)
-      expect([path, await call(method, path, body, member.api_key)]).toMatchObject([path, { status: 403, body: { error_code: "not_authorized" } }]);
+      expect([path, await call(method, path, body, member.api_key)]).toMatchObject([
+        path,
+        { status: 403, body: { error_code: "not_authorized" } },
+      ]);
   });
   test("a walk over the pages sees everyone once, whoever is added meanwhile", async () => {
     const { uid, key } = await g.newTeam("walk");
@@ -154,17 +247,24 @@ describe("members", () => {
     expect(seen).toEqual(expect.arrayContaining(["walk@example.com", "m0@example.com", "m4@example.com"]));
     for (const wrong of ["nonsense", cursor.slice(8)]) {
       const list = wrong === "nonsense" ? `/team/${uid}/members` : `/team/${uid}/keys`;
-      expect(await call("GET", `${list}?cursor=${wrong}`, undefined, key)).toMatchObject({ status: 400, body: { reason: "invalid_cursor" } });
+      expect(await call("GET", `${list}?cursor=${wrong}`, undefined, key)).toMatchObject({
+        status: 400,
+        body: { reason: "invalid_cursor" },
+      });
     }
   });
 });
 
 describe("idempotency", () => {
   test("a repeated create gets the first answer for 24 hours, a different body a conflict, and nothing happens twice", async () => {
-    const send = (body: unknown, path = `/team/${team}/keys`) => g.api.call("POST", `/api/v1${path}`, { body, headers: { "idempotency-key": "once" } });
+    const send = (body: unknown, path = `/team/${team}/keys`) =>
+      g.api.call("POST", `/api/v1${path}`, { body, headers: { "idempotency-key": "once" } });
     const first = await send({ name: "once" });
     expect(await send({ name: "once" })).toMatchObject({ status: 201, body: first.body });
-    expect(await send({ name: "twice" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false } });
+    expect(await send({ name: "twice" })).toMatchObject({
+      status: 409,
+      body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false },
+    });
     expect(await send({ email: "once@example.com" }, `/team/${team}/members`)).toMatchObject({ status: 201 });
     const named = async () => (await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'once'")).rowCount;
     expect(await named()).toBe(1);
@@ -177,14 +277,24 @@ describe("idempotency", () => {
   });
   test("repeats at the same moment make one thing", async () => {
     const answers = await Promise.all(
-      Array.from({ length: 4 }, () => g.api.call("POST", `/api/v1/team/${team}/keys`, { body: { name: "race" }, headers: { "idempotency-key": "race" } })),
+      Array.from({ length: 4 }, () =>
+        g.api.call("POST", `/api/v1/team/${team}/keys`, {
+          body: { name: "race" },
+          headers: { "idempotency-key": "race" },
+        }),
+      ),
     );
     expect(new Set(answers.map(({ body }) => body.api_key)).size).toBe(1);
     expect((await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'race'")).rowCount).toBe(1);
   });
   describe("what others do is answered as the first time", () => {
     const { member } = CALLERS;
-    const once = () => answerOnce({ db: new IdentityDb(g.database), vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), clock: g.clock });
+    const once = () =>
+      answerOnce({
+        db: new IdentityDb(g.database),
+        vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)),
+        clock: g.clock,
+      });
     const asked = (body = "b") => ({ key: newUid(), operation: "POST /x", bodyHash: body });
 
     test("for 24 hours, to whoever may do the same, for the same body; a refusal is not kept", async () => {
@@ -193,7 +303,9 @@ describe("idempotency", () => {
       expect(await once()(member, request, async () => ({ n: 1 }))).toEqual({ n: 1 });
       expect(await once()(member, request, async () => ({ n: 2 }))).toEqual({ n: 1 });
       expect(await once()({ ...member, teams: [] }, request, async () => ({ n: 3 }))).toEqual({ n: 3 });
-      await expect(once()(member, { ...request, bodyHash: "other" }, async () => ({ n: 4 }))).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
+      await expect(once()(member, { ...request, bodyHash: "other" }, async () => ({ n: 4 }))).rejects.toEqual(
+        domainError({ kind: "conflict", reason: "idempotency_mismatch" }),
+      );
       g.clock.advance(24 * 3_600_000);
       expect(await once()(member, request, async () => ({ n: 5 }))).toEqual({ n: 5 });
       expect(await once()(member, request, async () => ({ n: 6 }))).toEqual({ n: 5 });
@@ -204,7 +316,11 @@ describe("idempotency", () => {
       const request = asked();
       let finish: (answer: string) => void = () => {};
       const begun = Promise.withResolvers<void>();
-      const late = once()(member, request, () => new Promise<string>((resolve) => ((finish = resolve), begun.resolve())));
+      const late = once()(
+        member,
+        request,
+        () => new Promise<string>((resolve) => ((finish = resolve), begun.resolve())),
+      );
       await begun.promise;
       expect(await once()(member, request, async () => "early")).toBe("early");
       finish("late");
@@ -213,7 +329,8 @@ describe("idempotency", () => {
   });
 
   test("a refused create leaves no trace, so that it can be repeated in earnest", async () => {
-    const send = (body: unknown) => g.api.call("POST", `/api/v1/team/${team}/keys`, { body, headers: { "idempotency-key": "refused" } });
+    const send = (body: unknown) =>
+      g.api.call("POST", `/api/v1/team/${team}/keys`, { body, headers: { "idempotency-key": "refused" } });
     expect((await send({ name: "a", agent_uid: newUid() })).status).toBe(404);
     expect((await send({ name: "b" })).status).toBe(201);
   });

@@ -29,7 +29,16 @@ const LEASE_SECONDS = 30;
 const CONCURRENCY = 4;
 
 /** How facts of pull requests come in: events name deliveries of code hosts, and the work queue reads them. */
-export function composeDeliveries({ database, clock, log, signer, tracer, doorbell, neighbours, timeScale }: DeliveriesOptions) {
+export function composeDeliveries({
+  database,
+  clock,
+  log,
+  signer,
+  tracer,
+  doorbell,
+  neighbours,
+  timeScale,
+}: DeliveriesOptions) {
   const feed = clientFor(events.EventFeedService, neighbours.webhookIngress, { signer });
   const deps: RecordDeliveryDeps<Sql> = {
     deliveries: webhookIngressClient(neighbours.webhookIngress, signer),

@@ -31,11 +31,26 @@ const POLL_MS = 2_000;
 const REST_MS = 200;
 
 /** How facts of runs come in: events mark runs, the refresher reads them. */
-export function composeIngestion({ database, clock, log, signer, neighbours, timeScale, tracer, doorbell }: IngestionOptions) {
+export function composeIngestion({
+  database,
+  clock,
+  log,
+  signer,
+  neighbours,
+  timeScale,
+  tracer,
+  doorbell,
+}: IngestionOptions) {
   const feed = clientFor(events.EventFeedService, neighbours.orchestrator, { signer });
   const consumer = new Consumer({
-    ...CONSUMER, read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
-    database, clock, log, tracer, ...onRunEvents({ clock }), ...(doorbell && { doorbell }),
+    ...CONSUMER,
+    read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
+    database,
+    clock,
+    log,
+    tracer,
+    ...onRunEvents({ clock }),
+    ...(doorbell && { doorbell }),
   });
   const deps = { database, clock, log, orchestrator: orchestratorClient(neighbours.orchestrator, signer), timeScale };
   const refresher = new BackgroundLoop({

@@ -27,7 +27,12 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 export const allowedServices: Readonly<Record<string, readonly string[]>> = {};
 
 export type MetricsOptions = ServiceOptions & {
-  readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport; webhookIngress: Transport };
+  readonly neighbours: {
+    identity: Transport;
+    orchestrator: Transport;
+    factories: Transport;
+    webhookIngress: Transport;
+  };
   /** Divides every wait; for tests of failures. Default 1. */
   readonly timeScale?: number;
 };
@@ -57,7 +62,8 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
   const { work } = deliveries;
   const consumers = [...ingestion.consumers, deliveries.consumer];
   const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([ingestion.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> =>
+    void (await Promise.all([ingestion.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
   return {
     consumers,
     work,
@@ -84,6 +90,10 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
       await pause();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
   };
 }

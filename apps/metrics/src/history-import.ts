@@ -23,7 +23,10 @@ export function openHistoryImport(databaseUrl: string): HistoryImport {
       for (let first = 0; first < runs.length; first += BATCH) {
         const batch = runs.slice(first, first + BATCH);
         await database.transaction(async (tx) => {
-          await lockFactories(tx, batch.map(({ costOwner }) => costOwner.factoryUid));
+          await lockFactories(
+            tx,
+            batch.map(({ costOwner }) => costOwner.factoryUid),
+          );
           await storeSnapshots(tx, batch);
         });
       }

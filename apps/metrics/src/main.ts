@@ -14,7 +14,11 @@ await runService({
   }),
   migrationsDir,
   compose: async ({ timeScale }, base, { gateway, orchestrator, factories, "webhook-ingress": webhookIngress }) => ({
-    ...composeMetrics({ ...base, neighbours: { identity: gateway, orchestrator, factories, webhookIngress }, timeScale }),
+    ...composeMetrics({
+      ...base,
+      neighbours: { identity: gateway, orchestrator, factories, webhookIngress },
+      timeScale,
+    }),
     allow: allowedServices,
   }),
 });

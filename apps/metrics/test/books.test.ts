@@ -41,7 +41,9 @@ function expectedTotals(runs: readonly FakeRun[]): Record<string, number> {
 }
 
 const totals = async (query: string): Promise<Record<string, number>> =>
-  Object.fromEntries((await world.rows<{ key: string; micros: string }>(query)).map(({ key, micros }) => [key, Number(micros)]));
+  Object.fromEntries(
+    (await world.rows<{ key: string; micros: string }>(query)).map(({ key, micros }) => [key, Number(micros)]),
+  );
 
 const SEEDS = [11, 12, ...Array.from({ length: 2 }, () => Math.floor(Math.random() * 2 ** 31))];
 
@@ -50,9 +52,19 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
   beforeAll(async () => {
     await world.reset();
     for (const { version, at, vcpu, gb, run } of PRICES) {
-      await world.rows("INSERT INTO compute_prices VALUES ($1, $2, $3, $4, $5)", [version, vcpu, gb, run, new Date(at)]);
+      await world.rows("INSERT INTO compute_prices VALUES ($1, $2, $3, $4, $5)", [
+        version,
+        vcpu,
+        gb,
+        run,
+        new Date(at),
+      ]);
     }
-    const history = randomHistory(seed, { factoryUids: [newUid(), newUid(), newUid()], steps: 250, hasLatePrices: true });
+    const history = randomHistory(seed, {
+      factoryUids: [newUid(), newUid(), newUid()],
+      steps: 250,
+      hasLatePrices: true,
+    });
     const random = seededRandom(seed);
     for (const step of history) {
       play(world, step);
@@ -67,9 +79,12 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
 
   test("the ledger, spend per day and spend per tree have the same sums, and those of the snapshots", async () => {
     const sum = (table: string) =>
-      totals(`SELECT factory_uid || ' ' || component AS key, sum(micros)::text AS micros FROM ${table} GROUP BY factory_uid, component`);
+      totals(
+        `SELECT factory_uid || ' ' || component AS key, sum(micros)::text AS micros FROM ${table} GROUP BY factory_uid, component`,
+      );
     const ledger = await sum("ledger_entries");
-    const nonZero = (all: Record<string, number>) => Object.fromEntries(Object.entries(all).filter(([, micros]) => micros !== 0));
+    const nonZero = (all: Record<string, number>) =>
+      Object.fromEntries(Object.entries(all).filter(([, micros]) => micros !== 0));
     expect(nonZero(ledger)).toEqual(nonZero(expectedTotals(runs)));
     for (const dimension of ["source", "user", "agent", "model"]) {
       const daily = `(SELECT factory_uid, component, micros
@@ -106,7 +121,8 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
       const ledger = await totals(
         `SELECT factory_uid::text AS key, sum(micros)::text AS micros FROM ledger_entries WHERE component = '${component}' GROUP BY 1`,
       );
-      for (const [factoryUid, micros] of Object.entries(ledger)) expect([factoryUid, parts[factoryUid] ?? 0]).toEqual([factoryUid, micros]);
+      for (const [factoryUid, micros] of Object.entries(ledger))
+        expect([factoryUid, parts[factoryUid] ?? 0]).toEqual([factoryUid, micros]);
     }
   });
 
@@ -122,7 +138,9 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
       expect(micros).toEqual(micros.toSorted((a, b) => b - a));
       expect(micros[0]! - micros.at(-1)!).toBeLessThanOrEqual(1);
     }
-    const named = runs.flatMap((run) => run.pullRequests.map(({ url }) => ({ root: run.rootRunUid, key: urlKey(url) })));
+    const named = runs.flatMap((run) =>
+      run.pullRequests.map(({ url }) => ({ root: run.rootRunUid, key: urlKey(url) })),
+    );
     const produced = Map.groupBy(named, ({ root }) => root);
     const keysOf = (of: Map<string, { key: string }[]>) =>
       Object.fromEntries([...of].map(([root, keys]) => [root, new Set(keys.map(({ key }) => key))]));
@@ -139,7 +157,8 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
   });
 
   test("runs per day are the runs", async () => {
-    const dimensions = "factory_uid, (created_at AT TIME ZONE 'UTC')::date, parent_run_uid IS NULL, agent_type, state, source, model_id, harness";
+    const dimensions =
+      "factory_uid, (created_at AT TIME ZONE 'UTC')::date, parent_run_uid IS NULL, agent_type, state, source, model_id, harness";
     const different = await world.rows(
       `(SELECT * FROM run_days WHERE runs <> 0 EXCEPT SELECT ${dimensions}, count(*) FROM run_facts GROUP BY 1, 2, 3, 4, 5, 6, 7, 8)
         UNION ALL
@@ -150,10 +169,15 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
   });
 });
 
-test.each(["UPDATE ledger_entries SET micros = 0", "DELETE FROM ledger_entries"])("the ledger refuses %s", async (statement) => {
-  await world.reset();
-  world.aRun({ factoryUid: world.aFactory(), createdAt: NOW, modelCalls: [modelCall({ costMicros: 5n })] });
-  await world.settle();
-  await expect(world.rows(statement)).rejects.toThrow("cannot be changed or deleted");
-  expect(await world.rows("SELECT micros FROM ledger_entries WHERE component = 'inference'")).toEqual([{ micros: 5 }]);
-});
+test.each(["UPDATE ledger_entries SET micros = 0", "DELETE FROM ledger_entries"])(
+  "the ledger refuses %s",
+  async (statement) => {
+    await world.reset();
+    world.aRun({ factoryUid: world.aFactory(), createdAt: NOW, modelCalls: [modelCall({ costMicros: 5n })] });
+    await world.settle();
+    await expect(world.rows(statement)).rejects.toThrow("cannot be changed or deleted");
+    expect(await world.rows("SELECT micros FROM ledger_entries WHERE component = 'inference'")).toEqual([
+      { micros: 5 },
+    ]);
+  },
+);

@@ -19,14 +19,21 @@ beforeEach(async () => {
 });
 afterAll(() => world.stop());
 
-type RangeInit = Omit<MessageInitShape<typeof metrics.RangeSchema>, "startDate" | "endDate" | "$typeName"> & { start?: string; end?: string };
+type RangeInit = Omit<MessageInitShape<typeof metrics.RangeSchema>, "startDate" | "endDate" | "$typeName"> & {
+  start?: string;
+  end?: string;
+};
 
-const breakdown = ({ start, end, groupBy = "source", ...range }: RangeInit & { groupBy?: string } = {}, caller: Caller = OWNER) =>
+const breakdown = (
+  { start, end, groupBy = "source", ...range }: RangeInit & { groupBy?: string } = {},
+  caller: Caller = OWNER,
+) =>
   world.metrics.getCostBreakdown(
     {
       groupBy,
       range: {
-        factoryUid: facts.factoryUid, ...range,
+        factoryUid: facts.factoryUid,
+        ...range,
         ...(start !== undefined && { startDate: timestampFromDate(new Date(start)) }),
         ...(end !== undefined && { endDate: timestampFromDate(new Date(end)) }),
       },
@@ -34,9 +41,11 @@ const breakdown = ({ start, end, groupBy = "source", ...range }: RangeInit & { g
     call(caller),
   );
 
-const microsOf = (spend: metrics.Spend | undefined): number[] => [spend!.inferenceMicros, spend!.computeMicros, spend!.platformMicros].map(Number);
+const microsOf = (spend: metrics.Spend | undefined): number[] =>
+  [spend!.inferenceMicros, spend!.computeMicros, spend!.platformMicros].map(Number);
 const totalOf = (spend: metrics.Spend | undefined): number => microsOf(spend).reduce((a, b) => a + b, 0);
-const totals = ({ groups }: metrics.GetCostBreakdownResponse): [string, number][] => groups.map(({ key, spend }) => [key, totalOf(spend)]);
+const totals = ({ groups }: metrics.GetCostBreakdownResponse): [string, number][] =>
+  groups.map(({ key, spend }) => [key, totalOf(spend)]);
 
 test("attributes a whole tree to the source and creator of its root, but each run to its own agent and model", async () => {
   const root = facts.run({ source: "SCHEDULED", creator_uid: "ann", agent_uid: "foreman", model_id: "large" });
@@ -47,15 +56,32 @@ test("attributes a whole tree to the source and creator of its root, but each ru
   await facts.store();
   expect(totals(await breakdown({ groupBy: "source" }))).toEqual([["SCHEDULED", 23]]);
   expect(totals(await breakdown({ groupBy: "user" }))).toEqual([["ann", 23]]);
-  expect(totals(await breakdown({ groupBy: "agent" }))).toEqual([["builder", 18], ["foreman", 5]]);
-  expect(totals(await breakdown({ groupBy: "model" }))).toEqual([["small", 18], ["large", 5]]);
+  expect(totals(await breakdown({ groupBy: "agent" }))).toEqual([
+    ["builder", 18],
+    ["foreman", 5],
+  ]);
+  expect(totals(await breakdown({ groupBy: "model" }))).toEqual([
+    ["small", 18],
+    ["large", 5],
+  ]);
 });
 
 test("sorts by spend, then by key, and UNKNOWN last whatever it cost", async () => {
-  for (const [model, micros] of [["", 900], ["b", 5], ["a", 5], ["c", 50]] as const) facts.spend(facts.run({ model_id: model }), "inference", micros);
+  for (const [model, micros] of [
+    ["", 900],
+    ["b", 5],
+    ["a", 5],
+    ["c", 50],
+  ] as const)
+    facts.spend(facts.run({ model_id: model }), "inference", micros);
   await facts.store();
   const answer = await breakdown({ groupBy: "model" });
-  expect(totals(answer)).toEqual([["c", 50], ["a", 5], ["b", 5], ["UNKNOWN", 900]]);
+  expect(totals(answer)).toEqual([
+    ["c", 50],
+    ["a", 5],
+    ["b", 5],
+    ["UNKNOWN", 900],
+  ]);
   expect(answer.groups.map(({ label }) => label)).toEqual(["c", "a", "b", "UNKNOWN"]);
 });
 
@@ -66,7 +92,8 @@ test.each(["source", "user", "agent", "model"])("calls a missing %s UNKNOWN", as
 });
 
 test("lists every group with spend and no other", async () => {
-  for (let index = 0; index < 120; index++) facts.spend(facts.run({ agent_uid: `agent-${index}` }), "compute", 1 + index);
+  for (let index = 0; index < 120; index++)
+    facts.spend(facts.run({ agent_uid: `agent-${index}` }), "compute", 1 + index);
   facts.spend(facts.run({ agent_uid: "free" }), "compute", 0);
   facts.spend(facts.run({ agent_uid: "unpriced" }), "inference", null);
   const refunded = facts.run({ agent_uid: "refunded" });
@@ -75,7 +102,9 @@ test("lists every group with spend and no other", async () => {
   await facts.store();
   const { groups } = await breakdown({ groupBy: "agent" });
   expect(groups).toHaveLength(120);
-  expect(groups.map(({ key }) => key)).not.toEqual(expect.arrayContaining([expect.stringMatching(/free|unpriced|refunded/)]));
+  expect(groups.map(({ key }) => key)).not.toEqual(
+    expect.arrayContaining([expect.stringMatching(/free|unpriced|refunded/)]),
+  );
 });
 
 test("returns the spend of the whole factory, also of trees without a pull request, and of no other factory", async () => {
@@ -94,8 +123,14 @@ test("returns the spend of the whole factory, also of trees without a pull reque
 test("counts spend when it occurred: from the start, before the end, in parts of days", async () => {
   const run = facts.run({ created_at: "2026-01-01T00:00:00.000Z" });
   const times = [
-    "2026-11-10T05:59:59.999Z", "2026-11-10T06:00:00.000Z", "2026-11-10T23:59:59.999Z", "2026-11-11T00:00:00.000Z",
-    "2026-11-12T12:00:00.000Z", "2026-11-13T00:00:00.000Z", "2026-11-13T05:59:59.999Z", "2026-11-13T06:00:00.000Z",
+    "2026-11-10T05:59:59.999Z",
+    "2026-11-10T06:00:00.000Z",
+    "2026-11-10T23:59:59.999Z",
+    "2026-11-11T00:00:00.000Z",
+    "2026-11-12T12:00:00.000Z",
+    "2026-11-13T00:00:00.000Z",
+    "2026-11-13T05:59:59.999Z",
+    "2026-11-13T06:00:00.000Z",
   ];
   for (const [index, at] of times.entries()) facts.spend(run, "compute", 10 ** index, { at });
   await facts.store();
@@ -114,12 +149,31 @@ test("has one entry per period in every series; weeks start on Sunday", async ()
   facts.spend(run, "compute", 2, { at: "2026-11-15T00:00:00.000Z" });
   facts.spend(facts.run({ source: "WEBHOOK" }), "platform", 4, { at: "2026-11-19T00:00:00.000Z" });
   await facts.store();
-  const { scope, totalSeries, groups } = await breakdown({ start: "2026-11-10T12:00:00Z", end: "2026-11-20T00:00:00Z", groupByPeriod: "week" });
+  const { scope, totalSeries, groups } = await breakdown({
+    start: "2026-11-10T12:00:00Z",
+    end: "2026-11-20T00:00:00Z",
+    groupByPeriod: "week",
+  });
   expect(scope!.periodList).toEqual(["2026-11-08", "2026-11-15"]);
-  expect(totalSeries.map(microsOf)).toEqual([[1, 0, 0], [0, 2, 4]]);
+  expect(totalSeries.map(microsOf)).toEqual([
+    [1, 0, 0],
+    [0, 2, 4],
+  ]);
   expect(groups.map(({ key, series }) => [key, series.map(microsOf)])).toEqual([
-    ["WEBHOOK", [[0, 0, 0], [0, 0, 4]]],
-    ["API", [[1, 0, 0], [0, 2, 0]]],
+    [
+      "WEBHOOK",
+      [
+        [0, 0, 0],
+        [0, 0, 4],
+      ],
+    ],
+    [
+      "API",
+      [
+        [1, 0, 0],
+        [0, 2, 0],
+      ],
+    ],
   ]);
 });
 
@@ -148,7 +202,12 @@ test("counts what has a price and what has none", async () => {
   }
   await facts.store();
   const { coverage } = await breakdown();
-  expect(coverage).toMatchObject({ modelCalls: 6n, pricedModelCalls: 4n, computeIntervals: 2n, pricedComputeIntervals: 0n });
+  expect(coverage).toMatchObject({
+    modelCalls: 6n,
+    pricedModelCalls: 4n,
+    computeIntervals: 2n,
+    pricedComputeIntervals: 0n,
+  });
 });
 
 test("is exact beyond the safe integers", async () => {
@@ -166,7 +225,13 @@ test("labels creators with their names, and tells deleted ones", async () => {
   knows({ uid: robot, type: "service_account", displayName: "Robot", teamUids: [TEAM] });
   knows({ uid: former, type: "service_account", displayName: "Former" });
   const creators = [
-    [ann, "user"], [bob, "user"], [robot, "agent"], [former, "agent"], [gone, "user"], ["scheduler", "service"], [TEAM, "team"],
+    [ann, "user"],
+    [bob, "user"],
+    [robot, "agent"],
+    [former, "agent"],
+    [gone, "user"],
+    ["scheduler", "service"],
+    [TEAM, "team"],
   ] as const;
   for (const [index, [creator_uid, creator_type]] of creators.entries())
     facts.spend(facts.run({ creator_uid, creator_type }), "compute", 100 - index);
@@ -187,15 +252,25 @@ test("labels agents with their newest names, and tells deleted ones", async () =
   const [kept, deleted, nameless] = [newUid(), newUid(), newUid()];
   world.identity.profiles.set(kept, { uid: kept, type: "service_account", displayName: "Builder 3", teamUids: [TEAM] });
   world.identity.profiles.set(deleted, { uid: deleted, type: "service_account", displayName: "Reviewer" });
-  facts.spend(facts.run({ agent_uid: kept, agent_name: "Builder 2", created_at: "2026-11-18T09:00:00.000Z" }), "compute", 5);
-  facts.spend(facts.run({ agent_uid: kept, agent_name: "Builder 1", created_at: "2026-11-17T09:00:00.000Z" }), "compute", 5);
+  facts.spend(
+    facts.run({ agent_uid: kept, agent_name: "Builder 2", created_at: "2026-11-18T09:00:00.000Z" }),
+    "compute",
+    5,
+  );
+  facts.spend(
+    facts.run({ agent_uid: kept, agent_name: "Builder 1", created_at: "2026-11-17T09:00:00.000Z" }),
+    "compute",
+    5,
+  );
   facts.run({ agent_uid: kept, agent_name: "", created_at: "2026-11-19T09:00:00.000Z" });
   facts.spend(facts.run({ agent_uid: deleted, agent_name: "Old reviewer" }), "compute", 4);
   facts.spend(facts.run({ agent_uid: nameless, agent_name: "" }), "compute", 3);
   await facts.store();
   const { groups } = await breakdown({ groupBy: "agent" });
   expect(groups.map(({ key, label, deleted: isDeleted }) => [key, label, isDeleted])).toEqual([
-    [kept, "Builder 2", false], [deleted, "Old reviewer", true], [nameless, nameless, true],
+    [kept, "Builder 2", false],
+    [deleted, "Old reviewer", true],
+    [nameless, nameless, true],
   ]);
 });
 
@@ -205,7 +280,9 @@ test("falls back to keys while the gateway cannot be asked for names, and calls 
   facts.spend(facts.run({ creator_uid: ann, agent_uid: agent, agent_name: "Builder" }), "compute", 5);
   await facts.store();
   expect((await breakdown({ groupBy: "user" })).groups).toMatchObject([{ key: ann, label: ann, deleted: false }]);
-  expect((await breakdown({ groupBy: "agent" })).groups).toMatchObject([{ key: agent, label: "Builder", deleted: false }]);
+  expect((await breakdown({ groupBy: "agent" })).groups).toMatchObject([
+    { key: agent, label: "Builder", deleted: false },
+  ]);
 });
 
 test("returns no groups where nothing was spent", async () => {
@@ -220,12 +297,18 @@ test.each(["", "agents", "Source"])("refuses the grouping %j and names the allow
 });
 
 test("tells a stranger as much about a factory as about one that does not exist", async () => {
-  const errorOf = (answer: Promise<unknown>): Promise<Error> => answer.then(() => new Error("answered"), (error: Error) => error);
+  const errorOf = (answer: Promise<unknown>): Promise<Error> =>
+    answer.then(
+      () => new Error("answered"),
+      (error: Error) => error,
+    );
   const hidden = await errorOf(breakdown({}, STRANGER));
   const absent = await errorOf(breakdown({ factoryUid: newUid() }));
   expect(hidden).toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
   expect(JSON.stringify(hidden)).toBe(JSON.stringify(absent));
   expect(hidden.message).toBe(absent.message);
-  await expect(breakdown({ groupBy: "nonsense" }, STRANGER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+  await expect(breakdown({ groupBy: "nonsense" }, STRANGER)).rejects.toEqual(
+    domainError({ reason: "factory_not_found" }),
+  );
   await expect(breakdown({}, RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
 });

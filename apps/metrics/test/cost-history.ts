@@ -12,7 +12,11 @@ export function someTime({ below, pick }: SeededRandom): Date {
   return new Date(pick([day, day - 1, day + below(DAY_MS), day + below(DAY_MS)]));
 }
 
-const COMPONENTS: Readonly<Record<string, Component>> = { model_call: "inference", compute_interval: "compute", platform_charge: "platform" };
+const COMPONENTS: Readonly<Record<string, Component>> = {
+  model_call: "inference",
+  compute_interval: "compute",
+  platform_charge: "platform",
+};
 
 /** Adds random trees of runs with their spend and pull requests to a new factory. */
 export async function randomHistory(world: World, random: SeededRandom): Promise<CostFacts> {
@@ -21,10 +25,16 @@ export async function randomHistory(world: World, random: SeededRandom): Promise
   const lines = Array.from({ length: 25 }, () => pick([0, 1, 50, 99, 100, 499, 500, 999, 1000, 5_000, null]));
   const roots: RunRow[] = [];
   const aRun = (parent?: RunRow): RunRow =>
-    facts.run({
-      created_at: someTime(random).toISOString(), source: pick(["API", "SCHEDULED", "WEBHOOK", ""]), agent_uid: pick(["a", "b", "c", ""]),
-      model_id: pick(["large", "small", "tiny", ""]), ...(!parent && { creator_uid: pick(["ann", "bob", "cid", ""]) }),
-    }, parent);
+    facts.run(
+      {
+        created_at: someTime(random).toISOString(),
+        source: pick(["API", "SCHEDULED", "WEBHOOK", ""]),
+        agent_uid: pick(["a", "b", "c", ""]),
+        model_id: pick(["large", "small", "tiny", ""]),
+        ...(!parent && { creator_uid: pick(["ann", "bob", "cid", ""]) }),
+      },
+      parent,
+    );
   for (let tree = 0; tree < 30; tree++) {
     const runs = [aRun()];
     roots.push(runs[0]!);
@@ -42,7 +52,8 @@ export async function randomHistory(world: World, random: SeededRandom): Promise
       const changed = lines[number]!;
       const measured = changed !== null && { additions: Math.floor(changed / 2), deletions: Math.ceil(changed / 2) };
       const producer = pick(runs);
-      if (!facts.hasProduced(producer, number)) facts.produce(producer, number, { at: someTime(random).toISOString(), ...measured });
+      if (!facts.hasProduced(producer, number))
+        facts.produce(producer, number, { at: someTime(random).toISOString(), ...measured });
     }
   }
   await facts.store();

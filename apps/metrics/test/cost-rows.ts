@@ -6,13 +6,33 @@ import { shareTrees } from "../src/store/share-store.ts";
 import { TEAM, type World } from "./setup.ts";
 
 export type RunRow = {
-  run_uid: string; team_uid: string; factory_uid: string; root_run_uid: string; parent_run_uid: string | null; conversation_uid: string;
-  created_at: string; version: number; state: string; source: string; agent_uid: string; agent_name: string; agent_type: string;
-  model_id: string; harness: string; root_source: string; creator_type: string; creator_uid: string; person_follow_ups: number;
+  run_uid: string;
+  team_uid: string;
+  factory_uid: string;
+  root_run_uid: string;
+  parent_run_uid: string | null;
+  conversation_uid: string;
+  created_at: string;
+  version: number;
+  state: string;
+  source: string;
+  agent_uid: string;
+  agent_name: string;
+  agent_type: string;
+  model_id: string;
+  harness: string;
+  root_source: string;
+  creator_type: string;
+  creator_uid: string;
+  person_follow_ups: number;
 };
 
 export type Component = "inference" | "compute" | "platform";
-const KINDS: Readonly<Record<Component, string>> = { inference: "model_call", compute: "compute_interval", platform: "platform_charge" };
+const KINDS: Readonly<Record<Component, string>> = {
+  inference: "model_call",
+  compute: "compute_interval",
+  platform: "platform_charge",
+};
 
 export type SpendInit = { at?: string; kind?: string; usedBy?: RunRow };
 export type ProducedInit = { at?: string; additions?: number | null; deletions?: number | null };
@@ -37,11 +57,26 @@ export class CostFacts {
     const uid = newUid();
     const source = init.source ?? "API";
     const run: RunRow = {
-      run_uid: uid, team_uid: TEAM, factory_uid: this.factoryUid,
-      root_run_uid: parent?.root_run_uid ?? uid, parent_run_uid: parent?.run_uid ?? null, conversation_uid: newUid(),
-      created_at: "2026-11-18T09:00:00.000Z", version: 1, state: "SUCCEEDED", source, root_source: parent?.root_source ?? source,
-      agent_uid: "agent", agent_name: "builder", agent_type: "IMPLEMENT", model_id: "large", harness: "claude",
-      creator_type: parent?.creator_type ?? "user", creator_uid: parent?.creator_uid ?? "user", person_follow_ups: 0, ...init,
+      run_uid: uid,
+      team_uid: TEAM,
+      factory_uid: this.factoryUid,
+      root_run_uid: parent?.root_run_uid ?? uid,
+      parent_run_uid: parent?.run_uid ?? null,
+      conversation_uid: newUid(),
+      created_at: "2026-11-18T09:00:00.000Z",
+      version: 1,
+      state: "SUCCEEDED",
+      source,
+      root_source: parent?.root_source ?? source,
+      agent_uid: "agent",
+      agent_name: "builder",
+      agent_type: "IMPLEMENT",
+      model_id: "large",
+      harness: "claude",
+      creator_type: parent?.creator_type ?? "user",
+      creator_uid: parent?.creator_uid ?? "user",
+      person_follow_ups: 0,
+      ...init,
     };
     this.#runs.push(run);
     return run;
@@ -51,10 +86,24 @@ export class CostFacts {
   spend(owner: RunRow, component: Component, micros: number | null, init: SpendInit = {}): void {
     const { at = "2026-11-18T10:00:00.000Z", kind = KINDS[component], usedBy = owner } = init;
     this.#entries.push({
-      source_key: newUid(), team_uid: TEAM, factory_uid: this.factoryUid, run_uid: usedBy.run_uid, component, kind,
-      occurred_at: at, micros, price_version: 1, quantity: {}, owner_run_uid: owner.run_uid, owner_root_uid: owner.root_run_uid,
-      source: owner.root_source, creator_type: owner.creator_type, creator_uid: owner.creator_uid,
-      agent_uid: owner.agent_uid, model_id: owner.model_id, recorded_at: at,
+      source_key: newUid(),
+      team_uid: TEAM,
+      factory_uid: this.factoryUid,
+      run_uid: usedBy.run_uid,
+      component,
+      kind,
+      occurred_at: at,
+      micros,
+      price_version: 1,
+      quantity: {},
+      owner_run_uid: owner.run_uid,
+      owner_root_uid: owner.root_run_uid,
+      source: owner.root_source,
+      creator_type: owner.creator_type,
+      creator_uid: owner.creator_uid,
+      agent_uid: owner.agent_uid,
+      model_id: owner.model_id,
+      recorded_at: at,
     });
   }
 
@@ -63,13 +112,27 @@ export class CostFacts {
     this.#produced.some(({ run_uid, url_key }) => run_uid === run.run_uid && url_key === urlKey(urlOf(number)));
 
   /** Adds a pull request that a run has produced. Returns its URL. */
-  produce(run: RunRow, number: number, { at = "2026-11-18T11:00:00.000Z", additions = null, deletions = null }: ProducedInit = {}): string {
+  produce(
+    run: RunRow,
+    number: number,
+    { at = "2026-11-18T11:00:00.000Z", additions = null, deletions = null }: ProducedInit = {},
+  ): string {
     const url = urlOf(number);
     this.#produced.push({
       run_uid: run.run_uid,
-      ...{ team_uid: TEAM, url, provider: "GITHUB", repo_full_name: "Acme/Shop", pr_number: number, title: "Fix it", created_at: at },
+      ...{
+        team_uid: TEAM,
+        url,
+        provider: "GITHUB",
+        repo_full_name: "Acme/Shop",
+        pr_number: number,
+        title: "Fix it",
+        created_at: at,
+      },
       ...{ run_created_at: run.created_at, additions, deletions, changed_files: null, num_commits: null },
-      factory_uid: this.factoryUid, url_key: urlKey(url), root_run_uid: run.root_run_uid,
+      factory_uid: this.factoryUid,
+      url_key: urlKey(url),
+      root_run_uid: run.root_run_uid,
     });
     return url;
   }
@@ -81,12 +144,17 @@ export class CostFacts {
     await this.#insert("produced_pull_requests", this.#produced);
     await this.#world.t.database.transaction(async (tx) => {
       await lockFactories(tx, [this.factoryUid]);
-      await shareTrees(tx, this.#produced.map((each) => each.root_run_uid));
+      await shareTrees(
+        tx,
+        this.#produced.map((each) => each.root_run_uid),
+      );
       await projectPullRequests(tx, this.factoryUid, [...new Set(this.#produced.map(({ url_key }) => url_key))]);
     });
   }
 
   async #insert(table: string, rows: readonly object[]): Promise<void> {
-    await this.#world.rows(`INSERT INTO ${table} SELECT * FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)`, [JSON.stringify(rows)]);
+    await this.#world.rows(`INSERT INTO ${table} SELECT * FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)`, [
+      JSON.stringify(rows),
+    ]);
   }
 }

@@ -5,8 +5,21 @@ import { call } from "@millwright/rpc";
 import { seededRandom } from "@millwright/testing";
 import { randomHistory, someTime } from "./cost-history.ts";
 import {
-  addTo, coverageOf, firstSeenIn, labelOf, labelsOf, noMicros, pullRequests, readRawFacts, sizeOf, spendByGroup, sumOf, treeSpend,
-  type Micros, type PullRequestFacts, type RawFacts,
+  addTo,
+  coverageOf,
+  firstSeenIn,
+  labelOf,
+  labelsOf,
+  noMicros,
+  pullRequests,
+  readRawFacts,
+  sizeOf,
+  spendByGroup,
+  sumOf,
+  treeSpend,
+  type Micros,
+  type PullRequestFacts,
+  type RawFacts,
 } from "./recompute-costs.ts";
 import { OWNER, startWorld, type World } from "./setup.ts";
 
@@ -44,15 +57,24 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
     all = pullRequests(facts);
     ranges = Array.from({ length: RANGES }, (_, index) => {
       const [start, end] = [someTime(random), someTime(random)].toSorted((a, b) => Number(a) - Number(b));
-      return { start: start!, end: new Date(Math.max(end!.getTime(), start!.getTime() + 1)), unit: UNITS[index % UNITS.length]! };
+      return {
+        start: start!,
+        end: new Date(Math.max(end!.getTime(), start!.getTime() + 1)),
+        unit: UNITS[index % UNITS.length]!,
+      };
     });
   });
   const rangeOf = ({ start, end, unit }: (typeof ranges)[number]) => ({
-    factoryUid, startDate: timestampFromDate(start), endDate: timestampFromDate(end), groupByPeriod: unit,
+    factoryUid,
+    startDate: timestampFromDate(start),
+    endDate: timestampFromDate(end),
+    groupByPeriod: unit,
   });
 
   const seriesOf = (found: readonly PullRequestFacts[], { start, end, unit }: (typeof ranges)[number]) =>
-    labelsOf(start, end, unit).map((label) => costOf(found.filter(({ firstSeenAt }) => labelOf(firstSeenAt, unit) === label)));
+    labelsOf(start, end, unit).map((label) =>
+      costOf(found.filter(({ firstSeenAt }) => labelOf(firstSeenAt, unit) === label)),
+    );
 
   test.each(["source", "user", "agent", "model"])("grouped by %s", async (groupBy) => {
     for (const range of ranges) {
@@ -69,16 +91,24 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
       });
       const listed = expected
         .filter(([, { spend }]) => Object.values(spend).some((micros) => micros !== 0n))
-        .toSorted(([a, { spend: x }], [b, { spend: y }]) =>
-          Number(a === "UNKNOWN") - Number(b === "UNKNOWN") || Number(sumOf(y) - sumOf(x)) || (a < b ? -1 : 1));
+        .toSorted(
+          ([a, { spend: x }], [b, { spend: y }]) =>
+            Number(a === "UNKNOWN") - Number(b === "UNKNOWN") || Number(sumOf(y) - sumOf(x)) || (a < b ? -1 : 1),
+        );
       expect(answer.scope!.periodList).toEqual(labels);
       expect(toMicros(answer.total)).toEqual(total);
       expect(answer.totalSeries.map(toMicros)).toEqual(totalSeries);
       expect(answer.groups.map(({ key, spend, series }) => [key, toMicros(spend), series.map(toMicros)])).toEqual(
-        listed.map(([key, { spend, periods }]) => [key, spend, labels.map((label) => periods.get(label) ?? noMicros())]),
+        listed.map(([key, { spend, periods }]) => [
+          key,
+          spend,
+          labels.map((label) => periods.get(label) ?? noMicros()),
+        ]),
       );
       const { modelCalls, pricedModelCalls, computeIntervals, pricedComputeIntervals } = answer.coverage!;
-      expect([modelCalls, pricedModelCalls, computeIntervals, pricedComputeIntervals]).toEqual(coverageOf(facts, start, end));
+      expect([modelCalls, pricedModelCalls, computeIntervals, pricedComputeIntervals]).toEqual(
+        coverageOf(facts, start, end),
+      );
     }
   });
 
@@ -95,8 +125,14 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
   test("by size", async () => {
     for (const range of ranges) {
       const found = firstSeenIn(all, range.start, range.end);
-      const { prCount, sizedPrCount, buckets } = await world.metrics.getCostBySize({ range: rangeOf(range) }, call(OWNER));
-      expect([prCount, sizedPrCount].map(Number)).toEqual([found.length, found.filter(({ lines }) => lines !== null).length]);
+      const { prCount, sizedPrCount, buckets } = await world.metrics.getCostBySize(
+        { range: rangeOf(range) },
+        call(OWNER),
+      );
+      expect([prCount, sizedPrCount].map(Number)).toEqual([
+        found.length,
+        found.filter(({ lines }) => lines !== null).length,
+      ]);
       expect(buckets.map(({ size, cost, series }) => [size, toCost(cost), series.map(toCost)])).toEqual(
         ["S", "M", "L", "XL"].map((size) => {
           const ofSize = found.filter((each) => sizeOf(each) === size);
@@ -108,17 +144,25 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
 
   test("of the costliest pull requests", async () => {
     for (const range of ranges) {
-      const found = firstSeenIn(all, range.start, range.end)
-        .toSorted((a, b) => Number(sumOf(b.spend) - sumOf(a.spend)) || (a.url < b.url ? -1 : 1));
-      const { data } = await world.metrics.listCostliestPullRequests({ range: { ...rangeOf(range), groupByPeriod: "" }, limit: 10 }, call(OWNER));
-      expect(data.map((row) => [row.pullRequest!.url.toLowerCase(), toMicros(row.spend), row.source, row.requestedModelId])).toEqual(
+      const found = firstSeenIn(all, range.start, range.end).toSorted(
+        (a, b) => Number(sumOf(b.spend) - sumOf(a.spend)) || (a.url < b.url ? -1 : 1),
+      );
+      const { data } = await world.metrics.listCostliestPullRequests(
+        { range: { ...rangeOf(range), groupByPeriod: "" }, limit: 10 },
+        call(OWNER),
+      );
+      expect(
+        data.map((row) => [row.pullRequest!.url.toLowerCase(), toMicros(row.spend), row.source, row.requestedModelId]),
+      ).toEqual(
         found.slice(0, 10).map(({ url, spend, kickoff }) => [`https://${url}`, spend, kickoff.source, kickoff.model]),
       );
       for (const [index, { models, spend }] of data.entries()) {
         expect(models.reduce((sum, { inferenceMicros }) => sum + inferenceMicros, 0n)).toBe(spend!.inferenceMicros);
         // Each share of a tree is rounded once per model.
         for (const [model, micros] of found[index]!.models)
-          expect(Math.abs(Number(models.find(({ modelId }) => modelId === model)?.inferenceMicros ?? 0n) - micros)).toBeLessThan(10);
+          expect(
+            Math.abs(Number(models.find(({ modelId }) => modelId === model)?.inferenceMicros ?? 0n) - micros),
+          ).toBeLessThan(10);
       }
     }
   });
@@ -133,7 +177,10 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
     const LEDGER = "SELECT sum(micros)::text AS micros FROM ledger_entries WHERE factory_uid = $1";
     const [ledger] = await world.rows<{ micros: string }>(LEDGER, [factoryUid]);
     expect(sumOf(sum)).toBe(BigInt(ledger!.micros));
-    const { total } = await world.metrics.getCostBreakdown({ range: rangeOf(everything), groupBy: "source" }, call(OWNER));
+    const { total } = await world.metrics.getCostBreakdown(
+      { range: rangeOf(everything), groupBy: "source" },
+      call(OWNER),
+    );
     expect(sumOf(toMicros(total))).toBe(BigInt(ledger!.micros));
   });
 });

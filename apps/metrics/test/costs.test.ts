@@ -20,19 +20,23 @@ afterAll(() => world.stop());
 type RangeInit = { start?: string; end?: string; groupByPeriod?: string; factoryUid?: string };
 
 const rangeOf = ({ start, end, factoryUid = facts.factoryUid, groupByPeriod = "" }: RangeInit) => ({
-  factoryUid, groupByPeriod,
+  factoryUid,
+  groupByPeriod,
   ...(start !== undefined && { startDate: timestampFromDate(new Date(start)) }),
   ...(end !== undefined && { endDate: timestampFromDate(new Date(end)) }),
 });
 const perPullRequest = (range: RangeInit = {}, caller: Caller = OWNER) =>
   world.metrics.getCostPerPullRequest({ range: rangeOf(range) }, call(caller));
-const bySize = (range: RangeInit = {}, caller: Caller = OWNER) => world.metrics.getCostBySize({ range: rangeOf(range) }, call(caller));
+const bySize = (range: RangeInit = {}, caller: Caller = OWNER) =>
+  world.metrics.getCostBySize({ range: rangeOf(range) }, call(caller));
 const costliest = ({ limit = 0, ...range }: RangeInit & { limit?: number } = {}, caller: Caller = OWNER) =>
   world.metrics.listCostliestPullRequests({ range: rangeOf(range), limit }, call(caller));
 
-const microsOf = (spend: metrics.Spend | undefined): number[] => [spend!.inferenceMicros, spend!.computeMicros, spend!.platformMicros].map(Number);
+const microsOf = (spend: metrics.Spend | undefined): number[] =>
+  [spend!.inferenceMicros, spend!.computeMicros, spend!.platformMicros].map(Number);
 const costOf = (cost: metrics.PullRequestCost | undefined) => [Number(cost!.prCount), ...microsOf(cost!.spend)];
-const urlsOf = ({ data }: metrics.ListCostliestPullRequestsResponse): string[] => data.map(({ pullRequest }) => pullRequest!.url);
+const urlsOf = ({ data }: metrics.ListCostliestPullRequestsResponse): string[] =>
+  data.map(({ pullRequest }) => pullRequest!.url);
 
 test("gives a pull request the cost of the whole tree of a run that produced it, whenever it was spent", async () => {
   const root = facts.run();
@@ -61,8 +65,15 @@ test("splits a tree evenly over its pull requests, also those outside of the ran
   facts.spend(root, "compute", 11);
   await facts.store();
   expect(costOf((await perPullRequest()).cost)).toEqual([2, 0, 7, 0]);
-  expect((await costliest()).data.map(({ pullRequest, spend }) => [pullRequest!.prNumber, microsOf(spend)[1]])).toEqual([[2, 4], [3, 3]]);
-  expect(costOf((await perPullRequest({ start: "2026-09-01T00:00:00Z", end: "2026-09-02T00:00:00Z" })).cost)).toEqual([1, 0, 4, 0]);
+  expect((await costliest()).data.map(({ pullRequest, spend }) => [pullRequest!.prNumber, microsOf(spend)[1]])).toEqual(
+    [
+      [2, 4],
+      [3, 3],
+    ],
+  );
+  expect(costOf((await perPullRequest({ start: "2026-09-01T00:00:00Z", end: "2026-09-02T00:00:00Z" })).cost)).toEqual([
+    1, 0, 4, 0,
+  ]);
 });
 
 test("gives a pull request of several trees a share of each, and counts it once, when it was first seen", async () => {
@@ -73,21 +84,41 @@ test("gives a pull request of several trees a share of each, and counts it once,
   facts.spend(first, "inference", 10);
   facts.spend(second, "inference", 100);
   await facts.store();
-  const { scope, series } = await perPullRequest({ start: "2026-11-10T00:00:00Z", end: "2026-11-13T00:00:00Z", groupByPeriod: "day" });
+  const { scope, series } = await perPullRequest({
+    start: "2026-11-10T00:00:00Z",
+    end: "2026-11-13T00:00:00Z",
+    groupByPeriod: "day",
+  });
   expect(scope!.periodList).toEqual(["2026-11-10", "2026-11-11", "2026-11-12"]);
-  expect(series.map(costOf)).toEqual([[1, 60, 0, 0], [0, 0, 0, 0], [1, 50, 0, 0]]);
+  expect(series.map(costOf)).toEqual([
+    [1, 60, 0, 0],
+    [0, 0, 0, 0],
+    [1, 50, 0, 0],
+  ]);
 });
 
 test("includes the start of a range and excludes its end", async () => {
-  const times = ["2026-11-10T05:59:59.999Z", "2026-11-10T06:00:00.000Z", "2026-11-12T05:59:59.999Z", "2026-11-12T06:00:00.000Z"];
+  const times = [
+    "2026-11-10T05:59:59.999Z",
+    "2026-11-10T06:00:00.000Z",
+    "2026-11-12T05:59:59.999Z",
+    "2026-11-12T06:00:00.000Z",
+  ];
   for (const [index, at] of times.entries()) {
     const run = facts.run();
     facts.produce(run, index, { at });
     facts.spend(run, "compute", 10 ** index);
   }
   await facts.store();
-  const { cost, series } = await perPullRequest({ start: "2026-11-10T06:00:00Z", end: "2026-11-12T06:00:00Z", groupByPeriod: "month" });
-  expect([cost, ...series].map(costOf)).toEqual([[2, 0, 110, 0], [2, 0, 110, 0]]);
+  const { cost, series } = await perPullRequest({
+    start: "2026-11-10T06:00:00Z",
+    end: "2026-11-12T06:00:00Z",
+    groupByPeriod: "month",
+  });
+  expect([cost, ...series].map(costOf)).toEqual([
+    [2, 0, 110, 0],
+    [2, 0, 110, 0],
+  ]);
 });
 
 test("counts no pull request of another factory", async () => {
@@ -100,7 +131,14 @@ test("counts no pull request of another factory", async () => {
 });
 
 test.each([
-  [0, 0], [99, 0], [100, 1], [499, 1], [500, 2], [999, 2], [1_000, 3], [4_000_000_001, 3],
+  [0, 0],
+  [99, 0],
+  [100, 1],
+  [499, 1],
+  [500, 2],
+  [999, 2],
+  [1_000, 3],
+  [4_000_000_001, 3],
 ])("puts %d changed lines into the bucket with index %d of S, M, L and XL", async (lines, bucket) => {
   const run = facts.run();
   facts.produce(run, 1, { additions: Math.floor(lines / 2), deletions: Math.ceil(lines / 2) });
@@ -108,29 +146,57 @@ test.each([
   await facts.store();
   const { buckets } = await bySize();
   expect(buckets.map(({ size }) => size)).toEqual(["S", "M", "L", "XL"]);
-  expect(buckets.map(({ cost }) => costOf(cost))).toEqual([0, 1, 2, 3].map((index) => (index === bucket ? [1, 0, 0, 9] : [0, 0, 0, 0])));
+  expect(buckets.map(({ cost }) => costOf(cost))).toEqual(
+    [0, 1, 2, 3].map((index) => (index === bucket ? [1, 0, 0, 9] : [0, 0, 0, 0])),
+  );
 });
 
 test("counts pull requests of unknown size, but puts them into no bucket", async () => {
-  for (const [number, [additions, deletions]] of ([[null, null], [10, null], [null, 10], [1, 1]] as const).entries()) {
+  for (const [number, [additions, deletions]] of (
+    [
+      [null, null],
+      [10, null],
+      [null, 10],
+      [1, 1],
+    ] as const
+  ).entries()) {
     const run = facts.run();
     facts.produce(run, number, { additions, deletions });
     facts.spend(run, "compute", 10 ** number);
   }
   await facts.store();
   const { prCount, sizedPrCount, buckets } = await bySize();
-  expect([prCount, sizedPrCount, buckets.map(({ cost }) => costOf(cost)).filter(([count]) => count !== 0)]).toEqual([4n, 1n, [[1, 0, 1_000, 0]]]);
+  expect([prCount, sizedPrCount, buckets.map(({ cost }) => costOf(cost)).filter(([count]) => count !== 0)]).toEqual([
+    4n,
+    1n,
+    [[1, 0, 1_000, 0]],
+  ]);
 });
 
 test("returns all four sizes with one entry per period where there is no pull request", async () => {
-  const { prCount, sizedPrCount, buckets } = await bySize({ start: "2026-11-01T00:00:00Z", end: "2026-11-03T00:00:00Z", groupByPeriod: "day" });
+  const { prCount, sizedPrCount, buckets } = await bySize({
+    start: "2026-11-01T00:00:00Z",
+    end: "2026-11-03T00:00:00Z",
+    groupByPeriod: "day",
+  });
   expect([prCount, sizedPrCount]).toEqual([0n, 0n]);
-  const nothing = [[0, 0, 0, 0], [0, 0, 0, 0]];
-  expect(buckets.map(({ size, series }) => [size, series.map(costOf)])).toEqual(["S", "M", "L", "XL"].map((size) => [size, nothing]));
+  const nothing = [
+    [0, 0, 0, 0],
+    [0, 0, 0, 0],
+  ];
+  expect(buckets.map(({ size, series }) => [size, series.map(costOf)])).toEqual(
+    ["S", "M", "L", "XL"].map((size) => [size, nothing]),
+  );
 });
 
 test("lists the costliest pull requests first, ties by URL, and those that cost nothing as well", async () => {
-  for (const [number, micros] of [[5, 10], [4, 10], [3, 500], [2, 0], [11, 10]] as const) {
+  for (const [number, micros] of [
+    [5, 10],
+    [4, 10],
+    [3, 500],
+    [2, 0],
+    [11, 10],
+  ] as const) {
     const run = facts.run();
     facts.produce(run, number);
     facts.spend(run, "compute", micros);
@@ -170,9 +236,22 @@ test("splits the inference of a pull request by configured model, exactly to the
     return found.map(({ modelId, inferenceMicros }) => [modelId, Number(inferenceMicros)]);
   };
   // 30 over four: 8, 8, 7, 7; of each model 2.5.
-  expect(models(1)).toEqual([["large", 3], ["small", 3], ["tiny", 2]]);
-  expect(models(3)).toEqual([["large", 3], ["small", 2], ["tiny", 2]]);
-  expect(models(4)).toEqual([["", 5], ["large", 3], ["small", 2], ["tiny", 2]]);
+  expect(models(1)).toEqual([
+    ["large", 3],
+    ["small", 3],
+    ["tiny", 2],
+  ]);
+  expect(models(3)).toEqual([
+    ["large", 3],
+    ["small", 2],
+    ["tiny", 2],
+  ]);
+  expect(models(4)).toEqual([
+    ["", 5],
+    ["large", 3],
+    ["small", 2],
+    ["tiny", 2],
+  ]);
 });
 
 test("leaves models without spend out", async () => {
@@ -188,14 +267,26 @@ test("names creator, source and configured model of the kickoff run", async () =
   const ann = newUid();
   const photoUrl = "https://photos.test/ann";
   world.identity.profiles.set(ann, { uid: ann, type: "user", displayName: "Ann", photoUrl, teamUids: [TEAM] });
-  const later = facts.run({ created_at: "2026-11-18T09:00:00.001Z", source: "SCHEDULED", creator_uid: newUid(), model_id: "small" });
-  const kickoff = facts.run({ created_at: "2026-11-18T09:00:00.000Z", source: "WEBHOOK", creator_uid: ann, model_id: "large" });
+  const later = facts.run({
+    created_at: "2026-11-18T09:00:00.001Z",
+    source: "SCHEDULED",
+    creator_uid: newUid(),
+    model_id: "small",
+  });
+  const kickoff = facts.run({
+    created_at: "2026-11-18T09:00:00.000Z",
+    source: "WEBHOOK",
+    creator_uid: ann,
+    model_id: "large",
+  });
   facts.produce(later, 1, { at: "2026-11-18T10:00:00.000Z" });
   facts.produce(kickoff, 1, { at: "2026-11-18T11:00:00.000Z" });
   await facts.store();
   const [row] = (await costliest()).data;
   expect(row).toMatchObject({
-    source: "WEBHOOK", requestedModelId: "large", creator: { type: "user", uid: ann, displayName: "Ann", photoUrl },
+    source: "WEBHOOK",
+    requestedModelId: "large",
+    creator: { type: "user", uid: ann, displayName: "Ann", photoUrl },
   });
   expect(timestampDate(row!.pullRequest!.firstSeenAt!)).toEqual(new Date("2026-11-18T10:00:00.000Z"));
 });
@@ -217,18 +308,33 @@ test("lists a pull request that no code host has reported without its details", 
   const { data } = await costliest();
   expect(urlsOf(await costliest())).toEqual([url]);
   expect(data[0]!.pullRequest).toMatchObject({ prNumber: 1, state: "open", historyComplete: false });
-  for (const detail of ["openedAt", "mergedAt", "authorLogin", "additions", "humanInteractions", "humanCodeChange"] as const)
+  for (const detail of [
+    "openedAt",
+    "mergedAt",
+    "authorLogin",
+    "additions",
+    "humanInteractions",
+    "humanCodeChange",
+  ] as const)
     expect(data[0]!.pullRequest![detail]).toBeUndefined();
 });
 
 test.each<[string, (range: RangeInit, caller?: Caller) => Promise<unknown>]>([
-  ["costs per pull request", perPullRequest], ["costs by size", bySize], ["the costliest pull requests", costliest],
+  ["costs per pull request", perPullRequest],
+  ["costs by size", bySize],
+  ["the costliest pull requests", costliest],
 ])("tells a stranger that asks for %s as much as about a factory that does not exist", async (_what, ask) => {
-  const errorOf = (answer: Promise<unknown>): Promise<Error> => answer.then(() => new Error("answered"), (error: Error) => error);
+  const errorOf = (answer: Promise<unknown>): Promise<Error> =>
+    answer.then(
+      () => new Error("answered"),
+      (error: Error) => error,
+    );
   const hidden = await errorOf(ask({}, STRANGER));
   const absent = await errorOf(ask({ factoryUid: newUid() }));
   expect(hidden).toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
   expect([hidden.message, JSON.stringify(hidden)]).toEqual([absent.message, JSON.stringify(absent)]);
   await expect(ask({}, RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
-  await expect(ask({ start: "2026-11-02T00:00:00Z", end: "2026-11-01T00:00:00Z" })).rejects.toEqual(domainError({ reason: "date_range_invalid" }));
+  await expect(ask({ start: "2026-11-02T00:00:00Z", end: "2026-11-01T00:00:00Z" })).rejects.toEqual(
+    domainError({ reason: "date_range_invalid" }),
+  );
 });

@@ -25,38 +25,69 @@ afterAll(() => world.stop());
 const URL = "https://github.com/codertocat/hello-world/pull/2/";
 const BOT = { login: "millwright[bot]", type: "Bot" };
 const ADA = { login: "ada", type: "User" };
-const at = (minutes: number): string => new Date(Date.parse("2026-11-18T10:00:00Z") + minutes * 60_000).toISOString().replace(".000", "");
+const at = (minutes: number): string =>
+  new Date(Date.parse("2026-11-18T10:00:00Z") + minutes * 60_000).toISOString().replace(".000", "");
 type Changes = Record<string, unknown>;
 
 /** An event of the pull request, at a minute; by the platform unless a sender is named. */
 const pullRequest = (action: string, minute: number, changes: Changes = {}): [string, Payload] => [
   "pull_request",
-  githubExample("pull_request", action, { sender: BOT, "pull_request.created_at": at(0), "pull_request.updated_at": at(minute), ...changes }),
+  githubExample("pull_request", action, {
+    sender: BOT,
+    "pull_request.created_at": at(0),
+    "pull_request.updated_at": at(minute),
+    ...changes,
+  }),
 ];
 const opened = (minute = 0, changes: Changes = {}) => pullRequest("opened", minute, changes);
-const pushed = (after: string, minute: number, sender: object = BOT) => pullRequest("synchronize", minute, { before: "aaa", after, sender });
-const closed = (minute: number, changes: Changes = {}) => pullRequest("closed", minute, { "pull_request.closed_at": at(minute), ...changes });
-const merged = (minute: number, changes: Changes = {}) => closed(minute, { "pull_request.merged": true, "pull_request.merged_at": at(minute), ...changes });
+const pushed = (after: string, minute: number, sender: object = BOT) =>
+  pullRequest("synchronize", minute, { before: "aaa", after, sender });
+const closed = (minute: number, changes: Changes = {}) =>
+  pullRequest("closed", minute, { "pull_request.closed_at": at(minute), ...changes });
+const merged = (minute: number, changes: Changes = {}) =>
+  closed(minute, { "pull_request.merged": true, "pull_request.merged_at": at(minute), ...changes });
 const review = (id: number, state: string, minute: number, changes: Changes = {}): [string, Payload] => [
   "pull_request_review",
   githubExample("pull_request_review", state === "dismissed" ? "dismissed" : "submitted", {
-    "review.id": id, "review.state": state, "review.submitted_at": at(minute), "review.user": ADA, sender: ADA,
-    "pull_request.html_url": "https://github.com/Codertocat/Hello-World/pull/2", "pull_request.number": 2, "repository.full_name": "Codertocat/Hello-World",
-    "pull_request.created_at": at(0), "pull_request.updated_at": at(minute), "pull_request.draft": false, ...changes,
+    "review.id": id,
+    "review.state": state,
+    "review.submitted_at": at(minute),
+    "review.user": ADA,
+    sender: ADA,
+    "pull_request.html_url": "https://github.com/Codertocat/Hello-World/pull/2",
+    "pull_request.number": 2,
+    "repository.full_name": "Codertocat/Hello-World",
+    "pull_request.created_at": at(0),
+    "pull_request.updated_at": at(minute),
+    "pull_request.draft": false,
+    ...changes,
   }),
 ];
 const comment = (id: number, minute: number, changes: Changes = {}): [string, Payload] => [
   "issue_comment",
   githubExample("issue_comment", "created", {
-    "issue.number": 2, "issue.html_url": "https://github.com/Codertocat/Hello-World/pull/2", "issue.created_at": at(0), "issue.updated_at": at(minute),
-    "issue.pull_request": { html_url: "https://github.com/Codertocat/Hello-World/pull/2", merged_at: null }, "issue.draft": false,
-    "comment.id": id, "comment.created_at": at(minute), "comment.user": ADA, sender: ADA, ...changes,
+    "issue.number": 2,
+    "issue.html_url": "https://github.com/Codertocat/Hello-World/pull/2",
+    "issue.created_at": at(0),
+    "issue.updated_at": at(minute),
+    "issue.pull_request": { html_url: "https://github.com/Codertocat/Hello-World/pull/2", merged_at: null },
+    "issue.draft": false,
+    "comment.id": id,
+    "comment.created_at": at(minute),
+    "comment.user": ADA,
+    sender: ADA,
+    ...changes,
   }),
 ];
 const reviewComment = (id: number, minute: number, changes: Changes = {}): [string, Payload] => [
   "pull_request_review_comment",
   githubExample("pull_request_review_comment", "created", {
-    "pull_request.created_at": at(0), "pull_request.updated_at": at(minute), "comment.id": id, "comment.created_at": at(minute), "comment.user": ADA, ...changes,
+    "pull_request.created_at": at(0),
+    "pull_request.updated_at": at(minute),
+    "comment.id": id,
+    "comment.created_at": at(minute),
+    "comment.user": ADA,
+    ...changes,
   }),
 ];
 
@@ -67,7 +98,16 @@ async function recordOf(...deliveries: readonly [string, Payload][]) {
   return on.record(factoryUid);
 }
 const NONE = {
-  opened: 0, codePush: 0, reviewApproved: 0, reviewChangesRequested: 0, reviewCommented: 0, comment: 0, reviewComment: 0, prAction: 0, followUpMessage: 0, total: 0,
+  opened: 0,
+  codePush: 0,
+  reviewApproved: 0,
+  reviewChangesRequested: 0,
+  reviewCommented: 0,
+  comment: 0,
+  reviewComment: 0,
+  prAction: 0,
+  followUpMessage: 0,
+  total: 0,
 };
 const countsOf = async (...deliveries: readonly [string, Payload][]) => {
   const { $typeName: _, ...counts } = (await recordOf(...deliveries)).humanInteractions!;
@@ -79,15 +119,27 @@ describe("a person's", () => {
     ["opening counts as opened", () => opened(0, { sender: ADA }), { opened: 1 }],
     ["push counts as code_push", () => pushed("bbb", 1, ADA), { codePush: 1 }],
     ["approval counts as review_approved", () => review(1, "approved", 1), { reviewApproved: 1 }],
-    ["request for changes counts as review_changes_requested", () => review(1, "changes_requested", 1), { reviewChangesRequested: 1 }],
+    [
+      "request for changes counts as review_changes_requested",
+      () => review(1, "changes_requested", 1),
+      { reviewChangesRequested: 1 },
+    ],
     ["review without a verdict counts as review_commented", () => review(1, "commented", 1), { reviewCommented: 1 }],
     ["comment in the conversation counts as comment", () => comment(1, 1), { comment: 1 }],
     ["comment on a line counts as review_comment", () => reviewComment(1, 1), { reviewComment: 1 }],
     ["closing counts as pr_action", () => closed(1, { sender: ADA }), { prAction: 1 }],
     ["merge counts as pr_action", () => merged(1, { sender: ADA }), { prAction: 1 }],
     ["reopening counts as pr_action", () => pullRequest("reopened", 1, { sender: ADA }), { prAction: 1 }],
-    ["marking as ready counts as pr_action", () => pullRequest("ready_for_review", 1, { sender: ADA }), { prAction: 1 }],
-    ["conversion to a draft counts as pr_action", () => pullRequest("converted_to_draft", 1, { sender: ADA }), { prAction: 1 }],
+    [
+      "marking as ready counts as pr_action",
+      () => pullRequest("ready_for_review", 1, { sender: ADA }),
+      { prAction: 1 },
+    ],
+    [
+      "conversion to a draft counts as pr_action",
+      () => pullRequest("converted_to_draft", 1, { sender: ADA }),
+      { prAction: 1 },
+    ],
     ["label counts as nothing", () => pullRequest("labeled", 1, { sender: ADA }), {}],
   ])("%s", async (_, delivery, counted) => {
     const total = Object.keys(counted).length;
@@ -98,9 +150,18 @@ describe("a person's", () => {
 describe("is not taken as a person:", () => {
   test.each<[string, () => [string, Payload]]>([
     ["an account of the type Bot", () => comment(1, 1, { "comment.user": { login: "renovate", type: "Bot" } })],
-    ["an account whose name ends in [bot]", () => comment(1, 1, { "comment.user": { login: "renovate[bot]", type: "User" } })],
-    ["an app that acts for a person", () => comment(1, 1, { "comment.performed_via_github_app": { id: 7, slug: "helper" } })],
-    ["the account under which the platform acts", () => comment(1, 1, { "comment.user": { login: "Millwright", type: "User" } })],
+    [
+      "an account whose name ends in [bot]",
+      () => comment(1, 1, { "comment.user": { login: "renovate[bot]", type: "User" } }),
+    ],
+    [
+      "an app that acts for a person",
+      () => comment(1, 1, { "comment.performed_via_github_app": { id: 7, slug: "helper" } }),
+    ],
+    [
+      "the account under which the platform acts",
+      () => comment(1, 1, { "comment.user": { login: "Millwright", type: "User" } }),
+    ],
     ["a deleted account", () => comment(1, 1, { "comment.user": null })],
   ])("%s", async (_, delivery) => expect(await countsOf(delivery())).toEqual(NONE));
 });
@@ -111,7 +172,10 @@ test("attributes a push to whoever triggered it, not to the author", async () =>
 });
 
 test("reports no code of persons if a bot opened it and only bots pushed", async () =>
-  expect(await recordOf(opened(), pushed("bbb", 1), comment(1, 2))).toMatchObject({ humanCodeChange: false, historyComplete: true }));
+  expect(await recordOf(opened(), pushed("bbb", 1), comment(1, 2))).toMatchObject({
+    humanCodeChange: false,
+    historyComplete: true,
+  }));
 
 test("does not know about code of persons if the opening was not observed", async () => {
   const record = await recordOf(pushed("bbb", 1), comment(1, 2));
@@ -119,9 +183,15 @@ test("does not know about code of persons if the opening was not observed", asyn
   expect(record.historyComplete).toBe(false);
 });
 
-test.each([["after", false], ["before", true]])("does not count a dismissed review, if the dismissal comes %s the review", async (_, isReversed) => {
+test.each([
+  ["after", false],
+  ["before", true],
+])("does not count a dismissed review, if the dismissal comes %s the review", async (_, isReversed) => {
   const deliveries = [review(1, "approved", 1), review(1, "dismissed", 2, { "review.submitted_at": at(1) })];
-  const counts = await countsOf(...(isReversed ? deliveries.toReversed() : deliveries), review(2, "changes_requested", 3));
+  const counts = await countsOf(
+    ...(isReversed ? deliveries.toReversed() : deliveries),
+    review(2, "changes_requested", 3),
+  );
   expect(counts).toEqual({ ...NONE, reviewChangesRequested: 1, total: 1 });
 });
 
@@ -138,9 +208,23 @@ test("counts a follow-up that was sent as a comment once, as the comment, and ot
 });
 
 test("reports what the code host has: spelling, author, times, state and size", async () => {
-  expect(await recordOf(opened(), merged(90, { "pull_request.additions": 30, "pull_request.commits": 4, "pull_request.title": "New title" }))).toMatchObject({
-    provider: "GITHUB", repoFullName: "Codertocat/Hello-World", prNumber: 2, url: "https://github.com/Codertocat/Hello-World/pull/2", title: "New title",
-    authorLogin: "Codertocat", state: "merged", additions: 30, deletions: 1, changedFiles: 1, numCommits: 4,
+  expect(
+    await recordOf(
+      opened(),
+      merged(90, { "pull_request.additions": 30, "pull_request.commits": 4, "pull_request.title": "New title" }),
+    ),
+  ).toMatchObject({
+    provider: "GITHUB",
+    repoFullName: "Codertocat/Hello-World",
+    prNumber: 2,
+    url: "https://github.com/Codertocat/Hello-World/pull/2",
+    title: "New title",
+    authorLogin: "Codertocat",
+    state: "merged",
+    additions: 30,
+    deletions: 1,
+    changedFiles: 1,
+    numCommits: 4,
     cycleTime: { kickoffToMerge: (Date.parse(at(90)) - Date.parse("2019-05-15T15:00:00Z")) / 1000 },
   });
 });
@@ -151,8 +235,16 @@ test("has no time of closing on a merged pull request", async () => {
 });
 
 test("keeps the newest state and the newest size, each by itself", async () => {
-  const record = await recordOf(pushed("bbb", 10), review(1, "commented", 20), opened(0, { "pull_request.additions": 99, "pull_request.draft": true }));
-  expect([record.state, record.additions, record.updatedAt]).toEqual(["open", 1, expect.objectContaining({ seconds: BigInt(Date.parse(at(20)) / 1000) })]);
+  const record = await recordOf(
+    pushed("bbb", 10),
+    review(1, "commented", 20),
+    opened(0, { "pull_request.additions": 99, "pull_request.draft": true }),
+  );
+  expect([record.state, record.additions, record.updatedAt]).toEqual([
+    "open",
+    1,
+    expect.objectContaining({ seconds: BigInt(Date.parse(at(20)) / 1000) }),
+  ]);
 });
 
 test("does not take a merge back when an older fact arrives", async () => {
@@ -163,7 +255,9 @@ test("does not take a merge back when an older fact arrives", async () => {
 test("stores facts of pull requests that no run has produced, and lists none of them", async () => {
   on.github(...merged(5, { sender: ADA }));
   await on.settle();
-  expect(await world.rows("SELECT state, repo_full_name FROM pull_requests")).toEqual([{ state: "merged", repo_full_name: "Codertocat/Hello-World" }]);
+  expect(await world.rows("SELECT state, repo_full_name FROM pull_requests")).toEqual([
+    { state: "merged", repo_full_name: "Codertocat/Hello-World" },
+  ]);
   expect(await world.rows("SELECT FROM factory_pull_requests")).toEqual([]);
 });
 
@@ -171,7 +265,14 @@ test("projects the pull request for every factory that produced it, and for no o
   const other = world.aFactory();
   await on.produced(factoryUid, URL);
   await on.produced(other, URL);
-  world.webhookIngress.deliver({ teamUid: OTHER_TEAM, provider: "github", event: "pull_request", action: "closed", body: closed(9)[1], receivedAt: NOW });
+  world.webhookIngress.deliver({
+    teamUid: OTHER_TEAM,
+    provider: "github",
+    event: "pull_request",
+    action: "closed",
+    body: closed(9)[1],
+    receivedAt: NOW,
+  });
   on.github(...opened());
   await on.settle();
   expect((await Promise.all([factoryUid, other].map(on.record))).map(({ state }) => state)).toEqual(["open", "open"]);
@@ -184,7 +285,14 @@ test("ignores unknown events, shapes and deliveries that are no longer stored", 
     for (const event of ["pull_request", "pull_request_review", "issue_comment"]) on.github(event, shape);
     on.gitlab("Merge Request Hook", { object_kind: "merge_request", object_attributes: shape });
   }
-  on.github("pull_request", pullRequest("closed", 1, { action: "celebrated", "pull_request.additions": -1, "pull_request.updated_at": "yesterday" })[1]);
+  on.github(
+    "pull_request",
+    pullRequest("closed", 1, {
+      action: "celebrated",
+      "pull_request.additions": -1,
+      "pull_request.updated_at": "yesterday",
+    })[1],
+  );
   on.github("marketplace_purchase", { action: "purchased" });
   world.webhookIngress.deliveries.delete(on.github(...opened()));
   await on.settle();
@@ -192,7 +300,7 @@ test("ignores unknown events, shapes and deliveries that are no longer stored", 
 });
 
 test("stores texts that PostgreSQL refuses in a form that it takes", async () => {
-  const record = await recordOf(opened(0, { "pull_request.title": "a\0b", "sender": { login: "x\0y", type: "User" } }));
+  const record = await recordOf(opened(0, { "pull_request.title": "a\0b", sender: { login: "x\0y", type: "User" } }));
   expect([record.title, record.humanInteractions?.opened]).toEqual(["ab", 1]);
 });
 
@@ -228,7 +336,9 @@ test("projects facts that are stored while a run that produced the pull request 
     await projectPullRequests(tx, factoryUid, [key]);
     recording = on.settle();
     await eventually(async () => {
-      const [waiting] = await world.rows<{ n: number }>("SELECT count(*) AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+      const [waiting] = await world.rows<{ n: number }>(
+        "SELECT count(*) AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+      );
       expect(waiting!.n).toBeGreaterThan(0);
     });
   });
@@ -297,7 +407,16 @@ describe("late, repeated and reordered deliveries", () => {
     const record = await recordOf(...HISTORY, ...HISTORY);
     const { $typeName: _, ...counts } = record.humanInteractions!;
     expect(counts).toEqual({
-      opened: 0, codePush: 1, reviewApproved: 1, reviewChangesRequested: 1, reviewCommented: 0, comment: 2, reviewComment: 1, prAction: 4, followUpMessage: 0, total: 10,
+      opened: 0,
+      codePush: 1,
+      reviewApproved: 1,
+      reviewChangesRequested: 1,
+      reviewCommented: 0,
+      comment: 2,
+      reviewComment: 1,
+      prAction: 4,
+      followUpMessage: 0,
+      total: 10,
     });
     expect(record).toMatchObject({ state: "merged", additions: 31, humanCodeChange: true, historyComplete: true });
   });

@@ -4,7 +4,14 @@ import { DomainError } from "@millwright/errors";
 import { allowServices } from "@millwright/rpc";
 
 /** `teamUids`: where it is a member, or to which team the agent belongs; a deleted agent has none. */
-export type FakeProfile = { uid: string; type: "user" | "service_account"; displayName?: string; email?: string; photoUrl?: string; teamUids?: readonly string[] };
+export type FakeProfile = {
+  uid: string;
+  type: "user" | "service_account";
+  displayName?: string;
+  email?: string;
+  photoUrl?: string;
+  teamUids?: readonly string[];
+};
 
 /** Users and agents in memory. */
 export class FakeIdentity {
@@ -17,7 +24,12 @@ export class FakeIdentity {
   routes(router: ConnectRouter): void {
     router.service(identity.IdentityService, {
       getProfiles: async ({ uids, teamUid }) => {
-        if (this.isFailing) throw new DomainError({ kind: "unavailable", reason: "gateway_unavailable", message: "The gateway is not available." });
+        if (this.isFailing)
+          throw new DomainError({
+            kind: "unavailable",
+            reason: "gateway_unavailable",
+            message: "The gateway is not available.",
+          });
         const found = uids.flatMap((uid) => this.profiles.get(uid) ?? []);
         return { profiles: found.filter(({ teamUids = [] }) => teamUid === "" || teamUids.includes(teamUid)) };
       },

@@ -46,7 +46,11 @@ export class FakeOrchestrator {
   publish(uid: string, happened: "created" | "state_changed" | "finished"): void {
     const run = this.runs.get(uid)!;
     const event: FakeEvent = {
-      type: `millwright.run.${happened}.v1`, entityUid: uid, entityVersion: Number(run.version), occurredAt: this.#now(), payload: { run_uid: uid },
+      type: `millwright.run.${happened}.v1`,
+      entityUid: uid,
+      entityVersion: Number(run.version),
+      occurredAt: this.#now(),
+      payload: { run_uid: uid },
       ...(run.ownerType === "team" && { teamUid: run.ownerUid }),
     };
     (this.held ?? this.feed).push(event);

@@ -7,7 +7,15 @@ import { allowServices } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
 
 /** `event`: as its header names it, such as pull_request. `body`: JSON. */
-export type FakeDelivery = { uid: string; teamUid: string; provider: "github" | "gitlab"; event: string; action: string; body: unknown; receivedAt: Date };
+export type FakeDelivery = {
+  uid: string;
+  teamUid: string;
+  provider: "github" | "gitlab";
+  event: string;
+  action: string;
+  body: unknown;
+  receivedAt: Date;
+};
 
 /** Deliveries of code hosts in memory, and the feed that reports them. */
 export class FakeWebhooks {
@@ -34,7 +42,13 @@ export class FakeWebhooks {
   publish(uid: string): void {
     const { teamUid, provider, event, receivedAt } = this.#get(uid);
     const payload = { code_host_uid: newUid(), provider, event, delivery_id: `d-${uid}`, size_bytes: 100 };
-    this.feed.push({ type: "millwright.code_host_delivery.accepted.v1", entityUid: uid, teamUid, occurredAt: receivedAt, payload });
+    this.feed.push({
+      type: "millwright.code_host_delivery.accepted.v1",
+      entityUid: uid,
+      teamUid,
+      occurredAt: receivedAt,
+      payload,
+    });
   }
 
   routes(router: ConnectRouter): void {
@@ -42,9 +56,23 @@ export class FakeWebhooks {
       getCodeHostDelivery: async ({ deliveryUid }) => {
         await this.beforeGet(deliveryUid);
         const { uid, teamUid, provider, event, action, body, receivedAt } = this.#get(deliveryUid);
-        const delivery = { uid, teamUid, provider, event, action, deliveryId: `d-${uid}`, outcome: "accepted", receivedAt: timestampFromDate(receivedAt) };
+        const delivery = {
+          uid,
+          teamUid,
+          provider,
+          event,
+          action,
+          deliveryId: `d-${uid}`,
+          outcome: "accepted",
+          receivedAt: timestampFromDate(receivedAt),
+        };
         const header = provider === "github" ? "x-github-event" : "x-gitlab-event";
-        return { delivery, body: new TextEncoder().encode(JSON.stringify(body)), headers: { [header]: event }, botLogin: this.botLogin };
+        return {
+          delivery,
+          body: new TextEncoder().encode(JSON.stringify(body)),
+          headers: { [header]: event },
+          botLogin: this.botLogin,
+        };
       },
     });
     serveFeed(router, "0199a000-0000-7000-8000-000000000002", this.feed);

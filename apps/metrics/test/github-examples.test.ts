@@ -22,18 +22,36 @@ test("records every published example without giving one up", async () => {
   for (const { name, payload } of GITHUB_EXAMPLES) github(name, payload);
   await settle();
   expect(await world.rows("SELECT FROM stream.parked_events")).toEqual([]);
-  const [hello] = await world.rows("SELECT * FROM pull_requests WHERE url_key = 'github.com/codertocat/hello-world/pull/2'");
+  const [hello] = await world.rows(
+    "SELECT * FROM pull_requests WHERE url_key = 'github.com/codertocat/hello-world/pull/2'",
+  );
   expect(hello).toMatchObject({
-    team_uid: TEAM, url: "https://github.com/Codertocat/Hello-World/pull/2", provider: "GITHUB", repo_full_name: "Codertocat/Hello-World", pr_number: 2,
-    author_login: "Codertocat", opened_at: new Date("2019-05-15T15:20:33Z"), state: "closed", closed_at: new Date("2019-05-15T15:21:18Z"), merged_at: null,
-    additions: 1, deletions: 1, changed_files: 1, num_commits: 1,
+    team_uid: TEAM,
+    url: "https://github.com/Codertocat/Hello-World/pull/2",
+    provider: "GITHUB",
+    repo_full_name: "Codertocat/Hello-World",
+    pr_number: 2,
+    author_login: "Codertocat",
+    opened_at: new Date("2019-05-15T15:20:33Z"),
+    state: "closed",
+    closed_at: new Date("2019-05-15T15:21:18Z"),
+    merged_at: null,
+    additions: 1,
+    deletions: 1,
+    changed_files: 1,
+    num_commits: 1,
   });
 });
 
 describe("the published example", () => {
   test.each<[string, string, string | undefined, string | undefined]>([
     ["opened", "open", "opened", "opened"],
-    ["synchronize", "open", "code_push", "push:f95f852bd8fca8fcc58a9a2d6c842781e32a215e:ec26c3e57ca3a959ca5aad62de7213c562f8c821"],
+    [
+      "synchronize",
+      "open",
+      "code_push",
+      "push:f95f852bd8fca8fcc58a9a2d6c842781e32a215e:ec26c3e57ca3a959ca5aad62de7213c562f8c821",
+    ],
     ["closed", "closed", "pr_action", "closed:2019-05-15T15:21:18.000Z"],
     ["reopened", "open", "pr_action", "reopened:2019-05-15T15:20:33.000Z"],
     ["ready_for_review", "open", "pr_action", "ready_for_review:2019-05-15T15:21:18.000Z"],
@@ -45,10 +63,21 @@ describe("the published example", () => {
   ])("of pull_request %s reports the state %s and %s", (action, state, kind, key) => {
     const facts = githubFacts("pull_request", githubExample("pull_request", action), "")!;
     expect(facts.pullRequest).toMatchObject({
-      prNumber: 2, status: { state, title: "Update the README with new information." }, size: { additions: 1, deletions: 1, changedFiles: 1, numCommits: 1 },
+      prNumber: 2,
+      status: { state, title: "Update the README with new information." },
+      size: { additions: 1, deletions: 1, changedFiles: 1, numCommits: 1 },
     });
-    const expected = kind === undefined ? [] : [{ kind, key, actorLogin: "Codertocat", isPerson: true, isDismissed: false }];
-    expect(facts.activities.map(({ kind: what, key: under, actorLogin, isPerson, isDismissed }) => ({ kind: what, key: under, actorLogin, isPerson, isDismissed }))).toEqual(expected);
+    const expected =
+      kind === undefined ? [] : [{ kind, key, actorLogin: "Codertocat", isPerson: true, isDismissed: false }];
+    expect(
+      facts.activities.map(({ kind: what, key: under, actorLogin, isPerson, isDismissed }) => ({
+        kind: what,
+        key: under,
+        actorLogin,
+        isPerson,
+        isDismissed,
+      })),
+    ).toEqual(expected);
   });
 
   test.each<[string, string, string, boolean]>([
@@ -57,12 +86,17 @@ describe("the published example", () => {
     ["pull_request_review_comment", "created", "review_comment", false],
   ])("of %s %s reports %s (dismissed: %s)", (event, action, kind, isDismissed) => {
     const { activities, pullRequest } = githubFacts(event, githubExample(event, action), "")!;
-    expect(activities).toEqual([expect.objectContaining({ kind, isDismissed, isPerson: true, actorLogin: "Codertocat" })]);
+    expect(activities).toEqual([
+      expect.objectContaining({ kind, isDismissed, isPerson: true, actorLogin: "Codertocat" }),
+    ]);
     expect(pullRequest.size).toBeNull();
   });
 
   test.each(["edited", "deleted"])("of a review comment that is %s reports no activity", (action) =>
-    expect(githubFacts("pull_request_review_comment", githubExample("pull_request_review_comment", action), "")!.activities).toEqual([]));
+    expect(
+      githubFacts("pull_request_review_comment", githubExample("pull_request_review_comment", action), "")!.activities,
+    ).toEqual([]),
+  );
 
   test("of a comment on an issue reports nothing", () =>
     expect(githubFacts("issue_comment", githubExample("issue_comment", "created"), "")).toBeUndefined());

@@ -18,27 +18,60 @@ afterAll(() => world.stop());
 
 const aRun = (init: Parameters<World["aRun"]>[0] = {}) => world.aRun({ factoryUid: at.factoryUid, ...init });
 const one = async <R>(text: string): Promise<R | undefined> => (await world.rows<R>(text))[0];
-const stale = () => world.rows<{ run_uid: string; refresh_at: Date; tries: number }>("SELECT run_uid, refresh_at, tries FROM stale_runs");
+const stale = () =>
+  world.rows<{ run_uid: string; refresh_at: Date; tries: number }>("SELECT run_uid, refresh_at, tries FROM stale_runs");
 const seconds = (count: number): Date => new Date(NOW.getTime() + count * 1000);
 
 test("stores a run with its usage and pull requests", async () => {
   const run = aRun({
-    createdAt: NOW, personFollowUps: 2, modelCalls: [modelCall({ costMicros: 4_500n })], pullRequests: [producedPullRequest()],
+    createdAt: NOW,
+    personFollowUps: 2,
+    modelCalls: [modelCall({ costMicros: 4_500n })],
+    pullRequests: [producedPullRequest()],
   });
   await world.settle();
   expect(await one("SELECT * FROM run_facts")).toMatchObject({
-    run_uid: run.uid, team_uid: TEAM, factory_uid: at.factoryUid, root_run_uid: run.uid, parent_run_uid: null,
-    created_at: NOW, finished_at: null, version: 1, state: "INPROGRESS", source: "API",
-    agent_uid: run.agentUid, agent_name: "builder", agent_type: "IMPLEMENT", model_id: "model-large", harness: "claude",
-    root_source: "API", creator_type: "user", creator_uid: run.costOwner!.creatorUid, person_follow_ups: 2,
+    run_uid: run.uid,
+    team_uid: TEAM,
+    factory_uid: at.factoryUid,
+    root_run_uid: run.uid,
+    parent_run_uid: null,
+    created_at: NOW,
+    finished_at: null,
+    version: 1,
+    state: "INPROGRESS",
+    source: "API",
+    agent_uid: run.agentUid,
+    agent_name: "builder",
+    agent_type: "IMPLEMENT",
+    model_id: "model-large",
+    harness: "claude",
+    root_source: "API",
+    creator_type: "user",
+    creator_uid: run.costOwner!.creatorUid,
+    person_follow_ups: 2,
   });
-  expect(await world.rows("SELECT component, kind, micros, quantity, owner_run_uid FROM ledger_entries")).toEqual([{
-    component: "inference", kind: "model_call", micros: 4_500, owner_run_uid: run.uid,
-    quantity: { call_id: run.modelCalls[0]!.callId, model_id: "model-large-2", input_tokens: 1_000, output_tokens: 100 },
-  }]);
+  expect(await world.rows("SELECT component, kind, micros, quantity, owner_run_uid FROM ledger_entries")).toEqual([
+    {
+      component: "inference",
+      kind: "model_call",
+      micros: 4_500,
+      owner_run_uid: run.uid,
+      quantity: {
+        call_id: run.modelCalls[0]!.callId,
+        model_id: "model-large-2",
+        input_tokens: 1_000,
+        output_tokens: 100,
+      },
+    },
+  ]);
   expect(await one("SELECT * FROM factory_pull_requests")).toMatchObject({
-    url_key: "github.com/acme/shop/pull/7", provider: "GITHUB", repo_full_name: "acme/shop", pr_number: 7,
-    kickoff_run_uid: run.uid, inference_micros: 4_500,
+    url_key: "github.com/acme/shop/pull/7",
+    provider: "GITHUB",
+    repo_full_name: "acme/shop",
+    pr_number: 7,
+    kickoff_run_uid: run.uid,
+    inference_micros: 4_500,
   });
 });
 
@@ -77,7 +110,9 @@ test.each([
 });
 
 test("charges compute and the platform by the prices in force", async () => {
-  await world.rows("INSERT INTO compute_prices VALUES (2, 40000, 5000, 250, '2026-11-18T00:00:00Z'), (3, 90000, 9000, 900, '2026-11-18T12:00:00Z')");
+  await world.rows(
+    "INSERT INTO compute_prices VALUES (2, 40000, 5000, 250, '2026-11-18T00:00:00Z'), (3, 90000, 9000, 900, '2026-11-18T12:00:00Z')",
+  );
   aRun({
     createdAt: new Date("2026-11-17T09:00:00Z"),
     computeIntervals: [
@@ -89,14 +124,19 @@ test("charges compute and the platform by the prices in force", async () => {
   aRun({ createdAt: new Date("2026-11-18T09:00:00Z") });
   await world.settle();
   // 600 s of 2 vCPUs and 4 GB: 600 × (2 × 40,000 + 4 × 5,000) ÷ 3,600 = 16,666.67.
-  expect(await world.rows("SELECT component, micros, price_version FROM ledger_entries ORDER BY occurred_at, component")).toEqual([
+  expect(
+    await world.rows("SELECT component, micros, price_version FROM ledger_entries ORDER BY occurred_at, component"),
+  ).toEqual([
     { component: "compute", micros: 0, price_version: 1 },
     { component: "compute", micros: 16_667, price_version: 2 },
     { component: "platform", micros: 250, price_version: 2 },
     { component: "compute", micros: null, price_version: 3 },
   ]);
-  expect(await one("SELECT sum(compute_intervals)::int AS entries, sum(unpriced_compute_intervals)::int AS unpriced FROM cost_group_days WHERE dimension = 'source'"))
-    .toEqual({ entries: 3, unpriced: 1 });
+  expect(
+    await one(
+      "SELECT sum(compute_intervals)::int AS entries, sum(unpriced_compute_intervals)::int AS unpriced FROM cost_group_days WHERE dimension = 'source'",
+    ),
+  ).toEqual({ entries: 3, unpriced: 1 });
 });
 
 test("records a later price of a model call as an adjustment, once", async () => {
@@ -118,7 +158,10 @@ test("gives inference of a shared conversation to its earliest run", async () =>
   const first = aRun({ modelId: "model-small" });
   aRun({ continues: first, modelCalls: [modelCall({ costMicros: 10n })], computeIntervals: [computeInterval()] });
   await world.settle();
-  const trees = await world.rows("SELECT component, model_id, root_run_uid = $1 AS is_first FROM tree_costs ORDER BY component DESC", [first.uid]);
+  const trees = await world.rows(
+    "SELECT component, model_id, root_run_uid = $1 AS is_first FROM tree_costs ORDER BY component DESC",
+    [first.uid],
+  );
   expect(trees).toEqual([
     { component: "inference", model_id: "model-small", is_first: true },
     { component: "compute", model_id: "model-large", is_first: false },
@@ -134,7 +177,9 @@ test("does not replace a newer version by an older snapshot", async () => {
   world.orchestrator.publish(run.uid, "finished");
   await world.settle();
   expect(await world.rows("SELECT state, version FROM run_facts")).toEqual([{ state: "SUCCEEDED", version: 2 }]);
-  expect(await world.rows("SELECT state, runs FROM run_days WHERE runs <> 0")).toEqual([{ state: "SUCCEEDED", runs: 1 }]);
+  expect(await world.rows("SELECT state, runs FROM run_days WHERE runs <> 0")).toEqual([
+    { state: "SUCCEEDED", runs: 1 },
+  ]);
 });
 
 test("stores nothing of a read during which the run was marked again, and reads it again", async () => {
@@ -149,7 +194,10 @@ test("stores nothing of a read during which the run was marked again, and reads 
     return [older];
   };
   await world.settle();
-  expect([reads, await world.rows("SELECT state, version FROM run_facts")]).toEqual([2, [{ state: "SUCCEEDED", version: 2 }]]);
+  expect([reads, await world.rows("SELECT state, version FROM run_facts")]).toEqual([
+    2,
+    [{ state: "SUCCEEDED", version: 2 }],
+  ]);
 });
 
 test("stores nothing for a lease that was lost, although the versions are equal", async () => {
@@ -184,7 +232,10 @@ test("reads again what a process had claimed that died before its commit", async
   expect(await world.rows("SELECT run_uid FROM run_facts")).toEqual([]); // the lease
   world.clock.advance(30_000);
   await world.service.refreshDue();
-  expect(await one("SELECT run_uid, (SELECT count(*)::int FROM ledger_entries) AS entries FROM run_facts")).toEqual({ run_uid: run.uid, entries: 1 });
+  expect(await one("SELECT run_uid, (SELECT count(*)::int FROM ledger_entries) AS entries FROM run_facts")).toEqual({
+    run_uid: run.uid,
+    entries: 1,
+  });
 });
 
 test("tries a failed read again after growing pauses, of five minutes at most", async () => {
@@ -200,38 +251,54 @@ test("tries a failed read again after growing pauses, of five minutes at most", 
     world.clock.set(mark!.refresh_at);
   }
   expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-  expect(world.log.entries.filter(({ level, fields }) => level === "warn" && fields.entityUid === run.uid)).toHaveLength(11);
+  expect(
+    world.log.entries.filter(({ level, fields }) => level === "warn" && fields.entityUid === run.uid),
+  ).toHaveLength(11);
   world.orchestrator.answer = (runs) => runs;
   await world.settle();
   expect(await world.rows("SELECT run_uid FROM run_facts")).toEqual([{ run_uid: run.uid }]);
 });
 
 test("stores the others when the facts of one run cannot be stored", async () => {
-  const [good, bad] = [aRun({ createdAt: NOW, state: "QUEUED" }), aRun({ createdAt: NOW, state: "QUEUED", conversationUid: "no uuid" })];
+  const [good, bad] = [
+    aRun({ createdAt: NOW, state: "QUEUED" }),
+    aRun({ createdAt: NOW, state: "QUEUED", conversationUid: "no uuid" }),
+  ];
   await world.settle();
-  expect([await world.rows("SELECT run_uid FROM run_facts"), (await stale()).map(({ run_uid, tries }) => ({ run_uid, tries }))]).toEqual([
-    [{ run_uid: good.uid }], [{ run_uid: bad.uid, tries: 1 }],
-  ]);
+  expect([
+    await world.rows("SELECT run_uid FROM run_facts"),
+    (await stale()).map(({ run_uid, tries }) => ({ run_uid, tries })),
+  ]).toEqual([[{ run_uid: good.uid }], [{ run_uid: bad.uid, tries: 1 }]]);
 });
 
 test("two replicas store every run once", async () => {
   const other = world.replica();
-  const runs = Array.from({ length: 450 }, () => runSnapshot({
-    teamUid: TEAM, factoryUid: at.factoryUid, modelCalls: [modelCall({ costMicros: 1n })], pullRequests: [producedPullRequest()],
-  }));
+  const runs = Array.from({ length: 450 }, () =>
+    runSnapshot({
+      teamUid: TEAM,
+      factoryUid: at.factoryUid,
+      modelCalls: [modelCall({ costMicros: 1n })],
+      pullRequests: [producedPullRequest()],
+    }),
+  );
   world.orchestrator.put(...runs);
   for (const consumer of world.service.consumers) await consumer.drain();
   await Promise.all([world.service.refreshDue(), other.refreshDue()]);
   expect(await one("SELECT count(*) AS runs FROM run_facts")).toEqual({ runs: 450 });
   expect(await one("SELECT sum(runs)::int AS runs FROM run_days")).toEqual({ runs: 450 });
-  expect(await one("SELECT sum(inference_micros)::int AS micros FROM cost_group_days WHERE dimension = 'user'")).toEqual({ micros: 450 });
-  expect(await one("SELECT inference_micros, jsonb_array_length(runs) AS runs FROM factory_pull_requests"))
-    .toEqual({ inference_micros: 450, runs: 450 });
+  expect(
+    await one("SELECT sum(inference_micros)::int AS micros FROM cost_group_days WHERE dimension = 'user'"),
+  ).toEqual({ micros: 450 });
+  expect(await one("SELECT inference_micros, jsonb_array_length(runs) AS runs FROM factory_pull_requests")).toEqual({
+    inference_micros: 450,
+    runs: 450,
+  });
   expect(world.orchestrator.requests.flat().toSorted()).toEqual(runs.map(({ uid }) => uid).toSorted());
 });
 
 test("answers are complete up to the last read of the feed, or to the oldest change whose facts are not stored", async () => {
-  const asOf = async () => timestampDate((await world.metrics.getMetrics({ range: { factoryUid: at.factoryUid } }, call(OWNER))).scope!.asOf!);
+  const asOf = async () =>
+    timestampDate((await world.metrics.getMetrics({ range: { factoryUid: at.factoryUid } }, call(OWNER))).scope!.asOf!);
   aRun({ createdAt: NOW });
   await world.settle();
   expect(await asOf()).toEqual(NOW);

@@ -19,7 +19,11 @@ test("an empty factory has zeros, undefined means and medians, and the repositor
   expect([answer.runCount!.total, answer.prCount!.total, answer.mergedPrCount!.total]).toEqual([0n, 0n, 0n]);
   expect(answer.averageHumanInteractionsPerPr!.mean!.value).toBeUndefined();
   expect(answer.autonomyFunnel).toMatchObject({
-    totalMerged: 0n, factoryMerged: 0n, factoryMergedObserved: 0n, mergedWithoutHumanCodeChange: 0n, repos: ["acme/shop"],
+    totalMerged: 0n,
+    factoryMerged: 0n,
+    factoryMergedObserved: 0n,
+    mergedWithoutHumanCodeChange: 0n,
+    repos: ["acme/shop"],
   });
   expect(answer.impact).toMatchObject({ additions: 0n, deletions: 0n, mergedPrCount: 0n, measuredPrCount: 0n });
   const { kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge } = answer.prLatency!;
@@ -31,7 +35,8 @@ test("runs count with their sub-runs, also those that score, run benchmarks and 
   const factoryUid = world.aFactory();
   const root = await world.run(factoryUid, "2026-11-01T10:00:00Z");
   await world.run(factoryUid, "2026-11-02T10:00:00Z", { parent_run_uid: root.run_uid, root_run_uid: root.run_uid });
-  for (const source of ["RUN_SCORER", "BENCHMARK_TRIAL", "SELF_IMPROVEMENT"]) await world.run(factoryUid, "2026-11-09T10:00:00Z", { source });
+  for (const source of ["RUN_SCORER", "BENCHMARK_TRIAL", "SELF_IMPROVEMENT"])
+    await world.run(factoryUid, "2026-11-09T10:00:00Z", { source });
   expect((await world.metrics({ factoryUid, ...WEEKS })).runCount).toMatchObject({ total: 5n, series: [2n, 3n] });
 });
 
@@ -40,10 +45,17 @@ test("every series has one entry per period, and there is none without group_by_
   await world.record(factoryUid, "2026-11-09T10:00:00Z");
   const withSeries = await world.metrics({ factoryUid, ...WEEKS });
   const plain = await world.metrics({ factoryUid, ...NOVEMBER });
-  const lengths = (answer: typeof plain): number[] => [
-    answer.scope!.periodList, answer.runCount!.series, answer.prCount!.series, answer.mergedPrCount!.series,
-    answer.averageHumanInteractionsPerPr!.series, answer.autonomyFunnelSeries, answer.impactSeries, answer.prLatencySeries,
-  ].map(({ length }) => length);
+  const lengths = (answer: typeof plain): number[] =>
+    [
+      answer.scope!.periodList,
+      answer.runCount!.series,
+      answer.prCount!.series,
+      answer.mergedPrCount!.series,
+      answer.averageHumanInteractionsPerPr!.series,
+      answer.autonomyFunnelSeries,
+      answer.impactSeries,
+      answer.prLatencySeries,
+    ].map(({ length }) => length);
   expect([lengths(withSeries), lengths(plain)]).toEqual([new Array(8).fill(2), new Array(8).fill(0)]);
 });
 
@@ -51,10 +63,20 @@ describe("the three anchors of time", () => {
   test("a pull request first seen, opened and merged in different weeks counts once in each, by its own anchor", async () => {
     const factoryUid = world.aFactory();
     await world.record(factoryUid, "2026-11-09T00:00:00Z", {
-      first_seen_at: at("2026-11-10T00:00:00Z"), opened_at: at("2026-11-02T00:00:00Z"), merged_at: at("2026-11-17T00:00:00Z"),
+      first_seen_at: at("2026-11-10T00:00:00Z"),
+      opened_at: at("2026-11-02T00:00:00Z"),
+      merged_at: at("2026-11-17T00:00:00Z"),
     });
-    const answer = await world.metrics({ factoryUid, start: "2026-11-01T00:00:00Z", end: "2026-11-22T00:00:00Z", by: "week" });
-    expect([answer.prCount!.series, answer.mergedPrCount!.series]).toEqual([[0n, 1n, 0n], [1n, 0n, 0n]]);
+    const answer = await world.metrics({
+      factoryUid,
+      start: "2026-11-01T00:00:00Z",
+      end: "2026-11-22T00:00:00Z",
+      by: "week",
+    });
+    expect([answer.prCount!.series, answer.mergedPrCount!.series]).toEqual([
+      [0n, 1n, 0n],
+      [1n, 0n, 0n],
+    ]);
     expect(answer.autonomyFunnelSeries.map(({ factoryMerged }) => factoryMerged)).toEqual([0n, 0n, 1n]);
     expect(answer.impactSeries.map(({ mergedPrCount }) => mergedPrCount)).toEqual([0n, 0n, 1n]);
     expect(answer.prLatencySeries.map(({ mergedPrCount }) => mergedPrCount)).toEqual([0n, 0n, 1n]);
@@ -73,16 +95,29 @@ describe("the three anchors of time", () => {
     const factoryUid = world.aFactory();
     const opened = await world.record(factoryUid, "2026-11-02T00:00:00Z");
     await world.record(factoryUid, "2026-11-03T00:00:00Z", { state: "closed" });
-    expect((await world.metrics({ factoryUid, ...WEEKS })).mergedPrCount).toMatchObject({ total: 0n, series: [0n, 0n] });
-    await world.record(factoryUid, "2026-11-02T00:00:00Z", { ...opened, state: "merged", merged_at: at("2026-11-19T00:00:00Z") });
-    expect((await world.metrics({ factoryUid, ...WEEKS })).mergedPrCount).toMatchObject({ total: 1n, series: [1n, 0n] });
+    expect((await world.metrics({ factoryUid, ...WEEKS })).mergedPrCount).toMatchObject({
+      total: 0n,
+      series: [0n, 0n],
+    });
+    await world.record(factoryUid, "2026-11-02T00:00:00Z", {
+      ...opened,
+      state: "merged",
+      merged_at: at("2026-11-19T00:00:00Z"),
+    });
+    expect((await world.metrics({ factoryUid, ...WEEKS })).mergedPrCount).toMatchObject({
+      total: 1n,
+      series: [1n, 0n],
+    });
   });
 
   test("merged_pr_count takes the day of the merge if the opening was not observed", async () => {
     const factoryUid = world.aFactory();
     await world.record(factoryUid, "2026-11-02T00:00:00Z", { opened_at: null, merged_at: at("2026-11-09T00:00:00Z") });
     await world.record(factoryUid, "2026-11-02T00:00:00Z", { opened_at: null });
-    expect((await world.metrics({ factoryUid, ...WEEKS })).mergedPrCount).toMatchObject({ total: 1n, series: [0n, 1n] });
+    expect((await world.metrics({ factoryUid, ...WEEKS })).mergedPrCount).toMatchObject({
+      total: 1n,
+      series: [0n, 1n],
+    });
   });
 });
 
@@ -92,7 +127,11 @@ describe("average_human_interactions_per_pr", () => {
     for (const human_total of [0, 3, null])
       await world.record(factoryUid, "2026-11-02T00:00:00Z", { human_total, has_host_facts: human_total !== null });
     await world.record(factoryUid, "2026-11-09T00:00:00Z", { human_total: 4, state: "closed" });
-    await world.record(factoryUid, "2026-11-09T00:00:00Z", { human_total: 100, opened_at: null, merged_at: at("2026-11-09T00:00:00Z") });
+    await world.record(factoryUid, "2026-11-09T00:00:00Z", {
+      human_total: 100,
+      opened_at: null,
+      merged_at: at("2026-11-09T00:00:00Z"),
+    });
     const mean = (await world.metrics({ factoryUid, ...WEEKS })).averageHumanInteractionsPerPr!;
     expect([mean.mean!.value, mean.series.map(({ value }) => value)]).toEqual([7 / 3, [1.5, 4]]);
   });
@@ -109,34 +148,59 @@ describe("the autonomy funnel", () => {
   test("counts merges by anyone in the repositories of the definition and of produced pull requests, whatever the case of names", async () => {
     const factoryUid = world.aFactory(["Acme/Shop", "acme/zoo"]);
     await world.record(factoryUid, "2026-11-02T00:00:00Z", { repo_full_name: "acme/Api" });
-    for (const repository of ["acme/shop", "ACME/API", "acme/other"]) await world.merge(repository, "2026-11-03T00:00:00Z");
+    for (const repository of ["acme/shop", "ACME/API", "acme/other"])
+      await world.merge(repository, "2026-11-03T00:00:00Z");
     const { autonomyFunnel } = await world.metrics({ factoryUid, ...NOVEMBER });
-    expect(autonomyFunnel).toMatchObject({ totalMerged: 2n, factoryMerged: 0n, repos: ["acme/Api", "Acme/Shop", "acme/zoo"] });
+    expect(autonomyFunnel).toMatchObject({
+      totalMerged: 2n,
+      factoryMerged: 0n,
+      repos: ["acme/Api", "Acme/Shop", "acme/zoo"],
+    });
   });
 
   test("counts a merge that both the code host and the factory know once", async () => {
     const factoryUid = world.aFactory(["acme/once"]);
-    const merged = { url_key: "github.com/acme/once/pull/1", repo_full_name: "acme/once", merged_at: at("2026-11-03T00:00:00Z") };
+    const merged = {
+      url_key: "github.com/acme/once/pull/1",
+      repo_full_name: "acme/once",
+      merged_at: at("2026-11-03T00:00:00Z"),
+    };
     await world.record(factoryUid, "2026-11-02T00:00:00Z", merged);
     await world.merge("acme/once", "2026-11-03T00:00:00Z", { url_key: merged.url_key });
     await world.merge("acme/once", "2026-11-04T00:00:00Z");
-    expect((await world.metrics({ factoryUid, ...NOVEMBER })).autonomyFunnel).toMatchObject({ totalMerged: 2n, factoryMerged: 1n });
+    expect((await world.metrics({ factoryUid, ...NOVEMBER })).autonomyFunnel).toMatchObject({
+      totalMerged: 2n,
+      factoryMerged: 1n,
+    });
   });
 
   test("counts the factory's own merges that no code host has reported, such as those of local repositories", async () => {
     const factoryUid = world.aFactory();
     await world.record(factoryUid, "2026-11-02T00:00:00Z", {
-      repo_full_name: "", has_host_facts: false, history_complete: false, human_code_change: null, merged_at: at("2026-11-03T00:00:00Z"),
+      repo_full_name: "",
+      has_host_facts: false,
+      history_complete: false,
+      human_code_change: null,
+      merged_at: at("2026-11-03T00:00:00Z"),
     });
-    expect((await world.metrics({ factoryUid, ...NOVEMBER })).autonomyFunnel)
-      .toMatchObject({ totalMerged: 1n, factoryMerged: 1n, factoryMergedObserved: 0n, mergedWithoutHumanCodeChange: 0n, repos: [] });
+    expect((await world.metrics({ factoryUid, ...NOVEMBER })).autonomyFunnel).toMatchObject({
+      totalMerged: 1n,
+      factoryMerged: 1n,
+      factoryMergedObserved: 0n,
+      mergedWithoutHumanCodeChange: 0n,
+      repos: [],
+    });
   });
 
   test("does not count merges of other teams, or pull requests that another factory produced elsewhere", async () => {
     const factoryUid = world.aFactory(["acme/ours"]);
     await world.merge("acme/ours", "2026-11-03T00:00:00Z", { team_uid: newUid() });
     await world.merge("acme/elsewhere", "2026-11-03T00:00:00Z", { url_key: "github.com/acme/elsewhere/pull/1" });
-    const produced = { url_key: "github.com/acme/elsewhere/pull/1", repo_full_name: "acme/elsewhere", merged_at: at("2026-11-03T00:00:00Z") };
+    const produced = {
+      url_key: "github.com/acme/elsewhere/pull/1",
+      repo_full_name: "acme/elsewhere",
+      merged_at: at("2026-11-03T00:00:00Z"),
+    };
     await world.record(world.aFactory(), "2026-11-02T00:00:00Z", produced);
     const { autonomyFunnel } = await world.metrics({ factoryUid, ...NOVEMBER });
     expect(autonomyFunnel).toMatchObject({ totalMerged: 0n, factoryMerged: 0n, repos: ["acme/ours"] });
@@ -144,12 +208,25 @@ describe("the autonomy funnel", () => {
 
   test("measures autonomy only of those whose history is complete", async () => {
     const factoryUid = world.aFactory();
-    const merged: [boolean, boolean | null][] = [[true, false], [true, true], [true, null], [false, false], [false, null]];
+    const merged: [boolean, boolean | null][] = [
+      [true, false],
+      [true, true],
+      [true, null],
+      [false, false],
+      [false, null],
+    ];
     for (const [history_complete, human_code_change] of merged)
-      await world.record(factoryUid, "2026-11-02T00:00:00Z", { history_complete, human_code_change, merged_at: at("2026-11-03T00:00:00Z") });
+      await world.record(factoryUid, "2026-11-02T00:00:00Z", {
+        history_complete,
+        human_code_change,
+        merged_at: at("2026-11-03T00:00:00Z"),
+      });
     await world.record(factoryUid, "2026-11-02T00:00:00Z"); // not merged
-    expect((await world.metrics({ factoryUid, ...NOVEMBER })).autonomyFunnel)
-      .toMatchObject({ factoryMerged: 5n, factoryMergedObserved: 3n, mergedWithoutHumanCodeChange: 1n });
+    expect((await world.metrics({ factoryUid, ...NOVEMBER })).autonomyFunnel).toMatchObject({
+      factoryMerged: 5n,
+      factoryMergedObserved: 3n,
+      mergedWithoutHumanCodeChange: 1n,
+    });
   });
 
   test("names every repository once, as the newest pull request spells it unless the definition does", async () => {
@@ -158,15 +235,27 @@ describe("the autonomy funnel", () => {
     await world.record(factoryUid, "2026-11-02T00:00:00Z", { repo_full_name: "acme/api" });
     await world.record(factoryUid, "2026-11-03T00:00:00Z", { repo_full_name: "acme/API" });
     const { autonomyFunnel, autonomyFunnelSeries } = await world.metrics({ factoryUid, ...WEEKS });
-    expect([autonomyFunnel!.repos, ...autonomyFunnelSeries.map(({ repos }) => repos)]).toEqual(new Array(3).fill(["acme/API", "Acme/Shop"]));
+    expect([autonomyFunnel!.repos, ...autonomyFunnelSeries.map(({ repos }) => repos)]).toEqual(
+      new Array(3).fill(["acme/API", "Acme/Shop"]),
+    );
   });
 });
 
 test("impact adds the lines of those merged pull requests whose both counts are known", async () => {
   const factoryUid = world.aFactory();
-  const sizes: [number | null, number | null][] = [[10, 5], [0, 0], [null, null], [7, null], [null, 7]];
+  const sizes: [number | null, number | null][] = [
+    [10, 5],
+    [0, 0],
+    [null, null],
+    [7, null],
+    [null, 7],
+  ];
   for (const [additions, deletions] of sizes)
-    await world.record(factoryUid, "2026-11-02T00:00:00Z", { additions, deletions, merged_at: at("2026-11-03T00:00:00Z") });
+    await world.record(factoryUid, "2026-11-02T00:00:00Z", {
+      additions,
+      deletions,
+      merged_at: at("2026-11-03T00:00:00Z"),
+    });
   const { impact } = await world.metrics({ factoryUid, ...NOVEMBER });
   expect(impact).toMatchObject({ additions: 10n, deletions: 5n, mergedPrCount: 5n, measuredPrCount: 2n });
 });
@@ -174,10 +263,18 @@ test("impact adds the lines of those merged pull requests whose both counts are 
 describe("latency", () => {
   const KICKOFF = Date.parse("2026-11-02T00:00:00Z");
   /** A merged record; times in seconds after its kickoff. */
-  const merged = (factoryUid: string, opened: number | null, review: number | null, merge: number): Promise<RecordRow> => {
+  const merged = (
+    factoryUid: string,
+    opened: number | null,
+    review: number | null,
+    merge: number,
+  ): Promise<RecordRow> => {
     const after = (seconds: number | null) => (seconds === null ? null : new Date(KICKOFF + seconds * 1000));
     return world.record(factoryUid, "2026-11-02T00:00:00Z", {
-      kickoff_at: after(0)!, opened_at: after(opened), first_human_review_at: after(review), merged_at: after(merge),
+      kickoff_at: after(0)!,
+      opened_at: after(opened),
+      first_human_review_at: after(review),
+      merged_at: after(merge),
     });
   };
   const stages = async (factoryUid: string) => {
@@ -223,8 +320,11 @@ test("dates are echoed as resolved", async () => {
   const { scope } = await world.metrics({ factoryUid, end: "2026-11-02T01:00:00+02:00", by: "month" });
   const seconds = (text: string) => ({ seconds: BigInt(Date.parse(text) / 1000) });
   expect(scope).toMatchObject({
-    factoryUid, groupByPeriod: "month", periodList: ["2026-10-01", "2026-11-01"],
-    startDate: seconds("2026-10-02T23:00:00Z"), endDate: seconds("2026-11-01T23:00:00Z"),
+    factoryUid,
+    groupByPeriod: "month",
+    periodList: ["2026-10-01", "2026-11-01"],
+    startDate: seconds("2026-10-02T23:00:00Z"),
+    endDate: seconds("2026-11-01T23:00:00Z"),
   });
 });
 
@@ -233,12 +333,15 @@ test.each([
   ["an unknown period", { ...NOVEMBER, by: "hour" }, "group_by_period_invalid"],
   ["366 days", { start: "2025-11-01T00:00:00Z", end: "2026-11-02T00:00:00Z", by: "day" }, "too_many_periods"],
 ])("%s is refused", async (_what, query, reason) => {
-  await expect(world.metrics({ factoryUid: world.aFactory(), ...query })).rejects.toEqual(domainError({ kind: "invalid_argument", reason }));
+  await expect(world.metrics({ factoryUid: world.aFactory(), ...query })).rejects.toEqual(
+    domainError({ kind: "invalid_argument", reason }),
+  );
 });
 
 test("a stranger gets the answer of a factory that does not exist, whatever else is wrong", async () => {
   const factoryUid = world.aFactory();
-  const refusal = (uid: string): Promise<unknown> => refusalOf(world.metrics({ factoryUid: uid, by: "hour" }, STRANGER));
+  const refusal = (uid: string): Promise<unknown> =>
+    refusalOf(world.metrics({ factoryUid: uid, by: "hour" }, STRANGER));
   expect(await refusal(factoryUid)).toMatchObject({ kind: "not_found", reason: "factory_not_found" });
   expect(await refusal(factoryUid)).toEqual(await refusal(newUid()));
   await expect(world.metrics({ factoryUid }, RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));

@@ -17,7 +17,13 @@ afterAll(() => world.stop());
 const URL = "https://github.com/Acme/Shop/pull/7";
 const KEY = urlKey(URL);
 
-async function aProducer({ provider = "GITHUB", createdAt = "2026-11-18T10:00:00Z", runCreatedAt = "2026-11-18T09:00:00Z", followUps = 0, additions = null as number | null } = {}): Promise<string> {
+async function aProducer({
+  provider = "GITHUB",
+  createdAt = "2026-11-18T10:00:00Z",
+  runCreatedAt = "2026-11-18T09:00:00Z",
+  followUps = 0,
+  additions = null as number | null,
+} = {}): Promise<string> {
   const runUid = newUid();
   await world.rows(
     `INSERT INTO run_facts VALUES ($1, $2, $3, $1, NULL, $1, $4, NULL, 1, 'SUCCEEDED', 'API', '', '', '', '', '', 'API', 'user', '', $5)`,
@@ -38,7 +44,15 @@ const reported = (openedAt: string | null = "2026-11-18T10:00:00Z") =>
   );
 
 const activity = (kind: string, { isPerson = true, isDismissed = false, occurredAt = "2026-11-18T12:00:00Z" } = {}) =>
-  world.rows("INSERT INTO pull_request_activities VALUES ($1, $2, $3, $4, 'someone', $5, $6, $7)", [TEAM, KEY, newUid(), kind, isPerson, isDismissed, occurredAt]);
+  world.rows("INSERT INTO pull_request_activities VALUES ($1, $2, $3, $4, 'someone', $5, $6, $7)", [
+    TEAM,
+    KEY,
+    newUid(),
+    kind,
+    isPerson,
+    isDismissed,
+    occurredAt,
+  ]);
 
 async function project(): Promise<Record<string, unknown> | undefined> {
   await world.t.database.transaction(async (tx) => {
@@ -56,16 +70,34 @@ test("makes no row of a pull request that no run of the factory produced", async
 test("leaves unknown what only a code host reports", async () => {
   const runUid = await aProducer();
   expect(await project()).toMatchObject({
-    url: URL, provider: "GITHUB", repo_full_name: "Acme/Shop", pr_number: 7, title: "Fix the build", author_login: null, state: "open", has_host_facts: false,
-    opened_at: null, history_complete: false, human_code_change: null, human_interactions: null, human_total: null,
-    kickoff_run_uid: runUid, runs: [{ run_id: runUid, root_run_id: runUid, created_at: "2026-11-18T09:00:00.000Z" }], inference_micros: 0,
+    url: URL,
+    provider: "GITHUB",
+    repo_full_name: "Acme/Shop",
+    pr_number: 7,
+    title: "Fix the build",
+    author_login: null,
+    state: "open",
+    has_host_facts: false,
+    opened_at: null,
+    history_complete: false,
+    human_code_change: null,
+    human_interactions: null,
+    human_total: null,
+    kickoff_run_uid: runUid,
+    runs: [{ run_id: runUid, root_run_id: runUid, created_at: "2026-11-18T09:00:00.000Z" }],
+    inference_micros: 0,
   });
 });
 
 test("takes a local pull request as opened when it was made, with complete history and no code of persons", async () => {
   await aProducer({ provider: "LOCAL", additions: 12, followUps: 2 });
   expect(await project()).toMatchObject({
-    state: "open", opened_at: new Date("2026-11-18T10:00:00Z"), history_complete: true, human_code_change: false, additions: 12, human_total: 2,
+    state: "open",
+    opened_at: new Date("2026-11-18T10:00:00Z"),
+    history_complete: true,
+    human_code_change: false,
+    additions: 12,
+    human_total: 2,
     human_interactions: { opened: 0, follow_up_message: 2, total: 2 },
   });
 });
@@ -83,9 +115,23 @@ test("counts what persons did and follow-ups of the producing runs, without dism
   await activity("review_commented", { isPerson: false, occurredAt: "2026-11-18T11:30:00Z" });
   await activity("review_changes_requested", { occurredAt: "2026-11-18T12:30:00Z" });
   expect(await project()).toMatchObject({
-    has_host_facts: true, title: "Fix it", history_complete: true, human_code_change: false, first_human_review_at: new Date("2026-11-18T12:30:00Z"), human_total: 7,
+    has_host_facts: true,
+    title: "Fix it",
+    history_complete: true,
+    human_code_change: false,
+    first_human_review_at: new Date("2026-11-18T12:30:00Z"),
+    human_total: 7,
     human_interactions: {
-      opened: 0, code_push: 0, review_approved: 0, review_changes_requested: 1, review_commented: 0, comment: 2, review_comment: 0, pr_action: 1, follow_up_message: 3, total: 7,
+      opened: 0,
+      code_push: 0,
+      review_approved: 0,
+      review_changes_requested: 1,
+      review_commented: 0,
+      comment: 2,
+      review_comment: 0,
+      pr_action: 1,
+      follow_up_message: 3,
+      total: 7,
     },
   });
 });
@@ -94,7 +140,14 @@ test.each([
   ["unknown while the opening was not seen", [], null],
   ["true for a person's push even without the opening", [["code_push", true]], true],
   ["true for a person's opening", [["opened", true]], true],
-  ["false for pushes of programs", [["opened", false], ["code_push", false]], false],
+  [
+    "false for pushes of programs",
+    [
+      ["opened", false],
+      ["code_push", false],
+    ],
+    false,
+  ],
 ] as const)("human_code_change is %s", async (_, activities, expected) => {
   await aProducer();
   await reported();
@@ -103,12 +156,23 @@ test.each([
 });
 
 test("starts with the earliest run, is first seen with the earliest artifact and adds up the shares of trees", async () => {
-  const late = await aProducer({ runCreatedAt: "2026-11-18T09:30:00Z", createdAt: "2026-11-18T09:40:00Z", additions: 5 });
+  const late = await aProducer({
+    runCreatedAt: "2026-11-18T09:30:00Z",
+    createdAt: "2026-11-18T09:40:00Z",
+    additions: 5,
+  });
   const early = await aProducer({ runCreatedAt: "2026-11-18T08:00:00Z", createdAt: "2026-11-18T11:00:00Z" });
-  for (const root of [late, early]) await world.rows("INSERT INTO pull_request_shares VALUES ($1, $2, $3, 10, 20, 30)", [at.factoryUid, KEY, root]);
+  for (const root of [late, early])
+    await world.rows("INSERT INTO pull_request_shares VALUES ($1, $2, $3, 10, 20, 30)", [at.factoryUid, KEY, root]);
   await project();
   expect(await project()).toMatchObject({
-    kickoff_run_uid: early, kickoff_at: new Date("2026-11-18T08:00:00Z"), first_seen_at: new Date("2026-11-18T09:40:00Z"), additions: 5,
-    runs: [{ run_id: early }, { run_id: late }], inference_micros: 20, compute_micros: 40, platform_micros: 60,
+    kickoff_run_uid: early,
+    kickoff_at: new Date("2026-11-18T08:00:00Z"),
+    first_seen_at: new Date("2026-11-18T09:40:00Z"),
+    additions: 5,
+    runs: [{ run_id: early }, { run_id: late }],
+    inference_micros: 20,
+    compute_micros: 40,
+    platform_micros: 60,
   });
 });

@@ -17,18 +17,31 @@ beforeEach(async () => {
 afterAll(() => world.stop());
 
 type Query = MessageInitShape<typeof metrics.ListPullRequestsRequestSchema>;
-const list = (query: Query = {}, caller = OWNER) => world.metrics.listPullRequests({ factoryUid, ...query }, call(caller));
+const list = (query: Query = {}, caller = OWNER) =>
+  world.metrics.listPullRequests({ factoryUid, ...query }, call(caller));
 const urlsOf = async (query: Query = {}): Promise<string[]> => (await list(query)).data.map(({ url }) => url);
 const time = (text: string) => timestampFromDate(new Date(text));
 const url = (number: number, repo = "Acme/Shop"): string => `https://github.com/${repo}/pull/${number}`;
 
 type RecordInit = {
-  repo?: string; state?: string; openedAt?: string | null; reviewedAt?: string | null; mergedAt?: string | null; updatedAt?: string; of?: string;
+  repo?: string;
+  state?: string;
+  openedAt?: string | null;
+  reviewedAt?: string | null;
+  mergedAt?: string | null;
+  updatedAt?: string;
+  of?: string;
 };
 
 /** Stores the record of a pull request as the projection would. */
 async function aRecord(number: number, init: RecordInit = {}): Promise<void> {
-  const { repo = "Acme/Shop", state = "open", openedAt = "2026-11-18T10:00:00Z", reviewedAt = null, mergedAt = null } = init;
+  const {
+    repo = "Acme/Shop",
+    state = "open",
+    openedAt = "2026-11-18T10:00:00Z",
+    reviewedAt = null,
+    mergedAt = null,
+  } = init;
   const { updatedAt = "2026-11-19T10:00:00Z", of = factoryUid } = init;
   const runUid = newUid();
   await world.rows(
@@ -38,8 +51,19 @@ async function aRecord(number: number, init: RecordInit = {}): Promise<void> {
        inference_micros, compute_micros, platform_micros)
      VALUES ($1, $2, $3, $4, 'GITHUB', $5, $6, 'Fix it', $7, false, $8, $9, $10, $11, false, $12::jsonb, '2026-11-18T09:00:00Z', $13, $11, 1, 2, 3)`,
     [
-      of, url(number, repo).slice("https://".length).toLowerCase(), TEAM, url(number, repo), repo, number, state, openedAt, reviewedAt, mergedAt, updatedAt,
-      JSON.stringify([{ run_id: runUid, root_run_id: runUid, created_at: "2026-11-18T09:00:00.000Z" }]), runUid,
+      of,
+      url(number, repo).slice("https://".length).toLowerCase(),
+      TEAM,
+      url(number, repo),
+      repo,
+      number,
+      state,
+      openedAt,
+      reviewedAt,
+      mergedAt,
+      updatedAt,
+      JSON.stringify([{ run_id: runUid, root_run_id: runUid, created_at: "2026-11-18T09:00:00.000Z" }]),
+      runUid,
     ],
   );
 }
@@ -67,11 +91,31 @@ test("returns the record of a pull request, without what is not known", async ()
   expect(nextPageToken).toBe("");
   const [{ $typeName: _, ...record }] = data as [metrics.PullRequest];
   expect(record).toMatchObject({
-    provider: "GITHUB", repoFullName: "Acme/Shop", prNumber: 7, url: url(7), title: "Fix it", factoryUid, teamUid: TEAM, state: "merged", historyComplete: false,
-    openedAt: time("2026-11-18T10:00:00Z"), mergedAt: time("2026-11-18T12:00:00Z"), updatedAt: time("2026-11-19T10:00:00Z"), kickoffAt: time("2026-11-18T09:00:00Z"),
-    runs: [{ createdAt: time("2026-11-18T09:00:00Z") }], cycleTime: { kickoffToPr: 3600, kickoffToMerge: 10_800 },
+    provider: "GITHUB",
+    repoFullName: "Acme/Shop",
+    prNumber: 7,
+    url: url(7),
+    title: "Fix it",
+    factoryUid,
+    teamUid: TEAM,
+    state: "merged",
+    historyComplete: false,
+    openedAt: time("2026-11-18T10:00:00Z"),
+    mergedAt: time("2026-11-18T12:00:00Z"),
+    updatedAt: time("2026-11-19T10:00:00Z"),
+    kickoffAt: time("2026-11-18T09:00:00Z"),
+    runs: [{ createdAt: time("2026-11-18T09:00:00Z") }],
+    cycleTime: { kickoffToPr: 3600, kickoffToMerge: 10_800 },
   });
-  for (const absent of ["authorLogin", "firstHumanReviewAt", "closedAt", "additions", "numCommits", "humanInteractions", "humanCodeChange"] as const) {
+  for (const absent of [
+    "authorLogin",
+    "firstHumanReviewAt",
+    "closedAt",
+    "additions",
+    "numCommits",
+    "humanInteractions",
+    "humanCodeChange",
+  ] as const) {
     expect(record[absent]).toBeUndefined();
   }
   expect([record.cycleTime!.prToFirstReview, record.cycleTime!.firstReviewToMerge]).toEqual([undefined, undefined]);
@@ -99,10 +143,25 @@ test("lists newest opened first, ties by URL, and those of unknown opening last"
 describe("filters", () => {
   beforeEach(async () => {
     await aRecord(1, { openedAt: "2026-11-10T10:00:00Z", state: "open", updatedAt: "2026-11-10T10:00:00Z" });
-    await aRecord(2, { openedAt: "2026-11-11T10:00:00Z", state: "draft", repo: "acme/other", updatedAt: "2026-11-11T10:00:00Z" });
-    await aRecord(3, { openedAt: "2026-11-12T10:00:00Z", state: "merged", mergedAt: "2026-11-13T10:00:00Z", updatedAt: "2026-11-13T10:00:00Z" });
+    await aRecord(2, {
+      openedAt: "2026-11-11T10:00:00Z",
+      state: "draft",
+      repo: "acme/other",
+      updatedAt: "2026-11-11T10:00:00Z",
+    });
+    await aRecord(3, {
+      openedAt: "2026-11-12T10:00:00Z",
+      state: "merged",
+      mergedAt: "2026-11-13T10:00:00Z",
+      updatedAt: "2026-11-13T10:00:00Z",
+    });
     await aRecord(4, { openedAt: "2026-11-13T10:00:00Z", state: "closed", updatedAt: "2026-11-14T10:00:00Z" });
-    await aRecord(5, { openedAt: null, state: "merged", mergedAt: "2026-11-15T10:00:00Z", updatedAt: "2026-11-15T10:00:00Z" });
+    await aRecord(5, {
+      openedAt: null,
+      state: "merged",
+      mergedAt: "2026-11-15T10:00:00Z",
+      updatedAt: "2026-11-15T10:00:00Z",
+    });
   });
 
   test.each<[string, Query, number[]]>([
@@ -115,11 +174,19 @@ describe("filters", () => {
     ["merges after a time, exclusively", { mergedAfter: time("2026-11-13T10:00:00Z") }, [5]],
     ["merges before a time, exclusively", { mergedBefore: time("2026-11-15T10:00:00Z") }, [3]],
     ["changes after a time, exclusively", { updatedAfter: time("2026-11-13T10:00:00Z") }, [4, 5]],
-    ["several at once", { repo: "acme/shop", states: ["merged", "closed"], openedAfter: time("2026-11-01T00:00:00Z") }, [4, 3]],
-  ])("select by %s", async (_, query, numbers) => expect((await list(query)).data.map(({ prNumber }) => prNumber)).toEqual(numbers));
+    [
+      "several at once",
+      { repo: "acme/shop", states: ["merged", "closed"], openedAfter: time("2026-11-01T00:00:00Z") },
+      [4, 3],
+    ],
+  ])("select by %s", async (_, query, numbers) =>
+    expect((await list(query)).data.map(({ prNumber }) => prNumber)).toEqual(numbers),
+  );
 
   test("refuse an unknown state", async () =>
-    expect(list({ states: ["open", "OPEN"] })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "state_invalid" })));
+    expect(list({ states: ["open", "OPEN"] })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "state_invalid" }),
+    ));
 });
 
 test("returns 50 records by default, at most 500, and refuses other limits", async () => {
@@ -132,10 +199,18 @@ test("returns 50 records by default, at most 500, and refuses other limits", asy
        FROM generate_series(1, 501) n`,
     [factoryUid, TEAM],
   );
-  const sizes = [await list(), await list({ pageSize: 500 })].map(({ data, nextPageToken }) => [data.length, nextPageToken === ""]);
-  expect(sizes).toEqual([[50, false], [500, false]]);
+  const sizes = [await list(), await list({ pageSize: 500 })].map(({ data, nextPageToken }) => [
+    data.length,
+    nextPageToken === "",
+  ]);
+  expect(sizes).toEqual([
+    [50, false],
+    [500, false],
+  ]);
   for (const pageSize of [-1, 501]) {
-    await expect(list({ pageSize })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "limit_invalid" }));
+    await expect(list({ pageSize })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "limit_invalid" }),
+    );
   }
   expect(new Set(await walk({ pageSize: 7 })).size).toBe(501);
 });
@@ -153,7 +228,9 @@ test("lists every record once that existed when the walk began, while others are
     if (other !== undefined) await aRecord(other, { openedAt: opened(other) });
   });
   expect(new Set(found).size).toBe(found.length);
-  expect(found.filter((each) => [...before, 100].some((day) => each === url(day)))).toEqual([...before.toReversed(), 100].map((day) => url(day)));
+  expect(found.filter((each) => [...before, 100].some((day) => each === url(day)))).toEqual(
+    [...before.toReversed(), 100].map((day) => url(day)),
+  );
 });
 
 describe("a cursor", () => {
@@ -174,10 +251,15 @@ describe("a cursor", () => {
     ["other states", { states: ["open"] }],
     ["a further bound", { updatedAfter: time("2026-11-01T00:00:00Z") }],
   ])("is refused with %s", async (_, changed) =>
-    expect(list({ ...filter, ...changed, pageToken })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_cursor" })));
+    expect(list({ ...filter, ...changed, pageToken })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "invalid_cursor" }),
+    ),
+  );
 
   test("is refused for another factory", async () =>
-    expect(list({ ...filter, pageToken, factoryUid: world.aFactory() })).rejects.toEqual(domainError({ reason: "invalid_cursor" })));
+    expect(list({ ...filter, pageToken, factoryUid: world.aFactory() })).rejects.toEqual(
+      domainError({ reason: "invalid_cursor" }),
+    ));
 
   test("is refused if it is not one", async () =>
     expect(list({ ...filter, pageToken: "nonsense" })).rejects.toEqual(domainError({ reason: "invalid_cursor" })));
@@ -190,7 +272,8 @@ test("hides the factory from strangers as if it did not exist", async () => {
     list({ factoryUid: newUid() }, STRANGER).catch((error: unknown) => error),
     list({ factoryUid: "nonsense" }, OWNER).catch((error: unknown) => error),
   ]);
-  for (const refusal of refusals) expect(refusal).toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
+  for (const refusal of refusals)
+    expect(refusal).toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
   expect(new Set(refusals.map((refusal) => (refusal as { message: string }).message)).size).toBe(1);
   await expect(list({}, RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
 });

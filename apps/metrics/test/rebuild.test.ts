@@ -26,7 +26,8 @@ test(`a rebuild from the same facts ends with equal read models (seed ${SEED})`,
 
 test("a rebuild repairs every read model and names those that it changed", async () => {
   const tables = ["run_days", "cost_group_days", "tree_costs", "pull_request_shares", "factory_pull_requests"];
-  const contents = async () => Promise.all(tables.map((table) => world.rows(`SELECT * FROM ${table} t ORDER BY t::text`)));
+  const contents = async () =>
+    Promise.all(tables.map((table) => world.rows(`SELECT * FROM ${table} t ORDER BY t::text`)));
   await rebuild();
   const intact = await contents();
   for (const rows of intact) expect(rows.length).toBeGreaterThan(0);

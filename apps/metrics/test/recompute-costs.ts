@@ -4,7 +4,15 @@ import type { World } from "./setup.ts";
 
 export type Micros = { inference: bigint; compute: bigint; platform: bigint };
 type Component = keyof Micros;
-type Run = { uid: string; root: string; source: string; creator: string; agent: string; model: string; created_at: Date };
+type Run = {
+  uid: string;
+  root: string;
+  source: string;
+  creator: string;
+  agent: string;
+  model: string;
+  created_at: Date;
+};
 type Entry = { component: Component; kind: string; occurred_at: Date; micros: string | null; owner_run: string };
 type Lines = { additions: number | null; deletions: number | null };
 type Produced = Lines & { url: string; run: string; root: string; created_at: Date; run_created_at: Date };
@@ -57,13 +65,20 @@ const isIn = (at: Date, start: Date, end: Date): boolean => at >= start && at < 
 export type GroupSpend = { spend: Micros; periods: Map<string, Micros> };
 
 /** Spend per group, and per group and period, of what occurred in [start, end). */
-export function spendByGroup({ runs, entries }: RawFacts, groupBy: string, start: Date, end: Date, unit: string): Map<string, GroupSpend> {
+export function spendByGroup(
+  { runs, entries }: RawFacts,
+  groupBy: string,
+  start: Date,
+  end: Date,
+  unit: string,
+): Map<string, GroupSpend> {
   const groups = new Map<string, GroupSpend>();
   for (const { component, occurred_at, micros, owner_run } of entries) {
     if (!isIn(occurred_at, start, end) || micros === null) continue;
     const owner = runs.get(owner_run)!;
     const root = runs.get(owner.root)!;
-    const key = { source: root.source, user: root.creator, agent: owner.agent, model: owner.model }[groupBy]! || "UNKNOWN";
+    const key =
+      { source: root.source, user: root.creator, agent: owner.agent, model: owner.model }[groupBy]! || "UNKNOWN";
     const group = groups.get(key) ?? { spend: noMicros(), periods: new Map<string, Micros>() };
     groups.set(key, group);
     group.spend[component] += BigInt(micros);
@@ -77,12 +92,20 @@ export function spendByGroup({ runs, entries }: RawFacts, groupBy: string, start
 
 /** How many model calls and compute intervals occurred in [start, end), and how many of them have a price. */
 export function coverageOf({ entries }: RawFacts, start: Date, end: Date): bigint[] {
-  const of = (kind: string): Entry[] => entries.filter((entry) => entry.kind === kind && isIn(entry.occurred_at, start, end));
+  const of = (kind: string): Entry[] =>
+    entries.filter((entry) => entry.kind === kind && isIn(entry.occurred_at, start, end));
   const counts = (kind: string): number[] => [of(kind).length, of(kind).filter(({ micros }) => micros !== null).length];
   return ["model_call", "compute_interval"].flatMap(counts).map(BigInt);
 }
 
-export type PullRequestFacts = { url: string; firstSeenAt: Date; lines: number | null; spend: Micros; models: Map<string, number>; kickoff: Run };
+export type PullRequestFacts = {
+  url: string;
+  firstSeenAt: Date;
+  lines: number | null;
+  spend: Micros;
+  models: Map<string, number>;
+  kickoff: Run;
+};
 
 /** Every pull request of the factory with its whole spend. `models`: not rounded. */
 export function pullRequests(facts: RawFacts): PullRequestFacts[] {
@@ -98,10 +121,15 @@ export function pullRequests(facts: RawFacts): PullRequestFacts[] {
         models.set(owner.model, (models.get(owner.model) ?? 0) + Number(entry.micros ?? 0) / urls.length);
       }
     }
-    const oldest = produced.toSorted((a, b) => Number(a.run_created_at) - Number(b.run_created_at) || (a.run < b.run ? -1 : 1))[0]!;
+    const oldest = produced.toSorted(
+      (a, b) => Number(a.run_created_at) - Number(b.run_created_at) || (a.run < b.run ? -1 : 1),
+    )[0]!;
     const measured = produced.find(({ additions, deletions }) => additions !== null && deletions !== null);
     return {
-      url, spend, models, kickoff: facts.runs.get(oldest.run)!,
+      url,
+      spend,
+      models,
+      kickoff: facts.runs.get(oldest.run)!,
       firstSeenAt: new Date(Math.min(...produced.map(({ created_at }) => created_at.getTime()))),
       lines: measured ? measured.additions! + measured.deletions! : null,
     };
@@ -111,7 +139,8 @@ export function pullRequests(facts: RawFacts): PullRequestFacts[] {
 /** The spend of a whole tree. */
 export function treeSpend({ runs, entries }: RawFacts, root: string): Micros {
   const spend = noMicros();
-  for (const { component, micros, owner_run } of entries) if (runs.get(owner_run)!.root === root) spend[component] += BigInt(micros ?? 0);
+  for (const { component, micros, owner_run } of entries)
+    if (runs.get(owner_run)!.root === root) spend[component] += BigInt(micros ?? 0);
   return spend;
 }
 

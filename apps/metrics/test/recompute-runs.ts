@@ -13,7 +13,8 @@ export type History = {
 
 const HOUR_MS = 3_600_000;
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-const earliest = (times: readonly Date[]): Date | null => (times.length === 0 ? null : times.reduce((first, at) => (at < first ? at : first)));
+const earliest = (times: readonly Date[]): Date | null =>
+  times.length === 0 ? null : times.reduce((first, at) => (at < first ? at : first));
 
 const knownLabels = new Map<string, Map<number, string>>();
 
@@ -46,27 +47,47 @@ type Slice<T> = { total: T; series: T[] };
 function slices<T>(start: Date, end: Date, unit: string, compute: (isIn: (at: Date | null) => boolean) => T): Slice<T> {
   const inRange = (at: Date | null): at is Date => at !== null && at >= start && at < end;
   const labels = unit === "" ? [] : labelsOf(start, end, unit);
-  return { total: compute(inRange), series: labels.map((label) => compute((at) => inRange(at) && labelOf(at, unit) === label)) };
+  return {
+    total: compute(inRange),
+    series: labels.map((label) => compute((at) => inRange(at) && labelOf(at, unit) === label)),
+  };
 }
 
 /** Returns the run breakdown that a history has. */
-export function recomputeBreakdown({ factoryUid, runs }: History, start: Date, end: Date, unit: string, groupBy: string) {
-  const ours = runs.filter((run) => run.factory_uid === factoryUid && (groupBy !== "source" || run.parent_run_uid === null));
+export function recomputeBreakdown(
+  { factoryUid, runs }: History,
+  start: Date,
+  end: Date,
+  unit: string,
+  groupBy: string,
+) {
+  const ours = runs.filter(
+    (run) => run.factory_uid === factoryUid && (groupBy !== "source" || run.parent_run_uid === null),
+  );
   const roots = runs.filter((run) => run.factory_uid === factoryUid && run.parent_run_uid === null);
   const keyOf = (run: RunRow): string => {
-    if (groupBy === "agent_type") return run.source === "SELF_IMPROVEMENT" ? "SELF_IMPROVEMENT" : run.agent_type || "UNKNOWN";
+    if (groupBy === "agent_type")
+      return run.source === "SELF_IMPROVEMENT" ? "SELF_IMPROVEMENT" : run.agent_type || "UNKNOWN";
     if (groupBy === "root_vs_subrun") return run.parent_run_uid === null ? "ROOT" : "SUBRUN";
     return { status: run.state, source: run.source, model: run.model_id, harness: run.harness }[groupBy] || "UNKNOWN";
   };
-  const countOf = (list: readonly RunRow[]): Slice<number> => slices(start, end, unit, (isIn) => list.filter((run) => isIn(run.created_at)).length);
+  const countOf = (list: readonly RunRow[]): Slice<number> =>
+    slices(start, end, unit, (isIn) => list.filter((run) => isIn(run.created_at)).length);
   const known = [...new Set(ours.map(keyOf))]
     .map((key) => ({ key, ...countOf(ours.filter((run) => keyOf(run) === key)) }))
     .filter(({ total }) => total > 0);
   const groups = [
-    ...known.filter(({ key }) => key !== "UNKNOWN").sort((a, b) => (a.total === b.total ? (a.key > b.key ? 1 : -1) : b.total - a.total)),
+    ...known
+      .filter(({ key }) => key !== "UNKNOWN")
+      .sort((a, b) => (a.total === b.total ? (a.key > b.key ? 1 : -1) : b.total - a.total)),
     ...known.filter(({ key }) => key === "UNKNOWN"),
   ];
-  return { periods: unit === "" ? [] : labelsOf(start, end, unit), total: countOf(ours), rootRuns: countOf(roots), groups };
+  return {
+    periods: unit === "" ? [] : labelsOf(start, end, unit),
+    total: countOf(ours),
+    rootRuns: countOf(roots),
+    groups,
+  };
 }
 
 /** Returns the metrics that a history has. */
@@ -76,14 +97,19 @@ export function recomputeMetrics(history: History, start: Date, end: Date, unit:
   const of = <T>(compute: (isIn: (at: Date | null) => boolean) => T): Slice<T> => slices(start, end, unit, compute);
   const named = [...history.repositories, ...records.map(({ repo_full_name }) => repo_full_name)];
   const repos = new Set(named.map((name) => name.toLowerCase()).filter(Boolean));
-  const inRepos = history.hostFacts.filter(({ team_uid, repo_full_name }) => team_uid === teamUid && repos.has(repo_full_name.toLowerCase()));
-  const mergedIn = (isIn: (at: Date | null) => boolean): PullRequestRecord[] => records.filter(({ merged_at }) => isIn(merged_at));
+  const inRepos = history.hostFacts.filter(
+    ({ team_uid, repo_full_name }) => team_uid === teamUid && repos.has(repo_full_name.toLowerCase()),
+  );
+  const mergedIn = (isIn: (at: Date | null) => boolean): PullRequestRecord[] =>
+    records.filter(({ merged_at }) => isIn(merged_at));
 
   return {
     periods: unit === "" ? [] : labelsOf(start, end, unit),
     runs: of((isIn) => runs.filter((run) => run.factory_uid === factoryUid && isIn(run.created_at)).length),
     pullRequests: of((isIn) => records.filter(({ first_seen_at }) => isIn(first_seen_at)).length),
-    mergedPullRequests: of((isIn) => records.filter(({ opened_at, merged_at }) => merged_at !== null && isIn(opened_at ?? merged_at)).length),
+    mergedPullRequests: of(
+      (isIn) => records.filter(({ opened_at, merged_at }) => merged_at !== null && isIn(opened_at ?? merged_at)).length,
+    ),
     interactions: of((isIn) => {
       const measured = records.filter(({ opened_at, human_total }) => isIn(opened_at) && human_total !== null);
       return measured.length === 0 ? null : sum(measured.map(({ human_total }) => human_total!)) / measured.length;
@@ -122,12 +148,29 @@ export function recomputeMetrics(history: History, start: Date, end: Date, unit:
 
 type PullRequestRecord = Pick<
   RecordRow,
-  | "url_key" | "repo_full_name" | "kickoff_at" | "first_seen_at" | "opened_at" | "first_human_review_at" | "merged_at"
-  | "additions" | "deletions" | "history_complete" | "human_code_change" | "human_total"
+  | "url_key"
+  | "repo_full_name"
+  | "kickoff_at"
+  | "first_seen_at"
+  | "opened_at"
+  | "first_human_review_at"
+  | "merged_at"
+  | "additions"
+  | "deletions"
+  | "history_complete"
+  | "human_code_change"
+  | "human_total"
 >;
 
 /** Returns the record of each pull request that runs of the factory produced. */
-function recomputeRecords({ factoryUid, teamUid, runs, produced, hostFacts, activities }: History): PullRequestRecord[] {
+function recomputeRecords({
+  factoryUid,
+  teamUid,
+  runs,
+  produced,
+  hostFacts,
+  activities,
+}: History): PullRequestRecord[] {
   const ours = produced.filter((each) => each.factory_uid === factoryUid);
   return [...new Set(ours.map(({ url_key }) => url_key))].map((url_key) => {
     const producers = ours.filter((each) => each.url_key === url_key);
@@ -158,7 +201,11 @@ function recomputeRecords({ factoryUid, teamUid, runs, produced, hostFacts, acti
 
 type Instant = "kickoff_at" | "opened_at" | "first_human_review_at" | "merged_at";
 
-function stage(records: readonly PullRequestRecord[], from: Instant, to: Instant): { median: number | null; measured: number } {
+function stage(
+  records: readonly PullRequestRecord[],
+  from: Instant,
+  to: Instant,
+): { median: number | null; measured: number } {
   const lengths = records.flatMap((record) => {
     const [begin, end] = [record[from], record[to]];
     return begin && end && end >= begin ? [end.getTime() - begin.getTime()] : [];

@@ -25,14 +25,18 @@ async function hashes(): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const [table, query] of Object.entries(TABLES)) {
     const rows = await world.rows<{ row: string }>(`SELECT t::text AS row FROM (${query}) t ORDER BY 1`);
-    found[table] = `${rows.length} rows ${createHash("md5").update(rows.map(({ row }) => row).join("\n")).digest("hex")}`;
+    found[table] = `${rows.length} rows ${createHash("md5")
+      .update(rows.map(({ row }) => row).join("\n"))
+      .digest("hex")}`;
   }
   return found;
 }
 
 async function begin(): Promise<void> {
   await world.reset();
-  await world.rows("INSERT INTO compute_prices VALUES (2, 40000, 5000, 250, '2026-11-20T10:03:00Z'), (3, 90001, 9007, 900, '2026-11-20T10:12:00Z')");
+  await world.rows(
+    "INSERT INTO compute_prices VALUES (2, 40000, 5000, 250, '2026-11-20T10:03:00Z'), (3, 90001, 9007, 900, '2026-11-20T10:12:00Z')",
+  );
 }
 
 /** Reads until nothing is due for three minutes: after that only runs in progress are read again. */
@@ -59,10 +63,15 @@ async function playInDisorder(history: readonly Step[], seed: number): Promise<v
   const { orchestrator, clock } = world;
   let played = 0;
   orchestrator.held = [];
-  orchestrator.answer = (runs) => random.shuffled(runs.map((run) => {
-    const recent = history.slice(0, played).filter((step) => step.run.uid === run.uid && clock.now().getTime() - step.at.getTime() < 60_000);
-    return recent.length > 0 && random.chance(0.4) ? random.pick(recent).run : run;
-  }));
+  orchestrator.answer = (runs) =>
+    random.shuffled(
+      runs.map((run) => {
+        const recent = history
+          .slice(0, played)
+          .filter((step) => step.run.uid === run.uid && clock.now().getTime() - step.at.getTime() < 60_000);
+        return recent.length > 0 && random.chance(0.4) ? random.pick(recent).run : run;
+      }),
+    );
   for (const step of history) {
     play(world, step);
     played += 1;
@@ -78,7 +87,8 @@ async function playInDisorder(history: readonly Step[], seed: number): Promise<v
   }
   // What was not delivered so far arrives last, after newer events of the same runs.
   const everything = history.flatMap(({ run, happened, at: occurredAt }) =>
-    happened ? [{ type: `millwright.run.${happened}.v1`, entityUid: run.uid, teamUid: TEAM, occurredAt }] : []);
+    happened ? [{ type: `millwright.run.${happened}.v1`, entityUid: run.uid, teamUid: TEAM, occurredAt }] : [],
+  );
   orchestrator.held = undefined;
   orchestrator.feed.push(...random.shuffled(everything));
   orchestrator.answer = (runs) => runs;
@@ -88,15 +98,18 @@ async function playInDisorder(history: readonly Step[], seed: number): Promise<v
 
 const SEEDS = [1, 2, 3, ...Array.from({ length: 2 }, () => Math.floor(Math.random() * 2 ** 31))];
 
-test.each(SEEDS)("late, repeated and reordered events and snapshots end in the tables of the ordered history (seed %d)", async (seed) => {
-  const history = randomHistory(seed, { factoryUids: [newUid(), newUid()] });
-  await begin();
-  await playInOrder(history);
-  const expected = await hashes();
-  await begin();
-  await playInDisorder(history, seed);
-  expect(await hashes()).toEqual(expected);
-});
+test.each(SEEDS)(
+  "late, repeated and reordered events and snapshots end in the tables of the ordered history (seed %d)",
+  async (seed) => {
+    const history = randomHistory(seed, { factoryUids: [newUid(), newUid()] });
+    await begin();
+    await playInOrder(history);
+    const expected = await hashes();
+    await begin();
+    await playInDisorder(history, seed);
+    expect(await hashes()).toEqual(expected);
+  },
+);
 
 test("the comparison notices a missing model call", async () => {
   const history = randomHistory(6, { factoryUids: [newUid()] });

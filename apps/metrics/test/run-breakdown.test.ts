@@ -25,20 +25,64 @@ async function aTree(): Promise<string> {
 
 describe("each grouping", () => {
   test.each<[string, [string, number][], number]>([
-    ["agent_type", [["FOREMAN", 1], ["IMPLEMENT", 1], ["UNKNOWN", 1]], 3],
-    ["status", [["SUCCEEDED", 2], ["BLOCKED", 1]], 3],
+    [
+      "agent_type",
+      [
+        ["FOREMAN", 1],
+        ["IMPLEMENT", 1],
+        ["UNKNOWN", 1],
+      ],
+      3,
+    ],
+    [
+      "status",
+      [
+        ["SUCCEEDED", 2],
+        ["BLOCKED", 1],
+      ],
+      3,
+    ],
     ["source", [["SLACK", 1]], 1],
-    ["root_vs_subrun", [["SUBRUN", 2], ["ROOT", 1]], 3],
-    ["model", [["model-1", 2], ["UNKNOWN", 1]], 3],
-    ["harness", [["claude", 1], ["codex", 1], ["UNKNOWN", 1]], 3],
+    [
+      "root_vs_subrun",
+      [
+        ["SUBRUN", 2],
+        ["ROOT", 1],
+      ],
+      3,
+    ],
+    [
+      "model",
+      [
+        ["model-1", 2],
+        ["UNKNOWN", 1],
+      ],
+      3,
+    ],
+    [
+      "harness",
+      [
+        ["claude", 1],
+        ["codex", 1],
+        ["UNKNOWN", 1],
+      ],
+      3,
+    ],
   ])("by %s", async (groupBy, groups, total) => {
     const answer = await world.breakdown({ factoryUid: await aTree(), ...DAY }, groupBy);
     expect(keys(answer)).toEqual(groups);
-    expect([answer.groupBy, Number(answer.total!.total), Number(answer.rootRunCount!.total)]).toEqual([groupBy, total, 1]);
+    expect([answer.groupBy, Number(answer.total!.total), Number(answer.rootRunCount!.total)]).toEqual([
+      groupBy,
+      total,
+      1,
+    ]);
   });
 
   test("by source counts root runs only, so that the total equals the root runs in every period", async () => {
-    const { total, rootRunCount, groups } = await world.breakdown({ factoryUid: await aTree(), ...DAY, by: "day" }, "source");
+    const { total, rootRunCount, groups } = await world.breakdown(
+      { factoryUid: await aTree(), ...DAY, by: "day" },
+      "source",
+    );
     expect([total, groups.map(({ series }) => series)]).toEqual([rootRunCount, [[1n]]]);
   });
 
@@ -47,21 +91,36 @@ describe("each grouping", () => {
     await world.run(factoryUid, "2026-11-01T10:00:00Z", { source: "SELF_IMPROVEMENT", agent_type: "REVIEW" });
     await world.run(factoryUid, "2026-11-01T10:00:00Z", { source: "API", agent_type: "REVIEW" });
     const { groups } = await world.breakdown({ factoryUid, ...DAY }, "agent_type");
-    expect(groups.map(({ key, label }) => [key, label])).toEqual([["REVIEW", ""], ["SELF_IMPROVEMENT", "Self-improvement"]]);
-    expect((await world.breakdown({ factoryUid, ...DAY }, "source")).groups.map(({ label }) => label)).toEqual(["", ""]);
+    expect(groups.map(({ key, label }) => [key, label])).toEqual([
+      ["REVIEW", ""],
+      ["SELF_IMPROVEMENT", "Self-improvement"],
+    ]);
+    expect((await world.breakdown({ factoryUid, ...DAY }, "source")).groups.map(({ label }) => label)).toEqual([
+      "",
+      "",
+    ]);
   });
 
   test("what is not known comes last, however much it is; equal groups are in the order of their keys", async () => {
     const factoryUid = world.aFactory();
-    for (const model_id of ["", "", "", "b", "a", "c", "c"]) await world.run(factoryUid, "2026-11-01T10:00:00Z", { model_id });
-    expect(keys(await world.breakdown({ factoryUid, ...DAY }, "model"))).toEqual([["c", 2], ["a", 1], ["b", 1], ["UNKNOWN", 3]]);
+    for (const model_id of ["", "", "", "b", "a", "c", "c"])
+      await world.run(factoryUid, "2026-11-01T10:00:00Z", { model_id });
+    expect(keys(await world.breakdown({ factoryUid, ...DAY }, "model"))).toEqual([
+      ["c", 2],
+      ["a", 1],
+      ["b", 1],
+      ["UNKNOWN", 3],
+    ]);
   });
 
-  test.each(["", "agent", "STATUS", "creator"])("group_by %j is refused and the allowed values are named", async (groupBy) => {
-    const answer = world.breakdown({ factoryUid: world.aFactory(), ...DAY }, groupBy);
-    await expect(answer).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "group_by_invalid" }));
-    await expect(answer).rejects.toThrow("agent_type, status, source, root_vs_subrun, model or harness");
-  });
+  test.each(["", "agent", "STATUS", "creator"])(
+    "group_by %j is refused and the allowed values are named",
+    async (groupBy) => {
+      const answer = world.breakdown({ factoryUid: world.aFactory(), ...DAY }, groupBy);
+      await expect(answer).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "group_by_invalid" }));
+      await expect(answer).rejects.toThrow("agent_type, status, source, root_vs_subrun, model or harness");
+    },
+  );
 });
 
 describe("the range", () => {
@@ -72,7 +131,12 @@ describe("the range", () => {
 
   test("includes its start and excludes its end, at midnight and inside a day", async () => {
     const factoryUid = world.aFactory();
-    for (const at of ["2026-11-01T00:00:00.000Z", "2026-11-01T12:00:00.000Z", "2026-11-01T23:59:59.999Z", "2026-11-02T00:00:00.000Z"])
+    for (const at of [
+      "2026-11-01T00:00:00.000Z",
+      "2026-11-01T12:00:00.000Z",
+      "2026-11-01T23:59:59.999Z",
+      "2026-11-02T00:00:00.000Z",
+    ])
       await world.run(factoryUid, at);
     expect(await countOf(factoryUid, "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z")).toEqual([3, []]);
     expect(await countOf(factoryUid, "2026-11-01T12:00:00Z", "2026-11-02T00:00:00.001Z")).toEqual([3, []]);
@@ -84,7 +148,10 @@ describe("the range", () => {
   test("may be given with an offset; days are of UTC", async () => {
     const factoryUid = world.aFactory();
     await world.run(factoryUid, "2026-11-01T22:30:00Z");
-    const answer = await world.breakdown({ factoryUid, start: "2026-11-02T00:00:00+02:00", end: "2026-11-02T01:00:00+02:00", by: "day" }, "status");
+    const answer = await world.breakdown(
+      { factoryUid, start: "2026-11-02T00:00:00+02:00", end: "2026-11-02T01:00:00+02:00", by: "day" },
+      "status",
+    );
     expect([answer.scope!.periodList, answer.total!.series]).toEqual([["2026-11-01"], [1n]]);
   });
 
@@ -93,16 +160,34 @@ describe("the range", () => {
     await world.run(factoryUid, "2026-11-14T23:59:59.999Z"); // Saturday
     await world.run(factoryUid, "2026-11-15T00:00:00.000Z"); // Sunday
     await world.run(factoryUid, "2026-11-16T00:00:00.000Z"); // Monday
-    const answer = await world.breakdown({ factoryUid, start: "2026-11-13T00:00:00Z", end: "2026-11-17T00:00:00Z", by: "week" }, "status");
-    expect([answer.scope!.periodList, answer.total!.series]).toEqual([["2026-11-08", "2026-11-15"], [1n, 2n]]);
+    const answer = await world.breakdown(
+      { factoryUid, start: "2026-11-13T00:00:00Z", end: "2026-11-17T00:00:00Z", by: "week" },
+      "status",
+    );
+    expect([answer.scope!.periodList, answer.total!.series]).toEqual([
+      ["2026-11-08", "2026-11-15"],
+      [1n, 2n],
+    ]);
   });
 
   test("the first and the last month are clipped to it", async () => {
     const factoryUid = world.aFactory();
-    for (const at of ["2026-01-15T11:59:59Z", "2026-01-15T12:00:00Z", "2026-02-10T00:00:00Z", "2026-03-31T23:59:59Z", "2026-03-02T06:00:00Z"])
+    for (const at of [
+      "2026-01-15T11:59:59Z",
+      "2026-01-15T12:00:00Z",
+      "2026-02-10T00:00:00Z",
+      "2026-03-31T23:59:59Z",
+      "2026-03-02T06:00:00Z",
+    ])
       await world.run(factoryUid, at);
-    const answer = await world.breakdown({ factoryUid, start: "2026-01-15T12:00:00Z", end: "2026-03-02T06:00:00Z", by: "month" }, "status");
-    expect([answer.scope!.periodList, answer.total!.series]).toEqual([["2026-01-01", "2026-02-01", "2026-03-01"], [1n, 1n, 0n]]);
+    const answer = await world.breakdown(
+      { factoryUid, start: "2026-01-15T12:00:00Z", end: "2026-03-02T06:00:00Z", by: "month" },
+      "status",
+    );
+    expect([answer.scope!.periodList, answer.total!.series]).toEqual([
+      ["2026-01-01", "2026-02-01", "2026-03-01"],
+      [1n, 1n, 0n],
+    ]);
   });
 
   test("touches at most 365 periods; without periods it may be any length", async () => {
@@ -111,8 +196,9 @@ describe("the range", () => {
     const year = { factoryUid, start: "2026-01-01T00:00:00Z", by: "day" };
     const { groups, scope } = await world.breakdown({ ...year, end: "2027-01-01T00:00:00Z" }, "status");
     expect([scope!.periodList.length, groups]).toEqual([365, []]);
-    await expect(world.breakdown({ ...year, end: "2027-01-01T00:00:00.001Z" }, "status"))
-      .rejects.toEqual(domainError({ reason: "too_many_periods" }));
+    await expect(world.breakdown({ ...year, end: "2027-01-01T00:00:00.001Z" }, "status")).rejects.toEqual(
+      domainError({ reason: "too_many_periods" }),
+    );
     expect(await countOf(factoryUid, "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z")).toEqual([1, []]);
   });
 
@@ -121,21 +207,34 @@ describe("the range", () => {
     await world.run(factoryUid, "2026-10-21T10:00:00Z");
     await world.run(factoryUid, "2026-11-20T10:00:00Z"); // now
     const { scope, total } = await world.breakdown({ factoryUid, by: "day" }, "status");
-    expect([scope!.periodList.length, scope!.periodList[0], total!.total, total!.series[0]]).toEqual([31, "2026-10-21", 1n, 1n]);
-    await expect(world.breakdown({ factoryUid, start: "2026-11-20T10:00:00Z" }, "status"))
-      .rejects.toEqual(domainError({ reason: "date_range_invalid" }));
+    expect([scope!.periodList.length, scope!.periodList[0], total!.total, total!.series[0]]).toEqual([
+      31,
+      "2026-10-21",
+      1n,
+      1n,
+    ]);
+    await expect(world.breakdown({ factoryUid, start: "2026-11-20T10:00:00Z" }, "status")).rejects.toEqual(
+      domainError({ reason: "date_range_invalid" }),
+    );
   });
 });
 
 test("without group_by_period nothing has a series", async () => {
   const { total, rootRunCount, groups, scope } = await world.breakdown({ factoryUid: await aTree(), ...DAY }, "status");
-  expect([scope!.periodList, total!.series, rootRunCount!.series, ...groups.map(({ series }) => series)]).toEqual([[], [], [], [], []]);
+  expect([scope!.periodList, total!.series, rootRunCount!.series, ...groups.map(({ series }) => series)]).toEqual([
+    [],
+    [],
+    [],
+    [],
+    [],
+  ]);
 });
 
 test("a run moves to the group of its newest state; an older report changes nothing", async () => {
   const factoryUid = world.aFactory();
   const run = await world.run(factoryUid, "2026-11-01T10:00:00Z", { state: "QUEUED" });
-  const report = (version: number, state: string) => world.run(factoryUid, "2026-11-01T10:00:00Z", { ...run, version, state });
+  const report = (version: number, state: string) =>
+    world.run(factoryUid, "2026-11-01T10:00:00Z", { ...run, version, state });
   await report(5, "SUCCEEDED");
   await report(3, "IN_PROGRESS");
   await report(5, "SUCCEEDED");
@@ -153,5 +252,7 @@ test("a factory of another team is answered exactly as one that does not exist; 
   expect(await refusal(factoryUid)).toMatchObject({ kind: "not_found", reason: "factory_not_found" });
   expect(await refusal(factoryUid)).toEqual(await refusal(newUid()));
   expect(await refusal(factoryUid)).toEqual(await refusal("not a uid"));
-  await expect(world.breakdown({ factoryUid }, "status", RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+  await expect(world.breakdown({ factoryUid }, "status", RUN_VIEWER)).rejects.toEqual(
+    domainError({ kind: "permission_denied" }),
+  );
 });

@@ -26,7 +26,9 @@ afterAll(() => world.stop());
 /** Stores reports and makes the pull requests that they are about again, as ingestion does. */
 async function storeBatch(reports: readonly Report[]): Promise<void> {
   const runs = reports.filter((report) => report.kind === "run");
-  const repeats = runs.map(({ run }, index) => runs.slice(0, index).filter((before) => before.run.run_uid === run.run_uid).length);
+  const repeats = runs.map(
+    ({ run }, index) => runs.slice(0, index).filter((before) => before.run.run_uid === run.run_uid).length,
+  );
   const produced = runs.flatMap((report) => report.produced);
   const hostFacts = reports.flatMap((report) => (report.kind === "host" ? [report.facts] : []));
   const activities = reports.flatMap((report) => (report.kind === "activity" ? [report.activity] : []));
@@ -36,7 +38,10 @@ async function storeBatch(reports: readonly Report[]): Promise<void> {
     await lockFactories(tx, factoryUids);
     // A statement may store a run once.
     for (let repeat = 0; repeat < 3; repeat++)
-      await storeRuns(tx, runs.filter((_report, index) => repeats[index] === repeat).map(({ run }) => run));
+      await storeRuns(
+        tx,
+        runs.filter((_report, index) => repeats[index] === repeat).map(({ run }) => run),
+      );
     await storeProduced(tx, produced);
     await storeHostFacts(tx, hostFacts);
     await storeActivities(tx, activities);
@@ -56,8 +61,12 @@ const slices = <T, R>(unit: string, total: T, series: readonly T[], read: (value
   total: read(total),
   series: unit === "" ? [] : series.map(read),
 });
-const countOf = ({ total, series }: { total: bigint; series: readonly bigint[] }) => ({ total: Number(total), series: series.map(Number) });
-const rounded = (value: number | null = null): number | null => (value === null ? null : Math.round(value * 10_000) / 10_000);
+const countOf = ({ total, series }: { total: bigint; series: readonly bigint[] }) => ({
+  total: Number(total),
+  series: series.map(Number),
+});
+const rounded = (value: number | null = null): number | null =>
+  value === null ? null : Math.round(value * 10_000) / 10_000;
 
 type Metrics = Awaited<ReturnType<RunWorld["metrics"]>>;
 
@@ -70,17 +79,23 @@ function readMetrics(answer: Metrics, unit: string) {
     mergedPullRequests: countOf(answer.mergedPrCount!),
     interactions: slices(unit, interactions.mean!, interactions.series, ({ value }) => value ?? null),
     funnel: slices(unit, answer.autonomyFunnel!, answer.autonomyFunnelSeries, (funnel) => ({
-      all: Number(funnel.totalMerged), ours: Number(funnel.factoryMerged), observed: Number(funnel.factoryMergedObserved),
-      autonomous: Number(funnel.mergedWithoutHumanCodeChange), repos: funnel.repos.map((name) => name.toLowerCase()),
+      all: Number(funnel.totalMerged),
+      ours: Number(funnel.factoryMerged),
+      observed: Number(funnel.factoryMergedObserved),
+      autonomous: Number(funnel.mergedWithoutHumanCodeChange),
+      repos: funnel.repos.map((name) => name.toLowerCase()),
     })),
     impact: slices(unit, answer.impact!, answer.impactSeries, (impact) => ({
-      additions: Number(impact.additions), deletions: Number(impact.deletions),
-      merged: Number(impact.mergedPrCount), measured: Number(impact.measuredPrCount),
+      additions: Number(impact.additions),
+      deletions: Number(impact.deletions),
+      merged: Number(impact.mergedPrCount),
+      measured: Number(impact.measuredPrCount),
     })),
     latency: slices(unit, answer.prLatency!, answer.prLatencySeries, (latency) => ({
       merged: Number(latency.mergedPrCount),
-      stages: [latency.kickoffToPr, latency.prToFirstReview, latency.firstReviewToMerge, latency.kickoffToMerge]
-        .map((stage) => ({ median: rounded(stage!.medianSeconds), measured: Number(stage!.measuredPrCount) })),
+      stages: [latency.kickoffToPr, latency.prToFirstReview, latency.firstReviewToMerge, latency.kickoffToMerge].map(
+        (stage) => ({ median: rounded(stage!.medianSeconds), measured: Number(stage!.measuredPrCount) }),
+      ),
     })),
   };
 }
@@ -99,22 +114,35 @@ describe(`after late, repeated and reordered facts (seed ${SEED})`, () => {
     for (let round = 0; round < 12; round++) {
       const { start, end } = aRange();
       const answer = await world.metrics({ factoryUid: history.factoryUid, start, end, by: unit });
-      expect({ start, end, ...readMetrics(answer, unit) }).toEqual({ start, end, ...expectedMetrics(start, end, unit) });
+      expect({ start, end, ...readMetrics(answer, unit) }).toEqual({
+        start,
+        end,
+        ...expectedMetrics(start, end, unit),
+      });
     }
   });
 
   const groupings = GROUPINGS.flatMap((groupBy) => UNITS.map((unit) => [groupBy, unit] as const));
-  test.each(groupings)("runs of random ranges grouped by %s, by %j, are those computed from the facts", async (groupBy, unit) => {
-    for (let round = 0; round < 6; round++) {
-      const { start, end } = aRange();
-      const answer = await world.breakdown({ factoryUid: history.factoryUid, start, end, by: unit }, groupBy);
-      const read = {
-        periods: answer.scope!.periodList, total: countOf(answer.total!), rootRuns: countOf(answer.rootRunCount!),
-        groups: answer.groups.map(({ key, ...counts }) => ({ key, ...countOf(counts) })),
-      };
-      expect({ start, end, ...read }).toEqual({ start, end, ...recomputeBreakdown(history, start, end, unit, groupBy) });
-    }
-  });
+  test.each(groupings)(
+    "runs of random ranges grouped by %s, by %j, are those computed from the facts",
+    async (groupBy, unit) => {
+      for (let round = 0; round < 6; round++) {
+        const { start, end } = aRange();
+        const answer = await world.breakdown({ factoryUid: history.factoryUid, start, end, by: unit }, groupBy);
+        const read = {
+          periods: answer.scope!.periodList,
+          total: countOf(answer.total!),
+          rootRuns: countOf(answer.rootRunCount!),
+          groups: answer.groups.map(({ key, ...counts }) => ({ key, ...countOf(counts) })),
+        };
+        expect({ start, end, ...read }).toEqual({
+          start,
+          end,
+          ...recomputeBreakdown(history, start, end, unit, groupBy),
+        });
+      }
+    },
+  );
 
   test("the history is not trivial: every number of its whole range differs from zero", () => {
     const all = recomputeMetrics(history, new Date("2026-01-01T00:00:00Z"), new Date("2026-12-01T00:00:00Z"), "");

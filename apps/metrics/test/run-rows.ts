@@ -76,19 +76,47 @@ export type RecordRow = HostRow & {
 export function aRun(row: Partial<RunRow> & Pick<RunRow, "team_uid" | "factory_uid" | "created_at">): RunRow {
   const run_uid = row.run_uid ?? newUid();
   return {
-    run_uid, root_run_uid: run_uid, parent_run_uid: null, conversation_uid: newUid(), version: 1, state: "SUCCEEDED", source: "API",
-    agent_uid: newUid(), agent_name: "Builder", agent_type: "IMPLEMENT", model_id: "model-1", harness: "claude",
-    root_source: row.source ?? "API", creator_type: "user", creator_uid: newUid(), person_follow_ups: 0, ...row,
+    run_uid,
+    root_run_uid: run_uid,
+    parent_run_uid: null,
+    conversation_uid: newUid(),
+    version: 1,
+    state: "SUCCEEDED",
+    source: "API",
+    agent_uid: newUid(),
+    agent_name: "Builder",
+    agent_type: "IMPLEMENT",
+    model_id: "model-1",
+    harness: "claude",
+    root_source: row.source ?? "API",
+    creator_type: "user",
+    creator_uid: newUid(),
+    person_follow_ups: 0,
+    ...row,
   };
 }
 
 /** An open pull request whose whole history is known: opened and first seen at `opened_at`, an hour after its kickoff. */
-export function aRecord(row: Partial<RecordRow> & Pick<RecordRow, "team_uid" | "factory_uid"> & { at: Date }): RecordRow {
+export function aRecord(
+  row: Partial<RecordRow> & Pick<RecordRow, "team_uid" | "factory_uid"> & { at: Date },
+): RecordRow {
   const { at, ...given } = row;
   return {
-    url_key: `github.com/acme/shop/pull/${newUid()}`, repo_full_name: "acme/shop", state: row.merged_at ? "merged" : "open",
-    opened_at: at, merged_at: null, has_host_facts: true, first_human_review_at: null, additions: 10, deletions: 5,
-    history_complete: true, human_code_change: false, human_total: 0, kickoff_at: new Date(at.getTime() - 3_600_000), first_seen_at: at, ...given,
+    url_key: `github.com/acme/shop/pull/${newUid()}`,
+    repo_full_name: "acme/shop",
+    state: row.merged_at ? "merged" : "open",
+    opened_at: at,
+    merged_at: null,
+    has_host_facts: true,
+    first_human_review_at: null,
+    additions: 10,
+    deletions: 5,
+    history_complete: true,
+    human_code_change: false,
+    human_total: 0,
+    kickoff_at: new Date(at.getTime() - 3_600_000),
+    first_seen_at: at,
+    ...given,
   };
 }
 
@@ -134,14 +162,21 @@ export async function storeActivities(sql: Sql, rows: readonly ActivityRow[]): P
 /** Stores records of a factory's pull requests. A later record replaces an earlier one. */
 export async function storeRecords(sql: Sql, rows: readonly RecordRow[]): Promise<void> {
   const common = {
-    provider: "GITHUB", pr_number: 1, updated_at: new Date(0), runs: [], kickoff_run_uid: newUid(),
-    inference_micros: 0, compute_micros: 0, platform_micros: 0,
+    provider: "GITHUB",
+    pr_number: 1,
+    updated_at: new Date(0),
+    runs: [],
+    kickoff_run_uid: newUid(),
+    inference_micros: 0,
+    compute_micros: 0,
+    platform_micros: 0,
   };
-  await sql.query("DELETE FROM factory_pull_requests WHERE (factory_uid, url_key) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))", [
-    rows.map(({ factory_uid }) => factory_uid),
-    rows.map(({ url_key }) => url_key),
-  ]);
-  await sql.query("INSERT INTO factory_pull_requests SELECT * FROM json_populate_recordset(NULL::factory_pull_requests, $1)", [
-    JSON.stringify(rows.map((row) => ({ ...common, url: row.url_key, ...row }))),
-  ]);
+  await sql.query(
+    "DELETE FROM factory_pull_requests WHERE (factory_uid, url_key) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))",
+    [rows.map(({ factory_uid }) => factory_uid), rows.map(({ url_key }) => url_key)],
+  );
+  await sql.query(
+    "INSERT INTO factory_pull_requests SELECT * FROM json_populate_recordset(NULL::factory_pull_requests, $1)",
+    [JSON.stringify(rows.map((row) => ({ ...common, url: row.url_key, ...row })))],
+  );
 }

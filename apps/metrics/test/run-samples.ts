@@ -24,21 +24,46 @@ const CREATED_AT = new Date("2026-11-18T09:00:00.000Z");
 
 /** Returns a snapshot of a new run that is in progress: a root of a factory, unless it has a parent. */
 export function runSnapshot({
-  teamUid, factoryUid = newUid(), parent, continues, creatorType = "user", creatorUid = newUid(), createdAt = CREATED_AT, finishedAt, ...init
+  teamUid,
+  factoryUid = newUid(),
+  parent,
+  continues,
+  creatorType = "user",
+  creatorUid = newUid(),
+  createdAt = CREATED_AT,
+  finishedAt,
+  ...init
 }: RunInit): FakeRun {
   const uid = init.uid ?? newUid();
   const run = create(orchestrator.RunFactsSchema, {
-    uid, ownerType: "team", ownerUid: teamUid, rootRunUid: parent?.rootRunUid ?? uid, parentRunUid: parent?.uid ?? "",
-    conversationUid: continues?.conversationUid ?? newUid(), source: "API", state: "INPROGRESS", version: 1n,
-    agentUid: newUid(), agentName: "builder", agentType: "IMPLEMENT", modelId: "model-large", harness: "claude",
+    uid,
+    ownerType: "team",
+    ownerUid: teamUid,
+    rootRunUid: parent?.rootRunUid ?? uid,
+    parentRunUid: parent?.uid ?? "",
+    conversationUid: continues?.conversationUid ?? newUid(),
+    source: "API",
+    state: "INPROGRESS",
+    version: 1n,
+    agentUid: newUid(),
+    agentName: "builder",
+    agentType: "IMPLEMENT",
+    modelId: "model-large",
+    harness: "claude",
     ...init,
     createdAt: timestampFromDate(createdAt),
     ...(finishedAt && { finishedAt: timestampFromDate(finishedAt) }),
   });
   const ofRoot = parent?.costOwner ?? { factoryUid, source: run.source, creatorType, creatorUid };
   run.costOwner ??= create(orchestrator.CostOwnerSchema, {
-    runUid: uid, rootRunUid: run.rootRunUid, factoryUid: ofRoot.factoryUid, source: ofRoot.source,
-    creatorType: ofRoot.creatorType, creatorUid: ofRoot.creatorUid, agentUid: run.agentUid, modelId: run.modelId,
+    runUid: uid,
+    rootRunUid: run.rootRunUid,
+    factoryUid: ofRoot.factoryUid,
+    source: ofRoot.source,
+    creatorType: ofRoot.creatorType,
+    creatorUid: ofRoot.creatorUid,
+    agentUid: run.agentUid,
+    modelId: run.modelId,
   });
   run.inferenceOwner ??= continues?.costOwner ?? run.costOwner;
   return run;
@@ -51,25 +76,51 @@ export function finishRun(run: FakeRun, finishedAt: Date, state = "SUCCEEDED"): 
 }
 
 /** Returns a priced model call. */
-export const modelCall = ({ recordedAt = CREATED_AT, ...init }: Dated<Init<typeof orchestrator.ModelCallSchema>, "recordedAt"> = {}): orchestrator.ModelCall =>
+export const modelCall = ({
+  recordedAt = CREATED_AT,
+  ...init
+}: Dated<Init<typeof orchestrator.ModelCallSchema>, "recordedAt"> = {}): orchestrator.ModelCall =>
   create(orchestrator.ModelCallSchema, {
-    callId: newUid(), modelId: "model-large-2", inputTokens: 1_000n, outputTokens: 100n, costMicros: 4_500n, priceVersion: 1, ...init,
+    callId: newUid(),
+    modelId: "model-large-2",
+    inputTokens: 1_000n,
+    outputTokens: 100n,
+    costMicros: 4_500n,
+    priceVersion: 1,
+    ...init,
     recordedAt: timestampFromDate(recordedAt),
   });
 
 /** Returns the time that an attempt used a sandbox: ten minutes of 2 vCPUs and 4 GB. */
 export const computeInterval = ({
-  startedAt = CREATED_AT, endedAt = new Date(startedAt.getTime() + 600_000), ...init
-}: Dated<Init<typeof orchestrator.ComputeIntervalSchema>, "startedAt" | "endedAt"> = {}): orchestrator.ComputeInterval =>
+  startedAt = CREATED_AT,
+  endedAt = new Date(startedAt.getTime() + 600_000),
+  ...init
+}: Dated<
+  Init<typeof orchestrator.ComputeIntervalSchema>,
+  "startedAt" | "endedAt"
+> = {}): orchestrator.ComputeInterval =>
   create(orchestrator.ComputeIntervalSchema, {
-    executionId: 1n, attempt: 1, vcpus: 2, memoryGb: 4, ...init, startedAt: timestampFromDate(startedAt), endedAt: timestampFromDate(endedAt),
+    executionId: 1n,
+    attempt: 1,
+    vcpus: 2,
+    memoryGb: 4,
+    ...init,
+    startedAt: timestampFromDate(startedAt),
+    endedAt: timestampFromDate(endedAt),
   });
 
 /** Returns a pull request that a run has produced. */
 export const producedPullRequest = ({
-  createdAt = CREATED_AT, ...init
+  createdAt = CREATED_AT,
+  ...init
 }: Dated<Init<typeof orchestrator.ProducedPullRequestSchema>, "createdAt"> = {}): orchestrator.ProducedPullRequest =>
   create(orchestrator.ProducedPullRequestSchema, {
-    url: "https://github.com/acme/shop/pull/7", codeHostKind: "github", repository: "acme/shop", number: 7, title: "Fix the build", ...init,
+    url: "https://github.com/acme/shop/pull/7",
+    codeHostKind: "github",
+    repository: "acme/shop",
+    number: 7,
+    title: "Fix the build",
+    ...init,
     createdAt: timestampFromDate(createdAt),
   });

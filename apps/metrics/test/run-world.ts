@@ -4,7 +4,16 @@ import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { aCaller } from "@millwright/testing";
-import { aRecord, aRun, storeHostFacts, storeRecords, storeRuns, type HostRow, type RecordRow, type RunRow } from "./run-rows.ts";
+import {
+  aRecord,
+  aRun,
+  storeHostFacts,
+  storeRecords,
+  storeRuns,
+  type HostRow,
+  type RecordRow,
+  type RunRow,
+} from "./run-rows.ts";
 import { startWorld, TEAM } from "./setup.ts";
 
 /** May view factories of the team, nothing else. */
@@ -38,9 +47,12 @@ export async function startRunWorld() {
     database: world.t.database,
     /** Returns a new factory of the team. */
     aFactory: (repositories: readonly string[] = []): string =>
-      world.aFactory({ repositories: repositories.map((name) => ({ owner: name.split("/")[0]!, repo: name.split("/")[1]! })) }),
+      world.aFactory({
+        repositories: repositories.map((name) => ({ owner: name.split("/")[0]!, repo: name.split("/")[1]! })),
+      }),
     metrics: (query: Query, caller = VIEWER) => world.metrics.getMetrics({ range: rangeOf(query) }, call(caller)),
-    breakdown: (query: Query, groupBy: string, caller = VIEWER) => world.metrics.getRunBreakdown({ range: rangeOf(query), groupBy }, call(caller)),
+    breakdown: (query: Query, groupBy: string, caller = VIEWER) =>
+      world.metrics.getRunBreakdown({ range: rangeOf(query), groupBy }, call(caller)),
     /** Stores a run of the factory. */
     async run(factoryUid: string, createdAt: string, row: Partial<RunRow> = {}): Promise<RunRow> {
       const run = aRun({ team_uid: TEAM, factory_uid: factoryUid, created_at: new Date(createdAt), ...row });
@@ -56,7 +68,14 @@ export async function startRunWorld() {
     /** Stores a merge in a repository of the team. */
     async merge(repository: string, mergedAt: string, row: Partial<HostRow> = {}): Promise<void> {
       const url_key = `github.com/${repository.toLowerCase()}/pull/${newUid()}`;
-      const merged = { team_uid: TEAM, url_key, repo_full_name: repository, state: "merged", opened_at: null, merged_at: new Date(mergedAt) };
+      const merged = {
+        team_uid: TEAM,
+        url_key,
+        repo_full_name: repository,
+        state: "merged",
+        opened_at: null,
+        merged_at: new Date(mergedAt),
+      };
       await storeHostFacts(sql, [{ ...merged, ...row }]);
     },
     stop: () => world.stop(),

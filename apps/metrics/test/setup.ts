@@ -6,7 +6,13 @@ import { newUid, type TeamUid } from "@millwright/ids";
 import { CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
-import { allowedServices, composeMetrics, migrationsDir, type MetricsApp, type MetricsOptions } from "../src/compose.ts";
+import {
+  allowedServices,
+  composeMetrics,
+  migrationsDir,
+  type MetricsApp,
+  type MetricsOptions,
+} from "../src/compose.ts";
 import { FakeFactories, type FakeFactory } from "./fake-factories.ts";
 import { FakeIdentity } from "./fake-identity.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
@@ -22,7 +28,10 @@ export const OTHER_TEAM = newUid<TeamUid>();
 /** A Friday. */
 export const NOW = new Date("2026-11-20T10:00:00.000Z");
 
-const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({ ...aCaller({ teams: [{ teamUid, verbs }] }), principal: { type: "user", uid: newUid() } });
+const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({
+  ...aCaller({ teams: [{ teamUid, verbs }] }),
+  principal: { type: "user", uid: newUid() },
+});
 /** May do everything in the team. */
 export const OWNER = inTeam(TEAM);
 /** May see runs of the team, but no factory. */
@@ -38,13 +47,20 @@ export async function startWorld(options: Partial<MetricsOptions> = {}) {
   const [log, metrics, clock] = [memoryLog(), new Metrics(), manualClock(NOW)];
   const orchestrator = new FakeOrchestrator(() => clock.now());
   const [identity, factories, webhookIngress] = [new FakeIdentity(), new FakeFactories(), new FakeWebhooks()];
-  const serve = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) => inProcess(routes, { service, verifier, log, metrics, allow });
+  const serve = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
+    inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: MetricsApp[] = [];
 
   /** One more process of this service on the same database. */
   function replica(more: Partial<MetricsOptions> = {}): MetricsApp {
     const made = composeMetrics({
-      databaseUrl: t.url, masterKey: new Uint8Array(32).fill(7), publicUrl: "https://millwright.test", signer: own, verifier, clock, metrics: new Metrics(),
+      databaseUrl: t.url,
+      masterKey: new Uint8Array(32).fill(7),
+      publicUrl: "https://millwright.test",
+      signer: own,
+      verifier,
+      clock,
+      metrics: new Metrics(),
       log: Object.assign(log, { child: () => log as never }),
       neighbours: {
         identity: serve("gateway", (router) => identity.routes(router), FakeIdentity.allow),
@@ -63,12 +79,25 @@ export async function startWorld(options: Partial<MetricsOptions> = {}) {
   const service = replica();
 
   return {
-    t, log, clock, orchestrator, identity, factories, webhookIngress, replica, service,
+    t,
+    log,
+    clock,
+    orchestrator,
+    identity,
+    factories,
+    webhookIngress,
+    replica,
+    service,
     /** This service, as the gateway calls it. */
-    metrics: clientFor(contract.MetricsService, serve("metrics", (router) => service.routes(router), allowedServices), { signer: gateway }),
+    metrics: clientFor(
+      contract.MetricsService,
+      serve("metrics", (router) => service.routes(router), allowedServices),
+      { signer: gateway },
+    ),
 
     /** Returns the rows of a query. */
-    rows: async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> => (await t.database.sql.query<R>(text, params)).rows,
+    rows: async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> =>
+      (await t.database.sql.query<R>(text, params)).rows,
 
     /** Adds a factory of the team. Returns its uid. */
     aFactory: (factory: Partial<FakeFactory> = {}): string => factories.aFactory({ teamUid: TEAM, ...factory }).uid,

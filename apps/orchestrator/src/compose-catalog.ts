@@ -37,7 +37,11 @@ import { runMessage } from "./rpc/run-messages.ts";
 import { runViewMethods } from "./rpc/run-view-routes.ts";
 import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
 import { artifactStore } from "./store/artifact-store.ts";
-import { blockSnapshotStore, type BlockSnapshotRecord, type ConversationOfOwner } from "./store/block-snapshot-store.ts";
+import {
+  blockSnapshotStore,
+  type BlockSnapshotRecord,
+  type ConversationOfOwner,
+} from "./store/block-snapshot-store.ts";
 import { DELETE_BLOB, enqueueBlobDeletion, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./store/blob-work.ts";
 import { codeHostStore } from "./store/code-host-store.ts";
 import { budgetStore } from "./store/budget-store.ts";
@@ -51,7 +55,17 @@ import { once } from "./store/idempotency-store.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
-import { conversationsByUrl, findByReference, listChildren, listOfConversation, findSimilarRuns, listOfConversations, listRuns, listTreeUids, currentRunsOfConversations } from "./store/run-list-store.ts";
+import {
+  conversationsByUrl,
+  findByReference,
+  listChildren,
+  listOfConversation,
+  findSimilarRuns,
+  listOfConversations,
+  listRuns,
+  listTreeUids,
+  currentRunsOfConversations,
+} from "./store/run-list-store.ts";
 import { listOpenRuns } from "./store/open-run-store.ts";
 import { runFactsStore } from "./store/run-facts-store.ts";
 import { runSpendStore } from "./store/run-spend-store.ts";
@@ -126,13 +140,18 @@ export function composeCatalog(options: CatalogOptions) {
   };
   const budgeting = { clock, announce: budgetEvents, budgets: budgetStore };
   const identity = identityClient(options.identity, options.signer);
-  const models = (teamSecrets: readonly string[]) => modelCatalogue(options.modelProviders, teamSecrets, options.modelAliases);
+  const models = (teamSecrets: readonly string[]) =>
+    modelCatalogue(options.modelProviders, teamSecrets, options.modelAliases);
   const shared = {
     ...{ ...stores, blobs, clock, transaction, activateVersion },
     ...{ identity, models, modelProviders: options.modelProviders, managedMcpServers: options.managedMcpServers },
     isPriced: async (modelId: string) => (await usageStore.currentPrice(sql, modelId)) !== undefined,
     teamModels: async (teamUid: string | undefined) =>
-      models(teamUid === undefined ? [] : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets),
+      models(
+        teamUid === undefined
+          ? []
+          : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets,
+      ),
     openCodeHost: codeHosts(options.fetch ?? outbound.fetch),
     refusesHost: (host: string) => outbound.refuses(host),
     publicUrl: options.publicUrl.replace(/\/+$/, ""),
@@ -149,7 +168,8 @@ export function composeCatalog(options: CatalogOptions) {
   };
   const resolving = {
     ...shared,
-    skillsElsewhere: (...asked: [Owner, readonly string[], readonly RepositoryRef[]]) => skillsElsewhere(skills, ...asked),
+    skillsElsewhere: (...asked: [Owner, readonly string[], readonly RepositoryRef[]]) =>
+      skillsElsewhere(skills, ...asked),
     reachEnvironment: (...asked: [Caller, Owner, string]) => reachEnvironment(shared, ...asked),
   };
   const reads = {
@@ -163,8 +183,10 @@ export function composeCatalog(options: CatalogOptions) {
     findRun: async (uid: string) => (isUuid(uid) ? findRun(sql, uid) : undefined),
     listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
-    listOfConversations: (caller: Caller, uids: readonly string[], teamUid: string | undefined) => listOfConversations(sql, caller, uids, teamUid),
-    currentRunsOfConversations: (uids: readonly string[], teamUid: string | undefined) => currentRunsOfConversations(sql, uids, teamUid),
+    listOfConversations: (caller: Caller, uids: readonly string[], teamUid: string | undefined) =>
+      listOfConversations(sql, caller, uids, teamUid),
+    currentRunsOfConversations: (uids: readonly string[], teamUid: string | undefined) =>
+      currentRunsOfConversations(sql, uids, teamUid),
     findByReference: (caller: Caller, url: string) => findByReference(sql, caller, url),
     conversationsByUrl: (teamUid: string, url: string) => conversationsByUrl(sql, teamUid, url),
     followupsOf: (runUid: string, afterSeq: number, limit: number) => followupsOf(sql, runUid, afterSeq, limit),
@@ -205,13 +227,20 @@ export function composeCatalog(options: CatalogOptions) {
     if (conversation) await writeBlockSnapshot(blockSnapshots, conversation);
   };
 
-  const sweeping = { ...shared, files: sweepStore, deleteLater, knownKeys: (keys: readonly string[]) => sweepStore.known(sql, keys), snapshotDays: options.snapshotDays };
+  const sweeping = {
+    ...shared,
+    files: sweepStore,
+    deleteLater,
+    knownKeys: (keys: readonly string[]) => sweepStore.known(sql, keys),
+    snapshotDays: options.snapshotDays,
+  };
   const planSweep = (): Promise<unknown> => enqueueSweep(sql, nextSweep(clock.now()));
 
   return {
     prisma,
     resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(resolving, caller, request),
-    resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) => resolveQueueSettings(shared, caller, request),
+    resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) =>
+      resolveQueueSettings(shared, caller, request),
     prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
     /** Records of runs for the answers of RunService. */
     runMessages: async (runs: readonly Run[]) => (await describeRuns(reads, runs)).map(runMessage),
@@ -224,7 +253,8 @@ export function composeCatalog(options: CatalogOptions) {
       eventLog: options.eventLog,
       cursors: options.cursors,
       findSimilar: (caller: Caller, query: RunListQuery) => findSimilarRuns(database.searches, caller, query),
-      listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(database.searches, caller, query, after, limit),
+      listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) =>
+        listRuns(database.searches, caller, query, after, limit),
       liveTexts: options.liveTexts,
       isSettled: (runUid) => isSettled(sql, runUid),
       waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),
@@ -233,7 +263,20 @@ export function composeCatalog(options: CatalogOptions) {
     }),
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
-      workerArtifactMethods({ ...shared, deleteLater, harnessTranscripts: harnessTranscriptStore, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId), lockBudgets: (...asked) => lockBudgets(budgeting, ...asked), spendBudgets: (...asked) => spendBudgets(budgeting, ...asked) }),
+      workerArtifactMethods({
+        ...shared,
+        deleteLater,
+        harnessTranscripts: harnessTranscriptStore,
+        ...(options.countUsage ? { countUsage: options.countUsage } : {}),
+        appendRunEvents,
+        findRunWithFrozen,
+        requireLease,
+        sessionOf,
+        costs: costStore,
+        releaseCost: (tx, executionId) => costStore.release(tx, executionId),
+        lockBudgets: (...asked) => lockBudgets(budgeting, ...asked),
+        spendBudgets: (...asked) => spendBudgets(budgeting, ...asked),
+      }),
     /** ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
     routes(router: ConnectRouter): void {
       budgetRoutes(router, { ...budgeting, sql, transaction, once });
@@ -256,7 +299,11 @@ export function composeCatalog(options: CatalogOptions) {
         listScoredRuns: (uids) => scoredRunStore.list(sql, uids),
         ancestorAgents: (uids) => scoredRunStore.ancestorAgents(sql, uids),
       });
-      artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });
+      artifactRoutes(router, {
+        ...reads,
+        ...shared,
+        setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic),
+      });
       catalogRoutes(router, {
         ...skills,
         environmentUse: (caller, uids) => environmentUse(sql, caller, uids),
@@ -264,7 +311,10 @@ export function composeCatalog(options: CatalogOptions) {
         connectedWorkers: (teams) => connectedWorkers(sql, teams),
         checkEnvironment: async (caller, owner, uid) => void (await findEnvironment(resolving, caller, owner, uid)),
       });
-      definitionRoutes(router, { ...shared, workers: { hosts: async (team) => (await connectedWorkers(sql, [team])).map(({ workerHost }) => workerHost) } });
+      definitionRoutes(router, {
+        ...shared,
+        workers: { hosts: async (team) => (await connectedWorkers(sql, [team])).map(({ workerHost }) => workerHost) },
+      });
     },
     /** Handlers for the feed of the factories service. */
     eventHandlers: { [DEFINITION_ACTIVATED]: onDefinitionActivated({ activateVersion }) } satisfies EventHandlers,
@@ -298,5 +348,9 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
     listRunEvents: ["gateway"],
   }),
   ...allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"], getPullRequest: ["gateway"] }),
-  ...allowServices(orchestrator.CatalogService, { listModels: ["factories", "gateway", "scoring"], listWorkers: ["factories"], describePullRequests: ["factories", "metrics"] }),
+  ...allowServices(orchestrator.CatalogService, {
+    listModels: ["factories", "gateway", "scoring"],
+    listWorkers: ["factories"],
+    describePullRequests: ["factories", "metrics"],
+  }),
 };

@@ -39,9 +39,24 @@ import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
 import { listOpenRuns } from "./store/open-run-store.ts";
 import { currentRunsOfConversations } from "./store/run-list-store.ts";
-import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader, liveRunsOfAgent } from "./store/run-store.ts";
+import {
+  countLiveRuns,
+  earlierRuns,
+  findNewestOfConversation,
+  findRun,
+  findTitles,
+  visibleRunReader,
+  liveRunsOfAgent,
+} from "./store/run-store.ts";
 import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
-import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
+import {
+  endSession,
+  findSession,
+  markKeyChecked,
+  putSession,
+  sweepSessions,
+  touchSession,
+} from "./store/session-store.ts";
 import { findLeftWorkspace } from "./store/workspace-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
 import { appendEvents, type EventBatch } from "./usecases/append-events.ts";
@@ -107,7 +122,8 @@ export function composeRuns(options: RunLifeOptions) {
   const liveTexts = new LiveTexts(options.liveTextCast);
   const runs = runTransactions(database, timings);
   const sharedRuns = sharedRunTransactions(runs);
-  const downloadUrl = (key: string, contentType: string) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS });
+  const downloadUrl = (key: string, contentType: string) =>
+    options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS });
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
@@ -120,11 +136,13 @@ export function composeRuns(options: RunLifeOptions) {
     findTrialSettings: (runUid: string) => findTrialSettings(sql, runUid),
     earlierRuns: (runUid: string, limit: number) => earlierRuns(sql, runUid, limit),
     textsOfMessages: (uids: readonly string[]) => textsOf(sql, uids),
-    pendingDirectives: (session: WorkerSession) => pendingDirectives({ listPending: (uid) => listPending(sql, uid), downloadUrl }, session),
+    pendingDirectives: (session: WorkerSession) =>
+      pendingDirectives({ listPending: (uid) => listPending(sql, uid), downloadUrl }, session),
     readQueueFacts: (runUid: string) => readQueueFacts(sql, runUid, timings.leaseTtlMs),
   };
   const files = {
-    putFile: async (key: string, data: Uint8Array, contentType: string) => void (await options.blobs.put(key, data, { contentType })),
+    putFile: async (key: string, data: Uint8Array, contentType: string) =>
+      void (await options.blobs.put(key, data, { contentType })),
     readFile: async (key: string) => bytesOf(await options.blobs.get(key), key),
     dropFile: (key: string) => bestEffort("drop a file of no run", log, () => options.blobs.delete(key)),
   };
@@ -135,9 +153,15 @@ export function composeRuns(options: RunLifeOptions) {
     settlePrepared: (uid: string, content: { size: number; sha256: string }) => preparedStore.settle(sql, uid, content),
   };
   const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
-  const polls = new LeaseWork({ claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs), giveBack, bell, pollMs: timings.pollMs });
+  const polls = new LeaseWork({
+    claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs),
+    giveBack,
+    bell,
+    pollMs: timings.pollMs,
+  });
 
-  const store = (on: Sql, session: NewSession) => putSession(on, { ...session, ttlMs: timings.sessionTtlMs, absentAfterMs: timings.leaseTtlMs });
+  const store = (on: Sql, session: NewSession) =>
+    putSession(on, { ...session, ttlMs: timings.sessionTtlMs, absentAfterMs: timings.leaseTtlMs });
   const sessions = {
     authenticateKey: (key: string) => options.authenticateKey(key),
     sealKey: (key: string) => options.sealKey(key),
@@ -155,23 +179,35 @@ export function composeRuns(options: RunLifeOptions) {
     endSession: (sessionUid: string) => endSession(sql, sessionUid),
   };
   const leases = {
-    touchSession: (session: WorkerSession, news: { state: string; freeSlots: number }) => touchSession(sql, session.uid, news),
-    renewLeases: (session: WorkerSession, held: Heartbeat["leases"]) => renewLeases(sql, session.uid, held, timings.leaseTtlMs),
-    watchDispatches: (session: WorkerSession, watched: readonly LeaseRef[]) => watchDispatches(sql, session, watched, timings.leaseTtlMs),
-    ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) => ackDirectives(sql, session.uid, acks),
+    touchSession: (session: WorkerSession, news: { state: string; freeSlots: number }) =>
+      touchSession(sql, session.uid, news),
+    renewLeases: (session: WorkerSession, held: Heartbeat["leases"]) =>
+      renewLeases(sql, session.uid, held, timings.leaseTtlMs),
+    watchDispatches: (session: WorkerSession, watched: readonly LeaseRef[]) =>
+      watchDispatches(sql, session, watched, timings.leaseTtlMs),
+    ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) =>
+      ackDirectives(sql, session.uid, acks),
     mintRunToken: (claims: RunTokenClaims) => options.mintRunToken(claims),
   };
-  const reapOnce = () => reap({ runs, tick: (after) => tickReaper(database, timings, after), findBrokenLimits: (after) => findBrokenLimits(sql, timings, after) });
+  const reapOnce = () =>
+    reap({
+      runs,
+      tick: (after) => tickReaper(database, timings, after),
+      findBrokenLimits: (after) => findBrokenLimits(sql, timings, after),
+    });
 
   const loops = [
     loop("reaper", timings.reaperTickMs, reapOnce),
-    loop("sweeper", SWEEP_MS, () => Promise.all([sweepIdempotencyKeys(sql), sweepSessions(sql), preparedStore.sweep(sql)])),
+    loop("sweeper", SWEEP_MS, () =>
+      Promise.all([sweepIdempotencyKeys(sql), sweepSessions(sql), preparedStore.sweep(sql)]),
+    ),
   ];
   function loop(component: string, everyMs: number, step: () => Promise<unknown>): BackgroundLoop {
     return new BackgroundLoop({
       everyMs,
       step: () => step().then(() => "idle" as const),
-      onError: (error) => log[isTransient(error) ? "warn" : "error"]({ component, error }, "a background step failed; it is tried again"),
+      onError: (error) =>
+        log[isTransient(error) ? "warn" : "error"]({ component, error }, "a background step failed; it is tried again"),
     });
   }
   const stopping = new AbortController();
@@ -183,21 +219,36 @@ export function composeRuns(options: RunLifeOptions) {
     prepareAssignment: (job: Job, session: WorkerSession) => options.prepareAssignment(job, session),
   };
   const cancelling = { ...reads, runs, offerTtlMs: timings.offerTtlMs };
-  const creating = { ...reads, ...files, runs, sharedRuns, resolveRun: (caller: Caller, request: ResolveRunRequest) => options.resolveRun(caller, request), capacityDefaults: options.capacityDefaults };
+  const creating = {
+    ...reads,
+    ...files,
+    runs,
+    sharedRuns,
+    resolveRun: (caller: Caller, request: ResolveRunRequest) => options.resolveRun(caller, request),
+    capacityDefaults: options.capacityDefaults,
+  };
   const retrying = {
     ...creating,
-    resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) => options.resolveQueueSettings(caller, request),
+    resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) =>
+      options.resolveQueueSettings(caller, request),
     findFrozen: async (uid: string) => (await findRunWithFrozen(sql, uid))?.frozen,
     promptFiles: (uid: string) => promptFiles(sql, uid),
   };
   const reporting = {
     ...reads,
     renewLeases: leases.renewLeases,
-    append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
-    complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs, runOfExecution: (executionId) => runOfExecution(database.lookups, executionId) }, session, completions),
+    append: (session: WorkerSession, batches: readonly EventBatch[]) =>
+      appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
+    complete: (session: WorkerSession, completions: readonly Completion[]) =>
+      completeExecutions(
+        { runs, runOfExecution: (executionId) => runOfExecution(database.lookups, executionId) },
+        session,
+        completions,
+      ),
     findLocalLease: (runUid: string, clientUid: string) => findLocalLease(sql, runUid, clientUid),
     undelivered: (runUid: string, executionId: number) => undeliveredFollowups(sql, runUid, executionId),
-    textsOfFollowups: (runUid: string, executionId: number, uids: readonly string[]) => textsOfFollowups(sql, runUid, executionId, uids),
+    textsOfFollowups: (runUid: string, executionId: number, uids: readonly string[]) =>
+      textsOfFollowups(sql, runUid, executionId, uids),
   };
   return {
     bell,
@@ -211,38 +262,84 @@ export function composeRuns(options: RunLifeOptions) {
     retryRun: (caller: Caller, request: RetryRequest) => retryRun(retrying, caller, request),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun(cancelling, caller, request),
     continueConversation: (caller: Caller, request: NewRun) =>
-      continueConversation({ ...creating, currentRunsOfConversations: (uids, teamUid) => currentRunsOfConversations(sql, uids, teamUid), runOfMessage: (uid) => runOfMessage(sql, uid) }, caller, request),
-    createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, ...prepared, runs }, caller, request),
-    prepareAttachments: (caller: Caller, target: RunTarget, announced: readonly AnnouncedFile[]) => prepareAttachments({ ...reads, ...prepared }, caller, target, announced),
+      continueConversation(
+        {
+          ...creating,
+          currentRunsOfConversations: (uids, teamUid) => currentRunsOfConversations(sql, uids, teamUid),
+          runOfMessage: (uid) => runOfMessage(sql, uid),
+        },
+        caller,
+        request,
+      ),
+    createFollowup: (caller: Caller, request: FollowupRequest) =>
+      createFollowup({ ...reads, ...prepared, runs }, caller, request),
+    prepareAttachments: (caller: Caller, target: RunTarget, announced: readonly AnnouncedFile[]) =>
+      prepareAttachments({ ...reads, ...prepared }, caller, target, announced),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
     getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
     getRun: reads.getVisibleRun,
     /** What a deleted agent has left alive is cancelled. */
     cancelRunsOfAgent: (agent: RunsOfAgent) =>
-      cancelRunsOfAgent({ liveRunsOfAgent: (uid) => liveRunsOfAgent(sql, uid), cancelRun: (caller, request) => cancelRun(cancelling, caller, request) }, agent),
+      cancelRunsOfAgent(
+        {
+          liveRunsOfAgent: (uid) => liveRunsOfAgent(sql, uid),
+          cancelRun: (caller, request) => cancelRun(cancelling, caller, request),
+        },
+        agent,
+      ),
     countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),
-    closeFactory: (factoryUid: string, withLiveRuns: boolean) => database.transaction((tx) => closeFactory(tx, factoryUid, withLiveRuns)),
+    closeFactory: (factoryUid: string, withLiveRuns: boolean) =>
+      database.transaction((tx) => closeFactory(tx, factoryUid, withLiveRuns)),
     putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>
       putSettings(tx, { scope, uid }, settings, options.capacityDefaults),
     getRunTitles: (uids: readonly string[]) => findTitles(sql, uids),
-    checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(database.lookups, one) }, lease),
+    checkLease: (lease: LeaseRef) =>
+      checkLease({ findLiveLease: (one) => findLiveLease(database.lookups, one) }, lease),
     worker: {
-      register: (key: string, registration: WorkerRegistration) => (key.startsWith(OFFER_TOKEN_PREFIX) ? takeOffer(sessions, key, registration) : registerWorker(sessions, key, registration)),
+      register: (key: string, registration: WorkerRegistration) =>
+        key.startsWith(OFFER_TOKEN_PREFIX)
+          ? takeOffer(sessions, key, registration)
+          : registerWorker(sessions, key, registration),
       authenticate: (token: string) => authenticateSession(sessions, token),
       lease: (session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal) =>
         polls.lease(session, freeSlots, Math.min(waitMs, timings.leaseWaitMaxMs), signal),
-      accept: (session: WorkerSession, offers: readonly LeaseRef[]) => acceptOffers({ ...claiming, mintRunToken: leases.mintRunToken, downloadUrl }, session, offers),
+      accept: (session: WorkerSession, offers: readonly LeaseRef[]) =>
+        acceptOffers({ ...claiming, mintRunToken: leases.mintRunToken, downloadUrl }, session, offers),
       dispatch: (session: WorkerSession, offers: readonly LeaseRef[]) => dispatchOffers(claiming, session, offers),
       failDispatch: (session: WorkerSession, failure: DispatchFailure) => failDispatch({ runs }, session, failure),
       decline: giveBack,
-      returnLeases: (session: WorkerSession, returned: readonly ReturnedLease[]) => returnLeases({ runs }, session, returned),
-      heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
+      returnLeases: (session: WorkerSession, returned: readonly ReturnedLease[]) =>
+        returnLeases({ runs }, session, returned),
+      heartbeat: (session: WorkerSession, beat: Heartbeat) =>
+        heartbeat(
+          {
+            ...leases,
+            pendingDirectives: reads.pendingDirectives,
+            countModelCalls: (counts) => options.countModelCalls?.(counts),
+          },
+          session,
+          beat,
+        ),
       append: reporting.append,
-      tellText: (session: WorkerSession, piece: TextPiece) => tellText({ ...reads, findLiveLease: (one) => findLiveLease(database.lookups, one), live: liveTexts }, session, piece),
+      tellText: (session: WorkerSession, piece: TextPiece) =>
+        tellText(
+          { ...reads, findLiveLease: (one) => findLiveLease(database.lookups, one), live: liveTexts },
+          session,
+          piece,
+        ),
       complete: reporting.complete,
       readHistory: (session: WorkerSession, request: HistoryRequest) => readHistory(reads, session, request),
       watch: (session: WorkerSession, signal: AbortSignal) =>
-        watchDirectives({ pendingDirectives: reads.pendingDirectives, bell, pollMs: timings.pollMs, keepAliveMs: timings.keepAliveMs }, session, AbortSignal.any([signal, stopping.signal])),
+        watchDirectives(
+          {
+            pendingDirectives: reads.pendingDirectives,
+            bell,
+            pollMs: timings.pollMs,
+            keepAliveMs: timings.keepAliveMs,
+          },
+          session,
+          AbortSignal.any([signal, stopping.signal]),
+        ),
     },
     /** One round of the reaper, for tests. */
     reapOnce,

@@ -5,7 +5,15 @@ import type { BlobStore } from "@millwright/blobs";
 import { serviceCaller } from "@millwright/caller";
 import { events, worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type EventHandlers, type ReplicaBell, type ReplicaCast } from "@millwright/events";
+import {
+  Consumer,
+  EventLog,
+  feedReader,
+  Relay,
+  type EventHandlers,
+  type ReplicaBell,
+  type ReplicaCast,
+} from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
@@ -80,7 +88,9 @@ export type Orchestrator = {
 };
 
 /** What workers call all the time. */
-export const QUIET_METHODS: readonly string[] = (["heartbeat", "lease", "appendEvents", "tellText", "subscribe"] as const).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
+export const QUIET_METHODS: readonly string[] = (
+  ["heartbeat", "lease", "appendEvents", "tellText", "subscribe"] as const
+).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
 
 /** The prefix of the workers' door on the public port. */
 const WORKER_DOOR = "/rpc";
@@ -100,7 +110,9 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
 
   const counts = runMetrics(o.metrics, database, timings);
   const life = composeRuns({
-    database, timings, log,
+    database,
+    timings,
+    log,
     ...(o.replicas ? { replicas: o.replicas } : {}),
     ...(o.liveTextCast ? { liveTextCast: o.liveTextCast } : {}),
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
@@ -115,7 +127,11 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     countModelCalls: (calls) => counts.modelCalls(calls),
   });
   const catalog = composeCatalog({
-    database, blobs, clock, signer, timings,
+    database,
+    blobs,
+    clock,
+    signer,
+    timings,
     bell: life.bell,
     liveTexts: life.liveTexts,
     eventLog,
@@ -132,25 +148,63 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...catalog.workHandlers, [CANCEL_RUNS_OF_AGENT]: ({ payload }) => life.cancelRunsOfAgent(payload as RunsOfAgent) } });
+  const work = new WorkQueue({
+    database,
+    clock,
+    log,
+    tracer: o.tracer,
+    handlers: {
+      ...catalog.workHandlers,
+      [CANCEL_RUNS_OF_AGENT]: ({ payload }) => life.cancelRunsOfAgent(payload as RunsOfAgent),
+    },
+  });
   const consumer = (name: string, source: string, feed: Transport, handlers: EventHandlers) =>
     new Consumer({
-      name, source, database, clock, log, tracer: o.tracer, handlers,
-      read: feedReader(clientFor(events.EventFeedService, feed, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+      name,
+      source,
+      database,
+      clock,
+      log,
+      tracer: o.tracer,
+      handlers,
+      read: feedReader(clientFor(events.EventFeedService, feed, { signer }), () =>
+        call(serviceCaller(signer.service, newUid())),
+      ),
       ...bell,
     });
   const consumers = [
-    consumer("definitions", "factories", o.neighbours.factories, { ...catalog.eventHandlers, ...onFactoryQueueSettings(life) }),
-    consumer("queue-settings", "gateway", o.neighbours.identity, { ...onIdentityQueueSettings(life), [AGENT_DELETED]: onAgentDeleted }),
+    consumer("definitions", "factories", o.neighbours.factories, {
+      ...catalog.eventHandlers,
+      ...onFactoryQueueSettings(life),
+    }),
+    consumer("queue-settings", "gateway", o.neighbours.identity, {
+      ...onIdentityQueueSettings(life),
+      [AGENT_DELETED]: onAgentDeleted,
+    }),
   ];
 
   const unwatch = watchService({ service: "orchestrator", metrics: o.metrics, database, consumers, work });
-  const pause = async (): Promise<void> => void (await Promise.all([...consumers.map((each) => each.stop()), work.stop()]));
+  const pause = async (): Promise<void> =>
+    void (await Promise.all([...consumers.map((each) => each.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
 
   // Workers bring a credential of their own: no caller token is asked for at their door.
-  const workerServer: ServerOptions = { service: "orchestrator", verifier: { authenticate: async () => undefined }, log, metrics: o.metrics, ...(o.tracer ? { tracer: o.tracer } : {}), quiet: QUIET_METHODS };
-  const toWorkers = (router: ConnectRouter) => workerRoutes(router, { worker: life.worker, artifactMethods, timings, publicUrl: o.publicUrl, runTokenLimit: o.runTokenLimit ?? 0 });
+  const workerServer: ServerOptions = {
+    service: "orchestrator",
+    verifier: { authenticate: async () => undefined },
+    log,
+    metrics: o.metrics,
+    ...(o.tracer ? { tracer: o.tracer } : {}),
+    quiet: QUIET_METHODS,
+  };
+  const toWorkers = (router: ConnectRouter) =>
+    workerRoutes(router, {
+      worker: life.worker,
+      artifactMethods,
+      timings,
+      publicUrl: o.publicUrl,
+      runTokenLimit: o.runTokenLimit ?? 0,
+    });
   return {
     routes: (router) =>
       routes(router, {
@@ -182,11 +236,20 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       await catalog.stop();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
   };
 }
 
 type Allowed = Readonly<Record<string, readonly string[]>>;
 
 const mergeAllowed = (one: Allowed, other: Allowed): Record<string, readonly string[]> =>
-  Object.fromEntries([...new Set([...Object.keys(one), ...Object.keys(other)])].map((method) => [method, [...(one[method] ?? []), ...(other[method] ?? [])]]));
+  Object.fromEntries(
+    [...new Set([...Object.keys(one), ...Object.keys(other)])].map((method) => [
+      method,
+      [...(one[method] ?? []), ...(other[method] ?? [])],
+    ]),
+  );

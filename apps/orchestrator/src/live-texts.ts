@@ -1,7 +1,14 @@
 import type { ReplicaCast } from "@millwright/events";
 
 /** A piece of what a model is just saying. `offset`: where in the answer's text it begins, in UTF-16 units. */
-export type LiveText = { readonly runUid: string; readonly executionId: number; readonly attempt: number; readonly stepId: string; readonly offset: number; readonly text: string };
+export type LiveText = {
+  readonly runUid: string;
+  readonly executionId: number;
+  readonly attempt: number;
+  readonly stepId: string;
+  readonly offset: number;
+  readonly text: string;
+};
 
 /**
  * What models are saying, told to whoever watches their runs now, at this replica and the others. Nothing of it is stored: the event of the step has the whole
@@ -18,7 +25,8 @@ export class LiveTexts {
 
   /** Hears the other replicas from now on. */
   start(): void {
-    this.#unlisten = this.#replicas?.listen((message) => isLiveText(message) && this.#tellHere(message)) ?? this.#unlisten;
+    this.#unlisten =
+      this.#replicas?.listen((message) => isLiveText(message) && this.#tellHere(message)) ?? this.#unlisten;
   }
 
   stop(): void {
@@ -46,6 +54,11 @@ export class LiveTexts {
 }
 
 function isLiveText(message: unknown): message is LiveText {
-  const { runUid, executionId, attempt, stepId, offset, text } = (message ?? {}) as Partial<Record<keyof LiveText, unknown>>;
-  return [runUid, stepId, text].every((one) => typeof one === "string") && [executionId, attempt, offset].every((one) => Number.isSafeInteger(one));
+  const { runUid, executionId, attempt, stepId, offset, text } = (message ?? {}) as Partial<
+    Record<keyof LiveText, unknown>
+  >;
+  return (
+    [runUid, stepId, text].every((one) => typeof one === "string") &&
+    [executionId, attempt, offset].every((one) => Number.isSafeInteger(one))
+  );
 }

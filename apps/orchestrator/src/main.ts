@@ -22,11 +22,29 @@ await runService({
   compose: async (config, base, { gateway, factories }) => {
     const { localRepositoryRoots, timeScale, runTokenLimit, managedMcpServers, snapshotDays, modelAliases } = config;
     const dir = blobDirectory(config);
-    const signing = { publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock };
-    const blobs = dir === undefined ? openBucket(config.blobUrl!, config, base.clock) : directoryBlobs({ ...signing, dir });
+    const signing = {
+      publicUrl: base.publicUrl,
+      signingKey: deriveKey(base.masterKey, "blob urls"),
+      clock: base.clock,
+    };
+    const blobs =
+      dir === undefined ? openBucket(config.blobUrl!, config, base.clock) : directoryBlobs({ ...signing, dir });
     const models = { modelProviders: platformProviders(config), modelAliases, runTokenLimit, managedMcpServers };
-    const replicas = base.nats && { replicas: base.nats.replicaBell("orchestrator"), liveTextCast: base.nats.replicaCast("orchestrator", "live-text") };
-    const orchestrator = await composeOrchestrator({ ...base, ...replicas, ...models, neighbours: { identity: gateway, factories }, blobs, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots, timeScale, snapshotDays });
+    const replicas = base.nats && {
+      replicas: base.nats.replicaBell("orchestrator"),
+      liveTextCast: base.nats.replicaCast("orchestrator", "live-text"),
+    };
+    const orchestrator = await composeOrchestrator({
+      ...base,
+      ...replicas,
+      ...models,
+      neighbours: { identity: gateway, factories },
+      blobs,
+      outbound: outboundRule(config.allowedInternalHosts ?? []),
+      localRepositoryRoots,
+      timeScale,
+      snapshotDays,
+    });
     return {
       ...orchestrator,
       routes(router) {

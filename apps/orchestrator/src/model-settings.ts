@@ -22,9 +22,14 @@ function modelAliases(name: string): Setting<ModelAliases> {
   return {
     name,
     read(text) {
-      const pairs = (text ?? "").split(",").map((part) => part.trim()).filter((part) => part !== "");
+      const pairs = (text ?? "")
+        .split(",")
+        .map((part) => part.trim())
+        .filter((part) => part !== "");
       const aliases = pairs.map((pair) => /^([^\s=]+)\s*=\s*([^\s=]+)$/.exec(pair));
-      return aliases.every((alias) => alias !== null) ? { value: Object.fromEntries(aliases.map(([, alias, model]) => [alias!, model!])) } : { fault: "must be a comma-separated list of name=model" };
+      return aliases.every((alias) => alias !== null)
+        ? { value: Object.fromEntries(aliases.map(([, alias, model]) => [alias!, model!])) }
+        : { fault: "must be a comma-separated list of name=model" };
     },
   };
 }
@@ -51,16 +56,21 @@ export const modelSettings = {
   managedMcpServers: managedMcpServers("MILLWRIGHT_MCP_SERVERS"),
 };
 
-type ModelSettings = { readonly [K in keyof typeof modelSettings]: (typeof modelSettings)[K] extends Setting<infer T> ? T : never };
+type ModelSettings = {
+  readonly [K in keyof typeof modelSettings]: (typeof modelSettings)[K] extends Setting<infer T> ? T : never;
+};
 
 /** The providers that these settings configure. Holds secrets. */
 export function platformProviders(settings: ModelSettings): PlatformProvider[] {
-  const withKey = (provider: string, apiKey: string | undefined, baseUrl: string | undefined): PlatformProvider[] => (apiKey ? [{ provider, apiKey, baseUrl: baseUrl ?? "" }] : []);
+  const withKey = (provider: string, apiKey: string | undefined, baseUrl: string | undefined): PlatformProvider[] =>
+    apiKey ? [{ provider, apiKey, baseUrl: baseUrl ?? "" }] : [];
   const { compatibleUrl, compatibleKey = "", compatibleModels } = settings;
   return [
     ...withKey("anthropic", settings.anthropicKey, settings.anthropicUrl),
     ...withKey("openai", settings.openaiKey, settings.openaiUrl),
     ...withKey("google", settings.googleKey, settings.googleUrl),
-    ...(compatibleUrl ? [{ provider: "openai-compatible", apiKey: compatibleKey, baseUrl: compatibleUrl, models: compatibleModels }] : []),
+    ...(compatibleUrl
+      ? [{ provider: "openai-compatible", apiKey: compatibleKey, baseUrl: compatibleUrl, models: compatibleModels }]
+      : []),
   ];
 }

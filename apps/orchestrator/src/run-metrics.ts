@@ -20,7 +20,15 @@ export type RunMetrics = {
 const PROVIDERS: ReadonlySet<string> = new Set(MODEL_PROVIDERS.map(({ name }) => name));
 /** As workers report them. */
 const OUTCOMES: ReadonlySet<string> = new Set([
-  "ok", "cut_short", "refused", "model_unavailable", "model_key_refused", "model_account", "model_not_found", "model_refused_request", "interrupted",
+  "ok",
+  "cut_short",
+  "refused",
+  "model_unavailable",
+  "model_key_refused",
+  "model_account",
+  "model_not_found",
+  "model_refused_request",
+  "interrupted",
 ]);
 const PHASES: ReadonlySet<string> = new Set(["SETUP", "RUNNING", "IDLE", "DEBUG", "STOPPING"]);
 
@@ -33,21 +41,46 @@ const among = (known: ReadonlySet<string>, word: string): string => (known.has(w
  */
 export function runMetrics(metrics: Metrics, database: Database, timings: Pick<Timings, "leaseTtlMs">): RunMetrics {
   const runs = metrics.lookedUp("millwright_runs", "Live runs by state.", ["state"]);
-  const finished = metrics.counter("millwright_runs_finished_total", "Runs that ended, by state; a continued one ends again.", ["state"]);
-  const depth = metrics.lookedUp("millwright_queue_depth", "Queued executions, by what the first one of their lane waits for; runs that wait for children beside them.", ["reason"]);
-  const oldest = metrics.lookedUp("millwright_queue_oldest_seconds", "For how long the execution at the head of a queue has waited that nothing of its owner's keeps.", ["reason"]);
-  const leases = metrics.lookedUp("millwright_leases", "Executions that workers hold, by what they last said of it; OFFERED: not accepted yet.", ["phase"]);
+  const finished = metrics.counter(
+    "millwright_runs_finished_total",
+    "Runs that ended, by state; a continued one ends again.",
+    ["state"],
+  );
+  const depth = metrics.lookedUp(
+    "millwright_queue_depth",
+    "Queued executions, by what the first one of their lane waits for; runs that wait for children beside them.",
+    ["reason"],
+  );
+  const oldest = metrics.lookedUp(
+    "millwright_queue_oldest_seconds",
+    "For how long the execution at the head of a queue has waited that nothing of its owner's keeps.",
+    ["reason"],
+  );
+  const leases = metrics.lookedUp(
+    "millwright_leases",
+    "Executions that workers hold, by what they last said of it; OFFERED: not accepted yet.",
+    ["phase"],
+  );
   const workers = metrics.lookedUp("millwright_workers", "Connected workers.", ["state"]);
   const slots = metrics.lookedUp("millwright_worker_slots", "Slots of connected workers.", ["state"]);
-  const calls = metrics.counter("millwright_model_calls_total", "Calls of models, as workers report them.", ["provider", "outcome"]);
-  const tokens = metrics.counter("millwright_model_tokens_total", "Tokens that providers counted.", ["provider", "kind"]);
-  const cost = metrics.counter("millwright_model_cost_dollars_total", "What they cost, where the price is known.", ["provider"]);
+  const calls = metrics.counter("millwright_model_calls_total", "Calls of models, as workers report them.", [
+    "provider",
+    "outcome",
+  ]);
+  const tokens = metrics.counter("millwright_model_tokens_total", "Tokens that providers counted.", [
+    "provider",
+    "kind",
+  ]);
+  const cost = metrics.counter("millwright_model_cost_dollars_total", "What they cost, where the price is known.", [
+    "provider",
+  ]);
 
   const readers = {
     load: async () => {
       const load = await readLoad(database.sql, timings.leaseTtlMs);
       for (const { state, count } of load.runs) runs.set({ state }, count);
-      for (const { isAccepted, phase, count } of load.leases) leases.inc({ phase: isAccepted ? among(PHASES, phase) : "OFFERED" }, count);
+      for (const { isAccepted, phase, count } of load.leases)
+        leases.inc({ phase: isAccepted ? among(PHASES, phase) : "OFFERED" }, count);
       for (const { state, count, slots: all, used } of load.workers) {
         workers.set({ state }, count);
         slots.inc({ state: "used" }, used);
@@ -82,7 +115,8 @@ export function runMetrics(metrics: Metrics, database: Database, timings: Pick<T
       if (costMicros) cost.inc(label, Number(costMicros) / 1e6);
     },
     modelCalls(counts) {
-      for (const { provider, outcome, count } of counts) if (count > 0) calls.inc({ provider: among(PROVIDERS, provider), outcome: among(OUTCOMES, outcome) }, count);
+      for (const { provider, outcome, count } of counts)
+        if (count > 0) calls.inc({ provider: among(PROVIDERS, provider), outcome: among(OUTCOMES, outcome) }, count);
     },
     stop: () => stops.forEach((stop) => stop()),
   };

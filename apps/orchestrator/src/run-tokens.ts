@@ -16,11 +16,17 @@ export type RunTokenKeys = { readonly privateKey: KeyObject; readonly jwk: Publi
 export async function runTokenKeys(masterKey: Uint8Array): Promise<RunTokenKeys> {
   const { privateKey, publicKey } = signingKeyOf(deriveKey(masterKey, "run tokens"));
   const jwk = await exportJWK(publicKey);
-  return { privateKey, jwk: { ...jwk, kid: `${RUN_TOKEN_KEYS}.${await calculateJwkThumbprint(jwk)}`, alg: "EdDSA", use: "sig" } };
+  return {
+    privateKey,
+    jwk: { ...jwk, kid: `${RUN_TOKEN_KEYS}.${await calculateJwkThumbprint(jwk)}`, alg: "EdDSA", use: "sig" },
+  };
 }
 
 /** Signs a run token: `mwr_` and a JWT that expires with the lease. */
-export async function mintRunToken({ privateKey, jwk }: RunTokenKeys, { run, executionId, attempt, expiresAt }: RunTokenClaims): Promise<string> {
+export async function mintRunToken(
+  { privateKey, jwk }: RunTokenKeys,
+  { run, executionId, attempt, expiresAt }: RunTokenClaims,
+): Promise<string> {
   const token = await new SignJWT({
     run: run.runUid,
     root: run.rootRunUid,

@@ -15,12 +15,22 @@ afterAll(() => platform.close());
 /** A run that has ended, on the first of two workers, which keeps its workspace; and a follow-up to it. */
 async function parkedRun(more: { parkedMs?: number } = PARKED, slots = 1) {
   const caller = aCaller();
-  const [keeper, other] = [await platform.worker({ teamUid: teamOf(caller), slots }), await platform.worker({ teamUid: teamOf(caller) })];
+  const [keeper, other] = [
+    await platform.worker({ teamUid: teamOf(caller), slots }),
+    await platform.worker({ teamUid: teamOf(caller) }),
+  ];
   const run = await platform.run(caller);
   const held = await holdStarted(platform, keeper);
   await held.complete("BLOCKED", { message: "Which?", ...more });
-  const followUp = () => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "This.", mode: "normal", attachmentUids: [] });
-  const update = (text: string) => platform.database.sql.query(text.replace("$RUN", `'${run.uid}'`).replace("$KEEPER", `'${keeper.session.uid}'`));
+  const followUp = () =>
+    platform.life.createFollowup(caller, {
+      target: { runUid: run.uid },
+      message: "This.",
+      mode: "normal",
+      attachmentUids: [],
+    });
+  const update = (text: string) =>
+    platform.database.sql.query(text.replace("$RUN", `'${run.uid}'`).replace("$KEEPER", `'${keeper.session.uid}'`));
   return { caller, keeper, other, run, followUp, update };
 }
 
@@ -36,8 +46,14 @@ test("the next execution of a run is left to the worker that keeps its workspace
 });
 
 test.each<[string, (parked: Awaited<ReturnType<typeof parkedRun>>) => Promise<unknown>]>([
-  ["when the moment has passed", ({ update }) => update("UPDATE executions SET preferred_until = clock_timestamp() WHERE run_uid = $RUN")],
-  ["when that worker has no free slot", ({ keeper, caller }) => platform.run(caller).then(() => platform.claim(keeper))],
+  [
+    "when the moment has passed",
+    ({ update }) => update("UPDATE executions SET preferred_until = clock_timestamp() WHERE run_uid = $RUN"),
+  ],
+  [
+    "when that worker has no free slot",
+    ({ keeper, caller }) => platform.run(caller).then(() => platform.claim(keeper)),
+  ],
   ["when it drains", ({ update }) => update("UPDATE worker_sessions SET state = 'DRAINING' WHERE uid = $KEEPER")],
   ["when it is gone", ({ update }) => update("DELETE FROM worker_sessions WHERE uid = $KEEPER")],
 ])("another worker takes it %s", async (_name, happen) => {

@@ -24,19 +24,47 @@ afterEach(() => p.close());
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 const lease = () => ({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt });
 const create = (over: Record<string, unknown> = {}) =>
-  p.workers.createArtifact({ ...lease(), clientArtifactId: "call-1", artifactType: "FILE", data: { filepath: "out/a.txt", mime_type: "text/plain" }, content: bytes("hello"), ...over }, bearer(worker));
+  p.workers.createArtifact(
+    {
+      ...lease(),
+      clientArtifactId: "call-1",
+      artifactType: "FILE",
+      data: { filepath: "out/a.txt", mime_type: "text/plain" },
+      content: bytes("hello"),
+      ...over,
+    },
+    bearer(worker),
+  );
 const shown = async () => (await p.runs.listRuns({}, p.as(caller))).runs[0]!.artifacts;
-const read = (artifactUid: string, who = caller, anonymous = false) => p.artifacts.getArtifact({ artifactUid, anonymous }, p.as(who));
+const read = (artifactUid: string, who = caller, anonymous = false) =>
+  p.artifacts.getArtifact({ artifactUid, anonymous }, p.as(who));
 const anonymous = () => serviceCaller("gateway", newUid());
 
 test("small content comes with the report and is visible at once, with an event in the run", async () => {
   const { artifactUid, uploadUrl } = await create();
   expect(uploadUrl).toBe("");
-  expect((await shown())[0]).toMatchObject({ artifactType: "FILE", data: { artifact_uid: artifactUid, filename: "a.txt", filepath: "out/a.txt", mime_type: "text/plain", size_bytes: 5 } });
+  expect((await shown())[0]).toMatchObject({
+    artifactType: "FILE",
+    data: {
+      artifact_uid: artifactUid,
+      filename: "a.txt",
+      filepath: "out/a.txt",
+      mime_type: "text/plain",
+      size_bytes: 5,
+    },
+  });
   const { data, downloadUrl } = await read(artifactUid);
-  expect(data).toMatchObject({ download_url: downloadUrl, content_type: "text/plain", filename: "a.txt", size_bytes: 5 });
+  expect(data).toMatchObject({
+    download_url: downloadUrl,
+    content_type: "text/plain",
+    filename: "a.txt",
+    size_bytes: 5,
+  });
   expect(await p.follow("GET", downloadUrl)).toBe("hello");
-  expect((await p.events(runUid)).at(-1)).toMatchObject({ kind: "artifact_created", payload: { artifact_uid: artifactUid, artifact_type: "FILE", title: "a.txt" } });
+  expect((await p.events(runUid)).at(-1)).toMatchObject({
+    kind: "artifact_created",
+    payload: { artifact_uid: artifactUid, artifact_type: "FILE", title: "a.txt" },
+  });
 });
 
 test("a repeated report is the same artifact and the same single event", async () => {
@@ -48,13 +76,19 @@ test("a repeated report is the same artifact and the same single event", async (
 
 describe("an upload", () => {
   const content = bytes("a larger file");
-  const announced = { content: undefined, sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
+  const announced = {
+    content: undefined,
+    sizeBytes: BigInt(content.length),
+    sha256: createHash("sha256").update(content).digest("hex"),
+  };
 
   test("Artifact upload cut: it is invisible until its bytes were checked, and can be made good", async () => {
     const { artifactUid, uploadUrl } = await create(announced);
     expect(await shown()).toEqual([]);
     await expect(read(artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
-    await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(domainError({ reason: "artifact_not_uploaded" }));
+    await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(
+      domainError({ reason: "artifact_not_uploaded" }),
+    );
     await p.follow("PUT", uploadUrl, content);
     await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
     await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
@@ -65,9 +99,13 @@ describe("an upload", () => {
 
   test("of other bytes than announced is refused, by the link and by the commit, and can be repeated", async () => {
     const { artifactUid, uploadUrl } = await create(announced);
-    await expect(p.follow("PUT", uploadUrl, bytes("a l@rger file"))).rejects.toEqual(domainError({ reason: "blob_content_mismatch" }));
+    await expect(p.follow("PUT", uploadUrl, bytes("a l@rger file"))).rejects.toEqual(
+      domainError({ reason: "blob_content_mismatch" }),
+    );
     await p.blobs.put(await keyOf(artifactUid), bytes("a l@rger file"), { contentType: "text/plain" });
-    await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(domainError({ reason: "artifact_content_mismatch" }));
+    await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(
+      domainError({ reason: "artifact_content_mismatch" }),
+    );
     expect(await shown()).toEqual([]);
     const again = await create(announced);
     expect(again.artifactUid).toBe(artifactUid);
@@ -78,7 +116,11 @@ describe("an upload", () => {
 
   test("that was announced before with other bytes cannot change what was committed", async () => {
     const late = bytes("the late one");
-    const before = await create({ ...announced, sizeBytes: BigInt(late.length), sha256: createHash("sha256").update(late).digest("hex") });
+    const before = await create({
+      ...announced,
+      sizeBytes: BigInt(late.length),
+      sha256: createHash("sha256").update(late).digest("hex"),
+    });
     const { artifactUid, uploadUrl } = await create(announced);
     expect(artifactUid).toBe(before.artifactUid);
     await p.follow("PUT", uploadUrl, content);
@@ -90,7 +132,8 @@ describe("an upload", () => {
 });
 
 const keyOf = async (artifactUid: string): Promise<string> =>
-  (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid])).rows[0]!.key;
+  (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid]))
+    .rows[0]!.key;
 
 test("announced by an attempt that was lost, with other bytes by the next: the next one's count", async () => {
   const first = await create({ content: undefined, sizeBytes: 3n, sha256: "a".repeat(64) });
@@ -104,29 +147,45 @@ test("announced by an attempt that was lost, with other bytes by the next: the n
 });
 
 test("a plan reported again under its title is the same artifact with its new text; another title is another plan", async () => {
-  const plan = (clientArtifactId: string, title: string, text: string) => create({ clientArtifactId, artifactType: "PLAN", data: { title }, content: bytes(text) });
+  const plan = (clientArtifactId: string, title: string, text: string) =>
+    create({ clientArtifactId, artifactType: "PLAN", data: { title }, content: bytes(text) });
   const { artifactUid } = await plan("call-1", "Plan", "# One");
   for (const again of ["call-2", "call-2"]) expect(await plan(again, "Plan", "# Two")).toMatchObject({ artifactUid });
   expect(await plan("call-1", "Plan", "# One")).toMatchObject({ artifactUid }); // a late repetition
   const { artifactUid: other } = await plan("call-3", "Other", "# Other");
   expect((await shown()).map(({ uid }) => uid)).toEqual([artifactUid, other]);
   expect((await read(artifactUid)).data).toMatchObject({ content: "# Two", title: "Plan" });
-  expect((await p.kinds(runUid)).filter((kind) => kind.startsWith("artifact_"))).toEqual(["artifact_created", "artifact_updated", "artifact_created"]);
+  expect((await p.kinds(runUid)).filter((kind) => kind.startsWith("artifact_"))).toEqual([
+    "artifact_created",
+    "artifact_updated",
+    "artifact_created",
+  ]);
 });
 
 test("plans reported at once under one title are one artifact", async () => {
-  const made = await Promise.all(["a", "b", "c"].map((id) => create({ clientArtifactId: id, artifactType: "PLAN", data: { title: "Plan" }, content: bytes(id) })));
+  const made = await Promise.all(
+    ["a", "b", "c"].map((id) =>
+      create({ clientArtifactId: id, artifactType: "PLAN", data: { title: "Plan" }, content: bytes(id) }),
+    ),
+  );
   expect(new Set(made.map(({ artifactUid }) => artifactUid)).size).toBe(1);
   expect(await shown()).toHaveLength(1);
 });
 
 test("a plan is answered with its text, and has no download", async () => {
   const { artifactUid } = await create({ artifactType: "PLAN", data: { title: "Plan" }, content: bytes("# Steps") });
-  expect(await read(artifactUid)).toMatchObject({ downloadUrl: "", data: { content: "# Steps", content_type: "text/markdown", document_uid: artifactUid, title: "Plan" } });
+  expect(await read(artifactUid)).toMatchObject({
+    downloadUrl: "",
+    data: { content: "# Steps", content_type: "text/markdown", document_uid: artifactUid, title: "Plan" },
+  });
 });
 
 test("a reference is shown in its run but not read by itself", async () => {
-  const { artifactUid } = await create({ artifactType: "EXTERNAL_REFERENCE", data: { reference_type: "ticket", url: "https://E.com/1" }, content: undefined });
+  const { artifactUid } = await create({
+    artifactType: "EXTERNAL_REFERENCE",
+    data: { reference_type: "ticket", url: "https://E.com/1" },
+    content: undefined,
+  });
   expect((await shown())[0]?.data).toEqual({ reference_type: "ticket", url: "https://e.com/1" });
   await expect(read(artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
 });
@@ -142,8 +201,18 @@ describe("an attempt that lost its lease", () => {
     ["cost", () => p.workers.reserveCost({ ...lease(), modelId: "scripted" }, bearer(worker))],
     ["usage", () => p.workers.reportUsage({ ...lease(), callId: "c", modelId: "scripted", usage: {} }, bearer(worker))],
     ["a snapshot", () => p.workers.putSnapshot({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker))],
-    ["a transcript", () => p.workers.putTranscript({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker))],
-    ["a pull request", () => p.workers.openPullRequest({ ...lease(), owner: "o", repo: "r", headBranch: "b", headSha: "c", title: "t" }, bearer(worker))],
+    [
+      "a transcript",
+      () => p.workers.putTranscript({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker)),
+    ],
+    [
+      "a pull request",
+      () =>
+        p.workers.openPullRequest(
+          { ...lease(), owner: "o", repo: "r", headBranch: "b", headSha: "c", title: "t" },
+          bearer(worker),
+        ),
+    ],
   ])("cannot leave %s behind", async (_, act) => {
     await expect(act()).rejects.toEqual(domainError({ reason: "lease_lost" }));
     expect(await shown()).toEqual([]);
@@ -160,9 +229,15 @@ describe("who may read", () => {
   const stranger = () => aCaller();
   test("a private artifact: its team; a stranger gets what a random uid gets; an anonymous reader is asked for a key", async () => {
     const { artifactUid } = await create();
-    const refusals = await Promise.allSettled([read(artifactUid, stranger()), read(newUid(), stranger()), read("nonsense", stranger())]);
-    for (const refusal of refusals) expect(refusal).toMatchObject({ reason: domainError({ kind: "not_found", reason: "artifact_not_found" }) });
-    for (const uid of [artifactUid, newUid()]) await expect(read(uid, anonymous(), true)).rejects.toEqual(domainError({ kind: "unauthenticated" }));
+    const refusals = await Promise.allSettled([
+      read(artifactUid, stranger()),
+      read(newUid(), stranger()),
+      read("nonsense", stranger()),
+    ]);
+    for (const refusal of refusals)
+      expect(refusal).toMatchObject({ reason: domainError({ kind: "not_found", reason: "artifact_not_found" }) });
+    for (const uid of [artifactUid, newUid()])
+      await expect(read(uid, anonymous(), true)).rejects.toEqual(domainError({ kind: "unauthenticated" }));
   });
 
   test("a public one: everybody; without its path when anonymous", async () => {
@@ -185,14 +260,19 @@ describe("who may read", () => {
   test("making it public needs artifact.manage in its team", async () => {
     const { artifactUid } = await create();
     const viewer: Caller = { ...aCaller(), teams: [{ teamUid: caller.teams[0]!.teamUid, verbs: ["run.view"] }] };
-    await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(viewer))).rejects.toEqual(domainError({ reason: "not_authorized" }));
-    await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(stranger()))).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+    await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(viewer))).rejects.toEqual(
+      domainError({ reason: "not_authorized" }),
+    );
+    await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(stranger()))).rejects.toEqual(
+      domainError({ reason: "artifact_not_found" }),
+    );
     await expect(read(artifactUid, anonymous(), true)).rejects.toEqual(domainError({ kind: "unauthenticated" }));
   });
 });
 
 describe("usage", () => {
-  const report = (callId: string, usage: Record<string, bigint>, modelId = "scripted") => p.workers.reportUsage({ ...lease(), callId, modelId, usage }, bearer(worker));
+  const report = (callId: string, usage: Record<string, bigint>, modelId = "scripted") =>
+    p.workers.reportUsage({ ...lease(), callId, modelId, usage }, bearer(worker));
   const usageOf = async () => (await p.runs.listRuns({}, p.as(caller))).runs[0]!.requestUsage;
 
   test("is absent until something was metered; scripted states its zeros; a repeated call counts once", async () => {
@@ -205,7 +285,10 @@ describe("usage", () => {
 
   test("is priced when it is recorded; a later price changes nothing", async () => {
     const price = (version: number, micros: number) =>
-      p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ('m', $1, $2, 0)", [version, micros]);
+      p.database.sql.query(
+        "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ('m', $1, $2, 0)",
+        [version, micros],
+      );
     await price(1, 3_000_000);
     await report("call-1", { inputTokens: 1000n, outputTokens: 1n }, "m");
     await price(2, 9_000_000);
@@ -223,20 +306,32 @@ describe("usage", () => {
 });
 
 test("a snapshot has one place per attempt and content; it is announced whole, and too large beyond its bound", async () => {
-  const announced = (text: string) => ({ ...lease(), sizeBytes: BigInt(text.length), sha256: createHash("sha256").update(text).digest("hex") });
+  const announced = (text: string) => ({
+    ...lease(),
+    sizeBytes: BigInt(text.length),
+    sha256: createHash("sha256").update(text).digest("hex"),
+  });
   const put = (request: object) => p.workers.putSnapshot({ ...announced("tar"), ...request }, bearer(worker));
   const [first, again, other] = [await put({}), await put({}), await put(announced("other"))];
   expect([again.snapshotKey, other.snapshotKey === first.snapshotKey]).toEqual([first.snapshotKey, false]);
   await p.follow("PUT", first.uploadUrl, bytes("tar"));
-  await expect(p.follow("PUT", first.uploadUrl, bytes("rat"))).rejects.toEqual(domainError({ reason: "blob_content_mismatch" }));
+  await expect(p.follow("PUT", first.uploadUrl, bytes("rat"))).rejects.toEqual(
+    domainError({ reason: "blob_content_mismatch" }),
+  );
   await expect(put({ sizeBytes: 1n << 40n })).rejects.toEqual(domainError({ reason: "snapshot_too_large" }));
   await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "snapshot_invalid" }));
 });
 
 test("a transcript of a harness's own has one place per attempt and content, and a bound", async () => {
-  const announced = (text: string) => ({ ...lease(), sizeBytes: BigInt(text.length), sha256: createHash("sha256").update(text).digest("hex") });
+  const announced = (text: string) => ({
+    ...lease(),
+    sizeBytes: BigInt(text.length),
+    sha256: createHash("sha256").update(text).digest("hex"),
+  });
   const put = (request: object) => p.workers.putTranscript({ ...announced("lines"), ...request }, bearer(worker));
-  const [first, again, other] = (await Promise.all([put({}), put({}), put(announced("other"))])).map(({ uploadUrl }) => new URL(uploadUrl).pathname);
+  const [first, again, other] = (await Promise.all([put({}), put({}), put(announced("other"))])).map(
+    ({ uploadUrl }) => new URL(uploadUrl).pathname,
+  );
   expect([again, other === first]).toEqual([first, false]);
   await p.follow("PUT", (await put({})).uploadUrl, bytes("lines"));
   await expect(put({ sizeBytes: 1n << 40n })).rejects.toEqual(domainError({ reason: "transcript_too_large" }));

@@ -13,7 +13,8 @@ afterAll(() => p.close());
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const NOTE = { fileName: "note.txt", mimeType: "text/plain" };
-const unknownAttachment = (reason = "unknown_attachment") => domainError({ kind: "unsupported", reason, code: "unknown_attachment" });
+const unknownAttachment = (reason = "unknown_attachment") =>
+  domainError({ kind: "unsupported", reason, code: "unknown_attachment" });
 
 async function aTeam() {
   const caller = aCaller();
@@ -23,14 +24,16 @@ async function aTeam() {
 }
 
 function actions(caller: Caller, runUid: string) {
-  const prepare = async (...files: { fileName: string; mimeType: string }[]) => (await p.life.prepareAttachments(caller, { runUid }, files)).attachments;
+  const prepare = async (...files: { fileName: string; mimeType: string }[]) =>
+    (await p.life.prepareAttachments(caller, { runUid }, files)).attachments;
   /** A file that is there. */
   const upload = async (content: string, file = NOTE) => {
     const [one] = await prepare(file);
     await p.follow("PUT", one!.upload.url, bytes(content));
     return { uid: one!.uid, url: one!.upload.url };
   };
-  const follow = (attachmentUids: string[], over: object = {}) => p.life.createFollowup(caller, { target: { runUid }, message: "See.", mode: "normal", attachmentUids, ...over });
+  const follow = (attachmentUids: string[], over: object = {}) =>
+    p.life.createFollowup(caller, { target: { runUid }, message: "See.", mode: "normal", attachmentUids, ...over });
   return { prepare, upload, follow };
 }
 
@@ -42,9 +45,19 @@ describe("a follow-up brings its files", () => {
     const { followupUid } = await follow([image.uid, note.uid], { attachmentNames: { [note.uid]: "read me.txt" } });
     const [directive] = (await held.heartbeat()).directives;
     expect(directiveMessage(directive!).directive.value).toMatchObject({
-      message: { uid: followupUid, text: "See.", attachments: [{ uid: image.uid, fileName: "shot.png", mimeType: "image/png" }, { uid: note.uid, fileName: "read me.txt", mimeType: "text/plain" }] },
+      message: {
+        uid: followupUid,
+        text: "See.",
+        attachments: [
+          { uid: image.uid, fileName: "shot.png", mimeType: "image/png" },
+          { uid: note.uid, fileName: "read me.txt", mimeType: "text/plain" },
+        ],
+      },
     });
-    expect(await Promise.all(directive!.files.map(({ downloadUrl }) => p.follow("GET", downloadUrl)))).toEqual(["png", "hello"]);
+    expect(await Promise.all(directive!.files.map(({ downloadUrl }) => p.follow("GET", downloadUrl)))).toEqual([
+      "png",
+      "hello",
+    ]);
   });
 
   test("to the next attempt, when the worker was lost before it handed the message over", async () => {
@@ -56,7 +69,9 @@ describe("a follow-up brings its files", () => {
     await p.reaperIsAwake();
     await p.life.reapOnce();
     const next = await hold(p, worker);
-    expect(next.assignment.inputs.find(({ kind }) => kind === "followup")?.attachments).toMatchObject([{ uid, fileName: "note.txt" }]);
+    expect(next.assignment.inputs.find(({ kind }) => kind === "followup")?.attachments).toMatchObject([
+      { uid, fileName: "note.txt" },
+    ]);
   });
 
   test.each(["before the start", "after the end"])("to the execution that begins, %s", async (when) => {
@@ -86,26 +101,44 @@ test("what a follow-up took cannot be changed by a later upload, nor what the ne
   await p.follow("PUT", url, bytes("other"));
   await follow([uid]);
   const { directives } = await held.heartbeat();
-  expect(await Promise.all(directives.flatMap(({ files }) => files.map(({ downloadUrl }) => p.follow("GET", downloadUrl))))).toEqual(["first", "first"]);
+  expect(
+    await Promise.all(directives.flatMap(({ files }) => files.map(({ downloadUrl }) => p.follow("GET", downloadUrl)))),
+  ).toEqual(["first", "first"]);
 });
 
 test("a file that is uploaded again between being settled and being copied is given to nobody", async () => {
   const { upload, follow, run } = await aTeam();
   const { uid, url } = await upload("first");
-  await p.database.sql.query("UPDATE prepared_attachments SET size_bytes = 5, sha256 = encode(sha256('first'), 'hex') WHERE uid = $1", [uid]); // whoever settled it died
+  await p.database.sql.query(
+    "UPDATE prepared_attachments SET size_bytes = 5, sha256 = encode(sha256('first'), 'hex') WHERE uid = $1",
+    [uid],
+  ); // whoever settled it died
   await p.follow("PUT", url, bytes("other"));
-  await expect(follow([uid])).rejects.toEqual(domainError({ kind: "conflict", reason: "attachment_changed", retryable: false }));
+  await expect(follow([uid])).rejects.toEqual(
+    domainError({ kind: "conflict", reason: "attachment_changed", retryable: false }),
+  );
   expect(await p.kinds(run.uid)).toEqual(["run_created"]);
   await p.follow("PUT", url, bytes("first"));
   expect(await follow([uid])).toMatchObject({ outcome: "queued_prompt" });
 });
 
 describe("unknown_attachment is the answer, and nothing is sent, when an id", () => {
-  const answerTo = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [await run.follow(uids).catch((error: unknown) => error), await p.kinds(run.run.uid)];
-  test.each([["is nobody's", newUid()], ["is none", "x"]])("%s", async (_what, uid) => expect(await answerTo(await aTeam(), [uid])).toEqual([unknownAttachment(), ["run_created"]]));
+  const answerTo = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [
+    await run.follow(uids).catch((error: unknown) => error),
+    await p.kinds(run.run.uid),
+  ];
+  test.each([
+    ["is nobody's", newUid()],
+    ["is none", "x"],
+  ])("%s", async (_what, uid) =>
+    expect(await answerTo(await aTeam(), [uid])).toEqual([unknownAttachment(), ["run_created"]]),
+  );
   test("is of another team, of another run, or of a run before the newest of the conversation", async () => {
     const [one, other] = [await aTeam(), await aTeam()];
-    expect(await answerTo(one, [(await one.upload("ours")).uid, (await other.upload("theirs")).uid])).toEqual([unknownAttachment(), ["run_created"]]);
+    expect(await answerTo(one, [(await one.upload("ours")).uid, (await other.upload("theirs")).uid])).toEqual([
+      unknownAttachment(),
+      ["run_created"],
+    ]);
     const { uid } = await one.upload("old");
     const newer = await p.run(one.caller, { conversationUid: one.run.conversationUid });
     const target = { conversationUid: one.run.conversationUid };
@@ -120,7 +153,10 @@ describe("unknown_attachment is the answer, and nothing is sent, when an id", ()
   test("is a day old", async () => {
     const run = await aTeam();
     const { uid } = await run.upload("old");
-    await p.database.sql.query("UPDATE prepared_attachments SET created_at = created_at - interval '24 hours' WHERE uid = $1", [uid]);
+    await p.database.sql.query(
+      "UPDATE prepared_attachments SET created_at = created_at - interval '24 hours' WHERE uid = $1",
+      [uid],
+    );
     expect(await answerTo(run, [uid])).toEqual([unknownAttachment(), ["run_created"]]);
   });
 });
@@ -129,7 +165,9 @@ test("a file that is too large is refused by its link, and by the follow-up wher
   const { upload, prepare, follow } = await aTeam();
   const large = new Uint8Array(25_000_001);
   const [file] = await prepare(NOTE);
-  await expect(p.follow("PUT", file!.upload.url, large)).rejects.toEqual(domainError({ kind: "too_large", reason: "blob_too_large" }));
+  await expect(p.follow("PUT", file!.upload.url, large)).rejects.toEqual(
+    domainError({ kind: "too_large", reason: "blob_too_large" }),
+  );
   const { uid } = await upload("small");
   await p.blobs.put(`uploads/${uid}`, large, { contentType: "text/plain" });
   await expect(follow([uid])).rejects.toEqual(domainError({ kind: "too_large", reason: "attachment_too_large" }));
@@ -143,19 +181,30 @@ test.each([
   ["a file of no type", [{ ...NOTE, mimeType: "" }]],
 ])("%s cannot be prepared", async (_what, files) => {
   const { prepare } = await aTeam();
-  await expect(prepare(...files)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "attachments_invalid" }));
+  await expect(prepare(...files)).rejects.toEqual(
+    domainError({ kind: "invalid_argument", reason: "attachments_invalid" }),
+  );
 });
 
 test("a follow-up names at most 25 files, each once", async () => {
   const { upload, follow } = await aTeam();
   const { uid } = await upload("x");
-  for (const uids of [[uid, uid], Array.from({ length: 26 }, newUid)]) await expect(follow(uids)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "attachments_invalid" }));
+  for (const uids of [[uid, uid], Array.from({ length: 26 }, newUid)])
+    await expect(follow(uids)).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "attachments_invalid" }),
+    );
 });
 
 test("preparing needs the right to manage the run, and a run that can be seen", async () => {
   const { caller, run } = await aTeam();
   const viewer = { ...caller, teams: caller.teams.map((team) => ({ ...team, verbs: ["run.view" as const] })) };
-  await expect(p.life.prepareAttachments(viewer, { runUid: run.uid }, [NOTE])).rejects.toEqual(domainError({ kind: "permission_denied" }));
-  await expect(p.life.prepareAttachments(aCaller(), { runUid: run.uid }, [NOTE])).rejects.toEqual(domainError({ reason: "run_not_found" }));
-  await expect(p.life.prepareAttachments(aCaller(), { conversationUid: run.conversationUid }, [NOTE])).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+  await expect(p.life.prepareAttachments(viewer, { runUid: run.uid }, [NOTE])).rejects.toEqual(
+    domainError({ kind: "permission_denied" }),
+  );
+  await expect(p.life.prepareAttachments(aCaller(), { runUid: run.uid }, [NOTE])).rejects.toEqual(
+    domainError({ reason: "run_not_found" }),
+  );
+  await expect(p.life.prepareAttachments(aCaller(), { conversationUid: run.conversationUid }, [NOTE])).rejects.toEqual(
+    domainError({ reason: "conversation_not_found" }),
+  );
 });

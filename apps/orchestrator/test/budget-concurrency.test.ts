@@ -11,36 +11,63 @@ const AGENTS = 200;
 const LIMIT = 25_000;
 const RESERVATION_MAX = 300;
 
-type Agent = { readonly held: HeldExecution; calls: number; reserved: number; state: "idle" | "calling" | "refused" | "dead" };
+type Agent = {
+  readonly held: HeldExecution;
+  calls: number;
+  reserved: number;
+  state: "idle" | "calling" | "refused" | "dead";
+};
 
 let p: CatalogPlatform;
 let caller: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
 beforeEach(async () => {
   p = await catalogPlatform({ poolSize: 12 });
-  await p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)", [MODEL]);
+  await p.database.sql.query(
+    "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)",
+    [MODEL],
+  );
   caller = aCaller();
   worker = await p.worker({ slots: AGENTS });
 });
 afterEach(() => p.close());
 
 async function agents(): Promise<Agent[]> {
-  await p.life.createRuns(caller, Array.from({ length: AGENTS }, () => aRun(caller)));
+  await p.life.createRuns(
+    caller,
+    Array.from({ length: AGENTS }, () => aRun(caller)),
+  );
   const { assignments } = await p.life.worker.accept(worker.session, await p.claim(worker, AGENTS));
-  return assignments.map((assignment) => ({ held: new HeldExecution(p, worker.session, assignment), calls: 0, reserved: 0, state: "idle" }));
+  return assignments.map((assignment) => ({
+    held: new HeldExecution(p, worker.session, assignment),
+    calls: 0,
+    reserved: 0,
+    state: "idle",
+  }));
 }
 
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
 async function reserve(agent: Agent, tokens: number): Promise<string> {
-  const { outcome } = await p.workers.reserveCost({ ...lease(agent.held), modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
+  const { outcome } = await p.workers.reserveCost(
+    { ...lease(agent.held), modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) },
+    bearer(worker),
+  );
   if (outcome === "granted") Object.assign(agent, { state: "calling", reserved: tokens });
   if (outcome === "exceeded") agent.state = "refused";
   return outcome;
 }
 
 async function report(agent: Agent, tokens: number): Promise<void> {
-  await p.workers.reportUsage({ ...lease(agent.held), callId: `c${agent.calls}`, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } }, bearer(worker));
+  await p.workers.reportUsage(
+    {
+      ...lease(agent.held),
+      callId: `c${agent.calls}`,
+      modelId: MODEL,
+      usage: { inputTokens: 0n, outputTokens: BigInt(tokens) },
+    },
+    bearer(worker),
+  );
   Object.assign(agent, { state: "idle", calls: agent.calls + 1 });
 }
 
@@ -62,35 +89,47 @@ const killConnections = (count: number) =>
     [count],
   );
 
-test.each([1, 2, 3])("200 agents under one budget pass it by less than one reservation, whatever dies between reserving and recording (seed %i)", async (seed) => {
-  const random = seededRandom(seed);
-  await p.budgets.createBudget({ teamUid: teamOf(caller), scope: "team", period: "total", limitMicros: BigInt(LIMIT) }, p.as(caller));
-  const all = await agents();
-  expect(all).toHaveLength(AGENTS);
-  const outcomes = new Set<string>();
-  while (all.some(({ state }) => state === "idle" || state === "calling")) {
-    const [tokens, fates] = [all.map(() => 1 + random.below(RESERVATION_MAX)), all.map(() => random.next())];
-    const acts = all.map(async (agent, n) => {
-      if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
-      else if (agent.state === "calling") await (fates[n]! < 0.15 ? lose(agent, fates[n]! < 0.07) : report(agent, Math.ceil(agent.reserved * fates[n]!)));
-    });
-    if (random.chance(0.3)) acts.push(killConnections(2).then(() => undefined));
-    await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
-    await p.reaperIsAwake();
-    await p.life.reapOnce();
-    const { spent, reserved, counted } = await totals();
-    expect(counted).toBe(spent);
-    expect(spent + reserved).toBeLessThan(LIMIT + RESERVATION_MAX);
-  }
-  expect([...outcomes].toSorted()).toEqual(["exceeded", "granted", "wait"]);
-  expect((await totals()).spent).toBeGreaterThanOrEqual(LIMIT);
-  const { budgets } = await p.budgets.listBudgets({ teamUid: teamOf(caller) }, p.as(caller));
-  expect(budgets[0]!.reservedMicros).toBe(0n);
-});
+test.each([1, 2, 3])(
+  "200 agents under one budget pass it by less than one reservation, whatever dies between reserving and recording (seed %i)",
+  async (seed) => {
+    const random = seededRandom(seed);
+    await p.budgets.createBudget(
+      { teamUid: teamOf(caller), scope: "team", period: "total", limitMicros: BigInt(LIMIT) },
+      p.as(caller),
+    );
+    const all = await agents();
+    expect(all).toHaveLength(AGENTS);
+    const outcomes = new Set<string>();
+    while (all.some(({ state }) => state === "idle" || state === "calling")) {
+      const [tokens, fates] = [all.map(() => 1 + random.below(RESERVATION_MAX)), all.map(() => random.next())];
+      const acts = all.map(async (agent, n) => {
+        if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
+        else if (agent.state === "calling")
+          await (fates[n]! < 0.15
+            ? lose(agent, fates[n]! < 0.07)
+            : report(agent, Math.ceil(agent.reserved * fates[n]!)));
+      });
+      if (random.chance(0.3)) acts.push(killConnections(2).then(() => undefined));
+      await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
+      await p.reaperIsAwake();
+      await p.life.reapOnce();
+      const { spent, reserved, counted } = await totals();
+      expect(counted).toBe(spent);
+      expect(spent + reserved).toBeLessThan(LIMIT + RESERVATION_MAX);
+    }
+    expect([...outcomes].toSorted()).toEqual(["exceeded", "granted", "wait"]);
+    expect((await totals()).spent).toBeGreaterThanOrEqual(LIMIT);
+    const { budgets } = await p.budgets.listBudgets({ teamUid: teamOf(caller) }, p.as(caller));
+    expect(budgets[0]!.reservedMicros).toBe(0n);
+  },
+);
 
 /** Its attempt ends without the call: it fails, or its worker is lost. */
 async function lose(agent: Agent, isReaped: boolean): Promise<void> {
   if (isReaped) await p.expire(agent.held.ref.executionId);
-  else await agent.held.complete("FAILED", { error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" } });
+  else
+    await agent.held.complete("FAILED", {
+      error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" },
+    });
   agent.state = "dead";
 }

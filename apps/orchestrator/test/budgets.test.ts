@@ -20,7 +20,10 @@ let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
 beforeEach(async () => {
   clock = manualClock("2026-11-25T12:00:00.000Z"); // a Wednesday
   p = await catalogPlatform({ clock });
-  await p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)", [MODEL]);
+  await p.database.sql.query(
+    "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)",
+    [MODEL],
+  );
   caller = aCaller();
   worker = await p.worker({ slots: 20 });
 });
@@ -32,24 +35,37 @@ const reserve = (held: HeldExecution, tokens: number, modelId = MODEL) =>
 const outcome = async (held: HeldExecution, tokens = 1): Promise<string> => (await reserve(held, tokens)).outcome;
 let calls = 0;
 const report = (held: HeldExecution, tokens: number, callId = `c${(calls += 1)}`) =>
-  p.workers.reportUsage({ ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } }, bearer(worker));
+  p.workers.reportUsage(
+    { ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+    bearer(worker),
+  );
 
 type Asked = { scope?: string; scopeUid?: string; period?: string; limitMicros?: bigint; percents?: number[] };
-async function aBudget({ scope = "team", scopeUid = "", period = "total", limitMicros = 1_000n, percents }: Asked = {}, by = caller) {
-  const { budget } = await p.budgets.createBudget({ teamUid: teamOf(by), scope, scopeUid, period, limitMicros, ...(percents ? { thresholds: { percents } } : {}) }, p.as(by));
+async function aBudget(
+  { scope = "team", scopeUid = "", period = "total", limitMicros = 1_000n, percents }: Asked = {},
+  by = caller,
+) {
+  const { budget } = await p.budgets.createBudget(
+    { teamUid: teamOf(by), scope, scopeUid, period, limitMicros, ...(percents ? { thresholds: { percents } } : {}) },
+    p.as(by),
+  );
   return budget!;
 }
-const budgetNow = async (uid: string) => (await p.budgets.getBudget({ teamUid: teamOf(caller), uid }, p.as(caller))).budget!;
+const budgetNow = async (uid: string) =>
+  (await p.budgets.getBudget({ teamUid: teamOf(caller), uid }, p.as(caller))).budget!;
 
 async function aHeldRun(request: Partial<NewRun> = {}, by = caller): Promise<HeldExecution> {
   await p.run(by, request);
   return holdStarted(p, worker);
 }
-const limitedAtStart = (held: HeldExecution): boolean => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0).costLimited;
+const limitedAtStart = (held: HeldExecution): boolean =>
+  assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0).costLimited;
 
 describe("what a budget covers", () => {
   const CASES = {
-    schedule: (uid: string): Partial<NewRun> => ({ schedule: { schedule_id: uid, schedule_name: "Nightly", cron_schedule: "@daily" } }),
+    schedule: (uid: string): Partial<NewRun> => ({
+      schedule: { schedule_id: uid, schedule_name: "Nightly", cron_schedule: "@daily" },
+    }),
     automation: (uid: string): Partial<NewRun> => ({ causeKey: `automation/${uid}/${newUid()}` }),
   };
 
@@ -64,18 +80,26 @@ describe("what a budget covers", () => {
     expect([limitedAtStart(personal), await outcome(personal)]).toEqual([false, "granted"]);
   });
 
-  test.each(["schedule", "automation"] as const)("trees of a %s by what made their root, and no others", async (scope) => {
-    const uid = newUid();
-    await aBudget({ scope, scopeUid: uid, limitMicros: 100n });
-    const root = await aHeldRun(CASES[scope](uid));
-    const child = await aHeldRun({ parentRunUid: root.assignment.job.run.runUid });
-    const [another, manual] = [await aHeldRun(CASES[scope](newUid())), await aHeldRun()];
-    expect([root, child, another, manual].map(limitedAtStart)).toEqual([true, true, false, false]);
-    await report(child, 60);
-    await report(another, 500);
-    await report(root, 40);
-    expect(await Promise.all([root, child, another, manual].map((held) => outcome(held)))).toEqual(["exceeded", "exceeded", "granted", "granted"]);
-  });
+  test.each(["schedule", "automation"] as const)(
+    "trees of a %s by what made their root, and no others",
+    async (scope) => {
+      const uid = newUid();
+      await aBudget({ scope, scopeUid: uid, limitMicros: 100n });
+      const root = await aHeldRun(CASES[scope](uid));
+      const child = await aHeldRun({ parentRunUid: root.assignment.job.run.runUid });
+      const [another, manual] = [await aHeldRun(CASES[scope](newUid())), await aHeldRun()];
+      expect([root, child, another, manual].map(limitedAtStart)).toEqual([true, true, false, false]);
+      await report(child, 60);
+      await report(another, 500);
+      await report(root, 40);
+      expect(await Promise.all([root, child, another, manual].map((held) => outcome(held)))).toEqual([
+        "exceeded",
+        "exceeded",
+        "granted",
+        "granted",
+      ]);
+    },
+  );
 
   test("a factory's trees by the factory of their root, whatever the factory of a run below", async () => {
     const [factory, elsewhere] = [newUid(), newUid()];
@@ -120,7 +144,10 @@ test("a run's own cost limit and a budget are both enforced", async () => {
   await aBudget({ limitMicros: 1_000n });
   const limited = await aHeldRun({ config: { cost_limit_usd: 0.0001 } });
   await report(limited, 100);
-  expect(await reserve(limited, 1)).toMatchObject({ outcome: "exceeded", message: expect.stringContaining("The run, with the runs below it") });
+  expect(await reserve(limited, 1)).toMatchObject({
+    outcome: "exceeded",
+    message: expect.stringContaining("The run, with the runs below it"),
+  });
 });
 
 test("a call waits while calls of other trees may use up what is left, and reservations end with their attempt", async () => {
@@ -128,9 +155,13 @@ test("a call waits while calls of other trees may use up what is left, and reser
   const [first, second] = [await aHeldRun(), await aHeldRun()];
   expect([await outcome(first, 1_000), await outcome(second)]).toEqual(["granted", "wait"]);
   expect(await budgetNow(uid)).toMatchObject({ spentMicros: 0n, reservedMicros: 1_000n });
-  await first.complete("FAILED", { error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" } });
+  await first.complete("FAILED", {
+    error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" },
+  });
   expect([await outcome(second, 400), (await budgetNow(uid)).reservedMicros]).toEqual(["granted", 400n]);
-  expect((await p.database.sql.query("SELECT execution_id FROM cost_reservations")).rows).toEqual([{ execution_id: second.ref.executionId }]);
+  expect((await p.database.sql.query("SELECT execution_id FROM cost_reservations")).rows).toEqual([
+    { execution_id: second.ref.executionId },
+  ]);
 });
 
 test("refuses a model without a price, as a cost limit does", async () => {
@@ -186,7 +217,11 @@ test.each([
 
 describe("thresholds", () => {
   const reached = async () => {
-    const { rows } = await p.database.sql.query<{ entity_version: number; team_uid: string; payload: Record<string, unknown> }>(
+    const { rows } = await p.database.sql.query<{
+      entity_version: number;
+      team_uid: string;
+      payload: Record<string, unknown>;
+    }>(
       "SELECT entity_version, team_uid, payload FROM stream.event_pending WHERE type = 'millwright.budget.threshold_reached.v1' ORDER BY seq",
     );
     return rows;
@@ -209,8 +244,15 @@ describe("thresholds", () => {
     expect(await percents()).toEqual([50, 80, 100, 50]);
     const events = await reached();
     expect(events.at(-1)!.payload).toEqual({
-      budget_uid: uid, scope: "team", scope_uid: teamOf(caller), period: "day", limit_usd: 0.0001, threshold_percent: 50, spent_usd: 0.00005,
-      period_start: "2026-11-26T00:00:00.000Z", resets_at: "2026-11-27T00:00:00.000Z",
+      budget_uid: uid,
+      scope: "team",
+      scope_uid: teamOf(caller),
+      period: "day",
+      limit_usd: 0.0001,
+      threshold_percent: 50,
+      spent_usd: 0.00005,
+      period_start: "2026-11-26T00:00:00.000Z",
+      resets_at: "2026-11-27T00:00:00.000Z",
     });
     expect(events.map(({ entity_version: version }) => version)).toEqual([2, 3, 4, 5]);
   });
@@ -218,7 +260,8 @@ describe("thresholds", () => {
   test("that a lower limit passes are published with the change, and no second time after it is raised again", async () => {
     const { uid } = await aBudget({ limitMicros: 1_000n, percents: [50] });
     await report(await aHeldRun(), 100);
-    const change = (limitMicros: bigint) => p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros }, p.as(caller));
+    const change = (limitMicros: bigint) =>
+      p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros }, p.as(caller));
     await change(200n);
     expect(await percents()).toEqual([50]);
     await change(1_000n);

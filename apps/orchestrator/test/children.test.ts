@@ -14,7 +14,8 @@ async function family(childCount: number) {
   const parent = await platform.run(caller, { prompt: "Delegate." });
   const held = await holdStarted(platform, worker);
   const children = [];
-  for (let n = 0; n < childCount; n++) children.push(await platform.run(caller, { parentRunUid: parent.uid, title: `Part ${n}` }));
+  for (let n = 0; n < childCount; n++)
+    children.push(await platform.run(caller, { parentRunUid: parent.uid, title: `Part ${n}` }));
   const stateOf = async (uid: string) => (await platform.getRun(caller, uid)).state;
   return { caller, worker, parent, held, children, stateOf };
 }
@@ -25,11 +26,17 @@ const ANY = { waitFor: { policy: "any", runUids: [] } } as const;
 test("a parent that waits holds nothing, and is woken by its last child", async () => {
   const { caller, worker, parent, held, children, stateOf } = await family(2);
   expect(await held.complete("WAITING", ALL)).toMatchObject({ error: "" });
-  expect(await platform.getRun(caller, parent.uid)).toMatchObject({ state: "INPROGRESS", status: { message: "Waiting for 2 child runs." } });
+  expect(await platform.getRun(caller, parent.uid)).toMatchObject({
+    state: "INPROGRESS",
+    status: { message: "Waiting for 2 child runs." },
+  });
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   expect(await platform.life.getQueueStatus(caller, parent.uid)).toMatchObject({ reason: "waiting_for_children" });
   await (await holdStarted(platform, worker)).complete("DONE");
-  expect(await platform.getRun(caller, parent.uid)).toMatchObject({ state: "INPROGRESS", status: { message: "Waiting for 1 child run." } });
+  expect(await platform.getRun(caller, parent.uid)).toMatchObject({
+    state: "INPROGRESS",
+    status: { message: "Waiting for 1 child run." },
+  });
   await (await holdStarted(platform, worker)).complete("BLOCKED", { message: "Which colour?" });
   expect(await stateOf(parent.uid)).toBe("QUEUED");
   const woken = await holdStarted(platform, worker);
@@ -38,9 +45,11 @@ test("a parent that waits holds nothing, and is woken by its last child", async 
   expect(woken.assignment.inputs[0]!.text).toBe(
     `Child runs have ended:\n- ${children[0]!.uid} "Part 0": SUCCEEDED\n- ${children[1]!.uid} "Part 1": BLOCKED – Which colour?`,
   );
-  expect((await platform.kinds(parent.uid)).filter((kind) => kind === "child_finished" || kind === "run_waiting" || kind === "run_queued")).toEqual([
-    "run_waiting", "child_finished", "child_finished", "run_queued",
-  ]);
+  expect(
+    (await platform.kinds(parent.uid)).filter(
+      (kind) => kind === "child_finished" || kind === "run_waiting" || kind === "run_queued",
+    ),
+  ).toEqual(["run_waiting", "child_finished", "child_finished", "run_queued"]);
 });
 
 test("children that were faster than the wait wake the parent at once", async () => {
@@ -88,7 +97,12 @@ test("a child's end and its parent's wait race: the parent is woken once, and al
 test("a follow-up wakes a waiting parent; its children go on", async () => {
   const { caller, worker, parent, held, children, stateOf } = await family(1);
   await held.complete("WAITING", ALL);
-  const answer = await platform.life.createFollowup(caller, { target: { runUid: parent.uid }, message: "How is it going?", mode: "normal", attachmentUids: [] });
+  const answer = await platform.life.createFollowup(caller, {
+    target: { runUid: parent.uid },
+    message: "How is it going?",
+    mode: "normal",
+    attachmentUids: [],
+  });
   expect(answer.outcome).toBe("queue_pending");
   expect(await stateOf(parent.uid)).toBe("QUEUED");
   const child = await hold(platform, worker);
@@ -107,7 +121,12 @@ test("a cancelled, a lost and a continued child are ends too", async () => {
   await platform.life.cancelRun(caller, { runUid: children[0]!.uid, tree: false });
   const woken = await holdStarted(platform, worker);
   expect(woken.assignment.inputs[0]!.text).toContain("CANCELLED");
-  await platform.life.createFollowup(caller, { target: { runUid: children[0]!.uid }, message: "Go on.", mode: "normal", attachmentUids: [] });
+  await platform.life.createFollowup(caller, {
+    target: { runUid: children[0]!.uid },
+    message: "Go on.",
+    mode: "normal",
+    attachmentUids: [],
+  });
   await woken.complete("WAITING", ALL);
   expect(await stateOf(parent.uid)).toBe("INPROGRESS");
   for (let n = 0; n < 3; n++) {
@@ -145,7 +164,9 @@ test("a tree of depth 5 finishes with one worker slot and every cap at 1", async
     }
     if ((await own.getRun(caller, root.uid)).state === "SUCCEEDED") break;
   }
-  const { rows } = await own.database.sql.query<{ state: string; n: number }>("SELECT state, count(*) AS n FROM runs GROUP BY state");
+  const { rows } = await own.database.sql.query<{ state: string; n: number }>(
+    "SELECT state, count(*) AS n FROM runs GROUP BY state",
+  );
   expect(rows).toEqual([{ state: "SUCCEEDED", n: 6 }]);
   const { rows: caps } = await own.database.sql.query<{ in_use: number }>("SELECT DISTINCT in_use FROM capacity");
   expect(caps).toEqual([{ in_use: 0 }]);
@@ -154,6 +175,8 @@ test("a tree of depth 5 finishes with one worker slot and every cap at 1", async
 
 test("names that are no runs are waited for as little as runs of others", async () => {
   const { held, parent, stateOf } = await family(1);
-  expect(await held.complete("WAITING", { waitFor: { policy: "all", runUids: ["nobody"] } })).toMatchObject({ error: "" });
+  expect(await held.complete("WAITING", { waitFor: { policy: "all", runUids: ["nobody"] } })).toMatchObject({
+    error: "",
+  });
   expect(await stateOf(parent.uid)).toBe("QUEUED");
 });

@@ -15,13 +15,26 @@ let platform: TestPlatform;
 beforeAll(async () => {
   platform = await testPlatform({ poolSize: CLAIMERS + 4 });
   const { database } = platform;
-  await setCaps(database, [["team", teamOf(flood), 300], ...agents.map((uid, n) => ["agent", uid, 40 + 10 * n] as const), ...factories.map((uid) => ["factory", uid, 170] as const)]);
-  for (const [n, agentUid] of agents.entries()) await queueBacklog(database, { teamUid: teamOf(flood), agentUid, factoryUid: factories[n % 2]!, count: FLOOD / agents.length });
+  await setCaps(database, [
+    ["team", teamOf(flood), 300],
+    ...agents.map((uid, n) => ["agent", uid, 40 + 10 * n] as const),
+    ...factories.map((uid) => ["factory", uid, 170] as const),
+  ]);
+  for (const [n, agentUid] of agents.entries())
+    await queueBacklog(database, {
+      teamUid: teamOf(flood),
+      agentUid,
+      factoryUid: factories[n % 2]!,
+      count: FLOOD / agents.length,
+    });
   await database.sql.query("ALTER TABLE capacity ADD CONSTRAINT never_exceeded CHECK (in_use <= in_use_max)");
 }, 120_000 * SCALE);
 afterAll(() => platform.close());
 
-const held = async (): Promise<number[]> => (await platform.database.sql.query<{ id: number }>("SELECT execution_id AS id FROM leases ORDER BY execution_id")).rows.map(({ id }) => id);
+const held = async (): Promise<number[]> =>
+  (
+    await platform.database.sql.query<{ id: number }>("SELECT execution_id AS id FROM leases ORDER BY execution_id")
+  ).rows.map(({ id }) => id);
 
 test(`one team floods the queue with ${FLOOD} runs: another team's single run is offered within two rounds of dispatch`, async () => {
   const workers = await Promise.all(Array.from({ length: 4 }, () => platform.worker({ slots: 4 })));
@@ -41,22 +54,29 @@ test(`one team floods the queue with ${FLOOD} runs: another team's single run is
   await endSome(platform.database, await held());
 });
 
-test(`in ${FLOOD} claims by ${CLAIMERS} at once no cap of a team, an agent or a factory is exceeded by one`, async () => {
-  const { database } = platform;
-  let claimed = 0;
-  let isMet = false;
-  const claimer = async (): Promise<void> => {
-    const worker = await platform.worker({ slots: 200 });
-    for (let n = 1, misses = 0; misses < 5; n++) {
-      const offers = await platform.claim(worker, 1 + ((n * 37) % 200));
-      claimed += offers.length;
-      misses = offers.length === 0 ? misses + 1 : 0;
-      isMet ||= offers.length > 0 && offers.length < 1 + ((n * 37) % 200);
-      await endSome(database, offers.map(({ executionId }) => executionId));
-    }
-  };
-  await Promise.all(Array.from({ length: CLAIMERS }, claimer));
-  expect({ claimed: claimed >= FLOOD - 100, isMet }).toEqual({ claimed: true, isMet: true });
-  const { rows } = await database.sql.query("SELECT scope, in_use FROM capacity WHERE in_use <> 0");
-  expect(rows).toEqual([]);
-}, 300_000 * SCALE);
+test(
+  `in ${FLOOD} claims by ${CLAIMERS} at once no cap of a team, an agent or a factory is exceeded by one`,
+  async () => {
+    const { database } = platform;
+    let claimed = 0;
+    let isMet = false;
+    const claimer = async (): Promise<void> => {
+      const worker = await platform.worker({ slots: 200 });
+      for (let n = 1, misses = 0; misses < 5; n++) {
+        const offers = await platform.claim(worker, 1 + ((n * 37) % 200));
+        claimed += offers.length;
+        misses = offers.length === 0 ? misses + 1 : 0;
+        isMet ||= offers.length > 0 && offers.length < 1 + ((n * 37) % 200);
+        await endSome(
+          database,
+          offers.map(({ executionId }) => executionId),
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: CLAIMERS }, claimer));
+    expect({ claimed: claimed >= FLOOD - 100, isMet }).toEqual({ claimed: true, isMet: true });
+    const { rows } = await database.sql.query("SELECT scope, in_use FROM capacity WHERE in_use <> 0");
+    expect(rows).toEqual([]);
+  },
+  300_000 * SCALE,
+);

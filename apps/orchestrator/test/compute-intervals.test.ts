@@ -44,7 +44,8 @@ async function aTeam(request = {}) {
 
 /** As if the attempt had been claimed `seconds` earlier. Returns the time of the claim. */
 async function claimedAgo({ ref }: Pick<HeldExecution, "ref">, seconds: number): Promise<Date> {
-  const text = "UPDATE executions SET claimed_at = claimed_at - $2 * interval '1 second' WHERE id = $1 RETURNING claimed_at";
+  const text =
+    "UPDATE executions SET claimed_at = claimed_at - $2 * interval '1 second' WHERE id = $1 RETURNING claimed_at";
   return (await rowsOf(text, ref.executionId, seconds))[0].claimed_at;
 }
 
@@ -58,12 +59,17 @@ async function expire(held: Pick<HeldExecution, "ref">): Promise<void> {
   await reap();
 }
 
-const giveBack = ({ session, ref }: HeldExecution, how: typeof STOPPING) => p.life.worker.returnLeases(session, [{ ...ref, ...how }]);
-const graceIsOver = ({ ref }: HeldExecution) => rowsOf("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", ref.executionId);
+const giveBack = ({ session, ref }: HeldExecution, how: typeof STOPPING) =>
+  p.life.worker.returnLeases(session, [{ ...ref, ...how }]);
+const graceIsOver = ({ ref }: HeldExecution) =>
+  rowsOf("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", ref.executionId);
 type Team = Awaited<ReturnType<typeof aTeam>>;
 
 describe("an attempt that ends has one interval, from its claim to its end", () => {
-  const completed = (outcome: Parameters<HeldExecution["complete"]>[0], more = {}) => (held: HeldExecution) => held.complete(outcome, more);
+  const completed =
+    (outcome: Parameters<HeldExecution["complete"]>[0], more = {}) =>
+    (held: HeldExecution) =>
+      held.complete(outcome, more);
   test.each<[string, "setup" | "running", string, (held: HeldExecution, team: Team) => Promise<unknown>]>([
     ["when it is done", "running", "SUCCEEDED", completed("DONE")],
     ["when it fails", "running", "FAILED", completed("FAILED", { error: ERROR })],
@@ -71,41 +77,76 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
     ["when it is blocked", "running", "BLOCKED", completed("BLOCKED", { message: "Which?" })],
     ["when the platform fails", "running", "ERROR", completed("ERROR", { error: ERROR })],
     ["when its worker gives the run up", "running", "CANCELLED", completed("CANCELLED")],
-    ["when its run is cancelled and the worker stops", "running", "CANCELLED", async (held, { cancel }) => {
-      await cancel();
-      await held.complete("CANCELLED");
-    }],
-    ["when its run is cancelled in the setup", "setup", "CANCELLED", async (held, { cancel }) => {
-      await cancel();
-      await held.complete("CANCELLED");
-    }],
-    ["when its run is cancelled and the grace ends", "running", "CANCELLED", async (held, { cancel }) => {
-      await cancel();
-      await graceIsOver(held);
-      await reap();
-    }],
-    ["when its run is cancelled and the worker returns the lease", "running", "CANCELLED", async (held, { cancel }) => {
-      await cancel();
-      await giveBack(held, STOPPING);
-    }],
+    [
+      "when its run is cancelled and the worker stops",
+      "running",
+      "CANCELLED",
+      async (held, { cancel }) => {
+        await cancel();
+        await held.complete("CANCELLED");
+      },
+    ],
+    [
+      "when its run is cancelled in the setup",
+      "setup",
+      "CANCELLED",
+      async (held, { cancel }) => {
+        await cancel();
+        await held.complete("CANCELLED");
+      },
+    ],
+    [
+      "when its run is cancelled and the grace ends",
+      "running",
+      "CANCELLED",
+      async (held, { cancel }) => {
+        await cancel();
+        await graceIsOver(held);
+        await reap();
+      },
+    ],
+    [
+      "when its run is cancelled and the worker returns the lease",
+      "running",
+      "CANCELLED",
+      async (held, { cancel }) => {
+        await cancel();
+        await giveBack(held, STOPPING);
+      },
+    ],
     ["when its worker is lost in the setup", "setup", "QUEUED", (held) => expire(held)],
     ["when its worker is lost", "running", "QUEUED", (held) => expire(held)],
     ["when its worker drains in the setup", "setup", "QUEUED", (held) => giveBack(held, STOPPING)],
     ["when its worker drains", "running", "QUEUED", (held) => giveBack(held, STOPPING)],
     ["when its worker cannot execute it", "setup", "QUEUED", (held) => giveBack(held, BROKEN)],
-    ["when it writes too many events and stops", "running", "FAILED", async (held, { run }) => {
-      await rowsOf("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", run.uid, EVENTS_PER_RUN_MAX);
-      await held.append(held.event("warning", { text: "One too many." }));
-      await held.complete("CANCELLED");
-    }],
-    ["when its debug window ends", "setup", "FAILED", async (held) => {
-      await held.complete("FAILED", { error: ERROR, isRetained: true });
-      await held.complete("FAILED", { message: "window_over" });
-    }],
-    ["when its worker is lost in the debug window", "setup", "FAILED", async (held) => {
-      await held.complete("FAILED", { error: ERROR, isRetained: true });
-      await expire(held);
-    }],
+    [
+      "when it writes too many events and stops",
+      "running",
+      "FAILED",
+      async (held, { run }) => {
+        await rowsOf("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", run.uid, EVENTS_PER_RUN_MAX);
+        await held.append(held.event("warning", { text: "One too many." }));
+        await held.complete("CANCELLED");
+      },
+    ],
+    [
+      "when its debug window ends",
+      "setup",
+      "FAILED",
+      async (held) => {
+        await held.complete("FAILED", { error: ERROR, isRetained: true });
+        await held.complete("FAILED", { message: "window_over" });
+      },
+    ],
+    [
+      "when its worker is lost in the debug window",
+      "setup",
+      "FAILED",
+      async (held) => {
+        await held.complete("FAILED", { error: ERROR, isRetained: true });
+        await expire(held);
+      },
+    ],
   ])("%s (%s)", async (_when, phase, state, end) => {
     const team = await aTeam();
     const held = await (phase === "setup" ? hold : holdStarted)(p, team.worker);
@@ -181,7 +222,12 @@ describe("each attempt has its own interval", () => {
     expect(await attemptsOf(run.uid)).toEqual(["1/1"]);
     await (await holdStarted(p, worker)).complete("DONE");
     await (await holdStarted(p, worker)).complete("DONE");
-    await p.life.createFollowup(caller, { target: { runUid: run.uid }, message: "And now?", mode: "normal", attachmentUids: [] });
+    await p.life.createFollowup(caller, {
+      target: { runUid: run.uid },
+      message: "And now?",
+      mode: "normal",
+      attachmentUids: [],
+    });
     await (await holdStarted(p, worker)).complete("DONE");
     expect(await attemptsOf(run.uid)).toEqual(["1/1", "2/1", "3/1"]);
     expect(await attemptsOf(child.uid)).toEqual(["1/1"]);
@@ -222,20 +268,39 @@ describe("no interval is recorded", () => {
     const local = { clientUid: newUid(), command: ["npm", "test"] };
     const { run } = await p.life.createLocalRun(caller, { ...aRun(caller, { source: "LOCAL" }), local });
     const end = { exitCode: 0, isInterrupted: false, output: "", isTruncated: false };
-    const { run: ended } = await p.life.reportLocalRun(caller, { runUid: run.uid, clientUid: local.clientUid, events: [{ seq: 1, at: new Date(), kind: "end", end }] });
+    const { run: ended } = await p.life.reportLocalRun(caller, {
+      runUid: run.uid,
+      clientUid: local.clientUid,
+      events: [{ seq: 1, at: new Date(), kind: "end", end }],
+    });
     expect([ended.state, await attemptsOf(run.uid)]).toEqual(["SUCCEEDED", []]);
   });
 });
 
 describe("the interval of an attempt that another machine executes", () => {
-  const registration = { workerHost: "pod", version: "0.1.0", backend: "direct", slots: 9, labels: {}, models: [], images: [], sandbox: "none", sandboxFeatures: [], skills: [] };
+  const registration = {
+    workerHost: "pod",
+    version: "0.1.0",
+    backend: "direct",
+    slots: 9,
+    labels: {},
+    models: [],
+    images: [],
+    sandbox: "none",
+    sandboxFeatures: [],
+    skills: [],
+  };
 
   async function dispatched() {
     const team = await aTeam();
     const { dispatches } = await p.life.worker.dispatch(team.worker.session, await p.claim(team.worker));
     const { executionId, attempt, offerToken } = dispatches[0]!;
     const take = async () => {
-      const token = await p.life.worker.register(offerToken, { ...registration, instanceUid: newUid(), harnesses: [{ type: "oz", version: "1" }] });
+      const token = await p.life.worker.register(offerToken, {
+        ...registration,
+        instanceUid: newUid(),
+        harnesses: [{ type: "oz", version: "1" }],
+      });
       const session = await p.life.worker.authenticate(token);
       const { assignments } = await p.life.worker.accept(session, [{ executionId, attempt }]);
       return new HeldExecution(p, session, assignments[0]!);
@@ -266,15 +331,22 @@ describe("the interval of an attempt that another machine executes", () => {
     const { run, ref, worker, take } = await dispatched();
     const held = await take();
     const takenAt = await claimedAgo(held, 20);
-    await p.life.worker.failDispatch(worker.session, { ...ref, reason: "pod_gone", message: "Evicted.", isTaken: true });
+    await p.life.worker.failDispatch(worker.session, {
+      ...ref,
+      reason: "pod_gone",
+      message: "Evicted.",
+      isTaken: true,
+    });
     expect(await intervalsOf(run.uid)).toMatchObject([{ which: "1/1", started_at: takenAt }]);
   });
 });
 
 describe("the shape of the sandbox", () => {
   const RUNNER = frozen({ instance_shape: { vcpus: 8, memory_gb: 32 } });
-  const shapesOf = async (runUid: string) => (await intervalsOf(runUid)).map(({ vcpus, memory_gb }) => [vcpus, memory_gb]);
-  const ready = (held: HeldExecution, cpus: number, gb: number) => held.append(held.event("sandbox_ready", { kind: "bwrap", limits: { cpus, memory_bytes: gb * GIB } }));
+  const shapesOf = async (runUid: string) =>
+    (await intervalsOf(runUid)).map(({ vcpus, memory_gb }) => [vcpus, memory_gb]);
+  const ready = (held: HeldExecution, cpus: number, gb: number) =>
+    held.append(held.event("sandbox_ready", { kind: "bwrap", limits: { cpus, memory_bytes: gb * GIB } }));
 
   test("is that which the worker enforces", async () => {
     const { worker, run } = await aTeam(RUNNER);
@@ -311,13 +383,19 @@ describe("the shape of the sandbox", () => {
     await ready(second, 1, 2);
     await giveBack(second, STOPPING);
     await (await hold(p, worker)).complete("DONE");
-    expect(await shapesOf(run.uid)).toEqual([[2, 4], [1, 2], [0, 0]]);
+    expect(await shapesOf(run.uid)).toEqual([
+      [2, 4],
+      [1, 2],
+      [0, 0],
+    ]);
   });
 });
 
 describe("the end of an attempt is published", () => {
   const types = async (runUid: string) =>
-    (await p.facts(runUid)).map(({ type, payload }) => `${type.split(".")[2]} ${String(payload["to"] ?? payload["state"])}`);
+    (await p.facts(runUid)).map(
+      ({ type, payload }) => `${type.split(".")[2]} ${String(payload["to"] ?? payload["state"])}`,
+    );
 
   test("as a change of state, and not a second time", async () => {
     const { worker, run } = await aTeam();
@@ -330,10 +408,21 @@ describe("the end of an attempt is published", () => {
     const held = await holdStarted(p, worker);
     await cancel();
     await held.complete("CANCELLED");
-    expect((await types(run.uid)).slice(-3)).toEqual(["state_changed CANCELLED", "finished CANCELLED", "attempt_ended CANCELLED"]);
+    expect((await types(run.uid)).slice(-3)).toEqual([
+      "state_changed CANCELLED",
+      "finished CANCELLED",
+      "attempt_ended CANCELLED",
+    ]);
     const last = (await p.facts(run.uid)).at(-1)!;
-    expect(last.payload).toEqual({ run_uid: run.uid, state: "CANCELLED", execution_id: held.ref.executionId, attempt: 1 });
-    expect(await rowsOf("SELECT version FROM runs WHERE uid = $1", run.uid)).toEqual([{ version: last.entity_version }]);
+    expect(last.payload).toEqual({
+      run_uid: run.uid,
+      state: "CANCELLED",
+      execution_id: held.ref.executionId,
+      attempt: 1,
+    });
+    expect(await rowsOf("SELECT version FROM runs WHERE uid = $1", run.uid)).toEqual([
+      { version: last.entity_version },
+    ]);
   });
 
   test("by itself when the run waits for its children, and when a debug window ends", async () => {

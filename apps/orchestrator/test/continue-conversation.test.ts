@@ -28,11 +28,30 @@ async function aConversation() {
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller, { prompt: "First." });
   const goOn = (causeKey: string, more: Partial<NewRun> = {}) =>
-    platform.life.continueConversation(caller, aRun(caller, { prompt: `Because of ${causeKey}.`, conversationUid: run.conversationUid, causeKey, attachments: [FILE], ...more }));
-  const runs = async () => (await platform.database.sql.query<{ uid: string }>("SELECT uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at, uid", [run.conversationUid])).rows.map(({ uid }) => uid);
-  const followups = async () => (await platform.database.sql.query<{ text: string; files: number }>(
-    "SELECT text, (SELECT count(*)::int FROM message_attachments a WHERE a.message_uid = m.uid) AS files FROM messages m JOIN runs r ON r.uid = m.run_uid WHERE r.conversation_uid = $1 AND kind = 'followup' ORDER BY m.seq", [run.conversationUid],
-  )).rows;
+    platform.life.continueConversation(
+      caller,
+      aRun(caller, {
+        prompt: `Because of ${causeKey}.`,
+        conversationUid: run.conversationUid,
+        causeKey,
+        attachments: [FILE],
+        ...more,
+      }),
+    );
+  const runs = async () =>
+    (
+      await platform.database.sql.query<{ uid: string }>(
+        "SELECT uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at, uid",
+        [run.conversationUid],
+      )
+    ).rows.map(({ uid }) => uid);
+  const followups = async () =>
+    (
+      await platform.database.sql.query<{ text: string; files: number }>(
+        "SELECT text, (SELECT count(*)::int FROM message_attachments a WHERE a.message_uid = m.uid) AS files FROM messages m JOIN runs r ON r.uid = m.run_uid WHERE r.conversation_uid = $1 AND kind = 'followup' ORDER BY m.seq",
+        [run.conversationUid],
+      )
+    ).rows;
   return { caller, worker, run, goOn, runs, followups };
 }
 
@@ -40,10 +59,21 @@ test("a run that has not begun, or is live, is told, with the files; once per ca
   const { worker, run, goOn, runs, followups } = await aConversation();
   expect([await goOn("a"), await goOn("a")]).toEqual([run.uid, run.uid]);
   const held = await holdStarted(platform, worker);
-  expect(held.assignment.inputs.map(({ text, attachments }) => [text, attachments?.length])).toEqual([["First.", 0], ["Because of a.", 1]]);
+  expect(held.assignment.inputs.map(({ text, attachments }) => [text, attachments?.length])).toEqual([
+    ["First.", 0],
+    ["Because of a.", 1],
+  ]);
   expect([await goOn("b"), await goOn("b"), await goOn("a")]).toEqual([run.uid, run.uid, run.uid]);
-  expect((await held.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "Because of b.", attachments: [{ file_name: "event-payload.json" }] } }]);
-  expect([await runs(), await followups()]).toEqual([[run.uid], [{ text: "Because of a.", files: 1 }, { text: "Because of b.", files: 1 }]]);
+  expect((await held.heartbeat()).directives).toMatchObject([
+    { kind: "followup", payload: { text: "Because of b.", attachments: [{ file_name: "event-payload.json" }] } },
+  ]);
+  expect([await runs(), await followups()]).toEqual([
+    [run.uid],
+    [
+      { text: "Because of a.", files: 1 },
+      { text: "Because of b.", files: 1 },
+    ],
+  ]);
 });
 
 test("what was told stays told when the run has ended since, also after the keys of requests are forgotten", async () => {
@@ -54,14 +84,29 @@ test("what was told stays told when the run has ended since, also after the keys
   expect([await goOn("a"), await runs()]).toEqual([run.uid, [run.uid]]);
 });
 
-test.each(["DONE", "FAILED", "ERROR"] as const)("after a run that ended with %s comes a new one, as it is asked for, once per cause", async (outcome) => {
-  const { caller, worker, run, goOn, runs, followups } = await aConversation();
-  await (await holdStarted(platform, worker)).complete(outcome, { message: "Over." });
-  const next = await goOn("a", { title: "Again", metadata: { automation_uid: "x" } });
-  expect([next === run.uid, await goOn("a"), await runs(), await followups()]).toEqual([false, next, [run.uid, next], []]);
-  expect(await platform.getRun(caller, next)).toMatchObject({ conversationUid: run.conversationUid, title: "Again", metadata: { automation_uid: "x" }, state: "QUEUED" });
-  expect((await holdStarted(platform, worker)).assignment.inputs).toMatchObject([{ text: "Because of a.", attachments: [{ fileName: "event-payload.json" }] }]);
-});
+test.each(["DONE", "FAILED", "ERROR"] as const)(
+  "after a run that ended with %s comes a new one, as it is asked for, once per cause",
+  async (outcome) => {
+    const { caller, worker, run, goOn, runs, followups } = await aConversation();
+    await (await holdStarted(platform, worker)).complete(outcome, { message: "Over." });
+    const next = await goOn("a", { title: "Again", metadata: { automation_uid: "x" } });
+    expect([next === run.uid, await goOn("a"), await runs(), await followups()]).toEqual([
+      false,
+      next,
+      [run.uid, next],
+      [],
+    ]);
+    expect(await platform.getRun(caller, next)).toMatchObject({
+      conversationUid: run.conversationUid,
+      title: "Again",
+      metadata: { automation_uid: "x" },
+      state: "QUEUED",
+    });
+    expect((await holdStarted(platform, worker)).assignment.inputs).toMatchObject([
+      { text: "Because of a.", attachments: [{ fileName: "event-payload.json" }] },
+    ]);
+  },
+);
 
 test("a run that waits for an answer is told", async () => {
   const { caller, worker, run, goOn } = await aConversation();
@@ -81,7 +126,10 @@ test("a cancelled run stays cancelled, and a new one comes after it", async () =
 test("a debug window is left alone", async () => {
   const { caller, worker, run, goOn } = await aConversation();
   await hold(platform, worker);
-  await platform.database.sql.query("UPDATE executions SET state = 'DEBUG', debug_until = now() + interval '1 hour' WHERE run_uid = $1", [run.uid]);
+  await platform.database.sql.query(
+    "UPDATE executions SET state = 'DEBUG', debug_until = now() + interval '1 hour' WHERE run_uid = $1",
+    [run.uid],
+  );
   await platform.database.sql.query("UPDATE runs SET state = 'FAILED' WHERE uid = $1", [run.uid]);
   expect(await goOn("a")).not.toBe(run.uid);
   expect((await platform.getRun(caller, run.uid)).state).toBe("FAILED");
@@ -91,7 +139,9 @@ test("of causes that come at once the first one makes the run, and the others te
   const { worker, run, goOn, runs, followups } = await aConversation();
   await (await holdStarted(platform, worker)).complete("DONE");
   const causes = Array.from({ length: 8 }, (_, n) => `cause ${n}`);
-  const told = await Promise.all(causes.flatMap((cause) => [goOn(cause), goOn(cause)].map((one) => one.catch(() => goOn(cause)))));
+  const told = await Promise.all(
+    causes.flatMap((cause) => [goOn(cause), goOn(cause)].map((one) => one.catch(() => goOn(cause)))),
+  );
   const [, next, ...more] = await runs();
   expect([new Set(told), more]).toEqual([new Set([next]), []]);
   expect((await followups()).length).toBe(causes.length - 1);
@@ -101,9 +151,20 @@ test("of causes that come at once the first one makes the run, and the others te
 test("a run that its people wake meanwhile is told", async () => {
   const { caller, worker, run, goOn, runs } = await aConversation();
   await (await holdStarted(platform, worker)).complete("DONE");
-  await Promise.all([platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Wake up.", mode: "normal", attachmentUids: [] }), goOn("a")]);
+  await Promise.all([
+    platform.life.createFollowup(caller, {
+      target: { runUid: run.uid },
+      message: "Wake up.",
+      mode: "normal",
+      attachmentUids: [],
+    }),
+    goOn("a"),
+  ]);
   // Whichever was first, it is said once: to the run that was woken, or by a new run that came before.
-  const { rows: said } = await platform.database.sql.query("SELECT 1 FROM messages WHERE run_uid = ANY($1::uuid[]) AND text = 'Because of a.'", [await runs()]);
+  const { rows: said } = await platform.database.sql.query(
+    "SELECT 1 FROM messages WHERE run_uid = ANY($1::uuid[]) AND text = 'Because of a.'",
+    [await runs()],
+  );
   expect(said).toHaveLength(1);
 });
 
@@ -112,7 +173,12 @@ test("a run that is woken, told and over while another call with the cause is ab
   await (await holdStarted(platform, worker)).complete("DONE");
   const told: string[] = [];
   meanwhile = async () => {
-    await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Wake up.", mode: "normal", attachmentUids: [] });
+    await platform.life.createFollowup(caller, {
+      target: { runUid: run.uid },
+      message: "Wake up.",
+      mode: "normal",
+      attachmentUids: [],
+    });
     told.push(await goOn("a"));
     await (await holdStarted(platform, worker)).complete("DONE");
   };
@@ -123,8 +189,15 @@ test("a run that is woken, told and over while another call with the cause is ab
 test("conversations that are not the team's cannot be continued", async () => {
   const { run, goOn } = await aConversation();
   const other = aCaller();
-  await expect(platform.life.continueConversation(other, aRun(other, { prompt: "x", conversationUid: run.conversationUid, causeKey: "a" }))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
-  await expect(goOn("a", { conversationUid: newUid() })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+  await expect(
+    platform.life.continueConversation(
+      other,
+      aRun(other, { prompt: "x", conversationUid: run.conversationUid, causeKey: "a" }),
+    ),
+  ).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+  await expect(goOn("a", { conversationUid: newUid() })).rejects.toEqual(
+    domainError({ reason: "conversation_not_found" }),
+  );
 });
 
 test("an ended child run in the conversation does not hide the live top-level run, which gets the follow-up", async () => {
@@ -139,7 +212,10 @@ test("an ended child run in the conversation does not hide the live top-level ru
 
 test("a personal run in the team's conversation does not keep the team from continuing it", async () => {
   const { caller, worker, run, goOn } = await aConversation();
-  const personal = await platform.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
+  const personal = await platform.run(caller, {
+    owner: { type: "user", uid: caller.principal.uid },
+    conversationUid: run.conversationUid,
+  });
   expect(await goOn("a")).toBe(run.uid);
   await (await holdStarted(platform, worker)).complete("DONE");
   const next = await goOn("b");
@@ -157,7 +233,13 @@ test.each([
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;
   const run = await platform.run(caller, { metadata: { ticket_url: written(url) } });
-  for (const other of [`${url}0`, `${url}/files`, url.replace("/issues/", "/pull/"), "https://github.test/acme/shop/issues"]) await platform.run(caller, { metadata: { ticket_url: other } });
+  for (const other of [
+    `${url}0`,
+    `${url}/files`,
+    url.replace("/issues/", "/pull/"),
+    "https://github.test/acme/shop/issues",
+  ])
+    await platform.run(caller, { metadata: { ticket_url: other } });
   await platform.run(caller, { parentRunUid: run.uid, metadata: { ticket_url: url } });
   expect(await conversationsByUrl(platform.database.sql, teamOf(caller), url)).toEqual([run.conversationUid]);
   expect(run.metadata).toEqual({ ticket_url: written(url) });
@@ -167,17 +249,25 @@ test("conversations are found by what they are about: the ticket of their root, 
   const { sql } = platform.database;
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;
-  const [byTicket, byReport, other] = [await platform.run(caller, { metadata: { ticket_url: url } }), await platform.run(caller), await platform.run(caller, { metadata: { ticket_url: `${url}0` } })];
+  const [byTicket, byReport, other] = [
+    await platform.run(caller, { metadata: { ticket_url: url } }),
+    await platform.run(caller),
+    await platform.run(caller, { metadata: { ticket_url: `${url}0` } }),
+  ];
   await sql.query("UPDATE runs SET created_at = created_at + interval '1 second' WHERE uid = $1", [byReport.uid]); // two may be made in one millisecond
   const child = await platform.run(caller, { parentRunUid: byReport.uid });
-  const report = (runUid: string, type: string, isThere = true) => sql.query(
-    "INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, public, committed_at) SELECT gen_random_uuid(), $1, gen_random_uuid()::text, x.id, $2, $3, false, CASE WHEN $4 THEN now() END FROM executions x WHERE x.run_uid = $1",
-    [runUid, type, JSON.stringify({ url }), isThere],
-  );
+  const report = (runUid: string, type: string, isThere = true) =>
+    sql.query(
+      "INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, public, committed_at) SELECT gen_random_uuid(), $1, gen_random_uuid()::text, x.id, $2, $3, false, CASE WHEN $4 THEN now() END FROM executions x WHERE x.run_uid = $1",
+      [runUid, type, JSON.stringify({ url }), isThere],
+    );
   await report(child.uid, "PULL_REQUEST");
   await report(other.uid, "EXTERNAL_REFERENCE", false);
   const strangers = aCaller();
   await report((await platform.run(strangers)).uid, "EXTERNAL_REFERENCE");
-  expect(await conversationsByUrl(sql, teamOf(caller), url)).toEqual([byReport.conversationUid, byTicket.conversationUid]);
+  expect(await conversationsByUrl(sql, teamOf(caller), url)).toEqual([
+    byReport.conversationUid,
+    byTicket.conversationUid,
+  ]);
   expect(await conversationsByUrl(sql, teamOf(strangers), url)).toHaveLength(1);
 });

@@ -19,16 +19,33 @@ async function aTeam(harness = "oz") {
 const command = (held: HeldExecution, id: string, text: string, output: string) =>
   held.append(
     held.event("tool_start", { call_id: id, name: "run_command", category: "command", input: { command: text } }),
-    held.event("tool_end", { call_id: id, name: "run_command", category: "command", state: "completed", output: { exit_code: 0, output, truncated: false } }),
+    held.event("tool_end", {
+      call_id: id,
+      name: "run_command",
+      category: "command",
+      state: "completed",
+      output: { exit_code: 0, output, truncated: false },
+    }),
   );
-const viewerOf = (caller: Caller): Caller => ({ ...caller, teams: caller.teams.map((team) => ({ ...team, verbs: ["run.view"] })) });
+const viewerOf = (caller: Caller): Caller => ({
+  ...caller,
+  teams: caller.teams.map((team) => ({ ...team, verbs: ["run.view"] })),
+});
 
 describe("the block snapshot", () => {
-  const linkTo = (caller: Caller, conversationUid: string) => p.runs.getBlockSnapshotUrl({ conversationUid }, p.as(caller));
-  const read = async (caller: Caller, conversationUid: string) => JSON.parse(await p.follow("GET", (await linkTo(caller, conversationUid)).url));
-  const shown = async (caller: Caller, conversationUid: string) => (await read(caller, conversationUid)).blocks.map((block: any) => [block.command, block.output]);
+  const linkTo = (caller: Caller, conversationUid: string) =>
+    p.runs.getBlockSnapshotUrl({ conversationUid }, p.as(caller));
+  const read = async (caller: Caller, conversationUid: string) =>
+    JSON.parse(await p.follow("GET", (await linkTo(caller, conversationUid)).url));
+  const shown = async (caller: Caller, conversationUid: string) =>
+    (await read(caller, conversationUid)).blocks.map((block: any) => [block.command, block.output]);
   const stored = async (conversationUid: string) =>
-    (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM block_snapshots WHERE conversation_uid = $1", [conversationUid])).rows.map(({ key }) => key);
+    (
+      await p.database.sql.query<{ key: string }>(
+        "SELECT blob_key AS key FROM block_snapshots WHERE conversation_uid = $1",
+        [conversationUid],
+      )
+    ).rows.map(({ key }) => key);
 
   test("is written at each execution's end, and has all runs of the conversation", async () => {
     const { caller, worker, run, held } = await aTeam();
@@ -37,7 +54,11 @@ describe("the block snapshot", () => {
     await held.complete("DONE");
     await p.work.drain();
     const [first] = await stored(run.conversationUid);
-    expect(await read(caller, run.conversationUid)).toMatchObject({ version: 1, conversation_id: run.conversationUid, blocks: [{ id: "c1", run_id: run.uid, command: "ls", output: "a\n", exit_code: 0, state: "completed" }] });
+    expect(await read(caller, run.conversationUid)).toMatchObject({
+      version: 1,
+      conversation_id: run.conversationUid,
+      blocks: [{ id: "c1", run_id: run.uid, command: "ls", output: "a\n", exit_code: 0, state: "completed" }],
+    });
     expect(await stored(run.conversationUid)).toEqual([first]);
 
     await p.run(caller, { conversationUid: run.conversationUid });
@@ -46,7 +67,10 @@ describe("the block snapshot", () => {
     await next.complete("DONE");
     await p.work.drain();
     expect(await stored(run.conversationUid)).not.toEqual([first]);
-    expect(await shown(caller, run.conversationUid)).toEqual([["ls", "a\n"], ["pwd", "/workspace\n"]]);
+    expect(await shown(caller, run.conversationUid)).toEqual([
+      ["ls", "a\n"],
+      ["pwd", "/workspace\n"],
+    ]);
   });
 
   test("of a run in progress goes as far as it is", async () => {
@@ -60,26 +84,38 @@ describe("the block snapshot", () => {
     const { caller, run, held } = await aTeam();
     await command(held, "c1", "team", "t");
     await held.complete("DONE");
-    const personal = await p.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
+    const personal = await p.run(caller, {
+      owner: { type: "user", uid: caller.principal.uid },
+      conversationUid: run.conversationUid,
+    });
     const platformWorker = await p.worker();
     const mine = await holdStarted(p, platformWorker);
     expect(mine.assignment.job.run.runUid).toBe(personal.uid);
     await command(mine, "c2", "personal", "p");
     await mine.complete("DONE");
     const colleague = { ...caller, principal: { ...caller.principal, uid: newUid() } } as Caller;
-    expect([await shown(colleague, run.conversationUid), await shown(caller, run.conversationUid)]).toEqual([[["team", "t"]], [["personal", "p"]]]);
+    expect([await shown(colleague, run.conversationUid), await shown(caller, run.conversationUid)]).toEqual([
+      [["team", "t"]],
+      [["personal", "p"]],
+    ]);
   });
 
   test("is not there before a worker came, nor for strangers", async () => {
     const caller = aCaller();
     const run = await p.run(caller);
-    await expect(linkTo(caller, run.conversationUid)).rejects.toEqual(domainError({ kind: "not_found", reason: "block_snapshot_not_found" }));
-    for (const uid of [run.conversationUid, newUid(), "x"]) await expect(linkTo(aCaller(), uid)).rejects.toEqual(domainError({ kind: "not_found", reason: "conversation_not_found" }));
+    await expect(linkTo(caller, run.conversationUid)).rejects.toEqual(
+      domainError({ kind: "not_found", reason: "block_snapshot_not_found" }),
+    );
+    for (const uid of [run.conversationUid, newUid(), "x"])
+      await expect(linkTo(aCaller(), uid)).rejects.toEqual(
+        domainError({ kind: "not_found", reason: "conversation_not_found" }),
+      );
   });
 });
 
 describe("the transcript of a conversation", () => {
-  const linkTo = (caller: Caller, conversationUid: string) => p.runs.getTranscriptUrl({ conversationUid }, p.as(caller));
+  const linkTo = (caller: Caller, conversationUid: string) =>
+    p.runs.getTranscriptUrl({ conversationUid }, p.as(caller));
   test("is the newest run's, on another harness than ours", async () => {
     const { caller, run, held } = await aTeam("claude");
     await held.append(held.event("model_step", { step_id: "s", text: "native", tool_calls: [] }));
@@ -88,15 +124,32 @@ describe("the transcript of a conversation", () => {
   });
   test("is a fault on ours, and hidden from strangers", async () => {
     const { caller, run } = await aTeam();
-    await expect(linkTo(caller, run.conversationUid)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "no_raw_transcript" }));
-    await expect(linkTo(aCaller(), run.conversationUid)).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    await expect(linkTo(caller, run.conversationUid)).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "no_raw_transcript" }),
+    );
+    await expect(linkTo(aCaller(), run.conversationUid)).rejects.toEqual(
+      domainError({ reason: "conversation_not_found" }),
+    );
   });
 });
 
 describe("a screenshot", () => {
   const report = async ({ held, worker }: Awaited<ReturnType<typeof aTeam>>, type: "SCREENSHOT" | "FILE") =>
-    (await p.workers.createArtifact({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, clientArtifactId: newUid(), artifactType: type, data: type === "FILE" ? { filepath: "a.png" } : { mime_type: "image/png" }, content: new TextEncoder().encode("png") }, bearer(worker))).artifactUid;
-  const linkTo = (caller: Caller, conversationUid: string, screenshotUid: string) => p.artifacts.getScreenshotUrl({ conversationUid, screenshotUid }, p.as(caller));
+    (
+      await p.workers.createArtifact(
+        {
+          executionId: BigInt(held.ref.executionId),
+          attempt: held.ref.attempt,
+          clientArtifactId: newUid(),
+          artifactType: type,
+          data: type === "FILE" ? { filepath: "a.png" } : { mime_type: "image/png" },
+          content: new TextEncoder().encode("png"),
+        },
+        bearer(worker),
+      )
+    ).artifactUid;
+  const linkTo = (caller: Caller, conversationUid: string, screenshotUid: string) =>
+    p.artifacts.getScreenshotUrl({ conversationUid, screenshotUid }, p.as(caller));
 
   test("is linked to by its conversation", async () => {
     const team = await aTeam();
@@ -105,26 +158,54 @@ describe("a screenshot", () => {
   });
   test("is not there by another conversation, for strangers, and when it is none", async () => {
     const [team, other] = [await aTeam(), await aTeam()];
-    const [uid, theirs, file] = [await report(team, "SCREENSHOT"), await report(other, "SCREENSHOT"), await report(team, "FILE")];
+    const [uid, theirs, file] = [
+      await report(team, "SCREENSHOT"),
+      await report(other, "SCREENSHOT"),
+      await report(team, "FILE"),
+    ];
     const another = await p.run(team.caller);
     const ours = team.run.conversationUid;
-    for (const [caller, conversation, screenshot] of [[team.caller, another.conversationUid, uid], [team.caller, ours, theirs], [team.caller, ours, file], [team.caller, ours, newUid()], [team.caller, ours, "x"], [other.caller, ours, uid]] as const) {
-      await expect(linkTo(caller, conversation, screenshot)).rejects.toEqual(domainError({ kind: "not_found", reason: "screenshot_not_found" }));
+    for (const [caller, conversation, screenshot] of [
+      [team.caller, another.conversationUid, uid],
+      [team.caller, ours, theirs],
+      [team.caller, ours, file],
+      [team.caller, ours, newUid()],
+      [team.caller, ours, "x"],
+      [other.caller, ours, uid],
+    ] as const) {
+      await expect(linkTo(caller, conversation, screenshot)).rejects.toEqual(
+        domainError({ kind: "not_found", reason: "screenshot_not_found" }),
+      );
     }
   });
 });
 
 describe("files to go on with a run elsewhere", () => {
-  const files = async (caller: Caller, runUid: string) => (await p.runs.listHandoffFiles({ runUid }, p.as(caller))).files;
+  const files = async (caller: Caller, runUid: string) =>
+    (await p.runs.listHandoffFiles({ runUid }, p.as(caller))).files;
   test("are the workspace that its last execution saved", async () => {
     const { caller, worker, run, held } = await aTeam();
     expect(await files(caller, run.uid)).toEqual([]);
-    const snapshot = await p.workers.putSnapshot({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, sizeBytes: 3n, sha256: "3bfb1a8ae6dcb0ebc9a9c5b8e8d4a3b0ae9f7cbb8a3f9d1b8f3f9b0c2d1e4f5a" }, bearer(worker));
+    const snapshot = await p.workers.putSnapshot(
+      {
+        executionId: BigInt(held.ref.executionId),
+        attempt: held.ref.attempt,
+        sizeBytes: 3n,
+        sha256: "3bfb1a8ae6dcb0ebc9a9c5b8e8d4a3b0ae9f7cbb8a3f9d1b8f3f9b0c2d1e4f5a",
+      },
+      bearer(worker),
+    );
     await p.blobs.put(snapshot.snapshotKey, new TextEncoder().encode("tar"), { contentType: "application/x-tar" });
     await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
     const [file, ...more] = await files(caller, run.uid);
-    expect([file, more]).toMatchObject([{ fileName: `workspace-${held.ref.executionId}.tar`, mimeType: "application/x-tar" }, []]);
-    expect([await p.follow("GET", file!.downloadUrl), (await files(caller, run.uid))[0]!.uid]).toEqual(["tar", file!.uid]);
+    expect([file, more]).toMatchObject([
+      { fileName: `workspace-${held.ref.executionId}.tar`, mimeType: "application/x-tar" },
+      [],
+    ]);
+    expect([await p.follow("GET", file!.downloadUrl), (await files(caller, run.uid))[0]!.uid]).toEqual([
+      "tar",
+      file!.uid,
+    ]);
   });
   test("are for those who may manage the run", async () => {
     const { caller, run } = await aTeam();

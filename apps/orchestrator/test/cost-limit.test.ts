@@ -15,7 +15,10 @@ let caller: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
 beforeEach(async () => {
   p = await catalogPlatform();
-  await p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)", [MODEL]);
+  await p.database.sql.query(
+    "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)",
+    [MODEL],
+  );
   caller = aCaller();
   worker = await p.worker({ slots: CHILDREN + 2 });
 });
@@ -24,10 +27,18 @@ afterEach(() => p.close());
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const reserve = async (held: HeldExecution, tokens: number, modelId = MODEL) =>
   p.workers.reserveCost({ ...lease(held), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
-const report = (held: HeldExecution, callId: string, tokens: number) => p.workers.reportUsage({ ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } }, bearer(worker));
-const outcomes = async (all: readonly HeldExecution[], tokens: number) => (await Promise.all(all.map((held) => reserve(held, tokens)))).map(({ outcome }) => outcome).toSorted();
+const report = (held: HeldExecution, callId: string, tokens: number) =>
+  p.workers.reportUsage(
+    { ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+    bearer(worker),
+  );
+const outcomes = async (all: readonly HeldExecution[], tokens: number) =>
+  (await Promise.all(all.map((held) => reserve(held, tokens)))).map(({ outcome }) => outcome).toSorted();
 
-async function aTree(config: object, childConfig: object = {}): Promise<{ root: HeldExecution; children: HeldExecution[] }> {
+async function aTree(
+  config: object,
+  childConfig: object = {},
+): Promise<{ root: HeldExecution; children: HeldExecution[] }> {
   const run = await p.run(caller, { config: config as never });
   const root = await holdStarted(p, worker);
   const children: HeldExecution[] = [];
@@ -40,7 +51,10 @@ async function aTree(config: object, childConfig: object = {}): Promise<{ root: 
 
 test("runs that work at once share what is left of the limit above them, and pass it by less than one call", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 0.001 });
-  expect(await outcomes(children, 300)).toEqual([...Array.from({ length: 4 }, () => "granted"), ...Array.from({ length: 4 }, () => "wait")]);
+  expect(await outcomes(children, 300)).toEqual([
+    ...Array.from({ length: 4 }, () => "granted"),
+    ...Array.from({ length: 4 }, () => "wait"),
+  ]);
   const granted: HeldExecution[] = [];
   for (const child of children) if ((await reserve(child, 300)).outcome === "granted") granted.push(child);
   expect(granted).toHaveLength(4); // repeating it changes nothing
@@ -49,20 +63,29 @@ test("runs that work at once share what is left of the limit above them, and pas
   await report(granted[3]!, "c1", 249);
   expect((await reserve(root, 300)).outcome).toBe("granted"); // 999 spent
   await report(root, "c1", 300);
-  for (const held of [root, ...children]) expect(await reserve(held, 1)).toMatchObject({ outcome: "exceeded", message: expect.stringContaining("has cost $0.001299 of $0.001.") });
+  for (const held of [root, ...children])
+    expect(await reserve(held, 1)).toMatchObject({
+      outcome: "exceeded",
+      message: expect.stringContaining("has cost $0.001299 of $0.001."),
+    });
 });
 
 test("a limit of one run below leaves the others theirs", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 1 }, { cost_limit_usd: 0.0001 });
   await report(children[0]!, "c1", 100);
-  expect(await reserve(children[0]!, 1)).toMatchObject({ outcome: "exceeded", message: "The run, with the runs below it, has cost $0.0001 of $0.0001." });
+  expect(await reserve(children[0]!, 1)).toMatchObject({
+    outcome: "exceeded",
+    message: "The run, with the runs below it, has cost $0.0001 of $0.0001.",
+  });
   expect([(await reserve(children[1]!, 1)).outcome, (await reserve(root, 1)).outcome]).toEqual(["granted", "granted"]);
 });
 
 test("what an execution had set aside counts no longer when it has ended without the call", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 0.001 });
   expect([(await reserve(children[0]!, 1_000)).outcome, (await reserve(root, 1)).outcome]).toEqual(["granted", "wait"]);
-  await children[0]!.complete("FAILED", { error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" } });
+  await children[0]!.complete("FAILED", {
+    error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" },
+  });
   expect((await reserve(root, 1)).outcome).toBe("granted");
 });
 
@@ -72,15 +95,22 @@ test("without a limit nothing is set aside; a model without a price cannot be ca
   expect((await reserve(free, 1_000, "unknown")).outcome).toBe("granted");
   expect((await p.database.sql.query("SELECT 1 FROM cost_reservations")).rowCount).toBe(0);
   await p.run(caller, { config: { cost_limit_usd: 1 } });
-  await expect(reserve(await holdStarted(p, worker), 1, "unknown")).rejects.toEqual(domainError({ reason: "cost_limit_unpriced" }));
+  await expect(reserve(await holdStarted(p, worker), 1, "unknown")).rejects.toEqual(
+    domainError({ reason: "cost_limit_unpriced" }),
+  );
 });
 
 test("workers are told the limits of a run, and of a child that it is under one", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 1, step_limit: 7, token_limit: 5_000 });
-  const told = (held: HeldExecution, platformLimit = 0) => assignmentMessage(held.assignment, DEFAULT_TIMINGS, platformLimit);
+  const told = (held: HeldExecution, platformLimit = 0) =>
+    assignmentMessage(held.assignment, DEFAULT_TIMINGS, platformLimit);
   expect(told(root)).toMatchObject({ costLimited: true, stepLimit: 7, tokenLimit: 5_000n });
   expect(told(root, 1_000)).toMatchObject({ tokenLimit: 1_000n });
   expect(told(children[0]!)).toMatchObject({ costLimited: true, stepLimit: 200, tokenLimit: 0n });
   await p.run(caller);
-  expect(told(await holdStarted(p, worker), 1_000)).toMatchObject({ costLimited: false, stepLimit: 200, tokenLimit: 1_000n });
+  expect(told(await holdStarted(p, worker), 1_000)).toMatchObject({
+    costLimited: false,
+    stepLimit: 200,
+    tokenLimit: 1_000n,
+  });
 });

@@ -13,24 +13,38 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 const count = async (teamUid: string) =>
-  (await platform.database.sql.query<{ n: number }>("SELECT count(*) AS n FROM runs WHERE owner_uid = $1", [teamUid])).rows[0]!.n;
+  (await platform.database.sql.query<{ n: number }>("SELECT count(*) AS n FROM runs WHERE owner_uid = $1", [teamUid]))
+    .rows[0]!.n;
 
 test("the migration holds the tables of the libraries", async () => {
   expect(await missingTables(platform.database.sql, EVENT_TABLES_SQL)).toEqual([]);
   expect(await missingTables(platform.database.sql, WORK_TABLES_SQL)).toEqual([]);
 });
 
-test.each([[undefined, undefined], [" ", undefined], [" Given ", "Given"]])("the event of a run with the title %j never tells its prompt", async (title, told) => {
+test.each([
+  [undefined, undefined],
+  [" ", undefined],
+  [" Given ", "Given"],
+])("the event of a run with the title %j never tells its prompt", async (title, told) => {
   const caller = aCaller();
-  const run = await platform.run(caller, { prompt: "Say nothing of the merger.", ...(title === undefined ? {} : { title }) });
+  const run = await platform.run(caller, {
+    prompt: "Say nothing of the merger.",
+    ...(title === undefined ? {} : { title }),
+  });
   const [created] = await platform.facts(run.uid);
   expect(created!.payload["title"]).toBe(told);
   expect(JSON.stringify(created)).not.toContain("merger");
-  expect(await platform.life.getRunTitles([run.uid, newUid(), "no uid"])).toEqual({ [run.uid]: told ?? "Say nothing of the merger." });
+  expect(await platform.life.getRunTitles([run.uid, newUid(), "no uid"])).toEqual({
+    [run.uid]: told ?? "Say nothing of the merger.",
+  });
 });
 
 describe("files", () => {
-  const file = (fileName: string, text: string) => ({ fileName, mimeType: "text/plain", data: new TextEncoder().encode(text) });
+  const file = (fileName: string, text: string) => ({
+    fileName,
+    mimeType: "text/plain",
+    data: new TextEncoder().encode(text),
+  });
   const keys = () => new Set(platform.stored.keys());
 
   test("come with the prompt, in order, to whichever attempt gets it", async () => {
@@ -43,8 +57,16 @@ describe("files", () => {
     await platform.life.reapOnce();
     for (const { assignment } of [first, await hold(platform, worker)]) {
       const [{ text, attachments }] = assignment.inputs as [(typeof assignment.inputs)[number]];
-      expect([text, attachments.map(({ fileName, mimeType, sizeBytes }) => [fileName, mimeType, sizeBytes])]).toEqual(["Do it.", [["b.txt", "text/plain", 3], ["a.txt", "text/plain", 3]]]);
-      const contents = attachments.map(({ downloadUrl }) => new TextDecoder().decode(platform.stored.get(downloadUrl.replace("https://blobs.example/", ""))));
+      expect([text, attachments.map(({ fileName, mimeType, sizeBytes }) => [fileName, mimeType, sizeBytes])]).toEqual([
+        "Do it.",
+        [
+          ["b.txt", "text/plain", 3],
+          ["a.txt", "text/plain", 3],
+        ],
+      ]);
+      const contents = attachments.map(({ downloadUrl }) =>
+        new TextDecoder().decode(platform.stored.get(downloadUrl.replace("https://blobs.example/", ""))),
+      );
       expect(contents).toEqual(["two", "one"]);
     }
   });
@@ -53,12 +75,15 @@ describe("files", () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });
     await platform.run(caller, { prompt: "", skill: "s", attachments: [file("a.txt", "one")] });
-    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ text: "", attachments: [{ fileName: "a.txt" }] }]);
+    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([
+      { text: "", attachments: [{ fileName: "a.txt" }] },
+    ]);
   });
 
   test("are part of what an idempotency key stands for; those of no run are removed", async () => {
     const caller = aCaller();
-    const create = (text: string) => platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k", attachments: [file("a.txt", text)] })]);
+    const create = (text: string) =>
+      platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k", attachments: [file("a.txt", text)] })]);
     const [first] = await create("one");
     const before = keys();
     expect((await create("one"))[0]!.run.uid).toBe(first!.run.uid);
@@ -70,7 +95,9 @@ describe("files", () => {
 describe("idempotency", () => {
   test("a repeated request is answered with the first run, also when both come at once", async () => {
     const caller = aCaller();
-    const answers = await Promise.all(Array.from({ length: 5 }, () => platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k" })])));
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k" })])),
+    );
     const uids = new Set(answers.map(([created]) => created!.run.uid));
     expect(uids.size).toBe(1);
     expect(answers.filter(([created]) => created!.created)).toHaveLength(1);
@@ -80,7 +107,9 @@ describe("idempotency", () => {
   test("the same key with another body is refused, and changes nothing", async () => {
     const caller = aCaller();
     await platform.run(caller, { idempotencyKey: "k" });
-    await expect(platform.run(caller, { idempotencyKey: "k", prompt: "Other." })).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }));
+    await expect(platform.run(caller, { idempotencyKey: "k", prompt: "Other." })).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }),
+    );
     expect(await count(teamOf(caller))).toBe(1);
   });
 
@@ -95,7 +124,9 @@ describe("idempotency", () => {
   test("a cause makes one run of a team, for ever and for everybody", async () => {
     const caller = aCaller();
     const colleague = aCaller({ teams: caller.teams });
-    const answers = await Promise.all([caller, colleague, caller].map((who) => platform.life.createRuns(who, [aRun(caller, { causeKey: "slot-1" })])));
+    const answers = await Promise.all(
+      [caller, colleague, caller].map((who) => platform.life.createRuns(who, [aRun(caller, { causeKey: "slot-1" })])),
+    );
     expect(new Set(answers.map(([created]) => created!.run.uid)).size).toBe(1);
     expect(await count(teamOf(caller))).toBe(1);
     expect((await platform.run(aCaller(), { causeKey: "slot-1" })).uid).not.toBe(answers[0]![0]!.run.uid);
@@ -103,9 +134,16 @@ describe("idempotency", () => {
 
   test("runs that causes make together are what each is by itself, and can be worked off", async () => {
     const caller = aCaller();
-    const asked = (causeKey: string) => aRun(caller, {
-      causeKey, title: "Nightly", source: "SCHEDULED_AGENT", metadata: { a: "b" }, mode: "plan", triggerUrl: "https://x.test/s", schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" },
-    });
+    const asked = (causeKey: string) =>
+      aRun(caller, {
+        causeKey,
+        title: "Nightly",
+        source: "SCHEDULED_AGENT",
+        metadata: { a: "b" },
+        mode: "plan",
+        triggerUrl: "https://x.test/s",
+        schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" },
+      });
     const bare = (causeKey: string) => aRun(caller, { causeKey, prompt: "Something else." });
     const [alone] = await platform.life.createRuns(caller, [asked("c-0")]);
     const [bareAlone] = await platform.life.createRuns(caller, [bare("b-0")]);
@@ -115,9 +153,27 @@ describe("idempotency", () => {
     expect(together.map(({ created }) => created)).toEqual(together.map(() => true));
     const everything = async (uid: string) => {
       const found: Record<string, unknown>[] = [];
-      for (const [table, key] of [["runs", "uid"], ["executions", "run_uid"], ["run_streams", "run_uid"], ["messages", "run_uid"], ["stream.run_events", "run_uid"]] as const) {
-        const { rows } = await platform.database.sql.query<{ row: Record<string, unknown> }>(`SELECT to_jsonb(t) AS row FROM ${table} t WHERE ${key} = $1`, [uid]);
-        found.push({ table, rows: rows.map(({ row }) => Object.fromEntries(Object.entries(row).filter(([name]) => !/^id$|uid$|_at$|^cause_key$|traceparent/.test(name) || name === "owner_uid"))) });
+      for (const [table, key] of [
+        ["runs", "uid"],
+        ["executions", "run_uid"],
+        ["run_streams", "run_uid"],
+        ["messages", "run_uid"],
+        ["stream.run_events", "run_uid"],
+      ] as const) {
+        const { rows } = await platform.database.sql.query<{ row: Record<string, unknown> }>(
+          `SELECT to_jsonb(t) AS row FROM ${table} t WHERE ${key} = $1`,
+          [uid],
+        );
+        found.push({
+          table,
+          rows: rows.map(({ row }) =>
+            Object.fromEntries(
+              Object.entries(row).filter(
+                ([name]) => !/^id$|uid$|_at$|^cause_key$|traceparent/.test(name) || name === "owner_uid",
+              ),
+            ),
+          ),
+        });
       }
       const [event] = await platform.facts(uid);
       return { found, event: { type: event!.type, source: event!.payload["source"], title: event!.payload["title"] } };
@@ -131,7 +187,11 @@ describe("idempotency", () => {
 
   test("causes asked for together again, some of them new, make only those", async () => {
     const caller = aCaller();
-    const ask = (...keys: string[]) => platform.life.createRuns(caller, keys.map((causeKey) => aRun(caller, { causeKey })));
+    const ask = (...keys: string[]) =>
+      platform.life.createRuns(
+        caller,
+        keys.map((causeKey) => aRun(caller, { causeKey })),
+      );
     const [first, second] = await ask("a", "b");
     const again = await ask("b", "c", "a");
     expect(again.map(({ created }) => created)).toEqual([false, true, false]);
@@ -139,7 +199,9 @@ describe("idempotency", () => {
     const racing = await Promise.all([ask("d", "e", "f"), ask("f", "e", "d"), ask("d", "e")]);
     expect(new Set(racing.flat().map(({ run }) => run.uid)).size).toBe(3);
     expect(await count(teamOf(caller))).toBe(6);
-    await expect(platform.life.createRuns(caller, [aRun(caller, { causeKey: "g" }), aRun(caller, { causeKey: "h", prompt: " " })])).rejects.toEqual(domainError({ reason: "prompt_required" }));
+    await expect(
+      platform.life.createRuns(caller, [aRun(caller, { causeKey: "g" }), aRun(caller, { causeKey: "h", prompt: " " })]),
+    ).rejects.toEqual(domainError({ reason: "prompt_required" }));
     expect(await count(teamOf(caller))).toBe(6);
   });
 
@@ -149,7 +211,8 @@ describe("idempotency", () => {
     const parent = await platform.run(caller);
     const held = await holdStarted(platform, worker);
     const agent = aCaller({
-      principal: { type: "agent", uid: newUid() }, teams: caller.teams,
+      principal: { type: "agent", uid: newUid() },
+      teams: caller.teams,
       run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: String(held.ref.executionId), attempt: 1 },
     });
     const request = { parentRunUid: parent.uid, idempotencyKey: "call-3" };
@@ -160,8 +223,12 @@ describe("idempotency", () => {
   test("several runs are created together or not at all", async () => {
     const caller = aCaller();
     const good = aRun(caller);
-    await expect(platform.life.createRuns(caller, [good, aRun(caller, { parentRunUid: newUid() })])).rejects.toEqual(domainError({ reason: "parent_run_invalid" }));
-    await expect(platform.life.createRuns(caller, [good, aRun(caller, { conversationUid: newUid() })])).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    await expect(platform.life.createRuns(caller, [good, aRun(caller, { parentRunUid: newUid() })])).rejects.toEqual(
+      domainError({ reason: "parent_run_invalid" }),
+    );
+    await expect(platform.life.createRuns(caller, [good, aRun(caller, { conversationUid: newUid() })])).rejects.toEqual(
+      domainError({ reason: "conversation_not_found" }),
+    );
     expect(await count(teamOf(caller))).toBe(0);
   });
 });
@@ -171,14 +238,21 @@ describe("parents and conversations", () => {
     const caller = aCaller();
     const parent = await platform.run(caller, { metadata: { a: "1", b: "1" } });
     const child = await platform.run(caller, { parentRunUid: parent.uid, metadata: { b: "2" } });
-    expect(child).toMatchObject({ rootRunUid: parent.uid, parentRunUid: parent.uid, depth: 1, metadata: { a: "1", b: "2" } });
+    expect(child).toMatchObject({
+      rootRunUid: parent.uid,
+      parentRunUid: parent.uid,
+      depth: 1,
+      metadata: { a: "1", b: "2" },
+    });
   });
 
   test("a run that has ended gets no children", async () => {
     const caller = aCaller();
     const parent = await platform.run(caller);
     await platform.life.cancelRun(caller, { runUid: parent.uid, tree: false });
-    await expect(platform.run(caller, { parentRunUid: parent.uid })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "parent_run_invalid" }));
+    await expect(platform.run(caller, { parentRunUid: parent.uid })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "parent_run_invalid" }),
+    );
   });
 
   test("a tree has at most ten levels below its root", async () => {
@@ -186,7 +260,9 @@ describe("parents and conversations", () => {
     let parent = await platform.run(caller);
     for (let depth = 1; depth <= 10; depth++) parent = await platform.run(caller, { parentRunUid: parent.uid });
     expect(parent.depth).toBe(10);
-    await expect(platform.run(caller, { parentRunUid: parent.uid })).rejects.toEqual(domainError({ reason: "depth_exceeded" }));
+    await expect(platform.run(caller, { parentRunUid: parent.uid })).rejects.toEqual(
+      domainError({ reason: "depth_exceeded" }),
+    );
   });
 
   test("a conversation is minted, or continued", async () => {
@@ -206,16 +282,31 @@ describe("two teams know nothing of each other", () => {
       platform.life.getRun(ours, uid),
       platform.life.cancelRun(ours, { runUid: uid, tree: true }),
       platform.life.getQueueStatus(ours, uid),
-      platform.life.createFollowup(ours, { target: { runUid: uid }, message: "hi", mode: "normal", attachmentUids: [] }),
+      platform.life.createFollowup(ours, {
+        target: { runUid: uid },
+        message: "hi",
+        mode: "normal",
+        attachmentUids: [],
+      }),
     ];
-    const outcome = async (attempt: Promise<unknown>) => attempt.then(() => "done", ({ kind, reason, message }) => ({ kind, reason, message }));
+    const outcome = async (attempt: Promise<unknown>) =>
+      attempt.then(
+        () => "done",
+        ({ kind, reason, message }) => ({ kind, reason, message }),
+      );
     const seen = await Promise.all(attempts(foreign.uid).map(outcome));
     expect(seen).toEqual(await Promise.all(attempts(newUid()).map(outcome)));
     expect(seen).toEqual(await Promise.all(attempts("no-uuid").map(outcome)));
     expect(new Set(seen.map((one) => (one as { reason: string }).reason))).toEqual(new Set(["run_not_found"]));
-    await expect(platform.run(ours, { parentRunUid: foreign.uid })).rejects.toEqual(domainError({ reason: "parent_run_invalid" }));
-    await expect(platform.run(ours, { conversationUid: foreign.conversationUid })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
-    await expect(platform.run(ours, { owner: { type: "team", uid: teamOf(theirs) } })).rejects.toEqual(domainError({ reason: "team_not_found" }));
+    await expect(platform.run(ours, { parentRunUid: foreign.uid })).rejects.toEqual(
+      domainError({ reason: "parent_run_invalid" }),
+    );
+    await expect(platform.run(ours, { conversationUid: foreign.conversationUid })).rejects.toEqual(
+      domainError({ reason: "conversation_not_found" }),
+    );
+    await expect(platform.run(ours, { owner: { type: "team", uid: teamOf(theirs) } })).rejects.toEqual(
+      domainError({ reason: "team_not_found" }),
+    );
     expect(await platform.getRun(theirs, foreign.uid)).toEqual(foreign);
     const worker = await platform.worker({ teamUid: teamOf(ours) });
     expect(await platform.claim(worker, 9)).toEqual([]);
@@ -227,7 +318,9 @@ describe("two teams know nothing of each other", () => {
     const run = await platform.run(owner, { owner: { type: "user", uid: owner.principal.uid } });
     await expect(platform.life.getRun(colleague, run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
     expect((await platform.life.getRun(owner, run.uid)).uid).toBe(run.uid);
-    await expect(platform.run(colleague, { owner: { type: "user", uid: owner.principal.uid } })).rejects.toEqual(domainError({ kind: "not_found" }));
+    await expect(platform.run(colleague, { owner: { type: "user", uid: owner.principal.uid } })).rejects.toEqual(
+      domainError({ kind: "not_found" }),
+    );
   });
 
   test("a viewer sees runs of the team, and may neither make nor stop them", async () => {
@@ -236,18 +329,31 @@ describe("two teams know nothing of each other", () => {
     const run = await platform.run(owner);
     expect((await platform.life.getRun(viewer, run.uid)).uid).toBe(run.uid);
     await expect(platform.run(viewer)).rejects.toEqual(domainError({ kind: "permission_denied" }));
-    await expect(platform.life.cancelRun(viewer, { runUid: run.uid, tree: false })).rejects.toEqual(domainError({ kind: "permission_denied" }));
-    await expect(platform.life.createFollowup(viewer, { target: { runUid: run.uid }, message: "x", mode: "normal", attachmentUids: [] })).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    await expect(platform.life.cancelRun(viewer, { runUid: run.uid, tree: false })).rejects.toEqual(
+      domainError({ kind: "permission_denied" }),
+    );
+    await expect(
+      platform.life.createFollowup(viewer, {
+        target: { runUid: run.uid },
+        message: "x",
+        mode: "normal",
+        attachmentUids: [],
+      }),
+    ).rejects.toEqual(domainError({ kind: "permission_denied" }));
   });
 });
 
 test("runs that are asked for at the same time share transactions, and a refused one takes none of the others along", async () => {
   const caller = aCaller();
-  const asked = Array.from({ length: 12 }, (_, n) => platform.life.createRuns(caller, [aRun(caller, n === 5 ? { agentUid: "no uid" } : { prompt: `number ${n}` })]));
+  const asked = Array.from({ length: 12 }, (_, n) =>
+    platform.life.createRuns(caller, [aRun(caller, n === 5 ? { agentUid: "no uid" } : { prompt: `number ${n}` })]),
+  );
   const settled = await Promise.allSettled(asked);
   expect(settled.map(({ status }, n) => (status === "fulfilled" ? "" : n)).filter((n) => n !== "")).toEqual([5]);
   const runs = settled.flatMap((one) => (one.status === "fulfilled" ? one.value.map(({ run }) => run) : []));
-  expect(runs.map(({ prompt }) => prompt)).toEqual(Array.from({ length: 12 }, (_, n) => `number ${n}`).filter((_, n) => n !== 5));
+  expect(runs.map(({ prompt }) => prompt)).toEqual(
+    Array.from({ length: 12 }, (_, n) => `number ${n}`).filter((_, n) => n !== 5),
+  );
   for (const { uid } of runs) {
     expect((await platform.getRun(caller, uid)).state).toBe("QUEUED");
     expect((await platform.facts(uid)).map(({ type }) => type)).toEqual(["millwright.run.created.v1"]);

@@ -5,14 +5,25 @@ import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts"
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 const MINUTES = 30;
-const ERROR = { code: "environment_setup_failed", message: "npm ci failed.", retryable: false, reason: "setup_command_failed" };
+const ERROR = {
+  code: "environment_setup_failed",
+  message: "npm ci failed.",
+  retryable: false,
+  reason: "setup_command_failed",
+};
 
 let platform: TestPlatform;
 beforeAll(async () => {
   platform = await testPlatform({
     resolveRun: async (_caller, request) => {
       const resolved = resolvedFor(request);
-      return { ...resolved, frozen: { ...resolved.frozen, ...(request.config["kept"] === false ? {} : { failure_session_retention_minutes: MINUTES }) } };
+      return {
+        ...resolved,
+        frozen: {
+          ...resolved.frozen,
+          ...(request.config["kept"] === false ? {} : { failure_session_retention_minutes: MINUTES }),
+        },
+      };
     },
   });
 });
@@ -20,14 +31,18 @@ afterAll(() => platform.close());
 
 /** What became of a run's follow-ups. */
 const fatesOf = async (runUid: string) =>
-  (await followupsOf(platform.database.sql, runUid, 0, 10)).followups.map(({ text, deliveredAt, undeliverable }) => [text, deliveredAt ? "delivered" : (undeliverable ?? "queued")]);
+  (await followupsOf(platform.database.sql, runUid, 0, 10)).followups.map(({ text, deliveredAt, undeliverable }) => [
+    text,
+    deliveredAt ? "delivered" : (undeliverable ?? "queued"),
+  ]);
 
 /** A run whose setup has failed and is kept by its worker. */
 async function kept() {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
-  const follow = async (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const follow = async (message: string) =>
+    platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   const held = await hold(platform, worker);
   expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
   const now = () => platform.getRun(caller, run.uid);
@@ -36,7 +51,17 @@ async function kept() {
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
   };
-  return { caller, worker, run, follow, held, now, fates, reap, events: async () => (await platform.events(run.uid)).map(({ kind, payload }) => [kind, payload]) };
+  return {
+    caller,
+    worker,
+    run,
+    follow,
+    held,
+    now,
+    fates,
+    reap,
+    events: async () => (await platform.events(run.uid)).map(({ kind, payload }) => [kind, payload]),
+  };
 }
 
 const FAILED = { state: "FAILED", status: { message: ERROR.message, errorCode: ERROR.code, retryable: false } };
@@ -48,7 +73,10 @@ test("a failed setup that is kept ends its run, holds its worker and its capacit
   const leftMs = run.debugWindow!.until.getTime() - run.finishedAt!.getTime();
   expect(Math.abs(leftMs - MINUTES * 60_000)).toBeLessThan(60_000);
   expect(await platform.inUse(teamOf(caller))).toBe(1);
-  expect((await events()).slice(-2)).toMatchObject([["run_finished", { state: "FAILED", reason: ERROR.reason }], ["debug_window_opened", { window_ms: MINUTES * 60_000 }]]);
+  expect((await events()).slice(-2)).toMatchObject([
+    ["run_finished", { state: "FAILED", reason: ERROR.reason }],
+    ["debug_window_opened", { window_ms: MINUTES * 60_000 }],
+  ]);
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
   expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" }); // the answer was lost
   expect((await now()).debugWindow).toBeDefined();
@@ -61,23 +89,41 @@ test("a follow-up in the window goes to what is kept, and leaves state, message 
   expect(await follow("Look.")).toMatchObject({ outcome: "live_session", runUid: run.uid });
   const { directives } = await held.heartbeat();
   expect(directives).toMatchObject([{ kind: "followup", payload: { text: "Look." } }]);
-  expect(await held.append(held.event("message", { role: "user", text: "Look.", message_uid: directives[0]!.payload["message_uid"]! }), held.event("model_step", { step_id: "s", text: "I see." }))).toMatchObject({ error: "" });
-  await platform.life.worker.heartbeat(held.session, { state: "READY", freeSlots: 0, leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 1 }] });
+  expect(
+    await held.append(
+      held.event("message", { role: "user", text: "Look.", message_uid: directives[0]!.payload["message_uid"]! }),
+      held.event("model_step", { step_id: "s", text: "I see." }),
+    ),
+  ).toMatchObject({ error: "" });
+  await platform.life.worker.heartbeat(held.session, {
+    state: "READY",
+    freeSlots: 0,
+    leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 1 }],
+  });
   const { debugWindow, ...after } = await now();
   expect([await fates(), debugWindow!.isActive]).toEqual([[["Look.", "delivered"]], true]);
-  expect(after).toMatchObject({ ...FAILED, finishedAt: before.finishedAt, runTimeMs: before.runTimeMs, version: before.version });
+  expect(after).toMatchObject({
+    ...FAILED,
+    finishedAt: before.finishedAt,
+    runTimeMs: before.runTimeMs,
+    version: before.version,
+  });
 });
 
 test("a follow-up that was sent while the setup ran is heard in the window; one from before the start is not", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
-  const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const follow = (message: string) =>
+    platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   await follow("Before.");
   const held = await hold(platform, worker);
   await follow("Meanwhile.");
   await held.complete("FAILED", { error: ERROR, isRetained: true });
-  expect(await fatesOf(run.uid)).toEqual([["Before.", "run_failed"], ["Meanwhile.", "queued"]]);
+  expect(await fatesOf(run.uid)).toEqual([
+    ["Before.", "run_failed"],
+    ["Meanwhile.", "queued"],
+  ]);
   expect((await held.heartbeat()).directives).toMatchObject([{ payload: { text: "Meanwhile." } }]);
 });
 
@@ -90,7 +136,10 @@ test("when the window ends, what nobody heard is undeliverable, everything is fr
   expect(run).toMatchObject({ ...FAILED, runTimeMs, isSandboxRunning: false });
   expect(run.debugWindow).toBeUndefined();
   expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Too late.", "debug_window_ended"]], 0]);
-  expect((await events()).slice(-2)).toMatchObject([["debug_window_ended", { reason: "window_over" }], ["followup_undelivered", { reason: "debug_window_ended" }]]);
+  expect((await events()).slice(-2)).toMatchObject([
+    ["debug_window_ended", { reason: "window_over" }],
+    ["followup_undelivered", { reason: "debug_window_ended" }],
+  ]);
   await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
   expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
   expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
@@ -105,14 +154,23 @@ test("when the worker is lost, so is what it kept, and the run says nothing else
   await reap();
   expect(await now()).toMatchObject(FAILED);
   expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Anybody?", "debug_session_lost"]], 0]);
-  expect((await events()).slice(-2)).toMatchObject([["debug_window_ended", { reason: "worker_lost" }], ["followup_undelivered", {}]]);
+  expect((await events()).slice(-2)).toMatchObject([
+    ["debug_window_ended", { reason: "worker_lost" }],
+    ["followup_undelivered", {}],
+  ]);
   expect(await held.append(held.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
 });
 
 test.each([
   ["its worker is lost", "worker_lost", (held: HeldExecution) => platform.expire(held.ref.executionId)],
-  ["the window is over", "window_over", (held: HeldExecution) =>
-    platform.database.sql.query("UPDATE executions SET debug_until = clock_timestamp() WHERE id = $1", [held.ref.executionId])],
+  [
+    "the window is over",
+    "window_over",
+    (held: HeldExecution) =>
+      platform.database.sql.query("UPDATE executions SET debug_until = clock_timestamp() WHERE id = $1", [
+        held.ref.executionId,
+      ]),
+  ],
 ])("once %s, a follow-up starts a new execution, also before the reaper notices", async (_how, reason, end) => {
   const { caller, follow, held, now, fates, events } = await kept();
   await follow("Anybody?");
@@ -129,7 +187,10 @@ test.each([
 test("a worker that keeps it for longer than twice the window is cut off", async () => {
   const { held, now, reap, events } = await kept();
   const openFor = (minutes: number) =>
-    platform.database.sql.query("UPDATE executions SET debug_since = clock_timestamp() - $2 * interval '1 minute', debug_until = clock_timestamp() - ($2 - $3) * interval '1 minute' WHERE id = $1", [held.ref.executionId, minutes, MINUTES]);
+    platform.database.sql.query(
+      "UPDATE executions SET debug_since = clock_timestamp() - $2 * interval '1 minute', debug_until = clock_timestamp() - ($2 - $3) * interval '1 minute' WHERE id = $1",
+      [held.ref.executionId, minutes, MINUTES],
+    );
   await openFor(2 * MINUTES - 1);
   await reap();
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
@@ -143,7 +204,10 @@ test("a worker that keeps it for longer than twice the window is cut off", async
 test("nothing is kept where the environment does not say so, where the agent had begun, or where the run was cancelled", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
-  const end = async (config: Record<string, boolean>, before: (held: HeldExecution, uid: string) => Promise<unknown>) => {
+  const end = async (
+    config: Record<string, boolean>,
+    before: (held: HeldExecution, uid: string) => Promise<unknown>,
+  ) => {
     const [created] = await platform.life.createRuns(caller, [aRun(caller, { config })]);
     const held = await hold(platform, worker);
     await before(held, created!.run.uid);
@@ -153,7 +217,10 @@ test("nothing is kept where the environment does not say so, where the agent had
   };
   expect(await end({ kept: false }, async () => {})).toEqual(["FAILED", 0]);
   expect(await end({}, (held) => held.start())).toEqual(["FAILED", 0]);
-  expect(await end({}, (_held, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual(["CANCELLED", 0]);
+  expect(await end({}, (_held, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual([
+    "CANCELLED",
+    0,
+  ]);
 });
 
 test("a window is no live run: it cannot be cancelled or interrupted, but it goes with its tree", async () => {
@@ -171,5 +238,8 @@ test("a window is no live run: it cannot be cancelled or interrupted, but it goe
   await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
   expect(await platform.getRun(caller, child.uid)).toMatchObject(FAILED);
-  expect((await platform.events(child.uid)).at(-1)).toMatchObject({ kind: "debug_window_ended", payload: { reason: "cancelled" } });
+  expect((await platform.events(child.uid)).at(-1)).toMatchObject({
+    kind: "debug_window_ended",
+    payload: { reason: "cancelled" },
+  });
 });

@@ -27,19 +27,41 @@ const aDefinition = (over: Record<string, unknown> = {}) => ({
 });
 type StageAsk = { version: number; definition?: Record<string, unknown>; dryRun?: boolean };
 const stage = ({ version, definition = aDefinition(), dryRun = false }: StageAsk) =>
-  p.definitions.stageDefinition({ factoryUid, teamUid: caller.teams[0]!.teamUid, version: BigInt(version), definition: definition as never, dryRun }, service());
-const activate = async (version: number) => Number((await p.definitions.activateDefinition({ factoryUid, version: BigInt(version) }, service())).activeVersion);
+  p.definitions.stageDefinition(
+    {
+      factoryUid,
+      teamUid: caller.teams[0]!.teamUid,
+      version: BigInt(version),
+      definition: definition as never,
+      dryRun,
+    },
+    service(),
+  );
+const activate = async (version: number) =>
+  Number((await p.definitions.activateDefinition({ factoryUid, version: BigInt(version) }, service())).activeVersion);
 const find = (version: number) => definitionStore(p.database).find(factoryUid, version);
-const actions = (plan: readonly { kind: string; name: string; action: string }[]) => plan.map(({ kind, name, action }) => `${action} ${kind} ${name}`);
+const actions = (plan: readonly { kind: string; name: string; action: string }[]) =>
+  plan.map(({ kind, name, action }) => `${action} ${kind} ${name}`);
 
 describe("staging", () => {
   test("is inert until activated, and converges when repeated", async () => {
-    expect(actions((await stage({ version: 1 })).plan)).toEqual(["create runner small", "create skill skills/s/SKILL.md"]);
+    expect(actions((await stage({ version: 1 })).plan)).toEqual([
+      "create runner small",
+      "create skill skills/s/SKILL.md",
+    ]);
     await stage({ version: 1 });
     expect(await find(0)).toBeUndefined();
     expect(await activate(1)).toBe(1);
-    expect(await find(0)).toMatchObject({ version: 1, repositories: [{ owner: "acme", repo: "app" }], runners: [{ name: "small", setupCommands: ["npm ci"] }], skills: [{ body: "text" }] });
-    expect(actions((await stage({ version: 2 })).plan)).toEqual(["unchanged runner small", "unchanged skill skills/s/SKILL.md"]);
+    expect(await find(0)).toMatchObject({
+      version: 1,
+      repositories: [{ owner: "acme", repo: "app" }],
+      runners: [{ name: "small", setupCommands: ["npm ci"] }],
+      skills: [{ body: "text" }],
+    });
+    expect(actions((await stage({ version: 2 })).plan)).toEqual([
+      "unchanged runner small",
+      "unchanged skill skills/s/SKILL.md",
+    ]);
   });
 
   test("as a dry run stores nothing", async () => {
@@ -49,7 +71,10 @@ describe("staging", () => {
 
   test("reports unknown models and environments as errors and stores nothing; what may still come as warnings", async () => {
     const wrong = aDefinition({
-      agents: [{ name: "a", model: "no-such-model", environment_id: "x".repeat(22), worker_host: "nowhere" }, { name: "b", model: "claude-sonnet-4-5" }],
+      agents: [
+        { name: "a", model: "no-such-model", environment_id: "x".repeat(22), worker_host: "nowhere" },
+        { name: "b", model: "claude-sonnet-4-5" },
+      ],
     });
     const { diagnostics } = await stage({ version: 1, definition: wrong });
     expect(diagnostics.map(({ path, keys, severity, code }) => [path, keys.join("."), severity, code])).toEqual([
@@ -65,16 +90,27 @@ describe("staging", () => {
   test("reports a runner that neither the definition nor the factory has", async () => {
     await stage({ version: 1 });
     await activate(1);
-    const automations = [{ name: "a", runner: "small" }, { name: "b", runner: "nowhere" }];
-    const { diagnostics } = await stage({ version: 2, dryRun: true, definition: aDefinition({ runners: [], automations }) });
-    expect(diagnostics.filter(({ severity }) => severity === "error").map(({ path, keys, message }) => [path, keys, message])).toEqual([
-      ["automations/b/automation.md", ["runner"], 'runner: the factory has no runner "nowhere".'],
-    ]);
+    const automations = [
+      { name: "a", runner: "small" },
+      { name: "b", runner: "nowhere" },
+    ];
+    const { diagnostics } = await stage({
+      version: 2,
+      dryRun: true,
+      definition: aDefinition({ runners: [], automations }),
+    });
+    expect(
+      diagnostics
+        .filter(({ severity }) => severity === "error")
+        .map(({ path, keys, message }) => [path, keys, message]),
+    ).toEqual([["automations/b/automation.md", ["runner"], 'runner: the factory has no runner "nowhere".']]);
   });
 
   test("is for the owner of definitions only", async () => {
     const ask = { factoryUid, teamUid: caller.teams[0]!.teamUid, version: 1n, definition: aDefinition() as never };
-    await expect(p.definitionsByGateway.stageDefinition(ask, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+    await expect(p.definitionsByGateway.stageDefinition(ask, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(
+      domainError({ reason: "service_not_allowed" }),
+    );
   });
 });
 
@@ -95,13 +131,19 @@ describe("activating", () => {
       await stage({ version });
       await activate(version);
     }
-    expect([(await find(3))?.version, (await find(2))?.version, (await find(1))?.version, (await find(9))?.version]).toEqual([3, 2, 3, 3]);
+    expect([
+      (await find(3))?.version,
+      (await find(2))?.version,
+      (await find(1))?.version,
+      (await find(9))?.version,
+    ]).toEqual([3, 2, 3, 3]);
   });
 
   test("by the event does the same, and fails loudly for what was never staged", async () => {
     await stage({ version: 1 });
     const event = (version: number) => ({ payload: { factory_uid: factoryUid, version } }) as unknown as StoredEvent;
-    const hear = (version: number) => p.database.transaction((tx) => p.catalog.eventHandlers[DEFINITION_ACTIVATED](tx, event(version)));
+    const hear = (version: number) =>
+      p.database.transaction((tx) => p.catalog.eventHandlers[DEFINITION_ACTIVATED](tx, event(version)));
     await hear(1);
     await hear(1);
     expect((await find(0))?.version).toBe(1);
@@ -115,16 +157,40 @@ describe("activating", () => {
     expect([uid, uid === formerUid]).toEqual([runnerUidOf(factoryUid, "small"), false]);
     const store = definitionStore(p.database);
     const found = (asked: string, team = caller.teams[0]!.teamUid) => store.findRunner(team, asked);
-    expect([(await found(uid))?.name, (await found(uid.toUpperCase()))?.name, (await found(formerUid))?.name]).toEqual(["small", "small", "small"]);
-    expect([await found(newUid()), await found("nonsense"), await found(uid, newUid())]).toEqual([undefined, undefined, undefined]);
+    expect([(await found(uid))?.name, (await found(uid.toUpperCase()))?.name, (await found(formerUid))?.name]).toEqual([
+      "small",
+      "small",
+      "small",
+    ]);
+    expect([await found(newUid()), await found("nonsense"), await found(uid, newUid())]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   test("keeps a runner's uid while its name lives", async () => {
     await stage({ version: 1 });
     await activate(1);
     const before = (await find(0))!.runners[0]!;
-    await stage({ version: 2, definition: aDefinition({ runners: [{ name: "small", docker_image: "node:25" }, { name: "big", docker_image: "x" }] }) });
-    await stage({ version: 2, definition: aDefinition({ runners: [{ name: "small", docker_image: "node:25" }, { name: "big", docker_image: "x" }] }) });
+    await stage({
+      version: 2,
+      definition: aDefinition({
+        runners: [
+          { name: "small", docker_image: "node:25" },
+          { name: "big", docker_image: "x" },
+        ],
+      }),
+    });
+    await stage({
+      version: 2,
+      definition: aDefinition({
+        runners: [
+          { name: "small", docker_image: "node:25" },
+          { name: "big", docker_image: "x" },
+        ],
+      }),
+    });
     await activate(2);
     const after = (await find(0))!.runners;
     expect(after.find(({ name }) => name === "small")).toMatchObject({ uid: before.uid, dockerImage: "node:25" });
@@ -133,7 +199,8 @@ describe("activating", () => {
 });
 
 test("the runners in force are listed for the scoring service with what decides how runs on them come out, for one team", async () => {
-  const listed = async (teamUid: string = caller.teams[0]!.teamUid) => (await p.evidence.listRunners({ teamUid }, p.as(serviceCaller("scoring", newUid())))).runners;
+  const listed = async (teamUid: string = caller.teams[0]!.teamUid) =>
+    (await p.evidence.listRunners({ teamUid }, p.as(serviceCaller("scoring", newUid())))).runners;
   await stage({ version: 1 });
   expect(await listed()).toEqual([]);
   await activate(1);
@@ -141,7 +208,9 @@ test("the runners in force are listed for the scoring service with what decides 
   expect(await listed()).toMatchObject([{ uid: runnerUidOf(factoryUid, "small"), factoryUid, name: "small", content }]);
   expect(await listed(newUid())).toEqual([]);
   await expect(listed("no team")).rejects.toEqual(domainError({ kind: "not_found" }));
-  await expect(p.evidenceByGateway.listRunners({ teamUid: newUid() }, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+  await expect(
+    p.evidenceByGateway.listRunners({ teamUid: newUid() }, p.as(serviceCaller("gateway", newUid()))),
+  ).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
 });
 
 test("dropping forgets a stage, never the active version", async () => {
@@ -154,6 +223,10 @@ test("dropping forgets a stage, never the active version", async () => {
 });
 
 test("a definition of another form, or a uid that is none, is refused", async () => {
-  await expect(stage({ version: 1, definition: { runners: {} } })).rejects.toEqual(domainError({ reason: "definition_malformed" }));
-  await expect(p.definitions.dropDefinition({ factoryUid: "x", version: 1n }, service())).rejects.toEqual(domainError({ reason: "definition_malformed" }));
+  await expect(stage({ version: 1, definition: { runners: {} } })).rejects.toEqual(
+    domainError({ reason: "definition_malformed" }),
+  );
+  await expect(p.definitions.dropDefinition({ factoryUid: "x", version: 1n }, service())).rejects.toEqual(
+    domainError({ reason: "definition_malformed" }),
+  );
 });

@@ -11,11 +11,22 @@ afterAll(() => platform.close());
 
 test("the deletion of an agent is noted once as work to do, and once more for runs that were being made meanwhile, in the name of whoever deleted it", async () => {
   const [agentUid, teamUid, user] = [newUid(), newUid(), newUid()];
-  const event = { entityUid: agentUid, teamUid, actor: { type: "user", uid: user }, occurredAt: new Date("2026-11-20T10:00:00Z") };
+  const event = {
+    entityUid: agentUid,
+    teamUid,
+    actor: { type: "user", uid: user },
+    occurredAt: new Date("2026-11-20T10:00:00Z"),
+  };
   for (let n = 0; n < 2; n++) await platform.database.transaction((tx) => onAgentDeleted(tx, event as never));
-  const { rows } = await platform.database.sql.query("SELECT payload, due_at FROM stream.work_items WHERE key LIKE $1 ORDER BY key DESC", [`${agentUid}%`]);
+  const { rows } = await platform.database.sql.query(
+    "SELECT payload, due_at FROM stream.work_items WHERE key LIKE $1 ORDER BY key DESC",
+    [`${agentUid}%`],
+  );
   const payload = { agent_uid: agentUid, team_uid: teamUid, actor: { type: "user", uid: user } };
-  expect(rows).toEqual([{ payload, due_at: new Date("2026-11-20T10:02:00Z") }, { payload, due_at: expect.any(Date) }]);
+  expect(rows).toEqual([
+    { payload, due_at: new Date("2026-11-20T10:02:00Z") },
+    { payload, due_at: expect.any(Date) },
+  ]);
 });
 
 test("what a deleted agent has left alive is cancelled; runs of others, and those that have ended, are not touched", async () => {
@@ -30,7 +41,9 @@ test("what a deleted agent has left alive is cancelled; runs of others, and thos
   const others = await platform.run(caller, { agentUid: other });
   const deleted = { agent_uid: agent, team_uid: teamUid, actor: { type: "user", uid: caller.principal.uid } };
   for (let n = 0; n < 2; n++) await platform.life.cancelRunsOfAgent(deleted);
-  const states = await Promise.all([working, done, queued, others].map(async ({ uid }) => (await platform.getRun(caller, uid)).state));
+  const states = await Promise.all(
+    [working, done, queued, others].map(async ({ uid }) => (await platform.getRun(caller, uid)).state),
+  );
   expect(states).toEqual(["CANCELLED", "SUCCEEDED", "CANCELLED", "QUEUED"]);
 });
 
@@ -41,7 +54,9 @@ test("one that is just being handed to a worker is tried again", async () => {
   const { uid } = await platform.run(caller, { agentUid: agent });
   const [offer] = await platform.claim(worker);
   const deleted = { agent_uid: agent, team_uid: teamUid, actor: { type: "user", uid: caller.principal.uid } };
-  await expect(platform.life.cancelRunsOfAgent(deleted)).rejects.toEqual(domainError({ reason: "run_pending", retryable: true }));
+  await expect(platform.life.cancelRunsOfAgent(deleted)).rejects.toEqual(
+    domainError({ reason: "run_pending", retryable: true }),
+  );
   await platform.life.worker.decline(worker.session, [offer!]);
   await platform.life.cancelRunsOfAgent(deleted);
   expect((await platform.getRun(caller, uid)).state).toBe("CANCELLED");

@@ -12,8 +12,18 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 const registration = (instanceUid = newUid() as string): WorkerRegistration => ({
-  workerHost: "pod-1", instanceUid, version: "0.1.0", backend: "direct", slots: 9, labels: {},
-  harnesses: [{ type: "oz", version: "1" }], models: [], images: [], sandbox: "none", sandboxFeatures: [], skills: [],
+  workerHost: "pod-1",
+  instanceUid,
+  version: "0.1.0",
+  backend: "direct",
+  slots: 9,
+  labels: {},
+  harnesses: [{ type: "oz", version: "1" }],
+  models: [],
+  images: [],
+  sandbox: "none",
+  sandboxFeatures: [],
+  skills: [],
 });
 
 /** A team with a worker that has dispatched one run. */
@@ -38,7 +48,12 @@ async function holdTaken(offerToken: string, lease: LeaseRef): Promise<HeldExecu
 }
 
 const watch = async (session: WorkerSession, ...watched: LeaseRef[]) => {
-  const { watched: statuses } = await platform.life.worker.heartbeat(session, { state: "READY", freeSlots: 0, leases: [], watched });
+  const { watched: statuses } = await platform.life.worker.heartbeat(session, {
+    state: "READY",
+    freeSlots: 0,
+    leases: [],
+    watched,
+  });
   return statuses.map(({ status, isStopping }) => status + (isStopping ? " stopping" : ""));
 };
 
@@ -51,14 +66,27 @@ test("a dispatched run is claimed, is taken over with all that it is asked and i
   expect((await platform.getRun(caller, run.uid)).state).toBe("CLAIMED");
   expect(await watch(worker.session, lease)).toEqual(["WAITING"]);
   const held = await holdTaken(offerToken, lease);
-  expect(held.assignment).toMatchObject({ ...lease, executionSeq: 1, isRestarted: false, details: { secrets: { TOKEN: "s3cret" } }, inputs: [{ text: "Do it." }] });
+  expect(held.assignment).toMatchObject({
+    ...lease,
+    executionSeq: 1,
+    isRestarted: false,
+    details: { secrets: { TOKEN: "s3cret" } },
+    inputs: [{ text: "Do it." }],
+  });
   expect(await watch(worker.session, lease)).toEqual(["TAKEN"]);
   await held.start();
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
   await held.complete("DONE");
   expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "SUCCEEDED" });
   expect(await watch(worker.session, lease)).toEqual(["ENDED"]);
-  expect(await platform.kinds(run.uid)).toEqual(["run_created", "run_claimed", "sandbox_ready", "agent_started", "message", "run_finished"]);
+  expect(await platform.kinds(run.uid)).toEqual([
+    "run_created",
+    "run_claimed",
+    "sandbox_ready",
+    "agent_started",
+    "message",
+    "run_finished",
+  ]);
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
 
@@ -117,7 +145,12 @@ test("dispatching again answers a new token, and the earlier one is dead", async
 
 test("the worker that dispatched it renews it only until it is taken; afterwards it lives and dies with who took it", async () => {
   const { caller, worker, run, offerToken, lease } = await dispatched();
-  const expiry = async () => (await platform.database.sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [lease.executionId])).rows[0]!.at;
+  const expiry = async () =>
+    (
+      await platform.database.sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [
+        lease.executionId,
+      ])
+    ).rows[0]!.at;
   const first = await expiry();
   await watch(worker.session, lease);
   const renewed = await expiry();
@@ -135,7 +168,10 @@ test("the worker that dispatched it renews it only until it is taken; afterwards
 
 test("waiting for a machine is no part of the setup, whose time limit begins when it is taken", async () => {
   const { caller, run, offerToken, lease } = await dispatched();
-  const hourLater = () => platform.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '1 hour' WHERE id = $1", [lease.executionId]);
+  const hourLater = () =>
+    platform.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '1 hour' WHERE id = $1", [
+      lease.executionId,
+    ]);
   const look = async () => {
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
@@ -161,17 +197,25 @@ test("other teams' workers learn nothing of it", async () => {
 
 test("a follow-up between dispatch and take-over reaches the agent", async () => {
   const { caller, run, offerToken, lease } = await dispatched();
-  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "and this", mode: "normal", attachmentUids: [] });
+  await platform.life.createFollowup(caller, {
+    target: { runUid: run.uid },
+    message: "and this",
+    mode: "normal",
+    attachmentUids: [],
+  });
   const held = await (await holdTaken(offerToken, lease)).start();
   expect((await held.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "and this" } }]);
 });
 
 test("a queued run waits for a busy worker while its machines work, and for any worker when it is gone", async () => {
   const caller = aCaller();
-  const gone = (which: string) => platform.database.sql.query(`UPDATE worker_sessions SET last_seen_at = now() - interval '1 hour' WHERE ${which}`);
+  const gone = (which: string) =>
+    platform.database.sql.query(`UPDATE worker_sessions SET last_seen_at = now() - interval '1 hour' WHERE ${which}`);
   await gone("team_uid IS NULL"); // those of other tests, which would serve everybody
   platform.keys.set("mww_busy", { keyUid: newUid(), teamUid: teamOf(caller) });
-  const session = await platform.life.worker.authenticate(await platform.life.worker.register("mww_busy", { ...registration(), slots: 1, sandbox: "remote" }));
+  const session = await platform.life.worker.authenticate(
+    await platform.life.worker.register("mww_busy", { ...registration(), slots: 1, sandbox: "remote" }),
+  );
   await platform.run(caller);
   const { dispatches } = await platform.life.worker.dispatch(session, await platform.claim({ session }));
   const held = await (await holdTaken(dispatches[0]!.offerToken, dispatches[0]!)).start();
@@ -224,11 +268,20 @@ describe("a dispatch that failed", () => {
     await platform.life.worker.failDispatch(worker.session, failure(now)); // its answer was lost
     expect(await platform.getRun(caller, run.uid)).toMatchObject({
       state: "ERROR",
-      status: { message: "The workers that held this run were lost, repeatedly. The image x cannot be pulled.", errorCode: "resource_unavailable", retryable: true },
+      status: {
+        message: "The workers that held this run were lost, repeatedly. The image x cannot be pulled.",
+        errorCode: "resource_unavailable",
+        retryable: true,
+      },
     });
     const events = await platform.events(run.uid);
-    expect(events.filter(({ kind }) => kind === "dispatch_failed").map(({ payload }) => payload["reason"])).toEqual(Array(4).fill("image_pull"));
-    expect(events.at(-1)).toMatchObject({ kind: "run_finished", payload: { reason: "image_pull", error_code: "resource_unavailable" } });
+    expect(events.filter(({ kind }) => kind === "dispatch_failed").map(({ payload }) => payload["reason"])).toEqual(
+      Array(4).fill("image_pull"),
+    );
+    expect(events.at(-1)).toMatchObject({
+      kind: "run_finished",
+      payload: { reason: "image_pull", error_code: "resource_unavailable" },
+    });
     expect(await platform.inUse(teamOf(caller))).toBe(0);
   });
 
@@ -237,10 +290,18 @@ describe("a dispatch that failed", () => {
     const held = await (await holdTaken(offerToken, lease)).start();
     expect(await platform.life.worker.failDispatch(worker.session, failure(lease))).toEqual({ isTaken: true });
     expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
-    await platform.life.worker.failDispatch(worker.session, { ...lease, reason: "evicted", message: "The pod was evicted.", isTaken: true });
+    await platform.life.worker.failDispatch(worker.session, {
+      ...lease,
+      reason: "evicted",
+      message: "The pod was evicted.",
+      isTaken: true,
+    });
     expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
     expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
-    expect((await platform.events(run.uid)).find(({ kind }) => kind === "worker_lost")?.payload).toMatchObject({ reason: "evicted", message: "The pod was evicted." });
+    expect((await platform.events(run.uid)).find(({ kind }) => kind === "worker_lost")?.payload).toMatchObject({
+      reason: "evicted",
+      message: "The pod was evicted.",
+    });
   });
 
   test("changes nothing for another worker, nor for an attempt that has ended or was not dispatched", async () => {

@@ -25,7 +25,10 @@ const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId
 async function completeWithWorkspace(held: HeldExecution) {
   const content = new TextEncoder().encode("tar");
   const sha256 = createHash("sha256").update(content).digest("hex");
-  const { snapshotKey, uploadUrl } = await p.workers.putSnapshot({ ...lease(held), sizeBytes: 3n, sha256 }, bearer(worker));
+  const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
+    { ...lease(held), sizeBytes: 3n, sha256 },
+    bearer(worker),
+  );
   await p.follow("PUT", uploadUrl, content);
   await held.complete("DONE", { snapshotKey });
 }
@@ -35,12 +38,31 @@ describe("DescribeRuns", () => {
     const run = await p.run(caller, { title: "Add a page" });
     const held = await holdStarted(p, worker);
     await held.append(held.event("model_step", { step_id: "s1", text: "Done.", tool_calls: [] }));
-    await p.workers.reportUsage({ ...lease(held), callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } }, bearer(worker));
+    await p.workers.reportUsage(
+      { ...lease(held), callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } },
+      bearer(worker),
+    );
     await completeWithWorkspace(held);
     const [described] = await describeRuns(run.uid);
     expect(described).toMatchObject({
-      ...{ uid: run.uid, ownerType: "team", ownerUid: teamOf(caller), factoryUid: "", agentUid: "", ancestorAgentUids: [], source: "API", state: "SUCCEEDED" },
-      ...{ title: "Add a page", creatorUid: run.creatorUid, conversationUid: run.conversationUid, hasConversation: true, hasWorkspace: true, errorCode: "" },
+      ...{
+        uid: run.uid,
+        ownerType: "team",
+        ownerUid: teamOf(caller),
+        factoryUid: "",
+        agentUid: "",
+        ancestorAgentUids: [],
+        source: "API",
+        state: "SUCCEEDED",
+      },
+      ...{
+        title: "Add a page",
+        creatorUid: run.creatorUid,
+        conversationUid: run.conversationUid,
+        hasConversation: true,
+        hasWorkspace: true,
+        errorCode: "",
+      },
       ...{ costMicros: 0n, totalTokens: 42n, requestUsage: { total_tokens: 42 } },
       ...{ createdAt: expect.anything(), startedAt: expect.anything(), finishedAt: expect.anything() },
     });
@@ -50,7 +72,13 @@ describe("DescribeRuns", () => {
   test("returns no conversation, usage or workspace of a run that no agent has worked on", async () => {
     const run = await p.run(caller);
     const [described] = await describeRuns(run.uid);
-    expect(described).toMatchObject({ state: "QUEUED", hasConversation: false, hasWorkspace: false, totalTokens: 0n, costMicros: 0n });
+    expect(described).toMatchObject({
+      state: "QUEUED",
+      hasConversation: false,
+      hasWorkspace: false,
+      totalTokens: 0n,
+      costMicros: 0n,
+    });
     expect(described!.requestUsage).toBeUndefined();
     expect(described!.startedAt).toBeUndefined();
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
@@ -59,13 +87,18 @@ describe("DescribeRuns", () => {
   test("returns the error code of a run that failed, and no conversation when only its setup ran", async () => {
     const run = await p.run(caller);
     const held = await holdStarted(p, worker);
-    await held.complete("FAILED", { error: { code: "environment_setup_failed", message: "No.", retryable: false, reason: "setup_failed" } });
-    expect(await describeRuns(run.uid)).toMatchObject([{ state: "FAILED", errorCode: "environment_setup_failed", hasConversation: false, hasWorkspace: false }]);
+    await held.complete("FAILED", {
+      error: { code: "environment_setup_failed", message: "No.", retryable: false, reason: "setup_failed" },
+    });
+    expect(await describeRuns(run.uid)).toMatchObject([
+      { state: "FAILED", errorCode: "environment_setup_failed", hasConversation: false, hasWorkspace: false },
+    ]);
   });
 
   test("names the agents of all runs above a run, nearest first and each once", async () => {
     const [parentAgent, rootAgent, ownAgent] = [newUid(), newUid(), newUid()];
-    for (const uid of [parentAgent, rootAgent, ownAgent]) p.known.agents.set(uid, { agentUid: uid, agentName: "agent" });
+    for (const uid of [parentAgent, rootAgent, ownAgent])
+      p.known.agents.set(uid, { agentUid: uid, agentName: "agent" });
     const root = await p.run(caller, { agentUid: rootAgent });
     const middle = await p.run(caller, { agentUid: parentAgent, parentRunUid: root.uid });
     const inner = await p.run(caller, { agentUid: parentAgent, parentRunUid: middle.uid });
@@ -80,21 +113,33 @@ describe("DescribeRuns", () => {
     const run = await p.run(caller);
     expect((await describeRuns(newUid(), "nonsense", run.uid)).map(({ uid }) => uid)).toEqual([run.uid]);
     expect(await describeRuns(...Array.from({ length: 500 }, () => newUid()))).toEqual([]);
-    await expect(describeRuns(...Array.from({ length: 501 }, () => newUid()))).rejects.toEqual(domainError({ reason: "runs_count" }));
+    await expect(describeRuns(...Array.from({ length: 501 }, () => newUid()))).rejects.toEqual(
+      domainError({ reason: "runs_count" }),
+    );
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 
   test("is for the scoring service alone", async () => {
     const run = await p.run(caller);
-    await expect(p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
-    await expect(p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(caller))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(
+      p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(serviceCaller("gateway", newUid()))),
+    ).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+    await expect(p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(caller))).rejects.toEqual(
+      domainError({ reason: "run_not_found" }),
+    );
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 });
 
 describe("GetRunEvidence", () => {
   const evidenceOf = (runUid: string) => p.evidence.getRunEvidence({ runUid }, scoring());
-  const edit = (held: HeldExecution, callId: string, name: string, input: Record<string, string>, state = "completed") => [
+  const edit = (
+    held: HeldExecution,
+    callId: string,
+    name: string,
+    input: Record<string, string>,
+    state = "completed",
+  ) => [
     held.event("model_step", { step_id: callId, text: "", tool_calls: [{ call_id: callId, name, input }] }),
     held.event("tool_start", { call_id: callId, name: "edit_files", category: "files", input: {} }),
     held.event("tool_end", { call_id: callId, name: "edit_files", category: "files", state, output: {} }),
@@ -109,13 +154,32 @@ describe("GetRunEvidence", () => {
       ...edit(held, "c3", "write_file", { path: "refused.txt", content: "x" }, "failed"),
       held.event("model_step", { step_id: "s1", text: "The page is there.", tool_calls: [] }),
     );
-    await p.workers.createArtifact({ ...lease(held), clientArtifactId: "plan", artifactType: "PLAN", data: { title: "Plan" }, content: new TextEncoder().encode("# Plan") }, bearer(worker));
+    await p.workers.createArtifact(
+      {
+        ...lease(held),
+        clientArtifactId: "plan",
+        artifactType: "PLAN",
+        data: { title: "Plan" },
+        content: new TextEncoder().encode("# Plan"),
+      },
+      bearer(worker),
+    );
     await held.complete("DONE");
     const evidence = await evidenceOf(run.uid);
-    expect(evidence).toMatchObject({ run: { uid: run.uid, state: "SUCCEEDED", hasConversation: true }, prompt: "Add a page.", finalMessage: "The page is there.", artifacts: [{ artifactType: "PLAN" }] });
-    expect(evidence.diff).toBe("# Edits by the agent, in their order\n--- /dev/null\n+++ b/page.html\n@@ whole file @@\n+<h1>Hi</h1>\n--- a/index.md\n+++ b/index.md\n@@ edit @@\n-old line\n+new line\n+another\n");
+    expect(evidence).toMatchObject({
+      run: { uid: run.uid, state: "SUCCEEDED", hasConversation: true },
+      prompt: "Add a page.",
+      finalMessage: "The page is there.",
+      artifacts: [{ artifactType: "PLAN" }],
+    });
+    expect(evidence.diff).toBe(
+      "# Edits by the agent, in their order\n--- /dev/null\n+++ b/page.html\n@@ whole file @@\n+<h1>Hi</h1>\n--- a/index.md\n+++ b/index.md\n@@ edit @@\n-old line\n+new line\n+another\n",
+    );
     const shown = (await p.runs.getConversation({ runUid: run.uid }, p.as(caller))).steps;
-    expect(JSON.parse(evidence.conversationJson)).toEqual({ conversation_id: run.conversationUid, steps: JSON.parse(JSON.stringify(shown)) });
+    expect(JSON.parse(evidence.conversationJson)).toEqual({
+      conversation_id: run.conversationUid,
+      steps: JSON.parse(JSON.stringify(shown)),
+    });
   });
 
   test("includes what runs below it did and left behind", async () => {
@@ -124,11 +188,23 @@ describe("GetRunEvidence", () => {
     const child = await p.run(caller, { prompt: "Do a part.", parentRunUid: parent.uid });
     const inner = await holdStarted(p, worker);
     await inner.append(...edit(inner, "c1", "write_file", { path: "part.txt", content: "part" }));
-    await p.workers.createArtifact({ ...lease(inner), clientArtifactId: "plan", artifactType: "PLAN", data: { title: "Part" }, content: new TextEncoder().encode("# Part") }, bearer(worker));
+    await p.workers.createArtifact(
+      {
+        ...lease(inner),
+        clientArtifactId: "plan",
+        artifactType: "PLAN",
+        data: { title: "Part" },
+        content: new TextEncoder().encode("# Part"),
+      },
+      bearer(worker),
+    );
     await inner.complete("DONE");
     await held.complete("DONE");
     const evidence = await evidenceOf(parent.uid);
-    expect([evidence.conversationJson, evidence.diff]).toEqual([expect.stringContaining(child.uid), expect.stringContaining("+++ b/part.txt")]);
+    expect([evidence.conversationJson, evidence.diff]).toEqual([
+      expect.stringContaining(child.uid),
+      expect.stringContaining("+++ b/part.txt"),
+    ]);
     expect(evidence.artifacts).toMatchObject([{ runUid: child.uid }]);
   });
 
@@ -142,33 +218,47 @@ describe("GetRunEvidence", () => {
   });
 
   test("is refused for unknown runs, and to everyone but the scoring service", async () => {
-    for (const uid of [newUid(), "nonsense", ""]) await expect(evidenceOf(uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    for (const uid of [newUid(), "nonsense", ""])
+      await expect(evidenceOf(uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
     const run = await p.run(caller);
-    await expect(p.evidenceByGateway.getRunEvidence({ runUid: run.uid }, p.as(caller))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(p.evidenceByGateway.getRunEvidence({ runUid: run.uid }, p.as(caller))).rejects.toEqual(
+      domainError({ reason: "run_not_found" }),
+    );
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 });
 
 describe("GetRunRepositories", () => {
-  const repositoriesOf = async (runUid: string) => (await p.evidence.getRunRepositories({ runUid }, scoring())).repositories;
+  const repositoriesOf = async (runUid: string) =>
+    (await p.evidence.getRunRepositories({ runUid }, scoring())).repositories;
 
   test("returns the commits of a run's first clones, whatever it was continued on", async () => {
     const run = await p.run(caller);
-    const cloned = (held: HeldExecution, name: string, sha: string) => held.event("repository_cloned", { owner: "acme", name, branch: "agent/x", base_sha: sha.repeat(40) });
+    const cloned = (held: HeldExecution, name: string, sha: string) =>
+      held.event("repository_cloned", { owner: "acme", name, branch: "agent/x", base_sha: sha.repeat(40) });
     const first = await holdStarted(p, worker);
     await first.append(cloned(first, "app", "a"), cloned(first, "lib", "b"));
     await first.complete("DONE");
-    await p.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Go on.", mode: "normal", attachmentUids: [] });
+    await p.life.createFollowup(caller, {
+      target: { runUid: run.uid },
+      message: "Go on.",
+      mode: "normal",
+      attachmentUids: [],
+    });
     const second = await holdStarted(p, worker);
     await second.append(cloned(second, "app", "c"));
     await second.complete("DONE");
-    expect(await repositoriesOf(run.uid)).toMatchObject([{ owner: "acme", repo: "app", commit: "a".repeat(40) }, { owner: "acme", repo: "lib", commit: "b".repeat(40) }]);
+    expect(await repositoriesOf(run.uid)).toMatchObject([
+      { owner: "acme", repo: "app", commit: "a".repeat(40) },
+      { owner: "acme", repo: "lib", commit: "b".repeat(40) },
+    ]);
   });
 
   test("returns none of a run that cloned none, and refuses unknown runs", async () => {
     const run = await p.run(caller);
     expect(await repositoriesOf(run.uid)).toEqual([]);
-    for (const uid of [newUid(), "nonsense"]) await expect(repositoriesOf(uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    for (const uid of [newUid(), "nonsense"])
+      await expect(repositoriesOf(uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 });

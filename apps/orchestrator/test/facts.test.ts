@@ -28,8 +28,12 @@ const walk = (pageSize = 0, pageToken = "") => p.runFacts.walkRuns({ pageSize, p
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const timeOf = (at: Timestamp | undefined) => at && timestampDate(at);
 const rowsOf = async (text: string, ...params: unknown[]) => (await p.database.sql.query<any>(text, params)).rows;
-const useModel = (held: HeldExecution, callId: string, modelId = "priced", usage: object = { inputTokens: 30n, outputTokens: 12n }) =>
-  p.workers.reportUsage({ ...lease(held), callId, modelId, usage }, bearer(worker));
+const useModel = (
+  held: HeldExecution,
+  callId: string,
+  modelId = "priced",
+  usage: object = { inputTokens: 30n, outputTokens: 12n },
+) => p.workers.reportUsage({ ...lease(held), callId, modelId, usage }, bearer(worker));
 
 function anAgent(agentType: string, factoryUid: string = newUid()) {
   const uid = newUid();
@@ -54,7 +58,9 @@ async function sharedConversation() {
   const again = await p.run(caller, { agentUid: coder.uid, conversationUid: root.conversationUid, source: "CLI" });
   const third = await holdStarted(p, worker);
   await useModel(third, "a", "unknown-model", {});
-  await third.complete("FAILED", { error: { code: "internal_error", message: "No.", retryable: false, reason: "failed" } });
+  await third.complete("FAILED", {
+    error: { code: "internal_error", message: "No.", retryable: false, reason: "failed" },
+  });
   const elsewhere = await p.run(caller, { agentUid: other.uid, conversationUid: root.conversationUid });
   await p.life.cancelRun(caller, { runUid: elsewhere.uid, tree: false });
   return { root, child, again, elsewhere };
@@ -68,17 +74,43 @@ async function expectedFacts(uid: string) {
     const root = await rootOf(of);
     return {
       ...{ runUid: of.uid, rootRunUid: of.root_run_uid, factoryUid: root.factory_uid ?? "", source: root.source },
-      ...{ creatorType: root.creator_type, creatorUid: root.creator_uid, agentUid: of.agent_uid ?? "", modelId: of.model_id },
+      ...{
+        creatorType: root.creator_type,
+        creatorUid: root.creator_uid,
+        agentUid: of.agent_uid ?? "",
+        modelId: of.model_id,
+      },
     };
   };
   const conversation = await rowsOf("SELECT * FROM runs WHERE conversation_uid = $1", run.conversation_uid);
-  const [earliest] = conversation.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.uid < b.uid ? -1 : 1));
+  const [earliest] = conversation.toSorted(
+    (a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.uid < b.uid ? -1 : 1),
+  );
   const isShared = (await rootOf(earliest)).factory_uid === (await rootOf(run)).factory_uid;
-  const calls = await rowsOf("SELECT *, cost_micros::text AS cost FROM usage_rows WHERE run_uid = $1 ORDER BY recorded_at, call_id", uid);
+  const calls = await rowsOf(
+    "SELECT *, cost_micros::text AS cost FROM usage_rows WHERE run_uid = $1 ORDER BY recorded_at, call_id",
+    uid,
+  );
   return {
-    ...{ uid, ownerType: run.owner_type, ownerUid: run.owner_uid, rootRunUid: run.root_run_uid, parentRunUid: run.parent_run_uid ?? "" },
-    ...{ conversationUid: run.conversation_uid, createdAt: run.created_at, finishedAt: run.finished_at ?? undefined, source: run.source },
-    ...{ state: run.state, version: BigInt(run.version), agentUid: run.agent_uid ?? "", agentName: run.agent_name ?? "" },
+    ...{
+      uid,
+      ownerType: run.owner_type,
+      ownerUid: run.owner_uid,
+      rootRunUid: run.root_run_uid,
+      parentRunUid: run.parent_run_uid ?? "",
+    },
+    ...{
+      conversationUid: run.conversation_uid,
+      createdAt: run.created_at,
+      finishedAt: run.finished_at ?? undefined,
+      source: run.source,
+    },
+    ...{
+      state: run.state,
+      version: BigInt(run.version),
+      agentUid: run.agent_uid ?? "",
+      agentName: run.agent_name ?? "",
+    },
     ...{ agentType: run.agent_name?.toUpperCase() ?? "", modelId: run.model_id, harness: "oz" },
     costOwner: await ownerOf(run),
     inferenceOwner: await ownerOf(isShared ? earliest : run),
@@ -96,7 +128,13 @@ function fieldsOf<T extends { $typeName: string }>(message: T): Omit<T, "$typeNa
   const { $typeName: _, ...fields } = message;
   return fields;
 }
-const shown = ({ $typeName: _type, computeIntervals: _intervals, pullRequests: _pulls, personFollowUps: _followUps, ...facts }: orchestrator.RunFacts) => ({
+const shown = ({
+  $typeName: _type,
+  computeIntervals: _intervals,
+  pullRequests: _pulls,
+  personFollowUps: _followUps,
+  ...facts
+}: orchestrator.RunFacts) => ({
   ...facts,
   createdAt: timeOf(facts.createdAt),
   finishedAt: timeOf(facts.finishedAt),
@@ -115,7 +153,12 @@ describe("ListRunFacts", () => {
 
   test("attributes inference to the earliest run of the conversation within a factory, and compute to the run itself", async () => {
     const { root, child, again, elsewhere } = await sharedConversation();
-    const owners = new Map((await listFacts(root.uid, child.uid, again.uid, elsewhere.uid)).map(({ uid, costOwner, inferenceOwner }) => [uid, [costOwner?.runUid, inferenceOwner?.runUid]]));
+    const owners = new Map(
+      (await listFacts(root.uid, child.uid, again.uid, elsewhere.uid)).map(({ uid, costOwner, inferenceOwner }) => [
+        uid,
+        [costOwner?.runUid, inferenceOwner?.runUid],
+      ]),
+    );
     expect(owners.get(root.uid)).toEqual([root.uid, root.uid]);
     expect(owners.get(child.uid)).toEqual([child.uid, child.uid]); // a child has its own conversation
     expect(owners.get(again.uid)).toEqual([again.uid, root.uid]);
@@ -127,25 +170,55 @@ describe("ListRunFacts", () => {
     const [rootRow] = await rowsOf("SELECT factory_uid, creator_uid FROM runs WHERE uid = $1", root.uid);
     const { costOwner, source } = await factsOf(child.uid);
     expect(source).toBe("ORCHESTRATION");
-    expect(costOwner).toMatchObject({ rootRunUid: root.uid, factoryUid: rootRow.factory_uid, source: "WEB_APP", creatorType: "user", creatorUid: rootRow.creator_uid });
+    expect(costOwner).toMatchObject({
+      rootRunUid: root.uid,
+      factoryUid: rootRow.factory_uid,
+      source: "WEB_APP",
+      creatorType: "user",
+      creatorUid: rootRow.creator_uid,
+    });
   });
 
   test("prices model calls as they were recorded, and leaves unknown counts and costs absent", async () => {
     const { root, again } = await sharedConversation();
     const [first, second] = (await factsOf(root.uid)).modelCalls;
-    expect(first).toMatchObject({ callId: "a", modelId: "priced", inputTokens: 30n, outputTokens: 12n, costMicros: 54n, priceVersion: 3 });
-    expect([second!.callId, second!.modelId, second!.costMicros, second!.priceVersion]).toEqual(["b", "unknown-model", undefined, undefined]);
+    expect(first).toMatchObject({
+      callId: "a",
+      modelId: "priced",
+      inputTokens: 30n,
+      outputTokens: 12n,
+      costMicros: 54n,
+      priceVersion: 3,
+    });
+    expect([second!.callId, second!.modelId, second!.costMicros, second!.priceVersion]).toEqual([
+      "b",
+      "unknown-model",
+      undefined,
+      undefined,
+    ]);
     const [unmeasured] = (await factsOf(again.uid)).modelCalls;
-    expect([unmeasured!.callId, unmeasured!.inputTokens, unmeasured!.outputTokens, unmeasured!.costMicros]).toEqual(["a", undefined, undefined, undefined]);
+    expect([unmeasured!.callId, unmeasured!.inputTokens, unmeasured!.outputTokens, unmeasured!.costMicros]).toEqual([
+      "a",
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
-  test.each(["FOREMAN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY", "CUSTOM"])("returns the agent type %s that the agent had when the run was created", async (type) => {
-    const agent = anAgent(type);
-    const run = await p.run(caller, { agentUid: agent.uid });
-    p.known.agents.set(agent.uid, { ...p.known.agents.get(agent.uid), agentType: "CUSTOM" });
-    expect(await factsOf(run.uid)).toMatchObject({ agentType: type, agentUid: agent.uid, agentName: type.toLowerCase() });
-    await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  });
+  test.each(["FOREMAN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY", "CUSTOM"])(
+    "returns the agent type %s that the agent had when the run was created",
+    async (type) => {
+      const agent = anAgent(type);
+      const run = await p.run(caller, { agentUid: agent.uid });
+      p.known.agents.set(agent.uid, { ...p.known.agents.get(agent.uid), agentType: "CUSTOM" });
+      expect(await factsOf(run.uid)).toMatchObject({
+        agentType: type,
+        agentUid: agent.uid,
+        agentName: type.toLowerCase(),
+      });
+      await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
+    },
+  );
 
   test("returns SELF_IMPROVEMENT for runs of that source, whatever their agent is", async () => {
     const scoring = serviceCaller("scoring", newUid(), caller.principal, caller.teams);
@@ -164,7 +237,11 @@ describe("ListRunFacts", () => {
 
   test("returns the model that a third-party harness is configured with", async () => {
     const run = await p.run(caller, { config: { harness: { type: "claude", model_id: "claude-opus-4-5" } } });
-    expect(await factsOf(run.uid)).toMatchObject({ harness: "claude", modelId: "claude-opus-4-5", costOwner: { modelId: "claude-opus-4-5" } });
+    expect(await factsOf(run.uid)).toMatchObject({
+      harness: "claude",
+      modelId: "claude-opus-4-5",
+      costOwner: { modelId: "claude-opus-4-5" },
+    });
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 
@@ -176,19 +253,37 @@ describe("ListRunFacts", () => {
        VALUES (gen_random_uuid(), $1, gen_random_uuid(), 'github', 'Acme', 'App', 7, $2, 'Add a page', '', 'agent/x', 'main', 'abc', 'open', gen_random_uuid(), '2026-11-20T10:00:05Z')`,
       ...[run.uid, opened],
     );
-    for (const [n, url, at] of [[1, opened.toLowerCase(), "10:00:04"], [2, `${named}/`, "10:00:06"], [3, named, "10:00:07"]] as const)
+    for (const [n, url, at] of [
+      [1, opened.toLowerCase(), "10:00:04"],
+      [2, `${named}/`, "10:00:06"],
+      [3, named, "10:00:07"],
+    ] as const)
       await rowsOf(
         `INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, created_at, committed_at)
          VALUES (gen_random_uuid(), $1, $2, 1, 'PULL_REQUEST', jsonb_build_object('url', $3::text), $4, now())`,
         ...[run.uid, `named ${n}`, url, `2026-11-20T${at}Z`],
       );
     const { pullRequests } = await factsOf(run.uid);
-    expect(pullRequests.map((pull) => [pull.url, pull.codeHostKind, pull.repository, pull.number, pull.title, timeOf(pull.createdAt)?.toISOString()])).toEqual([
+    expect(
+      pullRequests.map((pull) => [
+        pull.url,
+        pull.codeHostKind,
+        pull.repository,
+        pull.number,
+        pull.title,
+        timeOf(pull.createdAt)?.toISOString(),
+      ]),
+    ).toEqual([
       [opened, "github", "Acme/App", 7, "Add a page", "2026-11-20T10:00:04.000Z"],
       [`${named}/`, "", "", 0, "", "2026-11-20T10:00:06.000Z"],
     ]);
     const [pull] = pullRequests;
-    expect([pull!.additions, pull!.deletions, pull!.changedFiles, pull!.numCommits]).toEqual([undefined, undefined, undefined, undefined]);
+    expect([pull!.additions, pull!.deletions, pull!.changedFiles, pull!.numCommits]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 
@@ -196,13 +291,16 @@ describe("ListRunFacts", () => {
     const run = await p.run(caller);
     expect((await listFacts(newUid(), "nonsense", run.uid, run.uid)).map(({ uid }) => uid)).toEqual([run.uid]);
     expect(await listFacts(...Array.from({ length: 200 }, () => newUid()))).toEqual([]);
-    await expect(listFacts(...Array.from({ length: 201 }, () => newUid()))).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "runs_count" }));
+    await expect(listFacts(...Array.from({ length: 201 }, () => newUid()))).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "runs_count" }),
+    );
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 });
 
 describe("follow-ups of persons", () => {
-  const followUp = (who: Caller, runUid: string) => p.life.createFollowup(who, { target: { runUid }, message: "And now?", mode: "", attachmentUids: [] });
+  const followUp = (who: Caller, runUid: string) =>
+    p.life.createFollowup(who, { target: { runUid }, message: "And now?", mode: "", attachmentUids: [] });
   const count = async (uid: string) => (await factsOf(uid)).personFollowUps;
 
   test("count, in whatever state the run is; its prompt does not", async () => {
@@ -229,8 +327,13 @@ describe("follow-ups of persons", () => {
     const run = await p.run(caller);
     const factories = serviceCaller("factories", newUid(), caller.principal, caller.teams);
     const owner = { type: "team" as const, uid: teamOf(caller) };
-    await p.life.continueConversation(factories, aRun(caller, { owner, prompt: "A comment.", conversationUid: run.conversationUid, causeKey: newUid() }));
-    expect(await rowsOf("SELECT author_type FROM messages WHERE run_uid = $1 AND kind = 'followup'", run.uid)).toEqual([{ author_type: "user" }]);
+    await p.life.continueConversation(
+      factories,
+      aRun(caller, { owner, prompt: "A comment.", conversationUid: run.conversationUid, causeKey: newUid() }),
+    );
+    expect(await rowsOf("SELECT author_type FROM messages WHERE run_uid = $1 AND kind = 'followup'", run.uid)).toEqual([
+      { author_type: "user" },
+    ]);
     expect(await count(run.uid)).toBe(0);
     await rowsOf("UPDATE messages SET by_person = NULL WHERE run_uid = $1", run.uid); // as written by the version before
     expect(await count(run.uid)).toBe(0);
@@ -283,15 +386,24 @@ describe("WalkRuns", () => {
 
 describe("the facts of runs", () => {
   test("are for the metrics service alone", async () => {
-    for (const [client, service] of [[p.runFactsByGateway, "gateway"], [p.runFactsByScoring, "scoring"]] as const) {
+    for (const [client, service] of [
+      [p.runFactsByGateway, "gateway"],
+      [p.runFactsByScoring, "scoring"],
+    ] as const) {
       const self = () => p.as(serviceCaller(service, newUid()));
-      await expect(client.listRunFacts({ runUids: [] }, self())).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+      await expect(client.listRunFacts({ runUids: [] }, self())).rejects.toEqual(
+        domainError({ reason: "service_not_allowed" }),
+      );
       await expect(client.walkRuns({}, self())).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
     }
   });
 
   test("are hidden from persons", async () => {
-    await expect(p.runFactsByGateway.listRunFacts({ runUids: [] }, p.as(caller))).rejects.toEqual(domainError({ reason: "run_not_found" }));
-    await expect(p.runFactsByGateway.walkRuns({}, p.as(caller))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(p.runFactsByGateway.listRunFacts({ runUids: [] }, p.as(caller))).rejects.toEqual(
+      domainError({ reason: "run_not_found" }),
+    );
+    await expect(p.runFactsByGateway.walkRuns({}, p.as(caller))).rejects.toEqual(
+      domainError({ reason: "run_not_found" }),
+    );
   });
 });

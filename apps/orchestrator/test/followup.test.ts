@@ -19,21 +19,32 @@ async function team() {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller, { prompt: "First." });
-  const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const follow = (message: string) =>
+    platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   const state = async () => (await platform.getRun(caller, run.uid)).state;
   return { caller, worker, run, follow, state };
 }
 
 const cursors = new Cursors(new Uint8Array(32));
-function listFollowups({ database: { sql }, life }: TestPlatform, caller: ReturnType<typeof aCaller>, runUid: string, pageToken = "", pageSize = 0) {
-  const reads = { getVisibleRun: (who: typeof caller, uid: string) => life.getRun(who, uid), followupsOf: (uid: string, after: number, limit: number) => followupsOf(sql, uid, after, limit) };
+function listFollowups(
+  { database: { sql }, life }: TestPlatform,
+  caller: ReturnType<typeof aCaller>,
+  runUid: string,
+  pageToken = "",
+  pageSize = 0,
+) {
+  const reads = {
+    getVisibleRun: (who: typeof caller, uid: string) => life.getRun(who, uid),
+    followupsOf: (uid: string, after: number, limit: number) => followupsOf(sql, uid, after, limit),
+  };
   return listing.listFollowups({ ...reads, cursors }, caller, { runUid, pageSize, pageToken });
 }
 
 const texts = (held: HeldExecution) => held.assignment.inputs.map(({ text }) => text);
 
 /** The worker hands a follow-up it was sent to the agent. */
-const deliver = async (held: HeldExecution, uid: string) => held.append(held.event("message", { role: "user", text: "…", message_uid: uid }));
+const deliver = async (held: HeldExecution, uid: string) =>
+  held.append(held.event("message", { role: "user", text: "…", message_uid: uid }));
 
 test("before the start it becomes part of the prompt, also while the run is on offer", async () => {
   const { caller, worker, run, follow } = await team();
@@ -42,7 +53,10 @@ test("before the start it becomes part of the prompt, also while the run is on o
   expect(await follow("Third.")).toMatchObject({ outcome: "queued_prompt" });
   const { assignments } = await platform.life.worker.accept(worker.session, offers);
   expect(assignments[0]!.inputs.map(({ text }) => text)).toEqual(["First.", "Second.", "Third."]);
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ submittedPrompt: "First.\n\nSecond.\n\nThird.", prompt: "First." });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    submittedPrompt: "First.\n\nSecond.\n\nThird.",
+    prompt: "First.",
+  });
 });
 
 test("during setup it is kept for the session, and delivered once", async () => {
@@ -51,7 +65,9 @@ test("during setup it is kept for the session, and delivered once", async () => 
   const { outcome, followupUid } = await follow("Second.");
   expect([outcome, typeof followupUid]).toEqual(["queue_pending", "string"]);
   const { directives } = await held.heartbeat();
-  expect(directives).toMatchObject([{ kind: "followup", payload: { message_uid: followupUid, text: "Second.", mode: "normal" } }]);
+  expect(directives).toMatchObject([
+    { kind: "followup", payload: { message_uid: followupUid, text: "Second.", mode: "normal" } },
+  ]);
 });
 
 test("a live session is told", async () => {
@@ -79,21 +95,27 @@ test("one that arrives while the run ends starts a further execution instead of 
   expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
 });
 
-test.each(["DONE", "FAILED", "BLOCKED", "ERROR"] as const)("a run that ended with %s goes on in a new execution", async (outcome) => {
-  const { caller, worker, run, follow, state } = await team();
-  const held = await holdStarted(platform, worker);
-  await platform.database.sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [`s-${run.uid}`, run.uid, held.ref.executionId]);
-  await held.complete(outcome, { snapshotKey: `s-${run.uid}`, message: "Why?" });
-  expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
-  expect(await platform.getRun(caller, run.uid)).not.toHaveProperty("finishedAt");
-  expect(await state()).toBe("QUEUED");
-  const next = await holdStarted(platform, worker);
-  expect(texts(next)).toEqual(["Again."]);
-  expect(next.assignment).toMatchObject({ executionSeq: 2, snapshotUrl: `https://blobs.example/s-${run.uid}` });
-  expect(next.assignment.job.run.conversationUid).toBe(run.conversationUid);
-  await next.complete("DONE");
-  expect(await state()).toBe("SUCCEEDED");
-});
+test.each(["DONE", "FAILED", "BLOCKED", "ERROR"] as const)(
+  "a run that ended with %s goes on in a new execution",
+  async (outcome) => {
+    const { caller, worker, run, follow, state } = await team();
+    const held = await holdStarted(platform, worker);
+    await platform.database.sql.query(
+      "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
+      [`s-${run.uid}`, run.uid, held.ref.executionId],
+    );
+    await held.complete(outcome, { snapshotKey: `s-${run.uid}`, message: "Why?" });
+    expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
+    expect(await platform.getRun(caller, run.uid)).not.toHaveProperty("finishedAt");
+    expect(await state()).toBe("QUEUED");
+    const next = await holdStarted(platform, worker);
+    expect(texts(next)).toEqual(["Again."]);
+    expect(next.assignment).toMatchObject({ executionSeq: 2, snapshotUrl: `https://blobs.example/s-${run.uid}` });
+    expect(next.assignment.job.run.conversationUid).toBe(run.conversationUid);
+    await next.complete("DONE");
+    expect(await state()).toBe("SUCCEEDED");
+  },
+);
 
 describe("the mode of a follow-up", () => {
   async function planned() {
@@ -106,7 +128,10 @@ describe("the mode of a follow-up", () => {
   }
   const assigned = (held: HeldExecution) => assignmentMessage(held.assignment, platform.timings, 0).mode;
 
-  test.each([["", "plan"], ["normal", "normal"]] as const)("applies before the start; %j starts the run as %s", async (mode, expected) => {
+  test.each([
+    ["", "plan"],
+    ["normal", "normal"],
+  ] as const)("applies before the start; %j starts the run as %s", async (mode, expected) => {
     const { worker, follow } = await planned();
     await follow(mode);
     expect(assigned(await hold(platform, worker))).toBe(expected);
@@ -140,18 +165,29 @@ describe("the mode of a follow-up", () => {
 
   test("of an automation approves no plan", async () => {
     const { caller, worker, run } = await planned();
-    await (await holdStarted(platform, worker)).complete("BLOCKED", { message: "awaiting_approval: the plan is ready." });
-    await platform.life.continueConversation(caller, aRun(caller, { prompt: "CI failed.", mode: "", conversationUid: run.conversationUid, causeKey: "ci" }));
+    await (
+      await holdStarted(platform, worker)
+    ).complete("BLOCKED", { message: "awaiting_approval: the plan is ready." });
+    await platform.life.continueConversation(
+      caller,
+      aRun(caller, { prompt: "CI failed.", mode: "", conversationUid: run.conversationUid, causeKey: "ci" }),
+    );
     expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ text: "CI failed.", mode: "" }]);
   });
 });
 
 test("a workspace is restored for runs of the same owner only", async () => {
   const { caller, worker, run } = await team();
-  const personal = { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid } as const;
+  const personal = {
+    owner: { type: "user", uid: caller.principal.uid },
+    conversationUid: run.conversationUid,
+  } as const;
   const keep = async (held: HeldExecution) => {
     const { executionId } = held.ref;
-    await platform.database.sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [`s-${executionId}`, run.uid, executionId]);
+    await platform.database.sql.query(
+      "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
+      [`s-${executionId}`, run.uid, executionId],
+    );
     await held.complete("DONE", { snapshotKey: `s-${executionId}` });
   };
   const first = await holdStarted(platform, worker);
@@ -162,7 +198,10 @@ test("a workspace is restored for runs of the same owner only", async () => {
   await keep(own);
   const next = await platform.run(caller, { conversationUid: run.conversationUid });
   const continued = await holdStarted(platform, worker);
-  expect(continued.assignment).toMatchObject({ job: { run: { runUid: next.uid } }, snapshotUrl: `https://blobs.example/s-${first.ref.executionId}` });
+  expect(continued.assignment).toMatchObject({
+    job: { run: { runUid: next.uid } },
+    snapshotUrl: `https://blobs.example/s-${first.ref.executionId}`,
+  });
 });
 
 test("a workspace of another attempt cannot be passed off as one's own", async () => {
@@ -192,7 +231,8 @@ test("what a cancelled run was told and did not see is reported undelivered", as
   const held = await holdStarted(platform, worker);
   const { followupUid } = await follow("Too late.");
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  const fate = async () => (await platform.events(run.uid)).find(({ kind }) => kind === "followup_undelivered")?.payload;
+  const fate = async () =>
+    (await platform.events(run.uid)).find(({ kind }) => kind === "followup_undelivered")?.payload;
   expect(await fate()).toBeUndefined(); // its worker may say yet that the agent has seen it
   await held.complete("CANCELLED");
   expect(await fate()).toEqual({ followup_uid: followupUid, reason: "run_cancelled" });
@@ -204,21 +244,30 @@ test("every follow-up has one fate, read in order and in pages: queued, delivere
   const [seen, unseen] = [(await follow("Seen.")).followupUid!, (await follow("Unseen.")).followupUid!];
   await deliver(held, seen);
   const fates = async (pageToken = "") => listFollowups(platform, caller, run.uid, pageToken);
-  expect((await fates()).followups).toMatchObject([{ uid: seen, text: "Seen.", deliveredAt: expect.any(Date) }, { uid: unseen, text: "Unseen." }]);
+  expect((await fates()).followups).toMatchObject([
+    { uid: seen, text: "Seen.", deliveredAt: expect.any(Date) },
+    { uid: unseen, text: "Unseen." },
+  ]);
   expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]); // its worker may say yet that the agent has seen it
   await held.complete("CANCELLED");
   const first = await listFollowups(platform, caller, run.uid, "", 1);
   const second = await listFollowups(platform, caller, run.uid, first.nextPageToken, 1);
-  expect([...first.followups, ...second.followups].map((one) => [one.uid, followupState(one), one.undeliverable])).toEqual([[seen, "delivered", undefined], [unseen, "undeliverable", "run_cancelled"]]);
+  expect(
+    [...first.followups, ...second.followups].map((one) => [one.uid, followupState(one), one.undeliverable]),
+  ).toEqual([
+    [seen, "delivered", undefined],
+    [unseen, "undeliverable", "run_cancelled"],
+  ]);
   expect(second.nextPageToken).toBe("");
   await expect(fates("forged")).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
   await expect(listFollowups(platform, aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
 });
 
 describe("an interrupt", () => {
-  const interrupt = (caller: ReturnType<typeof aCaller>, runUid: string) => platform.life.interruptRun(caller, { runUid });
+  const interrupt = (caller: ReturnType<typeof aCaller>, runUid: string) =>
+    platform.life.interruptRun(caller, { runUid });
 
   test("of a live run is told to its worker, in order with follow-ups, and leaves the run as it is", async () => {
     const { caller, worker, run, follow, state } = await team();
@@ -238,15 +287,22 @@ describe("an interrupt", () => {
     const held = await hold(platform, worker);
     await expect(interrupt(caller, run.uid)).rejects.toEqual(early);
     await held.complete("DONE");
-    await expect(interrupt(caller, run.uid)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "run_already_finished" }));
+    await expect(interrupt(caller, run.uid)).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "run_already_finished" }),
+    );
     expect(await platform.kinds(run.uid)).not.toContain("interrupt_requested");
   });
 
   test("is for our own harness only", async () => {
     const { caller, worker, run } = await team();
     await holdStarted(platform, worker);
-    await platform.database.sql.query("UPDATE runs SET agent_config = '{\"harness\": {\"type\": \"claude\"}}' WHERE uid = $1", [run.uid]);
-    await expect(interrupt(caller, run.uid)).rejects.toEqual(domainError({ kind: "unsupported", reason: "operation_not_supported" }));
+    await platform.database.sql.query(
+      'UPDATE runs SET agent_config = \'{"harness": {"type": "claude"}}\' WHERE uid = $1',
+      [run.uid],
+    );
+    await expect(interrupt(caller, run.uid)).rejects.toEqual(
+      domainError({ kind: "unsupported", reason: "operation_not_supported" }),
+    );
   });
 
   test("of a conversation is of its newest run; of somebody else's it is unknown", async () => {
@@ -254,7 +310,9 @@ describe("an interrupt", () => {
     const held = await holdStarted(platform, worker);
     const { conversationUid } = run;
     expect(await platform.life.interruptRun(caller, { conversationUid })).toBe(run.uid);
-    await expect(platform.life.interruptRun(aCaller(), { conversationUid })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    await expect(platform.life.interruptRun(aCaller(), { conversationUid })).rejects.toEqual(
+      domainError({ reason: "conversation_not_found" }),
+    );
     await expect(interrupt(aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
     expect((await held.heartbeat()).directives).toHaveLength(1);
   });
@@ -291,27 +349,48 @@ test("many at once keep one fate each, whatever the run does meanwhile", async (
   seen.push(...texts(last));
   await Promise.all(answers);
   expect(new Set(seen).size).toBe(seen.length);
-  const { rows } = await platform.database.sql.query<{ text: string }>("SELECT text FROM messages WHERE run_uid = $1 AND delivered_at IS NULL", [run.uid]);
+  const { rows } = await platform.database.sql.query<{ text: string }>(
+    "SELECT text FROM messages WHERE run_uid = $1 AND delivered_at IS NULL",
+    [run.uid],
+  );
   expect(rows).toEqual([]);
-  const { rows: all } = await platform.database.sql.query<{ text: string }>("SELECT text FROM messages WHERE run_uid = $1 ORDER BY seq", [run.uid]);
+  const { rows: all } = await platform.database.sql.query<{ text: string }>(
+    "SELECT text FROM messages WHERE run_uid = $1 ORDER BY seq",
+    [run.uid],
+  );
   expect(seen).toEqual(all.map(({ text }) => text));
 });
 
 test("an empty message and an unknown attachment are refused", async () => {
   const { caller, run, follow } = await team();
   await expect(follow(" \n")).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "message_empty" }));
-  const withFile = { target: { runUid: run.uid }, message: "See file.", mode: "normal" as const, attachmentUids: ["x"] };
-  await expect(platform.life.createFollowup(caller, withFile)).rejects.toEqual(domainError({ kind: "unsupported", code: "unknown_attachment" }));
+  const withFile = {
+    target: { runUid: run.uid },
+    message: "See file.",
+    mode: "normal" as const,
+    attachmentUids: ["x"],
+  };
+  await expect(platform.life.createFollowup(caller, withFile)).rejects.toEqual(
+    domainError({ kind: "unsupported", code: "unknown_attachment" }),
+  );
   expect(await platform.kinds(run.uid)).toEqual(["run_created"]);
 });
 
 test("the newest run of a conversation is meant by its conversation; a repeated key is answered once", async () => {
   const { caller, run } = await team();
   const newest = await platform.run(caller, { conversationUid: run.conversationUid });
-  const request = { target: { conversationUid: run.conversationUid }, message: "Hello.", mode: "normal" as const, attachmentUids: [], idempotencyKey: "once" };
+  const request = {
+    target: { conversationUid: run.conversationUid },
+    message: "Hello.",
+    mode: "normal" as const,
+    attachmentUids: [],
+    idempotencyKey: "once",
+  };
   const first = await platform.life.createFollowup(caller, request);
   expect(first.runUid).toBe(newest.uid);
   expect(await platform.life.createFollowup(caller, request)).toEqual(first);
   expect((await platform.kinds(newest.uid)).filter((kind) => kind === "followup_accepted")).toHaveLength(1);
-  await expect(platform.life.createFollowup(caller, { ...request, message: "Other." })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+  await expect(platform.life.createFollowup(caller, { ...request, message: "Other." })).rejects.toEqual(
+    domainError({ reason: "idempotency_mismatch" }),
+  );
 });

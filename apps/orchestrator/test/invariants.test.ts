@@ -92,7 +92,11 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     held.push(...assignments.map((assignment) => new HeldExecution(platform, worker.session, assignment)));
   };
   const create = async (parentRunUid?: string) => {
-    const run = await platform.run(caller, { agentUid: pick(agents)!, factoryUid, ...(parentRunUid ? { parentRunUid } : {}) });
+    const run = await platform.run(caller, {
+      agentUid: pick(agents)!,
+      factoryUid,
+      ...(parentRunUid ? { parentRunUid } : {}),
+    });
     runs.push(run.uid);
   };
   const end = async (one: HeldExecution | undefined) => {
@@ -110,31 +114,60 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     await platform.life.reapOnce();
   };
   const follow = (runUid: string | undefined) =>
-    runUid ? platform.life.createFollowup(caller, { target: { runUid }, message: "More.", mode: "normal", attachmentUids: [] }) : undefined;
-  const cancel = (runUid: string | undefined) => (runUid ? platform.life.cancelRun(caller, { runUid, tree: next(2) === 1 }) : undefined);
+    runUid
+      ? platform.life.createFollowup(caller, {
+          target: { runUid },
+          message: "More.",
+          mode: "normal",
+          attachmentUids: [],
+        })
+      : undefined;
+  const cancel = (runUid: string | undefined) =>
+    runUid ? platform.life.cancelRun(caller, { runUid, tree: next(2) === 1 }) : undefined;
   const acts = [
-    () => create(), () => create(pick(runs)), () => create(pick(runs)), take, take, take,
-    () => end(pick(held)), () => end(pick(held)), () => pick(held)?.start(), () => pick(held)?.heartbeat(),
-    () => lose(pick(held)), () => follow(pick(runs)), () => cancel(pick(runs)),
+    () => create(),
+    () => create(pick(runs)),
+    () => create(pick(runs)),
+    take,
+    take,
+    take,
+    () => end(pick(held)),
+    () => end(pick(held)),
+    () => pick(held)?.start(),
+    () => pick(held)?.heartbeat(),
+    () => lose(pick(held)),
+    () => follow(pick(runs)),
+    () => cancel(pick(runs)),
   ];
   for (let round = 0; round < 40; round++) await Promise.all(Array.from({ length: 8 }, () => quietly(pick(acts)!)));
-  const breaches = async () => (await platform.database.sql.query<{ breach: string }>(BREACHES)).rows.map(({ breach }) => breach);
+  const breaches = async () =>
+    (await platform.database.sql.query<{ breach: string }>(BREACHES)).rows.map(({ breach }) => breach);
   expect({ seed, breaches: await breaches() }).toEqual({ seed, breaches: [] });
 
   // Every worker is gone: their leases run out; then one worker finishes whatever is left.
-  await platform.database.sql.query("UPDATE leases SET expires_at = 'epoch', fence_at = CASE WHEN fence_at IS NOT NULL THEN now() END");
+  await platform.database.sql.query(
+    "UPDATE leases SET expires_at = 'epoch', fence_at = CASE WHEN fence_at IS NOT NULL THEN now() END",
+  );
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   const last = await platform.worker({ slots: 9 });
   for (let n = 0; n < 500; n++) {
     const { assignments } = await platform.life.worker.accept(last.session, await platform.claim(last, 9));
     if (assignments.length === 0) break;
-    await Promise.all(assignments.map(async (assignment) => (await new HeldExecution(platform, last.session, assignment).start()).complete("DONE")));
+    await Promise.all(
+      assignments.map(async (assignment) =>
+        (await new HeldExecution(platform, last.session, assignment).start()).complete("DONE"),
+      ),
+    );
   }
   expect({ seed, breaches: await breaches() }).toEqual({ seed, breaches: [] });
-  const { rows } = await platform.database.sql.query<{ n: number }>("SELECT count(*) AS n FROM runs WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')");
+  const { rows } = await platform.database.sql.query<{ n: number }>(
+    "SELECT count(*) AS n FROM runs WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')",
+  );
   expect({ seed, live: rows[0]!.n, runs: runs.length > 20 }).toEqual({ seed, live: 0, runs: true });
-  const { rows: stats } = await platform.database.sql.query<{ deadlocks: number }>("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()");
+  const { rows: stats } = await platform.database.sql.query<{ deadlocks: number }>(
+    "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
+  );
   expect(stats[0]!.deadlocks).toBe(0);
 });
 
@@ -143,7 +176,10 @@ test("by itself: a silent worker's run is held by another attempt, an unanswered
   const own = await testPlatform({ timings, log: memoryLog() });
   own.life.start();
   const caller = aCaller();
-  const [first, second] = [await own.worker({ teamUid: teamOf(caller) }), await own.worker({ teamUid: teamOf(caller) })];
+  const [first, second] = [
+    await own.worker({ teamUid: teamOf(caller) }),
+    await own.worker({ teamUid: teamOf(caller) }),
+  ];
   const run = await own.run(caller);
   await own.claim(first); // never accepted
   await eventually(async () => (await own.getRun(caller, run.uid)).state === "QUEUED");

@@ -17,7 +17,9 @@ let person: Caller;
 let scoring: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
 beforeAll(async () => {
-  p = await catalogPlatform({ modelProviders: [{ provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1" }] });
+  p = await catalogPlatform({
+    modelProviders: [{ provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1" }],
+  });
   worker = await p.worker({ slots: 100 });
 });
 beforeEach(() => {
@@ -28,7 +30,8 @@ afterAll(() => p.close());
 
 const judge = { scorerUid: newUid(), classifications: ["pass", "fail"] };
 const SCRIPTED = { model_id: "scripted" };
-const judgeRun = (request: Partial<NewRun> = {}) => p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, config: SCRIPTED, ...request });
+const judgeRun = (request: Partial<NewRun> = {}) =>
+  p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, config: SCRIPTED, ...request });
 const owned = () => ({ owner: { type: "team" as const, uid: teamOf(person) } });
 const sent = (held: HeldExecution) => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0);
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
@@ -36,14 +39,25 @@ const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId
 /** A run that worked on a repository and ended; its workspace is saved, or as its clone was. */
 async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = person) {
   const run = await p.run(owner);
-  await p.database.sql.query(`UPDATE runs SET frozen = jsonb_set(frozen, '{repositories}', '[{"owner": "acme", "repo": "app"}]') WHERE uid = $1`, [run.uid]);
+  await p.database.sql.query(
+    `UPDATE runs SET frozen = jsonb_set(frozen, '{repositories}', '[{"owner": "acme", "repo": "app"}]') WHERE uid = $1`,
+    [run.uid],
+  );
   const held = await hold(p, worker);
-  await held.append(held.event("repository_cloned", { owner: "acme", name: "app", branch: "agent/x", base_sha: COMMIT }));
+  await held.append(
+    held.event("repository_cloned", { owner: "acme", name: "app", branch: "agent/x", base_sha: COMMIT }),
+  );
   await held.start();
   const content = new TextEncoder().encode(`tar of ${run.uid}`);
   const announced = { sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
-  const snapshotKey = workspace === "saved" ? (await p.workers.putSnapshot({ ...lease(held), ...announced }, bearer(worker))).snapshotKey : undefined;
-  await held.complete("DONE", { ...(snapshotKey ? { snapshotKey } : {}), ...(workspace === "unchanged" ? { isWorkspaceUnchanged: true } : {}) });
+  const snapshotKey =
+    workspace === "saved"
+      ? (await p.workers.putSnapshot({ ...lease(held), ...announced }, bearer(worker))).snapshotKey
+      : undefined;
+  await held.complete("DONE", {
+    ...(snapshotKey ? { snapshotKey } : {}),
+    ...(workspace === "unchanged" ? { isWorkspaceUnchanged: true } : {}),
+  });
   return { run, snapshotKey };
 }
 
@@ -59,7 +73,9 @@ describe("what is reserved for the scoring service", () => {
   ])("%s is refused to a person and to other services", async (_what, request) => {
     const factories = serviceCaller("factories", newUid(), person.principal, person.teams);
     for (const who of [person, factories]) {
-      await expect(p.run(who, { ...owned(), ...request })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "reserved_for_scoring" }));
+      await expect(p.run(who, { ...owned(), ...request })).rejects.toEqual(
+        domainError({ kind: "invalid_argument", reason: "reserved_for_scoring" }),
+      );
     }
   });
 });
@@ -71,26 +87,53 @@ describe("a judge run", () => {
     const run = await judgeRun({ factoryUid, config: { secrets: [] } });
     p.known.teamLayer.config = {};
     const held = await hold(p, worker);
-    expect(held.assignment.job.frozen).toMatchObject({ factory_uid: factoryUid, base_prompt: "", repositories: [], secret_names: [], skills: [], spawnable_agents: [], harness: "oz" });
-    expect(sent(held)).toMatchObject({ runUid: run.uid, judge, snapshotRequired: false, repositories: [], secrets: {} });
+    expect(held.assignment.job.frozen).toMatchObject({
+      factory_uid: factoryUid,
+      base_prompt: "",
+      repositories: [],
+      secret_names: [],
+      skills: [],
+      spawnable_agents: [],
+      harness: "oz",
+    });
+    expect(sent(held)).toMatchObject({
+      runUid: run.uid,
+      judge,
+      snapshotRequired: false,
+      repositories: [],
+      secrets: {},
+    });
     await held.complete("DONE");
-    expect((await p.facts(run.uid)).at(-1)).toMatchObject({ type: "millwright.run.finished.v1", payload: { factory_uid: factoryUid, source: "RUN_SCORER" } });
+    expect((await p.facts(run.uid)).at(-1)).toMatchObject({
+      type: "millwright.run.finished.v1",
+      payload: { factory_uid: factoryUid, source: "RUN_SCORER" },
+    });
   });
 
   test("takes no follow-ups, in no state", async () => {
     const run = await judgeRun();
-    const follow = () => p.life.createFollowup(person, { target: { runUid: run.uid }, message: "```scripted\n- score: {label: pass}\n```", mode: "normal", attachmentUids: [] });
+    const follow = () =>
+      p.life.createFollowup(person, {
+        target: { runUid: run.uid },
+        message: "```scripted\n- score: {label: pass}\n```",
+        mode: "normal",
+        attachmentUids: [],
+      });
     await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
     const held = await holdStarted(p, worker);
     await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
     await held.complete("DONE");
     await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
-    await expect(p.life.retryRun({ ...person, requestId: newUid() }, { runUid: run.uid })).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
+    await expect(p.life.retryRun({ ...person, requestId: newUid() }, { runUid: run.uid })).rejects.toEqual(
+      domainError({ reason: "operation_not_supported" }),
+    );
   });
 
   test("has the source of judges, and a scorer", async () => {
     await expect(judgeRun({ source: "API" })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
-    await expect(judgeRun({ judge: { ...judge, scorerUid: "" } })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
+    await expect(judgeRun({ judge: { ...judge, scorerUid: "" } })).rejects.toEqual(
+      domainError({ reason: "judge_invalid" }),
+    );
   });
 
   test("is limited in cost where its model has a price, and by its steps alone where it has none", async () => {
@@ -98,14 +141,21 @@ describe("a judge run", () => {
     await judgeRun({ config: { ...limited, model_id: "gpt-5.1" } });
     await judgeRun({ config: { ...limited, model_id: "openai/unpriced" } });
     const [priced, unpriced] = [await hold(p, worker), await hold(p, worker)];
-    expect([priced.assignment.job.frozen, unpriced.assignment.job.frozen]).toMatchObject([{ cost_limit_micros: 2_000_000, step_limit: 60 }, { model_id: "openai/unpriced", step_limit: 60 }]);
+    expect([priced.assignment.job.frozen, unpriced.assignment.job.frozen]).toMatchObject([
+      { cost_limit_micros: 2_000_000, step_limit: 60 },
+      { model_id: "openai/unpriced", step_limit: 60 },
+    ]);
     expect(unpriced.assignment.job.frozen).not.toHaveProperty("cost_limit_micros");
-    await expect(p.run(person, { ...owned(), config: { ...limited, model_id: "openai/unpriced" } })).rejects.toEqual(domainError({ reason: "cost_limit_unpriced" }));
+    await expect(p.run(person, { ...owned(), config: { ...limited, model_id: "openai/unpriced" } })).rejects.toEqual(
+      domainError({ reason: "cost_limit_unpriced" }),
+    );
     await Promise.all([priced.complete("DONE"), unpriced.complete("DONE")]);
   });
 
   test("on another harness is a conflict", async () => {
-    await expect(judgeRun({ config: { harness: { type: "claude" } } })).rejects.toEqual(domainError({ reason: "config_conflict" }));
+    await expect(judgeRun({ config: { harness: { type: "claude" } } })).rejects.toEqual(
+      domainError({ reason: "config_conflict" }),
+    );
   });
 });
 
@@ -114,7 +164,11 @@ describe("the workspace of a run", () => {
     const { run, snapshotKey } = await endedRun("saved");
     await judgeRun({ workspaceOfRunUid: run.uid });
     const held = await hold(p, worker);
-    expect(sent(held)).toMatchObject({ snapshotKey, snapshotRequired: true, repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }] });
+    expect(sent(held)).toMatchObject({
+      snapshotKey,
+      snapshotRequired: true,
+      repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }],
+    });
     expect(held.assignment.snapshotUrl).toContain("http://public.test");
     await held.complete("DONE");
   });
@@ -123,7 +177,12 @@ describe("the workspace of a run", () => {
     const { run } = await endedRun("unchanged");
     await judgeRun({ workspaceOfRunUid: run.uid });
     const held = await hold(p, worker);
-    expect(sent(held)).toMatchObject({ snapshotKey: "", snapshotUrl: "", snapshotRequired: false, repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }] });
+    expect(sent(held)).toMatchObject({
+      snapshotKey: "",
+      snapshotUrl: "",
+      snapshotRequired: false,
+      repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }],
+    });
     await held.complete("DONE");
   });
 
@@ -131,7 +190,9 @@ describe("the workspace of a run", () => {
     const [lost, foreign] = [await endedRun("lost"), await endedRun("saved", aCaller())];
     const live = await p.run(person);
     for (const uid of [newUid(), "nonsense", lost.run.uid, foreign.run.uid, live.uid]) {
-      await expect(judgeRun({ workspaceOfRunUid: uid })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "workspace_missing" }));
+      await expect(judgeRun({ workspaceOfRunUid: uid })).rejects.toEqual(
+        domainError({ kind: "invalid_argument", reason: "workspace_missing" }),
+      );
     }
     await p.life.cancelRun(person, { runUid: live.uid, tree: false });
   });
@@ -140,21 +201,31 @@ describe("the workspace of a run", () => {
     const { run, snapshotKey } = await endedRun("saved");
     const borrower = await judgeRun({ workspaceOfRunUid: run.uid });
     const future = new Date(Date.now() + 3600_000);
-    const dropped = async () => (await p.database.transaction((tx) => sweepStore.dropExpiredSnapshots(tx, { before: future, keptSince: future }, 500))).includes(snapshotKey!);
+    const dropped = async () =>
+      (
+        await p.database.transaction((tx) =>
+          sweepStore.dropExpiredSnapshots(tx, { before: future, keptSince: future }, 500),
+        )
+      ).includes(snapshotKey!);
     expect(await dropped()).toBe(false);
     await p.life.cancelRun(scoring, { runUid: borrower.uid, tree: false });
     expect(await dropped()).toBe(true);
-    await expect(judgeRun({ workspaceOfRunUid: run.uid })).rejects.toEqual(domainError({ reason: "workspace_missing" }));
+    await expect(judgeRun({ workspaceOfRunUid: run.uid })).rejects.toEqual(
+      domainError({ reason: "workspace_missing" }),
+    );
   });
 });
 
 describe("pinned repositories", () => {
-  const trial = (pinnedRepositories: NewRun["pinnedRepositories"]) => p.run(scoring, { ...owned(), source: "BENCHMARK_TRIAL", pinnedRepositories: pinnedRepositories! });
+  const trial = (pinnedRepositories: NewRun["pinnedRepositories"]) =>
+    p.run(scoring, { ...owned(), source: "BENCHMARK_TRIAL", pinnedRepositories: pinnedRepositories! });
 
   test("replace those of the configuration, and are assigned with their commits", async () => {
     await trial([{ owner: "acme", repo: "app", commit: COMMIT }]);
     const held = await hold(p, worker);
-    expect(sent(held).repositories).toMatchObject([{ owner: "acme", name: "app", baseCommit: COMMIT, workBranch: `agent/${held.assignment.job.run.runUid}` }]);
+    expect(sent(held).repositories).toMatchObject([
+      { owner: "acme", name: "app", baseCommit: COMMIT, workBranch: `agent/${held.assignment.job.run.runUid}` },
+    ]);
     await held.complete("DONE");
   });
 
@@ -162,7 +233,13 @@ describe("pinned repositories", () => {
     ["a short commit id", [{ owner: "acme", repo: "app", commit: "abc123" }]],
     ["a branch", [{ owner: "acme", repo: "app", commit: "main" }]],
     ["no name", [{ owner: "acme", repo: "", commit: COMMIT }]],
-    ["the same repository twice", [{ owner: "acme", repo: "app", commit: COMMIT }, { owner: "Acme", repo: "app", commit: COMMIT }]],
+    [
+      "the same repository twice",
+      [
+        { owner: "acme", repo: "app", commit: COMMIT },
+        { owner: "Acme", repo: "app", commit: COMMIT },
+      ],
+    ],
   ])("with %s are refused", async (_what, repositories) => {
     await expect(trial(repositories)).rejects.toEqual(domainError({ reason: "pinned_repository_invalid" }));
   });
@@ -171,30 +248,51 @@ describe("pinned repositories", () => {
 test("every run below a benchmark trial inherits its pinned commits and its overrides of agents; others do not", async () => {
   const pinnedRepositories = [{ owner: "acme", repo: "app", commit: COMMIT }];
   const agentOverrides = { [newUid()]: { model_id: "scripted" } };
-  const frozenOf = async (uid: string) => (await p.database.sql.query<{ trial: unknown }>("SELECT frozen -> 'trial' AS trial FROM runs WHERE uid = $1", [uid])).rows[0]!.trial;
+  const frozenOf = async (uid: string) =>
+    (
+      await p.database.sql.query<{ trial: unknown }>("SELECT frozen -> 'trial' AS trial FROM runs WHERE uid = $1", [
+        uid,
+      ])
+    ).rows[0]!.trial;
   const trial = await p.run(scoring, { ...owned(), source: "BENCHMARK_TRIAL", pinnedRepositories, agentOverrides });
   const child = await p.run(person, { parentRunUid: trial.uid });
   const grandchild = await p.run(person, { parentRunUid: child.uid });
   const inherited = { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides };
-  expect(await Promise.all([trial, child, grandchild].map(({ uid }) => frozenOf(uid)))).toEqual([inherited, inherited, inherited]);
+  expect(await Promise.all([trial, child, grandchild].map(({ uid }) => frozenOf(uid)))).toEqual([
+    inherited,
+    inherited,
+    inherited,
+  ]);
   const other = await p.run(person);
-  expect([await frozenOf(other.uid), await frozenOf((await p.run(person, { parentRunUid: other.uid })).uid)]).toEqual([null, null]);
+  expect([await frozenOf(other.uid), await frozenOf((await p.run(person, { parentRunUid: other.uid })).uid)]).toEqual([
+    null,
+    null,
+  ]);
   for (const { uid } of [trial, other]) await p.life.cancelRun(person, { runUid: uid, tree: true });
 });
 
 describe("in the queue", () => {
-  test.each(["RUN_SCORER", "BENCHMARK_TRIAL"])("a run with the source %s gives way to a later run of a person, and does not wait for ever", async (source) => {
-    const background = await p.run(scoring, { ...owned(), source });
-    const foreground = await p.run(person);
-    expect([await p.life.getQueueStatus(person, foreground.uid), await p.life.getQueueStatus(person, background.uid)]).toMatchObject([{ position: 1 }, { position: 2 }]);
-    const first = await hold(p, worker);
-    expect(first.assignment.job.run.runUid).toBe(foreground.uid);
-    await first.complete("DONE");
-    await p.database.sql.query("UPDATE executions SET queued_at = queued_at - interval '31 minutes' WHERE run_uid = $1", [background.uid]);
-    const later = await p.run(person);
-    const second = await hold(p, worker);
-    expect(second.assignment.job.run.runUid).toBe(background.uid);
-    await second.complete("DONE");
-    await p.life.cancelRun(person, { runUid: later.uid, tree: false });
-  });
+  test.each(["RUN_SCORER", "BENCHMARK_TRIAL"])(
+    "a run with the source %s gives way to a later run of a person, and does not wait for ever",
+    async (source) => {
+      const background = await p.run(scoring, { ...owned(), source });
+      const foreground = await p.run(person);
+      expect([
+        await p.life.getQueueStatus(person, foreground.uid),
+        await p.life.getQueueStatus(person, background.uid),
+      ]).toMatchObject([{ position: 1 }, { position: 2 }]);
+      const first = await hold(p, worker);
+      expect(first.assignment.job.run.runUid).toBe(foreground.uid);
+      await first.complete("DONE");
+      await p.database.sql.query(
+        "UPDATE executions SET queued_at = queued_at - interval '31 minutes' WHERE run_uid = $1",
+        [background.uid],
+      );
+      const later = await p.run(person);
+      const second = await hold(p, worker);
+      expect(second.assignment.job.run.runUid).toBe(background.uid);
+      await second.complete("DONE");
+      await p.life.cancelRun(person, { runUid: later.uid, tree: false });
+    },
+  );
 });

@@ -17,7 +17,10 @@ afterEach(() => p.close());
 
 /** Creates runs and gives them times and titles with many ties: ten share each millisecond. */
 async function createTied(count: number): Promise<string[]> {
-  const created = await p.life.createRuns(caller, Array.from({ length: count }, () => aRun(caller)));
+  const created = await p.life.createRuns(
+    caller,
+    Array.from({ length: count }, () => aRun(caller)),
+  );
   const uids = created.map(({ run }) => run.uid);
   await p.database.sql.query(
     `UPDATE runs SET updated_at = t.at, created_at = t.at, title = 'Title ' || t.n / 10 || CASE WHEN t.n % 2 = 0 THEN 'A' ELSE 'a' END,
@@ -34,7 +37,7 @@ type Ask = Partial<Omit<orchestrator.ListRunsRequest, "$typeName" | "$unknown" |
 /** Every page to the end; `meanwhile` runs between pages. */
 async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}): Promise<string[]> {
   const uids: string[] = [];
-  for (let pageToken = ""; ; ) {
+  for (let pageToken = ""; ;) {
     const page = await p.runs.listRuns({ pageSize: 7, ...ask, pageToken }, p.as(caller));
     if (pageToken !== "" && page.runs.length === 0) throw new Error("a cursor led to an empty page");
     uids.push(...page.runs.map(({ uid }) => uid));
@@ -44,7 +47,9 @@ async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}
   }
 }
 
-const SORTS = ["updated_at", "created_at", "title", "agent"].flatMap((sortBy) => ["asc", "desc"].map((sortOrder) => [sortBy, sortOrder] as const));
+const SORTS = ["updated_at", "created_at", "title", "agent"].flatMap((sortBy) =>
+  ["asc", "desc"].map((sortOrder) => [sortBy, sortOrder] as const),
+);
 
 describe("a walk", () => {
   test.each(SORTS)("by %s %s shows tied rows exactly once, in one total order", async (sortBy, sortOrder) => {
@@ -54,22 +59,32 @@ describe("a walk", () => {
     expect(await walk({ sortBy, sortOrder, pageSize: 500 })).toEqual(walked);
   });
 
-  test.each(SORTS)("by %s %s during writes shows what did not change exactly once, and nothing twice", async (sortBy, sortOrder) => {
-    const uids = await createTied(40);
-    const changed = uids.filter((_, n) => n % 4 === 0);
-    const walked = await walk({ sortBy, sortOrder }, async () => {
-      await p.run(caller);
-      await p.database.sql.query("UPDATE runs SET updated_at = clock_timestamp(), state = 'INPROGRESS' WHERE uid = ANY($1::uuid[])", [changed]);
-    });
-    expect(new Set(walked).size).toBe(walked.length);
-    const unchanged = sortBy === "updated_at" ? uids.filter((uid) => !changed.includes(uid)) : uids;
-    expect(walked).toEqual(expect.arrayContaining(unchanged));
-  });
+  test.each(SORTS)(
+    "by %s %s during writes shows what did not change exactly once, and nothing twice",
+    async (sortBy, sortOrder) => {
+      const uids = await createTied(40);
+      const changed = uids.filter((_, n) => n % 4 === 0);
+      const walked = await walk({ sortBy, sortOrder }, async () => {
+        await p.run(caller);
+        await p.database.sql.query(
+          "UPDATE runs SET updated_at = clock_timestamp(), state = 'INPROGRESS' WHERE uid = ANY($1::uuid[])",
+          [changed],
+        );
+      });
+      expect(new Set(walked).size).toBe(walked.length);
+      const unchanged = sortBy === "updated_at" ? uids.filter((uid) => !changed.includes(uid)) : uids;
+      expect(walked).toEqual(expect.arrayContaining(unchanged));
+    },
+  );
 
   test("by agent has runs without a skill last in both directions", async () => {
     const uids = await createTied(30);
     const without = (list: string[]) => list.map((uid) => uids.indexOf(uid) + 1).map((n) => n % 3 === 0);
-    for (const sortOrder of ["asc", "desc"]) expect(without(await walk({ sortBy: "agent", sortOrder }))).toEqual([...Array<boolean>(20).fill(false), ...Array<boolean>(10).fill(true)]);
+    for (const sortOrder of ["asc", "desc"])
+      expect(without(await walk({ sortBy: "agent", sortOrder }))).toEqual([
+        ...Array<boolean>(20).fill(false),
+        ...Array<boolean>(10).fill(true),
+      ]);
   });
 
   test("that fits into one page has no cursor; so has one that ends with it", async () => {
@@ -85,13 +100,21 @@ describe("a cursor", () => {
     const { nextPageToken: pageToken } = await p.runs.listRuns({ pageSize: 3 }, p.as(caller));
     const next = (ask: Ask) => p.runs.listRuns({ ...ask, pageToken }, p.as(caller));
     expect((await next({ sortBy: "updated_at", sortOrder: "desc", pageSize: 4 })).runs).toHaveLength(4);
-    for (const ask of [{ sortBy: "title" }, { sortOrder: "asc" }, { states: ["QUEUED"] }, { factoryUids: [newUid()] }, { teamUid: newUid() }]) {
+    for (const ask of [
+      { sortBy: "title" },
+      { sortOrder: "asc" },
+      { states: ["QUEUED"] },
+      { factoryUids: [newUid()] },
+      { teamUid: newUid() },
+    ]) {
       await expect(next(ask)).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
     }
   });
 
   test.each(["x", "AAAA", "A".repeat(60)])("that is none (%s) is refused", async (pageToken) => {
-    await expect(p.runs.listRuns({ pageToken }, p.as(caller))).rejects.toEqual(domainError({ reason: "invalid_cursor", kind: "invalid_argument" }));
+    await expect(p.runs.listRuns({ pageToken }, p.as(caller))).rejects.toEqual(
+      domainError({ reason: "invalid_cursor", kind: "invalid_argument" }),
+    );
   });
 });
 
@@ -119,7 +142,8 @@ describe("filters", () => {
     await p.run(caller);
     expect((await walk({ ancestorRunUid: root.uid })).sort()).toEqual([child.uid, grandchild.uid].sort());
     expect(await walk({ ancestorRunUid: child.uid })).toEqual([grandchild.uid]);
-    for (const uid of [newUid(), "nonsense"]) await expect(walk({ ancestorRunUid: uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    for (const uid of [newUid(), "nonsense"])
+      await expect(walk({ ancestorRunUid: uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
   });
 
   test.each<[string, Ask]>([
@@ -136,20 +160,29 @@ describe("filters", () => {
     ["words that lose their case letter by letter", { search: "ΟΔΟΣ İSTANBUL" }],
   ])("%s", async (_name, ask) => {
     await p.run(caller, { prompt: "Nothing of the kind: 100 and off" });
-    const wanted = await p.run(caller, { title: "The Roof", prompt: "It leaks, at 100%_off, über Крыша, ΟΔΟΣ İstanbul", source: "CLI" });
+    const wanted = await p.run(caller, {
+      title: "The Roof",
+      prompt: "It leaks, at 100%_off, über Крыша, ΟΔΟΣ İstanbul",
+      source: "CLI",
+    });
     await p.database.sql.query(
       `UPDATE runs SET config_name = 'nightly', model_id = 'other-model', environment_uid = 'environment1', skill_spec = 'o/r:skills/mend/SKILL.md', schedule = '{"schedule_id": "schedule-1"}' WHERE uid = $1`,
       [wanted.uid],
     );
-    await p.database.sql.query("UPDATE run_texts t SET skill_spec = r.skill_spec, text = run_text(r.title, r.skill_spec, r.prompt) FROM runs r WHERE r.uid = t.run_uid");
+    await p.database.sql.query(
+      "UPDATE run_texts t SET skill_spec = r.skill_spec, text = run_text(r.title, r.skill_spec, r.prompt) FROM runs r WHERE r.uid = t.run_uid",
+    );
     expect(await walk(ask)).toEqual([wanted.uid]);
   });
 
   test("top-level runs by what became of them; running while anything of the tree is", async () => {
     const states = ["QUEUED", "SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"] as const;
-    const uids = Object.fromEntries(await Promise.all(states.map(async (state) => [state, (await p.run(caller)).uid] as const)));
+    const uids = Object.fromEntries(
+      await Promise.all(states.map(async (state) => [state, (await p.run(caller)).uid] as const)),
+    );
     const child = await p.run(caller, { parentRunUid: uids["SUCCEEDED"]! });
-    for (const state of states) await p.database.sql.query("UPDATE runs SET state = $2 WHERE uid = $1", [uids[state], state]);
+    for (const state of states)
+      await p.database.sql.query("UPDATE runs SET state = $2 WHERE uid = $1", [uids[state], state]);
     const of = async (...taskStatuses: string[]) => (await walk({ taskStatuses })).toSorted();
     const are = (...named: (keyof typeof uids)[]) => named.map((state) => uids[state]!).toSorted();
     expect(await of("running")).toEqual(are("QUEUED", "SUCCEEDED"));
@@ -163,22 +196,38 @@ describe("filters", () => {
   });
 
   test("every pair of metadata, the executor, and where a run is executed", async () => {
-    const [both, one] = [await p.run(caller, { metadata: { a: "1", b: "2" } }), await p.run(caller, { metadata: { a: "1" } })];
+    const [both, one] = [
+      await p.run(caller, { metadata: { a: "1", b: "2" } }),
+      await p.run(caller, { metadata: { a: "1" } }),
+    ];
     await p.run(caller, { metadata: { a: "2", b: "1" } });
     expect((await walk({ metadata: { a: "1" } })).toSorted()).toEqual([both.uid, one.uid].toSorted());
     expect(await walk({ metadata: { a: "1", b: "2" } })).toEqual([both.uid]);
     expect(await walk({ metadata: { b: "" } })).toEqual([]);
-    await expect(walk({ metadata: { a: "", b: "", c: "", d: "", e: "", f: "" } })).rejects.toEqual(domainError({ reason: "too_many_metadata_pairs" }));
-    await p.database.sql.query("UPDATE runs SET execution_location = 'LOCAL', executor_uid = 'robot' WHERE uid = $1", [one.uid]);
+    await expect(walk({ metadata: { a: "", b: "", c: "", d: "", e: "", f: "" } })).rejects.toEqual(
+      domainError({ reason: "too_many_metadata_pairs" }),
+    );
+    await p.database.sql.query("UPDATE runs SET execution_location = 'LOCAL', executor_uid = 'robot' WHERE uid = $1", [
+      one.uid,
+    ]);
     expect(await walk({ executionLocation: "LOCAL" })).toEqual([one.uid]);
     expect(await walk({ executorUid: "robot" })).toEqual([one.uid]);
     expect(await walk({ executionLocation: "REMOTE" })).toHaveLength(2);
-    await expect(walk({ executionLocation: "MOON" })).rejects.toEqual(domainError({ reason: "invalid_execution_location" }));
+    await expect(walk({ executionLocation: "MOON" })).rejects.toEqual(
+      domainError({ reason: "invalid_execution_location" }),
+    );
   });
 
   test("runs without an environment, of one creator, with an artifact of a type", async () => {
-    const [bare, other, personal] = [await p.run(caller), await p.run(caller), await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } })];
-    await p.database.sql.query("UPDATE runs SET environment_uid = 'e', creator_uid = 'somebody' WHERE uid = ANY($1::uuid[])", [[other.uid, personal.uid]]);
+    const [bare, other, personal] = [
+      await p.run(caller),
+      await p.run(caller),
+      await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } }),
+    ];
+    await p.database.sql.query(
+      "UPDATE runs SET environment_uid = 'e', creator_uid = 'somebody' WHERE uid = ANY($1::uuid[])",
+      [[other.uid, personal.uid]],
+    );
     await p.database.sql.query(
       `INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at)
        VALUES (gen_random_uuid(), $1, 'a', 1, 'PLAN', '{}', now()), (gen_random_uuid(), $2, 'b', 1, 'PLAN', '{}', NULL), (gen_random_uuid(), $2, 'c', 1, 'FILE', '{}', now())`,
@@ -193,13 +242,21 @@ describe("filters", () => {
   test("a run's id or the address of its page is that run alone", async () => {
     const run = await p.run(caller);
     await p.run(caller, { prompt: `Go on with ${run.uid}.` });
-    for (const search of [run.uid, run.uid.toUpperCase(), `https://mill.example/runs/${run.uid}`, `https://mill.example/below/runs/${run.uid}/?view=x#end`]) expect(await walk({ search })).toEqual([run.uid]);
+    for (const search of [
+      run.uid,
+      run.uid.toUpperCase(),
+      `https://mill.example/runs/${run.uid}`,
+      `https://mill.example/below/runs/${run.uid}/?view=x#end`,
+    ])
+      expect(await walk({ search })).toEqual([run.uid]);
     expect(await walk({ search: newUid() })).toEqual([]);
     expect(await walk({ search: `https://mill.example/runs/${run.uid}/timeline` })).toEqual([]);
   });
 
   test("an unknown source is refused", async () => {
-    await expect(walk({ sources: ["TELEX"] })).rejects.toEqual(domainError({ reason: "invalid_source", kind: "invalid_argument" }));
+    await expect(walk({ sources: ["TELEX"] })).rejects.toEqual(
+      domainError({ reason: "invalid_source", kind: "invalid_argument" }),
+    );
   });
 
   test("a factory nobody knows matches nothing", async () => {
@@ -236,9 +293,12 @@ describe("a run by an external reference", () => {
     await report(theirs.uid, "https://t.example/1", "2026-01-01");
     await report(second.uid, "https://t.example/1", "2026-01-03");
     await report(first.uid, "https://t.example/1", "2026-01-02");
-    for (const url of ["https://t.example/1", "HTTPS://T.Example:443/1#part"]) expect(await find(url)).toMatchObject({ runUid: first.uid });
-    for (const url of ["https://t.example/2", "https://t.example/1?x"]) await expect(find(url)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    for (const url of ["https://t.example/1", "HTTPS://T.Example:443/1#part"])
+      expect(await find(url)).toMatchObject({ runUid: first.uid });
+    for (const url of ["https://t.example/2", "https://t.example/1?x"])
+      await expect(find(url)).rejects.toEqual(domainError({ reason: "run_not_found" }));
     await expect(find("https://t.example/1", aCaller())).rejects.toEqual(domainError({ reason: "run_not_found" }));
-    for (const url of ["", "x", "ftp://t.example", "https://u:p@t.example"]) await expect(find(url)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "url_invalid" }));
+    for (const url of ["", "x", "ftp://t.example", "https://u:p@t.example"])
+      await expect(find(url)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "url_invalid" }));
   });
 });

@@ -18,18 +18,24 @@ const piece = (offset: number, text: string) => ({ stepId: "step", offset, text 
 
 test("what a model says reaches those who watch its run, as long as its attempt holds the execution, and is stored nowhere", async () => {
   const caller = aCaller();
-  const [worker, other] = [await platform.worker({ teamUid: teamOf(caller) }), await platform.worker({ teamUid: teamOf(caller) })];
+  const [worker, other] = [
+    await platform.worker({ teamUid: teamOf(caller) }),
+    await platform.worker({ teamUid: teamOf(caller) }),
+  ];
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
   const heard: LiveText[] = [];
   const stop = platform.life.liveTexts.listen(run.uid, (text) => heard.push(text));
-  const tell = (session: typeof worker.session, said: ReturnType<typeof piece>, attempt = held.ref.attempt) => platform.life.worker.tellText(session, { ...held.ref, attempt, ...said });
+  const tell = (session: typeof worker.session, said: ReturnType<typeof piece>, attempt = held.ref.attempt) =>
+    platform.life.worker.tellText(session, { ...held.ref, attempt, ...said });
   const before = (await platform.events(run.uid)).length;
 
   await tell(worker.session, piece(0, "I look."));
   await tell(other.session, piece(0, "I am somebody else."));
   await tell(worker.session, piece(0, "I am too late."), held.ref.attempt + 1);
-  await expect(tell(worker.session, piece(0, "x".repeat(40_000)))).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "text_too_long" }));
+  await expect(tell(worker.session, piece(0, "x".repeat(40_000)))).rejects.toEqual(
+    domainError({ kind: "invalid_argument", reason: "text_too_long" }),
+  );
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   await tell(worker.session, piece(7, " I was cancelled."));
   expect(heard).toEqual([{ runUid: run.uid, ...held.ref, ...piece(0, "I look.") }]);
@@ -52,8 +58,11 @@ function aReader() {
     getVisibleRun: async () => ({ uid: "run" }) as unknown as Run,
     isSettled: async () => isSettled,
     listRunEvents: async (_uid: string, after: number) => events.filter(({ seq }) => seq > after),
-    waitForEvents: (_uid: string, _ms: number, signal: AbortSignal) => new Promise<void>((resolve) => ((ring = resolve), signal.addEventListener("abort", () => resolve()))),
-    clock: systemClock, timings: { keepAliveMs: 3_600_000, pollMs: 3_600_000 }, liveTexts,
+    waitForEvents: (_uid: string, _ms: number, signal: AbortSignal) =>
+      new Promise<void>((resolve) => ((ring = resolve), signal.addEventListener("abort", () => resolve()))),
+    clock: systemClock,
+    timings: { keepAliveMs: 3_600_000, pollMs: 3_600_000 },
+    liveTexts,
   };
   const add = (isLast = false) => {
     events.push({ seq: events.length + 1 } as RunEvent);
@@ -68,7 +77,8 @@ test("a reader gets events and what is said between them, to the end of the even
   const { deps, add, say } = aReader();
   const told: string[] = [];
   const reading = (async () => {
-    for await (const { events, texts } of watchRun(deps, aCaller(), "run", 0, new AbortController().signal)) told.push(...events.map(({ seq }) => String(seq)), ...texts.map(({ text }) => text));
+    for await (const { events, texts } of watchRun(deps, aCaller(), "run", 0, new AbortController().signal))
+      told.push(...events.map(({ seq }) => String(seq)), ...texts.map(({ text }) => text));
   })();
   for (const [n, act] of [() => add(), () => say("a"), () => say("b"), () => add()].entries()) {
     act();

@@ -13,16 +13,32 @@ afterAll(() => platform.close());
 
 const at = new Date("2026-11-20T10:00:00Z");
 const output = (seq: number, text: string): LocalEvent => ({ seq, at, kind: "output", stream: "stdout", text });
-const end = (seq: number, more: object = {}): LocalEvent => ({ seq, at, kind: "end", end: { exitCode: 0, isInterrupted: false, output: "", isTruncated: false, ...more } });
+const end = (seq: number, more: object = {}): LocalEvent => ({
+  seq,
+  at,
+  kind: "end",
+  end: { exitCode: 0, isInterrupted: false, output: "", isTruncated: false, ...more },
+});
 
 async function started(caller = aCaller(), request = {}) {
   const clientUid = newUid();
   const local = { clientUid, command: ["npm", "test"] };
-  const { run } = await platform.life.createLocalRun(caller, { ...aRun(caller, { prompt: "npm test", source: "LOCAL", ...request }), local });
-  const report = (...events: LocalEvent[]) => platform.life.reportLocalRun(caller, { runUid: run.uid, clientUid, events });
+  const { run } = await platform.life.createLocalRun(caller, {
+    ...aRun(caller, { prompt: "npm test", source: "LOCAL", ...request }),
+    local,
+  });
+  const report = (...events: LocalEvent[]) =>
+    platform.life.reportLocalRun(caller, { runUid: run.uid, clientUid, events });
   const now = () => platform.getRun(caller, run.uid);
-  const followUp = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
-  const executionId = async () => (await platform.database.sql.query<{ id: number }>("SELECT id FROM executions WHERE run_uid = $1 ORDER BY seq DESC LIMIT 1", [run.uid])).rows[0]!.id;
+  const followUp = (message: string) =>
+    platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const executionId = async () =>
+    (
+      await platform.database.sql.query<{ id: number }>(
+        "SELECT id FROM executions WHERE run_uid = $1 ORDER BY seq DESC LIMIT 1",
+        [run.uid],
+      )
+    ).rows[0]!.id;
   return { caller, clientUid, run, report, now, followUp, executionId };
 }
 
@@ -36,7 +52,16 @@ test("a run that its client executes is INPROGRESS at once, uses no capacity, an
   await hold(platform, worker); // the team's only place
   expect((await report(end(1))).run.state).toBe("SUCCEEDED");
   expect(await platform.inUse(teamOf(caller))).toBe(1);
-  expect(await platform.kinds(run.uid)).toEqual(["run_created", "run_claimed", "agent_started", "message", "model_step", "tool_start", "tool_end", "run_finished"]);
+  expect(await platform.kinds(run.uid)).toEqual([
+    "run_created",
+    "run_claimed",
+    "agent_started",
+    "message",
+    "model_step",
+    "tool_start",
+    "tool_end",
+    "run_finished",
+  ]);
 });
 
 test("what is reported is kept once, in order, however often it is sent; a gap adds nothing", async () => {
@@ -44,7 +69,9 @@ test("what is reported is kept once, in order, however often it is sent; a gap a
   expect((await report(output(1, "a"), output(2, "b"))).ackedSeq).toBe(2);
   expect((await report(output(1, "a"), output(2, "b"), output(3, "c"))).ackedSeq).toBe(3);
   expect((await report(output(5, "e"))).ackedSeq).toBe(3);
-  const texts = (await platform.events(run.uid)).filter(({ kind }) => kind === "command_output").map(({ payload }) => payload["text"]);
+  const texts = (await platform.events(run.uid))
+    .filter(({ kind }) => kind === "command_output")
+    .map(({ payload }) => payload["text"]);
   expect(texts).toEqual(["a", "b", "c"]);
 });
 
@@ -67,10 +94,18 @@ test("a client that dies leaves an ERROR that says so, nothing is resumed, and w
   await platform.expire(await executionId());
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
-  expect(await now()).toMatchObject({ state: "ERROR", status: { errorCode: "agent_process_failed", retryable: false } });
+  expect(await now()).toMatchObject({
+    state: "ERROR",
+    status: { errorCode: "agent_process_failed", retryable: false },
+  });
   const before = await platform.events(run.uid);
   expect(before.at(-1)!.payload).toMatchObject({ state: "ERROR", reason: "client_lost" });
-  expect(await report(output(1, "late"), end(2))).toMatchObject({ lease: "over", ackedSeq: 0, followups: [], run: { state: "ERROR" } });
+  expect(await report(output(1, "late"), end(2))).toMatchObject({
+    lease: "over",
+    ackedSeq: 0,
+    followups: [],
+    run: { state: "ERROR" },
+  });
   expect([await platform.events(run.uid), await platform.inUse(teamOf(caller))]).toEqual([before, 0]);
 });
 
@@ -85,12 +120,20 @@ test("a report renews the lease, so a silent command lives as long as its client
 
 test("it cannot be cancelled, interrupted or done again from here", async () => {
   const { caller, run, report, now } = await started();
-  await expect(platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).rejects.toEqual(domainError({ kind: "unsupported", reason: "run_not_cancellable" }));
-  await expect(platform.life.interruptRun(caller, { runUid: run.uid })).rejects.toEqual(domainError({ kind: "unsupported", reason: "operation_not_supported" }));
+  await expect(platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).rejects.toEqual(
+    domainError({ kind: "unsupported", reason: "run_not_cancellable" }),
+  );
+  await expect(platform.life.interruptRun(caller, { runUid: run.uid })).rejects.toEqual(
+    domainError({ kind: "unsupported", reason: "operation_not_supported" }),
+  );
   expect((await now()).state).toBe("INPROGRESS");
   await report(end(1));
-  await expect(platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).rejects.toEqual(domainError({ reason: "run_already_finished" }));
-  await expect(platform.life.retryRun(caller, { runUid: run.uid })).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
+  await expect(platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).rejects.toEqual(
+    domainError({ reason: "run_already_finished" }),
+  );
+  await expect(platform.life.retryRun(caller, { runUid: run.uid })).rejects.toEqual(
+    domainError({ reason: "operation_not_supported" }),
+  );
 });
 
 describe("a follow-up", () => {
@@ -98,10 +141,15 @@ describe("a follow-up", () => {
     const { report, run, followUp } = await started();
     const { followupUid, outcome } = await followUp("And lint.");
     expect(outcome).toBe("live_session");
-    for (const answer of [await report(), await report()]) expect(answer.followups).toEqual([{ uid: followupUid, text: "And lint." }]);
+    for (const answer of [await report(), await report()])
+      expect(answer.followups).toEqual([{ uid: followupUid, text: "And lint." }]);
     expect((await report({ seq: 1, at, kind: "followup", followupUid: followupUid! })).followups).toEqual([]);
     expect((await report(end(2))).run.state).toBe("SUCCEEDED");
-    expect((await platform.events(run.uid)).find(({ kind, payload }) => kind === "message" && payload["message_uid"] === followupUid)?.payload).toMatchObject({ text: "And lint." });
+    expect(
+      (await platform.events(run.uid)).find(
+        ({ kind, payload }) => kind === "message" && payload["message_uid"] === followupUid,
+      )?.payload,
+    ).toMatchObject({ text: "And lint." });
   });
   test("that the command was not handed, or that comes after its end, is for a worker: the run is REMOTE from then on", async () => {
     for (const when of ["before", "after"] as const) {
@@ -111,7 +159,11 @@ describe("a follow-up", () => {
       if (when === "after") await followUp("And then?");
       expect(await now()).toMatchObject({ state: "QUEUED", executionLocation: "REMOTE" });
       const held = await hold(platform, await platform.worker({ teamUid: teamOf(caller) }));
-      expect([held.assignment.job.run.runUid, held.assignment.executionSeq, held.assignment.inputs.map(({ text }) => text)]).toEqual([run.uid, 2, ["And then?"]]);
+      expect([
+        held.assignment.job.run.runUid,
+        held.assignment.executionSeq,
+        held.assignment.inputs.map(({ text }) => text),
+      ]).toEqual([run.uid, 2, ["And then?"]]);
       expect(await platform.inUse(teamOf(caller))).toBe(1);
       expect((await platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).state).toBe("CANCELLED");
     }
@@ -119,8 +171,13 @@ describe("a follow-up", () => {
   test("says that its files are not brought to where the command runs", async () => {
     const { report, followUp } = await started();
     const { followupUid } = await followUp("See the file.");
-    await platform.database.sql.query("INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, 1, $2, 'a', 'text/plain', 1, 'x')", [followupUid, newUid()]);
-    expect((await report()).followups).toEqual([{ uid: followupUid, text: "See the file.\n[1 attached: not brought to a command that its client executes]" }]);
+    await platform.database.sql.query(
+      "INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, 1, $2, 'a', 'text/plain', 1, 'x')",
+      [followupUid, newUid()],
+    );
+    expect((await report()).followups).toEqual([
+      { uid: followupUid, text: "See the file.\n[1 attached: not brought to a command that its client executes]" },
+    ]);
   });
   test("of another run tells its client nothing", async () => {
     const theirs = await started();
@@ -135,8 +192,13 @@ describe("a follow-up", () => {
 test("another client, team or viewer can report nothing", async () => {
   const { caller, run, clientUid } = await started();
   const asked = { runUid: run.uid, clientUid, events: [output(1, "x")] };
-  expect(await platform.life.reportLocalRun(caller, { ...asked, clientUid: newUid() })).toMatchObject({ lease: "over", ackedSeq: 0 });
-  await expect(platform.life.reportLocalRun(aCaller(), asked)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  expect(await platform.life.reportLocalRun(caller, { ...asked, clientUid: newUid() })).toMatchObject({
+    lease: "over",
+    ackedSeq: 0,
+  });
+  await expect(platform.life.reportLocalRun(aCaller(), asked)).rejects.toEqual(
+    domainError({ reason: "run_not_found" }),
+  );
   const viewer = aCaller({ ...caller, teams: [{ ...caller.teams[0]!, verbs: ["run.view"] }] });
   await expect(platform.life.reportLocalRun(viewer, asked)).rejects.toEqual(domainError({ kind: "permission_denied" }));
   expect(await platform.kinds(run.uid)).not.toContain("command_output");
@@ -145,7 +207,11 @@ test("another client, team or viewer can report nothing", async () => {
 test("a repeated registration is the same run", async () => {
   const caller = aCaller();
   const clientUid = newUid();
-  const register = () => platform.life.createLocalRun(caller, { ...aRun(caller, { idempotencyKey: "k" }), local: { clientUid, command: ["true"] } });
+  const register = () =>
+    platform.life.createLocalRun(caller, {
+      ...aRun(caller, { idempotencyKey: "k" }),
+      local: { clientUid, command: ["true"] },
+    });
   expect((await register()).run.uid).toBe((await register()).run.uid);
 });
 
@@ -167,7 +233,10 @@ test("a cancelled tree includes a run that a client executes; the client learns 
   const parent = await platform.run(caller);
   const { now, report } = await started(caller, { parentRunUid: parent.uid });
   await platform.life.cancelRun(caller, { runUid: parent.uid, tree: true });
-  expect(await now()).toMatchObject({ state: "CANCELLED", status: { message: "Cancelled together with the run above it." } });
+  expect(await now()).toMatchObject({
+    state: "CANCELLED",
+    status: { message: "Cancelled together with the run above it." },
+  });
   expect((await report(output(1, "a"))).lease).toBe("stopping");
   expect(await report(end(2, { isInterrupted: true }))).toMatchObject({ lease: "over", run: { state: "CANCELLED" } });
 });

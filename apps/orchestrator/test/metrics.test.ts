@@ -20,7 +20,9 @@ afterAll(async () => {
 /** The values of a metric, by its labels as they are written. */
 async function valuesOf(name: string): Promise<Record<string, number>> {
   const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith(`${name}{`));
-  return Object.fromEntries(lines.map((line) => [/\{(.*)\}/.exec(line)![1]!.replaceAll('"', ""), Number(line.split(" ").at(-1))]));
+  return Object.fromEntries(
+    lines.map((line) => [/\{(.*)\}/.exec(line)![1]!.replaceAll('"', ""), Number(line.split(" ").at(-1))]),
+  );
 }
 
 test("the queue is told by what runs wait for, with what workers hold and what has ended", async () => {
@@ -33,8 +35,15 @@ test("the queue is told by what runs wait for, with what workers hold and what h
 
   const held = await holdStarted(platform, worker);
   const other = await hold(platform, worker);
-  expect(await valuesOf("millwright_queue_depth")).toMatchObject({ "reason=no_workers": 1, "reason=workers_busy": 1, "reason=waiting_for_children": 0 });
-  expect(await valuesOf("millwright_queue_oldest_seconds")).toEqual({ "reason=no_workers": expect.any(Number), "reason=workers_busy": expect.any(Number) });
+  expect(await valuesOf("millwright_queue_depth")).toMatchObject({
+    "reason=no_workers": 1,
+    "reason=workers_busy": 1,
+    "reason=waiting_for_children": 0,
+  });
+  expect(await valuesOf("millwright_queue_oldest_seconds")).toEqual({
+    "reason=no_workers": expect.any(Number),
+    "reason=workers_busy": expect.any(Number),
+  });
   expect(await valuesOf("millwright_runs")).toEqual({ "state=QUEUED": 2, "state=CLAIMED": 1, "state=INPROGRESS": 1 });
   expect(await valuesOf("millwright_leases")).toEqual({ "phase=SETUP": 2 });
   expect(await valuesOf("millwright_worker_slots")).toEqual({ "state=used": 2, "state=free": 0 });
@@ -53,15 +62,37 @@ test("words that workers and definitions choose do not become labels", async () 
   await platform.run(caller);
   const worker = await platform.worker({ teamUid: teamOf(caller), host: randomUUID() });
   const { assignment } = await hold(platform, worker);
-  const strange = () => ({ executionId: assignment.executionId, attempt: assignment.attempt, phase: randomUUID(), ackedDirectiveSeq: 0 });
+  const strange = () => ({
+    executionId: assignment.executionId,
+    attempt: assignment.attempt,
+    phase: randomUUID(),
+    ackedDirectiveSeq: 0,
+  });
   for (let n = 0; n < 3; n += 1) {
-    const modelCalls = [{ provider: "anthropic", outcome: "ok", count: 2 }, { provider: randomUUID(), outcome: randomUUID(), count: 1 }, { provider: "openai", outcome: "ok", count: -5 }];
-    await platform.life.worker.heartbeat(worker.session, { state: "READY", freeSlots: 1, leases: [strange()], modelCalls });
+    const modelCalls = [
+      { provider: "anthropic", outcome: "ok", count: 2 },
+      { provider: randomUUID(), outcome: randomUUID(), count: 1 },
+      { provider: "openai", outcome: "ok", count: -5 },
+    ];
+    await platform.life.worker.heartbeat(worker.session, {
+      state: "READY",
+      freeSlots: 1,
+      leases: [strange()],
+      modelCalls,
+    });
   }
   counts.usage(randomUUID(), { input: 5, output: 1 }, undefined);
   counts.usage("anthropic", { input: 7, cacheRead: 2 }, 1_500_000n);
-  expect(await valuesOf("millwright_model_calls_total")).toEqual({ "provider=anthropic,outcome=ok": 6, "provider=other,outcome=other": 3 });
-  expect(await valuesOf("millwright_model_tokens_total")).toEqual({ "provider=other,kind=input": 5, "provider=other,kind=output": 1, "provider=anthropic,kind=input": 7, "provider=anthropic,kind=cacheRead": 2 });
+  expect(await valuesOf("millwright_model_calls_total")).toEqual({
+    "provider=anthropic,outcome=ok": 6,
+    "provider=other,outcome=other": 3,
+  });
+  expect(await valuesOf("millwright_model_tokens_total")).toEqual({
+    "provider=other,kind=input": 5,
+    "provider=other,kind=output": 1,
+    "provider=anthropic,kind=input": 7,
+    "provider=anthropic,kind=cacheRead": 2,
+  });
   expect(await valuesOf("millwright_model_cost_dollars_total")).toEqual({ "provider=anthropic": 1.5 });
   expect((await valuesOf("millwright_leases"))["phase=other"]).toBe(1);
 });

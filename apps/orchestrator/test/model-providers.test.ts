@@ -9,7 +9,9 @@ let p: CatalogPlatform;
 let caller: Caller;
 let teamUid: TeamUid;
 beforeEach(async () => {
-  p = await catalogPlatform({ modelProviders: [{ provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1" }] });
+  p = await catalogPlatform({
+    modelProviders: [{ provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1" }],
+  });
   caller = aCaller();
   teamUid = caller.teams[0]!.teamUid;
 });
@@ -26,14 +28,28 @@ test("a team's managed secret enables its provider's models, for that team and i
   p.known.secrets.set("ANTHROPIC_API_KEY", "canary-team");
   expect((await listed({ teamUid })).defaultModelId).toBe("claude-opus-5-5");
   expect((await listed({ teamUid }, aCaller())).defaultModelId).toBe("gpt-5.1"); // not a member: only what everybody has
-  expect(JSON.stringify(await listed(), (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value))).not.toContain("canary");
+  expect(
+    JSON.stringify(await listed(), (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
+  ).not.toContain("canary");
 });
 
 test("the access to a provider goes to the worker that accepts, beside the secrets; the team's own comes first", async () => {
   const before = await accepted("gpt-5.1");
-  expect(before.details).toMatchObject({ secrets: {}, providerCredentials: { provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1", operatorSet: true } });
+  expect(before.details).toMatchObject({
+    secrets: {},
+    providerCredentials: {
+      provider: "openai",
+      apiKey: "canary-platform",
+      baseUrl: "https://platform.test/v1",
+      operatorSet: true,
+    },
+  });
   p.known.secrets.set("OPENAI_API_KEY", "canary-team");
-  expect((await accepted("openai/gpt-next")).details.providerCredentials).toEqual({ provider: "openai", apiKey: "canary-team", baseUrl: "" });
+  expect((await accepted("openai/gpt-next")).details.providerCredentials).toEqual({
+    provider: "openai",
+    apiKey: "canary-team",
+    baseUrl: "",
+  });
   expect((await accepted("scripted")).details.providerCredentials).toBeUndefined();
 });
 
@@ -47,8 +63,12 @@ test("nothing of it is stored", async () => {
   p.known.secrets.set("OPENAI_API_KEY", "canary-team");
   await accepted("gpt-5.1");
   const { sql } = p.database;
-  const { rows: tables } = await sql.query<{ name: string }>("SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')");
-  const dumps = await Promise.all(tables.map(({ name }) => sql.query<{ row: string }>(`SELECT to_jsonb(t)::text AS row FROM ${name} t`)));
+  const { rows: tables } = await sql.query<{ name: string }>(
+    "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')",
+  );
+  const dumps = await Promise.all(
+    tables.map(({ name }) => sql.query<{ row: string }>(`SELECT to_jsonb(t)::text AS row FROM ${name} t`)),
+  );
   const dump = dumps.flatMap(({ rows }) => rows.map(({ row }) => row)).join("\n");
   expect(dump).toContain("gpt-5.1");
   expect(dump).not.toContain("canary");

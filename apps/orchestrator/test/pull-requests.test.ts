@@ -17,7 +17,11 @@ let held: HeldExecution;
 let branch: string;
 
 const git = (cwd: string, ...args: string[]): string =>
-  execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...args], {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  }).trim();
 
 /** Commits a file on a branch of the bare repository, as a worker's push would. */
 function push(file: string, content: string): string {
@@ -44,7 +48,12 @@ beforeEach(async () => {
   caller = aCaller();
   const teamUid = caller.teams[0]!.teamUid;
   await p.catalogue.createCodeHost({ codeHost: { teamUid, name: "local", kind: "local", root } }, p.as(caller));
-  const created = await p.catalogue.createEnvironment({ environment: { ownerType: "team", ownerUid: teamUid, config: { github_repos: [{ owner: "acme", repo: "app" }] } } }, p.as(caller));
+  const created = await p.catalogue.createEnvironment(
+    {
+      environment: { ownerType: "team", ownerUid: teamUid, config: { github_repos: [{ owner: "acme", repo: "app" }] } },
+    },
+    p.as(caller),
+  );
   branch = "main";
   push("README.md", "# App\n");
   const run = await p.run(caller, { config: { environment_id: created.environment!.uid } });
@@ -59,33 +68,85 @@ afterEach(async () => {
 
 const open = (headSha: string, over: Record<string, unknown> = {}) => {
   const lease = { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt };
-  return p.workers.openPullRequest({ ...lease, owner: "acme", repo: "app", headBranch: branch, headSha, title: "Add hello", body: "Because.", ...over }, bearer(worker));
+  return p.workers.openPullRequest(
+    {
+      ...lease,
+      owner: "acme",
+      repo: "app",
+      headBranch: branch,
+      headSha,
+      title: "Add hello",
+      body: "Because.",
+      ...over,
+    },
+    bearer(worker),
+  );
 };
-const pageOf = (url: string, who = caller) => p.artifacts.getPullRequest({ pullRequestUid: url.split("/").at(-1)! }, p.as(who));
+const pageOf = (url: string, who = caller) =>
+  p.artifacts.getPullRequest({ pullRequestUid: url.split("/").at(-1)! }, p.as(who));
 
 test("an assignment says where the repository is and which branch is the run's", async () => {
   expect(held.assignment.details.repositories).toEqual([
-    { owner: "acme", name: "app", cloneUrl: join(root, "acme/app.git"), baseBranch: "", workBranch: branch, baseCommit: "", authorizationHeader: "", codeHost: "local" },
+    {
+      owner: "acme",
+      name: "app",
+      cloneUrl: join(root, "acme/app.git"),
+      baseBranch: "",
+      workBranch: branch,
+      baseCommit: "",
+      authorizationHeader: "",
+      codeHost: "local",
+    },
   ]);
 });
 
 test("what was pushed becomes one pull request, with a page, an artifact and an event", async () => {
   const sha = push("hello.txt", "hi\n");
   const opened = await open(sha);
-  expect(opened).toMatchObject({ number: 1, adopted: false, url: expect.stringMatching(new RegExp(`^http://public.test/runs/${held.assignment.job.run.runUid}/pull-requests/`)) });
+  expect(opened).toMatchObject({
+    number: 1,
+    adopted: false,
+    url: expect.stringMatching(new RegExp(`^http://public.test/runs/${held.assignment.job.run.runUid}/pull-requests/`)),
+  });
   const [shown] = (await p.runs.listRuns({}, p.as(caller))).runs;
-  expect(shown?.artifacts).toMatchObject([{ uid: opened.artifactUid, artifactType: "PULL_REQUEST", data: { url: opened.url, branch, status: "open" } }]);
-  expect((await p.events(shown!.uid)).at(-1)).toMatchObject({ kind: "artifact_created", payload: { artifact_type: "PULL_REQUEST", title: "Add hello", url: opened.url } });
+  expect(shown?.artifacts).toMatchObject([
+    { uid: opened.artifactUid, artifactType: "PULL_REQUEST", data: { url: opened.url, branch, status: "open" } },
+  ]);
+  expect((await p.events(shown!.uid)).at(-1)).toMatchObject({
+    kind: "artifact_created",
+    payload: { artifact_type: "PULL_REQUEST", title: "Add hello", url: opened.url },
+  });
   expect(await pageOf(opened.url)).toMatchObject({
-    ...{ title: "Add hello", body: "Because.", headBranch: branch, baseBranch: "main", headSha: sha, status: "open", owner: "acme", repo: "app", number: 1 },
+    ...{
+      title: "Add hello",
+      body: "Because.",
+      headBranch: branch,
+      baseBranch: "main",
+      headSha: sha,
+      status: "open",
+      owner: "acme",
+      repo: "app",
+      number: 1,
+    },
     ...{ files: [{ path: "hello.txt", additions: 1, deletions: 0 }], diff: expect.stringContaining("+hi") },
   });
 });
 
 test("the facts of a run have the size of its local pull request, also after the branch has moved", async () => {
   const size = async () => {
-    const { runs } = await p.runFacts.listRunFacts({ runUids: [held.assignment.job.run.runUid] }, p.as(serviceCaller("metrics", newUid())));
-    return runs[0]!.pullRequests.map((pull) => [pull.codeHostKind, pull.repository, pull.number, pull.additions, pull.deletions, pull.changedFiles, pull.numCommits]);
+    const { runs } = await p.runFacts.listRunFacts(
+      { runUids: [held.assignment.job.run.runUid] },
+      p.as(serviceCaller("metrics", newUid())),
+    );
+    return runs[0]!.pullRequests.map((pull) => [
+      pull.codeHostKind,
+      pull.repository,
+      pull.number,
+      pull.additions,
+      pull.deletions,
+      pull.changedFiles,
+      pull.numCommits,
+    ]);
   };
   push("hello.txt", "one\ntwo\n");
   await open(push("README.md", "# Other\n"));
@@ -98,14 +159,22 @@ test("the facts of a run have the size of its local pull request, also after the
 
 test("a pull request is evidence of its run, with its diff", async () => {
   await open(push("hello.txt", "hi\n"));
-  const evidence = await p.evidence.getRunEvidence({ runUid: held.assignment.job.run.runUid }, p.as(serviceCaller("scoring", newUid())));
+  const evidence = await p.evidence.getRunEvidence(
+    { runUid: held.assignment.job.run.runUid },
+    p.as(serviceCaller("scoring", newUid())),
+  );
   expect(evidence.diff).toMatch(/^# Pull request acme\/app#1: Add hello\n(.|\n)*\+\+\+ b\/hello\.txt\n(.|\n)*\+hi\n/);
   expect(evidence.artifacts).toMatchObject([{ artifactType: "PULL_REQUEST" }]);
 });
 
 describe("commits that refs are at", () => {
   const resolve = async (...refs: [repo: string, ref: string][]) =>
-    (await p.evidence.resolveCommits({ teamUid: caller.teams[0]!.teamUid, repositories: refs.map(([repo, ref]) => ({ owner: "acme", repo, ref })) }, p.as(serviceCaller("scoring", newUid())))).repositories.map(({ commit }) => commit);
+    (
+      await p.evidence.resolveCommits(
+        { teamUid: caller.teams[0]!.teamUid, repositories: refs.map(([repo, ref]) => ({ owner: "acme", repo, ref })) },
+        p.as(serviceCaller("scoring", newUid())),
+      )
+    ).repositories.map(({ commit }) => commit);
 
   test("are resolved for branches, tags, commits and the default branch, in their order", async () => {
     const bare = join(root, "acme/app.git");
@@ -127,9 +196,15 @@ describe("commits that refs are at", () => {
 
   test("are resolved by the connections of that team alone, for the scoring service alone", async () => {
     const asked = { teamUid: caller.teams[0]!.teamUid, repositories: [{ owner: "acme", repo: "app", ref: "" }] };
-    await expect(p.evidenceByGateway.resolveCommits(asked, p.as(caller))).rejects.toEqual(domainError({ kind: "not_found" }));
-    await expect(p.evidenceByGateway.resolveCommits(asked, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
-    await expect(resolve(...Array.from({ length: 101 }, (): [string, string] => ["app", ""]))).rejects.toEqual(domainError({ reason: "repositories_count" }));
+    await expect(p.evidenceByGateway.resolveCommits(asked, p.as(caller))).rejects.toEqual(
+      domainError({ kind: "not_found" }),
+    );
+    await expect(p.evidenceByGateway.resolveCommits(asked, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(
+      domainError({ reason: "service_not_allowed" }),
+    );
+    await expect(resolve(...Array.from({ length: 101 }, (): [string, string] => ["app", ""]))).rejects.toEqual(
+      domainError({ reason: "repositories_count" }),
+    );
   });
 });
 
@@ -147,7 +222,13 @@ test("asked again, even at once, the same one is adopted; it follows the branch"
 
 test("the diff stays when the base has taken the branch in", async () => {
   const { url } = await open(push("hello.txt", "hi\n"));
-  execFileSync("git", ["--git-dir", join(root, "acme/app.git"), "update-ref", "refs/heads/main", `refs/heads/${branch}`]);
+  execFileSync("git", [
+    "--git-dir",
+    join(root, "acme/app.git"),
+    "update-ref",
+    "refs/heads/main",
+    `refs/heads/${branch}`,
+  ]);
   expect((await pageOf(url)).files).toMatchObject([{ path: "hello.txt", additions: 1 }]);
 });
 
@@ -164,5 +245,7 @@ test("what is not there, or not the run's, is refused", async () => {
 test("another team sees of the page what a random uid shows", async () => {
   const { url } = await open(push("hello.txt", "hi\n"));
   await expect(pageOf(url, aCaller())).rejects.toEqual(domainError({ reason: "pull_request_not_found" }));
-  await expect(pageOf("x/0199c2f0-1111-7abc-8def-0123456789ab")).rejects.toEqual(domainError({ reason: "pull_request_not_found" }));
+  await expect(pageOf("x/0199c2f0-1111-7abc-8def-0123456789ab")).rejects.toEqual(
+    domainError({ reason: "pull_request_not_found" }),
+  );
 });

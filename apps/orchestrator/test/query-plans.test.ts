@@ -5,7 +5,15 @@ import { unreportedChildren } from "../src/store/children-store.ts";
 import { readLoad } from "../src/store/load-store.ts";
 import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
 import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
-import { conversationsByUrl, findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
+import {
+  conversationsByUrl,
+  findByReference,
+  listChildren,
+  listOfConversation,
+  listRuns,
+  listTreeUids,
+  type ListedRun,
+} from "../src/store/run-list-store.ts";
 import { pullRequestStore } from "../src/store/pull-request-store.ts";
 import { readQueuedLanes } from "../src/store/queue-status-store.ts";
 import { countLiveRuns, findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
@@ -34,8 +42,13 @@ beforeAll(async () => {
        FROM (SELECT n, gen_random_uuid() AS u FROM generate_series(1, ${RUNS}) n) g`,
     [teamOf(caller), newUid()],
   );
-  await sql.query("UPDATE runs SET parent_run_uid = $1 WHERE uid IN (SELECT uid FROM runs WHERE uid <> $1 LIMIT 50)", [run.uid]);
-  await sql.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth, outcome) SELECT r.uid, 1, 'ENDED', l.id, 0, 'DONE' FROM runs r, lanes l WHERE r.uid <> $1", [run.uid]);
+  await sql.query("UPDATE runs SET parent_run_uid = $1 WHERE uid IN (SELECT uid FROM runs WHERE uid <> $1 LIMIT 50)", [
+    run.uid,
+  ]);
+  await sql.query(
+    "INSERT INTO executions (run_uid, seq, state, lane_id, depth, outcome) SELECT r.uid, 1, 'ENDED', l.id, 0, 'DONE' FROM runs r, lanes l WHERE r.uid <> $1",
+    [run.uid],
+  );
   await sql.query(
     `INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid, execution_id, taken_as)
      SELECT gen_random_uuid(), x.run_uid, 1, 'prompt', 't', 'normal', 'user', 'u', x.id, 'input' FROM executions x WHERE x.run_uid <> $1`,
@@ -47,7 +60,8 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 /** The large tables that the statements of `f` read from end to end. */
-const scanned = async (f: (sql: Sql) => Promise<unknown>): Promise<string[]> => (await planned(f)).flatMap((line) => /Seq Scan on (runs|executions|messages)\b/.exec(line)?.[1] ?? []);
+const scanned = async (f: (sql: Sql) => Promise<unknown>): Promise<string[]> =>
+  (await planned(f)).flatMap((line) => /Seq Scan on (runs|executions|messages)\b/.exec(line)?.[1] ?? []);
 
 async function planned(f: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const found: string[] = [];
@@ -63,12 +77,21 @@ async function planned(f: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   return found;
 }
 
-const listed = (sql: Sql, sortBy: RunSort, isDescending: boolean, after?: ListedRun) => listRuns(sql, caller, { states: [], sortBy, isDescending }, after?.position, 20);
+const listed = (sql: Sql, sortBy: RunSort, isDescending: boolean, after?: ListedRun) =>
+  listRuns(sql, caller, { states: [], sortBy, isDescending }, after?.position, 20);
 
-const SORTS = RUN_SORTS.flatMap((sortBy) => [[sortBy, "desc"], [sortBy, "asc"]] as const);
+const SORTS = RUN_SORTS.flatMap(
+  (sortBy) =>
+    [
+      [sortBy, "desc"],
+      [sortBy, "asc"],
+    ] as const,
+);
 test.each(SORTS)("a page of runs by %s %s is read from an index, as is the next", async (sortBy, order) => {
   const isDescending = order === "desc";
-  expect(await scanned(async (sql) => listed(sql, sortBy, isDescending, (await listed(sql, sortBy, isDescending)).at(-1)))).toEqual([]);
+  expect(
+    await scanned(async (sql) => listed(sql, sortBy, isDescending, (await listed(sql, sortBy, isDescending)).at(-1))),
+  ).toEqual([]);
 });
 
 test.each<[string, (sql: Sql) => Promise<unknown>]>([
@@ -84,7 +107,10 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["the first reporter of a reference", (sql) => findByReference(sql, caller, "https://t.example/1")],
   ["the conversations about a URL", (sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1")],
   ["the use of environments", (sql) => environmentUse(sql, caller, ["environment1", "environment2"])],
-  ["the newest run of skills", (sql) => skillStore.lastRuns(sql, [run.owner], ["o/r:skills/x/SKILL.md", `factory/${run.uid}:skills/x/SKILL.md`])],
+  [
+    "the newest run of skills",
+    (sql) => skillStore.lastRuns(sql, [run.owner], ["o/r:skills/x/SKILL.md", `factory/${run.uid}:skills/x/SKILL.md`]),
+  ],
   ["the pull requests of a tree", (sql) => pullRequestStore.urlsOfTree(sql, run.uid)],
   ["what is alive of a factory", (sql) => countLiveRuns(sql, run.uid)],
   ["what is alive of an agent", (sql) => liveRunsOfAgent(sql, run.uid)],
@@ -98,5 +124,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
 });
 
 test("tickets are found by their addresses, not among all that a team has", async () => {
-  expect((await planned((sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1"))).join("\n")).toMatch(/Scan (on|using) runs_by_ticket\b/);
+  expect((await planned((sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1"))).join("\n")).toMatch(
+    /Scan (on|using) runs_by_ticket\b/,
+  );
 });

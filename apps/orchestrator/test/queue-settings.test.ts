@@ -12,17 +12,30 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 /** Applies an event of a neighbour's feed. */
-async function hear(handlers: EventHandlers, type: string, entityUid: string, entityVersion: number, payload: Record<string, unknown>): Promise<void> {
-  await platform.database.transaction((tx) => handlers[type]!(tx, { type, entityUid, entityVersion, payload } as never));
+async function hear(
+  handlers: EventHandlers,
+  type: string,
+  entityUid: string,
+  entityVersion: number,
+  payload: Record<string, unknown>,
+): Promise<void> {
+  await platform.database.transaction((tx) =>
+    handlers[type]!(tx, { type, entityUid, entityVersion, payload } as never),
+  );
 }
-const teamUpdated = (uid: string, version: number, payload: Record<string, unknown>) => hear(onIdentityQueueSettings(platform.life), "millwright.team.updated.v1", uid, version, payload);
-const factoryUpdated = (uid: string, version: number, payload: Record<string, unknown>) => hear(onFactoryQueueSettings(platform.life), "millwright.factory.updated.v1", uid, version, payload);
+const teamUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
+  hear(onIdentityQueueSettings(platform.life), "millwright.team.updated.v1", uid, version, payload);
+const factoryUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
+  hear(onFactoryQueueSettings(platform.life), "millwright.factory.updated.v1", uid, version, payload);
 
 test("a changed limit is in force for what is queued already, and wakes the workers that wait", async () => {
   const caller = aCaller();
   const teamUid = teamOf(caller);
   const worker = await platform.worker({ teamUid });
-  await platform.life.createRuns(caller, Array.from({ length: 3 }, () => aRun(caller)));
+  await platform.life.createRuns(
+    caller,
+    Array.from({ length: 3 }, () => aRun(caller)),
+  );
   expect(await platform.claim(worker, 9)).toHaveLength(1);
   const waiting = platform.life.worker.lease(worker.session, 9, 20_000, new AbortController().signal);
   await teamUpdated(teamUid, 7, { concurrency_limit: 2, queue_paused: false, queue_weight: 1 });
@@ -41,23 +54,39 @@ test("a factory's limit and pause come with its events, also before its first ru
   const [factoryUid, teamUid] = [newUid(), teamOf(caller)];
   await teamUpdated(teamUid, 2, { concurrency_limit: 100, queue_paused: false, queue_weight: 1 });
   await factoryUpdated(factoryUid, 2, { concurrency_limit: 5, queue_paused: true });
-  const created = await platform.life.createRuns(caller, Array.from({ length: 8 }, () => aRun(caller, { factoryUid })));
+  const created = await platform.life.createRuns(
+    caller,
+    Array.from({ length: 8 }, () => aRun(caller, { factoryUid })),
+  );
   const worker = await platform.worker({ teamUid });
   expect(await platform.claim(worker, 9)).toEqual([]);
-  expect(await platform.life.getQueueStatus(caller, created[0]!.run.uid)).toMatchObject({ reason: "paused", message: "The factory is paused: nothing new of it is started." });
+  expect(await platform.life.getQueueStatus(caller, created[0]!.run.uid)).toMatchObject({
+    reason: "paused",
+    message: "The factory is paused: nothing new of it is started.",
+  });
   await factoryUpdated(factoryUid, 3, { concurrency_limit: 5, queue_paused: false });
   expect(await platform.claim(worker, 9)).toHaveLength(5);
-  expect(await platform.life.getQueueStatus(caller, created[7]!.run.uid)).toMatchObject({ reason: "factory_cap", position: 3 });
+  expect(await platform.life.getQueueStatus(caller, created[7]!.run.uid)).toMatchObject({
+    reason: "factory_cap",
+    position: 3,
+  });
 });
 
 test("a factory is closed without a live run, or stays open with it, however creating and closing race", async () => {
   const caller = aCaller();
   for (let n = 0; n < 20; n++) {
     const factoryUid = newUid();
-    const create = () => platform.run(caller, { factoryUid }).then(() => "created", (error: unknown) => (error as { reason: string }).reason);
+    const create = () =>
+      platform.run(caller, { factoryUid }).then(
+        () => "created",
+        (error: unknown) => (error as { reason: string }).reason,
+      );
     const [created, live] = await Promise.all([create(), platform.life.closeFactory(factoryUid, false)]);
     const story = [created, live, await create(), await platform.life.closeFactory(factoryUid, false)];
-    expect([await platform.life.closeFactory(factoryUid, true), await create()]).toEqual([live === 0 ? 0 : 2, "factory_closed"]);
+    expect([await platform.life.closeFactory(factoryUid, true), await create()]).toEqual([
+      live === 0 ? 0 : 2,
+      "factory_closed",
+    ]);
     expect(story).toEqual(live === 0 ? ["factory_closed", 0, "factory_closed", 0] : ["created", 1, "created", 2]);
   }
 });

@@ -11,7 +11,10 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 /** A platform whose queue holds nothing else: for what is shared between teams. */
-async function alone<T>(overrides: Parameters<typeof testPlatform>[0], f: (own: TestPlatform) => Promise<T>): Promise<T> {
+async function alone<T>(
+  overrides: Parameters<typeof testPlatform>[0],
+  f: (own: TestPlatform) => Promise<T>,
+): Promise<T> {
   const own = await testPlatform(overrides);
   try {
     return await f(own);
@@ -22,16 +25,26 @@ async function alone<T>(overrides: Parameters<typeof testPlatform>[0], f: (own: 
 
 test("twenty workers that claim at once share the queue: no execution is offered twice", async () => {
   const caller = aCaller();
-  const workers = await Promise.all(Array.from({ length: 20 }, () => platform.worker({ teamUid: teamOf(caller), slots: 5 })));
-  const created = await platform.life.createRuns(caller, Array.from({ length: 60 }, () => aRun(caller)));
+  const workers = await Promise.all(
+    Array.from({ length: 20 }, () => platform.worker({ teamUid: teamOf(caller), slots: 5 })),
+  );
+  const created = await platform.life.createRuns(
+    caller,
+    Array.from({ length: 60 }, () => aRun(caller)),
+  );
   const ended = new AbortController();
   const polls = workers.map((worker) => platform.life.worker.lease(worker.session, 5, 20_000, ended.signal));
   const claims = workers.map((worker) => platform.claim(worker, 5));
   const offers = (await Promise.all(claims)).flat();
   ended.abort();
-  const refs = [...offers, ...(await Promise.all(polls)).flat()].map(({ executionId, attempt }) => `${executionId}.${attempt}`);
+  const refs = [...offers, ...(await Promise.all(polls)).flat()].map(
+    ({ executionId, attempt }) => `${executionId}.${attempt}`,
+  );
   expect(new Set(refs).size).toBe(refs.length);
-  const { rows } = await platform.database.sql.query<{ held: number }>("SELECT count(DISTINCT l.execution_id) AS held FROM leases l JOIN runs r ON r.uid = l.run_uid WHERE r.owner_uid = $1", [teamOf(caller)]);
+  const { rows } = await platform.database.sql.query<{ held: number }>(
+    "SELECT count(DISTINCT l.execution_id) AS held FROM leases l JOIN runs r ON r.uid = l.run_uid WHERE r.owner_uid = $1",
+    [teamOf(caller)],
+  );
   expect(rows[0]!.held).toBe(await platform.inUse(teamOf(caller)));
   expect(created).toHaveLength(60);
 });
@@ -40,7 +53,10 @@ test("a cap is never exceeded, whatever claims at once", async () => {
   await alone({ poolSize: 24, limits: { team: 10, agent: 3 } }, async (own) => {
     const caller = aCaller();
     const agents = Array.from({ length: 5 }, () => newUid());
-    await own.life.createRuns(caller, agents.flatMap((agentUid) => Array.from({ length: 8 }, () => aRun(caller, { agentUid }))));
+    await own.life.createRuns(
+      caller,
+      agents.flatMap((agentUid) => Array.from({ length: 8 }, () => aRun(caller, { agentUid }))),
+    );
     const workers = await Promise.all(Array.from({ length: 20 }, () => own.worker({ slots: 4 })));
     const offers = (await Promise.all(workers.map((worker) => own.claim(worker, 4)))).flat();
     expect(offers).toHaveLength(10);
@@ -55,7 +71,10 @@ test("a cap is never exceeded, whatever claims at once", async () => {
 test("teams take turns: one with a long queue does not hold up another", async () => {
   await alone({}, async (own) => {
     const [busy, small] = [aCaller(), aCaller()];
-    await own.life.createRuns(busy, Array.from({ length: 20 }, () => aRun(busy)));
+    await own.life.createRuns(
+      busy,
+      Array.from({ length: 20 }, () => aRun(busy)),
+    );
     const worker = await own.worker({ slots: 4 });
     const served: TeamUid[] = [];
     const serve = async (slots: number) => {
@@ -68,7 +87,10 @@ test("teams take turns: one with a long queue does not hold up another", async (
     };
     await serve(4);
     await serve(4);
-    await own.life.createRuns(small, Array.from({ length: 3 }, () => aRun(small)));
+    await own.life.createRuns(
+      small,
+      Array.from({ length: 3 }, () => aRun(small)),
+    );
     for (let n = 0; n < 3; n++) await serve(2);
     expect(served.slice(8).filter((team) => team === teamOf(small))).toHaveLength(3);
   });
@@ -77,7 +99,10 @@ test("teams take turns: one with a long queue does not hold up another", async (
 test("a team that was away has saved nothing up", async () => {
   await alone({}, async (own) => {
     const [first, late] = [aCaller(), aCaller()];
-    await own.life.createRuns(first, Array.from({ length: 30 }, () => aRun(first)));
+    await own.life.createRuns(
+      first,
+      Array.from({ length: 30 }, () => aRun(first)),
+    );
     const worker = await own.worker();
     const serve = async () => {
       const held = await hold(own, worker);
@@ -85,7 +110,10 @@ test("a team that was away has saved nothing up", async () => {
       return held.assignment.job.run.owner.uid;
     };
     for (let n = 0; n < 10; n++) await serve();
-    await own.life.createRuns(late, Array.from({ length: 10 }, () => aRun(late)));
+    await own.life.createRuns(
+      late,
+      Array.from({ length: 10 }, () => aRun(late)),
+    );
     const next = [];
     for (let n = 0; n < 8; n++) next.push(await serve());
     expect(next.filter((team) => team === teamOf(late))).toHaveLength(4);
@@ -93,7 +121,11 @@ test("a team that was away has saved nothing up", async () => {
 });
 
 /** Claims and finishes one execution after the other; answers whose they were. */
-async function serveEach(own: TestPlatform, worker: Awaited<ReturnType<TestPlatform["worker"]>>, times: number): Promise<string[]> {
+async function serveEach(
+  own: TestPlatform,
+  worker: Awaited<ReturnType<TestPlatform["worker"]>>,
+  times: number,
+): Promise<string[]> {
   const served: string[] = [];
   for (let n = 0; n < times; n++) {
     const held = await hold(own, worker);
@@ -103,16 +135,27 @@ async function serveEach(own: TestPlatform, worker: Awaited<ReturnType<TestPlatf
   return served;
 }
 
-const countOf = (served: readonly string[], caller: ReturnType<typeof aCaller>): number => served.filter((owner) => owner === teamOf(caller)).length;
+const countOf = (served: readonly string[], caller: ReturnType<typeof aCaller>): number =>
+  served.filter((owner) => owner === teamOf(caller)).length;
 
 test("teams share the platform's workers in proportion to their weights", async () => {
   const [light, heavy] = [aCaller(), aCaller()];
-  const weights = new Map<string, number>([[teamOf(light), 1], [teamOf(heavy), 3]]);
-  await alone({ queueSettings: ({ owner }) => ({ team: { ...DEFAULT_QUEUE_SETTINGS, weight: weights.get(owner.uid)! } }) }, async (own) => {
-    for (const caller of [light, heavy]) await own.life.createRuns(caller, Array.from({ length: 40 }, () => aRun(caller)));
-    const served = await serveEach(own, await own.worker(), 40);
-    expect(countOf(served, light)).toBe(10);
-  });
+  const weights = new Map<string, number>([
+    [teamOf(light), 1],
+    [teamOf(heavy), 3],
+  ]);
+  await alone(
+    { queueSettings: ({ owner }) => ({ team: { ...DEFAULT_QUEUE_SETTINGS, weight: weights.get(owner.uid)! } }) },
+    async (own) => {
+      for (const caller of [light, heavy])
+        await own.life.createRuns(
+          caller,
+          Array.from({ length: 40 }, () => aRun(caller)),
+        );
+      const served = await serveEach(own, await own.worker(), 40);
+      expect(countOf(served, light)).toBe(10);
+    },
+  );
 });
 
 // The queue's clock goes on with every claim of the platform's workers, so both teams below start at it each time; who is
@@ -121,9 +164,18 @@ test("teams that wait for scarce workers take turns, however fast others are ser
   await alone({}, async (own) => {
     const [flood, single, fast] = [aCaller(), aCaller(), aCaller()];
     const codex = (caller: ReturnType<typeof aCaller>) => aRun(caller, { config: { harness: "codex" } });
-    await own.life.createRuns(flood, Array.from({ length: 20 }, () => codex(flood)));
-    await own.life.createRuns(fast, Array.from({ length: 60 }, () => aRun(fast)));
-    await own.life.createRuns(single, Array.from({ length: 5 }, () => codex(single)));
+    await own.life.createRuns(
+      flood,
+      Array.from({ length: 20 }, () => codex(flood)),
+    );
+    await own.life.createRuns(
+      fast,
+      Array.from({ length: 60 }, () => aRun(fast)),
+    );
+    await own.life.createRuns(
+      single,
+      Array.from({ length: 5 }, () => codex(single)),
+    );
     const [scarce, plenty] = [await own.worker({ harness: "codex" }), await own.worker()];
     const served: string[] = [];
     for (let n = 0; n < 10; n++) {
@@ -137,7 +189,11 @@ test("teams that wait for scarce workers take turns, however fast others are ser
 test("what a team's own workers do for it costs it no turn on the platform's", async () => {
   await alone({}, async (own) => {
     const [equipped, other] = [aCaller(), aCaller()];
-    for (const caller of [equipped, other]) await own.life.createRuns(caller, Array.from({ length: 30 }, () => aRun(caller)));
+    for (const caller of [equipped, other])
+      await own.life.createRuns(
+        caller,
+        Array.from({ length: 30 }, () => aRun(caller)),
+      );
     await serveEach(own, await own.worker({ teamUid: teamOf(equipped) }), 20);
     expect(countOf(await serveEach(own, await own.worker(), 10), equipped)).toBe(5);
   });
@@ -147,39 +203,72 @@ test("the backlog of a capped agent, team or factory hides nobody's runs", async
   const [capped, free] = [aCaller(), aCaller()];
   const [slowAgent, quickAgent, factoryUid] = [newUid(), newUid(), newUid()];
   const limits = new Map<string | undefined, number>([[slowAgent, 1]]);
-  await alone({ limits: { factory: 2 }, queueSettings: ({ agentUid }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, concurrencyLimit: limits.get(agentUid) ?? 0 } }) }, async (own) => {
-    await own.life.createRuns(capped, Array.from({ length: 30 }, () => aRun(capped, { agentUid: slowAgent })));
-    await own.life.createRuns(capped, Array.from({ length: 30 }, () => aRun(capped, { factoryUid })));
-    const [quick] = await own.life.createRuns(capped, [aRun(capped, { agentUid: quickAgent })]);
-    const [others] = await own.life.createRuns(free, [aRun(free)]);
-    const worker = await own.worker();
-    const { assignments } = await own.life.worker.accept(worker.session, await own.claim(worker, 20));
-    const runs = assignments.map(({ job }) => job.run.runUid);
-    expect(runs).toHaveLength(5); // one of the capped agent, two of the factory, and these:
-    expect(runs).toEqual(expect.arrayContaining([quick!.run.uid, others!.run.uid]));
-  });
+  await alone(
+    {
+      limits: { factory: 2 },
+      queueSettings: ({ agentUid }) => ({
+        agent: { ...DEFAULT_QUEUE_SETTINGS, concurrencyLimit: limits.get(agentUid) ?? 0 },
+      }),
+    },
+    async (own) => {
+      await own.life.createRuns(
+        capped,
+        Array.from({ length: 30 }, () => aRun(capped, { agentUid: slowAgent })),
+      );
+      await own.life.createRuns(
+        capped,
+        Array.from({ length: 30 }, () => aRun(capped, { factoryUid })),
+      );
+      const [quick] = await own.life.createRuns(capped, [aRun(capped, { agentUid: quickAgent })]);
+      const [others] = await own.life.createRuns(free, [aRun(free)]);
+      const worker = await own.worker();
+      const { assignments } = await own.life.worker.accept(worker.session, await own.claim(worker, 20));
+      const runs = assignments.map(({ job }) => job.run.runUid);
+      expect(runs).toHaveLength(5); // one of the capped agent, two of the factory, and these:
+      expect(runs).toEqual(expect.arrayContaining([quick!.run.uid, others!.run.uid]));
+    },
+  );
 });
 
 test("a level of priority counts as five minutes of waiting, so that nobody waits for ever", async () => {
   const caller = aCaller();
   const [urgent, later] = [newUid(), newUid()];
-  const priorities = new Map<string | undefined, number>([[urgent, 2], [later, -1]]);
-  await alone({ queueSettings: ({ agentUid }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, priority: priorities.get(agentUid) ?? 0 } }) }, async (own) => {
-    const worker = await own.worker({ slots: 1 });
-    const waiting = async (agentUid: string, minutes: number) => {
-      const run = await own.run(caller, { agentUid });
-      await own.database.sql.query("UPDATE executions SET queued_at = clock_timestamp() - $2 * interval '1 minute' WHERE run_uid = $1", [run.uid, minutes]);
-      return run.uid;
-    };
-    const [fourth, last, third, second, first] = [await waiting(later, 9), await waiting(later, 1), await waiting(newUid(), 7), await waiting(urgent, 0), await waiting(newUid(), 11)];
-    const order = [];
-    for (let n = 0; n < 5; n++) {
-      const held = await hold(own, worker);
-      order.push(held.assignment.job.run.runUid);
-      await held.complete("DONE");
-    }
-    expect(order).toEqual([first, second, third, fourth, last]);
-  });
+  const priorities = new Map<string | undefined, number>([
+    [urgent, 2],
+    [later, -1],
+  ]);
+  await alone(
+    {
+      queueSettings: ({ agentUid }) => ({
+        agent: { ...DEFAULT_QUEUE_SETTINGS, priority: priorities.get(agentUid) ?? 0 },
+      }),
+    },
+    async (own) => {
+      const worker = await own.worker({ slots: 1 });
+      const waiting = async (agentUid: string, minutes: number) => {
+        const run = await own.run(caller, { agentUid });
+        await own.database.sql.query(
+          "UPDATE executions SET queued_at = clock_timestamp() - $2 * interval '1 minute' WHERE run_uid = $1",
+          [run.uid, minutes],
+        );
+        return run.uid;
+      };
+      const [fourth, last, third, second, first] = [
+        await waiting(later, 9),
+        await waiting(later, 1),
+        await waiting(newUid(), 7),
+        await waiting(urgent, 0),
+        await waiting(newUid(), 11),
+      ];
+      const order = [];
+      for (let n = 0; n < 5; n++) {
+        const held = await hold(own, worker);
+        order.push(held.assignment.job.run.runUid);
+        await held.complete("DONE");
+      }
+      expect(order).toEqual([first, second, third, fourth, last]);
+    },
+  );
 });
 
 test("what is paused is not started, says so, and goes on when the pause ends", async () => {
@@ -190,7 +279,10 @@ test("what is paused is not started, says so, and goes on when the pause ends", 
     const run = await own.run(caller);
     const worker = await own.worker();
     expect(await own.claim(worker)).toEqual([]);
-    expect(await own.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "paused", message: "The team is paused: nothing new of it is started." });
+    expect(await own.life.getQueueStatus(caller, run.uid)).toMatchObject({
+      reason: "paused",
+      message: "The team is paused: nothing new of it is started.",
+    });
     [settings.isPaused, version] = [false, 2];
     await own.run(caller);
     [settings.isPaused, version] = [true, 1]; // an answer that was on its way before
@@ -202,7 +294,10 @@ test("what is paused is not started, says so, and goes on when the pause ends", 
 test("a worker is never given more than it registered, whatever it says is free", async () => {
   await alone({ poolSize: 16 }, async (own) => {
     const caller = aCaller();
-    await own.life.createRuns(caller, Array.from({ length: 30 }, () => aRun(caller)));
+    await own.life.createRuns(
+      caller,
+      Array.from({ length: 30 }, () => aRun(caller)),
+    );
     const worker = await own.worker({ slots: 3 });
     const offers = (await Promise.all(Array.from({ length: 8 }, () => own.claim(worker, 9)))).flat();
     expect(offers).toHaveLength(3);
@@ -225,7 +320,8 @@ test("a run that needs an image goes to a worker that has it, or that takes any"
     };
     expect(await taken(await own.worker({ images: ["python:3"] }))).toEqual([plain.uid]);
     expect(await own.life.getQueueStatus(caller, special.uid)).toMatchObject({
-      reason: "no_matching_worker", message: 'No connected worker offers the harness "oz" and the image "node:24".',
+      reason: "no_matching_worker",
+      message: 'No connected worker offers the harness "oz" and the image "node:24".',
     });
     expect(await taken(await own.worker({ images: ["python:3", "node:24"] }))).toEqual([special.uid]);
     const another = await own.run(caller, { config: { image: "node:24" } });
@@ -243,7 +339,8 @@ test("a run whose platform.arch no worker has is queued with that reason, until 
     };
     expect(await taken(await own.worker({ arch: "x86_64" }))).toEqual([]);
     expect(await own.life.getQueueStatus(caller, run.uid)).toMatchObject({
-      reason: "no_matching_worker", message: 'No connected worker offers the harness "oz" and the architecture "aarch64".',
+      reason: "no_matching_worker",
+      message: 'No connected worker offers the harness "oz" and the architecture "aarch64".',
     });
     expect(await taken(await own.worker({ arch: "aarch64" }))).toEqual([run.uid]);
     const another = await own.run(caller, { config: { arch: "aarch64" } });
@@ -254,26 +351,36 @@ test("a run whose platform.arch no worker has is queued with that reason, until 
 test("the position of a run counts every run of its owner that is served first, whatever its agent, and no others", async () => {
   const [priority, capped] = [newUid(), newUid()];
   const settings = { [priority]: { priority: 1 }, [capped]: { isPaused: true } };
-  await alone({ queueSettings: ({ agentUid = "" }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, ...settings[agentUid] } }) }, async (own) => {
-    const caller = aCaller();
-    const worker = await own.worker({ images: ["python:3"] });
-    const parent = await own.run(caller);
-    await holdStarted(own, worker);
-    const made = [
-      await own.run(caller, { agentUid: newUid() }), await own.run(caller), await own.run(caller, { agentUid: newUid() }), await own.run(caller),
-      await own.run(caller, { parentRunUid: parent.uid, agentUid: newUid() }), await own.run(caller, { agentUid: priority }),
-    ];
-    await own.run(caller, { agentUid: capped });
-    await own.run(caller, { config: { image: "node:24" } });
-    await own.run(aCaller());
-    const positions = await Promise.all(made.map(async ({ uid }) => [uid, (await own.life.getQueueStatus(caller, uid)).position] as const));
-    const served: string[] = [];
-    while (served.length < made.length) {
-      await own.claim(worker);
-      for (const { uid } of made) if (!served.includes(uid) && (await own.getRun(caller, uid)).state === "PENDING") served.push(uid);
-    }
-    expect(new Map(positions)).toEqual(new Map(served.map((uid, n) => [uid, n + 1])));
-  });
+  await alone(
+    { queueSettings: ({ agentUid = "" }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, ...settings[agentUid] } }) },
+    async (own) => {
+      const caller = aCaller();
+      const worker = await own.worker({ images: ["python:3"] });
+      const parent = await own.run(caller);
+      await holdStarted(own, worker);
+      const made = [
+        await own.run(caller, { agentUid: newUid() }),
+        await own.run(caller),
+        await own.run(caller, { agentUid: newUid() }),
+        await own.run(caller),
+        await own.run(caller, { parentRunUid: parent.uid, agentUid: newUid() }),
+        await own.run(caller, { agentUid: priority }),
+      ];
+      await own.run(caller, { agentUid: capped });
+      await own.run(caller, { config: { image: "node:24" } });
+      await own.run(aCaller());
+      const positions = await Promise.all(
+        made.map(async ({ uid }) => [uid, (await own.life.getQueueStatus(caller, uid)).position] as const),
+      );
+      const served: string[] = [];
+      while (served.length < made.length) {
+        await own.claim(worker);
+        for (const { uid } of made)
+          if (!served.includes(uid) && (await own.getRun(caller, uid)).state === "PENDING") served.push(uid);
+      }
+      expect(new Map(positions)).toEqual(new Map(served.map((uid, n) => [uid, n + 1])));
+    },
+  );
 });
 
 test("descendants are served before roots of the same team", async () => {
@@ -303,7 +410,9 @@ test("a worker gets only what is meant for it", async () => {
     expect(await taken(await own.worker({ teamUid: teamOf(ours), host: "linux" }))).toEqual([]);
     expect(await taken(await own.worker({ teamUid: teamOf(ours), host: "mac" }))).toEqual([routed.uid]);
     const platformWorker = await own.worker({ host: "mac", slots: 9 });
-    expect((await taken(platformWorker)).concat(await taken(platformWorker)).toSorted()).toEqual([unrouted.uid, user.uid].toSorted());
+    expect((await taken(platformWorker)).concat(await taken(platformWorker)).toSorted()).toEqual(
+      [unrouted.uid, user.uid].toSorted(),
+    );
     expect(await taken(await own.worker({ harness: "codex" }))).toEqual([codex.uid]);
   });
 });
@@ -327,7 +436,13 @@ test("a draining worker is offered nothing", async () => {
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   await platform.run(caller);
   await platform.life.worker.heartbeat(worker.session, { state: "DRAINING", freeSlots: 1, leases: [] });
-  const lease = async () => platform.life.worker.lease(await platform.life.worker.authenticate(worker.token), 1, 20_000, new AbortController().signal);
+  const lease = async () =>
+    platform.life.worker.lease(
+      await platform.life.worker.authenticate(worker.token),
+      1,
+      20_000,
+      new AbortController().signal,
+    );
   expect(await lease()).toEqual([]);
   await platform.life.worker.heartbeat(worker.session, { state: "READY", freeSlots: 1, leases: [] });
   expect(await lease()).toHaveLength(1);

@@ -22,7 +22,12 @@ async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
   const aReplica = async (beside?: TestPlatform): Promise<TestPlatform> => {
     const link = NatsLink.open(nats.url, "test", memoryLog());
     closers.push(() => link.close());
-    const replica = await testPlatform({ timings, replicas: link.replicaBell("orchestrator"), liveTextCast: link.replicaCast("orchestrator", "live-text"), ...(beside && { beside }) });
+    const replica = await testPlatform({
+      timings,
+      replicas: link.replicaBell("orchestrator"),
+      liveTextCast: link.replicaCast("orchestrator", "live-text"),
+      ...(beside && { beside }),
+    });
     closers.push(() => replica.close());
     replica.life.start();
     await (await link.connection()).flush(); // it hears from now on
@@ -34,38 +39,47 @@ async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
 
 const signal = new AbortController().signal;
 
-needs("nats-server", "a run that is created at one replica is offered at once to the worker that waits at another", async () => {
-  const [here, there] = await twoReplicas();
-  const caller = aCaller();
-  const worker = await there.worker({ teamUid: teamOf(caller) });
-  const poll = there.life.worker.lease(worker.session, 1, timings.pollMs, signal);
-  const run = await here.run(caller);
-  const [offer] = await poll;
-  const { assignments } = await there.life.worker.accept(worker.session, [offer!]);
-  expect(assignments.map(({ job }) => job.run.runUid)).toEqual([run.uid]);
-});
+needs(
+  "nats-server",
+  "a run that is created at one replica is offered at once to the worker that waits at another",
+  async () => {
+    const [here, there] = await twoReplicas();
+    const caller = aCaller();
+    const worker = await there.worker({ teamUid: teamOf(caller) });
+    const poll = there.life.worker.lease(worker.session, 1, timings.pollMs, signal);
+    const run = await here.run(caller);
+    const [offer] = await poll;
+    const { assignments } = await there.life.worker.accept(worker.session, [offer!]);
+    expect(assignments.map(({ job }) => job.run.runUid)).toEqual([run.uid]);
+  },
+);
 
-needs("nats-server", "a cancel at one replica reaches the worker whose stream another holds, and the end of the run its readers", async () => {
-  const [here, there] = await twoReplicas();
-  const caller = aCaller();
-  const worker = await there.worker({ teamUid: teamOf(caller) });
-  const run = await there.run(caller);
-  const offers = await there.claim(worker);
-  const { assignments } = await there.life.worker.accept(worker.session, offers);
-  await new HeldExecution(there, worker.session, assignments[0]!).start();
-  const ended = new AbortController();
-  const stream = there.life.worker.watch(worker.session, ended.signal)[Symbol.asyncIterator]();
-  await stream.next(); // the stream is open
-  const reader = there.life.bell.wait(topics.runEvents(run.uid), timings.pollMs, ended.signal);
-  const told = (async () => {
-    for (let news = await stream.next(); !news.done; news = await stream.next()) if (news.value.directives.length > 0) return news.value.directives;
-    return [];
-  })();
-  await here.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  expect((await told).map(({ kind }) => kind)).toEqual(["cancel"]);
-  await reader;
-  ended.abort();
-});
+needs(
+  "nats-server",
+  "a cancel at one replica reaches the worker whose stream another holds, and the end of the run its readers",
+  async () => {
+    const [here, there] = await twoReplicas();
+    const caller = aCaller();
+    const worker = await there.worker({ teamUid: teamOf(caller) });
+    const run = await there.run(caller);
+    const offers = await there.claim(worker);
+    const { assignments } = await there.life.worker.accept(worker.session, offers);
+    await new HeldExecution(there, worker.session, assignments[0]!).start();
+    const ended = new AbortController();
+    const stream = there.life.worker.watch(worker.session, ended.signal)[Symbol.asyncIterator]();
+    await stream.next(); // the stream is open
+    const reader = there.life.bell.wait(topics.runEvents(run.uid), timings.pollMs, ended.signal);
+    const told = (async () => {
+      for (let news = await stream.next(); !news.done; news = await stream.next())
+        if (news.value.directives.length > 0) return news.value.directives;
+      return [];
+    })();
+    await here.life.cancelRun(caller, { runUid: run.uid, tree: false });
+    expect((await told).map(({ kind }) => kind)).toEqual(["cancel"]);
+    await reader;
+    ended.abort();
+  },
+);
 
 needs("nats-server", "what a model says at one replica is heard by those who watch at another, once", async () => {
   const [here, there] = await twoReplicas();
@@ -77,7 +91,8 @@ needs("nats-server", "what a model says at one replica is heard by those who wat
   const heard = { here: [] as string[], there: [] as string[] };
   here.life.liveTexts.listen(run.uid, ({ text }) => heard.here.push(text));
   there.life.liveTexts.listen(run.uid, ({ text }) => heard.there.push(text));
-  for (const text of ["one", "two"]) await here.life.worker.tellText(worker.session, { ...held.ref, stepId: "s", offset: 0, text });
+  for (const text of ["one", "two"])
+    await here.life.worker.tellText(worker.session, { ...held.ref, stepId: "s", offset: 0, text });
   await eventually(() => heard.there.length === 2);
   expect(heard).toEqual({ here: ["one", "two"], there: ["one", "two"] });
 });

@@ -26,35 +26,63 @@ afterAll(() => platform.close());
 
 const domainErrorOf = (reason: string) => Object.assign(new Error(reason), { reason });
 const file = (text: string) => ({ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode(text) });
-const retry = (caller: ReturnType<typeof aCaller>, runUid: string, more = {}) => platform.life.retryRun(caller, { runUid, ...more });
+const retry = (caller: ReturnType<typeof aCaller>, runUid: string, more = {}) =>
+  platform.life.retryRun(caller, { runUid, ...more });
 
 /** A run that has failed. */
 async function failed(request: Partial<NewRun> = {}, caller = aCaller()) {
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller, request);
-  await (await holdStarted(platform, worker)).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
+  await (
+    await holdStarted(platform, worker)
+  ).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
   return { caller, worker, run };
 }
 
 test("a retry is a new run with the configuration the first was frozen with, its prompt, files, title, mode and metadata", async () => {
   model = "first";
-  const { caller, worker, run } = await failed({ prompt: "Do it well.", title: "Work", mode: "plan", metadata: { ticket: "T-1" }, config: { base_prompt: "Be brief." }, attachments: [file("one")] });
+  const { caller, worker, run } = await failed({
+    prompt: "Do it well.",
+    title: "Work",
+    mode: "plan",
+    metadata: { ticket: "T-1" },
+    config: { base_prompt: "Be brief." },
+    attachments: [file("one")],
+  });
   model = "second";
   const { run: again, created } = await retry(caller, run.uid);
   expect([created, again.uid === run.uid, again.conversationUid === run.conversationUid]).toEqual([true, false, false]);
-  expect(again).toMatchObject({ retryOfRunUid: run.uid, state: "QUEUED", prompt: "Do it well.", title: "Work", mode: "plan", metadata: { ticket: "T-1" }, agentConfig: run.agentConfig, rootRunUid: again.uid });
+  expect(again).toMatchObject({
+    retryOfRunUid: run.uid,
+    state: "QUEUED",
+    prompt: "Do it well.",
+    title: "Work",
+    mode: "plan",
+    metadata: { ticket: "T-1" },
+    agentConfig: run.agentConfig,
+    rootRunUid: again.uid,
+  });
   const { assignment } = await hold(platform, worker);
   expect([assignment.job.run.runUid, assignment.job.frozen.model_id]).toEqual([again.uid, "first"]);
   const [{ text, attachments }] = assignment.inputs as [(typeof assignment.inputs)[number]];
   const [copy] = attachments;
-  expect([text, copy?.fileName, new TextDecoder().decode(platform.stored.get(copy!.downloadUrl.replace("https://blobs.example/", "")))]).toEqual(["Do it well.", "a.txt", "one"]);
+  expect([
+    text,
+    copy?.fileName,
+    new TextDecoder().decode(platform.stored.get(copy!.downloadUrl.replace("https://blobs.example/", ""))),
+  ]).toEqual(["Do it well.", "a.txt", "one"]);
 });
 
 test("follow-ups that were sent before the start belong to what is done again", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
-  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "And quickly.", mode: "normal", attachmentUids: [] });
+  await platform.life.createFollowup(caller, {
+    target: { runUid: run.uid },
+    message: "And quickly.",
+    mode: "normal",
+    attachmentUids: [],
+  });
   await (await holdStarted(platform, worker)).complete("DONE");
   expect((await retry(caller, run.uid)).run.prompt).toBe("Do it.\n\nAnd quickly.");
 });
@@ -70,13 +98,17 @@ describe("retries with one key", () => {
     const { caller, run } = await failed();
     const { run: other } = await failed({}, caller);
     await retry(caller, run.uid, { idempotencyKey: "k" });
-    await expect(retry(caller, other.uid, { idempotencyKey: "k" })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+    await expect(retry(caller, other.uid, { idempotencyKey: "k" })).rejects.toEqual(
+      domainError({ reason: "idempotency_mismatch" }),
+    );
     expect((await retry(caller, run.uid)).run.uid).not.toBe((await retry(caller, run.uid)).run.uid);
   });
   test("of a tool call are one run for ever", async () => {
     const { caller, run } = await failed();
     const causeKey = `${newUid()}:call-1`;
-    expect((await retry(caller, run.uid, { causeKey })).run.uid).toBe((await retry(caller, run.uid, { causeKey })).run.uid);
+    expect((await retry(caller, run.uid, { causeKey })).run.uid).toBe(
+      (await retry(caller, run.uid, { causeKey })).run.uid,
+    );
   });
 });
 
@@ -115,8 +147,17 @@ test("a run that retries a failed child by its own token gets the new run as its
   const parent = await platform.run(caller, aRun(caller));
   await holdStarted(platform, worker);
   const child = await platform.run(caller, aRun(caller, { parentRunUid: parent.uid }));
-  await (await holdStarted(platform, worker)).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
-  const agent = aCaller({ ...caller, run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: 1, attempt: 1 } as never });
-  expect((await retry(agent, child.uid)).run).toMatchObject({ parentRunUid: parent.uid, rootRunUid: parent.uid, retryOfRunUid: child.uid });
+  await (
+    await holdStarted(platform, worker)
+  ).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
+  const agent = aCaller({
+    ...caller,
+    run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: 1, attempt: 1 } as never,
+  });
+  expect((await retry(agent, child.uid)).run).toMatchObject({
+    parentRunUid: parent.uid,
+    rootRunUid: parent.uid,
+    retryOfRunUid: child.uid,
+  });
   await expect(retry(agent, unrelated.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
 });

@@ -31,8 +31,12 @@ beforeAll(async () => {
        FROM (SELECT n, n % 1000 = 500 AS rare, gen_random_uuid() AS u FROM generate_series(1, ${RUNS}) n) g`,
     [OWN, OTHER, FACTORY, SKILL, SCHEDULE],
   );
-  await sql.query("INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at) SELECT gen_random_uuid(), uid, 'a', 1, CASE state WHEN 'BLOCKED' THEN 'PLAN' ELSE 'FILE' END, '{}', now() FROM runs");
-  await sql.query("UPDATE runs SET state = 'QUEUED' WHERE state = 'BLOCKED' AND created_at > now() - interval '10 days'");
+  await sql.query(
+    "INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at) SELECT gen_random_uuid(), uid, 'a', 1, CASE state WHEN 'BLOCKED' THEN 'PLAN' ELSE 'FILE' END, '{}', now() FROM runs",
+  );
+  await sql.query(
+    "UPDATE runs SET state = 'QUEUED' WHERE state = 'BLOCKED' AND created_at > now() - interval '10 days'",
+  );
   await sql.query("ANALYZE runs, artifacts, run_texts");
 });
 
@@ -68,31 +72,42 @@ const FILTERS: Readonly<Record<string, Partial<RunListQuery>>> = {
   "creator and a state in which they have not": { creatorUid: "rare", states: ["QUEUED"] },
   "creator and states of both sorts": { creatorUid: "rare", states: ["QUEUED", "BLOCKED"] },
 };
-const SORTS = RUN_SORTS.flatMap((sortBy) => [{ sortBy, isDescending: true }, { sortBy, isDescending: false }]);
+const SORTS = RUN_SORTS.flatMap((sortBy) => [
+  { sortBy, isDescending: true },
+  { sortBy, isDescending: false },
+]);
 
-test.each(Object.entries(FILTERS))("by %s a page is read from indexes in every order, as is the next", async (_, filter) => {
-  for (const sort of SORTS) {
-    const found: string[] = [];
-    const explaining: Sql = {
-      async query(text, params) {
-        const { rows } = await platform.database.searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, params);
-        found.push(...rows.flatMap((row) => /Seq Scan on (runs|artifacts|run_texts)\b/.exec(row["QUERY PLAN"])?.[1] ?? []));
-        return platform.database.searches.query(text, params);
-      },
-    };
-    const query = { states: [], ...sort, ...filter };
-    const page = await listRuns(explaining, caller, query, undefined, 10);
-    if (page.length === 10) await listRuns(explaining, caller, query, page.at(-1)!.position, 10);
-    expect([sort, found]).toEqual([sort, []]);
-  }
-});
+test.each(Object.entries(FILTERS))(
+  "by %s a page is read from indexes in every order, as is the next",
+  async (_, filter) => {
+    for (const sort of SORTS) {
+      const found: string[] = [];
+      const explaining: Sql = {
+        async query(text, params) {
+          const { rows } = await platform.database.searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, params);
+          found.push(
+            ...rows.flatMap((row) => /Seq Scan on (runs|artifacts|run_texts)\b/.exec(row["QUERY PLAN"])?.[1] ?? []),
+          );
+          return platform.database.searches.query(text, params);
+        },
+      };
+      const query = { states: [], ...sort, ...filter };
+      const page = await listRuns(explaining, caller, query, undefined, 10);
+      if (page.length === 10) await listRuns(explaining, caller, query, page.at(-1)!.position, 10);
+      expect([sort, found]).toEqual([sort, []]);
+    }
+  },
+);
 
 /** How many runs are read for the first page, of which there must be one. */
 async function readFor(query: RunListQuery): Promise<number> {
   let read = 0;
   const counting: Sql = {
     async query(text, params) {
-      const { rows } = await platform.database.searches.query<{ "QUERY PLAN": { Plan: PlanNode }[] }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, params);
+      const { rows } = await platform.database.searches.query<{ "QUERY PLAN": { Plan: PlanNode }[] }>(
+        `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
+        params,
+      );
       read += runsRead(rows[0]!["QUERY PLAN"][0]!.Plan);
       return platform.database.searches.query(text, params);
     },
@@ -112,28 +127,55 @@ test.each<[string, Partial<RunListQuery>]>([
   ["and a creator", { creatorUid: "rare" }],
 ])("words that few runs have, %s, are found without a walk in every order", async (_, filter) => {
   // Fifty of 50,000, looked at in two tables, and those of the page.
-  for (const sort of SORTS) expect([sort, (await readFor({ states: [], ...sort, search: { words: ["needle"] }, ...filter })) < 300]).toEqual([sort, true]);
+  for (const sort of SORTS)
+    expect([sort, (await readFor({ states: [], ...sort, search: { words: ["needle"] }, ...filter })) < 300]).toEqual([
+      sort,
+      true,
+    ]);
 });
 
 test("words with typos are found by the index of texts, by those who may see the runs", async () => {
   const { searches } = platform.database;
-  const { rows } = await searches.query<{ body: string }>("SELECT prosrc AS body FROM pg_proc WHERE proname = 'similar_run_texts'");
+  const { rows } = await searches.query<{ body: string }>(
+    "SELECT prosrc AS body FROM pg_proc WHERE proname = 'similar_run_texts'",
+  );
   const body = rows[0]!.body.replace("owners", `'{${OWN}}'::uuid[]`).replace("word", "'neadle'").replace("most", "500");
-  const plan = (await searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${body}`)).rows.map((row) => row["QUERY PLAN"]).join("\n");
+  const plan = (await searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${body}`)).rows
+    .map((row) => row["QUERY PLAN"])
+    .join("\n");
   expect([plan.includes("run_texts_trigrams"), plan.includes("Seq Scan")]).toEqual([true, false]);
   const query: RunListQuery = { states: [], sortBy: "updated_at", isDescending: true, search: { words: ["neadle"] } };
   expect(await findSimilarRuns(searches, caller, query)).toHaveLength(50); // every run with the needle is this team's
   expect(await findSimilarRuns(searches, aCaller(), query)).toEqual([]);
 });
 
-type PlanNode = { readonly "Relation Name"?: string; readonly "Actual Rows": number; readonly "Actual Loops": number; readonly "Rows Removed by Filter"?: number; readonly Plans?: readonly PlanNode[] };
+type PlanNode = {
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly Plans?: readonly PlanNode[];
+};
 
 const runsRead = (node: PlanNode): number =>
-  (node["Relation Name"] === "runs" ? (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"] : 0) + (node.Plans ?? []).reduce((sum, one) => sum + runsRead(one), 0);
+  (node["Relation Name"] === "runs"
+    ? (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]
+    : 0) + (node.Plans ?? []).reduce((sum, one) => sum + runsRead(one), 0);
 
 type Row = {
-  uid: string; title: string; skill_spec: string | null; created_at: Date; updated_at: Date; state: string; creator_uid: string; prompt: string;
-  owner_uid: string; environment_uid: string | null; execution_location: string; schedule: object | null; model_id: string;
+  uid: string;
+  title: string;
+  skill_spec: string | null;
+  created_at: Date;
+  updated_at: Date;
+  state: string;
+  creator_uid: string;
+  prompt: string;
+  owner_uid: string;
+  environment_uid: string | null;
+  execution_location: string;
+  schedule: object | null;
+  model_id: string;
 };
 const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
 let inOrder: { sort: (typeof SORTS)[number]; rows: Row[] }[] | undefined;
@@ -145,15 +187,26 @@ async function runsInOrder(): Promise<NonNullable<typeof inOrder>> {
     "SELECT uid, owner_uid, lower(title) AS title, skill_spec, created_at, updated_at, state, creator_uid, prompt, environment_uid, execution_location, schedule, model_id FROM runs",
   );
   inOrder = SORTS.map((sort) => {
-    const keyOf = (row: Row): string | number => (sort.sortBy === "title" ? row.title : sort.sortBy === "agent" ? (row.skill_spec ?? "") : row[sort.sortBy].getTime());
+    const keyOf = (row: Row): string | number =>
+      sort.sortBy === "title"
+        ? row.title
+        : sort.sortBy === "agent"
+          ? (row.skill_spec ?? "")
+          : row[sort.sortBy].getTime();
     const last = (row: Row): number => Number(sort.sortBy === "agent" && row.skill_spec === null);
     const sign = sort.isDescending ? -1 : 1;
-    return { sort, rows: rows.toSorted((a, b) => last(a) - last(b) || sign * (compare(keyOf(a), keyOf(b)) || compare(a.uid, b.uid))) };
+    return {
+      sort,
+      rows: rows.toSorted((a, b) => last(a) - last(b) || sign * (compare(keyOf(a), keyOf(b)) || compare(a.uid, b.uid))),
+    };
   });
   return inOrder;
 }
 
-const says = (...words: string[]) => (row: Row): boolean => words.every((word) => [row.title, row.skill_spec ?? "", row.prompt].join("\n").toLowerCase().includes(word));
+const says =
+  (...words: string[]) =>
+  (row: Row): boolean =>
+    words.every((word) => [row.title, row.skill_spec ?? "", row.prompt].join("\n").toLowerCase().includes(word));
 
 // An oracle says which runs these are, whether walks come to the end of a page, to the end of all, or are given up.
 test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
@@ -161,16 +214,36 @@ test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
   ["created_before", { createdBefore: ago(40_000) }, (row) => row.created_at < ago(40_000)],
   ["created_after", { createdAfter: ago(9_000) }, (row) => row.created_at > ago(9_000)],
   ["updated_after", { updatedAfter: ago(9_000) }, (row) => row.updated_at > ago(9_000)],
-  ["all three", { createdAfter: ago(30_000), createdBefore: ago(20_000), updatedAfter: ago(24_000) }, (row) => row.created_at > ago(30_000) && row.created_at < ago(20_000) && row.updated_at > ago(24_000)],
+  [
+    "all three",
+    { createdAfter: ago(30_000), createdBefore: ago(20_000), updatedAfter: ago(24_000) },
+    (row) => row.created_at > ago(30_000) && row.created_at < ago(20_000) && row.updated_at > ago(24_000),
+  ],
   ["skill", { skillSpec: "acme/shop:skills/s3/SKILL.md" }, (row) => row.skill_spec === "acme/shop:skills/s3/SKILL.md"],
   ["a common creator", { creatorUid: "c7" }, (row) => row.creator_uid === "c7"],
   ["a rare creator", { creatorUid: "rare" }, (row) => row.creator_uid === "rare"],
-  ["a rare creator and a state in which runs have ended", { creatorUid: "rare", states: ["BLOCKED"] }, (row) => row.creator_uid === "rare" && row.state === "BLOCKED"],
-  ["a rare creator and a state in which they have not", { creatorUid: "rare", states: ["QUEUED"] }, (row) => row.creator_uid === "rare" && row.state === "QUEUED"],
-  ["a rare creator and states of both sorts", { creatorUid: "rare", states: ["QUEUED", "BLOCKED"] }, (row) => row.creator_uid === "rare"],
+  [
+    "a rare creator and a state in which runs have ended",
+    { creatorUid: "rare", states: ["BLOCKED"] },
+    (row) => row.creator_uid === "rare" && row.state === "BLOCKED",
+  ],
+  [
+    "a rare creator and a state in which they have not",
+    { creatorUid: "rare", states: ["QUEUED"] },
+    (row) => row.creator_uid === "rare" && row.state === "QUEUED",
+  ],
+  [
+    "a rare creator and states of both sorts",
+    { creatorUid: "rare", states: ["QUEUED", "BLOCKED"] },
+    (row) => row.creator_uid === "rare",
+  ],
   ["rare metadata", { metadata: { k: "rare" } }, (row) => row.creator_uid === "rare"],
   ["nobody", { creatorUid: "nobody" }, () => false],
-  ["a common model and an environment", { modelId: "m2", environmentUid: "environment7" }, (row) => row.model_id === "m2" && row.environment_uid === "environment7"],
+  [
+    "a common model and an environment",
+    { modelId: "m2", environmentUid: "environment7" },
+    (row) => row.model_id === "m2" && row.environment_uid === "environment7",
+  ],
   ["execution_location", { executionLocation: "LOCAL" }, (row) => row.execution_location === "LOCAL"],
   ["no environment", { environmentUid: "empty-environment" }, (row) => row.environment_uid === null],
   ["schedule_id", { scheduleUid: SCHEDULE }, (row) => row.schedule !== null],
@@ -183,30 +256,70 @@ test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
   ["a word that no run has", { search: { words: ["77", "xylophone"] } }, () => false],
   ["a word without trigrams", { search: { words: ["8:"] } }, () => false],
   ["words of titles and skills", { search: { words: ["776", "s/s3"] } }, says("776", "s/s3")],
-  ["a common word and a creator", { search: { words: ["whole"] }, creatorUid: "c7" }, (row) => says("whole")(row) && row.creator_uid === "c7"],
-  ["a word and a model", { search: { words: ["777"] }, modelId: "m2" }, (row) => says("777")(row) && row.model_id === "m2"],
-  ["a word and a state", { search: { words: ["needle"] }, states: ["QUEUED"] }, (row) => says("needle")(row) && row.state === "QUEUED"],
-  ["a word and a skill", { search: { words: ["77"] }, skillSpec: "acme/shop:skills/s3/SKILL.md" }, (row) => says("77")(row) && row.skill_spec === "acme/shop:skills/s3/SKILL.md"],
-  ["a word and times of creation", { search: { words: ["777"] }, createdAfter: ago(30_000), createdBefore: ago(7_000) }, (row) => says("777")(row) && row.created_at > ago(30_000) && row.created_at < ago(7_000)],
-  ["a word and a time of change", { search: { words: ["777"] }, updatedAfter: ago(30_000) }, (row) => says("777")(row) && row.updated_at > ago(30_000)],
+  [
+    "a common word and a creator",
+    { search: { words: ["whole"] }, creatorUid: "c7" },
+    (row) => says("whole")(row) && row.creator_uid === "c7",
+  ],
+  [
+    "a word and a model",
+    { search: { words: ["777"] }, modelId: "m2" },
+    (row) => says("777")(row) && row.model_id === "m2",
+  ],
+  [
+    "a word and a state",
+    { search: { words: ["needle"] }, states: ["QUEUED"] },
+    (row) => says("needle")(row) && row.state === "QUEUED",
+  ],
+  [
+    "a word and a skill",
+    { search: { words: ["77"] }, skillSpec: "acme/shop:skills/s3/SKILL.md" },
+    (row) => says("77")(row) && row.skill_spec === "acme/shop:skills/s3/SKILL.md",
+  ],
+  [
+    "a word and times of creation",
+    { search: { words: ["777"] }, createdAfter: ago(30_000), createdBefore: ago(7_000) },
+    (row) => says("777")(row) && row.created_at > ago(30_000) && row.created_at < ago(7_000),
+  ],
+  [
+    "a word and a time of change",
+    { search: { words: ["777"] }, updatedAfter: ago(30_000) },
+    (row) => says("777")(row) && row.updated_at > ago(30_000),
+  ],
   ["running tasks", { taskStatuses: ["running"] }, (row) => row.state === "QUEUED"],
   ["running or complete tasks", { taskStatuses: ["running", "complete"] }, (row) => row.state !== "BLOCKED"],
-])("by %s the pages of one team, and of two, are those that they should be, in every order", async (_, filter, holds) => {
-  for (const { sort, rows } of await runsInOrder()) {
-    const matching = rows.filter(holds);
-    for (const [who, expected] of [[caller, matching.filter((row) => row.owner_uid === OWN)], [both, matching]] as const) {
-      const query = { states: [], ...filter, ...sort };
-      const first = await listRuns(platform.database.searches, who, query, undefined, 30);
-      const second = first.length < 30 ? [] : await listRuns(platform.database.searches, who, query, first.at(-1)?.position, 30);
-      expect([sort, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([sort, ...expected.slice(0, 60).map(({ uid }) => uid)]);
+])(
+  "by %s the pages of one team, and of two, are those that they should be, in every order",
+  async (_, filter, holds) => {
+    for (const { sort, rows } of await runsInOrder()) {
+      const matching = rows.filter(holds);
+      for (const [who, expected] of [
+        [caller, matching.filter((row) => row.owner_uid === OWN)],
+        [both, matching],
+      ] as const) {
+        const query = { states: [], ...filter, ...sort };
+        const first = await listRuns(platform.database.searches, who, query, undefined, 30);
+        const second =
+          first.length < 30 ? [] : await listRuns(platform.database.searches, who, query, first.at(-1)?.position, 30);
+        expect([sort, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([
+          sort,
+          ...expected.slice(0, 60).map(({ uid }) => uid),
+        ]);
+      }
     }
-  }
-});
+  },
+);
 
 test("a list that takes longer than two seconds is cancelled and says so; the next one is answered", async () => {
   const { searches } = platform.database;
-  const slow: Sql = { query: (text, params) => searches.query(text.replace("SELECT ", "SELECT pg_sleep(60), "), params) };
+  const slow: Sql = {
+    query: (text, params) => searches.query(text.replace("SELECT ", "SELECT pg_sleep(60), "), params),
+  };
   const query = { states: [], sortBy: "updated_at", isDescending: true } as const;
-  await expect(listRuns(slow, caller, query, undefined, 1)).rejects.toMatchObject({ kind: "unavailable", reason: "list_too_slow", retryable: false });
+  await expect(listRuns(slow, caller, query, undefined, 1)).rejects.toMatchObject({
+    kind: "unavailable",
+    reason: "list_too_slow",
+    retryable: false,
+  });
   expect(await listRuns(searches, caller, query, undefined, 1)).toHaveLength(1);
 });

@@ -30,7 +30,10 @@ afterEach(async () => {
 });
 
 const git = (directory: string, ...args: string[]) =>
-  execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", "-C", directory, ...args], { env: { PATH: process.env["PATH"], HOME: root, GIT_CONFIG_GLOBAL: "/dev/null" }, stdio: ["ignore", "pipe", "ignore"] });
+  execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", "-C", directory, ...args], {
+    env: { PATH: process.env["PATH"], HOME: root, GIT_CONFIG_GLOBAL: "/dev/null" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
 
 /** Commits files to the bare repository `<root>/acme/<name>.git`. */
 function commit(name: string, files: Record<string, string | Uint8Array>, link?: string): void {
@@ -52,13 +55,27 @@ function commit(name: string, files: Record<string, string | Uint8Array>, link?:
   git(work, "push", "-q", bare, "main");
 }
 
-const skill = (name: string, description = `Does ${name}.`, body = `Do ${name}.`) => `---\nname: ${name}\ndescription: ${description}\n---\n\n${body}\n`;
+const skill = (name: string, description = `Does ${name}.`, body = `Do ${name}.`) =>
+  `---\nname: ${name}\ndescription: ${description}\n---\n\n${body}\n`;
 const environment = async (name: string, repo: string, owner = { ownerType: "team", ownerUid: teamUid as string }) =>
-  (await p.catalogue.createEnvironment({ environment: { ...owner, config: { name, github_repos: [{ owner: "acme", repo }] } } }, p.as(caller))).environment!.uid;
+  (
+    await p.catalogue.createEnvironment(
+      { environment: { ...owner, config: { name, github_repos: [{ owner: "acme", repo }] } } },
+      p.as(caller),
+    )
+  ).environment!.uid;
 const list = async (ask: object = {}, who = caller) => (await p.catalogue.listSkills(ask, p.as(who))).skills;
-const ids = async (ask: object = {}, who = caller) => (await list(ask, who)).map(({ name, variants }) => [name, ...variants.map(({ id }) => id)]);
+const ids = async (ask: object = {}, who = caller) =>
+  (await list(ask, who)).map(({ name, variants }) => [name, ...variants.map(({ id }) => id)]);
 
-const SHOP = { ".agents/skills/review/SKILL.md": skill("review"), ".claude/skills/test/SKILL.md": skill("test"), "skills/deploy/SKILL.md": skill("deploy"), "docs/skills/no/SKILL.md": skill("no"), "skills/SKILL.md": skill("no"), "skills/deploy/more/SKILL.md": skill("no") };
+const SHOP = {
+  ".agents/skills/review/SKILL.md": skill("review"),
+  ".claude/skills/test/SKILL.md": skill("test"),
+  "skills/deploy/SKILL.md": skill("deploy"),
+  "docs/skills/no/SKILL.md": skill("no"),
+  "skills/SKILL.md": skill("no"),
+  "skills/deploy/more/SKILL.md": skill("no"),
+};
 
 describe("skills of repositories", () => {
   test("are those of the places where agents look, with the environments that have the repository", async () => {
@@ -66,7 +83,22 @@ describe("skills of repositories", () => {
     const uid = await environment("web", "shop");
     await environment("other", "nowhere");
     const [deploy, ...others] = await list();
-    expect(deploy).toMatchObject({ name: "deploy", variants: [{ id: "acme/shop:skills/deploy/SKILL.md", description: "Does deploy.", basePrompt: "Do deploy.", owner: "acme", repo: "shop", path: "skills/deploy/SKILL.md", workerHost: "", error: "", environments: [{ uid, name: "web" }] }] });
+    expect(deploy).toMatchObject({
+      name: "deploy",
+      variants: [
+        {
+          id: "acme/shop:skills/deploy/SKILL.md",
+          description: "Does deploy.",
+          basePrompt: "Do deploy.",
+          owner: "acme",
+          repo: "shop",
+          path: "skills/deploy/SKILL.md",
+          workerHost: "",
+          error: "",
+          environments: [{ uid, name: "web" }],
+        },
+      ],
+    });
     expect(others.map(({ name }) => name)).toEqual(["review", "test"]);
     expect(deploy!.variants[0]!.lastRunTimestamp).toBeUndefined();
   });
@@ -75,17 +107,34 @@ describe("skills of repositories", () => {
     commit("a", { "skills/review/SKILL.md": skill("review") });
     commit("b", { "skills/review/SKILL.md": skill("review"), "skills/again/SKILL.md": skill("review") });
     await Promise.all([environment("a", "a"), environment("b", "b")]);
-    expect(await ids()).toEqual([["review", "acme/a:skills/review/SKILL.md", "acme/b:skills/again/SKILL.md", "acme/b:skills/review/SKILL.md"]]);
+    expect(await ids()).toEqual([
+      ["review", "acme/a:skills/review/SKILL.md", "acme/b:skills/again/SKILL.md", "acme/b:skills/review/SKILL.md"],
+    ]);
     expect(await ids({ repo: "ACME/a" })).toEqual([["review", "acme/a:skills/review/SKILL.md"]]);
     expect(await ids({ repo: "acme/c" })).toEqual([]);
   });
 
   test("that are malformed say why, when they are asked for", async () => {
-    commit("shop", { "skills/none/SKILL.md": "no frontmatter", "skills/bare/SKILL.md": "---\nname: bare\n---\n\nx\n", "skills/binary/SKILL.md": new Uint8Array([0xff, 0xfe, 0]), "skills/long/SKILL.md": "x".repeat(64 * 1024 + 1), "skills/fine/SKILL.md": skill("fine") }, "skills/link/SKILL.md");
+    commit(
+      "shop",
+      {
+        "skills/none/SKILL.md": "no frontmatter",
+        "skills/bare/SKILL.md": "---\nname: bare\n---\n\nx\n",
+        "skills/binary/SKILL.md": new Uint8Array([0xff, 0xfe, 0]),
+        "skills/long/SKILL.md": "x".repeat(64 * 1024 + 1),
+        "skills/fine/SKILL.md": skill("fine"),
+      },
+      "skills/link/SKILL.md",
+    );
     await environment("web", "shop");
     expect(await ids()).toEqual([["fine", "acme/shop:skills/fine/SKILL.md"]]);
     const shown = (await list({ includeMalformed: true })).map(({ name, variants }) => [name, variants[0]!.error]);
-    expect(shown).toEqual([["bare", "description is required."], ["binary", "The file is not text in UTF-8."], ["fine", ""], ["none", expect.stringContaining("frontmatter")]]);
+    expect(shown).toEqual([
+      ["bare", "description is required."],
+      ["binary", "The file is not text in UTF-8."],
+      ["fine", ""],
+      ["none", expect.stringContaining("frontmatter")],
+    ]);
   });
 
   test("are kept for ten minutes, unless they shall be read anew", async () => {
@@ -106,9 +155,13 @@ describe("skills of repositories", () => {
   test("are found by their names and paths for the agents of a team, also those that came after the repository was read", async () => {
     commit("shop", { "skills/one/SKILL.md": skill("one") });
     await environment("web", "shop");
-    const find = async (texts: string[], who = caller) => (await p.catalogue.findSkills({ teamUid, texts }, p.as(who))).specByText;
+    const find = async (texts: string[], who = caller) =>
+      (await p.catalogue.findSkills({ teamUid, texts }, p.as(who))).specByText;
     const one = "acme/shop:skills/one/SKILL.md";
-    expect(await find(["acme/shop:one", one, "acme/shop:two", "acme/other:one"])).toEqual({ "acme/shop:one": one, [one]: one });
+    expect(await find(["acme/shop:one", one, "acme/shop:two", "acme/other:one"])).toEqual({
+      "acme/shop:one": one,
+      [one]: one,
+    });
     commit("shop", { "skills/two/SKILL.md": skill("two") });
     expect(await find(["acme/shop:two"])).toEqual({ "acme/shop:two": "acme/shop:skills/two/SKILL.md" });
     await expect(find([one], aCaller())).rejects.toEqual(domainError({ reason: "team_not_found" }));
@@ -128,12 +181,23 @@ describe("skills of factories", () => {
   beforeEach(async () => {
     commit("app", { "skills/build/SKILL.md": skill("build") });
     const service = p.as(serviceCaller("factories", newUid()));
-    const definition = { factory: { name: "f", repositories: [{ owner: "acme", repo: "app" }], agent_defaults: {} }, agents: [], runners: [], skills: [{ name: "triage", path: "skills/triage/SKILL.md", description: "Sorts.", body: "Sort." }, { name: "bad", path: "skills/bad/SKILL.md", error: "why" }] };
+    const definition = {
+      factory: { name: "f", repositories: [{ owner: "acme", repo: "app" }], agent_defaults: {} },
+      agents: [],
+      runners: [],
+      skills: [
+        { name: "triage", path: "skills/triage/SKILL.md", description: "Sorts.", body: "Sort." },
+        { name: "bad", path: "skills/bad/SKILL.md", error: "why" },
+      ],
+    };
     await p.definitions.stageDefinition({ factoryUid, teamUid, version: 1n, definition: definition as never }, service);
     await p.definitions.activateDefinition({ factoryUid, version: 1n }, service);
   });
   test("are those of its repositories and those of its definition", async () => {
-    expect(await ids()).toEqual([["build", "acme/app:skills/build/SKILL.md"], ["triage", `factory/${factoryUid}:skills/triage/SKILL.md`]]);
+    expect(await ids()).toEqual([
+      ["build", "acme/app:skills/build/SKILL.md"],
+      ["triage", `factory/${factoryUid}:skills/triage/SKILL.md`],
+    ]);
     expect((await list({ includeMalformed: true }))[0]).toMatchObject({ name: "bad", variants: [{ error: "why" }] });
     expect(await ids({ repo: `factory/${factoryUid}` })).toHaveLength(1);
   });
@@ -145,22 +209,47 @@ describe("skills of factories", () => {
   /** A run of the skill by an agent of the factory. */
   async function aRunOf(factory: FactoryUid, text: string): Promise<string> {
     const agent = newUid();
-    p.known.agents.set(agent, { agentUid: agent, agentName: "a", factoryUid: factory, definitionVersion: 1n, layers: [] });
+    p.known.agents.set(agent, {
+      agentUid: agent,
+      agentName: "a",
+      factoryUid: factory,
+      definitionVersion: 1n,
+      layers: [],
+    });
     return (await p.run(caller, { agentUid: agent, factoryUid: factory, skill: text })).uid;
   }
-  const runsOf = async (skillSpec: string) => (await p.runs.listRuns({ skillSpec }, p.as(caller))).runs.map(({ uid }) => uid);
+  const runsOf = async (skillSpec: string) =>
+    (await p.runs.listRuns({ skillSpec }, p.as(caller))).runs.map(({ uid }) => uid);
 
   test("are stored by runs and filtered by under the ids that are listed, and two factories' skills of one path are never mixed", async () => {
     const other = newUid<FactoryUid>();
     const service = p.as(serviceCaller("factories", newUid()));
-    const definition = { factory: { name: "other", repositories: [], agent_defaults: {} }, agents: [], runners: [], skills: [{ name: "triage", path: "skills/triage/SKILL.md", description: "Other.", body: "Other." }] };
+    const definition = {
+      factory: { name: "other", repositories: [], agent_defaults: {} },
+      agents: [],
+      runners: [],
+      skills: [{ name: "triage", path: "skills/triage/SKILL.md", description: "Other.", body: "Other." }],
+    };
     await p.definitions.stageDefinition({ factoryUid: other, teamUid, version: 1n, definition }, service);
     await p.definitions.activateDefinition({ factoryUid: other, version: 1n }, service);
 
     const run = await aRunOf(factoryUid, "triage");
-    expect((await p.getRun(caller, run)).agentConfig).toMatchObject({ skill_spec: idOf(factoryUid), skills: [idOf(factoryUid)] });
-    const triage = async () => new Map((await list()).find(({ name }) => name === "triage")!.variants.map(({ id, lastRunTimestamp }) => [id, lastRunTimestamp !== undefined]));
-    expect(await triage()).toEqual(new Map([[idOf(factoryUid), true], [idOf(other), false]]));
+    expect((await p.getRun(caller, run)).agentConfig).toMatchObject({
+      skill_spec: idOf(factoryUid),
+      skills: [idOf(factoryUid)],
+    });
+    const triage = async () =>
+      new Map(
+        (await list())
+          .find(({ name }) => name === "triage")!
+          .variants.map(({ id, lastRunTimestamp }) => [id, lastRunTimestamp !== undefined]),
+      );
+    expect(await triage()).toEqual(
+      new Map([
+        [idOf(factoryUid), true],
+        [idOf(other), false],
+      ]),
+    );
     const ofOther = await aRunOf(other, idOf(other));
     expect([await runsOf(idOf(factoryUid)), await runsOf(idOf(other))]).toEqual([[run], [ofOther]]);
     await expect(aRunOf(factoryUid, idOf(other))).rejects.toEqual(domainError({ reason: "skill_not_found" }));
@@ -177,18 +266,30 @@ describe("skills of factories", () => {
     await p.database.transaction(async (tx) => void (await tx.query(migration)));
     expect(await runsOf(idOf(factoryUid))).toEqual([run]);
     expect(await p.getRun(caller, run)).toMatchObject({
-      agentConfig: { skill_spec: idOf(factoryUid), skills: [idOf(factoryUid), "acme/app:skills/build/SKILL.md"] }, agentSkill: { name: "triage", full_path: idOf(factoryUid) },
+      agentConfig: { skill_spec: idOf(factoryUid), skills: [idOf(factoryUid), "acme/app:skills/build/SKILL.md"] },
+      agentSkill: { name: "triage", full_path: idOf(factoryUid) },
     });
   });
 });
 
 describe("skills of connected workers", () => {
-  const reported = { owner: "acme", repo: "lab", path: "skills/lab/SKILL.md", name: "lab", description: "d", body: "b", error: "" };
+  const reported = {
+    owner: "acme",
+    repo: "lab",
+    path: "skills/lab/SKILL.md",
+    name: "lab",
+    description: "d",
+    body: "b",
+    error: "",
+  };
   test("are shown with their worker while it is connected, to its team", async () => {
     await p.worker({ teamUid, host: "w1", skills: [reported] });
     await p.worker({ host: "of the platform", skills: [{ ...reported, name: "hidden" }] });
     const [lab, ...others] = await list();
-    expect([lab, others]).toMatchObject([{ name: "lab", variants: [{ id: "acme/lab:skills/lab/SKILL.md", workerHost: "w1" }] }, []]);
+    expect([lab, others]).toMatchObject([
+      { name: "lab", variants: [{ id: "acme/lab:skills/lab/SKILL.md", workerHost: "w1" }] },
+      [],
+    ]);
     expect(await ids({}, aCaller())).toEqual([]);
     await p.database.sql.query("UPDATE worker_sessions SET last_seen_at = last_seen_at - interval '46 seconds'");
     expect(await ids()).toEqual([]);
@@ -207,21 +308,32 @@ test("skills are sorted by name, or by their newest run with those never run las
 });
 
 describe("a run", () => {
-  test.each(["acme/shop:skills/review/SKILL.md", "acme/shop:review", "shop:skills/review/SKILL.md", "shop:review"])("of %s is given what the repository has", async (text) => {
-    commit("shop", { "skills/review/SKILL.md": skill("review", "Reviews.", "Look closely.") });
-    await environment("web", "shop");
-    const run = await p.run(caller, { skill: text });
-    expect(run).toMatchObject({ agentConfig: { skill_spec: "acme/shop:skills/review/SKILL.md", name: "review" } });
-    const { frozen } = await p.catalog.resolveRun(caller, { owner: { type: "team", uid: teamUid }, config: {}, skill: text });
-    expect(frozen.skills).toMatchObject([{ name: "review", body: "Look closely.", spec: "acme/shop:skills/review/SKILL.md", preloaded: true }]);
-  });
+  test.each(["acme/shop:skills/review/SKILL.md", "acme/shop:review", "shop:skills/review/SKILL.md", "shop:review"])(
+    "of %s is given what the repository has",
+    async (text) => {
+      commit("shop", { "skills/review/SKILL.md": skill("review", "Reviews.", "Look closely.") });
+      await environment("web", "shop");
+      const run = await p.run(caller, { skill: text });
+      expect(run).toMatchObject({ agentConfig: { skill_spec: "acme/shop:skills/review/SKILL.md", name: "review" } });
+      const { frozen } = await p.catalog.resolveRun(caller, {
+        owner: { type: "team", uid: teamUid },
+        config: {},
+        skill: text,
+      });
+      expect(frozen.skills).toMatchObject([
+        { name: "review", body: "Look closely.", spec: "acme/shop:skills/review/SKILL.md", preloaded: true },
+      ]);
+    },
+  );
   test("of a skill that is malformed, absent, or in no repository of its owner is refused", async () => {
     commit("shop", { "skills/bad/SKILL.md": "x" });
     commit("secret", { "skills/review/SKILL.md": skill("review") });
     await environment("web", "shop");
-    const asked = (text: string) => p.catalog.resolveRun(caller, { owner: { type: "team", uid: teamUid }, config: {}, skill: text });
+    const asked = (text: string) =>
+      p.catalog.resolveRun(caller, { owner: { type: "team", uid: teamUid }, config: {}, skill: text });
     await expect(asked("shop:bad")).rejects.toEqual(domainError({ reason: "skill_malformed" }));
-    for (const text of ["shop:none", "acme/secret:review", "other/shop:bad", "x"]) await expect(asked(text)).rejects.toEqual(domainError({ reason: "skill_not_found" }));
+    for (const text of ["shop:none", "acme/secret:review", "other/shop:bad", "x"])
+      await expect(asked(text)).rejects.toEqual(domainError({ reason: "skill_not_found" }));
   });
 });
 
@@ -229,7 +341,11 @@ test("a team's skills are nobody else's", async () => {
   commit("shop", { "skills/one/SKILL.md": skill("one") });
   await environment("web", "shop");
   expect(await ids()).toHaveLength(1);
-  expect([await ids({}, aCaller()), await ids({ teamUid: newUid() }), await ids({ teamUid })]).toEqual([[], [], [["one", "acme/shop:skills/one/SKILL.md"]]]);
+  expect([await ids({}, aCaller()), await ids({ teamUid: newUid() }), await ids({ teamUid })]).toEqual([
+    [],
+    [],
+    [["one", "acme/shop:skills/one/SKILL.md"]],
+  ]);
   const viewer = aCaller({ teams: [{ teamUid, verbs: ["run.view"] }] });
   expect(await ids({}, viewer)).toHaveLength(1);
 });

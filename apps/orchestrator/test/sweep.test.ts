@@ -41,14 +41,19 @@ async function sweep(): Promise<void> {
   await p.work.drain();
   await enqueueSweep(p.database.sql, new Date(sweeps++));
   await p.work.drain();
-  expect((await p.database.sql.query("SELECT kind, last_error FROM stream.work_items WHERE last_error IS NOT NULL")).rows).toEqual([]);
+  expect(
+    (await p.database.sql.query("SELECT kind, last_error FROM stream.work_items WHERE last_error IS NOT NULL")).rows,
+  ).toEqual([]);
 }
 /** An hour later, for work that waits for the last link to end. */
 async function whenLinksHaveEnded(): Promise<void> {
-  await p.database.sql.query("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'delete_blob'");
+  await p.database.sql.query(
+    "UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'delete_blob'",
+  );
   await p.work.drain();
 }
-const follow = (runUid: string) => p.life.createFollowup(caller, { target: { runUid }, message: "Go on.", mode: "normal", attachmentUids: [] });
+const follow = (runUid: string) =>
+  p.life.createFollowup(caller, { target: { runUid }, message: "Go on.", mode: "normal", attachmentUids: [] });
 const isThere = async (key: string): Promise<boolean> => {
   const blob = await p.blobs.get(key);
   blob?.body.destroy();
@@ -59,9 +64,13 @@ const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encod
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const announced = (text: string) => ({ sizeBytes: BigInt(text.length), sha256: sha256(text) });
 const report = (held: HeldExecution, over: object) =>
-  p.workers.createArtifact({ ...lease(held), clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over }, bearer(worker));
+  p.workers.createArtifact(
+    { ...lease(held), clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over },
+    bearer(worker),
+  );
 const keyOf = async (artifactUid: string): Promise<string> =>
-  (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid])).rows[0]!.key;
+  (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid]))
+    .rows[0]!.key;
 
 describe("an announced upload that is never committed", () => {
   let held: HeldExecution;
@@ -117,17 +126,25 @@ describe("an announced upload that is never committed", () => {
     };
     const deps = () => ({
       ...{ transaction: interrupted(sweepNow), artifacts: artifactStore, blobs: p.blobs, appendRunEvents },
-      requireLease: (tx: Sql, executionId: number, attempt: number) => requireLease(tx, executionId, attempt, { sessionUid: worker.session.uid }),
+      requireLease: (tx: Sql, executionId: number, attempt: number) =>
+        requireLease(tx, executionId, attempt, { sessionUid: worker.session.uid }),
     });
 
     test("its commit: the commit is refused", async () => {
-      await expect(commitArtifact(deps(), held.ref, artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+      await expect(commitArtifact(deps(), held.ref, artifactUid)).rejects.toEqual(
+        domainError({ reason: "artifact_not_found" }),
+      );
     });
 
     test("its repeated announcement: that one is a new artifact, at a place that nobody is about to delete", async () => {
-      const { rows } = await p.database.sql.query<{ id: string }>("SELECT client_artifact_id AS id FROM artifacts WHERE uid = $1", [artifactUid]);
+      const { rows } = await p.database.sql.query<{ id: string }>(
+        "SELECT client_artifact_id AS id FROM artifacts WHERE uid = $1",
+        [artifactUid],
+      );
       const again = await createArtifact(deps(), {
-        lease: held.ref, clientArtifactId: rows[0]!.id, isPublic: false,
+        lease: held.ref,
+        clientArtifactId: rows[0]!.id,
+        isPublic: false,
         report: { type: "FILE", data: { filepath: "a.txt" }, sizeBytes: 4, sha256: sha256("late") },
       });
       expect(again.artifactUid).not.toBe(artifactUid);
@@ -141,7 +158,16 @@ describe("an announced upload that is never committed", () => {
 
 test("files that nothing names go after a day, in every folder; those that something names stay", async () => {
   const [created] = await p.life.createRuns(caller, [
-    { prompt: "Do it.", config: {}, mode: "normal", owner: { type: "team", uid: caller.teams[0]!.teamUid }, interactive: false, metadata: {}, source: "API", attachments: [{ fileName: "a", mimeType: "text/plain", data: bytes("a") }] },
+    {
+      prompt: "Do it.",
+      config: {},
+      mode: "normal",
+      owner: { type: "team", uid: caller.teams[0]!.teamUid },
+      interactive: false,
+      metadata: {},
+      source: "API",
+      attachments: [{ fileName: "a", mimeType: "text/plain", data: bytes("a") }],
+    },
   ]);
   const runUid = created!.run.uid;
   const held = await holdStarted(p, worker);
@@ -152,13 +178,27 @@ test("files that nothing names go after a day, in every folder; those that somet
   await p.follow("PUT", transcript.uploadUrl, bytes("lines"));
   await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
   await p.work.drain(); // the transcript
-  const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [{ fileName: "a", mimeType: "text/plain" }]);
+  const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [
+    { fileName: "a", mimeType: "text/plain" },
+  ]);
   await p.follow("PUT", attachments[0]!.upload.url, bytes("new"));
-  const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts UNION ALL SELECT blob_key FROM harness_transcripts UNION ALL SELECT blob_key FROM block_snapshots");
+  const { rows } = await p.database.sql.query<{ key: string }>(
+    "SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts UNION ALL SELECT blob_key FROM harness_transcripts UNION ALL SELECT blob_key FROM block_snapshots",
+  );
   const named = [await keyOf(artifactUid), snapshot.snapshotKey, ...rows.map(({ key }) => key)];
-  expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(new Set(BLOB_FOLDERS.filter((folder) => folder !== "uploads"))); // nothing names an upload for longer than a day
+  expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(
+    new Set(BLOB_FOLDERS.filter((folder) => folder !== "uploads")),
+  ); // nothing names an upload for longer than a day
 
-  const orphans = [`artifacts/${runUid}/${newUid()}-x`, `artifacts/odd/x`, `attachments/${newUid()}`, `snapshots/${newUid()}/1-1-x`, `transcripts/${runUid}/9999.jsonl`, `blocks/${newUid()}/${newUid()}-1.json`, `uploads/${attachments[0]!.uid}`];
+  const orphans = [
+    `artifacts/${runUid}/${newUid()}-x`,
+    `artifacts/odd/x`,
+    `attachments/${newUid()}`,
+    `snapshots/${newUid()}/1-1-x`,
+    `transcripts/${runUid}/9999.jsonl`,
+    `blocks/${newUid()}/${newUid()}-1.json`,
+    `uploads/${attachments[0]!.uid}`,
+  ];
   for (const key of orphans.slice(0, -1)) await p.blobs.put(key, bytes("orphan"), { contentType: "text/plain" });
   const present = async (keys: string[]) => (await Promise.all(keys.map(isThere))).filter(Boolean).length;
 
@@ -175,7 +215,12 @@ test("a transcript that was replaced a moment ago stays for those who have a lin
   const held = await holdStarted(p, worker);
   await held.complete("BLOCKED", { message: "Why?" });
   await p.work.drain();
-  const newest = async () => (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM transcripts WHERE run_uid = $1", [run.uid])).rows[0]!.key;
+  const newest = async () =>
+    (
+      await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM transcripts WHERE run_uid = $1", [
+        run.uid,
+      ])
+    ).rows[0]!.key;
   const old = await newest();
   clock.advance(25 * HOUR_MS);
   await follow(run.uid);
@@ -190,7 +235,10 @@ describe("a workspace", () => {
   /** One execution of the next run in line, with a workspace; unnamed when it ends without it. */
   async function execution(content: string, { isNamed = true, isCheckpoint = false } = {}): Promise<string> {
     const held = await holdStarted(p, worker);
-    const { snapshotKey, uploadUrl } = await p.workers.putSnapshot({ ...lease(held), ...announced(content) }, bearer(worker));
+    const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
+      { ...lease(held), ...announced(content) },
+      bearer(worker),
+    );
     await p.follow("PUT", uploadUrl, bytes(content));
     if (isCheckpoint) await held.append(held.event("checkpoint", { snapshot_key: snapshotKey }));
     await held.complete("DONE", isNamed ? { snapshotKey } : {});
@@ -291,12 +339,19 @@ test("drafts that a dead process left go after a day", async () => {
 });
 
 test("every sweep plans the next, once for all replicas, also when it fails", async () => {
-  const planned = async () => (await p.database.sql.query<{ at: Date; state: string }>("SELECT due_at AS at, state FROM stream.work_items WHERE kind = 'sweep_blobs' ORDER BY due_at")).rows;
+  const planned = async () =>
+    (
+      await p.database.sql.query<{ at: Date; state: string }>(
+        "SELECT due_at AS at, state FROM stream.work_items WHERE kind = 'sweep_blobs' ORDER BY due_at",
+      )
+    ).rows;
   await Promise.all([p.catalog.planSweep(), p.catalog.planSweep()]);
   const first = nextSweep(clock.now());
   expect(await planned()).toEqual([{ at: first, state: "waiting" }]);
   clock.set(first);
-  await p.database.sql.query("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'sweep_blobs'");
+  await p.database.sql.query(
+    "UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'sweep_blobs'",
+  );
   await p.database.sql.query("ALTER TABLE artifacts RENAME TO artifacts_away");
   await p.work.drain();
   await p.database.sql.query("ALTER TABLE artifacts_away RENAME TO artifacts");

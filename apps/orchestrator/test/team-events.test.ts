@@ -20,7 +20,8 @@ async function aTeam() {
 }
 type Asked = { teamUid?: string; runUids?: string[]; afterSequence?: bigint; pageSize?: number };
 const list = (caller: Caller, asked: Asked = {}) => p.runs.listTeamEvents(asked, p.as(caller));
-const shown = ({ events }: { events: readonly orchestrator.TeamEvent[] }) => events.map(({ runUid, eventType }) => [runUid, eventType]);
+const shown = ({ events }: { events: readonly orchestrator.TeamEvent[] }) =>
+  events.map(({ runUid, eventType }) => [runUid, eventType]);
 const WHOLE_LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
 
 /** A run that lives from beginning to end. */
@@ -36,13 +37,17 @@ function watch(caller: Caller, asked: Asked = {}) {
   const from: bigint[] = [];
   const stop = new AbortController();
   const ended = (async () => {
-    for await (const { events, afterSequence } of p.runs.watchTeamEvents(asked, { ...p.as(caller), signal: stop.signal })) {
+    for await (const { events, afterSequence } of p.runs.watchTeamEvents(asked, {
+      ...p.as(caller),
+      signal: stop.signal,
+    })) {
       if (from.length === 0) from.push(afterSequence);
       told.push(...events);
     }
   })().catch(() => undefined);
   return {
-    told, from,
+    told,
+    from,
     opened: () => eventually(() => from.length > 0),
     async stop() {
       stop.abort();
@@ -57,7 +62,11 @@ describe("pages", () => {
     const [one, two] = [await live(team), await live(team)];
     const all = await list(team.caller);
     expect(shown(all)).toEqual([...WHOLE_LIFE.map((type) => [one, type]), ...WHOLE_LIFE.map((type) => [two, type])]);
-    expect(all.events.every(({ teamUid, uid, occurredAt }) => teamUid === teamOf(team.caller) && uid !== "" && occurredAt !== undefined)).toBe(true);
+    expect(
+      all.events.every(
+        ({ teamUid, uid, occurredAt }) => teamUid === teamOf(team.caller) && uid !== "" && occurredAt !== undefined,
+      ),
+    ).toBe(true);
     const walked: orchestrator.TeamEvent[] = [];
     for (let after = 0n, hasMore = true; hasMore; after = walked.at(-1)!.sequence) {
       const page = await list(team.caller, { afterSequence: after, pageSize: 3 });
@@ -71,16 +80,25 @@ describe("pages", () => {
     const [team, other] = [await aTeam(), await aTeam()];
     const [one, theirs] = [await live(team), await live(other)];
     await live(team);
-    expect(shown(await list(team.caller, { runUids: [one.toUpperCase(), theirs, newUid(), "x"] }))).toEqual(WHOLE_LIFE.map((type) => [one, type]));
-    for (const runUids of [[theirs], [newUid()], ["x"]]) expect(shown(await list(team.caller, { runUids }))).toEqual([]);
-    await expect(list(team.caller, { runUids: Array.from({ length: 101 }, newUid) })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "too_many_runs" }));
+    expect(shown(await list(team.caller, { runUids: [one.toUpperCase(), theirs, newUid(), "x"] }))).toEqual(
+      WHOLE_LIFE.map((type) => [one, type]),
+    );
+    for (const runUids of [[theirs], [newUid()], ["x"]])
+      expect(shown(await list(team.caller, { runUids }))).toEqual([]);
+    await expect(list(team.caller, { runUids: Array.from({ length: 101 }, newUid) })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "too_many_runs" }),
+    );
   });
   test("have nothing of other teams, of teams without the right to view, and of personal runs", async () => {
     const team = await aTeam();
     await live(team);
     await p.run(team.caller, { owner: { type: "user", uid: team.caller.principal.uid } });
     const blind = { ...team.caller, teams: team.caller.teams.map((one) => ({ ...one, verbs: [] })) };
-    expect([shown(await list(aCaller())), shown(await list(blind)), shown(await list(team.caller, { teamUid: newUid() }))]).toEqual([[], [], []]);
+    expect([
+      shown(await list(aCaller())),
+      shown(await list(blind)),
+      shown(await list(team.caller, { teamUid: newUid() })),
+    ]).toEqual([[], [], []]);
     expect((await list(team.caller, { teamUid: teamOf(team.caller) })).events).toHaveLength(WHOLE_LIFE.length);
   });
   test("of several teams are in one order", async () => {
@@ -122,7 +140,12 @@ describe("a watcher", () => {
     }
     const expected = (await list(all, { pageSize: 500 })).events;
     const ofOne = expected.filter(({ teamUid }) => teamUid === teamOf(teams[1].caller));
-    await eventually(() => watchers[0]!.told.length >= expected.length && watchers[1]!.told.length >= ofOne.length && told.length + broken.told.length >= expected.length);
+    await eventually(
+      () =>
+        watchers[0]!.told.length >= expected.length &&
+        watchers[1]!.told.length >= ofOne.length &&
+        told.length + broken.told.length >= expected.length,
+    );
     await Promise.all([...watchers, broken].map((one) => one.stop()));
     expect([watchers[0]!.told, watchers[1]!.told, [...told, ...broken.told]]).toEqual([expected, ofOne, expected]);
   });

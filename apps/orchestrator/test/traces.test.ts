@@ -12,7 +12,8 @@ afterAll(() => platform.close());
 const contextOf = (digit: string) => ({ traceId: digit.repeat(32), spanId: digit.repeat(16), isSampled: true });
 const traceparent = (digit: string): string => formatTraceparent(contextOf(digit));
 /** Makes a call as one request would; `digit` names its trace. */
-const inRequest = <T>(digit: string, f: () => Promise<T>): Promise<T> => inScope({ trace: contextOf(digit), tracer: NO_TRACER, fields: {} }, f);
+const inRequest = <T>(digit: string, f: () => Promise<T>): Promise<T> =>
+  inScope({ trace: contextOf(digit), tracer: NO_TRACER, fields: {} }, f);
 
 async function team() {
   const caller = aCaller();
@@ -21,7 +22,9 @@ async function team() {
 
 /** Each lifecycle event of a run with its trace. */
 const told = async (runUid: string): Promise<string[]> =>
-  (await platform.facts(runUid)).map(({ type, payload, traceparent: trace }) => [type.slice(15, -3), payload["to"] ?? payload["state"], trace?.[3]].filter(Boolean).join(" "));
+  (await platform.facts(runUid)).map(({ type, payload, traceparent: trace }) =>
+    [type.slice(15, -3), payload["to"] ?? payload["state"], trace?.[3]].filter(Boolean).join(" "),
+  );
 
 test("a worker gets the trace that its run came from, and what it does is told in it, whatever trace its calls are in", async () => {
   const { caller, worker } = await team();
@@ -33,7 +36,12 @@ test("a worker gets the trace that its run came from, and what it does is told i
   });
   expect(held.assignment.job.traceparent).toBe(traceparent("a"));
   expect(await told(run.uid)).toEqual([
-    "created a", "state_changed PENDING a", "state_changed CLAIMED a", "state_changed INPROGRESS a", "state_changed SUCCEEDED a", "finished SUCCEEDED a",
+    "created a",
+    "state_changed PENDING a",
+    "state_changed CLAIMED a",
+    "state_changed INPROGRESS a",
+    "state_changed SUCCEEDED a",
+    "finished SUCCEEDED a",
   ]);
 });
 
@@ -52,13 +60,23 @@ test("a follow-up to an ended run begins an execution in its own trace; a woken 
   const child = await inRequest("b", () => platform.run(caller, { parentRunUid: parent.uid }));
   await held.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
   const childHeld = await holdStarted(platform, worker);
-  expect([childHeld.assignment.job.run.runUid, childHeld.assignment.job.traceparent]).toEqual([child.uid, traceparent("b")]);
+  expect([childHeld.assignment.job.run.runUid, childHeld.assignment.job.traceparent]).toEqual([
+    child.uid,
+    traceparent("b"),
+  ]);
   await childHeld.complete("DONE");
   const woken = await holdStarted(platform, worker);
   expect([woken.assignment.job.run.runUid, woken.assignment.job.traceparent]).toEqual([parent.uid, traceparent("a")]);
   await woken.complete("DONE");
 
-  await inRequest("d", () => platform.life.createFollowup(caller, { target: { runUid: parent.uid }, message: "And then?", mode: "normal", attachmentUids: [] }));
+  await inRequest("d", () =>
+    platform.life.createFollowup(caller, {
+      target: { runUid: parent.uid },
+      message: "And then?",
+      mode: "normal",
+      attachmentUids: [],
+    }),
+  );
   expect((await hold(platform, worker)).assignment.job.traceparent).toBe(traceparent("d"));
 });
 

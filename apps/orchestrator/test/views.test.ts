@@ -25,23 +25,45 @@ async function finishedRun(request: Parameters<CatalogPlatform["run"]>[1] = {}) 
   await held.append(
     held.event("model_step", { step_id: "s1", text: "I will look.", tool_calls: [] }),
     held.event("tool_start", { call_id: "c1", name: "run_command", category: "command", input: { command: "ls" } }),
-    held.event("tool_end", { call_id: "c1", name: "run_command", category: "command", state: "completed", output: { exit_code: 0, output: "a", truncated: false } }),
+    held.event("tool_end", {
+      call_id: "c1",
+      name: "run_command",
+      category: "command",
+      state: "completed",
+      output: { exit_code: 0, output: "a", truncated: false },
+    }),
     held.event("sandbox_stopped", { reason: "done" }),
   );
   await held.complete("DONE");
   return { run, held };
 }
 
-type Step = { id: string; messages: { role: string; content: Record<string, unknown>[] }[]; steps: Step[]; description?: string };
-const conversation = async (runUid: string, who = caller) => (await p.runs.getConversation({ runUid }, p.as(who))).steps as unknown as Step[];
+type Step = {
+  id: string;
+  messages: { role: string; content: Record<string, unknown>[] }[];
+  steps: Step[];
+  description?: string;
+};
+const conversation = async (runUid: string, who = caller) =>
+  (await p.runs.getConversation({ runUid }, p.as(who))).steps as unknown as Step[];
 
 test("the timeline has the published names in their order", async () => {
   const { run } = await finishedRun();
   const { events } = await p.runs.getTimeline({ runUid: run.uid }, p.as(caller));
   expect(events.map(({ eventType }) => eventType)).toEqual([
-    ...["oz_run_created", "oz_run_claimed", "worker_container_ready", "shared_session_started", "agent_started", "vm_shutdown", "oz_run_done"],
+    ...[
+      "oz_run_created",
+      "oz_run_claimed",
+      "worker_container_ready",
+      "shared_session_started",
+      "agent_started",
+      "vm_shutdown",
+      "oz_run_done",
+    ],
   ]);
-  expect(events.find(({ eventType }) => eventType === "oz_run_claimed")?.payload).toMatchObject({ worker_host: expect.any(String) });
+  expect(events.find(({ eventType }) => eventType === "oz_run_claimed")?.payload).toMatchObject({
+    worker_host: expect.any(String),
+  });
 });
 
 describe("the conversation", () => {
@@ -54,7 +76,11 @@ describe("the conversation", () => {
   test("shows what was said and done", async () => {
     const { run } = await finishedRun();
     const [step] = await conversation(run.uid);
-    expect(step!.messages.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).toEqual([["user", "text"], ["assistant", "text", "action"], ["tool", "action_result"]]);
+    expect(step!.messages.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).toEqual([
+      ["user", "text"],
+      ["assistant", "text", "action"],
+      ["tool", "action_result"],
+    ]);
     expect(step).toMatchObject({ steps: [], started_at: expect.any(String), completed_at: expect.any(String) });
   });
 
@@ -66,8 +92,13 @@ describe("the conversation", () => {
     await p.reaperIsAwake();
     await p.life.reapOnce();
     const held = await hold(p, worker);
-    await held.append(held.event("agent_resumed", { session_id: "s", text: "You go on." }), held.event("model_step", { text: "another answer" }));
-    const texts = (await conversation(run.uid)).flatMap(({ messages }) => messages.flatMap(({ content }) => content.map((block) => block["text"] ?? block["name"])));
+    await held.append(
+      held.event("agent_resumed", { session_id: "s", text: "You go on." }),
+      held.event("model_step", { text: "another answer" }),
+    );
+    const texts = (await conversation(run.uid)).flatMap(({ messages }) =>
+      messages.flatMap(({ content }) => content.map((block) => block["text"] ?? block["name"])),
+    );
     expect(texts).toEqual(["Do it.", "half an answer", "worker_lost", "agent_resumed", "another answer"]);
   });
 
@@ -77,10 +108,22 @@ describe("the conversation", () => {
     const { run: child } = await finishedRun({ parentRunUid: parent.uid, title: "The child" });
     await held.append(
       held.event("tool_start", { call_id: "c1", name: "spawn_run", category: "integration", input: { agent: "a" } }),
-      held.event("tool_end", { call_id: "c1", name: "spawn_run", category: "integration", state: "completed", output: { run_id: child.uid } }),
+      held.event("tool_end", {
+        call_id: "c1",
+        name: "spawn_run",
+        category: "integration",
+        state: "completed",
+        output: { run_id: child.uid },
+      }),
     );
     const [step] = await conversation(parent.uid);
-    expect(step!.steps).toMatchObject([{ id: child.uid, description: "The child", messages: [{ role: "user" }, { role: "assistant" }, { role: "tool" }] }]);
+    expect(step!.steps).toMatchObject([
+      {
+        id: child.uid,
+        description: "The child",
+        messages: [{ role: "user" }, { role: "assistant" }, { role: "tool" }],
+      },
+    ]);
     await expect(conversation(parent.uid, aCaller())).rejects.toEqual(domainError({ reason: "run_not_found" }));
   });
 
@@ -89,8 +132,14 @@ describe("the conversation", () => {
     await finishedRun({ conversationUid: run.conversationUid, prompt: "Go on." });
     const { steps } = await p.runs.getConversation({ conversationUid: run.conversationUid }, p.as(caller));
     expect(steps).toHaveLength(2);
-    for (const [conversationUid, who] of [[run.conversationUid, aCaller()], [newUid(), caller], ["nonsense", caller]] as const) {
-      await expect(p.runs.getConversation({ conversationUid }, p.as(who))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    for (const [conversationUid, who] of [
+      [run.conversationUid, aCaller()],
+      [newUid(), caller],
+      ["nonsense", caller],
+    ] as const) {
+      await expect(p.runs.getConversation({ conversationUid }, p.as(who))).rejects.toEqual(
+        domainError({ reason: "conversation_not_found" }),
+      );
     }
   });
 });
@@ -101,7 +150,7 @@ describe("events", () => {
     const all = await p.runs.listRunEvents({ runUid: run.uid }, p.as(caller));
     expect(all.events.map(({ seq }) => Number(seq))).toEqual(all.events.map((_, n) => n + 1));
     const seen: bigint[] = [];
-    for (let afterSeq = 0n; ; ) {
+    for (let afterSeq = 0n; ;) {
       const page = await p.runs.listRunEvents({ runUid: run.uid, afterSeq, pageSize: 4 }, p.as(caller));
       seen.push(...page.events.map(({ seq }) => seq));
       afterSeq = seen.at(-1)!;
@@ -115,7 +164,11 @@ describe("events", () => {
     const events: orchestrator.RunEvent[] = [];
     const stopped = new AbortController();
     const ended = (async () => {
-      for await (const batch of p.runs.watchRunEvents({ runUid, afterSeq }, p.as(caller, { timeoutMs: 0, signal: stopped.signal }))) events.push(...batch.events);
+      for await (const batch of p.runs.watchRunEvents(
+        { runUid, afterSeq },
+        p.as(caller, { timeoutMs: 0, signal: stopped.signal }),
+      ))
+        events.push(...batch.events);
     })();
     return { events, ended, stop: () => stopped.abort() };
   }
@@ -146,7 +199,11 @@ describe("events", () => {
     const stopped = new AbortController();
     let batches = 0;
     const ended = (async () => {
-      for await (const { events } of p.runs.watchRunEvents({ runUid: run.uid, afterSeq: 1n }, p.as(caller, { timeoutMs: 0, signal: stopped.signal }))) if (events.length === 0) batches++;
+      for await (const { events } of p.runs.watchRunEvents(
+        { runUid: run.uid, afterSeq: 1n },
+        p.as(caller, { timeoutMs: 0, signal: stopped.signal }),
+      ))
+        if (events.length === 0) batches++;
     })();
     await eventually(() => expect(batches).toBeGreaterThan(1));
     stopped.abort();
@@ -156,15 +213,22 @@ describe("events", () => {
   test("are nobody else's", async () => {
     const { run } = await finishedRun();
     const stream = (async () => {
-      for await (const _ of p.runs.watchRunEvents({ runUid: run.uid }, p.as(aCaller()))) throw new Error("an event of another team");
+      for await (const _ of p.runs.watchRunEvents({ runUid: run.uid }, p.as(aCaller())))
+        throw new Error("an event of another team");
     })();
     await expect(stream).rejects.toEqual(domainError({ reason: "run_not_found" }));
-    await expect(p.runs.listRunEvents({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(p.runs.listRunEvents({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
+      domainError({ reason: "run_not_found" }),
+    );
   });
 });
 
 describe("the transcript", () => {
-  const lines = async (runUid: string) => (await p.follow("GET", (await p.runs.getTranscriptUrl({ runUid }, p.as(caller))).url)).trimEnd().split("\n").map((line) => JSON.parse(line) as { seq: number });
+  const lines = async (runUid: string) =>
+    (await p.follow("GET", (await p.runs.getTranscriptUrl({ runUid }, p.as(caller))).url))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { seq: number });
 
   test("holds every event; of a run in progress, as far as it is", async () => {
     const run = await p.run(caller);
@@ -181,11 +245,17 @@ describe("the transcript", () => {
     const { run, held } = await finishedRun();
     await p.database.transaction((tx) => enqueueTranscript(tx, run.uid, held.ref.executionId, held.ref.attempt));
     await p.work.drain();
-    const { rows } = await p.database.sql.query<{ blob_key: string }>("SELECT blob_key FROM transcripts WHERE run_uid = $1", [run.uid]);
+    const { rows } = await p.database.sql.query<{ blob_key: string }>(
+      "SELECT blob_key FROM transcripts WHERE run_uid = $1",
+      [run.uid],
+    );
     expect(await p.blobs.get(rows[0]!.blob_key)).toBeDefined();
     expect((await p.work.counts()).filter(({ state }) => state === "parked")).toEqual([]);
     await lines(run.uid);
-    const again = await p.database.sql.query<{ blob_key: string }>("SELECT blob_key FROM transcripts WHERE run_uid = $1", [run.uid]);
+    const again = await p.database.sql.query<{ blob_key: string }>(
+      "SELECT blob_key FROM transcripts WHERE run_uid = $1",
+      [run.uid],
+    );
     expect(again.rows).toEqual(rows);
   });
 
@@ -201,7 +271,9 @@ describe("the transcript", () => {
 
   test("is nobody else's", async () => {
     const { run } = await finishedRun();
-    await expect(p.runs.getTranscriptUrl({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(p.runs.getTranscriptUrl({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
+      domainError({ reason: "run_not_found" }),
+    );
   });
 });
 
@@ -226,7 +298,11 @@ describe("a conversation described for a task", () => {
     const next = await p.run(caller, { conversationUid: root.conversationUid });
     for (const target of [{ conversationUid: root.conversationUid }, { runUid: root.uid }, { runUid: child.uid }]) {
       const found = await p.runs.describeConversation(target, p.as(caller));
-      expect([found.conversationUid, found.firstRun?.uid, found.newestRun?.uid]).toEqual([root.conversationUid, root.uid, next.uid]);
+      expect([found.conversationUid, found.firstRun?.uid, found.newestRun?.uid]).toEqual([
+        root.conversationUid,
+        root.uid,
+        next.uid,
+      ]);
       expect(found.outputs.map(({ data }) => data?.["filename"])).toEqual(["second.txt", "first.txt"]);
     }
   });
@@ -234,11 +310,25 @@ describe("a conversation described for a task", () => {
   test("of a team has the team's runs and their outputs only, not those of the caller's personal run in it", async () => {
     const root = await p.run(caller, { prompt: "The team's." });
     const ofTeam = await holdStarted(p, worker);
-    const personal = await p.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: root.conversationUid });
+    const personal = await p.run(caller, {
+      owner: { type: "user", uid: caller.principal.uid },
+      conversationUid: root.conversationUid,
+    });
     const ofPerson = await holdStarted(p, worker);
-    for (const [of, name] of [[ofTeam, "team.txt"], [ofPerson, "mine.txt"]] as const) {
-      const report = { clientArtifactId: name, artifactType: "FILE", data: { filepath: name, title: name }, content: new TextEncoder().encode("x") };
-      await p.workers.createArtifact({ executionId: BigInt(of.ref.executionId), attempt: of.ref.attempt, ...report }, bearer(worker));
+    for (const [of, name] of [
+      [ofTeam, "team.txt"],
+      [ofPerson, "mine.txt"],
+    ] as const) {
+      const report = {
+        clientArtifactId: name,
+        artifactType: "FILE",
+        data: { filepath: name, title: name },
+        content: new TextEncoder().encode("x"),
+      };
+      await p.workers.createArtifact(
+        { executionId: BigInt(of.ref.executionId), attempt: of.ref.attempt, ...report },
+        bearer(worker),
+      );
     }
     const described = async (teamUid: string) => {
       const found = await p.runs.describeConversation({ conversationUid: root.conversationUid, teamUid }, p.as(caller));
@@ -251,8 +341,15 @@ describe("a conversation described for a task", () => {
 
   test("is unknown to strangers, as a random one is to all", async () => {
     const run = await p.run(caller);
-    for (const [target, who] of [[{ conversationUid: run.conversationUid }, aCaller()], [{ runUid: run.uid }, aCaller()], [{ runUid: newUid() }, caller], [{}, caller]] as const) {
-      await expect(p.runs.describeConversation(target, p.as(who))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    for (const [target, who] of [
+      [{ conversationUid: run.conversationUid }, aCaller()],
+      [{ runUid: run.uid }, aCaller()],
+      [{ runUid: newUid() }, caller],
+      [{}, caller],
+    ] as const) {
+      await expect(p.runs.describeConversation(target, p.as(who))).rejects.toEqual(
+        domainError({ reason: "conversation_not_found" }),
+      );
     }
   });
 });
@@ -261,30 +358,67 @@ describe("where conversations stand", () => {
   test("is their newest run, with the outputs of their own runs when asked; unknown ones are left out", async () => {
     const root = await p.run(caller, { prompt: "Root.", metadata: { ticket_id: "7" } });
     const held = await holdStarted(p, worker);
-    const report = { clientArtifactId: "a", artifactType: "FILE", data: { filepath: "a.txt", title: "a" }, content: new TextEncoder().encode("x") };
-    await p.workers.createArtifact({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, ...report }, bearer(worker));
+    const report = {
+      clientArtifactId: "a",
+      artifactType: "FILE",
+      data: { filepath: "a.txt", title: "a" },
+      content: new TextEncoder().encode("x"),
+    };
+    await p.workers.createArtifact(
+      { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, ...report },
+      bearer(worker),
+    );
     await held.complete("DONE");
     const next = await p.run(caller, { conversationUid: root.conversationUid });
-    const ask = (withOutputs: boolean, who = caller) => p.runs.describeConversations({ conversationUids: [root.conversationUid, newUid(), "x"], withOutputs }, p.as(who));
+    const ask = (withOutputs: boolean, who = caller) =>
+      p.runs.describeConversations({ conversationUids: [root.conversationUid, newUid(), "x"], withOutputs }, p.as(who));
     const [standing, ...others] = (await ask(true)).conversations;
     expect(others).toEqual([]);
-    expect(standing).toMatchObject({ conversationUid: root.conversationUid, hidden: false, runUid: next.uid, state: "QUEUED", isRunTypeCancellable: true, ownerType: "team", creatorUid: next.creatorUid });
+    expect(standing).toMatchObject({
+      conversationUid: root.conversationUid,
+      hidden: false,
+      runUid: next.uid,
+      state: "QUEUED",
+      isRunTypeCancellable: true,
+      ownerType: "team",
+      creatorUid: next.creatorUid,
+    });
     expect(standing!.outputs.map(({ data }) => data?.["filename"])).toEqual(["a.txt"]);
     expect((await ask(false)).conversations[0]!.outputs).toEqual([]);
-    expect((await ask(true, aCaller())).conversations).toMatchObject([{ conversationUid: root.conversationUid, hidden: true, runUid: "", state: "", ownerUid: "", creatorUid: "", outputs: [] }]);
+    expect((await ask(true, aCaller())).conversations).toMatchObject([
+      {
+        conversationUid: root.conversationUid,
+        hidden: true,
+        runUid: "",
+        state: "",
+        ownerUid: "",
+        creatorUid: "",
+        outputs: [],
+      },
+    ]);
   });
 
   test("is asked for at most 100 at once", async () => {
     const conversationUids = Array.from({ length: 101 }, () => newUid());
-    await expect(p.runs.describeConversations({ conversationUids }, p.as(caller))).rejects.toEqual(domainError({ reason: "too_many_conversations" }));
+    await expect(p.runs.describeConversations({ conversationUids }, p.as(caller))).rejects.toEqual(
+      domainError({ reason: "too_many_conversations" }),
+    );
   });
 });
 
 test("a run's time counts the execution that still runs", async () => {
   await p.run(caller);
   const held = await holdStarted(p, worker);
-  await p.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '90 seconds' WHERE id = $1", [held.ref.executionId]);
+  await p.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '90 seconds' WHERE id = $1", [
+    held.ref.executionId,
+  ]);
   const [live] = (await p.runs.listRuns({}, p.as(caller))).runs;
   expect(Number(live!.runTimeMs)).toBeGreaterThanOrEqual(90_000);
-  expect(live).toMatchObject({ isSandboxRunning: true, isRunTypeCancellable: true, debugAgentAvailable: false, state: "INPROGRESS", sessionUid: "session" });
+  expect(live).toMatchObject({
+    isSandboxRunning: true,
+    isRunTypeCancellable: true,
+    debugAgentAvailable: false,
+    state: "INPROGRESS",
+    sessionUid: "session",
+  });
 });

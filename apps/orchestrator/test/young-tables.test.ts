@@ -18,7 +18,8 @@ let run: Run;
 beforeAll(async () => {
   platform = await testPlatform({ poolSize: 1 });
   run = await platform.run(caller);
-  for (const table of ["runs", "executions", "messages", "run_streams"]) await platform.database.sql.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+  for (const table of ["runs", "executions", "messages", "run_streams"])
+    await platform.database.sql.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
 });
 
 afterAll(() => platform.close());
@@ -47,7 +48,11 @@ test("files and extent of a conversation are found without reading all runs, whe
 test("runs of causes are found without reading all of those, when all are new; a cause of nobody answers none", async () => {
   const { sql } = platform.database;
   const [ownerUid, other] = [teamOf(caller), newUid()];
-  const find = () => findByCauses(sql, [{ ownerUid, causeKey: "cause 7" }, { ownerUid: other, causeKey: "cause 7" }]);
+  const find = () =>
+    findByCauses(sql, [
+      { ownerUid, causeKey: "cause 7" },
+      { ownerUid: other, causeKey: "cause 7" },
+    ]);
   await sql.query("ANALYZE runs");
   for (let n = 0; n < TIMES; n++) expect(await find()).toEqual([undefined, undefined]);
   await addRuns({ withCauses: true });

@@ -3,7 +3,15 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type ConsumerDeps, type FeedReader } from "@millwright/events";
+import {
+  Consumer,
+  EventLog,
+  feedReader,
+  Relay,
+  serveEventFeed,
+  type ConsumerDeps,
+  type FeedReader,
+} from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor } from "@millwright/rpc";
@@ -83,15 +91,27 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     slots.ring();
   };
   const ledger = slotStore(database, databaseTime);
-  const runs = orchestratorClient(o.neighbours.orchestrator, signer, { publicUrl: o.publicUrl, timeoutMs: Math.max(1_000, RUNS_TIMEOUT_MS / timeScale) });
-  const slots = new SlotLoop({ ...ledger, fire: (lease, claimed) => fireSlots({ slots: ledger, runs, log, timeScale }, lease, claimed), log, leaseMs: LEASE_MS / timeScale });
+  const runs = orchestratorClient(o.neighbours.orchestrator, signer, {
+    publicUrl: o.publicUrl,
+    timeoutMs: Math.max(1_000, RUNS_TIMEOUT_MS / timeScale),
+  });
+  const slots = new SlotLoop({
+    ...ledger,
+    fire: (lease, claimed) => fireSlots({ slots: ledger, runs, log, timeScale }, lease, claimed),
+    log,
+    leaseMs: LEASE_MS / timeScale,
+  });
   const triggers = triggerStore(database, databaseTime, slotTaken);
   const fireTriggers = async (): Promise<number> => {
     const count = await triggers.fireDue(TRIGGERS_AT_ONCE);
     if (count > 0) eventLog.ring();
     return count;
   };
-  const triggerLoop = new DueLoop({ take: fireTriggers, waitMs: () => triggers.waitMs(), onError: (error) => log.warn({ error }, "triggers of automations were not fired; it is tried again") });
+  const triggerLoop = new DueLoop({
+    take: fireTriggers,
+    waitMs: () => triggers.waitMs(),
+    onError: (error) => log.warn({ error }, "triggers of automations were not fired; it is tried again"),
+  });
   const pruneSlots = (): Promise<number> => ledger.prune(o.slotDays ?? SLOT_DAYS, PRUNED_AT_ONCE);
   const pruner = new BackgroundLoop({
     everyMs: PRUNE_EVERY_MS,
@@ -105,20 +125,55 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     environments: environmentClient(o.neighbours.orchestrator, signer),
     cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
   };
-  const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
-  const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
-    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
+  const readFeed = (transport: Transport): FeedReader =>
+    feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
+      call(serviceCaller(signer.service, newUid())),
+    );
+  const consumer = (
+    name: string,
+    source: string,
+    read: FeedReader,
+    react: Pick<ConsumerDeps, "handlers" | "together">,
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
   const consumers = [
-    consumer("slots", "orchestrator", ofScheduledRuns(readFeed(o.neighbours.orchestrator)), onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
-    consumer("schedules", "gateway", readFeed(o.neighbours.identity), { handlers: onIdentityEvents({
-      pauseMember: async (tx, member, origin) =>
-        followCreatorLeft((change) => updateSchedulesOfMember(tx, member, change), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
-      pauseAgent: async (tx, agentUid, origin) => followAgentDeletion((change) => updateSchedulesOfAgent(tx, agentUid, change), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
-    }) }),
-    consumer("triggers", "factories", readFeed(o.neighbours.factories), { handlers: onAutomationEvents({ follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt), forget: forgetTriggers, ring: () => triggerLoop.ring() }) }),
+    consumer(
+      "slots",
+      "orchestrator",
+      ofScheduledRuns(readFeed(o.neighbours.orchestrator)),
+      onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring }),
+    ),
+    consumer("schedules", "gateway", readFeed(o.neighbours.identity), {
+      handlers: onIdentityEvents({
+        pauseMember: async (tx, member, origin) =>
+          followCreatorLeft(
+            (change) => updateSchedulesOfMember(tx, member, change),
+            await readTime(tx, databaseTime),
+            (next) => scheduleUpdated(next, origin, ["enabled"]),
+          ),
+        pauseAgent: async (tx, agentUid, origin) =>
+          followAgentDeletion(
+            (change) => updateSchedulesOfAgent(tx, agentUid, change),
+            await readTime(tx, databaseTime),
+            (next) => scheduleUpdated(next, origin, ["enabled"]),
+          ),
+      }),
+    }),
+    consumer("triggers", "factories", readFeed(o.neighbours.factories), {
+      handlers: onAutomationEvents({
+        follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt),
+        forget: forgetTriggers,
+        ring: () => triggerLoop.ring(),
+      }),
+    }),
   ];
   const unwatch = watchService({ service: "scheduler", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), triggerLoop.stop(), pruner.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> =>
+    void (await Promise.all([
+      slots.stop(),
+      triggerLoop.stop(),
+      pruner.stop(),
+      ...consumers.map((each) => each.stop()),
+    ]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
     slots,
@@ -145,6 +200,10 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       await eventLog.stop();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
   };
 }

@@ -21,7 +21,11 @@ export class DueLoop {
 
   constructor(options: DueLoopOptions) {
     this.#options = options;
-    this.#loop = new BackgroundLoop({ everyMs: POLL_MS, step: () => this.#step(), onError: (error) => options.onError(error) });
+    this.#loop = new BackgroundLoop({
+      everyMs: POLL_MS,
+      step: () => this.#step(),
+      onError: (error) => options.onError(error),
+    });
   }
 
   start(): void {
@@ -42,7 +46,8 @@ export class DueLoop {
     if ((await this.#options.take()) > 0) return "again";
     const waitMs = await this.#options.waitMs();
     clearTimeout(this.#alarm);
-    if (waitMs !== undefined && waitMs < POLL_MS) this.#alarm = setTimeout(() => this.#loop.ring(), waitMs > 0 ? waitMs + 1 : BLOCKED_MS);
+    if (waitMs !== undefined && waitMs < POLL_MS)
+      this.#alarm = setTimeout(() => this.#loop.ring(), waitMs > 0 ? waitMs + 1 : BLOCKED_MS);
     return "idle";
   }
 }

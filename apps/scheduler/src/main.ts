@@ -13,7 +13,12 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, factories }) => {
-    const scheduler = composeScheduler({ ...base, neighbours: { identity: gateway, orchestrator, factories }, slotDays: config.slotDays, timeScale: config.timeScale });
+    const scheduler = composeScheduler({
+      ...base,
+      neighbours: { identity: gateway, orchestrator, factories },
+      slotDays: config.slotDays,
+      timeScale: config.timeScale,
+    });
     return { ...scheduler, allow: allowedServices };
   },
 });

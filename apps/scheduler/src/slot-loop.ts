@@ -3,7 +3,10 @@ import type { ClaimedSlot } from "./domain/slot.ts";
 import { DueLoop } from "./due-loop.ts";
 
 export type SlotLoopDeps = {
-  plan(limit: number, leaseMs: number): Promise<{ readonly count: number; readonly lease: string; readonly slots: readonly ClaimedSlot[] }>;
+  plan(
+    limit: number,
+    leaseMs: number,
+  ): Promise<{ readonly count: number; readonly lease: string; readonly slots: readonly ClaimedSlot[] }>;
   claim(limit: number, leaseMs: number): Promise<{ readonly lease: string; readonly slots: readonly ClaimedSlot[] }>;
   waitMs(): Promise<number | undefined>;
   fire(lease: string, slots: readonly ClaimedSlot[]): Promise<void>;
@@ -24,7 +27,11 @@ export class SlotLoop {
 
   constructor(deps: SlotLoopDeps) {
     this.#deps = deps;
-    this.#loop = new DueLoop({ take: () => this.#take(), waitMs: () => deps.waitMs(), onError: (error) => deps.log.warn({ error }, "slots were not planned; it is tried again") });
+    this.#loop = new DueLoop({
+      take: () => this.#take(),
+      waitMs: () => deps.waitMs(),
+      onError: (error) => deps.log.warn({ error }, "slots were not planned; it is tried again"),
+    });
   }
 
   start(): void {
@@ -66,7 +73,9 @@ export class SlotLoop {
   async #fire(lease: string, slots: readonly ClaimedSlot[]): Promise<void> {
     const firing: Promise<void> = this.#deps
       .fire(lease, slots)
-      .catch((error: unknown) => this.#deps.log.warn({ error }, "slots were not settled; they are decided again when their lease ends"))
+      .catch((error: unknown) =>
+        this.#deps.log.warn({ error }, "slots were not settled; they are decided again when their lease ends"),
+      )
       .finally(() => this.#firing.delete(firing));
     this.#firing.add(firing);
     if (this.#firing.size >= BATCHES_AT_ONCE) await Promise.race(this.#firing);

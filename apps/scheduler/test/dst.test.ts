@@ -11,9 +11,26 @@ const REPLICAS = 8;
 const SKEW_MS = 300_000;
 
 const ZONES = [
-  "Europe/Berlin", "Europe/London", "Europe/Lisbon", "Europe/Chisinau", "America/New_York", "America/Los_Angeles", "America/St_Johns", "America/Havana",
-  "America/Santiago", "America/Asuncion", "America/Nuuk", "Atlantic/Azores", "Africa/Cairo", "Africa/Casablanca", "Asia/Beirut", "Asia/Jerusalem",
-  "Australia/Adelaide", "Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Auckland",
+  "Europe/Berlin",
+  "Europe/London",
+  "Europe/Lisbon",
+  "Europe/Chisinau",
+  "America/New_York",
+  "America/Los_Angeles",
+  "America/St_Johns",
+  "America/Havana",
+  "America/Santiago",
+  "America/Asuncion",
+  "America/Nuuk",
+  "Atlantic/Azores",
+  "Africa/Cairo",
+  "Africa/Casablanca",
+  "Asia/Beirut",
+  "Asia/Jerusalem",
+  "Australia/Adelaide",
+  "Australia/Lord_Howe",
+  "Pacific/Chatham",
+  "Pacific/Auckland",
 ];
 /** At half hours, so that the steps of time below see each slot by itself. */
 const RULES = ["30 2 * * *", "30 1 * * *", "0 0 * * *", "0,30 1,3 * * SAT,SUN,MON"];
@@ -26,7 +43,12 @@ afterAll(() => w.stop());
 function windows(): [number, number][] {
   const changes = ZONES.flatMap((zone) => {
     const found: number[] = [];
-    for (let at = ZoneOffsets.of(zone).nextChange(NOW.getTime(), END); at !== undefined; at = ZoneOffsets.of(zone).nextChange(at, END)) found.push(at);
+    for (
+      let at = ZoneOffsets.of(zone).nextChange(NOW.getTime(), END);
+      at !== undefined;
+      at = ZoneOffsets.of(zone).nextChange(at, END)
+    )
+      found.push(at);
     return found;
   });
   const merged: [number, number][] = [];
@@ -40,8 +62,23 @@ function windows(): [number, number][] {
 
 // The rules by themselves are compared with croner in libs/cron; here the whole service is: rows, leases and runs.
 test("over two years of twenty zones, eight replicas whose clocks differ lose no slot, double none, and fire each at the edges", async () => {
-  const replicas = Array.from({ length: REPLICAS }, (_one, n) => w.replica({ poolSize: 1 }, { now: () => new Date(Date.now() + (n % 2 ? SKEW_MS : -SKEW_MS)), monotonicMs: () => performance.now() }));
-  const schedules = await Promise.all(ZONES.flatMap((timeZone) => RULES.map(async (cronSchedule) => ({ timeZone, cronSchedule, uid: (await w.aSchedule({ name: `${timeZone} ${cronSchedule}`, timeZone, cronSchedule, catchUpSeconds: 86_400 })).uid }))));
+  const replicas = Array.from({ length: REPLICAS }, (_one, n) =>
+    w.replica(
+      { poolSize: 1 },
+      { now: () => new Date(Date.now() + (n % 2 ? SKEW_MS : -SKEW_MS)), monotonicMs: () => performance.now() },
+    ),
+  );
+  const schedules = await Promise.all(
+    ZONES.flatMap((timeZone) =>
+      RULES.map(async (cronSchedule) => ({
+        timeZone,
+        cronSchedule,
+        uid: (
+          await w.aSchedule({ name: `${timeZone} ${cronSchedule}`, timeZone, cronSchedule, catchUpSeconds: 86_400 })
+        ).uid,
+      })),
+    ),
+  );
   const edges = windows();
   expect(edges.length).toBeGreaterThan(20);
   for (const [from, to] of edges) {
@@ -54,14 +91,24 @@ test("over two years of twenty zones, eight replicas whose clocks differ lose no
   const until = edges.at(-1)![1];
   const isSeen = (at: number): boolean => edges.some(([from, to]) => at > from + STEP_MS && at <= to);
   for (const { uid, timeZone, cronSchedule } of schedules) {
-    const rows = await w.rows<{ slot_at: Date; state: string }>("SELECT slot_at, state FROM slots WHERE schedule_uid = $1 ORDER BY slot_at", [uid]);
+    const rows = await w.rows<{ slot_at: Date; state: string }>(
+      "SELECT slot_at, state FROM slots WHERE schedule_uid = $1 ORDER BY slot_at",
+      [uid],
+    );
     const found = rows.map(({ slot_at: at }) => at.toISOString());
     const croner = new Croner(cronSchedule, { timezone: timeZone, paused: true, fixedTimeRule: "no-wildcard" });
     const expected: string[] = [];
-    for (let at = croner.nextRun(NOW); at && at.getTime() <= Math.floor(until / STEP_MS) * STEP_MS; at = croner.nextRun(at)) if (expected.at(-1) !== at.toISOString()) expected.push(at.toISOString());
+    for (
+      let at = croner.nextRun(NOW);
+      at && at.getTime() <= Math.floor(until / STEP_MS) * STEP_MS;
+      at = croner.nextRun(at)
+    )
+      if (expected.at(-1) !== at.toISOString()) expected.push(at.toISOString());
     expect({ timeZone, cronSchedule, slots: found }).toEqual({ timeZone, cronSchedule, slots: expected });
     expect(rows.filter(({ slot_at: at, state }) => isSeen(at.getTime()) && state !== "fired")).toEqual([]);
   }
-  const [{ fired }] = (await w.rows<{ fired: number }>("SELECT count(DISTINCT run_uid) AS fired FROM slots WHERE state = 'fired' HAVING count(*) = count(DISTINCT run_uid)")) as [{ fired: number }];
+  const [{ fired }] = (await w.rows<{ fired: number }>(
+    "SELECT count(DISTINCT run_uid) AS fired FROM slots WHERE state = 'fired' HAVING count(*) = count(DISTINCT run_uid)",
+  )) as [{ fired: number }];
   expect(fired).toBe(w.orchestrator.runs.size);
 });

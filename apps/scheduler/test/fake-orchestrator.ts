@@ -13,7 +13,11 @@ export type FakeRun = { uid: string; cause: string; state: string; request: orch
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["scheduler"] }),
-    ...allowServices(orchestrator.RunService, { createRuns: ["scheduler"], listRuns: ["scheduler"], cancelRun: ["scheduler"] }),
+    ...allowServices(orchestrator.RunService, {
+      createRuns: ["scheduler"],
+      listRuns: ["scheduler"],
+      cancelRun: ["scheduler"],
+    }),
   };
   readonly runs = new Map<string, FakeRun>();
   readonly batches: number[] = [];
@@ -35,7 +39,10 @@ export class FakeOrchestrator {
         return { runs: answers };
       },
       listRuns: async ({ scheduleUid, states }, context) => {
-        const mine = [...this.runs.values()].filter(({ request, caller }) => request.schedule?.scheduleId === scheduleUid && actorOf(caller).uid === actorOf(callerOf(context)).uid);
+        const mine = [...this.runs.values()].filter(
+          ({ request, caller }) =>
+            request.schedule?.scheduleId === scheduleUid && actorOf(caller).uid === actorOf(callerOf(context)).uid,
+        );
         return { runs: mine.filter(({ state }) => states.includes(state)).map(({ uid }) => ({ uid })) };
       },
       cancelRun: async ({ runUid }) => {
@@ -50,7 +57,15 @@ export class FakeOrchestrator {
         logUid: "0199a000-0000-7000-8000-000000000000",
         head: BigInt(this.feed.length),
         events: this.feed.slice(Number(after), Number(after) + limit).map((event, index) => ({
-          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "run", entityVersion: 1n, actorType: "user", actorUid: "u-1", requestId: "r-1", occurredAt: timestampFromDate(new Date("2026-11-20T12:00:00Z")),
+          ...event,
+          uid: newUid(),
+          position: after + BigInt(index) + 1n,
+          entity: "run",
+          entityVersion: 1n,
+          actorType: "user",
+          actorUid: "u-1",
+          requestId: "r-1",
+          occurredAt: timestampFromDate(new Date("2026-11-20T12:00:00Z")),
         })),
       }),
     });
@@ -60,9 +75,15 @@ export class FakeOrchestrator {
   finish(uid: string, state: string): void {
     const run = [...this.runs.values()].find((one) => one.uid === uid);
     if (!run) throw notFound("run");
-    if (!["QUEUED", "INPROGRESS"].includes(run.state)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
+    if (!["QUEUED", "INPROGRESS"].includes(run.state))
+      throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
     run.state = state;
-    this.feed.push({ type: "millwright.run.finished.v1", entityUid: uid, cause: "", payload: { run_uid: uid, source: "SCHEDULED_AGENT", state } });
+    this.feed.push({
+      type: "millwright.run.finished.v1",
+      entityUid: uid,
+      cause: "",
+      payload: { run_uid: uid, source: "SCHEDULED_AGENT", state },
+    });
   }
 
   #made(request: orchestrator.RunRequest, caller: Caller) {
@@ -72,7 +93,12 @@ export class FakeOrchestrator {
     const run = known ?? { uid: newUid(), cause, state: "QUEUED", request, caller };
     if (!known) {
       this.runs.set(key, run);
-      this.feed.push({ type: "millwright.run.created.v1", entityUid: run.uid, cause, payload: { run_uid: run.uid, source: request.source } });
+      this.feed.push({
+        type: "millwright.run.created.v1",
+        entityUid: run.uid,
+        cause,
+        payload: { run_uid: run.uid, source: request.source },
+      });
     }
     return { run: { uid: run.uid }, created: !known };
   }

@@ -12,7 +12,12 @@ const REPLICAS = 8;
 const SKEW_MS = 300_000;
 const SCHEDULES = 100;
 /** Who asks for runs as the third dies before they are made; who asks as the sixth after, before hearing of them; and so on. */
-const FATES: ReadonlyMap<number, "before" | "after"> = new Map([[3, "before"], [6, "after"], [9, "before"], [12, "after"]]);
+const FATES: ReadonlyMap<number, "before" | "after"> = new Map([
+  [3, "before"],
+  [6, "after"],
+  [9, "before"],
+  [12, "after"],
+]);
 /** Leases of half a second: a dead replica's slots are not waited for longer than that. */
 const TIME_SCALE = 60;
 
@@ -24,7 +29,15 @@ let [calls, killed] = [0, 0];
 beforeAll(async () => {
   w = await startWorld();
   const verifier = new CallerVerifier([(await CallerSigner.fromSeed("scheduler", new Uint8Array(32).fill(5))).jwk]);
-  servers = await Promise.all(Array.from({ length: REPLICAS }, (_one, replica) => serveHttp2((router) => orchestratorOf(replica).routes(router), { service: "orchestrator", verifier, log: memoryLog(), metrics: new Metrics(), allow: FakeOrchestrator.allow }, { port: 0 })));
+  servers = await Promise.all(
+    Array.from({ length: REPLICAS }, (_one, replica) =>
+      serveHttp2(
+        (router) => orchestratorOf(replica).routes(router),
+        { service: "orchestrator", verifier, log: memoryLog(), metrics: new Metrics(), allow: FakeOrchestrator.allow },
+        { port: 0 },
+      ),
+    ),
+  );
   children = await Promise.all(Array.from({ length: REPLICAS }, (_one, replica) => start(replica)));
 });
 afterAll(async () => {
@@ -56,25 +69,38 @@ function orchestratorOf(replica: number): FakeOrchestrator {
 }
 
 async function start(replica: number): Promise<ChildProcess> {
-  const options = { databaseUrl: w.t.url, orchestratorUrl: `http://127.0.0.1:${servers[replica]!.port}`, skewMs: replica % 2 ? SKEW_MS : -SKEW_MS, timeScale: TIME_SCALE };
+  const options = {
+    databaseUrl: w.t.url,
+    orchestratorUrl: `http://127.0.0.1:${servers[replica]!.port}`,
+    skewMs: replica % 2 ? SKEW_MS : -SKEW_MS,
+    timeScale: TIME_SCALE,
+  };
   const flags = ["--conditions=@millwright/source", "--no-warnings"];
-  const child = fork(join(import.meta.dirname, "support/replica-process.ts"), [JSON.stringify(options)], { execArgv: flags, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const child = fork(join(import.meta.dirname, "support/replica-process.ts"), [JSON.stringify(options)], {
+    execArgv: flags,
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
   await once(child, "message");
   return child;
 }
 
 test("eight processes with wrong clocks, of which four are killed while they make runs, make one run of each slot", async () => {
-  for (let n = 0; n < SCHEDULES; n += 1) await w.aSchedule({ name: `s ${n}`, cronSchedule: "0 0 1 1 *", catchUpSeconds: 86_400 * 366 });
+  for (let n = 0; n < SCHEDULES; n += 1)
+    await w.aSchedule({ name: `s ${n}`, cronSchedule: "0 0 1 1 *", catchUpSeconds: 86_400 * 366 });
   // A little at a time, so that there are many calls.
   const left = (await w.rows<{ uid: string }>("SELECT uid FROM schedules")).map(({ uid }) => uid);
   while (left.length > 0) {
     const some = left.splice(0, 5);
     // As if the rule had named the present moment.
-    await w.rows("UPDATE schedules SET next_slot = date_trunc('milliseconds', now()) WHERE uid = ANY ($1::uuid[])", [some]);
+    await w.rows("UPDATE schedules SET next_slot = date_trunc('milliseconds', now()) WHERE uid = ANY ($1::uuid[])", [
+      some,
+    ]);
     await eventually(async () => (await w.rows("SELECT 1 FROM schedules WHERE next_slot <= now()")).length === 0);
   }
   const decided = await eventually(async () => {
-    const rows = await w.rows<{ state: string; run_uid: string; n: number }>("SELECT state, run_uid, count(*) OVER (PARTITION BY schedule_uid) AS n FROM slots");
+    const rows = await w.rows<{ state: string; run_uid: string; n: number }>(
+      "SELECT state, run_uid, count(*) OVER (PARTITION BY schedule_uid) AS n FROM slots",
+    );
     if (rows.length < SCHEDULES || rows.some(({ state }) => state === "due")) throw new Error("Not all is decided.");
     return rows;
   });
@@ -87,11 +113,17 @@ test("eight processes with wrong clocks, of which four are killed while they mak
 
 test("each slot of automations fires once, though a process is killed while they do", async () => {
   const COUNT = 300;
-  const due = "SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '0 0 1 1 *', date_trunc('milliseconds', now()), 0 FROM generate_series(1, $1)";
-  await w.rows(`INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot, version) ${due}`, [COUNT]);
+  const due =
+    "SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '0 0 1 1 *', date_trunc('milliseconds', now()), 0 FROM generate_series(1, $1)";
+  await w.rows(
+    `INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot, version) ${due}`,
+    [COUNT],
+  );
   children.find((child) => child?.exitCode === null && child.signalCode === null)!.kill("SIGKILL");
   const fired = await eventually(async () => {
-    const entities = await w.rows<{ entity_uid: string }>("SELECT entity_uid FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'");
+    const entities = await w.rows<{ entity_uid: string }>(
+      "SELECT entity_uid FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'",
+    );
     if (entities.length < COUNT) throw new Error("Not all have fired.");
     return entities;
   });

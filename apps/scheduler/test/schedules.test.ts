@@ -5,7 +5,18 @@ import { EVENT_TABLES_SQL } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError, missingTables } from "@millwright/testing";
-import { A_SCHEDULE, OTHER_TEAM, OWNER, RUN, startWorld, STRANGER, TEAM, VIEWER, type Settings, type World } from "./setup.ts";
+import {
+  A_SCHEDULE,
+  OTHER_TEAM,
+  OWNER,
+  RUN,
+  startWorld,
+  STRANGER,
+  TEAM,
+  VIEWER,
+  type Settings,
+  type World,
+} from "./setup.ts";
 
 let w: World;
 beforeAll(async () => void (w = await startWorld()));
@@ -14,49 +25,80 @@ beforeEach(() => w.reset());
 
 const replace = async (uid: string, settings: Settings, caller: Caller = OWNER) =>
   (await w.schedules.replaceSchedule({ schedule: { ...A_SCHEDULE, ...settings, uid } }, call(caller))).schedule!;
-const names = async (caller: Caller, teamUid = "") => (await w.schedules.listSchedules({ teamUid }, call(caller))).schedules.map(({ name }) => name);
+const names = async (caller: Caller, teamUid = "") =>
+  (await w.schedules.listSchedules({ teamUid }, call(caller))).schedules.map(({ name }) => name);
 const seconds = (time: string): bigint => BigInt(Date.parse(time) / 1_000);
 
-test("its tables are those of the event log", async () => expect(await missingTables(w.t.database.sql, EVENT_TABLES_SQL)).toEqual([]));
+test("its tables are those of the event log", async () =>
+  expect(await missingTables(w.t.database.sql, EVENT_TABLES_SQL)).toEqual([]));
 
 describe("a new schedule", () => {
   test("has the defaults, its maker, and the first slot after now", async () => {
     const made = await w.aSchedule({ cronSchedule: "0 9 * * *", timeZone: "Europe/Berlin" });
     expect(made).toMatchObject({
-      name: "Nightly", cronSchedule: "0 9 * * *", timeZone: "Europe/Berlin", enabled: true, prompt: "Look.", mode: "normal", overlapPolicy: "allow", catchUpSeconds: 86_400,
-      ownerType: "team", ownerUid: TEAM, createdBy: OWNER.principal.uid, updatedBy: OWNER.principal.uid, nextRunAt: { seconds: seconds("2026-11-21T08:00:00Z") },
+      name: "Nightly",
+      cronSchedule: "0 9 * * *",
+      timeZone: "Europe/Berlin",
+      enabled: true,
+      prompt: "Look.",
+      mode: "normal",
+      overlapPolicy: "allow",
+      catchUpSeconds: 86_400,
+      ownerType: "team",
+      ownerUid: TEAM,
+      createdBy: OWNER.principal.uid,
+      updatedBy: OWNER.principal.uid,
+      nextRunAt: { seconds: seconds("2026-11-21T08:00:00Z") },
     });
-    expect([made.lastRanAt, made.lastSpawnError, made.agentConfig, made.agentUid]).toEqual([undefined, undefined, undefined, undefined]);
+    expect([made.lastRanAt, made.lastSpawnError, made.agentConfig, made.agentUid]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
     expect(await w.read(made.uid)).toEqual(made);
     expect(await w.eventTypes()).toEqual(["schedule.created"]);
   });
-  test("that is not enabled does not come due", async () => expect((await w.aSchedule({ enabled: false })).nextRunAt).toBeUndefined());
+  test("that is not enabled does not come due", async () =>
+    expect((await w.aSchedule({ enabled: false })).nextRunAt).toBeUndefined());
   test("needs no prompt with a skill", async () => {
-    for (const agentConfig of [{ skill_spec: "a/b:c/SKILL.md" }, { skills: ["a/b:c/SKILL.md"] }] as JsonObject[]) expect((await w.aSchedule({ prompt: "", agentConfig })).prompt).toBe("");
+    for (const agentConfig of [{ skill_spec: "a/b:c/SKILL.md" }, { skills: ["a/b:c/SKILL.md"] }] as JsonObject[])
+      expect((await w.aSchedule({ prompt: "", agentConfig })).prompt).toBe("");
   });
   test("may be somebody's own, which nobody else sees", async () => {
     const { uid } = await w.aSchedule({ ownerType: "user", ownerUid: OWNER.principal.uid, name: "mine" });
     expect([await names(OWNER), await names(OWNER, TEAM), await names(VIEWER)]).toEqual([["mine"], [], []]);
-    await expect(w.schedules.getSchedule({ uid }, call(VIEWER))).rejects.toEqual(domainError({ reason: "schedule_not_found" }));
-    await expect(w.aSchedule({ ownerType: "user", ownerUid: VIEWER.principal.uid })).rejects.toEqual(domainError({ reason: "user_not_found" }));
+    await expect(w.schedules.getSchedule({ uid }, call(VIEWER))).rejects.toEqual(
+      domainError({ reason: "schedule_not_found" }),
+    );
+    await expect(w.aSchedule({ ownerType: "user", ownerUid: VIEWER.principal.uid })).rejects.toEqual(
+      domainError({ reason: "user_not_found" }),
+    );
   });
   test("names an environment that its owner's runs can use", async () => {
     const own: Settings = { ownerType: "user", ownerUid: OWNER.principal.uid };
     const agentConfig = { environment_id: "e-1" };
-    await expect(w.aSchedule({ agentConfig })).rejects.toEqual(domainError({ kind: "not_found", reason: "environment_not_found" }));
+    await expect(w.aSchedule({ agentConfig })).rejects.toEqual(
+      domainError({ kind: "not_found", reason: "environment_not_found" }),
+    );
     w.environments.add(`team ${TEAM} e-1`);
     expect((await w.aSchedule({ agentConfig })).agentConfig).toEqual(agentConfig);
-    await expect(w.aSchedule({ agentConfig, ...own })).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+    await expect(w.aSchedule({ agentConfig, ...own })).rejects.toEqual(
+      domainError({ reason: "environment_not_found" }),
+    );
   });
 
   test("names an agent that the team has", async () => {
     const agentUid = newUid();
-    await expect(w.aSchedule({ agentUid })).rejects.toEqual(domainError({ kind: "not_found", reason: "agent_not_found" }));
+    await expect(w.aSchedule({ agentUid })).rejects.toEqual(
+      domainError({ kind: "not_found", reason: "agent_not_found" }),
+    );
     w.agents.add(agentUid);
     expect((await w.aSchedule({ agentUid })).agentUid).toBe(agentUid);
   });
   test("asked for twice with one key is made once, and answered as it was then, whatever has become of it", async () => {
-    const ask = (name: string) => w.schedules.createSchedule({ schedule: { ...A_SCHEDULE, name }, idempotencyKey: "k" }, call(OWNER));
+    const ask = (name: string) =>
+      w.schedules.createSchedule({ schedule: { ...A_SCHEDULE, name }, idempotencyKey: "k" }, call(OWNER));
     const first = await ask("one");
     await replace(first.schedule!.uid, { name: "one", enabled: false });
     expect(await ask("one")).toEqual(first);
@@ -67,7 +109,13 @@ describe("a new schedule", () => {
     const agentUid = newUid();
     w.agents.add(agentUid);
     w.environments.add(`team ${TEAM} e-1`);
-    const ask = async () => (await w.schedules.createSchedule({ schedule: { ...A_SCHEDULE, agentUid, agentConfig: { environment_id: "e-1" } }, idempotencyKey: "k" }, call(OWNER))).schedule!;
+    const ask = async () =>
+      (
+        await w.schedules.createSchedule(
+          { schedule: { ...A_SCHEDULE, agentUid, agentConfig: { environment_id: "e-1" } }, idempotencyKey: "k" },
+          call(OWNER),
+        )
+      ).schedule!;
     const first = await ask();
     w.agents.clear();
     w.environments.clear();
@@ -115,30 +163,60 @@ describe("replacing", () => {
   test("replaces everything but an absent agent_config", async () => {
     const agentUid = newUid();
     w.agents.add(agentUid);
-    const { uid } = await w.aSchedule({ agentConfig: { name: "a" }, agentUid, mode: "plan", metadata: { a: "b" }, timeZone: "Asia/Tokyo", overlapPolicy: "skip", catchUpSeconds: 60 });
+    const { uid } = await w.aSchedule({
+      agentConfig: { name: "a" },
+      agentUid,
+      mode: "plan",
+      metadata: { a: "b" },
+      timeZone: "Asia/Tokyo",
+      overlapPolicy: "skip",
+      catchUpSeconds: 60,
+    });
     await w.advance(5);
     const next = await replace(uid, { name: "Other", cronSchedule: "0 0 1 * *", prompt: "Do." });
-    expect(next).toMatchObject({ name: "Other", cronSchedule: "0 0 1 * *", prompt: "Do.", agentConfig: { name: "a" }, mode: "normal", metadata: {}, overlapPolicy: "allow", catchUpSeconds: 86_400, nextRunAt: { seconds: seconds("2026-12-01T00:00:00Z") } });
-    expect([next.agentUid, next.timeZone, next.updatedAt!.seconds - next.createdAt!.seconds]).toEqual([undefined, undefined, 5n]);
+    expect(next).toMatchObject({
+      name: "Other",
+      cronSchedule: "0 0 1 * *",
+      prompt: "Do.",
+      agentConfig: { name: "a" },
+      mode: "normal",
+      metadata: {},
+      overlapPolicy: "allow",
+      catchUpSeconds: 86_400,
+      nextRunAt: { seconds: seconds("2026-12-01T00:00:00Z") },
+    });
+    expect([next.agentUid, next.timeZone, next.updatedAt!.seconds - next.createdAt!.seconds]).toEqual([
+      undefined,
+      undefined,
+      5n,
+    ]);
     expect((await replace(uid, { agentConfig: {} })).agentConfig).toBeUndefined();
     expect(await w.eventTypes()).toEqual(["schedule.created", "schedule.updated", "schedule.updated"]);
   });
   test("keeps the need for a prompt or a skill", async () => {
     const { uid } = await w.aSchedule({ agentConfig: { skills: ["a/b:c"] } });
     expect((await replace(uid, { prompt: "" })).prompt).toBe("");
-    await expect(replace(uid, { prompt: "", agentConfig: {} })).rejects.toEqual(domainError({ reason: "prompt_required" }));
+    await expect(replace(uid, { prompt: "", agentConfig: {} })).rejects.toEqual(
+      domainError({ reason: "prompt_required" }),
+    );
     expect((await w.read(uid)).agentConfig).toEqual({ skills: ["a/b:c"] });
   });
   test("with enabled false pauses, and notes who did it", async () => {
     const { uid } = await w.aSchedule();
     const member = { ...VIEWER, teams: OWNER.teams };
-    expect(await replace(uid, { enabled: false }, member)).toMatchObject({ enabled: false, createdBy: OWNER.principal.uid, updatedBy: member.principal.uid });
+    expect(await replace(uid, { enabled: false }, member)).toMatchObject({
+      enabled: false,
+      createdBy: OWNER.principal.uid,
+      updatedBy: member.principal.uid,
+    });
     expect((await w.read(uid)).nextRunAt).toBeUndefined();
   });
   test("with an environment that cannot be used changes nothing, one that it had already is not looked for", async () => {
     w.environments.add(`team ${TEAM} e-1`);
     const { uid } = await w.aSchedule({ agentConfig: { environment_id: "e-1" } });
-    await expect(replace(uid, { agentConfig: { environment_id: "e-2" } })).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+    await expect(replace(uid, { agentConfig: { environment_id: "e-2" } })).rejects.toEqual(
+      domainError({ reason: "environment_not_found" }),
+    );
     expect((await w.read(uid)).agentConfig).toEqual({ environment_id: "e-1" });
     w.environments.clear();
     expect((await replace(uid, { prompt: "Do more." })).agentConfig).toEqual({ environment_id: "e-1" });
@@ -165,8 +243,12 @@ test("pausing and resuming twice is as good as once", async () => {
 test("a deleted schedule is absent", async () => {
   const { uid } = await w.aSchedule();
   await w.schedules.deleteSchedule({ uid }, call(OWNER));
-  await expect(w.schedules.getSchedule({ uid }, call(OWNER))).rejects.toEqual(domainError({ reason: "schedule_not_found" }));
-  await expect(w.schedules.deleteSchedule({ uid }, call(OWNER))).rejects.toEqual(domainError({ reason: "schedule_not_found" }));
+  await expect(w.schedules.getSchedule({ uid }, call(OWNER))).rejects.toEqual(
+    domainError({ reason: "schedule_not_found" }),
+  );
+  await expect(w.schedules.deleteSchedule({ uid }, call(OWNER))).rejects.toEqual(
+    domainError({ reason: "schedule_not_found" }),
+  );
   expect([await names(OWNER), await w.eventTypes()]).toEqual([[], ["schedule.created", "schedule.deleted"]]);
 });
 
@@ -182,12 +264,20 @@ describe("of a schedule", () => {
   ];
   test.each([...verbs, ...views])("another team, and the run of an agent, know nothing: %s", async (_name, ask) => {
     const { uid } = await w.aSchedule();
-    for (const [id, caller] of [[uid, STRANGER], [uid, RUN], [newUid(), OWNER], ["no uid", OWNER]] as const) await expect(ask(id, caller)).rejects.toEqual(domainError({ kind: "not_found", reason: "schedule_not_found" }));
+    for (const [id, caller] of [
+      [uid, STRANGER],
+      [uid, RUN],
+      [newUid(), OWNER],
+      ["no uid", OWNER],
+    ] as const)
+      await expect(ask(id, caller)).rejects.toEqual(domainError({ kind: "not_found", reason: "schedule_not_found" }));
     expect(await w.eventTypes()).toEqual(["schedule.created"]);
   });
   test.each(verbs)("a viewer may not: %s", async (_name, ask) => {
     const { uid } = await w.aSchedule();
-    await expect(ask(uid, VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
+    await expect(ask(uid, VIEWER)).rejects.toEqual(
+      domainError({ kind: "permission_denied", reason: "not_authorized" }),
+    );
     expect(await w.eventTypes()).toEqual(["schedule.created"]);
   });
   test.each(views)("a viewer may: %s", async (_name, ask) => {
@@ -208,17 +298,28 @@ describe("the ledger", () => {
     await w.setTime("2026-11-20T10:05:00Z");
     await w.service.slots.settleNow();
     const seen: string[] = [];
-    for (let pageToken = ""; ; ) {
+    for (let pageToken = ""; ;) {
       const page = await w.schedules.listSlots({ scheduleUid: uid, pageSize: 2, pageToken }, call(OWNER));
       seen.push(...page.slots.map(({ state }) => state));
       pageToken = page.nextPageToken;
       if (pageToken === "") break;
     }
     expect(seen).toEqual(["fired", "missed", "missed", "missed", "missed"]);
-    const { slots, nextPageToken } = await w.schedules.listSlots({ scheduleUid: uid, states: ["missed", "skipped"], pageSize: 3 }, call(OWNER));
-    expect(slots.map(({ reason, runUid }) => [reason, runUid])).toEqual([["superseded", ""], ["superseded", ""], ["superseded", ""]]);
-    await expect(w.schedules.listSlots({ scheduleUid: uid, pageToken: nextPageToken }, call(OWNER))).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
-    await expect(w.schedules.listSlots({ scheduleUid: uid, states: ["gone"] }, call(OWNER))).rejects.toEqual(domainError({ reason: "invalid_state" }));
+    const { slots, nextPageToken } = await w.schedules.listSlots(
+      { scheduleUid: uid, states: ["missed", "skipped"], pageSize: 3 },
+      call(OWNER),
+    );
+    expect(slots.map(({ reason, runUid }) => [reason, runUid])).toEqual([
+      ["superseded", ""],
+      ["superseded", ""],
+      ["superseded", ""],
+    ]);
+    await expect(w.schedules.listSlots({ scheduleUid: uid, pageToken: nextPageToken }, call(OWNER))).rejects.toEqual(
+      domainError({ reason: "invalid_cursor" }),
+    );
+    await expect(w.schedules.listSlots({ scheduleUid: uid, states: ["gone"] }, call(OWNER))).rejects.toEqual(
+      domainError({ reason: "invalid_state" }),
+    );
   });
 });
 
@@ -232,7 +333,10 @@ describe("when the gateway tells that", () => {
     const [its, other] = [await w.aSchedule({ agentUid }), await w.aSchedule()];
     w.gatewayFeed.push({ type: "millwright.agent.deleted.v1", entityUid: agentUid });
     await hear();
-    expect(await w.read(its.uid)).toMatchObject({ enabled: false, lastSpawnError: "The agent of the schedule was deleted." });
+    expect(await w.read(its.uid)).toMatchObject({
+      enabled: false,
+      lastSpawnError: "The agent of the schedule was deleted.",
+    });
     expect(await w.read(other.uid)).toEqual(other);
     expect(await w.eventTypes()).toEqual(["schedule.created", "schedule.created", "schedule.updated"]);
   });

@@ -9,7 +9,13 @@ import { newUid, type TeamUid } from "@millwright/ids";
 import { allowServices, call, CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
-import { allowedServices, composeScheduler, migrationsDir, type Scheduler, type SchedulerOptions } from "../src/compose.ts";
+import {
+  allowedServices,
+  composeScheduler,
+  migrationsDir,
+  type Scheduler,
+  type SchedulerOptions,
+} from "../src/compose.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
 
 const gateway = await CallerSigner.create("gateway");
@@ -21,17 +27,48 @@ export const OTHER_TEAM = newUid<TeamUid>();
 /** A Friday. */
 export const NOW = new Date("2026-11-20T10:00:30.000Z");
 
-const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({ ...aCaller({ teams: [{ teamUid, verbs }] }), principal: { type: "user", uid: newUid() } });
+const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({
+  ...aCaller({ teams: [{ teamUid, verbs }] }),
+  principal: { type: "user", uid: newUid() },
+});
 /** May do everything in the team. */
 export const OWNER = inTeam(TEAM);
 export const VIEWER = inTeam(TEAM, ["factory.view", "run.view"]);
 /** May do everything in another team. */
 export const STRANGER = inTeam(OTHER_TEAM);
 /** The same rights as the owner, by the token of a run. */
-export const RUN: Caller = { ...inTeam(TEAM), principal: { type: "agent", uid: newUid() }, run: { runUid: newUid(), rootRunUid: newUid(), executionId: "1", attempt: 1 } };
+export const RUN: Caller = {
+  ...inTeam(TEAM),
+  principal: { type: "agent", uid: newUid() },
+  run: { runUid: newUid(), rootRunUid: newUid(), executionId: "1", attempt: 1 },
+};
 
-export type Settings = Partial<Pick<scheduler.Schedule, "name" | "cronSchedule" | "timeZone" | "enabled" | "prompt" | "agentConfig" | "agentUid" | "mode" | "metadata" | "overlapPolicy" | "catchUpSeconds" | "ownerType" | "ownerUid">>;
-export const A_SCHEDULE = { name: "Nightly", cronSchedule: "* * * * *", enabled: true, prompt: "Look.", ownerType: "team", ownerUid: TEAM };
+export type Settings = Partial<
+  Pick<
+    scheduler.Schedule,
+    | "name"
+    | "cronSchedule"
+    | "timeZone"
+    | "enabled"
+    | "prompt"
+    | "agentConfig"
+    | "agentUid"
+    | "mode"
+    | "metadata"
+    | "overlapPolicy"
+    | "catchUpSeconds"
+    | "ownerType"
+    | "ownerUid"
+  >
+>;
+export const A_SCHEDULE = {
+  name: "Nightly",
+  cronSchedule: "* * * * *",
+  enabled: true,
+  prompt: "Look.",
+  ownerType: "team",
+  ownerUid: TEAM,
+};
 
 export type FakeEvent = { type: string; entityUid: string; teamUid?: string; occurredAt?: Date; payload?: JsonObject };
 
@@ -42,7 +79,16 @@ function feedOf(router: ConnectRouter, list: readonly FakeEvent[]): void {
       logUid: "0199a000-0000-7000-8000-000000000001",
       head: BigInt(list.length),
       events: list.slice(Number(after)).map(({ occurredAt = NOW, ...event }, index) => ({
-        payload: {}, ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: event.type.split(".")[1]!, entityVersion: 1n, actorType: "user", actorUid: "u-1", requestId: "r-1", occurredAt: timestampFromDate(occurredAt),
+        payload: {},
+        ...event,
+        uid: newUid(),
+        position: after + BigInt(index) + 1n,
+        entity: event.type.split(".")[1]!,
+        entityVersion: 1n,
+        actorType: "user",
+        actorUid: "u-1",
+        requestId: "r-1",
+        occurredAt: timestampFromDate(occurredAt),
       })),
     }),
   });
@@ -59,7 +105,8 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   const agents = new Set<string>();
   const environments = new Set<string>();
   const [gatewayFeed, factoriesFeed]: FakeEvent[][] = [[], []];
-  const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) => inProcess(routes, { service, verifier, log, metrics, allow });
+  const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
+    inProcess(routes, { service, verifier, log, metrics, allow });
   const identityRoutes = (router: ConnectRouter): void => {
     router.service(identity.IdentityService, {
       resolveAgent: async ({ agentUid }) => {
@@ -83,12 +130,22 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   /** One more process of this service on the same database. `clock` is its machine's, which slots must not go by. */
   function replica(more: Partial<SchedulerOptions> = {}, clock: Clock = manualClock(NOW)): Scheduler {
     const made = composeScheduler({
-      databaseUrl: t.url, masterKey: new Uint8Array(32).fill(7), publicUrl: "https://millwright.test", signer: own, verifier, clock, metrics: new Metrics(),
+      databaseUrl: t.url,
+      masterKey: new Uint8Array(32).fill(7),
+      publicUrl: "https://millwright.test",
+      signer: own,
+      verifier,
+      clock,
+      metrics: new Metrics(),
       log: Object.assign(log, { child: () => log as never }),
       neighbours: {
         identity: door("gateway", identityRoutes, allowServices(events.EventFeedService, { read: ["scheduler"] })),
         orchestrator: door("orchestrator", orchestratorRoutes, FakeOrchestrator.allow),
-        factories: door("factories", (router) => feedOf(router, factoriesFeed!), allowServices(events.EventFeedService, { read: ["scheduler"] })),
+        factories: door(
+          "factories",
+          (router) => feedOf(router, factoriesFeed!),
+          allowServices(events.EventFeedService, { read: ["scheduler"] }),
+        ),
       },
       poolSize: 3,
       databaseTime: "(SELECT at FROM test_clock)",
@@ -100,16 +157,32 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   }
 
   const service = replica();
-  const schedules = clientFor(scheduler.ScheduleService, door("scheduler", (router) => service.routes(router), allowedServices), { signer: gateway });
-  const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> => (await t.database.sql.query<R>(text, params)).rows;
+  const schedules = clientFor(
+    scheduler.ScheduleService,
+    door("scheduler", (router) => service.routes(router), allowedServices),
+    { signer: gateway },
+  );
+  const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> =>
+    (await t.database.sql.query<R>(text, params)).rows;
   return {
-    t, log, orchestrator, agents, environments, gatewayFeed: gatewayFeed!, factoriesFeed: factoriesFeed!, replica, service, schedules, rows,
+    t,
+    log,
+    orchestrator,
+    agents,
+    environments,
+    gatewayFeed: gatewayFeed!,
+    factoriesFeed: factoriesFeed!,
+    replica,
+    service,
+    schedules,
+    rows,
 
     async aSchedule(settings: Settings = {}, caller: Caller = OWNER): Promise<scheduler.Schedule> {
       const { schedule } = await schedules.createSchedule({ schedule: { ...A_SCHEDULE, ...settings } }, call(caller));
       return schedule!;
     },
-    read: async (uid: string): Promise<scheduler.Schedule> => (await schedules.getSchedule({ uid }, call(OWNER))).schedule!,
+    read: async (uid: string): Promise<scheduler.Schedule> =>
+      (await schedules.getSchedule({ uid }, call(OWNER))).schedule!,
 
     /** What time the database has. */
     async setTime(to: Date | string): Promise<void> {
@@ -122,18 +195,26 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
     /** The ledger, oldest first: "10:01 fired", "10:02 skipped overlap". */
     async ledger(uid: string): Promise<string[]> {
       const { slots } = await schedules.listSlots({ scheduleUid: uid, pageSize: 500 }, call(OWNER));
-      return slots.toReversed().map(({ slotAt, state, reason }) => [timestampDate(slotAt!).toISOString().slice(11, 16), state, reason].filter(Boolean).join(" "));
+      return slots
+        .toReversed()
+        .map(({ slotAt, state, reason }) =>
+          [timestampDate(slotAt!).toISOString().slice(11, 16), state, reason].filter(Boolean).join(" "),
+        );
     },
 
     /** Types of the events written so far, in order. */
     async eventTypes(): Promise<string[]> {
-      const found = await rows<{ type: string }>("SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)");
+      const found = await rows<{ type: string }>(
+        "SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)",
+      );
       return found.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 
     /** An empty database and neighbours that know nothing. */
     async reset(): Promise<void> {
-      await t.database.sql.query("TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events CASCADE");
+      await t.database.sql.query(
+        "TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events CASCADE",
+      );
       await t.database.sql.query("UPDATE test_clock SET at = $1", [NOW]);
       orchestrator.runs.clear();
       Object.assign(orchestrator, { feed: [], beforeCreate: () => {}, beforeAnswer: () => {}, beforeCancel: () => {} });

@@ -18,18 +18,31 @@ beforeAll(async () => {
   const { sql } = t.database;
   await sql.query("ALTER TABLE slots SET (autovacuum_enabled = off)");
   await sql.query("ALTER TABLE slots DROP CONSTRAINT slots_schedule_uid_fkey");
-  await sql.query("INSERT INTO slots (schedule_uid, slot_at, state, run_uid, decided_at) SELECT gen_random_uuid(), $1::timestamptz, 'fired', gen_random_uuid(), $1::timestamptz FROM generate_series(1, 500)", [SLOT_AT]);
+  await sql.query(
+    "INSERT INTO slots (schedule_uid, slot_at, state, run_uid, decided_at) SELECT gen_random_uuid(), $1::timestamptz, 'fired', gen_random_uuid(), $1::timestamptz FROM generate_series(1, 500)",
+    [SLOT_AT],
+  );
   await sql.query("ANALYZE slots");
-  await sql.query("INSERT INTO slots (schedule_uid, slot_at, state, due_at, lease) SELECT gen_random_uuid(), $1::timestamptz, 'due', $1::timestamptz, $2::uuid FROM generate_series(1, $3::integer)", [SLOT_AT, lease, SLOTS]);
+  await sql.query(
+    "INSERT INTO slots (schedule_uid, slot_at, state, due_at, lease) SELECT gen_random_uuid(), $1::timestamptz, 'due', $1::timestamptz, $2::uuid FROM generate_series(1, $3::integer)",
+    [SLOT_AT, lease, SLOTS],
+  );
 });
 
 afterAll(() => t.close());
 
-type Node = { readonly "Actual Loops": number; readonly "Actual Rows": number; readonly "Rows Removed by Join Filter"?: number; readonly "Rows Removed by Filter"?: number; readonly Plans?: readonly Node[] };
+type Node = {
+  readonly "Actual Loops": number;
+  readonly "Actual Rows": number;
+  readonly "Rows Removed by Join Filter"?: number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly Plans?: readonly Node[];
+};
 
 /** Rows that a plan has looked at to no avail. */
 const passedBy = (node: Node): number =>
-  ((node["Rows Removed by Join Filter"] ?? 0) + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"] + (node.Plans ?? []).reduce((sum, plan) => sum + passedBy(plan), 0);
+  ((node["Rows Removed by Join Filter"] ?? 0) + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"] +
+  (node.Plans ?? []).reduce((sum, plan) => sum + passedBy(plan), 0);
 
 /** How many rows the statements of `f` look at to no avail; what they do is done. Where one row is expected, it is luck whether a table is hashed or compared: not here. */
 const wasted = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
@@ -38,7 +51,10 @@ const wasted = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
     let count = 0;
     await f({
       async query(text, params) {
-        const { rows } = await tx.query<{ "QUERY PLAN": { Plan: Node }[] }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, params);
+        const { rows } = await tx.query<{ "QUERY PLAN": { Plan: Node }[] }>(
+          `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
+          params,
+        );
         count += passedBy(rows[0]!["QUERY PLAN"][0]!.Plan);
         return text.startsWith("SELECT") ? tx.query(text, params) : { rows: [], rowCount: 0 };
       },
@@ -47,13 +63,25 @@ const wasted = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
   });
 
 const dueSlots = async () =>
-  (await t.database.sql.query<{ uid: ScheduleUid }>("SELECT schedule_uid AS uid FROM slots WHERE state = 'due' ORDER BY 1 LIMIT $1", [TOGETHER])).rows.map(({ uid }) => ({ scheduleUid: as<ScheduleUid>(uid), slotAt: SLOT_AT }));
+  (
+    await t.database.sql.query<{ uid: ScheduleUid }>(
+      "SELECT schedule_uid AS uid FROM slots WHERE state = 'due' ORDER BY 1 LIMIT $1",
+      [TOGETHER],
+    )
+  ).rows.map(({ uid }) => ({ scheduleUid: as<ScheduleUid>(uid), slotAt: SLOT_AT }));
 
 test("what was decided is written down without comparing every slot with every decision", async () => {
   const slots = await dueSlots();
-  const settle = (sql: Sql) => slotStore({ transaction: (f: (tx: Sql) => Promise<void>) => f(sql) } as unknown as Database, "now()").settle(lease, slots.map((slot) => ({ slot, decision: { state: "fired", runUid: newUid() } })));
+  const settle = (sql: Sql) =>
+    slotStore({ transaction: (f: (tx: Sql) => Promise<void>) => f(sql) } as unknown as Database, "now()").settle(
+      lease,
+      slots.map((slot) => ({ slot, decision: { state: "fired", runUid: newUid() } })),
+    );
   expect(await wasted(settle)).toBeLessThan(10 * SLOTS);
-  const { rows } = await t.database.sql.query<{ n: number }>("SELECT count(*) AS n FROM slots WHERE state = 'fired' AND schedule_uid = ANY($1::uuid[])", [slots.map(({ scheduleUid }) => scheduleUid)]);
+  const { rows } = await t.database.sql.query<{ n: number }>(
+    "SELECT count(*) AS n FROM slots WHERE state = 'fired' AND schedule_uid = ANY($1::uuid[])",
+    [slots.map(({ scheduleUid }) => scheduleUid)],
+  );
   expect(rows[0]!.n).toBe(TOGETHER);
 });
 

@@ -30,7 +30,12 @@ async function hear(): Promise<void> {
 }
 
 test("a slot that comes due makes one run, as the schedule says", async () => {
-  const schedule = await w.aSchedule({ agentConfig: { name: "cfg" }, mode: "plan", metadata: { team: "a" }, cronSchedule: "1-59/2 * * * *" });
+  const schedule = await w.aSchedule({
+    agentConfig: { name: "cfg" },
+    mode: "plan",
+    metadata: { team: "a" },
+    cronSchedule: "1-59/2 * * * *",
+  });
   await settle();
   expect(runsOf()).toEqual([]);
   await w.setTime("2026-11-20T10:01:00Z");
@@ -39,13 +44,26 @@ test("a slot that comes due makes one run, as the schedule says", async () => {
   const [run, ...others] = runsOf();
   expect(others).toEqual([]);
   expect(run!.request).toMatchObject({
-    prompt: "Look.", title: "Nightly", mode: "plan", ownerType: "team", ownerUid: TEAM, source: "SCHEDULED_AGENT", config: { name: "cfg" }, metadata: { team: "a" },
-    causeKey: `schedule:${schedule.uid}:2026-11-20T10:01:00.000Z`, triggerUrl: `https://millwright.test/schedules/${schedule.uid}`,
+    prompt: "Look.",
+    title: "Nightly",
+    mode: "plan",
+    ownerType: "team",
+    ownerUid: TEAM,
+    source: "SCHEDULED_AGENT",
+    config: { name: "cfg" },
+    metadata: { team: "a" },
+    causeKey: `schedule:${schedule.uid}:2026-11-20T10:01:00.000Z`,
+    triggerUrl: `https://millwright.test/schedules/${schedule.uid}`,
     schedule: { scheduleId: schedule.uid, scheduleName: "Nightly", cronSchedule: "1-59/2 * * * *" },
   });
-  expect([run!.caller.principal, actorOf(run!.caller)]).toMatchObject([{ type: "service", uid: "scheduler" }, { type: "user", uid: OWNER.principal.uid }]);
+  expect([run!.caller.principal, actorOf(run!.caller)]).toMatchObject([
+    { type: "service", uid: "scheduler" },
+    { type: "user", uid: OWNER.principal.uid },
+  ]);
   expect(await w.ledger(schedule.uid)).toEqual(["10:01 fired"]);
-  expect((await w.read(schedule.uid)).nextRunAt).toMatchObject({ seconds: BigInt(Date.parse("2026-11-20T10:03:00Z") / 1_000) });
+  expect((await w.read(schedule.uid)).nextRunAt).toMatchObject({
+    seconds: BigInt(Date.parse("2026-11-20T10:03:00Z") / 1_000),
+  });
 });
 
 test("slots go by the database's clock, whatever the machine's says", async () => {
@@ -69,7 +87,11 @@ describe("after an absence", () => {
     await settle();
     await w.setTime("2026-11-20T13:10:00Z");
     await settle();
-    expect(await w.ledger(uid)).toEqual(["11:00 missed catch_up_window", "12:00 missed catch_up_window", "13:00 fired"]);
+    expect(await w.ledger(uid)).toEqual([
+      "11:00 missed catch_up_window",
+      "12:00 missed catch_up_window",
+      "13:00 fired",
+    ]);
   });
   test.each<[string, number, string]>([
     ["on time for ten seconds, however short the window", 10, "fired"],
@@ -94,7 +116,10 @@ describe("after an absence", () => {
     const { uid } = await w.aSchedule();
     await w.setTime("2026-12-20T10:00:00Z");
     await settle();
-    const [{ missed, fired }] = await w.rows<{ missed: number; fired: number }>("SELECT count(*) FILTER (WHERE state = 'missed') AS missed, count(*) FILTER (WHERE state = 'fired') AS fired FROM slots WHERE schedule_uid = $1", [uid]) as [{ missed: number; fired: number }];
+    const [{ missed, fired }] = (await w.rows<{ missed: number; fired: number }>(
+      "SELECT count(*) FILTER (WHERE state = 'missed') AS missed, count(*) FILTER (WHERE state = 'fired') AS fired FROM slots WHERE schedule_uid = $1",
+      [uid],
+    )) as [{ missed: number; fired: number }];
     expect([missed, fired, runsOf().length]).toEqual([9_999, 1, 1]);
   });
 });
@@ -152,8 +177,13 @@ describe("when the orchestrator", () => {
       throw invalidArgument("model_unknown", "There is no such model.");
     };
     await settle();
-    expect([await w.ledger(uid), (await w.read(uid)).lastSpawnError]).toEqual([["10:01 skipped spawn_failed"], "There is no such model."]);
-    expect((await w.schedules.listSlots({ scheduleUid: uid }, call(OWNER))).slots[0]!.message).toBe("There is no such model.");
+    expect([await w.ledger(uid), (await w.read(uid)).lastSpawnError]).toEqual([
+      ["10:01 skipped spawn_failed"],
+      "There is no such model.",
+    ]);
+    expect((await w.schedules.listSlots({ scheduleUid: uid }, call(OWNER))).slots[0]!.message).toBe(
+      "There is no such model.",
+    );
     w.orchestrator.beforeCreate = () => {};
     await w.setTime("2026-11-20T10:02:00Z");
     await settle();
@@ -198,7 +228,10 @@ describe("slots of long ago", () => {
     expect(await w.service.pruneSlots()).toBe(2);
     await w.setTime("2028-01-01T00:00:00Z");
     await w.service.pruneSlots();
-    expect([await w.ledger(uid), (await w.ledger(waiting)).includes("12:00 buffered")]).toEqual([["12:00 fired"], true]);
+    expect([await w.ledger(uid), (await w.ledger(waiting)).includes("12:00 buffered")]).toEqual([
+      ["12:00 fired"],
+      true,
+    ]);
   });
 
   test("are forgotten with all others of a schedule that was deleted", async () => {
@@ -219,7 +252,10 @@ describe("slots of long ago", () => {
     for (const enabled of [false, true]) await w.schedules.setEnabled({ uid, enabled }, call(OWNER));
     await w.setTime("2026-11-22T12:30:00Z");
     await settle();
-    expect([runsOf().length, (await w.read(uid)).nextRunAt?.seconds]).toEqual([made, BigInt(Date.parse("2026-11-23T12:00:00Z") / 1_000)]);
+    expect([runsOf().length, (await w.read(uid)).nextRunAt?.seconds]).toEqual([
+      made,
+      BigInt(Date.parse("2026-11-23T12:00:00Z") / 1_000),
+    ]);
   });
 });
 
@@ -253,7 +289,8 @@ describe("while a run of an earlier slot lives", () => {
   };
   const first = () => runsOf()[0]!.uid;
 
-  test("allow starts another", async () => expect(await w.ledger(await twice("allow"))).toEqual(["10:01 fired", "10:02 fired"]));
+  test("allow starts another", async () =>
+    expect(await w.ledger(await twice("allow"))).toEqual(["10:01 fired", "10:02 fired"]));
 
   test("skip starts none until it has ended", async () => {
     const uid = await twice("skip");
@@ -286,7 +323,11 @@ describe("while a run of an earlier slot lives", () => {
 
   test("cancel_other cancels it and starts another", async () => {
     const uid = await twice("cancel_other");
-    expect([await w.ledger(uid), w.orchestrator.cancelled, runsOf().map(({ state }) => state)]).toEqual([["10:01 fired", "10:02 fired"], [first()], ["CANCELLED", "QUEUED"]]);
+    expect([await w.ledger(uid), w.orchestrator.cancelled, runsOf().map(({ state }) => state)]).toEqual([
+      ["10:01 fired", "10:02 fired"],
+      [first()],
+      ["CANCELLED", "QUEUED"],
+    ]);
   });
 
   test("cancel_other waits for one that is being prepared", async () => {
@@ -350,12 +391,18 @@ describe("a schedule that is", () => {
     await w.schedules.deleteSchedule({ uid }, call(OWNER));
     await w.advance(120);
     await settle();
-    expect([runsOf(), await w.rows("SELECT state, reason FROM slots")]).toEqual([[], [{ state: "skipped", reason: "deleted" }]]);
+    expect([runsOf(), await w.rows("SELECT state, reason FROM slots")]).toEqual([
+      [],
+      [{ state: "skipped", reason: "deleted" }],
+    ]);
   });
   test("given another rule fires what was due by the old one, and goes by the new one from now on", async () => {
     const { uid } = await w.aSchedule();
     await w.setTime("2026-11-20T10:01:10Z");
-    await w.schedules.replaceSchedule({ schedule: { uid, name: "n", cronSchedule: "0 12 * * *", enabled: true, prompt: "p" } }, call(OWNER));
+    await w.schedules.replaceSchedule(
+      { schedule: { uid, name: "n", cronSchedule: "0 12 * * *", enabled: true, prompt: "p" } },
+      call(OWNER),
+    );
     await settle();
     expect(await w.ledger(uid)).toEqual(["10:01 fired"]);
     await w.setTime("2026-11-20T12:00:00Z");
@@ -374,7 +421,10 @@ describe("a schedule that is", () => {
 
 test("the last success of its runs is its last_ran", async () => {
   const { uid } = await w.aSchedule();
-  for (const [minute, state] of [["01", "SUCCEEDED"], ["02", "FAILED"]] as const) {
+  for (const [minute, state] of [
+    ["01", "SUCCEEDED"],
+    ["02", "FAILED"],
+  ] as const) {
     await w.setTime(`2026-11-20T10:${minute}:00Z`);
     await settle();
     w.orchestrator.finish(runsOf().at(-1)!.uid, state);

@@ -12,9 +12,19 @@ beforeEach(() => w.reset());
 const FACTORY = newUid();
 
 /** What factories tell of an automation: `schedules` are all that it has. */
-async function tell(automationUid: string, schedules: JsonObject[], more: { past?: "created" | "updated"; enabled?: boolean; saidAt?: string } = {}): Promise<void> {
+async function tell(
+  automationUid: string,
+  schedules: JsonObject[],
+  more: { past?: "created" | "updated"; enabled?: boolean; saidAt?: string } = {},
+): Promise<void> {
   const { past = "created", enabled = true, saidAt = NOW } = more;
-  w.factoriesFeed.push({ type: `millwright.automation.${past}.v1`, entityUid: automationUid, teamUid: TEAM, occurredAt: new Date(saidAt), payload: { factory_uid: FACTORY, enabled, schedules } });
+  w.factoriesFeed.push({
+    type: `millwright.automation.${past}.v1`,
+    entityUid: automationUid,
+    teamUid: TEAM,
+    occurredAt: new Date(saidAt),
+    payload: { factory_uid: FACTORY, enabled, schedules },
+  });
   await hear();
 }
 async function tellDeleted(entity: "automation" | "factory", entityUid: string): Promise<void> {
@@ -33,7 +43,11 @@ type Told = { type: string; payload: { automation_uid: string; slot_at: string; 
 const told = () => w.rows<Told>("SELECT type, payload FROM stream.event_pending ORDER BY seq");
 /** "20T10:01 fired", "20T10:05 fired after 3", with the name of the schedule. */
 const slots = async (): Promise<string[]> =>
-  (await told()).map(({ type, payload: { slot_at: slotAt, missed, name } }) => [slotAt.slice(8, 16), type.split(".")[2], ...(missed ? [`after ${missed}`] : []), ...(name ? [name] : [])].join(" "));
+  (await told()).map(({ type, payload: { slot_at: slotAt, missed, name } }) =>
+    [slotAt.slice(8, 16), type.split(".")[2], ...(missed ? [`after ${missed}`] : []), ...(name ? [name] : [])].join(
+      " ",
+    ),
+  );
 
 test("each slot of an automation is told once, with what a reader needs", async () => {
   const automation = newUid();
@@ -42,11 +56,29 @@ test("each slot of an automation is told once, with what a reader needs", async 
   expect(await told()).toEqual([]);
   await at("20T11:00");
   await at("20T11:00");
-  const [{ payload } = {}, ...others] = await w.rows<{ payload: JsonObject }>("SELECT type, entity, team_uid, actor_type, actor_uid, payload FROM stream.event_pending");
+  const [{ payload } = {}, ...others] = await w.rows<{ payload: JsonObject }>(
+    "SELECT type, entity, team_uid, actor_type, actor_uid, payload FROM stream.event_pending",
+  );
   expect(others).toEqual([]);
-  expect(payload).toEqual({ factory_uid: FACTORY, automation_uid: automation, name: "hours", cron: "@hourly", slot_at: "2026-11-20T11:00:00.000Z", missed: 0 });
-  expect(await w.rows("SELECT type, entity, team_uid, actor_type, actor_uid, entity_version FROM stream.event_pending")).toEqual([
-    { type: "millwright.schedule_trigger.fired.v1", entity: "schedule_trigger", team_uid: TEAM, actor_type: "service", actor_uid: "scheduler", entity_version: 1 },
+  expect(payload).toEqual({
+    factory_uid: FACTORY,
+    automation_uid: automation,
+    name: "hours",
+    cron: "@hourly",
+    slot_at: "2026-11-20T11:00:00.000Z",
+    missed: 0,
+  });
+  expect(
+    await w.rows("SELECT type, entity, team_uid, actor_type, actor_uid, entity_version FROM stream.event_pending"),
+  ).toEqual([
+    {
+      type: "millwright.schedule_trigger.fired.v1",
+      entity: "schedule_trigger",
+      team_uid: TEAM,
+      actor_type: "service",
+      actor_uid: "scheduler",
+      entity_version: 1,
+    },
   ]);
 });
 
@@ -87,12 +119,23 @@ test("replicas that look at once fire a slot once", async () => {
 });
 
 describe("when an automation changes", () => {
-  const changed = (automation: string, schedules: JsonObject[], time: string, enabled = true) => tell(automation, schedules, { past: "updated", enabled, saidAt: `2026-11-${time}Z` });
+  const changed = (automation: string, schedules: JsonObject[], time: string, enabled = true) =>
+    tell(automation, schedules, { past: "updated", enabled, saidAt: `2026-11-${time}Z` });
 
   test("a schedule that stays keeps its slots, another begins anew, and one that was taken away ends", async () => {
     const automation = newUid();
-    await tell(automation, [{ cron: "@hourly", name: "a" }, { cron: "30 * * * *", name: "b" }]);
-    await changed(automation, [{ cron: "@hourly", name: "a" }, { cron: "45 * * * *", name: "c" }], "20T10:01:00");
+    await tell(automation, [
+      { cron: "@hourly", name: "a" },
+      { cron: "30 * * * *", name: "b" },
+    ]);
+    await changed(
+      automation,
+      [
+        { cron: "@hourly", name: "a" },
+        { cron: "45 * * * *", name: "c" },
+      ],
+      "20T10:01:00",
+    );
     await at("20T10:30");
     await at("20T10:45");
     await at("20T11:00");
@@ -156,7 +199,12 @@ describe("when an automation changes", () => {
 test("a fact of before schedules were told names none", async () => {
   const automation = newUid();
   await tell(automation, [{ cron: "@hourly" }]);
-  w.factoriesFeed.push({ type: "millwright.automation.updated.v1", entityUid: automation, teamUid: TEAM, payload: { factory_uid: FACTORY, enabled: true } });
+  w.factoriesFeed.push({
+    type: "millwright.automation.updated.v1",
+    entityUid: automation,
+    teamUid: TEAM,
+    payload: { factory_uid: FACTORY, enabled: true },
+  });
   await hear();
   await at("20T11:00");
   expect([await slots(), await w.rows("SELECT 1 FROM stream.parked_events")]).toEqual([[], []]);
@@ -175,6 +223,10 @@ test("a running service wakes by itself when a slot comes due", async () => {
   await service.start();
   await tell(newUid(), [{ cron: "0 0 1 1 *" }]);
   await w.rows("UPDATE trigger_schedules SET last_slot = NULL, next_slot = now() + interval '50 milliseconds'");
-  await eventually(async () => expect(await w.rows("SELECT 1 FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'")).toHaveLength(1));
+  await eventually(async () =>
+    expect(
+      await w.rows("SELECT 1 FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'"),
+    ).toHaveLength(1),
+  );
   await service.stop();
 });

@@ -47,7 +47,10 @@ export class BenchmarkLoop {
       try {
         isChanged = (await this.#options.advance(uid)) || isChanged;
       } catch (error) {
-        this.#options.log.error({ error, entity: "benchmark_run", entityUid: uid }, "a benchmark run was not advanced; it is tried again");
+        this.#options.log.error(
+          { error, entity: "benchmark_run", entityUid: uid },
+          "a benchmark run was not advanced; it is tried again",
+        );
       }
     }
     return isChanged;

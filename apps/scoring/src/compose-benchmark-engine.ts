@@ -41,7 +41,15 @@ const RETRY_DELAY_MS = 15_000;
 const POLL_MS = 1_000;
 
 /** What runs the trials of benchmarks. */
-export function composeBenchmarkEngine({ database, clock, log, signer, orchestrator, trialsPerTeam, timeScale }: BenchmarkEngineOptions): BenchmarkEngine {
+export function composeBenchmarkEngine({
+  database,
+  clock,
+  log,
+  signer,
+  orchestrator,
+  trialsPerTeam,
+  timeScale,
+}: BenchmarkEngineOptions): BenchmarkEngine {
   const runs = trialRunClient(orchestrator, signer);
   const deps = { database, clock, runs, trialsPerTeam, retryDelayMs: RETRY_DELAY_MS / timeScale };
   const advance = (uid: string): Promise<boolean> => advanceBenchmark(deps, uid);
@@ -52,10 +60,14 @@ export function composeBenchmarkEngine({ database, clock, log, signer, orchestra
     handlers: {
       "advance-benchmark": async ({ payload }) => void (await advance((payload as AdvanceBenchmark).benchmark_run_uid)),
       [START_TRIAL]: ({ payload, tries }) => {
-        const { trial_uid: trialUid, attempt_number: attemptNumber } = payload as { trial_uid: string; attempt_number: number };
+        const { trial_uid: trialUid, attempt_number: attemptNumber } = payload as {
+          trial_uid: string;
+          attempt_number: number;
+        };
         return startTrial(deps, { trialUid, attemptNumber }, tries);
       },
-      [COMPLETE_TRIAL]: ({ payload, tries }) => completeTrial(deps, (payload as { trial_uid: string }).trial_uid, tries),
+      [COMPLETE_TRIAL]: ({ payload, tries }) =>
+        completeTrial(deps, (payload as { trial_uid: string }).trial_uid, tries),
       [CANCEL_TRIAL_RUN]: ({ payload }) => cancelTrialRun(deps, payload as CancelTrialRun),
     },
     runEvents: onTrialRunEvents(deps),

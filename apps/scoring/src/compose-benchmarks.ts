@@ -21,12 +21,23 @@ export type BenchmarksOptions = {
   readonly clock: Clock;
   readonly signer: CallerSigner;
   readonly masterKey: Uint8Array;
-  readonly neighbours: { readonly identity: Transport; readonly orchestrator: Transport; readonly factories: Transport };
+  readonly neighbours: {
+    readonly identity: Transport;
+    readonly orchestrator: Transport;
+    readonly factories: Transport;
+  };
   readonly scorers: BenchmarkRoutesDeps["scorers"];
 };
 
 /** What serves the requests about suites and benchmark runs. */
-export function composeBenchmarks({ database, clock, signer, masterKey, neighbours, scorers }: BenchmarksOptions): BenchmarkRoutesDeps {
+export function composeBenchmarks({
+  database,
+  clock,
+  signer,
+  masterKey,
+  neighbours,
+  scorers,
+}: BenchmarksOptions): BenchmarkRoutesDeps {
   const catalog = launchCatalogClient(neighbours.orchestrator, signer);
   return {
     clock,

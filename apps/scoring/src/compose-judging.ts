@@ -48,9 +48,25 @@ export type Judging = {
 const SWEEP_EVERY_MS = 60_000;
 
 /** How runs are scored: by themselves, on demand and by the reports of their judges. */
-export function composeJudging({ database, clock, log, signer, factories, orchestrator, coolDownMs, timeScale }: JudgingOptions): Judging {
+export function composeJudging({
+  database,
+  clock,
+  log,
+  signer,
+  factories,
+  orchestrator,
+  coolDownMs,
+  timeScale,
+}: JudgingOptions): Judging {
   const runs = orchestratorClient(orchestrator, signer);
-  const deps = { database, clock, factories, runs, attempts: attemptStore(database), scorerReader: scorerReader(database) };
+  const deps = {
+    database,
+    clock,
+    factories,
+    runs,
+    attempts: attemptStore(database),
+    scorerReader: scorerReader(database),
+  };
   const scorerDefaults = async (behalf: Parameters<typeof callerFor>[1], factoryUid: string): Promise<JsonObject> =>
     (await factories.get(callerFor(signer.service, behalf), factoryUid)).scorerDefaults as JsonObject;
   const improvements = improvementStore(database);
@@ -59,7 +75,8 @@ export function composeJudging({ database, clock, log, signer, factories, orches
   const sweeper = new BackgroundLoop({
     everyMs: SWEEP_EVERY_MS / timeScale,
     step: async () => ((await failAbandoned()) + (await decide()) > 0 ? "again" : "idle"),
-    onError: (error) => log.warn({ error }, "abandoned attempts and self-improvement were not considered; it is tried again"),
+    onError: (error) =>
+      log.warn({ error }, "abandoned attempts and self-improvement were not considered; it is tried again"),
   });
   return {
     decideImprovements: decide,

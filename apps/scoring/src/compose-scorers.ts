@@ -27,7 +27,15 @@ export type ScorersOptions = ScopeDeps & {
 export type Scorers = { readonly routes: ScorersDeps; readonly definitions: DefinitionRoutesDeps };
 
 /** Scorers, what is read of their results, and the scorers that files define. */
-export function composeScorers({ database, clock, signer, masterKey, factories, identity, orchestrator }: ScorersOptions): Scorers {
+export function composeScorers({
+  database,
+  clock,
+  signer,
+  masterKey,
+  factories,
+  identity,
+  orchestrator,
+}: ScorersOptions): Scorers {
   const [agents, models] = [identityClient(identity, signer), modelsClient(orchestrator, signer)];
   return {
     routes: {

@@ -3,7 +3,15 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type ConsumerDeps, type FeedReader } from "@millwright/events";
+import {
+  Consumer,
+  EventLog,
+  feedReader,
+  Relay,
+  serveEventFeed,
+  type ConsumerDeps,
+  type FeedReader,
+} from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { allowServices, call, clientFor } from "@millwright/rpc";
 import { watchService, type ServiceOptions } from "@millwright/service";
@@ -22,7 +30,10 @@ import { scoringRoutes } from "./rpc/routes.ts";
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
-export const allowedServices = { ...allowServices(events.EventFeedService, { read: ["gateway"] }), ...definitionAllowList };
+export const allowedServices = {
+  ...allowServices(events.EventFeedService, { read: ["gateway"] }),
+  ...definitionAllowList,
+};
 
 export type ScoringOptions = ServiceOptions & {
   readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
@@ -64,27 +75,79 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "scoring" });
   const bell = o.doorbell ? { doorbell: o.doorbell } : {};
   const eventLog = new EventLog({ database, clock, log, ...bell });
-  const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
-  const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
-    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
+  const readFeed = (transport: Transport): FeedReader =>
+    feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
+      call(serviceCaller(signer.service, newUid())),
+    );
+  const consumer = (
+    name: string,
+    source: string,
+    read: FeedReader,
+    react: Pick<ConsumerDeps, "handlers" | "together">,
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
   const factories = factoriesClient(o.neighbours.factories, signer);
   const judging = composeJudging({
-    database, clock, log, signer, factories, orchestrator: o.neighbours.orchestrator, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS, timeScale: o.timeScale ?? 1,
+    database,
+    clock,
+    log,
+    signer,
+    factories,
+    orchestrator: o.neighbours.orchestrator,
+    coolDownMs: o.coolDownMs ?? COOL_DOWN_MS,
+    timeScale: o.timeScale ?? 1,
   });
-  const scorers = composeScorers({ database, clock, signer, masterKey: o.masterKey, factories, identity: o.neighbours.identity, orchestrator: o.neighbours.orchestrator });
+  const scorers = composeScorers({
+    database,
+    clock,
+    signer,
+    masterKey: o.masterKey,
+    factories,
+    identity: o.neighbours.identity,
+    orchestrator: o.neighbours.orchestrator,
+  });
   const benchmarkEngine = composeBenchmarkEngine({
-    database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
+    database,
+    clock,
+    log,
+    signer,
+    orchestrator: o.neighbours.orchestrator,
+    trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM,
+    timeScale: o.timeScale ?? 1,
   });
-  const benchmarks = composeBenchmarks({ database, clock, signer, masterKey: o.masterKey, neighbours: o.neighbours, scorers: scorers.routes.scorers });
+  const benchmarks = composeBenchmarks({
+    database,
+    clock,
+    signer,
+    masterKey: o.masterKey,
+    neighbours: o.neighbours,
+    scorers: scorers.routes.scorers,
+  });
   const consumers = [
     consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
-    consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),
+    consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), {
+      handlers: {},
+      together: benchmarkEngine.runEvents,
+    }),
     consumer("scorers", "factories", readFeed(o.neighbours.factories), { handlers: onFactoryEvents() }),
   ];
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, leaseSeconds: WORK_LEASE_SECONDS / (o.timeScale ?? 1), handlers: { ...judging.work, ...benchmarkEngine.handlers }, concurrency: WORK_CONCURRENCY });
+  const work = new WorkQueue({
+    database,
+    clock,
+    log,
+    tracer: o.tracer,
+    leaseSeconds: WORK_LEASE_SECONDS / (o.timeScale ?? 1),
+    handlers: { ...judging.work, ...benchmarkEngine.handlers },
+    concurrency: WORK_CONCURRENCY,
+  });
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
-  const pause = async (): Promise<void> => void (await Promise.all([judging.stop(), benchmarkEngine.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> =>
+    void (await Promise.all([
+      judging.stop(),
+      benchmarkEngine.stop(),
+      work.stop(),
+      ...consumers.map((each) => each.stop()),
+    ]));
   return {
     consumers,
     work,
@@ -112,6 +175,10 @@ export function composeScoring(o: ScoringOptions): Scoring {
       await eventLog.stop();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
   };
 }

@@ -14,7 +14,13 @@ await runService({
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, factories }) => {
     const { coolDownMs, trialsPerTeam, timeScale } = config;
-    const scoring = composeScoring({ ...base, neighbours: { identity: gateway, orchestrator, factories }, coolDownMs, trialsPerTeam, timeScale });
+    const scoring = composeScoring({
+      ...base,
+      neighbours: { identity: gateway, orchestrator, factories },
+      coolDownMs,
+      trialsPerTeam,
+      timeScale,
+    });
     return { ...scoring, allow: allowedServices };
   },
 });

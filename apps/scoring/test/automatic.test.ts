@@ -15,8 +15,16 @@ const outcomes = async () => (await w.attempts()).map(({ scorer_uid: scorer, sta
 
 test("scores a finished run by every scorer in scope, and publishes the scores without their reasons", async () => {
   const all = await w.scorer({ rule: PASSING_RULE });
-  const selected = await w.scorer({ rule: PASSING_RULE, scopeMode: "selected_agents", agents: [{ agent_uid: w.at.agentUid, include_descendants: false }] });
-  await w.scorer({ rule: PASSING_RULE, scopeMode: "selected_agents", agents: [{ agent_uid: newUid(), include_descendants: true }] });
+  const selected = await w.scorer({
+    rule: PASSING_RULE,
+    scopeMode: "selected_agents",
+    agents: [{ agent_uid: w.at.agentUid, include_descendants: false }],
+  });
+  await w.scorer({
+    rule: PASSING_RULE,
+    scopeMode: "selected_agents",
+    agents: [{ agent_uid: newUid(), include_descendants: true }],
+  });
   await w.scorer({ rule: PASSING_RULE, samplingRate: 0 });
   await w.scorer({ rule: PASSING_RULE, enabled: false });
   await w.scorer({ rule: PASSING_RULE, kind: "benchmark_task_correctness" });
@@ -25,14 +33,31 @@ test("scores a finished run by every scorer in scope, and publishes the scores w
   await w.settle();
   expect((await outcomes()).sort()).toEqual([`${all} scored`, `${selected} scored`].sort());
   expect(await w.eventTypes()).toEqual(["score.recorded", "score.recorded"]);
-  const [event] = await w.rows<{ payload: object }>("SELECT payload FROM stream.event_pending UNION ALL SELECT payload FROM stream.event_log");
-  expect(Object.keys(event!.payload).sort()).toEqual(["attempt_uid", "classification", "factory_uid", "run_uid", "score", "scorer_uid"]);
+  const [event] = await w.rows<{ payload: object }>(
+    "SELECT payload FROM stream.event_pending UNION ALL SELECT payload FROM stream.event_log",
+  );
+  expect(Object.keys(event!.payload).sort()).toEqual([
+    "attempt_uid",
+    "classification",
+    "factory_uid",
+    "run_uid",
+    "score",
+    "scorer_uid",
+  ]);
 });
 
 test("a scope with descendants covers runs below its agents, one without does not", async () => {
   const parent = newUid();
-  const below = await w.scorer({ rule: PASSING_RULE, scopeMode: "selected_agents", agents: [{ agent_uid: parent, include_descendants: true }] });
-  await w.scorer({ rule: PASSING_RULE, scopeMode: "selected_agents", agents: [{ agent_uid: parent, include_descendants: false }] });
+  const below = await w.scorer({
+    rule: PASSING_RULE,
+    scopeMode: "selected_agents",
+    agents: [{ agent_uid: parent, include_descendants: true }],
+  });
+  await w.scorer({
+    rule: PASSING_RULE,
+    scopeMode: "selected_agents",
+    agents: [{ agent_uid: parent, include_descendants: false }],
+  });
   w.orchestrator.publishFinished(w.run({ ancestorAgentUids: [parent] }).uid);
   await w.settle();
   expect(await outcomes()).toEqual([`${below} scored`]);
@@ -101,10 +126,18 @@ test("a run that continues is not scored until it ends, and then its score is re
   await w.settle();
   Object.assign(run.described, { state: "INPROGRESS", version: 5n });
   await w.settle();
-  expect((await w.attempts()).map(({ run_version: version, classification }) => [version, classification])).toEqual([[4, "good"]]);
+  expect((await w.attempts()).map(({ run_version: version, classification }) => [version, classification])).toEqual([
+    [4, "good"],
+  ]);
   w.orchestrator.finish(run.uid, "FAILED");
   await w.settle();
-  expect((await w.attempts()).map(({ run_version: version, classification, is_current: isCurrent }) => [version, classification, isCurrent])).toEqual([[6, "bad", true]]);
+  expect(
+    (await w.attempts()).map(({ run_version: version, classification, is_current: isCurrent }) => [
+      version,
+      classification,
+      isCurrent,
+    ]),
+  ).toEqual([[6, "bad", true]]);
 });
 
 test("an end during the judging of an earlier one is scored after it", async () => {
@@ -120,7 +153,12 @@ test("an end during the judging of an earlier one is scored after it", async () 
   await w.report(judge.uid, [{ scorerId: scorer, classification: "good" }]);
   await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
   await w.settle();
-  expect((await w.attempts()).map(({ run_version: version, state, is_current: isCurrent }) => [version, state, isCurrent])).toEqual([[4, "scored", true], [6, "judging", false]]);
+  expect(
+    (await w.attempts()).map(({ run_version: version, state, is_current: isCurrent }) => [version, state, isCurrent]),
+  ).toEqual([
+    [4, "scored", true],
+    [6, "judging", false],
+  ]);
 });
 
 test("a run that waits for its judge does not hold up the runs that ended with it", async () => {
@@ -130,7 +168,10 @@ test("a run that waits for its judge does not hold up the runs that ended with i
   Object.assign(busy.described, { version: 6n });
   for (const run of [busy, free]) w.orchestrator.publishFinished(run.uid);
   await w.settle();
-  expect((await w.attempts()).map(({ run_uid: uid, run_version: version }) => [uid, version])).toEqual([[busy.uid, 4], [free.uid, 4]]);
+  expect((await w.attempts()).map(({ run_uid: uid, run_version: version }) => [uid, version])).toEqual([
+    [busy.uid, 4],
+    [free.uid, 4],
+  ]);
 });
 
 test("starts one attempt when the work is carried out twice", async () => {
@@ -140,7 +181,9 @@ test("starts one attempt when the work is carried out twice", async () => {
   await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second'");
   await w.rows("UPDATE attempts SET state = 'pending', judge_run_uid = NULL");
   await w.settle();
-  expect((await w.attempts()).map(({ state, trigger_source: source }) => [state, source])).toEqual([["judging", "automatic"]]);
+  expect((await w.attempts()).map(({ state, trigger_source: source }) => [state, source])).toEqual([
+    ["judging", "automatic"],
+  ]);
   expect([...w.orchestrator.runs.values()].filter(({ causeKey }) => causeKey)).toHaveLength(1);
 });
 

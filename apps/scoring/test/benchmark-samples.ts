@@ -12,18 +12,42 @@ export const CORRECTNESS = uid(31);
 export const STYLE = uid(32);
 const AGENT = uid(41);
 
-const task = (title: string, tags: readonly string[]): ManifestContent["tasks"][number] => ({ title, prompt: "p", success_criteria: "c", rule: null, tags, labels: {}, repositories: [] });
-const configuration = (role: "baseline" | "candidate", display_name: string): ManifestContent["configurations"][number] => ({
-  role, display_name, harness: "", model: display_name === "small" ? "model-s" : "", runner: "", harness_auth_secret_name: null,
+const task = (title: string, tags: readonly string[]): ManifestContent["tasks"][number] => ({
+  title,
+  prompt: "p",
+  success_criteria: "c",
+  rule: null,
+  tags,
+  labels: {},
+  repositories: [],
+});
+const configuration = (
+  role: "baseline" | "candidate",
+  display_name: string,
+): ManifestContent["configurations"][number] => ({
+  role,
+  display_name,
+  harness: "",
+  model: display_name === "small" ? "model-s" : "",
+  runner: "",
+  harness_auth_secret_name: null,
   agent_configs: [{ agent_name: "coder", harness: "oz", model: "model-m", harness_auth_secret_name: null }],
 });
 const scorer = (name: string, kind: string, threshold: number): ManifestContent["scorers"][number] => ({
-  name, kind, threshold, labels: [], scoring_prompt: "", model_id: "rule", rule: null, agent_config: null,
+  name,
+  kind,
+  threshold,
+  labels: [],
+  scoring_prompt: "",
+  model_id: "rule",
+  rule: null,
+  agent_config: null,
 });
 
 /** Two configurations, three tasks and two scorers. */
 export const CONTENT: ManifestContent = {
-  format: "millwright.benchmark.v1", runners: [],
+  format: "millwright.benchmark.v1",
+  runners: [],
   repetition_count: 3,
   agents: [{ name: "coder", layers: [], environment: null, skills: [] }],
   tasks: [task("Add", ["fast", "api"]), task("Fix", ["fast"]), task("Move", [])],
@@ -34,18 +58,32 @@ export const CONTENT: ManifestContent = {
 export const MANIFEST: Manifest = {
   content: CONTENT,
   identifiers: {
-    factory_uid: uid(1), suite_uid: uid(2), suite_version: 4, scorer_selection: [],
+    factory_uid: uid(1),
+    suite_uid: uid(2),
+    suite_version: 4,
+    scorer_selection: [],
     agents: [{ uid: AGENT, layers: [] }],
     tasks: TASKS.map((each, n) => ({ uid: each, id: n + 1, source_run_uid: null })),
-    configurations: [{ uid: BASE, id: 1, runner_uid: "" }, { uid: CANDIDATE, id: 2, runner_uid: uid(51) }],
-    scorers: [{ uid: CORRECTNESS, id: 7, version: 1 }, { uid: STYLE, id: 8, version: 3 }],
+    configurations: [
+      { uid: BASE, id: 1, runner_uid: "" },
+      { uid: CANDIDATE, id: 2, runner_uid: uid(51) },
+    ],
+    scorers: [
+      { uid: CORRECTNESS, id: 7, version: 1 },
+      { uid: STYLE, id: 8, version: 3 },
+    ],
   },
 };
 
 export const PLAN: BenchmarkPlan = planOf(MANIFEST);
 export const HASH = manifestHash(CONTENT);
 
-type Sample = { readonly state: TrialState; readonly score: ScoreState; readonly outcome: "1" | "0" | "-"; readonly isInfra?: boolean };
+type Sample = {
+  readonly state: TrialState;
+  readonly score: ScoreState;
+  readonly outcome: "1" | "0" | "-";
+  readonly isInfra?: boolean;
+};
 
 /** What a letter of a sample stands for. */
 export const SAMPLES: Readonly<Record<string, Sample>> = {
@@ -66,7 +104,12 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
 /** Every trial that was dispatched has cost $0.01 and taken 2 s; every judge has cost $0.001. Scores of style are 0.8. */
 export function statsOf(samples: Readonly<Record<string, string>>): BenchmarkStats {
   const groups = Object.entries(samples).flatMap(([configurationUid, text]) =>
-    text.split(" ").map((letters, n) => ({ configurationUid, taskUid: TASKS[n]!, samples: letters.split("").map((letter) => SAMPLES[letter]!) })));
+    text.split(" ").map((letters, n) => ({
+      configurationUid,
+      taskUid: TASKS[n]!,
+      samples: letters.split("").map((letter) => SAMPLES[letter]!),
+    })),
+  );
   return {
     trials: groups.map(trialGroup),
     scores: groups.flatMap((group) => [CORRECTNESS, STYLE].map((scorerUid) => scoreGroup(group, scorerUid))),
@@ -81,10 +124,21 @@ function trialGroup({ samples, ...key }: Group): TrialGroup {
   const of = (state: TrialState): number => count((sample) => sample.state === state);
   const started = samples.length - of("pending");
   return {
-    ...key, pending: of("pending"), running: of("running"), succeeded: of("succeeded"), failed: of("failed"), cancelled: of("cancelled"), started,
-    infraFailed: count(({ isInfra }) => isInfra === true), retries: 2 * count(({ isInfra }) => isInfra === true), retried: count(({ isInfra }) => isInfra === true),
-    costMicros: 10_000 * started, totalTokens: 100 * started, wallTimeMs: 2_000 * started,
-    judging: count(({ score }) => score === "judging"), scoringFinished: count(({ score }) => score === "scored" || score === "finished_unscored"),
+    ...key,
+    pending: of("pending"),
+    running: of("running"),
+    succeeded: of("succeeded"),
+    failed: of("failed"),
+    cancelled: of("cancelled"),
+    started,
+    infraFailed: count(({ isInfra }) => isInfra === true),
+    retries: 2 * count(({ isInfra }) => isInfra === true),
+    retried: count(({ isInfra }) => isInfra === true),
+    costMicros: 10_000 * started,
+    totalTokens: 100 * started,
+    wallTimeMs: 2_000 * started,
+    judging: count(({ score }) => score === "judging"),
+    scoringFinished: count(({ score }) => score === "scored" || score === "finished_unscored"),
     outcomes: samples.map(({ outcome }) => outcome).join(""),
   };
 }
@@ -93,7 +147,16 @@ function scoreGroup({ samples, ...key }: Group, scorerUid: string): ScoreGroup {
   const of = (state: ScoreState): number => samples.filter(({ score }) => score === state).length;
   const passed = scorerUid === STYLE ? of("scored") : samples.filter(({ outcome }) => outcome === "1").length;
   return {
-    ...key, scorerUid, awaiting_trial: of("awaiting_trial"), pending: 0, judging: of("judging"), scored: of("scored"), finished_unscored: of("finished_unscored"),
-    not_scoreable: of("not_scoreable"), passed, scoreSum: scorerUid === STYLE ? 0.8 * passed : passed, costMicros: 1_000 * of("scored"),
+    ...key,
+    scorerUid,
+    awaiting_trial: of("awaiting_trial"),
+    pending: 0,
+    judging: of("judging"),
+    scored: of("scored"),
+    finished_unscored: of("finished_unscored"),
+    not_scoreable: of("not_scoreable"),
+    passed,
+    scoreSum: scorerUid === STYLE ? 0.8 * passed : passed,
+    costMicros: 1_000 * of("scored"),
   };
 }

@@ -7,7 +7,13 @@ import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
 
-export type FakeFactory = { uid: string; teamUid: string; management: string; scorerDefaults?: JsonObject; scoringDefaultModel?: string };
+export type FakeFactory = {
+  uid: string;
+  teamUid: string;
+  management: string;
+  scorerDefaults?: JsonObject;
+  scoringDefaultModel?: string;
+};
 
 /** Factories in memory. */
 export class FakeFactories {

@@ -7,7 +7,14 @@ import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
 
-export type FakeAgent = { uid: string; teamUid: string; factoryUid: string; name: string; enabled: boolean; layers: { source: string; uid: string; version: bigint; config: JsonObject }[] };
+export type FakeAgent = {
+  uid: string;
+  teamUid: string;
+  factoryUid: string;
+  name: string;
+  enabled: boolean;
+  layers: { source: string; uid: string; version: bigint; config: JsonObject }[];
+};
 
 /** Agents in memory. */
 export class FakeIdentity {
@@ -30,10 +37,20 @@ export class FakeIdentity {
       resolveAgent: async ({ teamUid, agentUid, factoryUid, agentName }, context) => {
         const caller = callerOf(context);
         if (caller.principal.type !== "service" && !isMember(caller, teamUid)) throw notFound("agent");
-        const found = [...this.agents.values()].find((agent) => (agentUid ? agent.uid === agentUid : agent.factoryUid === factoryUid && agent.name === agentName));
+        const found = [...this.agents.values()].find((agent) =>
+          agentUid ? agent.uid === agentUid : agent.factoryUid === factoryUid && agent.name === agentName,
+        );
         if (!found?.enabled || found.teamUid !== teamUid) throw notFound("agent");
-        const siblings = [...this.agents.values()].filter((agent) => agent.factoryUid === found.factoryUid && agent.enabled && agent.uid !== found.uid);
-        return { agentUid: found.uid, agentName: found.name, factoryUid: found.factoryUid, siblingAgents: siblings.map(({ name }) => name), layers: found.layers };
+        const siblings = [...this.agents.values()].filter(
+          (agent) => agent.factoryUid === found.factoryUid && agent.enabled && agent.uid !== found.uid,
+        );
+        return {
+          agentUid: found.uid,
+          agentName: found.name,
+          factoryUid: found.factoryUid,
+          siblingAgents: siblings.map(({ name }) => name),
+          layers: found.layers,
+        };
       },
       getProfiles: async ({ uids }) => ({
         profiles: uids.flatMap((uid) => {

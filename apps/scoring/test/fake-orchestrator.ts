@@ -9,10 +9,21 @@ import { allowServices, callerOf } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
 
 type Described = Partial<Omit<orchestrator.ScoredRun, "$typeName" | "$unknown">>;
-type Evidence = Partial<Pick<orchestrator.GetRunEvidenceResponse, "prompt" | "finalMessage" | "conversationJson" | "diff">>;
+type Evidence = Partial<
+  Pick<orchestrator.GetRunEvidenceResponse, "prompt" | "finalMessage" | "conversationJson" | "diff">
+>;
 
 /** `described`: what EvidenceService returns of it. `request` and `caller`: of runs that this service created. */
-export type FakeRun = { uid: string; teamUid: string; described: Described; evidence: Evidence; repositories?: { owner: string; repo: string; commit: string }[]; request?: orchestrator.RunRequest; caller?: Caller; causeKey?: string };
+export type FakeRun = {
+  uid: string;
+  teamUid: string;
+  described: Described;
+  evidence: Evidence;
+  repositories?: { owner: string; repo: string; commit: string }[];
+  request?: orchestrator.RunRequest;
+  caller?: Caller;
+  causeKey?: string;
+};
 
 export const MODELS = ["judge-large", "judge-small"];
 const FINISHED_AT = timestampFromDate(new Date("2026-11-20T09:00:00.000Z"));
@@ -23,8 +34,18 @@ export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["scoring"] }),
     ...allowServices(orchestrator.RunService, { createRuns: ["scoring"], getRun: ["scoring"], cancelRun: ["scoring"] }),
-    ...allowServices(orchestrator.CatalogService, { listModels: ["scoring"], getEnvironment: ["scoring"], listSkills: ["scoring"] }),
-    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], getRunRepositories: ["scoring"], listRunners: ["scoring"], resolveCommits: ["scoring"] }),
+    ...allowServices(orchestrator.CatalogService, {
+      listModels: ["scoring"],
+      getEnvironment: ["scoring"],
+      listSkills: ["scoring"],
+    }),
+    ...allowServices(orchestrator.EvidenceService, {
+      describeRuns: ["scoring"],
+      getRunEvidence: ["scoring"],
+      getRunRepositories: ["scoring"],
+      listRunners: ["scoring"],
+      resolveCommits: ["scoring"],
+    }),
   };
   readonly runs = new Map<string, FakeRun>();
   /** In the order of the calls. */
@@ -56,8 +77,18 @@ export class FakeOrchestrator {
       uid,
       teamUid,
       described: {
-        uid, ownerType: "team", ownerUid: teamUid, source: "API", state: "SUCCEEDED", version: 4n, conversationUid: newUid(), hasConversation: true, title: "Fix the build",
-        creatorUid: newUid(), runTimeMs: 61_000n, ...described,
+        uid,
+        ownerType: "team",
+        ownerUid: teamUid,
+        source: "API",
+        state: "SUCCEEDED",
+        version: 4n,
+        conversationUid: newUid(),
+        hasConversation: true,
+        title: "Fix the build",
+        creatorUid: newUid(),
+        runTimeMs: 61_000n,
+        ...described,
       },
       evidence: { prompt: "Fix the build.", finalMessage: "Done.", conversationJson: "[]", ...evidence },
     };
@@ -69,8 +100,19 @@ export class FakeOrchestrator {
   /** Ends a run and publishes it. Errors: run_not_found · run_already_finished. */
   finish(uid: string, state = "SUCCEEDED", errorCode = ""): void {
     const run = this.#get(uid);
-    if (TERMINAL.includes(run.described.state!)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has finished." });
-    run.described = { ...run.described, state, errorCode, version: run.described.version! + 1n, finishedAt: FINISHED_AT };
+    if (TERMINAL.includes(run.described.state!))
+      throw new DomainError({
+        kind: "invalid_argument",
+        reason: "run_already_finished",
+        message: "The run has finished.",
+      });
+    run.described = {
+      ...run.described,
+      state,
+      errorCode,
+      version: run.described.version! + 1n,
+      finishedAt: FINISHED_AT,
+    };
     this.publishFinished(uid);
   }
 
@@ -78,8 +120,18 @@ export class FakeOrchestrator {
   publishFinished(uid: string): void {
     const { teamUid, described } = this.#get(uid);
     this.feed.push({
-      type: "millwright.run.finished.v1", entityUid: uid, entityVersion: Number(described.version), teamUid,
-      payload: { run_uid: uid, root_run_uid: uid, conversation_uid: described.conversationUid!, source: described.source!, state: described.state!, ...(described.errorCode && { error_code: described.errorCode }) },
+      type: "millwright.run.finished.v1",
+      entityUid: uid,
+      entityVersion: Number(described.version),
+      teamUid,
+      payload: {
+        run_uid: uid,
+        root_run_uid: uid,
+        conversation_uid: described.conversationUid!,
+        source: described.source!,
+        state: described.state!,
+        ...(described.errorCode && { error_code: described.errorCode }),
+      },
     });
   }
 
@@ -98,8 +150,15 @@ export class FakeOrchestrator {
         const { state, title, source, factoryUid } = run.described;
         return {
           run: {
-            uid: run.uid, state: state!, title: title!, source: source!, ownerType: "team", ownerUid: run.teamUid, prompt: run.evidence.prompt!,
-            metadata: run.request?.metadata ?? {}, ...(factoryUid !== undefined && { factoryUid }),
+            uid: run.uid,
+            state: state!,
+            title: title!,
+            source: source!,
+            ownerType: "team",
+            ownerUid: run.teamUid,
+            prompt: run.evidence.prompt!,
+            metadata: run.request?.metadata ?? {},
+            ...(factoryUid !== undefined && { factoryUid }),
           },
         };
       },
@@ -117,7 +176,12 @@ export class FakeOrchestrator {
         if (!config) throw notFound("environment");
         return { environment: { uid, config } };
       },
-      listSkills: async () => ({ skills: this.skills.map(({ name, body }) => ({ name, variants: [{ description: `About ${name}`, basePrompt: body }] })) }),
+      listSkills: async () => ({
+        skills: this.skills.map(({ name, body }) => ({
+          name,
+          variants: [{ description: `About ${name}`, basePrompt: body }],
+        })),
+      }),
     });
     router.service(orchestrator.EvidenceService, {
       describeRuns: async ({ runUids }) => {
@@ -126,9 +190,17 @@ export class FakeOrchestrator {
       },
       resolveCommits: async ({ repositories }) => {
         await this.beforeResolve();
-        return { repositories: repositories.map(({ owner, repo, ref }) => ({ owner, repo, commit: this.#commit(owner, repo, ref) })) };
+        return {
+          repositories: repositories.map(({ owner, repo, ref }) => ({
+            owner,
+            repo,
+            commit: this.#commit(owner, repo, ref),
+          })),
+        };
       },
-      listRunners: async () => ({ runners: [...this.runners].map(([uid, { name, content }]) => ({ uid, formerUid: uid, name, content })) }),
+      listRunners: async () => ({
+        runners: [...this.runners].map(([uid, { name, content }]) => ({ uid, formerUid: uid, name, content })),
+      }),
       getRunRepositories: async ({ runUid }) => ({ repositories: this.#get(runUid).repositories ?? [] }),
       getRunEvidence: async ({ runUid }) => ({ ...this.#get(runUid).evidence, run: this.#get(runUid).described }),
     });
@@ -150,7 +222,12 @@ export class FakeOrchestrator {
 
   #commit(owner: string, repo: string, ref: string): string {
     const commit = this.commits.get(`${owner}/${repo}@${ref}`);
-    if (commit === undefined) throw new DomainError({ kind: "not_found", reason: "ref_not_found", message: `${owner}/${repo} has no branch, tag or commit "${ref}".` });
+    if (commit === undefined)
+      throw new DomainError({
+        kind: "not_found",
+        reason: "ref_not_found",
+        message: `${owner}/${repo} has no branch, tag or commit "${ref}".`,
+      });
     return commit;
   }
 
@@ -165,11 +242,22 @@ export class FakeOrchestrator {
     const known = [...this.runs.values()].find((run) => run.causeKey === causeKey && run.teamUid === request.ownerUid);
     if (known) return { run: { uid: known.uid }, created: false };
     const run = this.aRun({
-      teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", agentUid: request.agentUid ?? "", source: request.source, state: "QUEUED", version: 1n,
+      teamUid: request.ownerUid,
+      factoryUid: request.factoryUid ?? "",
+      agentUid: request.agentUid ?? "",
+      source: request.source,
+      state: "QUEUED",
+      version: 1n,
       title: request.title ?? "",
     });
     Object.assign(run, { request, caller, causeKey });
-    this.feed.push({ type: "millwright.run.created.v1", entityUid: run.uid, teamUid: run.teamUid, cause: causeKey, payload: { run_uid: run.uid, source: request.source } });
+    this.feed.push({
+      type: "millwright.run.created.v1",
+      entityUid: run.uid,
+      teamUid: run.teamUid,
+      cause: causeKey,
+      payload: { run_uid: run.uid, source: request.source },
+    });
     return { run: { uid: run.uid }, created: true, atCapacity: this.isAtCapacity };
   }
 }

@@ -8,14 +8,35 @@ import type { FakeRun } from "./fake-orchestrator.ts";
 import { LABELS, NOW, OWNER, startWorld, TEAM } from "./setup.ts";
 
 export type ScorerInit = {
-  factoryUid?: string; teamUid?: string; name?: string; kind?: string; scopeMode?: string; agents?: { agent_uid: string; include_descendants: boolean }[];
-  rule?: Rule; samplingRate?: number; enabled?: boolean; agentConfig?: object;
+  factoryUid?: string;
+  teamUid?: string;
+  name?: string;
+  kind?: string;
+  scopeMode?: string;
+  agents?: { agent_uid: string; include_descendants: boolean }[];
+  rule?: Rule;
+  samplingRate?: number;
+  enabled?: boolean;
+  agentConfig?: object;
 };
 
 export type AttemptRow = {
-  uid: string; scorer_uid: string; run_uid: string; state: string; is_current: boolean; classification: string | null; score: number | null;
-  reason: string | null; failure_code: string | null; failure_message: string | null; judge_run_uid: string | null; trigger_source: string; run_version: number;
-  cost_micros: number; judge_time_ms: number | null; judge_usage: object | null;
+  uid: string;
+  scorer_uid: string;
+  run_uid: string;
+  state: string;
+  is_current: boolean;
+  classification: string | null;
+  score: number | null;
+  reason: string | null;
+  failure_code: string | null;
+  failure_message: string | null;
+  judge_run_uid: string | null;
+  trigger_source: string;
+  run_version: number;
+  cost_micros: number;
+  judge_time_ms: number | null;
+  judge_usage: object | null;
 };
 
 export const PASSING_RULE: Rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" };
@@ -46,9 +67,21 @@ export async function startJudging() {
                               enabled, creator_type, creator_uid, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, 0.5, 'Is the style good?', $9, $10::jsonb, $11, $12::jsonb, $13, 'user', $14, $15, $15)`,
         [
-          uid, init.factoryUid ?? at.factoryUid, init.teamUid ?? TEAM, init.name ?? `Scorer ${uid}`, init.kind ?? "user", init.scopeMode ?? "all_agents", JSON.stringify(init.agents ?? []),
-          JSON.stringify(LABELS), init.rule ? "rule" : "judge-large", init.rule ? JSON.stringify(init.rule) : null, init.samplingRate ?? 100,
-          init.agentConfig ? JSON.stringify(init.agentConfig) : null, init.enabled ?? true, OWNER.principal.uid, NOW,
+          uid,
+          init.factoryUid ?? at.factoryUid,
+          init.teamUid ?? TEAM,
+          init.name ?? `Scorer ${uid}`,
+          init.kind ?? "user",
+          init.scopeMode ?? "all_agents",
+          JSON.stringify(init.agents ?? []),
+          JSON.stringify(LABELS),
+          init.rule ? "rule" : "judge-large",
+          init.rule ? JSON.stringify(init.rule) : null,
+          init.samplingRate ?? 100,
+          init.agentConfig ? JSON.stringify(init.agentConfig) : null,
+          init.enabled ?? true,
+          OWNER.principal.uid,
+          NOW,
         ],
       );
       return uid;
@@ -64,18 +97,25 @@ export async function startJudging() {
       await service.work.drain();
     },
 
-    dispatch: (scorerUids: string[], runUids: string[], caller: Caller = OWNER) => scorers.dispatchScoring({ factoryUid: at.factoryUid, scorerUids, runUids }, call(caller)),
+    dispatch: (scorerUids: string[], runUids: string[], caller: Caller = OWNER) =>
+      scorers.dispatchScoring({ factoryUid: at.factoryUid, scorerUids, runUids }, call(caller)),
 
     /** Dispatches one pair and creates its judge run. */
     async judging(scorerUid: string, run: FakeRun): Promise<FakeRun> {
-      await scorers.dispatchScoring({ factoryUid: at.factoryUid, scorerUids: [scorerUid], runUids: [run.uid] }, call(OWNER));
+      await scorers.dispatchScoring(
+        { factoryUid: at.factoryUid, scorerUids: [scorerUid], runUids: [run.uid] },
+        call(OWNER),
+      );
       await service.work.drain();
       return [...orchestrator.runs.values()].findLast(({ causeKey }) => causeKey?.startsWith("attempt:"))!;
     },
 
     /** Reports as the judge run does. */
-    report: (judgeRunUid: string, verdicts: MessageInitShape<typeof scoring.VerdictSchema>[], caller: Caller = judgeCaller(judgeRunUid)) =>
-      scorers.reportScores({ runUid: judgeRunUid, verdicts }, call(caller)),
+    report: (
+      judgeRunUid: string,
+      verdicts: MessageInitShape<typeof scoring.VerdictSchema>[],
+      caller: Caller = judgeCaller(judgeRunUid),
+    ) => scorers.reportScores({ runUid: judgeRunUid, verdicts }, call(caller)),
 
     /** Every attempt, oldest first. */
     attempts: (): Promise<AttemptRow[]> => rows<AttemptRow>("SELECT * FROM attempts ORDER BY attempted_at, uid"),

@@ -19,21 +19,51 @@ afterAll(() => w?.stop());
 
 const as = call(OWNER);
 type AttemptInit = {
-  scorerUid?: string; runUid?: string; state?: string; isCurrent?: boolean; score?: number; at?: string; scoredAt?: string; costMicros?: number;
-  reason?: string; reasonStatus?: string; failure?: string; judgeRunUid?: string;
+  scorerUid?: string;
+  runUid?: string;
+  state?: string;
+  isCurrent?: boolean;
+  score?: number;
+  at?: string;
+  scoredAt?: string;
+  costMicros?: number;
+  reason?: string;
+  reasonStatus?: string;
+  failure?: string;
+  judgeRunUid?: string;
 };
 /** Inserts an attempt as a judge leaves it: with a score unless another state is given. */
 async function anAttempt(init: AttemptInit = {}): Promise<{ uid: string; runUid: string }> {
-  const [uid, runUid, state, at] = [newUid(), init.runUid ?? newUid(), init.state ?? "scored", init.at ?? NOW.toISOString()];
+  const [uid, runUid, state, at] = [
+    newUid(),
+    init.runUid ?? newUid(),
+    init.state ?? "scored",
+    init.at ?? NOW.toISOString(),
+  ];
   const isScored = state === "scored";
   await w.rows(
     `INSERT INTO attempts (uid, scorer_uid, run_uid, factory_uid, team_uid, conversation_uid, title, trigger_source, requester_type, requester_uid, state, is_current, config, run_version,
                            classification, score, scored_at, cost_micros, reason, reason_status, failure_code, failure_message, judge_run_uid, judge_time_ms, judge_usage, attempted_at)
      VALUES ($1, $2, $3, $4, $5, $6, 'Fix it', 'automatic', 'user', 'u-1', $7, $8, '{}', 1, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1500, '{"total_tokens": 7}', $18)`,
     [
-      uid, init.scorerUid ?? ref.scorerUid, runUid, ref.factoryUid, TEAM, newUid(), state, init.isCurrent ?? true, isScored ? "good" : null, isScored ? (init.score ?? 1) : null,
-      isScored ? (init.scoredAt ?? at) : null, init.costMicros ?? 0, init.reason ?? null, init.reasonStatus ?? (init.reason === undefined ? "absent" : "available"),
-      state === "failed" ? (init.failure ?? "judge_failed") : null, state === "failed" ? "The judge failed." : null, init.judgeRunUid ?? null, at,
+      uid,
+      init.scorerUid ?? ref.scorerUid,
+      runUid,
+      ref.factoryUid,
+      TEAM,
+      newUid(),
+      state,
+      init.isCurrent ?? true,
+      isScored ? "good" : null,
+      isScored ? (init.score ?? 1) : null,
+      isScored ? (init.scoredAt ?? at) : null,
+      init.costMicros ?? 0,
+      init.reason ?? null,
+      init.reasonStatus ?? (init.reason === undefined ? "absent" : "available"),
+      state === "failed" ? (init.failure ?? "judge_failed") : null,
+      state === "failed" ? "The judge failed." : null,
+      init.judgeRunUid ?? null,
+      at,
     ],
   );
   return { uid, runUid };
@@ -45,9 +75,12 @@ describe("results of a scorer", () => {
   test("are paged newest first with the attempt uid as the tiebreak, without gaps or repeats", async () => {
     const made = [];
     for (let n = 0; n < 7; n++) made.push(await anAttempt({ at: minute(Math.floor(n / 3)) }));
-    const expected = made.map(({ uid }, n) => ({ uid, at: Math.floor(n / 3) })).toSorted((a, b) => b.at - a.at || (a.uid < b.uid ? 1 : -1)).map(({ uid }) => uid);
+    const expected = made
+      .map(({ uid }, n) => ({ uid, at: Math.floor(n / 3) }))
+      .toSorted((a, b) => b.at - a.at || (a.uid < b.uid ? 1 : -1))
+      .map(({ uid }) => uid);
     const seen: string[] = [];
-    for (let pageToken = ""; ; ) {
+    for (let pageToken = ""; ;) {
       const page = await results({ pageSize: 2, pageToken });
       seen.push(...page.results.map(({ attemptUid }) => attemptUid));
       if ((pageToken = page.nextPageToken) === "") break;
@@ -55,14 +88,32 @@ describe("results of a scorer", () => {
     expect(seen).toEqual(expected);
     const { nextPageToken } = await results({ pageSize: 2 });
     const other = await w.aScorer({ factoryUid: ref.factoryUid, name: "Other" });
-    await expect(w.scorers.listResults({ factoryUid: ref.factoryUid, scorerUid: other.uid, pageToken: nextPageToken }, as)).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
+    await expect(
+      w.scorers.listResults({ factoryUid: ref.factoryUid, scorerUid: other.uid, pageToken: nextPageToken }, as),
+    ).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
   });
 
   test("outcome is computed on read from the current threshold, score is frozen", async () => {
     const { runUid } = await anAttempt({ score: 0.4, judgeRunUid: newUid() });
     const [before] = (await results()).results;
-    expect(before).toMatchObject({ runUid, status: "scored", isInFlight: false, classification: "good", score: 0.4, outcome: "fail", conversationTitle: "Fix it", scoringRunTimeMs: 1_500n, scoringRunUsage: { total_tokens: 7 } });
-    await w.scorers.updateScorer({ scorer: { uid: ref.scorerUid, factoryUid: ref.factoryUid, threshold: 0.4 }, updateMask: { paths: ["threshold"] } }, as);
+    expect(before).toMatchObject({
+      runUid,
+      status: "scored",
+      isInFlight: false,
+      classification: "good",
+      score: 0.4,
+      outcome: "fail",
+      conversationTitle: "Fix it",
+      scoringRunTimeMs: 1_500n,
+      scoringRunUsage: { total_tokens: 7 },
+    });
+    await w.scorers.updateScorer(
+      {
+        scorer: { uid: ref.scorerUid, factoryUid: ref.factoryUid, threshold: 0.4 },
+        updateMask: { paths: ["threshold"] },
+      },
+      as,
+    );
     expect((await results()).results[0]).toMatchObject({ score: 0.4, outcome: "pass" });
   });
 
@@ -74,7 +125,13 @@ describe("results of a scorer", () => {
     await anAttempt({ runUid: retried, state: "failed", at: minute(7) });
     await anAttempt({ runUid: retried, state: "pending", isCurrent: false });
     await anAttempt({ runUid: pending, state: "pending", at: minute(6) });
-    const found = (await results()).results.map(({ runUid, status, isInFlight, outcome, failureCode }) => [runUid, status, isInFlight, outcome, failureCode]);
+    const found = (await results()).results.map(({ runUid, status, isInFlight, outcome, failureCode }) => [
+      runUid,
+      status,
+      isInFlight,
+      outcome,
+      failureCode,
+    ]);
     expect(found).toEqual([
       [scored, "scored", true, "pass", undefined],
       [failed, "failed", false, "", "judge_timeout"],
@@ -88,7 +145,10 @@ describe("results of a scorer", () => {
     for (let n = 0; n < 3; n++) made.push(await anAttempt({ at: minute(n) }));
     const runUids = [made[0]!.runUid, newUid(), "no uid", made[2]!.runUid];
     const page = await results({ runUids, pageSize: 1, pageToken: "ignored" });
-    expect(page).toMatchObject({ results: [{ attemptUid: made[2]!.uid }, { attemptUid: made[0]!.uid }], nextPageToken: "" });
+    expect(page).toMatchObject({
+      results: [{ attemptUid: made[2]!.uid }, { attemptUid: made[0]!.uid }],
+      nextPageToken: "",
+    });
     expect((await results({ runUids: ["no uid"] })).results).toEqual([]);
   });
 
@@ -96,26 +156,44 @@ describe("results of a scorer", () => {
     await anAttempt({ reason: "Because.", at: minute(3) });
     await anAttempt({ reasonStatus: "unavailable", at: minute(2) });
     await anAttempt({ at: minute(1) });
-    expect((await results()).results.map(({ reason, reasonStatus }) => [reasonStatus, reason])).toEqual(Array(3).fill(["", undefined]));
-    expect((await results({ includeReasons: true })).results.map(({ reason, reasonStatus }) => [reasonStatus, reason])).toEqual([["available", "Because."], ["unavailable", undefined], ["absent", undefined]]);
+    expect((await results()).results.map(({ reason, reasonStatus }) => [reasonStatus, reason])).toEqual(
+      Array(3).fill(["", undefined]),
+    );
+    expect(
+      (await results({ includeReasons: true })).results.map(({ reason, reasonStatus }) => [reasonStatus, reason]),
+    ).toEqual([
+      ["available", "Because."],
+      ["unavailable", undefined],
+      ["absent", undefined],
+    ]);
   });
 
   test("are read with the right to view the factory and hidden from others", async () => {
     await anAttempt();
     expect((await w.scorers.listResults(ref, call(VIEWER))).results).toHaveLength(1);
-    await expect(w.scorers.listResults(ref, call(STRANGER))).rejects.toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
-    await expect(results({ scorerUid: "x" })).rejects.toEqual(domainError({ kind: "not_found", reason: "scorer_not_found" }));
+    await expect(w.scorers.listResults(ref, call(STRANGER))).rejects.toEqual(
+      domainError({ kind: "not_found", reason: "factory_not_found" }),
+    );
+    await expect(results({ scorerUid: "x" })).rejects.toEqual(
+      domainError({ kind: "not_found", reason: "scorer_not_found" }),
+    );
   });
 });
 
 describe("statistics in the list", () => {
-  const listed = async (recentOutcomesLimit = 0) => (await w.scorers.listScorers({ factoryUid: ref.factoryUid, recentOutcomesLimit }, as)).scorers[0]!.stats!;
+  const listed = async (recentOutcomesLimit = 0) =>
+    (await w.scorers.listScorers({ factoryUid: ref.factoryUid, recentOutcomesLimit }, as)).scorers[0]!.stats!;
 
   test("pass_rate_summary counts only the recent window, oldest first; result_count is all time", async () => {
     for (const [n, score] of [1, 0, 0.4, 1].entries()) await anAttempt({ score, scoredAt: minute(n) });
     await anAttempt({ state: "failed" });
     await anAttempt({ state: "pending" });
-    expect(await listed()).toMatchObject({ resultCount: 4n, passCount: 2, failCount: 2, recentOutcomes: ["pass", "fail", "fail", "pass"] });
+    expect(await listed()).toMatchObject({
+      resultCount: 4n,
+      passCount: 2,
+      failCount: 2,
+      recentOutcomes: ["pass", "fail", "fail", "pass"],
+    });
     const two = await listed(2);
     expect(two).toMatchObject({ resultCount: 4n, passCount: 1, failCount: 1, recentOutcomes: ["fail", "pass"] });
     expect(timestampDate(two.lastScoredAt!).toISOString()).toBe(minute(3));
@@ -128,7 +206,10 @@ describe("statistics in the list", () => {
     expect(await listed()).toMatchObject({ resultCount: 0n });
     await w.rows("UPDATE attempts SET is_current = true WHERE uid = $1", [next.uid]);
     expect(await listed()).toMatchObject({ resultCount: 0n });
-    await w.rows("UPDATE attempts SET state = 'scored', classification = 'good', score = 1, scored_at = now() WHERE uid = $1", [next.uid]);
+    await w.rows(
+      "UPDATE attempts SET state = 'scored', classification = 'good', score = 1, scored_at = now() WHERE uid = $1",
+      [next.uid],
+    );
     expect(await listed()).toMatchObject({ resultCount: 1n });
     await Promise.all(Array.from({ length: 40 }, () => anAttempt()));
     expect(await listed()).toMatchObject({ resultCount: 41n });
@@ -158,17 +239,39 @@ describe("metrics", () => {
     expect(found.periods).toHaveLength(31);
     expect(found.periods[0]).toMatchObject({ label: "2026-10-21", passCount: 0n, failCount: 1n, costMicros: 0n });
     expect(found.periods[30]).toMatchObject({ label: "2026-11-20", passCount: 1n, failCount: 0n });
-    expect([found.startDate, found.endDate, found.asOf].map((time) => timestampDate(time!).toISOString())).toEqual(["2026-10-21T10:00:00.000Z", NOW.toISOString(), NOW.toISOString()]);
-    expect((await metrics({ includeCost: true })).periods.filter(({ costMicros }) => costMicros > 0n).map(({ label, costMicros }) => [label, costMicros])).toEqual([["2026-10-21", 7n], ["2026-11-20", 5n]]);
+    expect([found.startDate, found.endDate, found.asOf].map((time) => timestampDate(time!).toISOString())).toEqual([
+      "2026-10-21T10:00:00.000Z",
+      NOW.toISOString(),
+      NOW.toISOString(),
+    ]);
+    expect(
+      (await metrics({ includeCost: true })).periods
+        .filter(({ costMicros }) => costMicros > 0n)
+        .map(({ label, costMicros }) => [label, costMicros]),
+    ).toEqual([
+      ["2026-10-21", 7n],
+      ["2026-11-20", 5n],
+    ]);
   });
 
   test("weeks start on Sunday, months are calendar months, and both are clipped to the range", async () => {
     await anAttempt({ scoredAt: "2026-11-14T23:59:59.000Z" }); // a Saturday
     await anAttempt({ scoredAt: "2026-11-15T00:00:00.000Z" }); // a Sunday
     const range = { startDate: at("2026-11-11T00:00:00Z"), endDate: at("2026-11-20T00:00:00Z") };
-    expect((await metrics({ ...range, groupByPeriod: "week" })).periods.map(({ label, passCount }) => [label, passCount])).toEqual([["2026-11-08", 1n], ["2026-11-15", 1n]]);
-    expect((await metrics({ ...range, groupByPeriod: "month" })).periods.map(({ label, passCount }) => [label, passCount])).toEqual([["2026-11-01", 2n]]);
-    const clipped = await metrics({ startDate: at("2026-11-14T23:59:59.500Z"), endDate: range.endDate, groupByPeriod: "month" });
+    expect(
+      (await metrics({ ...range, groupByPeriod: "week" })).periods.map(({ label, passCount }) => [label, passCount]),
+    ).toEqual([
+      ["2026-11-08", 1n],
+      ["2026-11-15", 1n],
+    ]);
+    expect(
+      (await metrics({ ...range, groupByPeriod: "month" })).periods.map(({ label, passCount }) => [label, passCount]),
+    ).toEqual([["2026-11-01", 2n]]);
+    const clipped = await metrics({
+      startDate: at("2026-11-14T23:59:59.500Z"),
+      endDate: range.endDate,
+      groupByPeriod: "month",
+    });
     expect(clipped.periods).toMatchObject([{ passCount: 1n }]);
   });
 
@@ -176,15 +279,25 @@ describe("metrics", () => {
     const runUid = newUid();
     await anAttempt({ runUid, score: 0.4, scoredAt: minute(0) });
     await anAttempt({ runUid, state: "judging", isCurrent: false });
-    await w.scorers.updateScorer({ scorer: { uid: ref.scorerUid, factoryUid: ref.factoryUid, threshold: 0.4 }, updateMask: { paths: ["threshold"] } }, as);
+    await w.scorers.updateScorer(
+      {
+        scorer: { uid: ref.scorerUid, factoryUid: ref.factoryUid, threshold: 0.4 },
+        updateMask: { paths: ["threshold"] },
+      },
+      as,
+    );
     expect((await metrics()).periods.at(-1)).toMatchObject({ passCount: 1n, failCount: 0n });
   });
 
   test("refuse a range that is empty or touches more than 365 periods", async () => {
-    await expect(metrics({ startDate: at("2026-11-20T10:00:00Z") })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "date_range_invalid" }));
+    await expect(metrics({ startDate: at("2026-11-20T10:00:00Z") })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "date_range_invalid" }),
+    );
     const year = { startDate: at("2025-11-21T00:00:00Z"), endDate: at("2026-11-21T00:00:00Z") };
     expect((await metrics(year)).periods).toHaveLength(365);
-    await expect(metrics({ ...year, endDate: at("2026-11-21T00:00:00.001Z") })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "too_many_periods" }));
+    await expect(metrics({ ...year, endDate: at("2026-11-21T00:00:00.001Z") })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "too_many_periods" }),
+    );
     await expect(metrics({ groupByPeriod: "hour" })).rejects.toEqual(domainError({ reason: "period_invalid" }));
   });
 });
@@ -198,18 +311,28 @@ describe("scores of a run", () => {
     await anAttempt({});
     const { scores } = await w.scorers.listRunScores({ runUid: run.uid }, call(VIEWER));
     expect(scores).toMatchObject([
-      { scorerUid: other.uid, scorerId: other.id, scorerName: "Other", attemptStatus: "failed", failureCode: "judge_failed", triggerSource: "automatic" },
+      {
+        scorerUid: other.uid,
+        scorerId: other.id,
+        scorerName: "Other",
+        attemptStatus: "failed",
+        failureCode: "judge_failed",
+        triggerSource: "automatic",
+      },
       { scorerUid: ref.scorerUid, scorerName: "Style", attemptStatus: "scored", classification: "good" },
     ]);
     await w.scorers.deleteScorer({ factoryUid: ref.factoryUid, scorerUid: other.uid }, as);
-    expect((await w.scorers.listRunScores({ runUid: run.uid }, as)).scores).toMatchObject([{ scorerUid: ref.scorerUid }]);
+    expect((await w.scorers.listRunScores({ runUid: run.uid }, as)).scores).toMatchObject([
+      { scorerUid: ref.scorerUid },
+    ]);
   });
 
   test("of runs that are absent, malformed or of another team are the same 404", async () => {
     const foreign = w.orchestrator.aRun({ teamUid: OTHER_TEAM });
     const absent = await w.scorers.listRunScores({ runUid: newUid() }, as).catch((error: unknown) => error);
     expect(absent).toMatchObject({ kind: "not_found", reason: "run_not_found" });
-    for (const runUid of [foreign.uid, "x"]) await expect(w.scorers.listRunScores({ runUid }, as)).rejects.toEqual(absent);
+    for (const runUid of [foreign.uid, "x"])
+      await expect(w.scorers.listRunScores({ runUid }, as)).rejects.toEqual(absent);
   });
 });
 
@@ -217,20 +340,31 @@ describe("deleting a scorer", () => {
   test("leaves nothing of it to read, and cancels the judge runs in flight", async () => {
     const judge = w.orchestrator.aRun({ teamUid: TEAM, state: "INPROGRESS" });
     const ended = w.orchestrator.aRun({ teamUid: TEAM });
-    const [run, other] = [w.orchestrator.aRun({ teamUid: TEAM }), await w.aScorer({ factoryUid: ref.factoryUid, name: "Other" })];
+    const [run, other] = [
+      w.orchestrator.aRun({ teamUid: TEAM }),
+      await w.aScorer({ factoryUid: ref.factoryUid, name: "Other" }),
+    ];
     await anAttempt({ runUid: run.uid, reason: "Because.", judgeRunUid: newUid() });
     await anAttempt({ runUid: run.uid, state: "judging", isCurrent: false, judgeRunUid: judge.uid });
     await anAttempt({ state: "judging", judgeRunUid: ended.uid });
     await anAttempt({ state: "judging", judgeRunUid: newUid() });
     await anAttempt({ runUid: run.uid, scorerUid: other.uid });
-    await w.scorers.putSelfImprovement({ factoryUid: ref.factoryUid, selfImprovement: { scorerUid: ref.scorerUid } }, as);
+    await w.scorers.putSelfImprovement(
+      { factoryUid: ref.factoryUid, selfImprovement: { scorerUid: ref.scorerUid } },
+      as,
+    );
     await w.scorers.deleteScorer(ref, as);
-    for (const table of ["attempts", "self_improvements", "self_improvement_runs", "trial_scores"]) expect(await w.rows(`SELECT 1 FROM ${table} WHERE scorer_uid = $1`, [ref.scorerUid])).toEqual([]);
+    for (const table of ["attempts", "self_improvements", "self_improvement_runs", "trial_scores"])
+      expect(await w.rows(`SELECT 1 FROM ${table} WHERE scorer_uid = $1`, [ref.scorerUid])).toEqual([]);
     await expect(results()).rejects.toEqual(domainError({ reason: "scorer_not_found" }));
     await expect(w.scorers.deleteScorer(ref, as)).rejects.toEqual(domainError({ reason: "scorer_not_found" }));
     expect((await w.scorers.listRunScores({ runUid: run.uid }, as)).scores).toMatchObject([{ scorerUid: other.uid }]);
     w.service.work.start();
-    await eventually(async () => expect(await w.rows("SELECT state FROM stream.work_items WHERE kind = 'cancel-judge-run'")).toEqual(Array(3).fill({ state: "done" })));
+    await eventually(async () =>
+      expect(await w.rows("SELECT state FROM stream.work_items WHERE kind = 'cancel-judge-run'")).toEqual(
+        Array(3).fill({ state: "done" }),
+      ),
+    );
     await w.service.work.stop();
     expect(w.orchestrator.cancelled).toEqual([judge.uid]);
     expect((await w.eventTypes()).at(-1)).toBe("scorer.deleted");
@@ -238,7 +372,9 @@ describe("deleting a scorer", () => {
 
   test("needs the right to manage the factory", async () => {
     await expect(w.scorers.deleteScorer(ref, call(VIEWER))).rejects.toEqual(domainError({ reason: "not_authorized" }));
-    await expect(w.scorers.deleteScorer(ref, call(STRANGER))).rejects.toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
+    await expect(w.scorers.deleteScorer(ref, call(STRANGER))).rejects.toEqual(
+      domainError({ kind: "not_found", reason: "factory_not_found" }),
+    );
     expect((await results()).results).toEqual([]);
   });
 });

@@ -22,7 +22,10 @@ export const OTHER_TEAM = newUid<TeamUid>();
 /** A Friday. */
 export const NOW = new Date("2026-11-20T10:00:00.000Z");
 
-const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({ ...aCaller({ teams: [{ teamUid, verbs }] }), principal: { type: "user", uid: newUid() } });
+const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({
+  ...aCaller({ teams: [{ teamUid, verbs }] }),
+  principal: { type: "user", uid: newUid() },
+});
 /** May do everything in the team. */
 export const OWNER = inTeam(TEAM);
 export const VIEWER = inTeam(TEAM, ["factory.view", "run.view"]);
@@ -31,9 +34,18 @@ export const STRANGER = inTeam(OTHER_TEAM);
 /** A service account of the team with the rights of the owner. */
 export const SERVICE_ACCOUNT: Caller = { ...inTeam(TEAM), principal: { type: "agent", uid: newUid() } };
 
-export const LABELS = [{ value: "good", score: 1 }, { value: "poor", score: 0.4, description: "Needs work." }, { value: "bad", score: 0 }];
+export const LABELS = [
+  { value: "good", score: 1 },
+  { value: "poor", score: 0.4, description: "Needs work." },
+  { value: "bad", score: 0 },
+];
 export const A_SCORER = {
-  name: "Style", scopeMode: "all_agents", allowedClassifications: LABELS, threshold: 0.5, scoringPrompt: "Is the style good?", modelId: "judge-large",
+  name: "Style",
+  scopeMode: "all_agents",
+  allowedClassifications: LABELS,
+  threshold: 0.5,
+  scoringPrompt: "Is the style good?",
+  modelId: "judge-large",
 } satisfies MessageInitShape<typeof scoring.ScorerSchema>;
 export type ScorerInit = MessageInitShape<typeof scoring.ScorerSchema>;
 
@@ -44,13 +56,20 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [log, metrics, clock] = [memoryLog(), new Metrics(), manualClock(NOW)];
   const [orchestrator, identity, factories] = [new FakeOrchestrator(), new FakeIdentity(), new FakeFactories()];
-  const serve = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) => inProcess(routes, { service, verifier, log, metrics, allow });
+  const serve = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
+    inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Scoring[] = [];
 
   /** One more process of this service on the same database. */
   function replica(more: Partial<ScoringOptions> = {}): Scoring {
     const made = composeScoring({
-      databaseUrl: t.url, masterKey: new Uint8Array(32).fill(7), publicUrl: "https://millwright.test", signer: own, verifier, clock, metrics: new Metrics(),
+      databaseUrl: t.url,
+      masterKey: new Uint8Array(32).fill(7),
+      publicUrl: "https://millwright.test",
+      signer: own,
+      verifier,
+      clock,
+      metrics: new Metrics(),
       log: Object.assign(log, { child: () => log as never }),
       neighbours: {
         identity: serve("gateway", (router) => identity.routes(router), FakeIdentity.allow),
@@ -68,29 +87,49 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
   const service = replica();
   /** A client of this service, as the gateway or another service has one. */
   const clientOf = <S extends DescService>(contract: S, signer: CallerSigner = gateway): Client<S> =>
-    clientFor(contract, serve("scoring", (router) => service.routes(router), allowedServices), { signer });
+    clientFor(
+      contract,
+      serve("scoring", (router) => service.routes(router), allowedServices),
+      { signer },
+    );
   const scorers = clientOf(scoring.ScorerService);
-  const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> => (await t.database.sql.query<R>(text, params)).rows;
+  const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> =>
+    (await t.database.sql.query<R>(text, params)).rows;
 
   return {
-    t, log, clock, orchestrator, identity, factories, replica, service, scorers, rows,
+    t,
+    log,
+    clock,
+    orchestrator,
+    identity,
+    factories,
+    replica,
+    service,
+    scorers,
+    rows,
     benchmarks: clientOf(scoring.BenchmarkService),
     definitionOwner: clientOf(definitions.DefinitionOwnerService, factoriesSigner),
 
     /** A factory of the team. */
     aFactory: (factory: Partial<FakeFactory> = {}): string => factories.aFactory({ teamUid: TEAM, ...factory }).uid,
     /** An agent of a factory of the team. */
-    anAgent: (factoryUid: string, name?: string): string => identity.anAgent({ teamUid: TEAM, factoryUid, ...(name !== undefined && { name }) }).uid,
+    anAgent: (factoryUid: string, name?: string): string =>
+      identity.anAgent({ teamUid: TEAM, factoryUid, ...(name !== undefined && { name }) }).uid,
 
     /** Creates a scorer of a factory; a new factory unless one is named. */
-    async aScorer({ factoryUid = factories.aFactory({ teamUid: TEAM }).uid, ...settings }: ScorerInit = {}, caller: Caller = OWNER): Promise<scoring.Scorer> {
+    async aScorer(
+      { factoryUid = factories.aFactory({ teamUid: TEAM }).uid, ...settings }: ScorerInit = {},
+      caller: Caller = OWNER,
+    ): Promise<scoring.Scorer> {
       const { scorer } = await scorers.createScorer({ scorer: { ...A_SCORER, factoryUid, ...settings } }, call(caller));
       return scorer!;
     },
 
     /** Types of the events written so far, in order, such as "scorer.created". */
     async eventTypes(): Promise<string[]> {
-      const found = await rows<{ type: string }>("SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)");
+      const found = await rows<{ type: string }>(
+        "SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)",
+      );
       return found.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 

@@ -23,21 +23,59 @@ const refused = (reason: string, field?: string) =>
   expect.objectContaining({ reason, ...(field !== undefined && { metadata: expect.objectContaining({ field }) }) });
 
 const create = (suite: SuiteInit = {}, idempotencyKey = "", caller = OWNER) =>
-  world.benchmarks.createSuite({ suite: { factoryUid, agentUid, factoryAgentType: "builder", name: "Core", ...suite } as SuiteInit, idempotencyKey }, call(caller));
+  world.benchmarks.createSuite(
+    {
+      suite: { factoryUid, agentUid, factoryAgentType: "builder", name: "Core", ...suite } as SuiteInit,
+      idempotencyKey,
+    },
+    call(caller),
+  );
 const aSuite = async (suite: SuiteInit = {}): Promise<scoring.Suite> => (await create(suite)).suite!;
-const get = async (suiteUid: string, caller = OWNER): Promise<scoring.Suite> => (await world.benchmarks.getSuite({ factoryUid, suiteUid }, call(caller))).suite!;
-const add = (suiteUid: string, task: TaskInit = {}, caller = OWNER) => world.benchmarks.addTask({ factoryUid, suiteUid, task: { ...TASK, ...task } as TaskInit }, call(caller));
+const get = async (suiteUid: string, caller = OWNER): Promise<scoring.Suite> =>
+  (await world.benchmarks.getSuite({ factoryUid, suiteUid }, call(caller))).suite!;
+const add = (suiteUid: string, task: TaskInit = {}, caller = OWNER) =>
+  world.benchmarks.addTask({ factoryUid, suiteUid, task: { ...TASK, ...task } as TaskInit }, call(caller));
 const patch = async (uid: string, paths: string[], suite: SuiteInit = {}): Promise<scoring.Suite> =>
-  (await world.benchmarks.updateSuite({ suite: { ...suite, uid, factoryUid } as SuiteInit, updateMask: { paths } }, call(OWNER))).suite!;
-const patchTask = async (suiteUid: string, uid: string, paths: string[], task: TaskInit = {}): Promise<scoring.SuiteTask> =>
-  (await world.benchmarks.updateTask({ factoryUid, suiteUid, task: { ...task, uid } as TaskInit, updateMask: { paths } }, call(OWNER))).task!;
+  (
+    await world.benchmarks.updateSuite(
+      { suite: { ...suite, uid, factoryUid } as SuiteInit, updateMask: { paths } },
+      call(OWNER),
+    )
+  ).suite!;
+const patchTask = async (
+  suiteUid: string,
+  uid: string,
+  paths: string[],
+  task: TaskInit = {},
+): Promise<scoring.SuiteTask> =>
+  (
+    await world.benchmarks.updateTask(
+      { factoryUid, suiteUid, task: { ...task, uid } as TaskInit, updateMask: { paths } },
+      call(OWNER),
+    )
+  ).task!;
 
 describe("creating a suite", () => {
   test("returns it with its tasks, its version and its event", async () => {
-    const suite = await aSuite({ description: " d ", tasks: [TASK, { ...TASK, title: " Second " }], configurations: [{ role: "baseline" }, { role: "candidate", model: "m" }] });
-    expect(suite).toMatchObject({ name: "Core", description: "d", version: 1, agentUid, factoryAgentType: "builder", creatorUid: OWNER.principal.uid, teamUid: TEAM });
+    const suite = await aSuite({
+      description: " d ",
+      tasks: [TASK, { ...TASK, title: " Second " }],
+      configurations: [{ role: "baseline" }, { role: "candidate", model: "m" }],
+    });
+    expect(suite).toMatchObject({
+      name: "Core",
+      description: "d",
+      version: 1,
+      agentUid,
+      factoryAgentType: "builder",
+      creatorUid: OWNER.principal.uid,
+      teamUid: TEAM,
+    });
     expect(suite.tasks.map(({ title }) => title)).toEqual(["Fix it", "Second"]);
-    expect(suite.configurations).toMatchObject([{ id: 1n, role: "baseline" }, { id: 2n, role: "candidate", model: "m" }]);
+    expect(suite.configurations).toMatchObject([
+      { id: 1n, role: "baseline" },
+      { id: 2n, role: "candidate", model: "m" },
+    ]);
     expect(await get(suite.uid)).toEqual(suite);
     expect(await world.eventTypes()).toEqual(["benchmark_suite.created"]);
   });
@@ -73,11 +111,21 @@ describe("creating a suite", () => {
     ["no agent type", { factoryAgentType: "" }, "suite_invalid", "factory_agent_type"],
     ["another agent type", { factoryAgentType: "foreman" }, "agent_type_mismatch", undefined],
     ["an unknown agent", { agentUid: newUid() }, "agent_not_found", undefined],
-    ["two baselines", { configurations: [{ role: "baseline" }, { role: "baseline" }] }, "suite_invalid", "configurations"],
+    [
+      "two baselines",
+      { configurations: [{ role: "baseline" }, { role: "baseline" }] },
+      "suite_invalid",
+      "configurations",
+    ],
     ["one title twice", { tasks: [TASK, { ...TASK, title: "Fix it ", prompt: "other" }] }, "suite_invalid", "tasks"],
     ["a task without criteria", { tasks: [{ ...TASK, successCriteria: " " }] }, "suite_invalid", "success_criteria"],
     ["a task from an unknown run", { tasks: [{ ...TASK, sourceRunUid: newUid() }] }, "run_not_found", undefined],
-    ["a rule with an unknown check", { tasks: [{ ...TASK, rule: { checks: [{ kind: "magic" }] } }] }, "suite_invalid", "rule"],
+    [
+      "a rule with an unknown check",
+      { tasks: [{ ...TASK, rule: { checks: [{ kind: "magic" }] } }] },
+      "suite_invalid",
+      "rule",
+    ],
     ["a uid that is no UUID", { uid: "core" }, "suite_invalid", "uid"],
   ])("is refused with %s", async (_, suite, reason, field) => {
     await expect(create(suite)).rejects.toThrow(refused(reason, field));
@@ -106,10 +154,15 @@ describe("reading suites", () => {
     }
     await world.benchmarks.deleteSuite({ factoryUid, suiteUid: uids[1]! }, call(OWNER));
     const first = await world.benchmarks.listSuites({ factoryUid, pageSize: 2 }, call(OWNER));
-    const second = await world.benchmarks.listSuites({ factoryUid, pageSize: 2, pageToken: first.nextPageToken }, call(OWNER));
+    const second = await world.benchmarks.listSuites(
+      { factoryUid, pageSize: 2, pageToken: first.nextPageToken },
+      call(OWNER),
+    );
     expect([...first.suites, ...second.suites].map(({ uid }) => uid)).toEqual([uids[0], uids[2], uids[3]]);
     expect([first.suites[0]!.tasks, second.nextPageToken]).toEqual([[], ""]);
-    await expect(world.benchmarks.listSuites({ factoryUid: world.aFactory(), pageToken: first.nextPageToken }, call(OWNER))).rejects.toThrow(refused("invalid_cursor"));
+    await expect(
+      world.benchmarks.listSuites({ factoryUid: world.aFactory(), pageToken: first.nextPageToken }, call(OWNER)),
+    ).rejects.toThrow(refused("invalid_cursor"));
   });
 
   test("names the agents that the suite's agent can delegate to, sorted; none once it is gone", async () => {
@@ -128,9 +181,19 @@ describe("changing a suite", () => {
     expect(renamed).toMatchObject({ name: "Renamed", description: "d", version: 2 });
     expect(await patch(suite.uid, ["description"])).not.toHaveProperty("description");
     const [kept] = suite.configurations;
-    const { configurations } = await patch(suite.uid, ["configurations"], { configurations: [{ role: "candidate" }, { uid: kept!.uid, role: "baseline", model: "b" }] });
-    expect(configurations).toMatchObject([{ id: 2n, role: "candidate" }, { id: 1n, uid: kept!.uid, model: "b" }]);
-    expect(await world.eventTypes()).toEqual(["benchmark_suite.created", "benchmark_suite.updated", "benchmark_suite.updated", "benchmark_suite.updated"]);
+    const { configurations } = await patch(suite.uid, ["configurations"], {
+      configurations: [{ role: "candidate" }, { uid: kept!.uid, role: "baseline", model: "b" }],
+    });
+    expect(configurations).toMatchObject([
+      { id: 2n, role: "candidate" },
+      { id: 1n, uid: kept!.uid, model: "b" },
+    ]);
+    expect(await world.eventTypes()).toEqual([
+      "benchmark_suite.created",
+      "benchmark_suite.updated",
+      "benchmark_suite.updated",
+      "benchmark_suite.updated",
+    ]);
   });
 
   test("without effect keeps version and time", async () => {
@@ -141,19 +204,49 @@ describe("changing a suite", () => {
   });
 
   test("replaces all tasks; entries with a uid keep it, and titles can be exchanged", async () => {
-    const { uid, tasks: [a, b, c] } = await aSuite({ tasks: [{ ...TASK, title: "a" }, { ...TASK, title: "b" }, { ...TASK, title: "c" }] });
-    const { tasks } = await patch(uid, ["tasks"], { tasks: [{ ...TASK, title: "new" }, { ...b!, title: "a" }, { ...a!, title: "b" }] });
-    expect(tasks.map((task) => [task.title, task.uid === a!.uid ? "a" : task.uid === b!.uid ? "b" : "other"])).toEqual([["new", "other"], ["a", "b"], ["b", "a"]]);
-    await expect(patch(uid, ["tasks"], { tasks: [{ ...TASK, uid: c!.uid }] })).rejects.toThrow(refused("suite_invalid", "tasks"));
-    await expect(patch(uid, ["tasks"], { tasks: [tasks[0]!, { ...tasks[0]!, title: "twice" }] })).rejects.toThrow(refused("suite_invalid", "tasks"));
+    const {
+      uid,
+      tasks: [a, b, c],
+    } = await aSuite({
+      tasks: [
+        { ...TASK, title: "a" },
+        { ...TASK, title: "b" },
+        { ...TASK, title: "c" },
+      ],
+    });
+    const { tasks } = await patch(uid, ["tasks"], {
+      tasks: [
+        { ...TASK, title: "new" },
+        { ...b!, title: "a" },
+        { ...a!, title: "b" },
+      ],
+    });
+    expect(tasks.map((task) => [task.title, task.uid === a!.uid ? "a" : task.uid === b!.uid ? "b" : "other"])).toEqual([
+      ["new", "other"],
+      ["a", "b"],
+      ["b", "a"],
+    ]);
+    await expect(patch(uid, ["tasks"], { tasks: [{ ...TASK, uid: c!.uid }] })).rejects.toThrow(
+      refused("suite_invalid", "tasks"),
+    );
+    await expect(patch(uid, ["tasks"], { tasks: [tasks[0]!, { ...tasks[0]!, title: "twice" }] })).rejects.toThrow(
+      refused("suite_invalid", "tasks"),
+    );
   });
 
   test("takes the agent type along with a new agent and refuses a type that does not match", async () => {
     const { uid } = await aSuite();
     const reviewer = world.anAgent(factoryUid, "reviewer");
-    await expect(patch(uid, ["factory_agent_type"], { factoryAgentType: "reviewer" })).rejects.toThrow(refused("agent_type_mismatch"));
-    await expect(patch(uid, ["agent_uid", "factory_agent_type"], { agentUid: reviewer, factoryAgentType: "builder" })).rejects.toThrow(refused("agent_type_mismatch"));
-    expect(await patch(uid, ["agent_uid"], { agentUid: reviewer })).toMatchObject({ agentUid: reviewer, factoryAgentType: "reviewer" });
+    await expect(patch(uid, ["factory_agent_type"], { factoryAgentType: "reviewer" })).rejects.toThrow(
+      refused("agent_type_mismatch"),
+    );
+    await expect(
+      patch(uid, ["agent_uid", "factory_agent_type"], { agentUid: reviewer, factoryAgentType: "builder" }),
+    ).rejects.toThrow(refused("agent_type_mismatch"));
+    expect(await patch(uid, ["agent_uid"], { agentUid: reviewer })).toMatchObject({
+      agentUid: reviewer,
+      factoryAgentType: "reviewer",
+    });
   });
 
   test("is refused for a name that is taken, a blank name and an unknown field", async () => {
@@ -166,22 +259,34 @@ describe("changing a suite", () => {
 });
 
 describe("tasks", () => {
-  const RICH = { ...TASK, startingRepoRefs: [{ codeForge: "github", owner: "acme", repo: "shop", ref: "main" }], tags: ["x"], labels: { size: "s" } };
+  const RICH = {
+    ...TASK,
+    startingRepoRefs: [{ codeForge: "github", owner: "acme", repo: "shop", ref: "main" }],
+    tags: ["x"],
+    labels: { size: "s" },
+  };
 
   test("are added at the end; the identical task again returns the existing one and changes nothing", async () => {
     const { uid } = await aSuite({ tasks: [{ ...TASK, title: "First" }] });
     const added = await add(uid, RICH);
     const again = await add(uid, { ...RICH, title: " Fix it ", tags: [" x"] });
     expect([added.created, again.created, again.task]).toEqual([true, false, added.task]);
-    expect(await get(uid)).toMatchObject({ version: 2, tasks: [{ title: "First" }, { title: "Fix it", tags: ["x"], labels: { size: "s" } }] });
+    expect(await get(uid)).toMatchObject({
+      version: 2,
+      tasks: [{ title: "First" }, { title: "Fix it", tags: ["x"], labels: { size: "s" } }],
+    });
   });
 
-  test.each<[string, TaskInit]>([["prompt", { prompt: "o" }], ["criteria", { successCriteria: "o" }], ["refs", { startingRepoRefs: [] }], ["tags", { tags: [] }]])(
-    "with a title that is used by a task with other %s are a conflict", async (_, change) => {
-      const { uid } = await aSuite({ tasks: [RICH] });
-      await expect(add(uid, { ...RICH, ...change })).rejects.toThrow(refused("task_title_taken"));
-      expect((await get(uid)).version).toBe(1);
-    });
+  test.each<[string, TaskInit]>([
+    ["prompt", { prompt: "o" }],
+    ["criteria", { successCriteria: "o" }],
+    ["refs", { startingRepoRefs: [] }],
+    ["tags", { tags: [] }],
+  ])("with a title that is used by a task with other %s are a conflict", async (_, change) => {
+    const { uid } = await aSuite({ tasks: [RICH] });
+    await expect(add(uid, { ...RICH, ...change })).rejects.toThrow(refused("task_title_taken"));
+    expect((await get(uid)).version).toBe(1);
+  });
 
   test("added many times at once exist once", async () => {
     const { uid } = await aSuite();
@@ -209,26 +314,53 @@ describe("tasks", () => {
 
   test("keep omitted fields in an update; masked and unset ones are cleared", async () => {
     const run = world.orchestrator.aRun({ teamUid: TEAM });
-    const { uid, tasks: [task] } = await aSuite({ tasks: [{ ...RICH, sourceRunUid: run.uid }] });
-    expect(await patchTask(uid, task!.uid, ["prompt"], { prompt: "New." })).toMatchObject({ prompt: "New.", title: "Fix it", tags: ["x"], sourceRunUid: run.uid });
+    const {
+      uid,
+      tasks: [task],
+    } = await aSuite({ tasks: [{ ...RICH, sourceRunUid: run.uid }] });
+    expect(await patchTask(uid, task!.uid, ["prompt"], { prompt: "New." })).toMatchObject({
+      prompt: "New.",
+      title: "Fix it",
+      tags: ["x"],
+      sourceRunUid: run.uid,
+    });
     const cleared = await patchTask(uid, task!.uid, ["source_run_uid", "starting_repo_refs", "tags"]);
-    expect([cleared.sourceRunUid, cleared.startingRepoRefs, cleared.tags, cleared.labels, cleared.uid]).toEqual([undefined, [], [], { size: "s" }, task!.uid]);
+    expect([cleared.sourceRunUid, cleared.startingRepoRefs, cleared.tags, cleared.labels, cleared.uid]).toEqual([
+      undefined,
+      [],
+      [],
+      { size: "s" },
+      task!.uid,
+    ]);
     expect((await get(uid)).version).toBe(3);
   });
 
   test.each(["title", "prompt", "success_criteria"])("refuse an update that blanks the %s", async (field) => {
-    const { uid, tasks: [task] } = await aSuite({ tasks: [TASK] });
-    await expect(patchTask(uid, task!.uid, [field], { title: " ", prompt: " ", successCriteria: " " })).rejects.toThrow(refused("suite_invalid", field));
+    const {
+      uid,
+      tasks: [task],
+    } = await aSuite({ tasks: [TASK] });
+    await expect(patchTask(uid, task!.uid, [field], { title: " ", prompt: " ", successCriteria: " " })).rejects.toThrow(
+      refused("suite_invalid", field),
+    );
     await expect(patchTask(uid, task!.uid, [field])).rejects.toThrow(refused("suite_invalid", field));
   });
 
   test("cannot take the title of another task", async () => {
-    const { uid, tasks } = await aSuite({ tasks: [{ ...TASK, title: "a" }, { ...TASK, title: "b" }] });
+    const { uid, tasks } = await aSuite({
+      tasks: [
+        { ...TASK, title: "a" },
+        { ...TASK, title: "b" },
+      ],
+    });
     await expect(patchTask(uid, tasks[1]!.uid, ["title"], { title: "a" })).rejects.toThrow(refused("task_title_taken"));
   });
 
   test("can be read and deleted one by one", async () => {
-    const { uid: suiteUid, tasks: [task] } = await aSuite({ tasks: [TASK, { ...TASK, title: "b" }] });
+    const {
+      uid: suiteUid,
+      tasks: [task],
+    } = await aSuite({ tasks: [TASK, { ...TASK, title: "b" }] });
     const ref = { factoryUid, suiteUid, taskUid: task!.uid };
     expect((await world.benchmarks.getTask(ref, call(VIEWER))).task).toEqual(task);
     await world.benchmarks.deleteTask(ref, call(OWNER));
@@ -240,35 +372,58 @@ describe("tasks", () => {
   test("are drafted from a run of the factory and not stored", async () => {
     const run = world.orchestrator.aRun({ teamUid: TEAM, factoryUid, title: "Fix the build" });
     const { task } = await world.benchmarks.composeTask({ factoryUid, runUid: run.uid }, call(VIEWER));
-    expect(task).toMatchObject({ uid: "", title: "Fix the build", prompt: "Fix the build.", successCriteria: "", sourceRunUid: run.uid });
+    expect(task).toMatchObject({
+      uid: "",
+      title: "Fix the build",
+      prompt: "Fix the build.",
+      successCriteria: "",
+      sourceRunUid: run.uid,
+    });
     run.repositories = [{ owner: "acme", repo: "shop", commit: "a".repeat(40) }];
     const pinned = await world.benchmarks.composeTask({ factoryUid, runUid: run.uid }, call(VIEWER));
     expect(pinned.task!.startingRepoRefs).toMatchObject([{ owner: "acme", repo: "shop", ref: "a".repeat(40) }]);
     const elsewhere = world.orchestrator.aRun({ teamUid: TEAM, factoryUid: newUid() });
-    await expect(world.benchmarks.composeTask({ factoryUid, runUid: elsewhere.uid }, call(OWNER))).rejects.toThrow(refused("run_not_found"));
-    await expect(world.benchmarks.composeTask({ factoryUid, runUid: "run-1" }, call(OWNER))).rejects.toThrow(refused("run_not_found"));
+    await expect(world.benchmarks.composeTask({ factoryUid, runUid: elsewhere.uid }, call(OWNER))).rejects.toThrow(
+      refused("run_not_found"),
+    );
+    await expect(world.benchmarks.composeTask({ factoryUid, runUid: "run-1" }, call(OWNER))).rejects.toThrow(
+      refused("run_not_found"),
+    );
   });
 });
 
 describe("rights", () => {
   test("a viewer reads and cannot change anything", async () => {
-    const { uid, tasks: [task] } = await aSuite({ tasks: [TASK] });
+    const {
+      uid,
+      tasks: [task],
+    } = await aSuite({ tasks: [TASK] });
     expect((await get(uid, VIEWER)).name).toBe("Core");
     const ref = { factoryUid, suiteUid: uid };
     for (const attempt of [
-      create({ name: "Other" }, "", VIEWER), add(uid, { title: "x" }, VIEWER), world.benchmarks.deleteSuite(ref, call(VIEWER)),
-      world.benchmarks.deleteTask({ ...ref, taskUid: task!.uid }, call(VIEWER)), world.benchmarks.updateSuite({ suite: { uid, factoryUid } }, call(VIEWER)),
-    ]) await expect(attempt).rejects.toThrow(refused("not_authorized"));
+      create({ name: "Other" }, "", VIEWER),
+      add(uid, { title: "x" }, VIEWER),
+      world.benchmarks.deleteSuite(ref, call(VIEWER)),
+      world.benchmarks.deleteTask({ ...ref, taskUid: task!.uid }, call(VIEWER)),
+      world.benchmarks.updateSuite({ suite: { uid, factoryUid } }, call(VIEWER)),
+    ])
+      await expect(attempt).rejects.toThrow(refused("not_authorized"));
     expect((await get(uid)).version).toBe(1);
   });
 
   test("another team sees the same 404 as for an absent factory", async () => {
-    const { uid, tasks: [task] } = await aSuite({ tasks: [TASK] });
+    const {
+      uid,
+      tasks: [task],
+    } = await aSuite({ tasks: [TASK] });
     const [hidden, absent] = [factoryUid, newUid()].map((factory) => {
       const ref = { factoryUid: factory, suiteUid: uid };
       return [
-        world.benchmarks.getSuite(ref, call(STRANGER)), world.benchmarks.listSuites(ref, call(STRANGER)), world.benchmarks.deleteSuite(ref, call(STRANGER)),
-        world.benchmarks.addTask({ ...ref, task: TASK }, call(STRANGER)), world.benchmarks.getTask({ ...ref, taskUid: task!.uid }, call(STRANGER)),
+        world.benchmarks.getSuite(ref, call(STRANGER)),
+        world.benchmarks.listSuites(ref, call(STRANGER)),
+        world.benchmarks.deleteSuite(ref, call(STRANGER)),
+        world.benchmarks.addTask({ ...ref, task: TASK }, call(STRANGER)),
+        world.benchmarks.getTask({ ...ref, taskUid: task!.uid }, call(STRANGER)),
       ];
     });
     for (const attempt of [...hidden!, ...absent!]) await expect(attempt).rejects.toThrow(refused("factory_not_found"));
@@ -279,12 +434,18 @@ describe("rights", () => {
     const { uid } = await aSuite();
     const ref = { factoryUid: world.aFactory(), suiteUid: uid };
     await expect(world.benchmarks.getSuite(ref, call(OWNER))).rejects.toThrow(refused("suite_not_found"));
-    await expect(world.benchmarks.getSuite({ factoryUid, suiteUid: "core" }, call(OWNER))).rejects.toThrow(refused("suite_not_found"));
+    await expect(world.benchmarks.getSuite({ factoryUid, suiteUid: "core" }, call(OWNER))).rejects.toThrow(
+      refused("suite_not_found"),
+    );
   });
 
   test("the token of a run reads no suite: a trial must not see its success criteria", async () => {
     const { uid } = await aSuite({ tasks: [TASK] });
-    const run = { ...OWNER, principal: { type: "agent", uid: newUid() }, run: { runUid: newUid(), rootRunUid: newUid(), executionId: "1", attempt: 1 } } as typeof OWNER;
+    const run = {
+      ...OWNER,
+      principal: { type: "agent", uid: newUid() },
+      run: { runUid: newUid(), rootRunUid: newUid(), executionId: "1", attempt: 1 },
+    } as typeof OWNER;
     await expect(get(uid, run)).rejects.toThrow(refused("factory_not_found"));
     await expect(world.benchmarks.listSuites({ factoryUid }, call(run))).rejects.toThrow(refused("factory_not_found"));
   });

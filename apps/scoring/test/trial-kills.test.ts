@@ -12,7 +12,12 @@ import { startWorld, type World } from "./setup.ts";
 const REPLICAS = 6;
 const [TRIALS, PARALLELISM] = [40, 15];
 /** The replica that makes the third call dies before its run is created; that of the sixth after it, before the response; and so on. */
-const FATES: ReadonlyMap<number, "before" | "after"> = new Map([[3, "before"], [6, "after"], [18, "before"], [24, "after"]]);
+const FATES: ReadonlyMap<number, "before" | "after"> = new Map([
+  [3, "before"],
+  [6, "after"],
+  [18, "before"],
+  [24, "after"],
+]);
 /** Leases of a second: the work of a dead replica is not waited for longer than that. */
 const TIME_SCALE = 30;
 
@@ -25,7 +30,11 @@ beforeAll(async () => {
   w = await startWorld();
   const verifier = new CallerVerifier([(await CallerSigner.fromSeed("scoring", new Uint8Array(32).fill(5))).jwk]);
   const serve = (replica: number) =>
-    serveHttp2((router) => orchestratorOf(replica).routes(router), { service: "orchestrator", verifier, log: memoryLog(), metrics: new Metrics(), allow: FakeOrchestrator.allow }, { port: 0 });
+    serveHttp2(
+      (router) => orchestratorOf(replica).routes(router),
+      { service: "orchestrator", verifier, log: memoryLog(), metrics: new Metrics(), allow: FakeOrchestrator.allow },
+      { port: 0 },
+    );
   servers = await Promise.all(Array.from({ length: REPLICAS }, (_, replica) => serve(replica)));
   replicas = await Promise.all(servers.map(start));
 });
@@ -65,9 +74,15 @@ async function kill(replica: ChildProcess): Promise<void> {
 }
 
 async function start({ port }: Http2Server): Promise<ChildProcess> {
-  const options = { databaseUrl: w.t.url, orchestratorUrl: `http://127.0.0.1:${port}`, timeScale: TIME_SCALE, trialsPerTeam: PARALLELISM };
+  const options = {
+    databaseUrl: w.t.url,
+    orchestratorUrl: `http://127.0.0.1:${port}`,
+    timeScale: TIME_SCALE,
+    trialsPerTeam: PARALLELISM,
+  };
   const child = fork(join(import.meta.dirname, "support/replica-process.ts"), [JSON.stringify(options)], {
-    execArgv: ["--conditions=@millwright/source", "--no-warnings"], stdio: ["ignore", "inherit", "inherit", "ipc"],
+    execArgv: ["--conditions=@millwright/source", "--no-warnings"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   await once(child, "message");
   return child;
@@ -76,14 +91,22 @@ async function start({ port }: Http2Server): Promise<ChildProcess> {
 test("six processes, of which up to four are killed while they create runs, start each trial once and lose none", async () => {
   const benchmark = await aBenchmark(w, { repetitions: TRIALS, parallelism: PARALLELISM });
   let most = 0;
-  await eventually(async () => {
-    most = Math.max(most, queuedRuns(w).length);
-    for (const { uid } of queuedRuns(w)) w.orchestrator.finish(uid);
-    const state = await stateOf(w, benchmark);
-    return state === "completed" || Promise.reject(new Error(`The benchmark run is ${state}; ${trialRuns(w).length} runs exist.`));
-  }, { timeoutMs: 120_000, everyMs: 50 });
+  await eventually(
+    async () => {
+      most = Math.max(most, queuedRuns(w).length);
+      for (const { uid } of queuedRuns(w)) w.orchestrator.finish(uid);
+      const state = await stateOf(w, benchmark);
+      return (
+        state === "completed" ||
+        Promise.reject(new Error(`The benchmark run is ${state}; ${trialRuns(w).length} runs exist.`))
+      );
+    },
+    { timeoutMs: 120_000, everyMs: 50 },
+  );
   const trials = await trialsOf(w, benchmark);
-  expect(trials.map(({ state, attempt_count: attempts }) => `${state} ${attempts}`)).toEqual(trials.map(() => "succeeded 1"));
+  expect(trials.map(({ state, attempt_count: attempts }) => `${state} ${attempts}`)).toEqual(
+    trials.map(() => "succeeded 1"),
+  );
   expect(new Set(trials.map(({ run_uid: run }) => run))).toEqual(new Set(trialRuns(w).map(({ uid }) => uid)));
   expect([trialRuns(w).length, most <= PARALLELISM]).toEqual([TRIALS, true]);
   expect(killed).toBeGreaterThan(1); // a call that is doomed after its creation may have been overtaken by a repetition

@@ -1,6 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { DomainError, notFound } from "@millwright/errors";
-import { aBenchmark, aStoredScorer, attemptsOf, cancelBenchmark, makeWorkDue, queuedRuns, scoreStates, settle, stateOf, trialRuns, trialsOf } from "./benchmark-world.ts";
+import {
+  aBenchmark,
+  aStoredScorer,
+  attemptsOf,
+  cancelBenchmark,
+  makeWorkDue,
+  queuedRuns,
+  scoreStates,
+  settle,
+  stateOf,
+  trialRuns,
+  trialsOf,
+} from "./benchmark-world.ts";
 import { startWorld, type World } from "./setup.ts";
 
 let w: World;
@@ -22,15 +34,31 @@ describe("infrastructure failures", () => {
     const [trial] = await trialsOf(w, benchmark);
     for (const attempts of [2, 3]) {
       await end("ERROR", "resource_unavailable");
-      expect((await trialsOf(w, benchmark))[0]).toMatchObject({ state: "running", attempt_count: attempts, run_uid: trialRuns(w).at(-1)!.uid });
+      expect((await trialsOf(w, benchmark))[0]).toMatchObject({
+        state: "running",
+        attempt_count: attempts,
+        run_uid: trialRuns(w).at(-1)!.uid,
+      });
     }
     await end("ERROR", "internal_error");
-    expect((await trialsOf(w, benchmark))[0]).toMatchObject({ state: "failed", terminal_reason: "failure", is_infra_failure: true, attempt_count: 3 });
-    expect(await attemptsOf(w, trial!.uid)).toEqual(["1 failed resource_unavailable", "2 failed resource_unavailable", "3 failed internal_error"]);
+    expect((await trialsOf(w, benchmark))[0]).toMatchObject({
+      state: "failed",
+      terminal_reason: "failure",
+      is_infra_failure: true,
+      attempt_count: 3,
+    });
+    expect(await attemptsOf(w, trial!.uid)).toEqual([
+      "1 failed resource_unavailable",
+      "2 failed resource_unavailable",
+      "3 failed internal_error",
+    ]);
     expect(trialRuns(w).map(({ causeKey }) => causeKey)).toEqual([1, 2, 3].map((n) => `trial:${trial!.uid}:${n}`));
     expect(await scoreStates(w, benchmark)).toEqual(["not_scoreable"]);
     const [run] = await w.rows("SELECT state, incomplete_reason FROM benchmark_runs");
-    expect(run).toEqual({ state: "failed", incomplete_reason: expect.stringContaining("Every trial failed because of the platform's infrastructure") });
+    expect(run).toEqual({
+      state: "failed",
+      incomplete_reason: expect.stringContaining("Every trial failed because of the platform's infrastructure"),
+    });
   });
 
   test("of one trial do not fail a benchmark run whose other trials say something", async () => {
@@ -38,18 +66,40 @@ describe("infrastructure failures", () => {
     await settle(w.service);
     w.orchestrator.finish(queuedRuns(w)[1]!.uid);
     for (let n = 0; n < 3; n++) await end("ERROR", "resource_unavailable");
-    expect([await stateOf(w, benchmark), (await trialsOf(w, benchmark)).map(({ state }) => state).toSorted()]).toEqual(["completed", ["failed", "succeeded"]]);
+    expect([await stateOf(w, benchmark), (await trialsOf(w, benchmark)).map(({ state }) => state).toSorted()]).toEqual([
+      "completed",
+      ["failed", "succeeded"],
+    ]);
   });
 
   test("add what their attempts used to the figures of the trial", async () => {
     const benchmark = await aBenchmark(w);
     await settle(w.service);
-    Object.assign(trialRuns(w)[0]!.described, { costMicros: 10n, totalTokens: 100n, runTimeMs: 1_000n, requestUsage: { total_tokens: 100 } });
+    Object.assign(trialRuns(w)[0]!.described, {
+      costMicros: 10n,
+      totalTokens: 100n,
+      runTimeMs: 1_000n,
+      requestUsage: { total_tokens: 100 },
+    });
     await end("ERROR", "resource_unavailable");
-    Object.assign(trialRuns(w)[1]!.described, { costMicros: 5n, totalTokens: 50n, runTimeMs: 500n, requestUsage: { total_tokens: 50 } });
+    Object.assign(trialRuns(w)[1]!.described, {
+      costMicros: 5n,
+      totalTokens: 50n,
+      runTimeMs: 500n,
+      requestUsage: { total_tokens: 50 },
+    });
     await end("SUCCEEDED");
-    expect(await w.rows("SELECT state, attempt_count, cost_micros, total_tokens, wall_time_ms, usage FROM trials")).toEqual([
-      { state: "succeeded", attempt_count: 2, cost_micros: 15, total_tokens: 150, wall_time_ms: 1_500, usage: { total_tokens: 150 } },
+    expect(
+      await w.rows("SELECT state, attempt_count, cost_micros, total_tokens, wall_time_ms, usage FROM trials"),
+    ).toEqual([
+      {
+        state: "succeeded",
+        attempt_count: 2,
+        cost_micros: 15,
+        total_tokens: 150,
+        wall_time_ms: 1_500,
+        usage: { total_tokens: 150 },
+      },
     ]);
     expect(await stateOf(w, benchmark)).toBe("completed");
   });
@@ -63,7 +113,11 @@ describe("infrastructure failures", () => {
     for (let n = 0; n < 3; n++) await end("none is queued");
     const [trial] = await trialsOf(w, benchmark);
     expect(trial).toMatchObject({ state: "failed", is_infra_failure: true, attempt_count: 3 });
-    expect(await attemptsOf(w, trial!.uid)).toEqual(["1 failed agent_not_found", "2 failed agent_not_found", "3 failed agent_not_found"]);
+    expect(await attemptsOf(w, trial!.uid)).toEqual([
+      "1 failed agent_not_found",
+      "2 failed agent_not_found",
+      "3 failed agent_not_found",
+    ]);
   });
 
   test("of an orchestrator that does not answer are not counted while it may come back", async () => {
@@ -91,7 +145,12 @@ test.each([
   const benchmark = await aBenchmark(w);
   await settle(w.service);
   await end(state, errorCode);
-  expect((await trialsOf(w, benchmark))[0]).toMatchObject({ state: "failed", terminal_reason: reason, is_infra_failure: false, attempt_count: 1 });
+  expect((await trialsOf(w, benchmark))[0]).toMatchObject({
+    state: "failed",
+    terminal_reason: reason,
+    is_infra_failure: false,
+    attempt_count: 1,
+  });
   expect([trialRuns(w).length, await stateOf(w, benchmark)]).toEqual([1, "completed"]);
 });
 
@@ -104,7 +163,12 @@ describe("a cancelled benchmark run", () => {
     await settle(w.service);
     await settle(w.service);
     expect([trialRuns(w).length, w.orchestrator.cancelled.toSorted()]).toEqual([2, running.toSorted()]);
-    expect((await trialsOf(w, benchmark)).map(({ state }) => state)).toEqual(["cancelled", "cancelled", "cancelled", "cancelled"]);
+    expect((await trialsOf(w, benchmark)).map(({ state }) => state)).toEqual([
+      "cancelled",
+      "cancelled",
+      "cancelled",
+      "cancelled",
+    ]);
     expect(await w.rows("SELECT DISTINCT state FROM trial_attempts")).toEqual([{ state: "cancelled" }]);
   });
 
@@ -144,18 +208,28 @@ describe("a cancelled benchmark run", () => {
     w.orchestrator.finish(run!.uid, "ERROR", "resource_unavailable");
     await cancelBenchmark(w, benchmark);
     await settle(w.service);
-    expect([trialRuns(w).length, (await trialsOf(w, benchmark))[0]!.state, (await trialsOf(w, benchmark))[0]!.attempt_count]).toEqual([1, "cancelled", 1]);
+    expect([
+      trialRuns(w).length,
+      (await trialsOf(w, benchmark))[0]!.state,
+      (await trialsOf(w, benchmark))[0]!.attempt_count,
+    ]).toEqual([1, "cancelled", 1]);
   });
 
   test("lets the judges of trials that had succeeded go on", async () => {
     const rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" } as const;
-    const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: await aStoredScorer(w), rule, model_id: "rule" }] });
+    const benchmark = await aBenchmark(w, {
+      repetitions: 2,
+      scorers: [{ uid: await aStoredScorer(w), rule, model_id: "rule" }],
+    });
     await settle(w.service);
     w.orchestrator.finish((await trialsOf(w, benchmark))[0]!.run_uid!);
     for (const consumer of w.service.consumers) await consumer.drain();
     await cancelBenchmark(w, benchmark);
     await settle(w.service);
-    expect([(await trialsOf(w, benchmark)).map(({ state }) => state), await scoreStates(w, benchmark)]).toEqual([["succeeded", "cancelled"], ["scored", "not_scoreable"]]);
+    expect([(await trialsOf(w, benchmark)).map(({ state }) => state), await scoreStates(w, benchmark)]).toEqual([
+      ["succeeded", "cancelled"],
+      ["scored", "not_scoreable"],
+    ]);
   });
 
   test("tolerates runs that have finished or are gone, and tries again while one is being assigned", async () => {
@@ -165,11 +239,14 @@ describe("a cancelled benchmark run", () => {
     w.orchestrator.finish(finished!.uid);
     w.orchestrator.runs.delete(gone!.uid);
     w.orchestrator.beforeCancel = (uid) => {
-      if (uid === pending!.uid) throw new DomainError({ kind: "conflict", reason: "run_pending", message: "Being assigned.", retryable: true });
+      if (uid === pending!.uid)
+        throw new DomainError({ kind: "conflict", reason: "run_pending", message: "Being assigned.", retryable: true });
     };
     await cancelBenchmark(w, benchmark);
     await w.service.work.drain();
-    expect(await w.rows("SELECT state, key FROM stream.work_items WHERE kind = 'cancel-trial-run' AND state <> 'done'")).toEqual([{ state: "waiting", key: pending!.uid }]);
+    expect(
+      await w.rows("SELECT state, key FROM stream.work_items WHERE kind = 'cancel-trial-run' AND state <> 'done'"),
+    ).toEqual([{ state: "waiting", key: pending!.uid }]);
     w.orchestrator.beforeCancel = () => {};
     await makeWorkDue(w);
     await settle(w.service);

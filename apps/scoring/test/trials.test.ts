@@ -2,7 +2,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { actorOf } from "@millwright/caller";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { aBenchmark, aStoredScorer, attemptsOf, COMMIT, makeWorkDue, queuedRuns, scoreStates, settle, stateOf, trialRuns, trialsOf } from "./benchmark-world.ts";
+import {
+  aBenchmark,
+  aStoredScorer,
+  attemptsOf,
+  COMMIT,
+  makeWorkDue,
+  queuedRuns,
+  scoreStates,
+  settle,
+  stateOf,
+  trialRuns,
+  trialsOf,
+} from "./benchmark-world.ts";
 import { OTHER_TEAM, OWNER, startWorld, TEAM, type World } from "./setup.ts";
 
 let w: World;
@@ -24,13 +36,29 @@ test("a trial is a run of the suite's agent with the task's prompt and commits, 
   const [run, ...others] = trialRuns(w);
   expect(others).toEqual([]);
   expect(run!.request).toMatchObject({
-    title: "Task 0", prompt: "Prompt 0", source: "BENCHMARK_TRIAL", ownerType: "team", ownerUid: TEAM, agentUid: benchmark.agentUid, factoryUid: benchmark.factoryUid,
-    causeKey: `trial:${trial!.uid}:1`, metadata: { benchmark_run_id: benchmark.uid, trial_id: trial!.uid }, pinnedRepositories: [{ owner: "acme", repo: "prices", commit: COMMIT }],
+    title: "Task 0",
+    prompt: "Prompt 0",
+    source: "BENCHMARK_TRIAL",
+    ownerType: "team",
+    ownerUid: TEAM,
+    agentUid: benchmark.agentUid,
+    factoryUid: benchmark.factoryUid,
+    causeKey: `trial:${trial!.uid}:1`,
+    metadata: { benchmark_run_id: benchmark.uid, trial_id: trial!.uid },
+    pinnedRepositories: [{ owner: "acme", repo: "prices", commit: COMMIT }],
     dispatcherConfig: { harness: { type: "oz" }, model_id: "model-0" },
   });
   expect(JSON.stringify({ ...run!.request, metadata: {} })).not.toMatch(/Criteria|source_run/);
-  expect([run!.caller!.principal, actorOf(run!.caller!)]).toMatchObject([{ type: "service", uid: "scoring" }, { type: "user", uid: OWNER.principal.uid }]);
-  expect([trial!.state, trial!.run_uid, await attemptsOf(w, trial!.uid), await stateOf(w, benchmark)]).toEqual(["running", run!.uid, ["1 running"], "running"]);
+  expect([run!.caller!.principal, actorOf(run!.caller!)]).toMatchObject([
+    { type: "service", uid: "scoring" },
+    { type: "user", uid: OWNER.principal.uid },
+  ]);
+  expect([trial!.state, trial!.run_uid, await attemptsOf(w, trial!.uid), await stateOf(w, benchmark)]).toEqual([
+    "running",
+    run!.uid,
+    ["1 running"],
+    "running",
+  ]);
 });
 
 test("trials run in the order of the manifest, at most as many at once as the parallelism, until all are done", async () => {
@@ -42,11 +70,17 @@ test("trials run in the order of the manifest, at most as many at once as the pa
     finishAll();
   }
   await settle(w.service);
-  expect([trialRuns(w).length, new Set(trialRuns(w).map(({ causeKey }) => causeKey))]).toEqual([18, new Set(uids.map((uid) => `trial:${uid}:1`))]);
+  expect([trialRuns(w).length, new Set(trialRuns(w).map(({ causeKey }) => causeKey))]).toEqual([
+    18,
+    new Set(uids.map((uid) => `trial:${uid}:1`)),
+  ]);
   const startedAt = await w.rows<{ position: number }>("SELECT position FROM trials ORDER BY started_at, position");
   expect(startedAt.map(({ position }) => position)).toEqual(uids.map((_, n) => n));
   expect(new Set((await trialsOf(w, benchmark)).map(({ state }) => state))).toEqual(new Set(["succeeded"]));
-  expect([await stateOf(w, benchmark), (await w.eventTypes()).filter((type) => type.startsWith("benchmark"))]).toEqual(["completed", ["benchmark_run.finished"]]);
+  expect([await stateOf(w, benchmark), (await w.eventTypes()).filter((type) => type.startsWith("benchmark"))]).toEqual([
+    "completed",
+    ["benchmark_run.finished"],
+  ]);
 });
 
 test("the trials of a team over all its benchmark runs have a limit, which other teams do not share", async () => {
@@ -54,7 +88,9 @@ test("the trials of a team over all its benchmark runs have a limit, which other
   await aBenchmark(w, { repetitions: 6, parallelism: 6, teamUid: OTHER_TEAM });
   await settle(w.service);
   const owners = queuedRuns(w).map(({ teamUid }) => teamUid);
-  expect([owners.filter((team) => team === TEAM).length, owners.filter((team) => team === OTHER_TEAM).length]).toEqual([8, 6]);
+  expect([owners.filter((team) => team === TEAM).length, owners.filter((team) => team === OTHER_TEAM).length]).toEqual([
+    8, 6,
+  ]);
 });
 
 test("while a trial waits because its team is at a limit, no other trial of the team joins it", async () => {
@@ -99,7 +135,11 @@ describe("a process that dies between the creation of a run and its record", () 
     await settle(w.service);
     finishAll();
     await settle(w.service);
-    expect([trialRuns(w).length, await stateOf(w, benchmark), await attemptsOf(w, trial!.uid)]).toEqual([1, "completed", ["1 succeeded"]]);
+    expect([trialRuns(w).length, await stateOf(w, benchmark), await attemptsOf(w, trial!.uid)]).toEqual([
+      1,
+      "completed",
+      ["1 succeeded"],
+    ]);
   });
 
   test("loses nothing without the event: the next try finds the run by its cause", async () => {
@@ -122,7 +162,12 @@ test("a run that ends before its creation is recorded ends its trial once", asyn
   };
   await settle(w.service);
   const [trial] = await trialsOf(w, benchmark);
-  expect([trial!.state, await attemptsOf(w, trial!.uid), await stateOf(w, benchmark), w.orchestrator.cancelled]).toEqual(["succeeded", ["1 succeeded"], "completed", []]);
+  expect([
+    trial!.state,
+    await attemptsOf(w, trial!.uid),
+    await stateOf(w, benchmark),
+    w.orchestrator.cancelled,
+  ]).toEqual(["succeeded", ["1 succeeded"], "completed", []]);
 });
 
 test("events that are repeated, or come after a follow-up to an ended run, change nothing", async () => {
@@ -136,7 +181,12 @@ test("events that are repeated, or come after a follow-up to an ended run, chang
   w.orchestrator.finish(run!.uid, "FAILED");
   await settle(w.service);
   const [trial] = await trialsOf(w, benchmark);
-  expect([trial!.state, trial!.attempt_count, await attemptsOf(w, trial!.uid), await stateOf(w, benchmark)]).toEqual(["succeeded", 1, ["1 succeeded"], "completed"]);
+  expect([trial!.state, trial!.attempt_count, await attemptsOf(w, trial!.uid), await stateOf(w, benchmark)]).toEqual([
+    "succeeded",
+    1,
+    ["1 succeeded"],
+    "completed",
+  ]);
 });
 
 test("events of runs that no trial caused change nothing, whatever their cause says", async () => {
@@ -145,8 +195,17 @@ test("events of runs that no trial caused change nothing, whatever their cause s
   const [trial] = await trialsOf(w, benchmark);
   const cause = `trial:${trial!.uid}:1`;
   const stranger = newUid();
-  w.orchestrator.feed.push({ type: "millwright.run.created.v1", entityUid: stranger, cause, payload: { run_uid: stranger, source: "API" } });
-  w.orchestrator.feed.push({ type: "millwright.run.finished.v1", entityUid: trial!.run_uid!, payload: { run_uid: trial!.run_uid!, source: "API", state: "FAILED" } });
+  w.orchestrator.feed.push({
+    type: "millwright.run.created.v1",
+    entityUid: stranger,
+    cause,
+    payload: { run_uid: stranger, source: "API" },
+  });
+  w.orchestrator.feed.push({
+    type: "millwright.run.finished.v1",
+    entityUid: trial!.run_uid!,
+    payload: { run_uid: trial!.run_uid!, source: "API", state: "FAILED" },
+  });
   await settle(w.service);
   expect((await trialsOf(w, benchmark))[0]).toEqual(trial);
 });
@@ -155,17 +214,34 @@ describe("the scores of trials", () => {
   test("are judged with the scorer as it was at launch, correctness by the task's criteria", async () => {
     const [correct, style] = [await aStoredScorer(w, "benchmark_task_correctness"), await aStoredScorer(w)];
     const rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" } as const;
-    const benchmark = await aBenchmark(w, { scorers: [{ uid: correct, kind: "benchmark_task_correctness" }, { uid: style, rule, model_id: "rule" }] });
+    const benchmark = await aBenchmark(w, {
+      scorers: [
+        { uid: correct, kind: "benchmark_task_correctness" },
+        { uid: style, rule, model_id: "rule" },
+      ],
+    });
     await settle(w.service);
     expect(await scoreStates(w, benchmark)).toEqual(["awaiting_trial", "awaiting_trial"]);
     finishAll();
     for (const consumer of w.service.consumers) await consumer.drain();
     await w.service.work.drain();
     const [trial] = await trialsOf(w, benchmark);
-    const attempts = await w.rows<{ scorer_uid: string; config: object; requester_uid: string }>("SELECT scorer_uid, config, run_uid, trial_uid, trigger_source, requester_uid, run_version FROM attempts");
-    const shared = { run_uid: trial!.run_uid, trial_uid: trial!.uid, trigger_source: "benchmark", requester_uid: OWNER.principal.uid, run_version: 2 };
+    const attempts = await w.rows<{ scorer_uid: string; config: object; requester_uid: string }>(
+      "SELECT scorer_uid, config, run_uid, trial_uid, trigger_source, requester_uid, run_version FROM attempts",
+    );
+    const shared = {
+      run_uid: trial!.run_uid,
+      trial_uid: trial!.uid,
+      trigger_source: "benchmark",
+      requester_uid: OWNER.principal.uid,
+      run_version: 2,
+    };
     expect(attempts.toSorted((a) => (a.scorer_uid === correct ? -1 : 1))).toMatchObject([
-      { ...shared, scorer_uid: correct, config: { scorer_version: 3, scoring_prompt: "Criteria 0", model_id: "judge-large", rule: null } },
+      {
+        ...shared,
+        scorer_uid: correct,
+        config: { scorer_version: 3, scoring_prompt: "Criteria 0", model_id: "judge-large", rule: null },
+      },
       { ...shared, scorer_uid: style, config: { scorer_version: 3, scoring_prompt: "Good?", model_id: "rule", rule } },
     ]);
   });
@@ -178,7 +254,9 @@ describe("the scores of trials", () => {
     w.orchestrator.beforeCreate = lost; // the judges cannot start
     await settle(w.service);
     expect(await stateOf(w, benchmark)).toBe("scoring");
-    await w.rows("UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1", [(await trialsOf(w, benchmark))[0]!.uid]);
+    await w.rows("UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1", [
+      (await trialsOf(w, benchmark))[0]!.uid,
+    ]);
     await settle(w.service);
     expect(await stateOf(w, benchmark)).toBe("scoring");
     await w.rows("DELETE FROM scorers WHERE uid = $1", [scorer]);
@@ -188,12 +266,17 @@ describe("the scores of trials", () => {
 
   test("by a rule complete their benchmark run", async () => {
     const rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" } as const;
-    const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: await aStoredScorer(w), rule, model_id: "rule" }] });
+    const benchmark = await aBenchmark(w, {
+      repetitions: 2,
+      scorers: [{ uid: await aStoredScorer(w), rule, model_id: "rule" }],
+    });
     await settle(w.service);
     finishAll();
     await settle(w.service);
     expect([await stateOf(w, benchmark), await scoreStates(w, benchmark)]).toEqual(["completed", ["scored", "scored"]]);
-    expect(await w.rows("SELECT DISTINCT classification, score FROM trial_scores")).toEqual([{ classification: "good", score: 1 }]);
+    expect(await w.rows("SELECT DISTINCT classification, score FROM trial_scores")).toEqual([
+      { classification: "good", score: 1 },
+    ]);
   });
 
   test("of trials that failed are not scoreable", async () => {
@@ -222,7 +305,9 @@ describe("the scores of trials", () => {
     await makeWorkDue(w);
     await w.service.work.drain();
     const [trial] = await trialsOf(w, benchmark);
-    expect(await w.rows("SELECT trial_uid FROM attempts WHERE uid <> $1", [other])).toEqual([{ trial_uid: trial!.uid }]);
+    expect(await w.rows("SELECT trial_uid FROM attempts WHERE uid <> $1", [other])).toEqual([
+      { trial_uid: trial!.uid },
+    ]);
   });
 });
 
@@ -235,7 +320,12 @@ test("a replay scores the runs of the earlier trials again and starts no run", a
   w.orchestrator.finish(good!.uid);
   w.orchestrator.finish(bad!.uid, "FAILED");
   await settle(w.service);
-  const replay = await aBenchmark(w, { tasks: 2, scorers: [{ uid: scorer }], replayedRunUid: first.uid, identifiers: { ...first.manifest.identifiers, scorers: [{ uid: scorer, id: 1, version: 3 }] } });
+  const replay = await aBenchmark(w, {
+    tasks: 2,
+    scorers: [{ uid: scorer }],
+    replayedRunUid: first.uid,
+    identifiers: { ...first.manifest.identifiers, scorers: [{ uid: scorer, id: 1, version: 3 }] },
+  });
   for (let n = 0; n < 2; n++) {
     await w.service.benchmarkEngine.loop.advanceDue();
     await w.service.work.drain();
@@ -244,7 +334,12 @@ test("a replay scores the runs of the earlier trials again and starts no run", a
   const ends = (await trialsOf(w, replay)).map(({ state, run_uid: run }) => [state, run]);
   expect(ends).toEqual((await trialsOf(w, first)).map(({ state, run_uid: run }) => [state, run]));
   expect(await w.rows("SELECT run_uid FROM attempts")).toEqual([{ run_uid: good!.uid }]);
-  expect(await w.rows("SELECT cost_micros, total_tokens FROM trials WHERE benchmark_run_uid = $1 ORDER BY position LIMIT 1", [replay.uid])).toEqual([{ cost_micros: 7, total_tokens: 5 }]);
+  expect(
+    await w.rows(
+      "SELECT cost_micros, total_tokens FROM trials WHERE benchmark_run_uid = $1 ORDER BY position LIMIT 1",
+      [replay.uid],
+    ),
+  ).toEqual([{ cost_micros: 7, total_tokens: 5 }]);
   expect([(await scoreStates(w, replay))[1], await stateOf(w, first)]).toEqual(["not_scoreable", "completed"]);
 });
 
@@ -253,7 +348,14 @@ test("a replayed trial that the earlier benchmark run lacks counts as missing", 
   await settle(w.service);
   finishAll();
   await settle(w.service);
-  const replay = await aBenchmark(w, { repetitions: 2, replayedRunUid: first.uid, identifiers: first.manifest.identifiers });
+  const replay = await aBenchmark(w, {
+    repetitions: 2,
+    replayedRunUid: first.uid,
+    identifiers: first.manifest.identifiers,
+  });
   await settle(w.service);
-  expect((await trialsOf(w, replay)).map(({ state, is_infra_failure: isInfra }) => [state, isInfra])).toEqual([["succeeded", false], ["failed", true]]);
+  expect((await trialsOf(w, replay)).map(({ state, is_infra_failure: isInfra }) => [state, isInfra])).toEqual([
+    ["succeeded", false],
+    ["failed", true],
+  ]);
 });

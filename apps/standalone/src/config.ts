@@ -69,7 +69,8 @@ export const loadConfig = (env: Env) => {
   });
   const tracing = loadTracingSettings(env);
   const { host, publicUrl, webhookUrl, trustedProxies } = values;
-  const internalHosts = values.allowedInternalHosts ?? defaultInternalHosts({ host, origins: [publicUrl, webhookUrl], trustedProxies });
+  const internalHosts =
+    values.allowedInternalHosts ?? defaultInternalHosts({ host, origins: [publicUrl, webhookUrl], trustedProxies });
   return {
     ...values,
     tracing,

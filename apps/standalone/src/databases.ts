@@ -17,7 +17,10 @@ export async function startDatabases(config: StandaloneConfig, log: Logger): Pro
     const server = config.databaseUrl;
     return { url: (service) => databaseUrl(server, service), stop: async () => {} };
   }
-  return keepEmbedded({ dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } }, log);
+  return keepEmbedded(
+    { dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } },
+    log,
+  );
 }
 
 /** An embedded server that is started again, at the same address, when its process is gone: nobody else would. */
@@ -28,7 +31,10 @@ async function keepEmbedded(options: EmbeddedPostgresOptions, log: Logger): Prom
     if (starting || server.isAlive) return;
     log.error({}, "PostgreSQL is gone, and is started again");
     starting = EmbeddedPostgres.start({ ...options, port: server.port })
-      .then((next) => void (server = next), (error: unknown) => log.error({ error }, "PostgreSQL does not start")) // the next look tries again
+      .then(
+        (next) => void (server = next),
+        (error: unknown) => log.error({ error }, "PostgreSQL does not start"),
+      ) // the next look tries again
       .finally(() => (starting = undefined));
   }, LOOK_EVERY_MS).unref();
   return {

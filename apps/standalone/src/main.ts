@@ -9,7 +9,9 @@ try {
   await main();
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
-  process.stderr.write(`${code === "EADDRINUSE" ? `The port is taken: ${message}. Set PORT to another one.` : message}\n`);
+  process.stderr.write(
+    `${code === "EADDRINUSE" ? `The port is taken: ${message}. Set PORT to another one.` : message}\n`,
+  );
   process.exit(1);
 }
 
@@ -23,9 +25,19 @@ async function main(): Promise<void> {
   stopOnSignals(lifecycle, createLogger({ service: "standalone", level: "warn" }));
   await lifecycle.start();
   if (!platform) return; // a signal came first
-  const lines = ["Millwright is ready.", `  API   ${platform.url}/api/v1`, `  docs  ${platform.url}/docs`, `  data  ${config.dataDir}`];
+  const lines = [
+    "Millwright is ready.",
+    `  API   ${platform.url}/api/v1`,
+    `  docs  ${platform.url}/docs`,
+    `  data  ${config.dataDir}`,
+  ];
   // A key that was given is known, and standard output is often a log.
-  if (platform.isFirstStart) lines.push(config.bootstrapApiKey === undefined ? `  key   ${platform.apiKey}   (the owner's API key; shown this once)` : "  key   the one in MILLWRIGHT_BOOTSTRAP_API_KEY");
+  if (platform.isFirstStart)
+    lines.push(
+      config.bootstrapApiKey === undefined
+        ? `  key   ${platform.apiKey}   (the owner's API key; shown this once)`
+        : "  key   the one in MILLWRIGHT_BOOTSTRAP_API_KEY",
+    );
   process.stdout.write(`${lines.join("\n")}\n`);
   tidyHeapLater();
 }

@@ -5,29 +5,66 @@ import { directoryBlobs, openBucket } from "@millwright/blobs";
 import { systemClock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { localDoorbell, NatsLink } from "@millwright/events";
-import { allowedServices as factoriesAllow, composeFactories, migrationsDir as factoriesMigrations } from "@millwright/factories/compose";
+import {
+  allowedServices as factoriesAllow,
+  composeFactories,
+  migrationsDir as factoriesMigrations,
+} from "@millwright/factories/compose";
 import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
-import { composeOrchestrator, migrationsDir as orchestratorMigrations, platformProviders } from "@millwright/orchestrator/compose";
+import {
+  composeOrchestrator,
+  migrationsDir as orchestratorMigrations,
+  platformProviders,
+} from "@millwright/orchestrator/compose";
 import { outboundRule } from "@millwright/outbound";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
-import { allowedServices as schedulerAllow, composeScheduler, migrationsDir as schedulerMigrations } from "@millwright/scheduler/compose";
-import { allowedServices as metricsAllow, composeMetrics, migrationsDir as metricsMigrations } from "@millwright/metrics/compose";
-import { allowedServices as scoringAllow, composeScoring, migrationsDir as scoringMigrations } from "@millwright/scoring/compose";
+import {
+  allowedServices as schedulerAllow,
+  composeScheduler,
+  migrationsDir as schedulerMigrations,
+} from "@millwright/scheduler/compose";
+import {
+  allowedServices as metricsAllow,
+  composeMetrics,
+  migrationsDir as metricsMigrations,
+} from "@millwright/metrics/compose";
+import {
+  allowedServices as scoringAllow,
+  composeScoring,
+  migrationsDir as scoringMigrations,
+} from "@millwright/scoring/compose";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
-import { allowedServices as webhooksAllow, composeWebhookIngress, migrationsDir as webhooksMigrations } from "@millwright/webhook-ingress/compose";
+import {
+  allowedServices as webhooksAllow,
+  composeWebhookIngress,
+  migrationsDir as webhooksMigrations,
+} from "@millwright/webhook-ingress/compose";
 import type { StandaloneConfig } from "./config.ts";
 import { POOL_SIZE, prepareDatabase, type Databases } from "./databases.ts";
 import { deferredTransport } from "./deferred-transport.ts";
 
-export type ServicesOptions = { config: StandaloneConfig; databases: Databases; masterKey: Uint8Array; publicUrl: string; log: Logger; metrics: Metrics; tracing: Tracing };
+export type ServicesOptions = {
+  config: StandaloneConfig;
+  databases: Databases;
+  masterKey: Uint8Array;
+  publicUrl: string;
+  log: Logger;
+  metrics: Metrics;
+  tracing: Tracing;
+};
 
 /** What a service answers, and under which rules: served in this process here, over HTTP/2 elsewhere. */
 export type Door = { readonly routes: Routes; readonly options: ServerOptions };
 
 export type Services = {
   /** By service; `workers` is the orchestrator's own for workers. */
-  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "metrics" | "webhook-ingress" | "workers", Door>>;
+  readonly doors: Readonly<
+    Record<
+      "gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "metrics" | "webhook-ingress" | "workers",
+      Door
+    >
+  >;
   /** Everything public but health and metrics. */
   readonly requestListener: RequestListener;
   /** `apiKey` only when this start made it. */
@@ -40,17 +77,20 @@ export type Services = {
 /** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
   const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
-  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, metricsUrl, webhooksUrl] = await Promise.all([
-    prepareDatabase(databases, "gateway", gatewayMigrations),
-    prepareDatabase(databases, "orchestrator", orchestratorMigrations),
-    prepareDatabase(databases, "factories", factoriesMigrations),
-    prepareDatabase(databases, "scheduler", schedulerMigrations),
-    prepareDatabase(databases, "scoring", scoringMigrations),
-    prepareDatabase(databases, "metrics", metricsMigrations),
-    prepareDatabase(databases, "webhook-ingress", webhooksMigrations),
-  ]);
+  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, metricsUrl, webhooksUrl] =
+    await Promise.all([
+      prepareDatabase(databases, "gateway", gatewayMigrations),
+      prepareDatabase(databases, "orchestrator", orchestratorMigrations),
+      prepareDatabase(databases, "factories", factoriesMigrations),
+      prepareDatabase(databases, "scheduler", schedulerMigrations),
+      prepareDatabase(databases, "scoring", scoringMigrations),
+      prepareDatabase(databases, "metrics", metricsMigrations),
+      prepareDatabase(databases, "webhook-ingress", webhooksMigrations),
+    ]);
   const signers = {
-    gateway: await CallerSigner.create("gateway"), orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories"),
+    gateway: await CallerSigner.create("gateway"),
+    orchestrator: await CallerSigner.create("orchestrator"),
+    factories: await CallerSigner.create("factories"),
     scheduler: await CallerSigner.create("scheduler"),
     scoring: await CallerSigner.create("scoring"),
     metrics: await CallerSigner.create("metrics"),
@@ -58,18 +98,42 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   };
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
   const transports = {
-    identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), scheduler: deferredTransport(), scoring: deferredTransport(), metrics: deferredTransport(),
+    identity: deferredTransport(),
+    orchestrator: deferredTransport(),
+    factories: deferredTransport(),
+    scheduler: deferredTransport(),
+    scoring: deferredTransport(),
+    metrics: deferredTransport(),
     webhookIngress: deferredTransport(),
   };
   const blobSigningKey = deriveKey(masterKey, "blob urls");
   const blobs =
     config.blobUrl === undefined
-      ? directoryBlobs({ dir: join(config.dataDir, "blobs"), publicUrl, signingKey: blobSigningKey, clock: systemClock })
+      ? directoryBlobs({
+          dir: join(config.dataDir, "blobs"),
+          publicUrl,
+          signingKey: blobSigningKey,
+          clock: systemClock,
+        })
       : openBucket(config.blobUrl, config, systemClock);
   const outbound = outboundRule(config.allowedInternalHosts);
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, "standalone", log);
-  const shared = { ...(nats && { nats }), masterKey, publicUrl, verifier, clock: systemClock, metrics, poolSize: POOL_SIZE, doorbell: localDoorbell() };
-  const of = (service: keyof typeof signers) => ({ ...shared, signer: signers[service], log: log.child({ service }), tracer: tracing.tracer(service) });
+  const shared = {
+    ...(nats && { nats }),
+    masterKey,
+    publicUrl,
+    verifier,
+    clock: systemClock,
+    metrics,
+    poolSize: POOL_SIZE,
+    doorbell: localDoorbell(),
+  };
+  const of = (service: keyof typeof signers) => ({
+    ...shared,
+    signer: signers[service],
+    log: log.child({ service }),
+    tracer: tracing.tracer(service),
+  });
 
   const orchestrator = await composeOrchestrator({
     ...of("orchestrator"),
@@ -89,7 +153,11 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...of("factories"),
     databaseUrl: factoriesUrl,
     neighbours: {
-      identity: transports.identity, orchestrator: transports.orchestrator, scheduler: transports.scheduler, scoring: transports.scoring, webhookIngress: transports.webhookIngress,
+      identity: transports.identity,
+      orchestrator: transports.orchestrator,
+      scheduler: transports.scheduler,
+      scoring: transports.scoring,
+      webhookIngress: transports.webhookIngress,
     },
     outbound,
     localRepositoryRoots: config.localRepositoryRoots,
@@ -99,14 +167,22 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const scheduler = composeScheduler({
     ...of("scheduler"),
     databaseUrl: schedulerUrl,
-    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories },
+    neighbours: {
+      identity: transports.identity,
+      orchestrator: transports.orchestrator,
+      factories: transports.factories,
+    },
     slotDays: config.slotDays,
     timeScale: config.timeScale,
   });
   const scoring = composeScoring({
     ...of("scoring"),
     databaseUrl: scoringUrl,
-    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories },
+    neighbours: {
+      identity: transports.identity,
+      orchestrator: transports.orchestrator,
+      factories: transports.factories,
+    },
     coolDownMs: config.scoringCoolDownMs,
     trialsPerTeam: config.scoringTrialsPerTeam,
     timeScale: config.timeScale,
@@ -114,7 +190,12 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const metricsService = composeMetrics({
     ...of("metrics"),
     databaseUrl: metricsUrl,
-    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories, webhookIngress: transports.webhookIngress },
+    neighbours: {
+      identity: transports.identity,
+      orchestrator: transports.orchestrator,
+      factories: transports.factories,
+      webhookIngress: transports.webhookIngress,
+    },
     timeScale: config.timeScale,
   });
   const webhooks = composeWebhookIngress({
@@ -128,7 +209,11 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...of("gateway"),
     databaseUrl: gatewayUrl,
     neighbours: {
-      orchestrator: transports.orchestrator, factories: transports.factories, scheduler: transports.scheduler, scoring: transports.scoring, metrics: transports.metrics,
+      orchestrator: transports.orchestrator,
+      factories: transports.factories,
+      scheduler: transports.scheduler,
+      scoring: transports.scoring,
+      metrics: transports.metrics,
       webhookIngress: transports.webhookIngress,
     },
     webhookDoor: webhooks.requestListener,
@@ -139,16 +224,41 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     workerDoor: orchestrator.workerDoor,
     runTokenKeys: localKeys([orchestrator.runTokenJwk]),
   });
-  const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({ service, verifier, log: log.child({ service }), metrics, tracer: tracing.tracer(service), ...more });
+  const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({
+    service,
+    verifier,
+    log: log.child({ service }),
+    metrics,
+    tracer: tracing.tracer(service),
+    ...more,
+  });
   const doors = {
     gateway: { routes: gateway.routes, options: serving("gateway", { allow: gateway.allow }) },
     orchestrator: { routes: orchestrator.routes, options: serving("orchestrator", { allow: orchestrator.allow }) },
-    factories: { routes: (router: ConnectRouter) => factories.routes(router), options: serving("factories", { allow: factoriesAllow }) },
-    scheduler: { routes: (router: ConnectRouter) => scheduler.routes(router), options: serving("scheduler", { allow: schedulerAllow }) },
-    scoring: { routes: (router: ConnectRouter) => scoring.routes(router), options: serving("scoring", { allow: scoringAllow }) },
-    metrics: { routes: (router: ConnectRouter) => metricsService.routes(router), options: serving("metrics", { allow: metricsAllow }) },
-    "webhook-ingress": { routes: (router: ConnectRouter) => webhooks.routes(router), options: serving("webhook-ingress", { allow: webhooksAllow }) },
-    workers: { routes: orchestrator.workerRoutes, options: serving("orchestrator", { open: [worker.WorkerService.typeName] }) },
+    factories: {
+      routes: (router: ConnectRouter) => factories.routes(router),
+      options: serving("factories", { allow: factoriesAllow }),
+    },
+    scheduler: {
+      routes: (router: ConnectRouter) => scheduler.routes(router),
+      options: serving("scheduler", { allow: schedulerAllow }),
+    },
+    scoring: {
+      routes: (router: ConnectRouter) => scoring.routes(router),
+      options: serving("scoring", { allow: scoringAllow }),
+    },
+    metrics: {
+      routes: (router: ConnectRouter) => metricsService.routes(router),
+      options: serving("metrics", { allow: metricsAllow }),
+    },
+    "webhook-ingress": {
+      routes: (router: ConnectRouter) => webhooks.routes(router),
+      options: serving("webhook-ingress", { allow: webhooksAllow }),
+    },
+    workers: {
+      routes: orchestrator.workerRoutes,
+      options: serving("orchestrator", { open: [worker.WorkerService.typeName] }),
+    },
   };
   transports.identity.become(inProcess(doors.gateway.routes, doors.gateway.options));
   transports.orchestrator.become(inProcess(doors.orchestrator.routes, doors.orchestrator.options));

@@ -47,7 +47,10 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
   const lifecycle = new Lifecycle();
   lifecycle
     .add("data directory", { stop: giveBack })
-    .add("log rotation", { start: () => void (stopRotation = rotateLogs(logFiles(config), log)), stop: () => stopRotation?.() })
+    .add("log rotation", {
+      start: () => void (stopRotation = rotateLogs(logFiles(config), log)),
+      stop: () => stopRotation?.(),
+    })
     .add("tracing", { stop: () => tracing.stop() })
     .add("database", {
       start: async () => void (databases = await startDatabases(config, log)),
@@ -55,7 +58,15 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
     })
     .add("services", {
       start: async () => {
-        services = await composeServices({ config, databases: databases!, masterKey, publicUrl, log, metrics, tracing });
+        services = await composeServices({
+          config,
+          databases: databases!,
+          masterKey,
+          publicUrl,
+          log,
+          metrics,
+          tracing,
+        });
         await services.start();
       },
       stop: () => services?.stop(),
@@ -101,7 +112,8 @@ const workerSettings = (config: StandaloneConfig, url: string, workerKey: string
 
 /** The origin that a browser on this machine can open: a platform that listens on every address is reached by its loopback address. */
 export function originOf(host: string, port: number): string {
-  const opened = ({ "": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1" } as Readonly<Record<string, string>>)[host] ?? host;
+  const opened =
+    ({ "": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1" } as Readonly<Record<string, string>>)[host] ?? host;
   return `http://${opened.includes(":") ? `[${opened}]` : opened}:${port}`;
 }
 
@@ -110,7 +122,9 @@ const logDestination = ({ log, dataDir }: StandaloneConfig): string => log || jo
 
 /** Every log that grows while the platform runs. */
 function logFiles(config: StandaloneConfig): string[] {
-  const workerLogs = Array.from({ length: config.workers }, (_, index) => workerLog(join(config.dataDir, "workers"), index));
+  const workerLogs = Array.from({ length: config.workers }, (_, index) =>
+    workerLog(join(config.dataDir, "workers"), index),
+  );
   return [logDestination(config), join(config.dataDir, "postgres", "postgres.log"), ...workerLogs];
 }
 

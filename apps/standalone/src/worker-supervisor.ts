@@ -59,11 +59,13 @@ export class WorkerSupervisor {
   async stop(): Promise<void> {
     this.#isStopping = true;
     const children = [...this.#children.values()];
-    await Promise.all(children.map(async (child) => {
-      const gone = once(child, "exit");
-      child.stdin?.end();
-      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await gone;
-    }));
+    await Promise.all(
+      children.map(async (child) => {
+        const gone = once(child, "exit");
+        child.stdin?.end();
+        if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await gone;
+      }),
+    );
   }
 
   /** Several workers, and a worker that is restarted, write the same lines: the console shows each once. */
@@ -94,7 +96,8 @@ export class WorkerSupervisor {
         this.#showOnConsole(`worker: ${line}`);
       });
       child.once("exit", (exitCode, signal) => {
-        if (exitCode === MISCONFIGURED && !this.#isStopping) this.#showOnConsole("No run can be executed, because workers do not start with these settings.");
+        if (exitCode === MISCONFIGURED && !this.#isStopping)
+          this.#showOnConsole("No run can be executed, because workers do not start with these settings.");
         restart({ exitCode, signal });
       });
     } catch (error) {

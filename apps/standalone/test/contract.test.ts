@@ -2,14 +2,32 @@ import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { create, fromJson, ScalarType, toJson, type DescMessage, type DescMethod, type JsonObject, type JsonValue, type MessageShape } from "@bufbuild/protobuf";
+import {
+  create,
+  fromJson,
+  ScalarType,
+  toJson,
+  type DescMessage,
+  type DescMethod,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { createConnectRouter, type Transport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { factories as factoriesContract, orchestrator as runs } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { call, CallerSigner, CallerVerifier, clientFor, inProcess, neighbourTransport, serveHttp2 } from "@millwright/rpc";
+import {
+  call,
+  CallerSigner,
+  CallerVerifier,
+  clientFor,
+  inProcess,
+  neighbourTransport,
+  serveHttp2,
+} from "@millwright/rpc";
 import { Metrics, startTracing } from "@millwright/telemetry";
 import { aCaller, memoryLog, postgresUrl } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
@@ -19,10 +37,23 @@ type DoorName = keyof Services["doors"];
 /** The same door, entered in two ways. */
 type Ways = { readonly local: Transport; readonly remote: Transport; readonly methods: readonly DescMethod[] };
 
-const DOORS: readonly DoorName[] = ["gateway", "orchestrator", "factories", "scheduler", "scoring", "metrics", "webhook-ingress", "workers"];
+const DOORS: readonly DoorName[] = [
+  "gateway",
+  "orchestrator",
+  "factories",
+  "scheduler",
+  "scoring",
+  "metrics",
+  "webhook-ingress",
+  "workers",
+];
 const signer = await CallerSigner.create("gateway");
 /** Services speak through signers of their own. */
-const signers: Readonly<Record<string, CallerSigner>> = { gateway: signer, orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories") };
+const signers: Readonly<Record<string, CallerSigner>> = {
+  gateway: signer,
+  orchestrator: await CallerSigner.create("orchestrator"),
+  factories: await CallerSigner.create("factories"),
+};
 const member = aCaller();
 const [team] = member.teams;
 
@@ -36,14 +67,25 @@ beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "millwright-contract-"));
   const url = (service: string) => Object.assign(new URL(postgresUrl()), { pathname: `/millwright_${service}` }).href;
   const config = loadConfig({ MILLWRIGHT_DATA_DIR: dir });
-  services = await composeServices({ config, databases: { url, stop: async () => {} }, masterKey: new Uint8Array(32).fill(7), publicUrl: "http://mill.test", log: memoryLog(), metrics: new Metrics(), tracing: await startTracing(config.tracing, { log: memoryLog() }) });
+  services = await composeServices({
+    config,
+    databases: { url, stop: async () => {} },
+    masterKey: new Uint8Array(32).fill(7),
+    publicUrl: "http://mill.test",
+    log: memoryLog(),
+    metrics: new Metrics(),
+    tracing: await startTracing(config.tracing, { log: memoryLog() }),
+  });
   const verifier = new CallerVerifier(Object.values(signers).map(({ jwk }) => jwk));
   for (const name of DOORS) {
     const { routes, options } = services.doors[name];
     const trusting = { ...options, verifier };
     const server = await serveHttp2(routes, trusting, { port: 0 });
     const remote = neighbourTransport([`http://127.0.0.1:${server.port}`]);
-    closers.push(() => server.close(0), () => remote.close());
+    closers.push(
+      () => server.close(0),
+      () => remote.close(),
+    );
     const router = createConnectRouter();
     routes(router);
     ways[name] = { local: inProcess(routes, trusting), remote, methods: router.handlers.map(({ method }) => method) };
@@ -61,7 +103,12 @@ type AnyClient = Readonly<Record<string, (request: unknown, options: object) => 
 const STREAM_MS = 5_000;
 
 /** What became of a call: the answer, or the messages of the stream, or everything public of the error. */
-async function outcome(transport: Transport, method: DescMethod, request: unknown, caller: Caller | undefined): Promise<unknown> {
+async function outcome(
+  transport: Transport,
+  method: DescMethod,
+  request: unknown,
+  caller: Caller | undefined,
+): Promise<unknown> {
   const by = caller?.principal.type === "service" ? signers[caller.principal.uid] : signer;
   const client = clientFor(method.parent, transport, by ? { signer: by } : {}) as unknown as AnyClient;
   const options = caller ? call(caller, method.methodKind === "unary" ? {} : { timeoutMs: STREAM_MS }) : {};
@@ -82,7 +129,10 @@ async function outcome(transport: Transport, method: DescMethod, request: unknow
 function comparable(value: unknown): unknown {
   const uids = new Map<string, string>();
   const text = JSON.stringify(value ?? null)
-    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, (uid) => uids.get(uid) ?? (uids.set(uid, `uid ${uids.size}`), `uid ${uids.size - 1}`))
+    .replaceAll(
+      /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g,
+      (uid) => uids.get(uid) ?? (uids.set(uid, `uid ${uids.size}`), `uid ${uids.size - 1}`),
+    )
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "time")
     .replaceAll(/(sessionToken":")[^"]+/g, "$1token")
     .replaceAll(/(environmentUid|"uid)":"[A-Za-z0-9]{22}"/g, '$1":"environment"');
@@ -90,10 +140,18 @@ function comparable(value: unknown): unknown {
 }
 
 /** Asks in both ways; answers what came of it. Errors: when they differ. */
-async function compare(door: DoorName, method: DescMethod, request: unknown, caller: Caller | undefined): Promise<unknown> {
+async function compare(
+  door: DoorName,
+  method: DescMethod,
+  request: unknown,
+  caller: Caller | undefined,
+): Promise<unknown> {
   const { local, remote } = ways[door];
   const here = comparable(await outcome(local, method, request, caller));
-  expect({ method: method.name, outcome: comparable(await outcome(remote, method, request, caller)) }).toEqual({ method: method.name, outcome: here });
+  expect({ method: method.name, outcome: comparable(await outcome(remote, method, request, caller)) }).toEqual({
+    method: method.name,
+    outcome: here,
+  });
   return here;
 }
 
@@ -101,8 +159,12 @@ async function compare(door: DoorName, method: DescMethod, request: unknown, cal
 function filled(message: DescMessage): unknown {
   const json: JsonObject = {};
   for (const field of message.fields) {
-    const one = field.fieldKind === "scalar" || (field.fieldKind === "list" && field.listKind === "scalar") ? sample(field.name, field.scalar) : undefined;
-    if (one !== undefined && field.oneof?.name.startsWith("_") !== false) json[field.jsonName] = field.fieldKind === "list" ? [one] : one;
+    const one =
+      field.fieldKind === "scalar" || (field.fieldKind === "list" && field.listKind === "scalar")
+        ? sample(field.name, field.scalar)
+        : undefined;
+    if (one !== undefined && field.oneof?.name.startsWith("_") !== false)
+      json[field.jsonName] = field.fieldKind === "list" ? [one] : one;
   }
   return fromJson(message, json);
 }
@@ -125,7 +187,10 @@ describe.each(DOORS)("every RPC of %s answers the same over HTTP/2 as within the
     const asked = caller();
     const outcomes: unknown[] = [];
     for (const method of ways[door].methods) {
-      outcomes.push(await compare(door, method, create(method.input), asked), await compare(door, method, filled(method.input), asked));
+      outcomes.push(
+        await compare(door, method, create(method.input), asked),
+        await compare(door, method, filled(method.input), asked),
+      );
     }
     expect(outcomes).toHaveLength(2 * ways[door].methods.length);
   });
@@ -139,20 +204,37 @@ test("what has been made in one way is the same seen in both", async () => {
   const as = call(member);
   const { factory } = await factoriesClient.createFactory({ teamUid: team!.teamUid, factory: { name: "Works" } }, as);
   const factoryUid = factory!.uid;
-  const files = [{ path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\n" }, { path: "agents/a/agent.md", content: "no front matter" }];
+  const files = [
+    { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\n" },
+    { path: "agents/a/agent.md", content: "no front matter" },
+  ];
   await factoriesClient.putSource({ factoryUid, source: { kind: "files", files } }, as);
-  const { runs: made } = await runsClient.createRuns({ runs: ["First", "Second"].map((title) => ({ title, prompt: "Do it.", ownerType: "user", ownerUid: member.principal.uid })) }, as);
+  const { runs: made } = await runsClient.createRuns(
+    {
+      runs: ["First", "Second"].map((title) => ({
+        title,
+        prompt: "Do it.",
+        ownerType: "user",
+        ownerUid: member.principal.uid,
+      })),
+    },
+    as,
+  );
   const [first, second] = made.map(({ run }) => run!.uid);
   await runsClient.cancelRun({ runUid: first! }, as);
 
   const seen: unknown[] = [];
-  const see = async (door: DoorName, method: DescMethod, request: unknown) => void seen.push(await compare(door, method, request, member));
+  const see = async (door: DoorName, method: DescMethod, request: unknown) =>
+    void seen.push(await compare(door, method, request, member));
   await see("factories", FactoryService.method.getFactory, { uid: factoryUid });
   await see("factories", FactoryService.method.listFactories, {});
   await see("factories", FactoryService.method.getSource, { factoryUid });
   await see("factories", FactoryService.method.checkSource, { factoryUid, files });
-  const { getRun, getQueueStatus, getTimeline, getConversation, listRunEvents, listRuns, watchRunEvents } = RunService.method;
-  for (const runUid of [first, second]) for (const method of [getRun, getQueueStatus, getTimeline, getConversation, listRunEvents]) await see("orchestrator", method, { runUid });
+  const { getRun, getQueueStatus, getTimeline, getConversation, listRunEvents, listRuns, watchRunEvents } =
+    RunService.method;
+  for (const runUid of [first, second])
+    for (const method of [getRun, getQueueStatus, getTimeline, getConversation, listRunEvents])
+      await see("orchestrator", method, { runUid });
   await see("orchestrator", listRuns, { pageSize: 10 });
   await see("orchestrator", watchRunEvents, { runUid: first });
   expect(seen.filter((one) => !Array.isArray(one))).toEqual([]);

@@ -10,7 +10,8 @@ let dir: string;
 beforeEach(() => void (dir = join(mkdtempSync(join(tmpdir(), "data-directory-")), "data")));
 afterEach(() => rmSync(join(dir, ".."), { recursive: true }));
 
-const modes = () => Object.fromEntries(PARTS.map((part) => [part, (statSync(join(dir, part)).mode & 0o777).toString(8)]));
+const modes = () =>
+  Object.fromEntries(PARTS.map((part) => [part, (statSync(join(dir, part)).mode & 0o777).toString(8)]));
 
 test("only the owner can enter a new data directory", () => {
   prepareDataDirectory(dir, false);

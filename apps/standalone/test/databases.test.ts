@@ -10,8 +10,12 @@ import { startDatabases } from "../src/databases.ts";
 
 test("an embedded server that was killed is started again, where it was, with what was committed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
-  const pid = async () => Number((await readFile(join(dataDir, "postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
-  const databases = await startDatabases(loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }), createLogger({ service: "test", level: "silent" }));
+  const pid = async () =>
+    Number((await readFile(join(dataDir, "postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
+  const databases = await startDatabases(
+    loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }),
+    createLogger({ service: "test", level: "silent" }),
+  );
   const url = databases.url("none").replace(/[^/]+$/, "postgres");
   const database = Database.open(url, { max: 1, applicationName: "test" });
   try {

@@ -17,7 +17,9 @@ test("a directory can be taken again once it was given back", () => {
 });
 
 test("a living platform keeps its directory", async () => {
-  const other = spawn(process.execPath, ["-e", "console.log('up'); setInterval(() => {}, 1000)", "standalone"], { stdio: ["ignore", "pipe", "ignore"] });
+  const other = spawn(process.execPath, ["-e", "console.log('up'); setInterval(() => {}, 1000)", "standalone"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   await once(other.stdout, "data");
   writeFileSync(join(dir, "standalone.pid"), String(other.pid));
   expect(() => takeDirectory(dir)).toThrow(`process ${other.pid}`);

@@ -5,16 +5,27 @@ import { workerEnvironment } from "../src/worker-environment.ts";
 
 /** Set by the supervisor itself, or without a meaning for a worker that the platform starts. */
 const NOT_INHERITED = [
-  "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS", "MILLWRIGHT_SANDBOX", "MILLWRIGHT_URL", "MILLWRIGHT_WORKER_DIR", "MILLWRIGHT_WORKER_DRAIN",
-  "MILLWRIGHT_WORKER_ID", "MILLWRIGHT_WORKER_IMAGE", "MILLWRIGHT_WORKER_KEY", "MILLWRIGHT_WORKER_OFFER", "MILLWRIGHT_WORKER_OFFER_FILE",
-  "MILLWRIGHT_WORKER_SLOTS", "MILLWRIGHT_WORKER_SUPERVISED",
+  "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS",
+  "MILLWRIGHT_SANDBOX",
+  "MILLWRIGHT_URL",
+  "MILLWRIGHT_WORKER_DIR",
+  "MILLWRIGHT_WORKER_DRAIN",
+  "MILLWRIGHT_WORKER_ID",
+  "MILLWRIGHT_WORKER_IMAGE",
+  "MILLWRIGHT_WORKER_KEY",
+  "MILLWRIGHT_WORKER_OFFER",
+  "MILLWRIGHT_WORKER_OFFER_FILE",
+  "MILLWRIGHT_WORKER_SLOTS",
+  "MILLWRIGHT_WORKER_SUPERVISED",
 ];
 
 /** Every variable that the worker's configuration reads. */
 function workerSettings(): string[] {
   const sources = ["../../worker/src/config.ts", "../../worker/src/backends/kubernetes/settings.ts"];
   const texts = sources.map((path) => readFileSync(new URL(path, import.meta.url), "utf8"));
-  const names = texts.flatMap((text) => [...text.matchAll(/(?:optional|required)\.\w+\("(MILLWRIGHT_\w+)"/g)].map(([, name]) => name!));
+  const names = texts.flatMap((text) =>
+    [...text.matchAll(/(?:optional|required)\.\w+\("(MILLWRIGHT_\w+)"/g)].map(([, name]) => name!),
+  );
   return [...new Set(names)];
 }
 
@@ -27,10 +38,22 @@ test("workers inherit every setting that an operator makes for them", () => {
 
 test("workers inherit nothing else", () => {
   const others = [
-    "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_API_KEY", "MILLWRIGHT_DATABASE_URL", "MILLWRIGHT_DATA_DIR",
-    "MILLWRIGHT_SANDBOX_ANYTHING", "NODE_OPTIONS", "OPENAI_API_KEY", "PGPASSWORD", "PWD", "SSH_AUTH_SOCK",
+    "ANTHROPIC_API_KEY",
+    "AWS_SECRET_ACCESS_KEY",
+    "MASTER_KEY",
+    "MILLWRIGHT_BOOTSTRAP_API_KEY",
+    "MILLWRIGHT_DATABASE_URL",
+    "MILLWRIGHT_DATA_DIR",
+    "MILLWRIGHT_SANDBOX_ANYTHING",
+    "NODE_OPTIONS",
+    "OPENAI_API_KEY",
+    "PGPASSWORD",
+    "PWD",
+    "SSH_AUTH_SOCK",
   ];
-  expect(workerEnvironment({ ...Object.fromEntries(others.map((name) => [name, "secret"])), PATH: "/bin" })).toEqual({ PATH: "/bin" });
+  expect(workerEnvironment({ ...Object.fromEntries(others.map((name) => [name, "secret"])), PATH: "/bin" })).toEqual({
+    PATH: "/bin",
+  });
 });
 
 test("relative file names still name the same file in a worker's own working directory", () => {

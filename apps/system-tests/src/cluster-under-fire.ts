@@ -86,7 +86,9 @@ export class ClusterUnderFire implements Deployment {
 
 function kindlingOf(cluster: Cluster, fuel: Fuel): Kindling[] {
   if (fuel === "nats") return [natsOf(cluster)];
-  return cluster.members.filter(({ name }) => fuel === "processes" || !isWorker(name)).map((member) => processOf(cluster, member));
+  return cluster.members
+    .filter(({ name }) => fuel === "processes" || !isWorker(name))
+    .map((member) => processOf(cluster, member));
 }
 
 const isWorker = (name: string): boolean => name.startsWith("worker-");
@@ -121,9 +123,13 @@ const holdsWornRun = (cluster: Cluster, worker: string): Promise<boolean> =>
 
 /** Stays away, and then stays, until something has happened meanwhile that it should have told. */
 function natsOf(cluster: Cluster): Kindling {
-  const head = () => inOrchestrator(cluster, async ({ sql }) => (await sql.query<{ head: number }>("SELECT head FROM stream.event_meta")).rows[0]!.head);
+  const head = () =>
+    inOrchestrator(
+      cluster,
+      async ({ sql }) => (await sql.query<{ head: number }>("SELECT head FROM stream.event_meta")).rows[0]!.head,
+    );
   const growth = async (isGoingOut: () => boolean) => {
-    for (const before = await head(); !isGoingOut() && (await head()) === before; ) await pause(LOOK_EVERY_MS);
+    for (const before = await head(); !isGoingOut() && (await head()) === before;) await pause(LOOK_EVERY_MS);
   };
   return {
     name: "nats-server",

@@ -11,7 +11,15 @@ import { steadyPort } from "./ports.ts";
 import { killAll, processesWith } from "./processes.ts";
 import { Relay } from "./relay.ts";
 
-export const SERVICES = ["gateway", "orchestrator", "factories", "scheduler", "scoring", "metrics", "webhook-ingress"] as const;
+export const SERVICES = [
+  "gateway",
+  "orchestrator",
+  "factories",
+  "scheduler",
+  "scoring",
+  "metrics",
+  "webhook-ingress",
+] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 export type ClusterOptions = DeploymentOptions & {
@@ -58,14 +66,25 @@ export class Cluster implements Deployment {
   readonly #webhookDoor: FrontDoor;
   readonly #ports: Readonly<Record<ServiceName, readonly Ports[]>>;
   readonly #databasePort: number;
-  readonly #secrets = Object.fromEntries(["master", ...SERVICES].map((name) => [name, randomBytes(32).toString("base64")]));
+  readonly #secrets = Object.fromEntries(
+    ["master", ...SERVICES].map((name) => [name, randomBytes(32).toString("base64")]),
+  );
   readonly #workerKey = `mww_${randomBytes(32).toString("base64url")}`;
   readonly #relays: readonly Relay[];
   #postgres: EmbeddedPostgres | undefined;
   #services: readonly Member[] = [];
   #workers: readonly Member[] = [];
 
-  private constructor(o: { dir: string; door: FrontDoor; webhookDoor: FrontDoor; ports: Readonly<Record<ServiceName, readonly Ports[]>>; databasePort: number; nats: Nats | undefined; relays: readonly Relay[]; options: ClusterOptions }) {
+  private constructor(o: {
+    dir: string;
+    door: FrontDoor;
+    webhookDoor: FrontDoor;
+    ports: Readonly<Record<ServiceName, readonly Ports[]>>;
+    databasePort: number;
+    nats: Nats | undefined;
+    relays: readonly Relay[];
+    options: ClusterOptions;
+  }) {
     this.dir = o.dir;
     this.url = o.door.url;
     this.timeScale = o.options.timeScale ?? 1;
@@ -84,12 +103,26 @@ export class Cluster implements Deployment {
     const dir = options.dir ?? (await newDirectory());
     const ports = {} as Record<ServiceName, Ports[]>;
     const { replicas = REPLICAS } = options;
-    for (const service of SERVICES) ports[service] = await Promise.all(Array.from({ length: typeof replicas === "number" ? replicas : (replicas[service] ?? REPLICAS) }, somePorts));
+    for (const service of SERVICES)
+      ports[service] = await Promise.all(
+        Array.from({ length: typeof replicas === "number" ? replicas : (replicas[service] ?? REPLICAS) }, somePorts),
+      );
     const nats = await Nats.in(join(dir, "data", "nats"));
     const door = await FrontDoor.open(ports.gateway.map(({ http }) => http));
     const webhookDoor = await FrontDoor.open(ports["webhook-ingress"].map(({ http }) => http));
-    const relays = await Promise.all(Array.from({ length: options.hasRelays ? workersOf(options) : 0 }, () => Relay.to(door.url)));
-    const cluster = new Cluster({ dir, door, webhookDoor, ports, databasePort: await steadyPort(), nats, relays, options });
+    const relays = await Promise.all(
+      Array.from({ length: options.hasRelays ? workersOf(options) : 0 }, () => Relay.to(door.url)),
+    );
+    const cluster = new Cluster({
+      dir,
+      door,
+      webhookDoor,
+      ports,
+      databasePort: await steadyPort(),
+      nats,
+      relays,
+      options,
+    });
     try {
       await cluster.start();
     } catch (error) {
@@ -152,7 +185,12 @@ export class Cluster implements Deployment {
 
   /** What its processes reported as failed, and what they wrote besides their log. */
   errors(): string[] {
-    return this.members.flatMap(({ name }) => readFileSync(this.path("logs", name), "utf8").split("\n").filter(isFailure).map((line) => `${name}: ${line}`));
+    return this.members.flatMap(({ name }) =>
+      readFileSync(this.path("logs", name), "utf8")
+        .split("\n")
+        .filter(isFailure)
+        .map((line) => `${name}: ${line}`),
+    );
   }
 
   output(): string {
@@ -160,14 +198,22 @@ export class Cluster implements Deployment {
   }
 
   async start(): Promise<void> {
-    for (const name of ["repositories", "data/blobs", "data/workers", "logs"]) mkdirSync(this.path(name), { recursive: true });
+    for (const name of ["repositories", "data/blobs", "data/workers", "logs"])
+      mkdirSync(this.path(name), { recursive: true });
     const [postgres] = await Promise.all([
-      EmbeddedPostgres.start({ dataDir: this.path("data", "postgres"), port: this.#databasePort, maxConnections: 200, settings: this.#options.isDurable ? {} : FAST }),
+      EmbeddedPostgres.start({
+        dataDir: this.path("data", "postgres"),
+        port: this.#databasePort,
+        maxConnections: 200,
+        settings: this.#options.isDurable ? {} : FAST,
+      }),
       this.nats?.start(),
     ]);
     this.#postgres = postgres;
     for (const service of SERVICES) await ensureDatabase(postgres.url("postgres"), `millwright_${service}`);
-    this.#services = SERVICES.flatMap((service) => this.#ports[service].map((ports, index) => this.#replica(service, index, ports)));
+    this.#services = SERVICES.flatMap((service) =>
+      this.#ports[service].map((ports, index) => this.#replica(service, index, ports)),
+    );
     this.#workers = Array.from({ length: workersOf(this.#options) }, (_one, index) => this.#worker(index));
     for (const members of [this.#services, this.#workers]) {
       for (const member of members) member.launch();
@@ -204,37 +250,76 @@ export class Cluster implements Deployment {
 
   #replica(service: ServiceName, index: number, ports: Ports): Member {
     const name = `${service}-${index}`;
-    const isReady = () => fetch(`http://127.0.0.1:${ports.ops}/readyz`).then(({ ok }) => ok, () => false);
-    return new Member({ name, main: `${service}/src/main.ts`, log: this.path("logs", name), env: this.#environment(service, ports), isReady });
+    const isReady = () =>
+      fetch(`http://127.0.0.1:${ports.ops}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    return new Member({
+      name,
+      main: `${service}/src/main.ts`,
+      log: this.path("logs", name),
+      env: this.#environment(service, ports),
+      isReady,
+    });
   }
 
   #worker(index: number): Member {
     const name = `worker-${index}`;
-    const settings = Object.fromEntries(Object.entries(this.#options.env ?? {}).filter(([key]) => WORKERS_TOO.test(key)));
+    const settings = Object.fromEntries(
+      Object.entries(this.#options.env ?? {}).filter(([key]) => WORKERS_TOO.test(key)),
+    );
     const env = {
-      MILLWRIGHT_SANDBOX: "optional", ...settings,
-      MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
-      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s", MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), ...INTERNAL,
+      MILLWRIGHT_SANDBOX: "optional",
+      ...settings,
+      MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url,
+      MILLWRIGHT_WORKER_KEY: this.#workerKey,
+      MILLWRIGHT_WORKER_ID: name,
+      MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
+      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name),
+      MILLWRIGHT_WORKER_DRAIN: "1s",
+      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"),
+      ...INTERNAL,
     };
-    return new Member({ name, main: "worker/src/main.ts", log: this.path("logs", name), env, isReady: async (written) => written.includes('"registered"') });
+    return new Member({
+      name,
+      main: "worker/src/main.ts",
+      log: this.path("logs", name),
+      env,
+      isReady: async (written) => written.includes('"registered"'),
+    });
   }
 
   #environment(service: ServiceName, ports: Ports): Record<string, string> {
     const { tls } = this.#options;
     const neighbours = SERVICES.filter((name) => name !== service).flatMap((name) => [
       [`${variable(name)}_URL`, this.rpcUrls(name).join(",")],
-      [`${variable(name)}_JWKS_URL`, this.opsUrls(name).map((url) => `${url}/jwks.json`).join(",")],
+      [
+        `${variable(name)}_JWKS_URL`,
+        this.opsUrls(name)
+          .map((url) => `${url}/jwks.json`)
+          .join(","),
+      ],
     ]);
     return {
       ...Object.fromEntries(neighbours),
-      DATABASE_URL: this.databaseUrl(service), DATABASE_POOL: "6",
+      DATABASE_URL: this.databaseUrl(service),
+      DATABASE_POOL: "6",
       ...(this.nats && { NATS_URL: this.nats.url }),
       ...(tls && { TLS_CA_FILE: tls.caFile, TLS_CERT_FILE: tls.certFile, TLS_KEY_FILE: tls.keyFile }),
-      GRPC_PORT: String(ports.grpc), OPS_PORT: String(ports.ops), PORT: String(ports.http),
+      GRPC_PORT: String(ports.grpc),
+      OPS_PORT: String(ports.ops),
+      PORT: String(ports.http),
       ...(!this.#options.env?.["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("data", "blobs") }),
-      MILLWRIGHT_PUBLIC_URL: this.url, MILLWRIGHT_WEBHOOK_URL: this.#webhookDoor.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!,
-      MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: this.#workerKey,
-      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), ...INTERNAL, MILLWRIGHT_TIME_SCALE: String(this.timeScale),
+      MILLWRIGHT_PUBLIC_URL: this.url,
+      MILLWRIGHT_WEBHOOK_URL: this.#webhookDoor.url,
+      MASTER_KEY: this.#secrets["master"]!,
+      SERVICE_KEY: this.#secrets[service]!,
+      MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey,
+      MILLWRIGHT_WORKER_KEY: this.#workerKey,
+      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"),
+      ...INTERNAL,
+      MILLWRIGHT_TIME_SCALE: String(this.timeScale),
       ...this.#options.env,
     };
   }
@@ -256,4 +341,8 @@ function isFailure(line: string): boolean {
 /** How a service is called in the names of settings. */
 const variable = (service: ServiceName): string => service.toUpperCase().replaceAll("-", "_");
 
-const somePorts = async (): Promise<Ports> => ({ grpc: await steadyPort(), ops: await steadyPort(), http: await steadyPort() });
+const somePorts = async (): Promise<Ports> => ({
+  grpc: await steadyPort(),
+  ops: await steadyPort(),
+  http: await steadyPort(),
+});

@@ -16,7 +16,8 @@ export async function newDirectory(): Promise<string> {
 export async function removeLeftovers(own = false): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const owner = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split("-")[0]) : Number.NaN;
-    if (Number.isInteger(owner) && (owner === process.pid ? own : !isAlive(owner))) await removeDirectory(join(tmpdir(), name));
+    if (Number.isInteger(owner) && (owner === process.pid ? own : !isAlive(owner)))
+      await removeDirectory(join(tmpdir(), name));
   }
 }
 

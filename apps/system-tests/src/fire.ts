@@ -56,4 +56,7 @@ export class Fire {
 }
 
 const shuffled = <T>(all: readonly T[]): T[] =>
-  all.map((one) => ({ one, at: Math.random() })).toSorted((a, b) => a.at - b.at).map(({ one }) => one);
+  all
+    .map((one) => ({ one, at: Math.random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ one }) => one);

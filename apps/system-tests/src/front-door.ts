@@ -16,7 +16,10 @@ export class FrontDoor {
     const server = createServer({ pauseOnConnect: true }, (client) => {
       door.#keep(client);
       const first = turn++;
-      door.#join(client, ports.map((_port, index) => ports[(first + index) % ports.length]!));
+      door.#join(
+        client,
+        ports.map((_port, index) => ports[(first + index) % ports.length]!),
+      );
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const door = new FrontDoor(server);

@@ -7,11 +7,21 @@ import { basename, dirname, join } from "node:path";
 export const git = (directory: string, ...args: string[]): string =>
   execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-C", directory, ...args], {
     encoding: "utf8",
-    env: { PATH: process.env["PATH"] ?? "", HOME: directory, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: directory,
+      GIT_CONFIG_GLOBAL: "/dev/null",
+      GIT_CONFIG_SYSTEM: "/dev/null",
+    },
   });
 
 /** Makes the bare repository `<root>/<owner>/<name>.git` with one commit of these files on `main`; answers its directory. */
-export function bareRepository(root: string, owner: string, name: string, files: Readonly<Record<string, string>>): string {
+export function bareRepository(
+  root: string,
+  owner: string,
+  name: string,
+  files: Readonly<Record<string, string>>,
+): string {
   const bare = join(root, owner, `${name}.git`);
   const checkout = checkoutOf(bare);
   write(checkout, files);
@@ -28,7 +38,15 @@ export function pushFiles(bare: string, files: Readonly<Record<string, string>>,
   const checkout = checkoutOf(bare);
   write(checkout, files);
   git(checkout, "add", "--all");
-  git(checkout, "commit", "--quiet", "--allow-empty", "--message", `Change ${randomUUID()}`, ...(isForced ? ["--amend"] : []));
+  git(
+    checkout,
+    "commit",
+    "--quiet",
+    "--allow-empty",
+    "--message",
+    `Change ${randomUUID()}`,
+    ...(isForced ? ["--amend"] : []),
+  );
   git(checkout, "push", "--quiet", ...(isForced ? ["--force"] : []), bare, "HEAD:main");
   return git(checkout, "rev-parse", "HEAD").trim();
 }

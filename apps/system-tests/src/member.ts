@@ -33,8 +33,13 @@ export class Member {
 
   /** Waits until it does its work. Errors: what it wrote, when it ends before that. */
   async ready(): Promise<void> {
-    for (const deadline = Date.now() + READY_TIMEOUT_MS; !(await this.#options.isReady(this.output())); await pause(POLL_MS)) {
-      if (this.#program?.hasEnded !== false || Date.now() > deadline) throw new Error(`${this.name} is not ready:\n${this.output().slice(-4_000)}`);
+    for (
+      const deadline = Date.now() + READY_TIMEOUT_MS;
+      !(await this.#options.isReady(this.output()));
+      await pause(POLL_MS)
+    ) {
+      if (this.#program?.hasEnded !== false || Date.now() > deadline)
+        throw new Error(`${this.name} is not ready:\n${this.output().slice(-4_000)}`);
     }
   }
 

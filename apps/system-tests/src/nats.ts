@@ -34,7 +34,11 @@ export class Nats {
   /** Answers when it takes connections. */
   async start(): Promise<void> {
     await mkdir(this.#dir, { recursive: true });
-    const child = spawn("nats-server", ["--addr", "127.0.0.1", "--port", String(this.#port), "--jetstream", "--store_dir", this.#dir], { stdio: "ignore" });
+    const child = spawn(
+      "nats-server",
+      ["--addr", "127.0.0.1", "--port", String(this.#port), "--jetstream", "--store_dir", this.#dir],
+      { stdio: "ignore" },
+    );
     this.#child = child;
     for (const deadline = Date.now() + READY_TIMEOUT_MS; !(await accepts(this.#port)); await pause(POLL_MS)) {
       if (hasEnded(child) || Date.now() > deadline) throw new Error("nats-server did not start.");
@@ -60,7 +64,10 @@ const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !
 
 async function accepts(port: number): Promise<boolean> {
   const socket = connect(port, "127.0.0.1");
-  const connected = await Promise.race([once(socket, "connect").then(() => true), once(socket, "error").then(() => false)]).catch(() => false);
+  const connected = await Promise.race([
+    once(socket, "connect").then(() => true),
+    once(socket, "error").then(() => false),
+  ]).catch(() => false);
   socket.destroy();
   return connected;
 }

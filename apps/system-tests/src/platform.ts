@@ -47,13 +47,27 @@ export class Platform implements Deployment {
       log: this.path("platform.out"),
       ...(this.#options.wrapper && { wrapper: this.#options.wrapper }),
       env: {
-        PORT: String(this.#port), MILLWRIGHT_DATA_DIR: this.path("data"), MILLWRIGHT_BOOTSTRAP_API_KEY: OWNER_KEY, MILLWRIGHT_WORKERS: String(workers),
-        MILLWRIGHT_WORKER_SLOTS: String(slots), MILLWRIGHT_TIME_SCALE: String(this.timeScale), MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"),
-        MILLWRIGHT_SANDBOX: "optional", ...env,
+        PORT: String(this.#port),
+        MILLWRIGHT_DATA_DIR: this.path("data"),
+        MILLWRIGHT_BOOTSTRAP_API_KEY: OWNER_KEY,
+        MILLWRIGHT_WORKERS: String(workers),
+        MILLWRIGHT_WORKER_SLOTS: String(slots),
+        MILLWRIGHT_TIME_SCALE: String(this.timeScale),
+        MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"),
+        MILLWRIGHT_SANDBOX: "optional",
+        ...env,
       },
     });
-    for (const deadline = Date.now() + READY_TIMEOUT_MS; !(await fetch(`${this.url}/readyz`).then(({ ok }) => ok, () => false)); await pause(POLL_MS)) {
-      if (this.#program.hasEnded || Date.now() > deadline) throw new Error(`The platform did not start:\n${this.output()}`);
+    for (
+      const deadline = Date.now() + READY_TIMEOUT_MS;
+      !(await fetch(`${this.url}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ));
+      await pause(POLL_MS)
+    ) {
+      if (this.#program.hasEnded || Date.now() > deadline)
+        throw new Error(`The platform did not start:\n${this.output()}`);
     }
   }
 

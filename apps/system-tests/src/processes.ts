@@ -4,7 +4,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 export type RunningProcess = { readonly pid: number; readonly command: string; readonly environment: string };
 
 /** Running processes whose command line or environment holds the text, without ourselves. */
-export const processesWith = (text: string): RunningProcess[] => everyProcess().filter(({ pid, command, environment }) => pid !== process.pid && (command + environment).includes(text));
+export const processesWith = (text: string): RunningProcess[] =>
+  everyProcess().filter(
+    ({ pid, command, environment }) => pid !== process.pid && (command + environment).includes(text),
+  );
 
 /** Processes of sandboxes of these runs, on this machine. */
 export function processesOfRuns(uids: readonly string[]): RunningProcess[] {
@@ -30,7 +33,11 @@ function everyProcess(): RunningProcess[] {
 const fromProc = () =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .map((name) => ({ pid: Number(name), command: textOf(`/proc/${name}/cmdline`), environment: textOf(`/proc/${name}/environ`) }));
+    .map((name) => ({
+      pid: Number(name),
+      command: textOf(`/proc/${name}/cmdline`),
+      environment: textOf(`/proc/${name}/environ`),
+    }));
 
 /** "" for a process that has ended or is not ours. */
 function textOf(file: string): string {

@@ -13,12 +13,26 @@ export class Program {
   readonly #begin: number;
 
   /** `main` is below `apps/`; output is added to the file `log`. Of our environment it gets only PATH and HOME. `wrapper`: a command that starts it. */
-  constructor(main: string, options: { env: Readonly<Record<string, string>>; log: string; args?: readonly string[]; wrapper?: readonly string[] }) {
+  constructor(
+    main: string,
+    options: {
+      env: Readonly<Record<string, string>>;
+      log: string;
+      args?: readonly string[];
+      wrapper?: readonly string[];
+    },
+  ) {
     this.#log = options.log;
     const output = openSync(options.log, "a", 0o600);
     this.#begin = fstatSync(output).size;
     const { PATH = "", HOME = "" } = process.env;
-    const node = [process.execPath, "--conditions=@millwright/source", "--no-warnings", APPS + main, ...(options.args ?? [])];
+    const node = [
+      process.execPath,
+      "--conditions=@millwright/source",
+      "--no-warnings",
+      APPS + main,
+      ...(options.args ?? []),
+    ];
     const [file, ...args] = [...(options.wrapper ?? []), ...node];
     this.child = spawn(file!, args, {
       detached: true,

@@ -34,12 +34,17 @@ async function millwright(...args: string[]): Promise<{ code: number | null; out
 
 /** What a start that must fail wrote. */
 async function failedStart(): Promise<string> {
-  const outcome = await platform.start().then(() => "it started", (error: Error) => error.message);
+  const outcome = await platform.start().then(
+    () => "it started",
+    (error: Error) => error.message,
+  );
   return outcome;
 }
 
 const filesBelow = (directory: string): string[] =>
-  readdirSync(directory, { withFileTypes: true, recursive: true }).flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name)] : []));
+  readdirSync(directory, { withFileTypes: true, recursive: true }).flatMap((entry) =>
+    entry.isFile() ? [join(entry.parentPath, entry.name)] : [],
+  );
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 
 async function textOf(artifact: string): Promise<string> {
@@ -50,9 +55,13 @@ async function textOf(artifact: string): Promise<string> {
 test("a platform is backed up while it works, and restored with databases, files and secrets of one instant", async () => {
   const factory = await aFactory(api, definitionFiles(script("say: hello")));
   const hook = await api.post(`/factory/${factory}/webhooks`, { name: "builds" });
-  const deliver = () => fetch(hook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${hook.secret}` }, body: "{}" });
+  const deliver = () =>
+    fetch(hook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${hook.secret}` }, body: "{}" });
   expect((await deliver()).status).toBe(202);
-  const run = await succeeded(api, await startRun(api, script("write: {path: a.txt, content: kept}", "artifact: a.txt")));
+  const run = await succeeded(
+    api,
+    await startRun(api, script("write: {path: a.txt, content: kept}", "artifact: a.txt")),
+  );
   const artifact = run.artifacts[0].data.artifact_uid as string;
 
   const end = new AbortController();
@@ -92,17 +101,26 @@ test("a platform is backed up while it works, and restored with databases, files
 
 test("a restore never overwrites a platform, and needs the right master key and the whole backup", async () => {
   await platform.stop();
-  expect(await millwright("restore", platform.path("backups"))).toMatchObject({ code: 1, output: expect.stringContaining("already contains a platform") });
+  expect(await millwright("restore", platform.path("backups"))).toMatchObject({
+    code: 1,
+    output: expect.stringContaining("already contains a platform"),
+  });
 
   renameSync(data(), platform.path("aside"));
   const wrong = platform.path("wrong.key");
   writeFileSync(wrong, `${Buffer.alloc(32, 1).toString("base64")}\n`, { mode: 0o600 });
-  expect(await millwright("restore", platform.path("backups"), "--key-file", wrong)).toMatchObject({ code: 1, output: expect.stringContaining("--key-file") });
+  expect(await millwright("restore", platform.path("backups"), "--key-file", wrong)).toMatchObject({
+    code: 1,
+    output: expect.stringContaining("--key-file"),
+  });
 
   const [backup = ""] = readdirSync(platform.path("backups"));
   const missing = platform.path("backups", backup, "cluster", "PG_VERSION");
   rmSync(missing);
-  expect(await millwright("restore", platform.path("backups"))).toMatchObject({ code: 1, output: expect.stringContaining("is incomplete") });
+  expect(await millwright("restore", platform.path("backups"))).toMatchObject({
+    code: 1,
+    output: expect.stringContaining("is incomplete"),
+  });
   expect(existsSync(data("postgres", "cluster"))).toBe(false);
 
   rmSync(data(), { recursive: true, force: true });
@@ -110,9 +128,17 @@ test("a restore never overwrites a platform, and needs the right master key and 
 });
 
 test("a stopped platform is backed up too, and stays stopped", async () => {
-  const { code } = await millwright("backup", platform.path("offline"), "--key-file", platform.path("keys", "platform.key"));
+  const { code } = await millwright(
+    "backup",
+    platform.path("offline"),
+    "--key-file",
+    platform.path("keys", "platform.key"),
+  );
   expect([code, modeOf(platform.path("keys", "platform.key"))]).toEqual([0, 0o600]);
-  expect([existsSync(data("standalone.pid")), existsSync(data("postgres", "cluster", "postmaster.pid"))]).toEqual([false, false]);
+  expect([existsSync(data("standalone.pid")), existsSync(data("postgres", "cluster", "postmaster.pid"))]).toEqual([
+    false,
+    false,
+  ]);
 });
 
 test("a start without the master key, or with another one, fails with the remedy and changes nothing", async () => {

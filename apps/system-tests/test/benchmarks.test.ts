@@ -22,11 +22,19 @@ let suite: string;
 /** A trial that follows the script changes the file and says so; a model that does not read scripts knows nothing. */
 const taskOf = (answer: string) => ({
   title: `Count to ${answer}`,
-  prompt: script("shell: cd /workspace/prices && git rev-parse HEAD && sleep 1", `write: {path: /workspace/prices/answer.txt, content: ${answer}}`, `say: The answer is ${answer}.`),
+  prompt: script(
+    "shell: cd /workspace/prices && git rev-parse HEAD && sleep 1",
+    `write: {path: /workspace/prices/answer.txt, content: ${answer}}`,
+    `say: The answer is ${answer}.`,
+  ),
   success_criteria: "The secret criteria: the answer is right.",
   starting_repo_refs: [{ code_forge: "local", owner: "acme", repo: "prices" }],
   tags: [answer],
-  rule: { checks: [{ kind: "regex", target: "final_message", pattern: `The answer is ${answer}` }], pass: "pass", fail: "fail" },
+  rule: {
+    checks: [{ kind: "regex", target: "final_message", pattern: `The answer is ${answer}` }],
+    pass: "pass",
+    fail: "fail",
+  },
 });
 
 const configurations = [
@@ -41,12 +49,27 @@ const modelEnvironment = () => ({ ANTHROPIC_API_KEY: "a-key", ANTHROPIC_BASE_URL
 
 /** Connects the repositories of a platform and creates the factory and the suite. */
 async function install(on: Deployment, client: Client): Promise<Installed> {
-  await client.post(`/team/${await teamOf(client)}/code-hosts`, { name: "local", kind: "local", root: on.path("repositories"), owners: ["acme"] });
-  const files = definitionFiles("Work.").map((file) => (file.path === "factory.yaml" ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") } : file));
+  await client.post(`/team/${await teamOf(client)}/code-hosts`, {
+    name: "local",
+    kind: "local",
+    root: on.path("repositories"),
+    owners: ["acme"],
+  });
+  const files = definitionFiles("Work.").map((file) =>
+    file.path === "factory.yaml"
+      ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") }
+      : file,
+  );
   const created = await aFactory(client, files);
   const { agents } = await client.get(`/agent/identities?factory_uid=${created}`);
   const { uid: agent, name } = agents.find((identity: any) => identity.name === "helper");
-  const body = { name: "Counting", agent_uid: agent, factory_agent_type: name, configurations, tasks: TASKS.map(taskOf) };
+  const body = {
+    name: "Counting",
+    agent_uid: agent,
+    factory_agent_type: name,
+    configurations,
+    tasks: TASKS.map(taskOf),
+  };
   return { factory: created, suite: (await client.post(`/factory/${created}/benchmarks`, body)).uid };
 }
 
@@ -69,20 +92,37 @@ const progressOf = async (uid: string): Promise<any> => (await api.get(`${runsPa
 
 /** The benchmark run once it has finished. */
 const finished = (uid: string): Promise<any> =>
-  eventually(async () => {
-    const run = await api.get(`${runsPath()}/${uid}?include=launch_settings`);
-    if (["completed", "failed", "cancelled"].includes(run.state)) return run;
-    throw new Error(`The benchmark run is ${run.state}: ${JSON.stringify(run.trial_progress)} ${JSON.stringify(run.score_progress)}`);
-  }, { timeoutMs: 2 * RUN_TIMEOUT_MS, everyMs: 250 });
+  eventually(
+    async () => {
+      const run = await api.get(`${runsPath()}/${uid}?include=launch_settings`);
+      if (["completed", "failed", "cancelled"].includes(run.state)) return run;
+      throw new Error(
+        `The benchmark run is ${run.state}: ${JSON.stringify(run.trial_progress)} ${JSON.stringify(run.score_progress)}`,
+      );
+    },
+    { timeoutMs: 2 * RUN_TIMEOUT_MS, everyMs: 250 },
+  );
 
-const trialsOf = async (uid: string): Promise<any[]> => (await api.get(`${runsPath()}/${uid}/trials?limit=100&include=scores&include=execution_history`)).data;
+const trialsOf = async (uid: string): Promise<any[]> =>
+  (await api.get(`${runsPath()}/${uid}/trials?limit=100&include=scores&include=execution_history`)).data;
 const trialRuns = async (): Promise<any[]> => (await api.get("/agent/runs?source=BENCHMARK_TRIAL&limit=100")).runs;
 
 /** What the judges decided, as bytes. */
 const verdictsOf = async (uid: string): Promise<string> =>
-  JSON.stringify((await trialsOf(uid)).map(({ task_uid: task, configuration_uid: configuration, rep_index: rep, scores }) => [
-    task, configuration, rep, scores.map(({ scorer_uid: scorer, status, classification, score, outcome }: any) => [scorer, status, classification, score, outcome]),
-  ]));
+  JSON.stringify(
+    (await trialsOf(uid)).map(({ task_uid: task, configuration_uid: configuration, rep_index: rep, scores }) => [
+      task,
+      configuration,
+      rep,
+      scores.map(({ scorer_uid: scorer, status, classification, score, outcome }: any) => [
+        scorer,
+        status,
+        classification,
+        score,
+        outcome,
+      ]),
+    ]),
+  );
 
 describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
   let uid: string;
@@ -105,13 +145,30 @@ describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
     expect([trials.length, new Set(attempts).size]).toEqual([TRIALS, attempts.length]);
     const runs = await trialRuns();
     expect(new Set(runs.map((one) => one.run_id))).toEqual(new Set(attempts));
-    expect(runs.every(({ title, prompt }) => title.startsWith("Count to") && !prompt.includes("secret criteria"))).toBe(true);
+    expect(runs.every(({ title, prompt }) => title.startsWith("Count to") && !prompt.includes("secret criteria"))).toBe(
+      true,
+    );
   });
 
   test("says which configuration is worse, over all of its trials", async () => {
     const results = await api.get(`${runsPath()}/${uid}/results`);
-    expect(results).toMatchObject({ run_state: "completed", provisional: false, trial_progress: { total: TRIALS, completed: TRIALS }, score_progress: { expected: TRIALS, received: TRIALS }, coverage: { rate: 1 } });
-    expect(results.configurations.map(({ display_name: name, scoring }: any) => [name, scoring.pass_count, scoring.fail_count])).toEqual([["Follows scripts", 9, 0], ["Knows nothing", 0, 9]]);
+    expect(results).toMatchObject({
+      run_state: "completed",
+      provisional: false,
+      trial_progress: { total: TRIALS, completed: TRIALS },
+      score_progress: { expected: TRIALS, received: TRIALS },
+      coverage: { rate: 1 },
+    });
+    expect(
+      results.configurations.map(({ display_name: name, scoring }: any) => [
+        name,
+        scoring.pass_count,
+        scoring.fail_count,
+      ]),
+    ).toEqual([
+      ["Follows scripts", 9, 0],
+      ["Knows nothing", 0, 9],
+    ]);
   });
 
   test("starts its trials at the commit that was current at launch", async () => {
@@ -128,36 +185,49 @@ describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
   });
 });
 
-test("the same suite launched on another installation has the same manifest hash", async () => {
-  const uid = await launch({ repetition_count: 1 });
-  const { manifest } = await api.get(`${runsPath()}/${uid}?include=launch_settings`);
-  await api.post(`${runsPath()}/${uid}/cancel`);
-  const elsewhere = await Platform.start({ workers: 0, env: modelEnvironment() });
-  try {
-    const copy = elsewhere.path("repositories", "acme", "prices.git");
-    git(platform.dir, "clone", "--quiet", "--bare", repository, copy);
-    const client = await connect(elsewhere);
-    const there = await install(elsewhere, client);
-    const runs = `/factory/${there.factory}/benchmarks/${there.suite}/runs`;
-    const other = await client.get(`${runs}/${(await client.post(runs, { repetition_count: 1 })).uid}?include=launch_settings`);
-    expect(other.manifest.content).toEqual(manifest.content);
-    expect(other.manifest_hash).toBe((await api.get(`${runsPath()}/${uid}`)).manifest_hash);
-    expect(there).not.toMatchObject({ factory });
-  } finally {
-    await elsewhere.remove();
-  }
-}, SLOW_MS);
+test(
+  "the same suite launched on another installation has the same manifest hash",
+  async () => {
+    const uid = await launch({ repetition_count: 1 });
+    const { manifest } = await api.get(`${runsPath()}/${uid}?include=launch_settings`);
+    await api.post(`${runsPath()}/${uid}/cancel`);
+    const elsewhere = await Platform.start({ workers: 0, env: modelEnvironment() });
+    try {
+      const copy = elsewhere.path("repositories", "acme", "prices.git");
+      git(platform.dir, "clone", "--quiet", "--bare", repository, copy);
+      const client = await connect(elsewhere);
+      const there = await install(elsewhere, client);
+      const runs = `/factory/${there.factory}/benchmarks/${there.suite}/runs`;
+      const other = await client.get(
+        `${runs}/${(await client.post(runs, { repetition_count: 1 })).uid}?include=launch_settings`,
+      );
+      expect(other.manifest.content).toEqual(manifest.content);
+      expect(other.manifest_hash).toBe((await api.get(`${runsPath()}/${uid}`)).manifest_hash);
+      expect(there).not.toMatchObject({ factory });
+    } finally {
+      await elsewhere.remove();
+    }
+  },
+  SLOW_MS,
+);
 
-test("a cancelled benchmark run cancels the runs of its trials and starts no other", async () => {
-  const before = new Set((await trialRuns()).map((one) => one.run_id));
-  const uid = await launch({ repetition_count: REPETITIONS, parallelism: 2 });
-  await eventually(async () => (await progressOf(uid)).running > 0, { timeoutMs: RUN_TIMEOUT_MS });
-  await api.post(`${runsPath()}/${uid}/cancel`);
-  expect((await finished(uid)).state).toBe("cancelled");
-  const own = await eventually(async (): Promise<any> => {
-    const runs = (await trialRuns()).filter((one) => !before.has(one.run_id));
-    return runs.every(({ state }) => ["CANCELLED", "SUCCEEDED"].includes(state)) && runs;
-  }, { timeoutMs: RUN_TIMEOUT_MS });
-  const { total, cancelled, pending, running } = await progressOf(uid);
-  expect([total, pending, running, cancelled > TRIALS - 4, own.length < TRIALS]).toEqual([TRIALS, 0, 0, true, true]);
-}, SLOW_MS);
+test(
+  "a cancelled benchmark run cancels the runs of its trials and starts no other",
+  async () => {
+    const before = new Set((await trialRuns()).map((one) => one.run_id));
+    const uid = await launch({ repetition_count: REPETITIONS, parallelism: 2 });
+    await eventually(async () => (await progressOf(uid)).running > 0, { timeoutMs: RUN_TIMEOUT_MS });
+    await api.post(`${runsPath()}/${uid}/cancel`);
+    expect((await finished(uid)).state).toBe("cancelled");
+    const own = await eventually(
+      async (): Promise<any> => {
+        const runs = (await trialRuns()).filter((one) => !before.has(one.run_id));
+        return runs.every(({ state }) => ["CANCELLED", "SUCCEEDED"].includes(state)) && runs;
+      },
+      { timeoutMs: RUN_TIMEOUT_MS },
+    );
+    const { total, cancelled, pending, running } = await progressOf(uid);
+    expect([total, pending, running, cancelled > TRIALS - 4, own.length < TRIALS]).toEqual([TRIALS, 0, 0, true, true]);
+  },
+  SLOW_MS,
+);

@@ -21,7 +21,10 @@ beforeAll(async () => {
   server = await new GitServer().start();
   own = mkdtempSync(join(tmpdir(), "millwright-authority-"));
   writeFileSync(join(own, "ca.pem"), AUTHORITY);
-  platform = await startPlatform({ workers: 1, env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "200ms", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") } });
+  platform = await startPlatform({
+    workers: 1,
+    env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "200ms", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") },
+  });
   api = await connect(platform);
   server.root = root = platform.path("repositories");
 });
@@ -47,26 +50,56 @@ const apply = async () => {
   if (told.status === 200) await settled(api, factory!);
   return told;
 };
-const registered = (sha: string) => eventually(async () => {
-  const now = await status();
-  return now.registered_head_sha === sha && now;
-}, { timeoutMs: RUN_TIMEOUT_MS });
+const registered = (sha: string) =>
+  eventually(
+    async () => {
+      const now = await status();
+      return now.registered_head_sha === sha && now;
+    },
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
 
 test("a push is noticed, makes the branch stale, and is applied; a run that was there keeps its settings", async () => {
   const first = git(bare!, "rev-parse", "main").trim();
-  expect(await registered(first)).toMatchObject({ name: "main", state: "ACTIVE", freshness: "STALE", is_production: true, applied_sha: null, repository: { owner: "acme", code_forge: "NONE" } });
+  expect(await registered(first)).toMatchObject({
+    name: "main",
+    state: "ACTIVE",
+    freshness: "STALE",
+    is_production: true,
+    applied_sha: null,
+    repository: { owner: "acme", code_forge: "NONE" },
+  });
   expect(await apply()).toMatchObject({ status: 200, body: { uid: branch, freshness: "CURRENT", applied_sha: first } });
-  expect(await status()).toMatchObject({ uid: branch, state: "ACTIVE", freshness: "CURRENT", applied_sha: first, is_serving: true });
+  expect(await status()).toMatchObject({
+    uid: branch,
+    state: "ACTIVE",
+    freshness: "CURRENT",
+    applied_sha: first,
+    is_serving: true,
+  });
   const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
   const before = await succeeded(api, run);
   const second = pushFiles(bare!, treeOf(definitionFiles(script("say: Second."))));
   expect(await registered(second)).toMatchObject({ freshness: "STALE", applied_sha: first });
-  expect(await api.get(`/factory/${factory}/source/drift`)).toMatchObject({ active_revision: first, serving: [], head: { state: "DIFFERS", revision: second, plan: [{ kind: "agent", name: "foreman", action: "update", changed_fields: ["prompt"] }] } });
+  expect(await api.get(`/factory/${factory}/source/drift`)).toMatchObject({
+    active_revision: first,
+    serving: [],
+    head: {
+      state: "DIFFERS",
+      revision: second,
+      plan: [{ kind: "agent", name: "foreman", action: "update", changed_fields: ["prompt"] }],
+    },
+  });
   const answers = await Promise.all([apply(), apply(), apply()]);
-  for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second } });
+  for (const answer of answers)
+    expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second } });
   expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
   const { agent_config, execution_location, title } = await runOf(api, run);
-  expect({ agent_config, execution_location, title }).toEqual({ agent_config: before.agent_config, execution_location: before.execution_location, title: before.title });
+  expect({ agent_config, execution_location, title }).toEqual({
+    agent_config: before.agent_config,
+    execution_location: before.execution_location,
+    title: before.title,
+  });
   const { run_id: next } = await api.post(`/factory/${factory}/runs`, { prompt: "Go on." });
   await succeeded(api, next);
   expect(JSON.stringify(await api.get(`/agent/runs/${next}/conversation`))).toContain("Second.");
@@ -78,10 +111,15 @@ test("a force push and the end of a branch are told, and what serves serves on",
   expect(await registered(rewritten)).toMatchObject({ freshness: "STALE" });
   expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: rewritten });
   git(bare!, "update-ref", "-d", "refs/heads/main");
-  expect(await eventually(async () => {
-    const now = await status();
-    return now.registered_head_sha === null && now;
-  }, { timeoutMs: RUN_TIMEOUT_MS })).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", is_serving: true, last_error: { code: "branch_missing" } });
+  expect(
+    await eventually(
+      async () => {
+        const now = await status();
+        return now.registered_head_sha === null && now;
+      },
+      { timeoutMs: RUN_TIMEOUT_MS },
+    ),
+  ).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", is_serving: true, last_error: { code: "branch_missing" } });
   expect(await apply()).toMatchObject({ status: 409, body: { reason: "branch_head_unknown" } });
   expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
 });
@@ -89,7 +127,11 @@ test("a definition with faults is 400 with every one of them", async () => {
   await registered(pushFiles(bare!, { "agents/helper/agent.md": "---\nagentType: NONSENSE\ncolour: red\n---\n" }));
   const { status: code, body } = await apply();
   expect([code, body.reason, body.diagnostics.length]).toEqual([400, "definition_invalid", 3]);
-  expect(await status()).toMatchObject({ state: "FAILED", applied_sha: null, last_error: { code: "definition_invalid", diagnostics: body.diagnostics } });
+  expect(await status()).toMatchObject({
+    state: "FAILED",
+    applied_sha: null,
+    last_error: { code: "definition_invalid", diagnostics: body.diagnostics },
+  });
 });
 test("tracking ends with 204, again and again, but not of the production branch", async () => {
   git(bare!, "branch", "side", "main");
@@ -98,15 +140,21 @@ test("tracking ends with 204, again and again, but not of the production branch"
   for (let n = 0; n < 2; n += 1) expect((await api.call("DELETE", path)).status).toBe(204);
   expect(await api.get(path)).toMatchObject({ state: "DELETED", freshness: "UNKNOWN", deleted_at: expect.any(String) });
   expect(await api.call("POST", `${path}/apply`)).toMatchObject({ status: 409, body: { reason: "branch_deleted" } });
-  expect(await api.call("DELETE", `/factory/${factory}/branches/${branch}`)).toMatchObject({ status: 409, body: { reason: "production_branch" } });
+  expect(await api.call("DELETE", `/factory/${factory}/branches/${branch}`)).toMatchObject({
+    status: 409,
+    body: { reason: "production_branch" },
+  });
   expect(git(bare!, "rev-parse", "side")).toBe(git(bare!, "rev-parse", "main"));
 });
 test("another team's branch is one that nobody has", async () => {
   const stranger = await aTeam(api, "strangers");
   const { uid: theirs } = await stranger.post("/factory", { name: "Theirs" });
-  for (const path of [`/factory/${factory}/branches/${branch}`, `/factory/${theirs}/branches/${branch}`]) expect((await stranger.call("GET", path, { isAbsent: true })).status).toBe(404);
+  for (const path of [`/factory/${factory}/branches/${branch}`, `/factory/${theirs}/branches/${branch}`])
+    expect((await stranger.call("GET", path, { isAbsent: true })).status).toBe(404);
   expect((await stranger.call("DELETE", `/factory/${theirs}/branches/${branch}`)).status).toBe(204);
-  expect((await stranger.call("DELETE", `/factory/${factory}/branches/${branch}`, { isAbsent: true })).status).toBe(404);
+  expect((await stranger.call("DELETE", `/factory/${factory}/branches/${branch}`, { isAbsent: true })).status).toBe(
+    404,
+  );
   expect(await status()).toMatchObject({ state: "ACTIVE" });
 });
 test("a team without the capability has no branches", async () => {
@@ -122,10 +170,22 @@ test("a private repository is read with the team's secret, which nobody is told"
   const team = await teamOf(api);
   await api.put(`/team/${team}/secrets/GIT`, { value: "wrong" });
   const url = `${server.url}/acme/factory-${count}.git`;
-  expect(await api.put(`/factory/${factory}/source`, { repository_url: url, secret_name: "GIT", username: "reader" })).toMatchObject({ repository_url: url, secret_name: "GIT", username: "reader" });
-  expect(await api.call("POST", `/factory/${factory}/source/apply`)).toMatchObject({ status: 400, body: { reason: "source_refused" } });
+  expect(
+    await api.put(`/factory/${factory}/source`, { repository_url: url, secret_name: "GIT", username: "reader" }),
+  ).toMatchObject({ repository_url: url, secret_name: "GIT", username: "reader" });
+  expect(await api.call("POST", `/factory/${factory}/source/apply`)).toMatchObject({
+    status: 400,
+    body: { reason: "source_refused" },
+  });
   await api.put(`/team/${team}/secrets/GIT`, { value: "canary-of-git" });
-  expect(await applied(api, factory!)).toMatchObject({ state: "APPLIED", active_revision: git(bare!, "rev-parse", "main").trim() });
-  const told = [await api.get(`/factory/${factory}/source`), await api.get(`/factory/${factory}/branches`), platform.output()];
+  expect(await applied(api, factory!)).toMatchObject({
+    state: "APPLIED",
+    active_revision: git(bare!, "rev-parse", "main").trim(),
+  });
+  const told = [
+    await api.get(`/factory/${factory}/source`),
+    await api.get(`/factory/${factory}/branches`),
+    platform.output(),
+  ];
   expect(JSON.stringify(told)).not.toContain("canary-of-git");
 });

@@ -18,38 +18,64 @@ onDeployments(["standalone", "processes"], (deployment) => {
   let api: Client;
   let run: any;
   beforeAll(async () => {
-    platform = await startPlatform({ env: { MILLWRIGHT_BLOB_URL: s3.blobUrl, MILLWRIGHT_PARKED_WORKSPACES: "0", ...s3.env } }, deployment);
+    platform = await startPlatform(
+      { env: { MILLWRIGHT_BLOB_URL: s3.blobUrl, MILLWRIGHT_PARKED_WORKSPACES: "0", ...s3.env } },
+      deployment,
+    );
     api = await connect(platform);
-    const steps = ["write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}", `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`, "artifact: {file: big.bin, title: Big}"];
-    const attachments = [{ file_name: "note.txt", mime_type: "text/plain", data: Buffer.from("a note").toString("base64") }];
-    const id = await startRun(api, script(...steps, "shell: cat .attachments/*/note.txt", "ask: Go on?"), { attachments });
+    const steps = [
+      "write: {path: a.txt, content: hello}",
+      "artifact: {file: a.txt, public: true}",
+      `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`,
+      "artifact: {file: big.bin, title: Big}",
+    ];
+    const attachments = [
+      { file_name: "note.txt", mime_type: "text/plain", data: Buffer.from("a note").toString("base64") },
+    ];
+    const id = await startRun(api, script(...steps, "shell: cat .attachments/*/note.txt", "ask: Go on?"), {
+      attachments,
+    });
     run = await reached(api, id, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
   });
   afterAll(() => platform?.remove());
 
-  const uidOf = (name: string): string => run.artifacts.find(({ data }: any) => data.filename === name).data.artifact_uid;
-  const asked = (what: string): string[] => s3.requests.filter((line) => line.startsWith(what) && line.includes(run.run_id));
+  const uidOf = (name: string): string =>
+    run.artifacts.find(({ data }: any) => data.filename === name).data.artifact_uid;
+  const asked = (what: string): string[] =>
+    s3.requests.filter((line) => line.startsWith(what) && line.includes(run.run_id));
 
   test("an artifact's link leads there, works without authorization, and says how to save it", async () => {
     const { status, headers } = await api.call("GET", `/agent/artifacts/${uidOf("a.txt")}/download`, { key: null });
     const link = headers.get("location")!;
     expect([status, link.startsWith(`${s3.bucketUrl}/artifacts/${run.run_id}/`)]).toEqual([302, true]);
     const file = await fetch(link);
-    expect([file.status, file.headers.get("content-disposition"), await file.text()]).toEqual([200, `inline; filename="a.txt"; filename*=UTF-8''a.txt`, "hello"]);
+    expect([file.status, file.headers.get("content-disposition"), await file.text()]).toEqual([
+      200,
+      `inline; filename="a.txt"; filename*=UTF-8''a.txt`,
+      "hello",
+    ]);
     expect((await fetch(link.split("?")[0]!)).status).toBe(403);
   });
 
   test("a large one is uploaded there by the worker itself, private until it is made public", async () => {
     const { data } = await api.get(`/agent/artifacts/${uidOf("big.bin")}`);
     const file = await fetch(data.download_url);
-    expect([file.headers.get("content-disposition"), (await file.text()).length]).toEqual([`attachment; filename="big.bin"; filename*=UTF-8''big.bin`, LARGE]);
+    expect([file.headers.get("content-disposition"), (await file.text()).length]).toEqual([
+      `attachment; filename="big.bin"; filename*=UTF-8''big.bin`,
+      LARGE,
+    ]);
     expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(401);
     await api.patch(`/agent/artifacts/${uidOf("big.bin")}`, { public: true });
     expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(200);
   });
 
   test("a file that came with the request is put there, and the worker has it from there", async () => {
-    expect(s3.requests).toEqual(expect.arrayContaining([expect.stringMatching("^PUT /millwright/attachments/"), expect.stringMatching("^GET /millwright/attachments/")]));
+    expect(s3.requests).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching("^PUT /millwright/attachments/"),
+        expect.stringMatching("^GET /millwright/attachments/"),
+      ]),
+    );
     expect((await shellOutputs(api, run.run_id)).at(-1)).toBe("a note");
   });
 

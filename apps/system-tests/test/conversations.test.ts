@@ -20,12 +20,16 @@ afterAll(() => platform?.remove());
 
 /** What the commands of a run have written. */
 const outputsOf = async (runId: string): Promise<string[]> =>
-  (await eventsOf(api!, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload.output.output);
+  (await eventsOf(api!, runId))
+    .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
+    .map(({ payload }) => payload.output.output);
 
 describe("files for follow-ups", () => {
   const NOTE = { filename: "note.txt", mime_type: "text/plain" };
-  const put = (url: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) => fetch(url, { method: "PUT", body, headers });
-  const prepare = async (target: string, count = 1): Promise<any> => api!.post(`${target}/attachments/prepare`, { files: Array.from({ length: count }, () => NOTE) });
+  const put = (url: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+    fetch(url, { method: "PUT", body, headers });
+  const prepare = async (target: string, count = 1): Promise<any> =>
+    api!.post(`${target}/attachments/prepare`, { files: Array.from({ length: count }, () => NOTE) });
   /** Ids of files that are there, one per text. */
   async function files(target: string, ...texts: string[]): Promise<string[]> {
     const { attachments } = await prepare(target, texts.length);
@@ -40,11 +44,22 @@ describe("files for follow-ups", () => {
 
   test("reach a live session under their ids, by the names they are given", async () => {
     const runId = await startRun(api!, script("say: Waiting."), { interactive: true });
-    await eventually(async () => expect((await eventsOf(api!, runId)).map(({ kind }) => kind)).toContain("turn_end"), { timeoutMs: RUN_TIMEOUT_MS });
+    await eventually(async () => expect((await eventsOf(api!, runId)).map(({ kind }) => kind)).toContain("turn_end"), {
+      timeoutMs: RUN_TIMEOUT_MS,
+    });
     const [one, two] = await files(`/agent/runs/${runId}`, "first\n", "second\n");
-    const message = script(`shell: cat /workspace/.attachments/${two}/note.txt "/workspace/.attachments/${one}/read me.txt"`);
-    expect(await api!.post(`/agent/runs/${runId}/followups`, { message, attachments: [{ attachment_id: one, file_name: "read me.txt" }, ...attached(two!)] })).toMatchObject({ outcome: "live_session" });
-    await eventually(async () => expect(await outputsOf(runId)).toEqual(["second\nfirst\n"]), { timeoutMs: RUN_TIMEOUT_MS });
+    const message = script(
+      `shell: cat /workspace/.attachments/${two}/note.txt "/workspace/.attachments/${one}/read me.txt"`,
+    );
+    expect(
+      await api!.post(`/agent/runs/${runId}/followups`, {
+        message,
+        attachments: [{ attachment_id: one, file_name: "read me.txt" }, ...attached(two!)],
+      }),
+    ).toMatchObject({ outcome: "live_session" });
+    await eventually(async () => expect(await outputsOf(runId)).toEqual(["second\nfirst\n"]), {
+      timeoutMs: RUN_TIMEOUT_MS,
+    });
     await api!.post(`/agent/runs/${runId}/cancel`);
   });
 
@@ -53,9 +68,17 @@ describe("files for follow-ups", () => {
     const target = `/agent/conversations/${conversation}`;
     expect(await prepare(target)).toMatchObject({ run_id: runId });
     const [id] = await files(target, "the file\n");
-    const send = () => api!.post(`${target}/followups`, { message: script(`shell: cat .attachments/${id}/note.txt`), attachments: attached(id!) }, { headers: { "idempotency-key": runId } });
+    const send = () =>
+      api!.post(
+        `${target}/followups`,
+        { message: script(`shell: cat .attachments/${id}/note.txt`), attachments: attached(id!) },
+        { headers: { "idempotency-key": runId } },
+      );
     const [first, again] = [await send(), await send()];
-    expect([first, again]).toEqual([{ outcome: "handoff_execution", followup_id: expect.any(String), run_id: runId }, first]);
+    expect([first, again]).toEqual([
+      { outcome: "handoff_execution", followup_id: expect.any(String), run_id: runId },
+      first,
+    ]);
     await succeeded(api!, runId);
     expect(await outputsOf(runId)).toEqual(["the file\n"]);
   });
@@ -63,23 +86,47 @@ describe("files for follow-ups", () => {
   test("are unknown_attachment, and send nothing, unless they were prepared for the newest run and uploaded", async () => {
     const old = await blocked();
     const [ofOld] = await files(`/agent/runs/${old.run_id}`, "old");
-    const newer = await reached(api!, await startRun(api!, script("ask: And?"), { conversation_id: old.conversation_id }), "BLOCKED");
+    const newer = await reached(
+      api!,
+      await startRun(api!, script("ask: And?"), { conversation_id: old.conversation_id }),
+      "BLOCKED",
+    );
     const target = `/agent/conversations/${old.conversation_id}`;
-    const { attachments: [unsent] } = await prepare(target);
+    const {
+      attachments: [unsent],
+    } = await prepare(target);
     const before = await eventsOf(api!, newer.run_id);
     for (const id of [ofOld!, unsent.attachment_id, randomUUID(), "x"]) {
-      const answer = await api!.call("POST", `${target}/followups`, { body: { message: "m", attachments: attached(id) } });
-      expect([answer.status, answer.body.error_code, answer.body.retryable]).toEqual([422, "unknown_attachment", false]);
+      const answer = await api!.call("POST", `${target}/followups`, {
+        body: { message: "m", attachments: attached(id) },
+      });
+      expect([answer.status, answer.body.error_code, answer.body.retryable]).toEqual([
+        422,
+        "unknown_attachment",
+        false,
+      ]);
     }
     expect(await eventsOf(api!, newer.run_id)).toEqual(before);
   });
 
   test("are bounded: 25 of them, 25 MB each, and a link that has been changed takes nothing", async () => {
     const { run_id: runId } = await blocked();
-    const { attachments: [one] } = await prepare(`/agent/runs/${runId}`);
-    expect((await api!.call("POST", `/agent/runs/${runId}/followups`, { body: { attachments: attached(...Array.from({ length: 26 }, randomUUID)) } })).status).toBe(400);
+    const {
+      attachments: [one],
+    } = await prepare(`/agent/runs/${runId}`);
+    expect(
+      (
+        await api!.call("POST", `/agent/runs/${runId}/followups`, {
+          body: { attachments: attached(...Array.from({ length: 26 }, randomUUID)) },
+        })
+      ).status,
+    ).toBe(400);
     expect((await put(one.upload_url, new Uint8Array(25_000_001))).status).toBe(413);
-    for (const change of [(url: string) => url.replace(/max=\d+/, "max=99000000"), (url: string) => url.replace(/uploads\/[^?]+/, `uploads/${randomUUID()}`), (url: string) => url.replace("m=PUT", "m=GET")]) {
+    for (const change of [
+      (url: string) => url.replace(/max=\d+/, "max=99000000"),
+      (url: string) => url.replace(/uploads\/[^?]+/, `uploads/${randomUUID()}`),
+      (url: string) => url.replace("m=PUT", "m=GET"),
+    ]) {
       expect((await put(change(one.upload_url), "x")).status).toBe(403);
     }
     expect((await fetch(one.upload_url)).status).toBe(403);
@@ -89,12 +136,22 @@ describe("files for follow-ups", () => {
     const { run_id: runId, conversation_id: conversation } = await blocked();
     const [id] = await files(`/agent/runs/${runId}`, "ours");
     for (const target of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`]) {
-      expect((await others!.call("POST", `${target}/attachments/prepare`, { body: { files: [NOTE] } })).status).toBe(404);
-      expect((await others!.call("POST", `${target}/followups`, { body: { message: "m", attachments: attached(id!) } })).status).toBe(404);
+      expect((await others!.call("POST", `${target}/attachments/prepare`, { body: { files: [NOTE] } })).status).toBe(
+        404,
+      );
+      expect(
+        (await others!.call("POST", `${target}/followups`, { body: { message: "m", attachments: attached(id!) } }))
+          .status,
+      ).toBe(404);
     }
     const { run_id: theirs } = await others!.post("/agent/runs", { prompt: script("ask: Well?") });
     await reached(others!, theirs, "BLOCKED");
-    const named = async (one: string) => (({ status, body: { error_code: code, detail } }) => [status, code, detail])(await others!.call("POST", `/agent/runs/${theirs}/followups`, { body: { message: "m", attachments: attached(one) } }));
+    const named = async (one: string) =>
+      (({ status, body: { error_code: code, detail } }) => [status, code, detail])(
+        await others!.call("POST", `/agent/runs/${theirs}/followups`, {
+          body: { message: "m", attachments: attached(one) },
+        }),
+      );
     expect(await named(id!)).toEqual(await named(randomUUID()));
   });
 });
@@ -103,7 +160,13 @@ describe("what a conversation leaves behind", () => {
   let run: any;
   let conversation: string;
   beforeAll(async () => {
-    const steps = ["shell: printf '1 %%\\r\\033[32m100 %%\\033[0m\\n'", "shell: {command: exit 3, allow_failure: true}", "write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif", "ask: More?"];
+    const steps = [
+      "shell: printf '1 %%\\r\\033[32m100 %%\\033[0m\\n'",
+      "shell: {command: exit 3, allow_failure: true}",
+      "write: {path: dot.gif, content: GIF89a}",
+      "screenshot: dot.gif",
+      "ask: More?",
+    ];
     run = await reached(api!, await startRun(api!, script(...steps)), "BLOCKED", "FAILED");
     conversation = `/agent/conversations/${run.conversation_id}`;
   });
@@ -117,10 +180,17 @@ describe("what a conversation leaves behind", () => {
   test("is its commands as a terminal showed them, by redirect or as a link, run after run", async () => {
     const { blocks, ...rest } = JSON.parse((await follow(`${conversation}/block-snapshot`)).text);
     expect(rest).toEqual({ version: 1, conversation_id: run.conversation_id });
-    expect(blocks.map(({ kind, state, exit_code: code, output }: any) => [kind, state, code, output])).toEqual([["command", "completed", 0, "100 %\n"], ["command", "failed", 3, ""]]);
+    expect(blocks.map(({ kind, state, exit_code: code, output }: any) => [kind, state, code, output])).toEqual([
+      ["command", "completed", 0, "100 %\n"],
+      ["command", "failed", 3, ""],
+    ]);
     await succeeded(api!, await startRun(api!, script("shell: echo again"), { conversation_id: run.conversation_id }));
     const { download_url: url, expires_at: until } = await api!.get(`${conversation}/block-snapshot?redirect=false`);
-    expect(JSON.parse((await api!.fetch(url)).text).blocks.map((block: any) => block.output)).toEqual(["100 %\n", "", "again\n"]);
+    expect(JSON.parse((await api!.fetch(url)).text).blocks.map((block: any) => block.output)).toEqual([
+      "100 %\n",
+      "",
+      "again\n",
+    ]);
     expect(Date.parse(until)).toBeGreaterThan(Date.now());
   });
 
@@ -129,82 +199,155 @@ describe("what a conversation leaves behind", () => {
     const image = await follow(`${conversation}/screenshots/${data.artifact_uid}/download`);
     expect([image.headers.get("content-type"), image.text]).toEqual(["image/gif", "GIF89a"]);
     const other = await reached(api!, await startRun(api!, script("ask: Well?")), "BLOCKED");
-    for (const [who, id, uid] of [[api!, other.conversation_id, data.artifact_uid], [api!, run.conversation_id, randomUUID()], [others!, run.conversation_id, data.artifact_uid]] as const) {
-      expect(await who.call("GET", `/agent/conversations/${id}/screenshots/${uid}/download`)).toMatchObject({ status: 404, body: { reason: "screenshot_not_found" } });
+    for (const [who, id, uid] of [
+      [api!, other.conversation_id, data.artifact_uid],
+      [api!, run.conversation_id, randomUUID()],
+      [others!, run.conversation_id, data.artifact_uid],
+    ] as const) {
+      expect(await who.call("GET", `/agent/conversations/${id}/screenshots/${uid}/download`)).toMatchObject({
+        status: 404,
+        body: { reason: "screenshot_not_found" },
+      });
     }
   });
 
   test("is a screenshot of a child run too, by every conversation that shows it", async () => {
     const child = script("write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif");
     const parent = await succeeded(api!, await startRun(api!, script(spawn(child), "wait: all")));
-    const [{ run_id: childId }] = (await api!.get(`/agent/runs?ancestor_run_id=${parent.run_id}`)).runs.filter((one: any) => one.run_id !== parent.run_id);
+    const [{ run_id: childId }] = (await api!.get(`/agent/runs?ancestor_run_id=${parent.run_id}`)).runs.filter(
+      (one: any) => one.run_id !== parent.run_id,
+    );
     const { artifacts, conversation_id: own } = await runOf(api!, childId);
     const path = (id: string) => `/agent/conversations/${id}/screenshots/${artifacts[0].data.artifact_uid}/download`;
-    expect(JSON.stringify(await api!.get(`/agent/conversations/${parent.conversation_id}`))).toContain(artifacts[0].data.artifact_uid);
+    expect(JSON.stringify(await api!.get(`/agent/conversations/${parent.conversation_id}`))).toContain(
+      artifacts[0].data.artifact_uid,
+    );
     for (const id of [own, parent.conversation_id]) expect((await follow(path(id))).text).toBe("GIF89a");
     expect(await api!.call("GET", path(run.conversation_id))).toMatchObject({ status: 404 });
     expect(await others!.call("GET", path(parent.conversation_id))).toMatchObject({ status: 404 });
   });
 
   test("is no raw transcript on the platform's own harness, but one per run", async () => {
-    expect(await api!.call("GET", `${conversation}/transcript`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "no_raw_transcript" } });
+    expect(await api!.call("GET", `${conversation}/transcript`)).toMatchObject({
+      status: 400,
+      body: { error_code: "invalid_request", reason: "no_raw_transcript" },
+    });
     expect((await api!.call("GET", `/agent/runs/${run.run_id}/transcript`)).status).toBe(302);
   });
 
   test("may be read with the right to view, and continued, interrupted or handed over with the right to manage alone", async () => {
-    const { api_key: key } = await api!.post(`/team/${await teamOf(api!)}/keys`, { name: "viewer", scopes: ["run.view"] });
+    const { api_key: key } = await api!.post(`/team/${await teamOf(api!)}/keys`, {
+      name: "viewer",
+      scopes: ["run.view"],
+    });
     const viewer = api!.as(key);
     const runPath = `/agent/runs/${run.run_id}`;
     const { data } = run.artifacts.find((one: any) => one.artifact_type === "SCREENSHOT");
-    const statusOf = async (method: string, path: string, body?: object) => (await viewer.call(method, path, body ? { body } : {})).status;
-    for (const path of [conversation, `${runPath}/conversation`, "/agent/events", `${runPath}/events`]) expect([path, await statusOf("GET", path)]).toEqual([path, 200]);
-    for (const path of [`${conversation}/block-snapshot`, `${conversation}/screenshots/${data.artifact_uid}/download`, `${runPath}/transcript`]) expect([path, await statusOf("GET", path)]).toEqual([path, 302]);
+    const statusOf = async (method: string, path: string, body?: object) =>
+      (await viewer.call(method, path, body ? { body } : {})).status;
+    for (const path of [conversation, `${runPath}/conversation`, "/agent/events", `${runPath}/events`])
+      expect([path, await statusOf("GET", path)]).toEqual([path, 200]);
+    for (const path of [
+      `${conversation}/block-snapshot`,
+      `${conversation}/screenshots/${data.artifact_uid}/download`,
+      `${runPath}/transcript`,
+    ])
+      expect([path, await statusOf("GET", path)]).toEqual([path, 302]);
     const files = { files: [{ filename: "a", mime_type: "text/plain" }] };
     for (const target of [runPath, conversation]) {
-      expect([await statusOf("POST", `${target}/attachments/prepare`, files), await statusOf("POST", `${target}/followups`, { message: "m" }), await statusOf("POST", `${target}/interrupt`)]).toEqual([403, 403, 403]);
+      expect([
+        await statusOf("POST", `${target}/attachments/prepare`, files),
+        await statusOf("POST", `${target}/followups`, { message: "m" }),
+        await statusOf("POST", `${target}/interrupt`),
+      ]).toEqual([403, 403, 403]);
     }
     expect(await statusOf("GET", `${runPath}/handoff/attachments`)).toBe(403);
   });
 
   test("is the workspace of its last execution, for who may manage the run", async () => {
     const { attachments } = await api!.get(`/agent/runs/${run.run_id}/handoff/attachments`);
-    expect(attachments).toEqual([{ attachment_id: expect.any(String), filename: expect.stringMatching(/^workspace-\d+\.tar$/), download_url: expect.any(String), mime_type: "application/x-tar" }]);
+    expect(attachments).toEqual([
+      {
+        attachment_id: expect.any(String),
+        filename: expect.stringMatching(/^workspace-\d+\.tar$/),
+        download_url: expect.any(String),
+        mime_type: "application/x-tar",
+      },
+    ]);
     expect((await api!.fetch(attachments[0].download_url)).text).toContain("manifest.json");
     expect((await others!.call("GET", `/agent/runs/${run.run_id}/handoff/attachments`)).status).toBe(404);
   });
 });
 
 describe("the link of a conversation", () => {
-  const shared = (level?: string) => ({ config: level === undefined ? {} : { session_sharing: { public_access: level } } });
-  const asking = async (level?: string) => reached(api!, await startRun(api!, script("shell: echo open; printf GIF89a > dot.gif", "screenshot: dot.gif", "ask: Which one?"), shared(level)), "BLOCKED");
-  const statuses = async (by: Client, asked: readonly (readonly [string, string, object?])[], more: { key?: null } = {}) => {
+  const shared = (level?: string) => ({
+    config: level === undefined ? {} : { session_sharing: { public_access: level } },
+  });
+  const asking = async (level?: string) =>
+    reached(
+      api!,
+      await startRun(
+        api!,
+        script("shell: echo open; printf GIF89a > dot.gif", "screenshot: dot.gif", "ask: Which one?"),
+        shared(level),
+      ),
+      "BLOCKED",
+    );
+  const statuses = async (
+    by: Client,
+    asked: readonly (readonly [string, string, object?])[],
+    more: { key?: null } = {},
+  ) => {
     const found: number[] = [];
-    for (const [method, path, body] of asked) found.push((await by.call(method, path, { ...(body && { body }), ...more })).status);
+    for (const [method, path, body] of asked)
+      found.push((await by.call(method, path, { ...(body && { body }), ...more })).status);
     return found;
   };
-  const reads = ({ run_id: run, conversation_id: conversation, artifacts }: any) => [
-    ["GET", `/agent/conversations/${conversation}`], ["GET", `/agent/runs/${run}/conversation`], ["GET", `/agent/conversations/${conversation}/block-snapshot?redirect=false`],
-    ["GET", `/agent/conversations/${conversation}/screenshots/${artifacts[0].data.artifact_uid}/download`],
-  ] as const;
-  const tells = ({ conversation_id: conversation }: any) => [
-    ["POST", `/agent/conversations/${conversation}/attachments/prepare`, { files: [{ filename: "a.txt", mime_type: "text/plain" }] }], ["POST", `/agent/conversations/${conversation}/followups`, { message: script("say: As you say.") }],
-  ] as const;
-  const interrupt = ({ conversation_id: conversation }: any) => [["POST", `/agent/conversations/${conversation}/interrupt`]] as const;
-  const keyOf = async (client: Client, ...scopes: string[]) => client.as((await client.post(`/team/${await teamOf(client)}/keys`, { name: scopes.join(), scopes })).api_key);
-  const rest = ({ run_id: run }: any) => [
-    ["GET", `/agent/runs/${run}`], ["GET", `/agent/runs/${run}/timeline`], ["GET", `/agent/runs/${run}/events`], ["GET", `/agent/runs/${run}/transcript`], ["POST", `/agent/runs/${run}/cancel`], ["POST", `/agent/runs/${run}/followups`, { message: "x" }], ["POST", `/agent/runs/${run}/retry`],
-  ] as const;
+  const reads = ({ run_id: run, conversation_id: conversation, artifacts }: any) =>
+    [
+      ["GET", `/agent/conversations/${conversation}`],
+      ["GET", `/agent/runs/${run}/conversation`],
+      ["GET", `/agent/conversations/${conversation}/block-snapshot?redirect=false`],
+      ["GET", `/agent/conversations/${conversation}/screenshots/${artifacts[0].data.artifact_uid}/download`],
+    ] as const;
+  const tells = ({ conversation_id: conversation }: any) =>
+    [
+      [
+        "POST",
+        `/agent/conversations/${conversation}/attachments/prepare`,
+        { files: [{ filename: "a.txt", mime_type: "text/plain" }] },
+      ],
+      ["POST", `/agent/conversations/${conversation}/followups`, { message: script("say: As you say.") }],
+    ] as const;
+  const interrupt = ({ conversation_id: conversation }: any) =>
+    [["POST", `/agent/conversations/${conversation}/interrupt`]] as const;
+  const keyOf = async (client: Client, ...scopes: string[]) =>
+    client.as((await client.post(`/team/${await teamOf(client)}/keys`, { name: scopes.join(), scopes })).api_key);
+  const rest = ({ run_id: run }: any) =>
+    [
+      ["GET", `/agent/runs/${run}`],
+      ["GET", `/agent/runs/${run}/timeline`],
+      ["GET", `/agent/runs/${run}/events`],
+      ["GET", `/agent/runs/${run}/transcript`],
+      ["POST", `/agent/runs/${run}/cancel`],
+      ["POST", `/agent/runs/${run}/followups`, { message: "x" }],
+      ["POST", `/agent/runs/${run}/retry`],
+    ] as const;
   const none = (count: number, status: number) => Array.from({ length: count }, () => status);
 
   test("opens nothing, unless its newest run says so", async () => {
     const run = await asking();
-    expect(await statuses(others!, [...reads(run), ...tells(run), ...interrupt(run), ...rest(run)])).toEqual(none(14, 404));
+    expect(await statuses(others!, [...reads(run), ...tells(run), ...interrupt(run), ...rest(run)])).toEqual(
+      none(14, 404),
+    );
   });
 
   test("of a VIEWER lets people who are signed in read it, until it goes on without", async () => {
     const run = await asking("VIEWER");
     expect(await statuses(others!, reads(run))).toEqual([200, 200, 200, 302]);
-    expect((await others!.get(`/agent/conversations/${run.conversation_id}`)).steps).toEqual((await api!.get(`/agent/conversations/${run.conversation_id}`)).steps);
+    expect((await others!.get(`/agent/conversations/${run.conversation_id}`)).steps).toEqual(
+      (await api!.get(`/agent/conversations/${run.conversation_id}`)).steps,
+    );
     expect(await statuses(others!, [...tells(run), ...interrupt(run), ...rest(run)])).toEqual(none(10, 404));
     expect(await statuses(api!, reads(run), { key: null })).toEqual(none(4, 401));
     expect((await others!.get("/agent/runs")).runs.map(({ run_id }: any) => run_id)).not.toContain(run.run_id);
@@ -221,13 +364,19 @@ describe("the link of a conversation", () => {
     expect(await statuses(others!, [...reads(run), ...rest(run)])).toEqual([200, 200, 200, 302, ...none(7, 404)]);
     const [mine] = await statuses(api!, interrupt(run));
     expect([mine === 404, await statuses(others!, interrupt(run))]).toEqual([false, [mine]]);
-    expect(await statuses(await keyOf(others!, "factory.view"), [...reads(run), ...tells(run), ...interrupt(run)])).toEqual(none(7, 404));
-    expect(await statuses(await keyOf(others!, "run.view"), [...reads(run), ...tells(run), ...interrupt(run)])).toEqual([200, 200, 200, 302, ...none(3, 404)]);
+    expect(
+      await statuses(await keyOf(others!, "factory.view"), [...reads(run), ...tells(run), ...interrupt(run)]),
+    ).toEqual(none(7, 404));
+    expect(await statuses(await keyOf(others!, "run.view"), [...reads(run), ...tells(run), ...interrupt(run)])).toEqual(
+      [200, 200, 200, 302, ...none(3, 404)],
+    );
     expect(await statuses(await keyOf(api!, "run.view"), [...tells(run), ...interrupt(run)])).toEqual(none(3, 403));
     expect(await statuses(others!, tells(run))).toEqual([200, 200]);
     await succeeded(api!, run.run_id);
     const { uid } = (await others!.get("/whoami")).principal;
-    expect((await api!.get(`/agent/runs/${run.run_id}/followups`)).followups).toMatchObject([{ state: "delivered", creator: { uid } }]);
+    expect((await api!.get(`/agent/runs/${run.run_id}/followups`)).followups).toMatchObject([
+      { state: "delivered", creator: { uid } },
+    ]);
   });
 });
 
@@ -236,12 +385,20 @@ describe("what becomes of a team's runs", () => {
   test("is told in pages and live, the same and in order, from wherever it is asked, to the team alone", async () => {
     const { events: before } = await api!.get("/agent/events?limit=500");
     const since = before.at(-1)?.sequence ?? 0;
-    const stranger = followEvents(`${api!.url}/api/v1/agent/events?since=0`, { authorization: `Bearer ${others!.key}` }, ({ event_type: type }) => type === "run_succeeded");
+    const stranger = followEvents(
+      `${api!.url}/api/v1/agent/events?since=0`,
+      { authorization: `Bearer ${others!.key}` },
+      ({ event_type: type }) => type === "run_succeeded",
+    );
     const runId = await startRun(api!, script("say: hello"));
-    const live = followEvents(`${api!.url}/api/v1/agent/events?since=${since}`, { authorization: `Bearer ${api!.key}` }, ({ run_id: id, event_type: type }) => id === runId && type === "run_succeeded");
+    const live = followEvents(
+      `${api!.url}/api/v1/agent/events?since=${since}`,
+      { authorization: `Bearer ${api!.key}` },
+      ({ run_id: id, event_type: type }) => id === runId && type === "run_succeeded",
+    );
     await succeeded(api!, runId);
     const pages: any[] = [];
-    for (let query = `since=${since}`; ; ) {
+    for (let query = `since=${since}`; ;) {
       const page = await api!.get(`/agent/events?limit=2&${query}`);
       pages.push(...page.events);
       if (!page.page_info.has_next_page) break;
@@ -249,10 +406,19 @@ describe("what becomes of a team's runs", () => {
     }
     expect(await live).toEqual(pages);
     expect(pages.map(({ run_id: id, event_type: type }) => [id, type])).toEqual(LIFE.map((type) => [runId, type]));
-    expect(await followEvents(`${api!.url}/api/v1/agent/events`, { authorization: `Bearer ${api!.key}`, "last-event-id": String(pages[1].sequence) }, ({ event_type: type }) => type === "run_succeeded")).toEqual(pages.slice(2));
+    expect(
+      await followEvents(
+        `${api!.url}/api/v1/agent/events`,
+        { authorization: `Bearer ${api!.key}`, "last-event-id": String(pages[1].sequence) },
+        ({ event_type: type }) => type === "run_succeeded",
+      ),
+    ).toEqual(pages.slice(2));
     await startRun(others!, script("say: theirs"));
     expect((await stranger).filter(({ run_id: id }) => id === runId)).toEqual([]);
-    expect(await others!.get(`/agent/events?run_ids=${runId}`)).toEqual({ events: [], page_info: { has_next_page: false } });
+    expect(await others!.get(`/agent/events?run_ids=${runId}`)).toEqual({
+      events: [],
+      page_info: { has_next_page: false },
+    });
   });
 });
 
@@ -260,6 +426,9 @@ test("a conversation whose run waits for a worker is there, without steps, comma
   const { run_id: runId } = await api!.post("/agent/runs", { prompt: "Wait.", config: { worker_host: "nobody" } });
   const { conversation_id: conversation } = await api!.get(`/agent/runs/${runId}`);
   expect(await api!.get(`/agent/conversations/${conversation}`)).toEqual({ conversation_id: conversation, steps: [] });
-  expect(await api!.call("GET", `/agent/conversations/${conversation}/block-snapshot`)).toMatchObject({ status: 404, body: { reason: "block_snapshot_not_found" } });
+  expect(await api!.call("GET", `/agent/conversations/${conversation}/block-snapshot`)).toMatchObject({
+    status: 404,
+    body: { reason: "block_snapshot_not_found" },
+  });
   expect(await api!.get(`/agent/runs/${runId}/handoff/attachments`)).toEqual({ attachments: [] });
 });

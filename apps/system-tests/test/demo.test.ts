@@ -10,7 +10,11 @@ const PRESS = "Press any key to stop it.";
 
 afterEach(killDemos);
 
-const opens = (link: string): Promise<boolean> => fetch(link).then(({ ok }) => ok, () => false);
+const opens = (link: string): Promise<boolean> =>
+  fetch(link).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 
 needs("script", "the demo stays up on a terminal until a key is pressed, and its links open until then", async () => {
   const { child, output, ended } = startDemo({ onTerminal: true });

@@ -12,7 +12,12 @@ const TIMEOUT_MS = 40 * 60_000;
 test(
   `${COUNT} schedules of killed, frozen and cut processes leave no immortal run, no event lost or doubled, no double claim, no zombie's write, and no end without a cause`,
   async () => {
-    const { played, breaches } = await drill({ seed: SEED, count: COUNT, width: 6, patienceMs: PATIENCE_MS * patience() });
+    const { played, breaches } = await drill({
+      seed: SEED,
+      count: COUNT,
+      width: 6,
+      patienceMs: PATIENCE_MS * patience(),
+    });
     expect(breaches).toEqual([]);
     expect(played).toHaveLength(COUNT);
     expect(played.flatMap(({ states }) => states)).toContain("SUCCEEDED");

@@ -16,7 +16,13 @@ const names = readdirSync(EXAMPLES).filter((name) => statSync(join(EXAMPLES, nam
 /** What the setup commands of the examples' runners want to find. */
 const PACKAGE = {
   "package.json": JSON.stringify({ name: "shop", version: "1.0.0", scripts: { build: "true" } }),
-  "package-lock.json": JSON.stringify({ name: "shop", version: "1.0.0", lockfileVersion: 3, requires: true, packages: { "": { name: "shop", version: "1.0.0" } } }),
+  "package-lock.json": JSON.stringify({
+    name: "shop",
+    version: "1.0.0",
+    lockfileVersion: 3,
+    requires: true,
+    packages: { "": { name: "shop", version: "1.0.0" } },
+  }),
 };
 
 /** What the test changes: no model is called, and neither the worker nor the agent program of one example is here. */
@@ -30,7 +36,8 @@ beforeAll(async () => {
   const root = platform.path("repositories");
   for (const repository of ["shop", "shop-api", "storefront"]) bareRepository(root, "acme", repository, PACKAGE);
   await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root });
-  for (const name of ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "STAGING_PASSWORD", "ALERTS_WEBHOOK_SECRET"]) await api.put(`/team/${await teamOf(api)}/secrets/${name}`, { value: "an-example" });
+  for (const name of ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "STAGING_PASSWORD", "ALERTS_WEBHOOK_SECRET"])
+    await api.put(`/team/${await teamOf(api)}/secrets/${name}`, { value: "an-example" });
 });
 afterAll(() => platform?.remove());
 
@@ -41,7 +48,15 @@ const filesBelow = (directory: string) =>
     .map((path) => ({ path, content: readFileSync(join(directory, path), "utf8") }));
 
 test("there is one for each of the seven situations", () => {
-  expect(names.toSorted()).toEqual(["common-automations", "full-lifecycle", "harness-per-agent", "review-only", "self-hosted-worker", "single-repo", "ui-verification"]);
+  expect(names.toSorted()).toEqual([
+    "common-automations",
+    "full-lifecycle",
+    "harness-per-agent",
+    "review-only",
+    "self-hosted-worker",
+    "single-repo",
+    "ui-verification",
+  ]);
 });
 
 test.each(names)("%s applies as it stands, a second time without any change, and its factory works", async (name) => {
@@ -49,10 +64,18 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   await api.put(`/factory/${uid}/source`, { files: filesOf(name) });
   const { plan } = await api.post(`/factory/${uid}/source/plan`);
   const source = await applied(api, uid);
-  expect([source.state, source.diagnostics.filter(({ severity }: any) => severity === "error")]).toEqual(["APPLIED", []]);
-  const created = plan.filter(({ action }: any) => action === "create").map(({ kind, name: of }: any) => `${kind} ${of}`);
+  expect([source.state, source.diagnostics.filter(({ severity }: any) => severity === "error")]).toEqual([
+    "APPLIED",
+    [],
+  ]);
+  const created = plan
+    .filter(({ action }: any) => action === "create")
+    .map(({ kind, name: of }: any) => `${kind} ${of}`);
   const told = filesOf(name).flatMap(({ path }) => {
-    const [, kind, of] = /^(agents|automations|scorers|benchmarks)\/([^/]+)\/[^/]+$/.exec(path) ?? /^(webhooks|runners)\/(.+)\.yaml$/.exec(path) ?? [];
+    const [, kind, of] =
+      /^(agents|automations|scorers|benchmarks)\/([^/]+)\/[^/]+$/.exec(path) ??
+      /^(webhooks|runners)\/(.+)\.yaml$/.exec(path) ??
+      [];
     return kind ? [`${kind.slice(0, -1)} ${of}`] : [];
   });
   expect(created).toEqual(expect.arrayContaining(told));
@@ -63,7 +86,9 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   await succeeded(api, run);
   const events = await eventsOf(api, run);
   expect(events.filter(({ kind }) => kind === "repository_cloned").length).toBe(repositories.length);
-  const images = filesOf(name).flatMap(({ content }) => [...content.matchAll(/dockerImage: (.+)/g)].map(([, image]) => image));
+  const images = filesOf(name).flatMap(({ content }) =>
+    [...content.matchAll(/dockerImage: (.+)/g)].map(([, image]) => image),
+  );
   expect(events.filter(({ kind }) => kind === "image_substituted").map(({ payload }) => payload.image)).toEqual(images);
 });
 
@@ -72,13 +97,22 @@ test("an automation of the first factory starts a run that succeeds, although it
   bareRepository(platform.path("repositories"), "acme", "price-list", program);
   const { uid } = await api.post("/factory", { name: "First" });
   const files = filesBelow(FIRST_FACTORY);
-  const scripted = files.map(({ path, content }) => ({ path, content: content.replace("model: auto", "model: scripted") }));
+  const scripted = files.map(({ path, content }) => ({
+    path,
+    content: content.replace("model: auto", "model: scripted"),
+  }));
   await api.put(`/factory/${uid}/source`, { files: scripted });
   await applied(api, uid);
   const triggers = [{ provider: "schedule", event: "cron_fired", schedule: { cron: "0 0 1 1 *" } }];
-  const automation = await api.post(`/factory/${uid}/automations`, { name: "yearly", prompt: "The tests fail.", triggers });
+  const automation = await api.post(`/factory/${uid}/automations`, {
+    name: "yearly",
+    prompt: "The tests fail.",
+    triggers,
+  });
   const { run_id: runId } = await api.post(`/factory/${uid}/automations/${automation.uid}/run`, {});
   await succeeded(api, runId);
-  const moves = (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "set_task_stage");
+  const moves = (await eventsOf(api, runId)).filter(
+    ({ kind, payload }) => kind === "tool_end" && payload.name === "set_task_stage",
+  );
   expect(moves.map(({ payload }) => payload.state)).toEqual(["failed"]);
 });

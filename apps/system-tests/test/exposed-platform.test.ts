@@ -17,7 +17,9 @@ async function start(env: Readonly<Record<string, string>>): Promise<Client> {
 async function connectLoopback(api: Client) {
   const team = await teamOf(api);
   await api.put(`/team/${team}/secrets/HOST_TOKEN`, { value: "a-token-of-a-code-host" });
-  return api.call("POST", `/team/${team}/code-hosts`, { body: { name: "inside", kind: "github", base_url: platform.url, secret_name: "HOST_TOKEN" } });
+  return api.call("POST", `/team/${team}/code-hosts`, {
+    body: { name: "inside", kind: "github", base_url: platform.url, secret_name: "HOST_TOKEN" },
+  });
 }
 
 /** Every way to be reached by others is in libs/outbound/src/setting.test.ts; these two are the usual ones. */
@@ -39,11 +41,22 @@ test("a platform that only its machine reaches accepts addresses of that machine
   const api = await start({ MILLWRIGHT_METRICS_KEY: METRICS_KEY, MILLWRIGHT_PUBLIC_URL: "http://localhost:8080" });
   expect((await connectLoopback(api)).status).toBe(201);
   const member = await aTeam(api, "others");
-  const scrape = (key?: string) => fetch(`${platform.url}/metrics`, key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } });
-  for (const [key, status] of [[undefined, 401], ["unknown", 401], [member.key, 403], [api.key, 200], [METRICS_KEY, 200]] as const) {
+  const scrape = (key?: string) =>
+    fetch(`${platform.url}/metrics`, key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } });
+  for (const [key, status] of [
+    [undefined, 401],
+    ["unknown", 401],
+    [member.key, 403],
+    [api.key, 200],
+    [METRICS_KEY, 200],
+  ] as const) {
     const answer = await scrape(key);
     const text = await answer.text();
-    expect({ key, status: answer.status, isProblem: answer.headers.get("content-type")?.includes("application/problem+json") }).toEqual({ key, status, isProblem: status !== 200 });
+    expect({
+      key,
+      status: answer.status,
+      isProblem: answer.headers.get("content-type")?.includes("application/problem+json"),
+    }).toEqual({ key, status, isProblem: status !== 200 });
     expect(text.includes("millwright_")).toBe(status === 200);
   }
   expect((await api.call("GET", "/whoami", { key: METRICS_KEY })).status).toBe(401);

@@ -24,9 +24,17 @@ describe("work on a repository", () => {
     const root = platform.path("repositories");
     bare = bareRepository(root, "acme", "prices", { "README.md": "# Prices\n", "src/a.txt": "old\n" });
     await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root, owners: ["acme"] });
-    const files = definitionFiles("No script here.").map((file) => (file.path === "factory.yaml" ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") } : file));
+    const files = definitionFiles("No script here.").map((file) =>
+      file.path === "factory.yaml"
+        ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") }
+        : file,
+    );
     factory = await aFactory(api, files);
-    const steps = ["shell: cd /workspace/prices && cat src/a.txt", "edit: {path: src/a.txt, old: old, new: new}", "pull_request: {title: Use <new> prices, body: As asked.}"];
+    const steps = [
+      "shell: cd /workspace/prices && cat src/a.txt",
+      "edit: {path: src/a.txt, old: old, new: new}",
+      "pull_request: {title: Use <new> prices, body: As asked.}",
+    ];
     const again = ["write: {path: src/b.txt, content: more}", "pull_request: {title: Use <new> prices}"];
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: script(...steps, ...again) });
     run = await succeeded(api, id);
@@ -34,7 +42,16 @@ describe("work on a repository", () => {
   const pullRequest = () => run.artifacts.find((one: any) => one.artifact_type === "PULL_REQUEST").data;
 
   test("comes back as one pull request, whose branch has all of it", () => {
-    expect(run.artifacts).toMatchObject([{ artifact_type: "PULL_REQUEST", data: { url: expect.stringContaining(`/runs/${run.run_id}/pull-requests/`), branch: expect.any(String), status: "open" } }]);
+    expect(run.artifacts).toMatchObject([
+      {
+        artifact_type: "PULL_REQUEST",
+        data: {
+          url: expect.stringContaining(`/runs/${run.run_id}/pull-requests/`),
+          branch: expect.any(String),
+          status: "open",
+        },
+      },
+    ]);
     const { branch } = pullRequest();
     expect(git(bare, "show", `${branch}:src/a.txt`)).toBe("new\n");
     expect(git(bare, "diff", "--name-only", `main...${branch}`).trim().split("\n")).toEqual(["src/a.txt", "src/b.txt"]);
@@ -51,7 +68,9 @@ describe("work on a repository", () => {
     const form = new URLSearchParams({ key: api.key, next: new URL(pullRequest().url).pathname });
     const signedIn = await api.fetch(`${platform.url}/sign-in/`, { method: "POST", body: form, redirect: "manual" });
     const cookie = signedIn.headers.get("set-cookie")!.split(";")[0]!;
-    expect((await api.fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(200);
+    expect((await api.fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(
+      200,
+    );
   });
   test("is merged by the commands that its page shows, in a clone", async () => {
     const { text } = await api.fetch(pullRequest().url + new URL(run.session_link).search);
@@ -66,12 +85,22 @@ describe("work on a repository", () => {
   });
   test("is an output of its task", async () => {
     const task = await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`)); // made when factories hears of the run
-    expect(task.outputs.map((one: any) => [one.artifact_type, one.data.url])).toEqual([["PULL_REQUEST", pullRequest().url]]);
-    expect((await api.get(`/factory/${factory}/task-by-conversation?conversation_id=${run.conversation_id}`)).uid).toBe(task.uid);
+    expect(task.outputs.map((one: any) => [one.artifact_type, one.data.url])).toEqual([
+      ["PULL_REQUEST", pullRequest().url],
+    ]);
+    expect((await api.get(`/factory/${factory}/task-by-conversation?conversation_id=${run.conversation_id}`)).uid).toBe(
+      task.uid,
+    );
   });
   test("goes on from where it was when somebody answers", async () => {
-    await api.post(`/agent/runs/${run.run_id}/followups`, { message: script("shell: cd /workspace/prices && git status --porcelain && cat src/b.txt") });
-    const seen = await sees(api, run.run_id, ({ kind, payload }) => kind === "tool_end" && payload.output.output === "more");
+    await api.post(`/agent/runs/${run.run_id}/followups`, {
+      message: script("shell: cd /workspace/prices && git status --porcelain && cat src/b.txt"),
+    });
+    const seen = await sees(
+      api,
+      run.run_id,
+      ({ kind, payload }) => kind === "tool_end" && payload.output.output === "more",
+    );
     expect(seen.payload.output.exit_code).toBe(0);
     await succeeded(api, run.run_id);
   });
@@ -80,17 +109,28 @@ describe("work on a repository", () => {
 describe("a definition", () => {
   test("with 50 errors reports 50 positions, changes nothing, and the last valid one serves on", async () => {
     const factory = await aFactory(api, definitionFiles(script("say: I still serve.")));
-    const faulty = Array.from({ length: 50 }, (_one, index) => ({ path: `agents/a${index}/agent.md`, content: "---\ndescription: x\nagentType: NONSENSE\n---\n\nDo.\n" }));
+    const faulty = Array.from({ length: 50 }, (_one, index) => ({
+      path: `agents/a${index}/agent.md`,
+      content: "---\ndescription: x\nagentType: NONSENSE\n---\n\nDo.\n",
+    }));
     const files = [...definitionFiles("new"), ...faulty];
     const check = await api.post(`/factory/${factory}/source/validate`, { files });
     expect([check.valid, check.diagnostics.length]).toEqual([false, 50]);
     expect(new Set(check.diagnostics.map((one: any) => one.path)).size).toBe(50);
-    for (const one of check.diagnostics) expect(one).toMatchObject({ line: 3, column: expect.any(Number), severity: "error" });
+    for (const one of check.diagnostics)
+      expect(one).toMatchObject({ line: 3, column: expect.any(Number), severity: "error" });
     const before = await api.get(`/factory/${factory}/source`);
     await api.put(`/factory/${factory}/source`, { files });
     const apply = await api.call("POST", `/factory/${factory}/source/apply`);
-    expect([apply.status, apply.body.reason, apply.body.diagnostics]).toEqual([400, "definition_invalid", check.diagnostics]);
-    expect(await api.get(`/factory/${factory}/source`)).toMatchObject({ active_version: before.active_version, active_revision: before.active_revision });
+    expect([apply.status, apply.body.reason, apply.body.diagnostics]).toEqual([
+      400,
+      "definition_invalid",
+      check.diagnostics,
+    ]);
+    expect(await api.get(`/factory/${factory}/source`)).toMatchObject({
+      active_version: before.active_version,
+      active_revision: before.active_revision,
+    });
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
     await succeeded(api, id);
     expect(JSON.stringify(await eventsOf(api, id))).toContain("I still serve.");
@@ -98,21 +138,47 @@ describe("a definition", () => {
   test("names the position of everything that only the owners of its parts can see", async () => {
     const { uid } = await api.post("/factory", { name: "Unresolved" });
     const files = [
-      { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: U\nrepositories:\n  - {owner: a, name: b}\n  - owner: nowhere\n    name: shop\nsecrets: [S1]\nagentDefaults:\n  harness: {type: claude, auth: {source: managedSecret, secretName: S2}}\n  secrets: [S1, S3]\n  workerHost: nobody\n" },
-      { path: "agents/lead/agent.md", content: "---\nagentType: FOREMAN\nmodel: no-such\nenvironmentId: none\n---\nLead.\n" },
+      {
+        path: "factory.yaml",
+        content:
+          "schemaVersion: v1alpha1\nname: U\nrepositories:\n  - {owner: a, name: b}\n  - owner: nowhere\n    name: shop\nsecrets: [S1]\nagentDefaults:\n  harness: {type: claude, auth: {source: managedSecret, secretName: S2}}\n  secrets: [S1, S3]\n  workerHost: nobody\n",
+      },
+      {
+        path: "agents/lead/agent.md",
+        content: "---\nagentType: FOREMAN\nmodel: no-such\nenvironmentId: none\n---\nLead.\n",
+      },
       { path: "agents/aide/agent.md", content: "---\nharness:\n  type: oz\n  model: no-such\n---\nHelp.\n" },
-      { path: "automations/hook/automation.md", content: "---\ntriggers:\n  - {provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [00000000-0000-7000-8000-000000000000]\n---\nGo.\n" },
-      { path: "automations/name/automation.md", content: "---\ntriggers:\n  - {provider: webhook, event: received, filter: {webhook_ids: {in: [in]}}}\n---\nGo.\n" },
+      {
+        path: "automations/hook/automation.md",
+        content:
+          "---\ntriggers:\n  - {provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [00000000-0000-7000-8000-000000000000]\n---\nGo.\n",
+      },
+      {
+        path: "automations/name/automation.md",
+        content:
+          "---\ntriggers:\n  - {provider: webhook, event: received, filter: {webhook_ids: {in: [in]}}}\n---\nGo.\n",
+      },
       { path: "runners/mac.yaml", content: "platform:\n  os: macos\n" },
       { path: "webhooks/in.yaml", content: "enabled: true\nsecretName: S4\n" },
     ];
     const found = [
-      ["agents/aide/agent.md", 4, 10, "error"], ["agents/lead/agent.md", 3, 8, "error"], ["agents/lead/agent.md", 4, 16, "error"], ["automations/hook/automation.md", 7, 20, "warning"],
+      ["agents/aide/agent.md", 4, 10, "error"],
+      ["agents/lead/agent.md", 3, 8, "error"],
+      ["agents/lead/agent.md", 4, 16, "error"],
+      ["automations/hook/automation.md", 7, 20, "warning"],
       ["automations/name/automation.md", 3, 64, "error"],
-      ["factory.yaml", 4, 5, "warning"], ["factory.yaml", 5, 5, "warning"], ["factory.yaml", 7, 11, "error"], ["factory.yaml", 9, 69, "error"], ["factory.yaml", 10, 13, "error"], ["factory.yaml", 10, 17, "error"],
-      ["factory.yaml", 11, 15, "warning"], ["runners/mac.yaml", 2, 7, "warning"], ["webhooks/in.yaml", 2, 13, "error"],
+      ["factory.yaml", 4, 5, "warning"],
+      ["factory.yaml", 5, 5, "warning"],
+      ["factory.yaml", 7, 11, "error"],
+      ["factory.yaml", 9, 69, "error"],
+      ["factory.yaml", 10, 13, "error"],
+      ["factory.yaml", 10, 17, "error"],
+      ["factory.yaml", 11, 15, "warning"],
+      ["runners/mac.yaml", 2, 7, "warning"],
+      ["webhooks/in.yaml", 2, 13, "error"],
     ];
-    const places = (diagnostics: any[]) => diagnostics.map(({ path, line, column, severity }) => [path, line, column, severity]);
+    const places = (diagnostics: any[]) =>
+      diagnostics.map(({ path, line, column, severity }) => [path, line, column, severity]);
     expect(places((await api.post(`/factory/${uid}/source/plan`, { files })).diagnostics)).toEqual(found);
     await api.put(`/factory/${uid}/source`, { files });
     const { status, body } = await api.call("POST", `/factory/${uid}/source/apply`);
@@ -122,11 +188,18 @@ describe("a definition", () => {
     const factory = await aFactory(api, definitionFiles("one"));
     const files = definitionFiles("two").filter(({ path }) => !path.includes("helper"));
     const { plan } = await api.post(`/factory/${factory}/source/plan`, { files });
-    const changes = (items: any[]) => new Set(items.filter(({ kind, action }) => kind === "agent" && !/^(keep|unchanged|none)$/.test(action)).map(({ name, action }) => `${action} ${name}`));
+    const changes = (items: any[]) =>
+      new Set(
+        items
+          .filter(({ kind, action }) => kind === "agent" && !/^(keep|unchanged|none)$/.test(action))
+          .map(({ name, action }) => `${action} ${name}`),
+      );
     expect(changes(plan)).toEqual(new Set(["update foreman", "delete helper"]));
     await api.put(`/factory/${factory}/source`, { files });
     expect(changes((await api.post(`/factory/${factory}/source/apply`)).plan)).toEqual(changes(plan));
-    expect((await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map((one: any) => one.name)).toEqual(["foreman"]);
+    expect((await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map((one: any) => one.name)).toEqual([
+      "foreman",
+    ]);
   });
   test("without a foreman takes no work: 409, not to be repeated", async () => {
     const { uid } = await api.post("/factory", { name: "Empty" });
@@ -139,7 +212,10 @@ describe("a definition", () => {
     const factory = await aFactory(api, definitionFiles(script("shell: sleep 600")));
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
     await reached(api, id, "INPROGRESS");
-    expect(await api.call("DELETE", `/factory/${factory}`)).toMatchObject({ status: 409, body: { reason: "factory_has_live_runs" } });
+    expect(await api.call("DELETE", `/factory/${factory}`)).toMatchObject({
+      status: 409,
+      body: { reason: "factory_has_live_runs" },
+    });
     expect((await api.get(`/factory/${factory}`)).uid).toBe(factory);
     await api.delete(`/factory/${factory}?cancel_runs=true`);
     expect((await ended(api, id)).state).toBe("CANCELLED");
@@ -150,7 +226,9 @@ describe("a definition", () => {
 test("events come while they happen, to a reader that came early and to one that comes back", async () => {
   const id = await startRun(api, script("say: one", "shell: sleep 1", "say: two"));
   const read = async (lastId: string) => {
-    const { body } = await api.call("GET", `/agent/runs/${id}/events`, { headers: { accept: "text/event-stream", "last-event-id": lastId } });
+    const { body } = await api.call("GET", `/agent/runs/${id}/events`, {
+      headers: { accept: "text/event-stream", "last-event-id": lastId },
+    });
     return [...(body as string).matchAll(/^data: (\{"seq".*)$/gm)].map(([, json]) => JSON.parse(json!));
   };
   const [live, resumed] = await Promise.all([read("0"), read("2")]);
@@ -167,17 +245,33 @@ test("a webhook that a file defines takes deliveries, by its secret's present va
   const factory = await aFactory(api, [...tree, file]);
   const [hook] = (await api.get(`/factory/${factory}/webhooks`)).webhooks;
   expect(hook).toMatchObject({ name: "ci", management: "files", enabled: true, secret_name: "HOOK" });
-  const send = (id: string, token: string) => api.fetch(hook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${token}`, "x-id": id }, body: '{"n":1.0}' });
+  const send = (id: string, token: string) =>
+    api.fetch(hook.ingress_url, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "x-id": id },
+      body: '{"n":1.0}',
+    });
   expect(await send("one", "first")).toMatchObject({ status: 202, text: '{"delivery_id":"one"}' });
   await api.put(secret, { value: "second" });
   expect([(await send("two", "first")).status, (await send("two", "second")).status]).toEqual([401, 202]);
   const log = (await api.get(`/factory/${factory}/webhooks/${hook.uid}/deliveries`)).deliveries;
   const accepted = log.filter((one: any) => one.outcome === "accepted");
   expect(accepted.map((one: any) => one.delivery_id)).toEqual(["two", "one"]);
-  const tested = await api.post("/factory/webhooks/dry-run", { factory_uid: factory, webhook_ids: [hook.uid], delivery_uid: accepted[0].uid, payload_filter: { n: [1] } });
+  const tested = await api.post("/factory/webhooks/dry-run", {
+    factory_uid: factory,
+    webhook_ids: [hook.uid],
+    delivery_uid: accepted[0].uid,
+    payload_filter: { n: [1] },
+  });
   expect(tested).toMatchObject({ would_trigger: true, label: "Would trigger" });
-  const listening = { path: "automations/a/automation.md", content: `---\ntriggers:\n  - provider: webhook\n    event: received\n    filter: { webhook_ids: [${hook.uid}] }\n---\nGo.\n` };
-  const told = async (...files: object[]) => (await api.post(`/factory/${factory}/source/plan`, { files: [...tree, ...files] })).diagnostics.map(({ path, line, severity }: any) => `${path} ${line} ${severity}`);
+  const listening = {
+    path: "automations/a/automation.md",
+    content: `---\ntriggers:\n  - provider: webhook\n    event: received\n    filter: { webhook_ids: [${hook.uid}] }\n---\nGo.\n`,
+  };
+  const told = async (...files: object[]) =>
+    (await api.post(`/factory/${factory}/source/plan`, { files: [...tree, ...files] })).diagnostics.map(
+      ({ path, line, severity }: any) => `${path} ${line} ${severity}`,
+    );
   expect([await told(file, listening), await told(listening)]).toEqual([[], ["automations/a/automation.md 5 warning"]]);
   await api.put(`/factory/${factory}/source`, { files: tree });
   await applied(api, factory);

@@ -37,7 +37,14 @@ afterAll(async () => {
 });
 
 function startWorker(name: string): void {
-  const env = { MILLWRIGHT_URL: relay.url, MILLWRIGHT_WORKER_KEY: workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`), MILLWRIGHT_SANDBOX: "bwrap", MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: platform.path("repositories") };
+  const env = {
+    MILLWRIGHT_URL: relay.url,
+    MILLWRIGHT_WORKER_KEY: workerKey,
+    MILLWRIGHT_WORKER_ID: name,
+    MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`),
+    MILLWRIGHT_SANDBOX: "bwrap",
+    MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: platform.path("repositories"),
+  };
   workers.set(name, new Program("worker/src/main.ts", { log: platform.path(`worker-${name}.log`), env }));
 }
 async function stopWorkers(): Promise<void> {
@@ -45,16 +52,35 @@ async function stopWorkers(): Promise<void> {
   workers.clear();
 }
 /** Who holds the run now, told by the newest claim. */
-const holders = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
-const heldBy = (runId: string, name: string) => eventually(async () => (await holders(runId)).at(-1) === name, { timeoutMs: BOUND_MS, everyMs: 100 });
-const sleeps = (runId: string, attempt: number) => sees(api, runId, ({ kind, payload, attempt: of }) => kind === "tool_start" && payload.input.command === "sleep 5" && of === attempt);
-const commandsOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_start" && payload.name === "run_command").map(({ payload }) => payload.input.command);
+const holders = async (runId: string): Promise<string[]> =>
+  (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
+const heldBy = (runId: string, name: string) =>
+  eventually(async () => (await holders(runId)).at(-1) === name, { timeoutMs: BOUND_MS, everyMs: 100 });
+const sleeps = (runId: string, attempt: number) =>
+  sees(
+    api,
+    runId,
+    ({ kind, payload, attempt: of }) => kind === "tool_start" && payload.input.command === "sleep 5" && of === attempt,
+  );
+const commandsOf = async (runId: string): Promise<string[]> =>
+  (await eventsOf(api, runId))
+    .filter(({ kind, payload }) => kind === "tool_start" && payload.name === "run_command")
+    .map(({ payload }) => payload.input.command);
 const sandboxProcesses = (runId: string): number[] => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).map(({ pid }) => pid);
 
 /** A run in the middle of a command, with the worker that holds it and what runs there. */
 async function heldRun(...after: string[]) {
   for (const name of ["one", "two"]) startWorker(name);
-  const runId = await startRun(api, script("say: begin", "shell: echo one >> out.txt", "write: {path: note.txt, content: two}", "shell: sleep 5", ...after));
+  const runId = await startRun(
+    api,
+    script(
+      "say: begin",
+      "shell: echo one >> out.txt",
+      "write: {path: note.txt, content: two}",
+      "shell: sleep 5",
+      ...after,
+    ),
+  );
   await sleeps(runId, 1);
   const [holder] = await holders(runId);
   const processes = sandboxProcesses(runId);
@@ -63,66 +89,91 @@ async function heldRun(...after: string[]) {
 }
 
 describe("what the failure matrix says of processes", () => {
-  needs("bwrap", "Worker dies while RUNNING: another one goes on with the run in time without repeating a finished step, and no process of the lost attempt survives", async () => {
-    const { runId, holder, other, processes } = await heldRun("shell: cat out.txt note.txt", "artifact: out.txt");
-    await holder.kill();
-    await heldBy(runId, other);
-    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
-    const { artifacts } = await succeeded(api, runId);
-    expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
-    expect(await commandsOf(runId)).toEqual(["echo one >> out.txt", "sleep 5", "sleep 5", "cat out.txt note.txt"]);
-    expect((await shellOutputs(api, runId)).at(-1)).toBe("one\ntwo");
-    const starts = (await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start");
-    expect(starts.filter(({ payload }) => payload.repeated).map(({ attempt, payload }) => [attempt, payload.input.command])).toEqual([[2, "sleep 5"]]);
-    expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
-  });
+  needs(
+    "bwrap",
+    "Worker dies while RUNNING: another one goes on with the run in time without repeating a finished step, and no process of the lost attempt survives",
+    async () => {
+      const { runId, holder, other, processes } = await heldRun("shell: cat out.txt note.txt", "artifact: out.txt");
+      await holder.kill();
+      await heldBy(runId, other);
+      await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+      const { artifacts } = await succeeded(api, runId);
+      expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
+      expect(await commandsOf(runId)).toEqual(["echo one >> out.txt", "sleep 5", "sleep 5", "cat out.txt note.txt"]);
+      expect((await shellOutputs(api, runId)).at(-1)).toBe("one\ntwo");
+      const starts = (await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start");
+      expect(
+        starts
+          .filter(({ payload }) => payload.repeated)
+          .map(({ attempt, payload }) => [attempt, payload.input.command]),
+      ).toEqual([[2, "sleep 5"]]);
+      expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
+    },
+  );
 
-  needs("bwrap", "Worker frozen, then wakes: another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
-    const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
-    holder.signal("SIGSTOP");
-    await heldBy(runId, other);
-    await sleeps(runId, 2);
-    holder.signal("SIGCONT");
-    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
-    const { artifacts } = await succeeded(api, runId);
-    expect(artifacts).toHaveLength(1);
-    const events = await eventsOf(api, runId);
-    const lostAt = events.findIndex(({ kind }) => kind === "worker_lost");
-    expect(events.slice(lostAt).filter(({ attempt }) => attempt === 1)).toEqual([]);
-    const [thawed] = await holders(runId);
-    await succeeded(api, await startRun(api, script("say: I am back."), { config: { worker_host: thawed } }));
-  });
+  needs(
+    "bwrap",
+    "Worker frozen, then wakes: another one holds the run in time; thawed, it writes nothing more, ends its processes and works on",
+    async () => {
+      const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
+      holder.signal("SIGSTOP");
+      await heldBy(runId, other);
+      await sleeps(runId, 2);
+      holder.signal("SIGCONT");
+      await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+      const { artifacts } = await succeeded(api, runId);
+      expect(artifacts).toHaveLength(1);
+      const events = await eventsOf(api, runId);
+      const lostAt = events.findIndex(({ kind }) => kind === "worker_lost");
+      expect(events.slice(lostAt).filter(({ attempt }) => attempt === 1)).toEqual([]);
+      const [thawed] = await holders(runId);
+      await succeeded(api, await startRun(api, script("say: I am back."), { config: { worker_host: thawed } }));
+    },
+  );
 
-  needs("bwrap", "Worker dies in SETUP: the run is set up once more elsewhere, and nothing of it survives on the dead worker", async () => {
-    for (const name of ["one", "two"]) startWorker(name);
-    const environment = await api.post("/agent/environments", { config: { name: "slow", setup_commands: ["sleep 5"] } });
-    const runId = await startRun(api, script("say: set up"), { config: { environment_id: environment.uid } });
-    await eventually(() => sandboxProcesses(runId).length > 0);
-    const processes = sandboxProcesses(runId);
-    const [holder] = await holders(runId);
-    await workers.get(holder!)!.kill();
-    await heldBy(runId, holder === "one" ? "two" : "one");
-    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
-    await succeeded(api, runId);
-    const events = await eventsOf(api, runId);
-    expect(events.filter(({ kind }) => kind === "worker_lost").length).toBeGreaterThanOrEqual(1);
-    expect(events.find(({ kind, payload }) => kind === "run_queued" && payload.reason === "restarted")).toBeDefined();
-  });
+  needs(
+    "bwrap",
+    "Worker dies in SETUP: the run is set up once more elsewhere, and nothing of it survives on the dead worker",
+    async () => {
+      for (const name of ["one", "two"]) startWorker(name);
+      const environment = await api.post("/agent/environments", {
+        config: { name: "slow", setup_commands: ["sleep 5"] },
+      });
+      const runId = await startRun(api, script("say: set up"), { config: { environment_id: environment.uid } });
+      await eventually(() => sandboxProcesses(runId).length > 0);
+      const processes = sandboxProcesses(runId);
+      const [holder] = await holders(runId);
+      await workers.get(holder!)!.kill();
+      await heldBy(runId, holder === "one" ? "two" : "one");
+      await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+      await succeeded(api, runId);
+      const events = await eventsOf(api, runId);
+      expect(events.filter(({ kind }) => kind === "worker_lost").length).toBeGreaterThanOrEqual(1);
+      expect(events.find(({ kind, payload }) => kind === "run_queued" && payload.reason === "restarted")).toBeDefined();
+    },
+  );
 
-  needs("bwrap", "Outage 30 s – 10 min: a worker that lost its lease meanwhile ends what it did, and goes on with the next attempt; what it asked for behind closed doors is there once", async () => {
-    startWorker("one");
-    const runId = await startRun(api, script("say: begin", "shell: sleep 5", spawn(script("say: a child")), "wait: all", "say: end"));
-    await sleeps(runId, 1);
-    const processes = sandboxProcesses(runId);
-    relay.cut("silence");
-    await sees(api, runId, ({ kind }) => kind === "worker_lost");
-    relay.mend();
-    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
-    await succeeded(api, runId);
-    const events = await eventsOf(api, runId);
-    expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));
-    expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
-  });
+  needs(
+    "bwrap",
+    "Outage 30 s – 10 min: a worker that lost its lease meanwhile ends what it did, and goes on with the next attempt; what it asked for behind closed doors is there once",
+    async () => {
+      startWorker("one");
+      const runId = await startRun(
+        api,
+        script("say: begin", "shell: sleep 5", spawn(script("say: a child")), "wait: all", "say: end"),
+      );
+      await sleeps(runId, 1);
+      const processes = sandboxProcesses(runId);
+      relay.cut("silence");
+      await sees(api, runId, ({ kind }) => kind === "worker_lost");
+      relay.mend();
+      await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+      await succeeded(api, runId);
+      const events = await eventsOf(api, runId);
+      expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));
+      expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
+    },
+  );
 });
 
 test("Worker frozen, then wakes: whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
@@ -147,14 +198,32 @@ test("Worker frozen, then wakes: whoever lost its lease is refused everywhere, a
     ["ReportUsage", { ...mine, callId: "c", modelId: "scripted", usage: { inputTokens: "1" } }],
     ["CreateArtifact", { ...mine, clientArtifactId: "a", artifactType: "PLAN", data: { title: "t" }, content: "eA==" }],
     ["PutSnapshot", { ...mine, sizeBytes: "1", sha256: "0".repeat(64) }],
-    ["OpenPullRequest", { ...mine, owner: "o", repo: "r", headBranch: "agent/x", headSha: "0".repeat(40), baseBranch: "main", title: "t" }],
+    [
+      "OpenPullRequest",
+      {
+        ...mine,
+        owner: "o",
+        repo: "r",
+        headBranch: "agent/x",
+        headSha: "0".repeat(40),
+        baseBranch: "main",
+        title: "t",
+      },
+    ],
     ["ReadHistory", { ...mine, afterSeq: "0" }],
   ];
   for (const [method, request] of writes) {
-    const answer = await late.call(method, request).then((given) => JSON.stringify(given), (error: Error) => error.message);
+    const answer = await late.call(method, request).then(
+      (given) => JSON.stringify(given),
+      (error: Error) => error.message,
+    );
     expect([method, answer]).toEqual([method, expect.stringMatching(/lease_lost/i)]);
   }
-  for (const [method, path, body] of [["GET", "/whoami"], ["POST", "/agent/runs", { prompt: "late" }], ["GET", `/agent/runs/${runId}`]] as const) {
+  for (const [method, path, body] of [
+    ["GET", "/whoami"],
+    ["POST", "/agent/runs", { prompt: "late" }],
+    ["GET", `/agent/runs/${runId}`],
+  ] as const) {
     expect((await api.call(method, path, { key: lease.runToken, ...(body ? { body } : {}) })).status).toBe(401);
   }
   expect((await api.call("GET", "/whoami", { key: taken.runToken })).status).toBe(200);

@@ -46,7 +46,8 @@ declare(isMounted ? name : `${name} (needs the right to mount)`, async () => {
   platform = await Platform.start({ env: { MILLWRIGHT_DATA_DIR: data } });
   const api = await connect(platform);
   const pid = readFileSync(join(data, "standalone.pid"), "utf8");
-  const create = () => api.call("POST", "/agent/runs", { body: { prompt: randomBytes(PROMPT_BYTES / 2).toString("hex") } });
+  const create = () =>
+    api.call("POST", "/agent/runs", { body: { prompt: randomBytes(PROMPT_BYTES / 2).toString("hex") } });
   expect((await create()).status).toBe(200);
 
   const ballast = join(disk, "ballast");
@@ -60,10 +61,17 @@ declare(isMounted ? name : `${name} (needs the right to mount)`, async () => {
   const full = refused.find(({ body }) => body.reason === "storage_full");
   expect(full).toMatchObject({ status: 500, body: { error_code: "resource_unavailable", reason: "storage_full" } });
   expect(full!.headers.get("content-type")).toContain("application/problem+json");
-  expect(refused.filter(({ body }) => !["storage_full", "service_unavailable"].includes(body.reason)).map(({ body }) => body)).toEqual([]);
+  expect(
+    refused
+      .filter(({ body }) => !["storage_full", "service_unavailable"].includes(body.reason))
+      .map(({ body }) => body),
+  ).toEqual([]);
 
   // PostgreSQL ends itself if it cannot write its log, and cannot start as long as the disk is full.
-  process.kill(Number(readFileSync(join(data, "postgres", "cluster", "postmaster.pid"), "utf8").split("\n")[0]), "SIGKILL");
+  process.kill(
+    Number(readFileSync(join(data, "postgres", "cluster", "postmaster.pid"), "utf8").split("\n")[0]),
+    "SIGKILL",
+  );
   await eventually(async () => (await create()).body.reason === "service_unavailable");
   await eventually(async () => (await fetch(`${platform!.url}/readyz`)).status === 503);
   fill(ballast);
@@ -78,6 +86,8 @@ declare(isMounted ? name : `${name} (needs the right to mount)`, async () => {
   expect((await api.get(`/agent/runs/${body.run_id}`)).run_id).toBe(body.run_id);
   await eventually(async () => (await fetch(`${platform!.url}/readyz`)).status === 200);
   expect(readFileSync(join(data, "standalone.pid"), "utf8")).toBe(pid);
-  await eventually(() => readFileSync(join(data, "logs", "millwright.log"), "utf8").includes("log lines could not be written and are lost"));
+  await eventually(() =>
+    readFileSync(join(data, "logs", "millwright.log"), "utf8").includes("log lines could not be written and are lost"),
+  );
   expect(await platform.stop()).toEqual([]);
 });

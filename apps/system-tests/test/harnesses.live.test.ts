@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { AGENT_PROGRAMS, eventually, isExpected, ModelServer, type AgentProgram, type ModelAnswer, type ModelCall } from "@millwright/testing";
+import {
+  AGENT_PROGRAMS,
+  eventually,
+  isExpected,
+  ModelServer,
+  type AgentProgram,
+  type ModelAnswer,
+  type ModelCall,
+} from "@millwright/testing";
 import { git } from "../src/git.ts";
 import type { Program } from "../src/index.ts";
 import { processesOfRuns } from "../src/processes.ts";
@@ -24,8 +32,13 @@ let steps = 0;
 
 beforeAll(async () => {
   if (!PROGRAMS.some(isTried)) return;
-  models = await ModelServer.start(({ body }) => (program.isStep(body) ? answer((steps += 1) - 1, JSON.stringify(body)) : { text: "A title", ...USAGE }));
-  works = await HarnessPlatform.start(models, Object.fromEntries(PROGRAMS.filter(isTried).map((one) => [one.type, fileOf(one)])));
+  models = await ModelServer.start(({ body }) =>
+    program.isStep(body) ? answer((steps += 1) - 1, JSON.stringify(body)) : { text: "A title", ...USAGE },
+  );
+  works = await HarnessPlatform.start(
+    models,
+    Object.fromEntries(PROGRAMS.filter(isTried).map((one) => [one.type, fileOf(one)])),
+  );
   api = works.api;
   nextWorker();
 });
@@ -41,91 +54,133 @@ const lead = (by: typeof answer): void => {
 };
 const call = (...calls: ModelCall[]): ModelAnswer => ({ calls, ...USAGE });
 const say = (text: string): ModelAnswer => ({ text, ...USAGE });
-const commandsOf = async (runId: string): Promise<any[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload);
+const commandsOf = async (runId: string): Promise<any[]> =>
+  (await eventsOf(api, runId))
+    .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
+    .map(({ payload }) => payload);
 const finished = (runId: string, times: number) =>
-  eventually(async () => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length >= times, { timeoutMs: RUN_TIMEOUT_MS });
+  eventually(async () => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length >= times, {
+    timeoutMs: RUN_TIMEOUT_MS,
+  });
 /** The command runs, and is told to be running: some programs say so late. */
 const sleeps = (runId: string) =>
-  eventually(async () => processesOfRuns([runId]).some(({ command }) => /^sleep /.test(command)) && (await eventsOf(api, runId)).some(({ kind, payload }) => kind === "tool_start" && JSON.stringify(payload).includes("sleep 600")), { timeoutMs: RUN_TIMEOUT_MS });
+  eventually(
+    async () =>
+      processesOfRuns([runId]).some(({ command }) => /^sleep /.test(command)) &&
+      (await eventsOf(api, runId)).some(
+        ({ kind, payload }) => kind === "tool_start" && JSON.stringify(payload).includes("sleep 600"),
+      ),
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
 
 for (const one of PROGRAMS)
-  (isTried(one) ? describe : describe.skip)(isTried(one) ? one.title : `${one.title} (skipped: ${fileOf(one) === "" ? "no program is named: npm run test:harnesses installs one" : "it needs bubblewrap"})`, () => {
-    const { shell, platform } = one;
-    const start = (prompt: string): Promise<string> => works.startRun((program = one), prompt);
+  (isTried(one) ? describe : describe.skip)(
+    isTried(one)
+      ? one.title
+      : `${one.title} (skipped: ${fileOf(one) === "" ? "no program is named: npm run test:harnesses installs one" : "it needs bubblewrap"})`,
+    () => {
+      const { shell, platform } = one;
+      const start = (prompt: string): Promise<string> => works.startRun((program = one), prompt);
 
-    test("edits a file, commits, reports an artifact and opens a pull request, as everybody can see", async () => {
-      const answers = [call(shell("echo two > a.txt && git commit -qam two")), call(platform("artifact", { file: "a.txt", title: "A" })), call(platform("pull_request", { title: "Two" })), say("It is two.")];
-      lead((step) => answers[step] ?? say("Nothing more."));
-      const runId = await start("Make it two.");
-      const { artifacts } = await succeeded(api, runId);
-      expect(artifacts.map(({ artifact_type: type }: any) => type).toSorted()).toEqual(["FILE", "PULL_REQUEST"]);
-      expect([git(works.repository, "show", `agent/${runId}:a.txt`), git(works.repository, "log", "--format=%s", `main..agent/${runId}`)]).toEqual(["two\n", "two\n"]);
-      expect((await messagesOf(api, runId)).at(-1)).toBe("It is two.");
-      expect(JSON.stringify(await eventsOf(api, runId))).not.toContain(KEY);
-      expect(models.requests.every(({ key }) => key === KEY)).toBe(true);
-    });
-
-    test("takes a follow-up in the middle of a tool, is interrupted by nobody else, and is gone on with on another worker after its end", async () => {
-      lead((_step, text) => {
-        if (text.includes("Who was it?")) return text.includes("Say hello to Ada") ? say("It was Ada.") : say("I have forgotten.");
-        return text.includes("Say hello to Ada") ? say("Hello Ada.") : call(shell("sleep 600"));
+      test("edits a file, commits, reports an artifact and opens a pull request, as everybody can see", async () => {
+        const answers = [
+          call(shell("echo two > a.txt && git commit -qam two")),
+          call(platform("artifact", { file: "a.txt", title: "A" })),
+          call(platform("pull_request", { title: "Two" })),
+          say("It is two."),
+        ];
+        lead((step) => answers[step] ?? say("Nothing more."));
+        const runId = await start("Make it two.");
+        const { artifacts } = await succeeded(api, runId);
+        expect(artifacts.map(({ artifact_type: type }: any) => type).toSorted()).toEqual(["FILE", "PULL_REQUEST"]);
+        expect([
+          git(works.repository, "show", `agent/${runId}:a.txt`),
+          git(works.repository, "log", "--format=%s", `main..agent/${runId}`),
+        ]).toEqual(["two\n", "two\n"]);
+        expect((await messagesOf(api, runId)).at(-1)).toBe("It is two.");
+        expect(JSON.stringify(await eventsOf(api, runId))).not.toContain(KEY);
+        expect(models.requests.every(({ key }) => key === KEY)).toBe(true);
       });
-      const runId = await start("Sleep.");
-      await sleeps(runId);
-      expect((await api.call("POST", `/agent/runs/${runId}/interrupt`)).status).toBe(422);
-      expect(await api.post(`/agent/runs/${runId}/followups`, { message: "Stop that. Say hello to Ada." })).toMatchObject({ outcome: "live_session" });
-      await succeeded(api, runId);
-      expect([await messagesOf(api, runId), (await commandsOf(runId)).map(({ state }) => state)]).toEqual([["Hello Ada."], ["interrupted"]]);
 
-      await workers.at(-1)!.kill();
-      nextWorker();
-      expect(await api.post(`/agent/runs/${runId}/followups`, { message: "Who was it?" })).toMatchObject({ outcome: "handoff_execution" });
-      await finished(runId, 2);
-      await succeeded(api, runId);
-      expect((await messagesOf(api, runId)).at(-1)).toBe("It was Ada.");
-    });
+      test("takes a follow-up in the middle of a tool, is interrupted by nobody else, and is gone on with on another worker after its end", async () => {
+        lead((_step, text) => {
+          if (text.includes("Who was it?"))
+            return text.includes("Say hello to Ada") ? say("It was Ada.") : say("I have forgotten.");
+          return text.includes("Say hello to Ada") ? say("Hello Ada.") : call(shell("sleep 600"));
+        });
+        const runId = await start("Sleep.");
+        await sleeps(runId);
+        expect((await api.call("POST", `/agent/runs/${runId}/interrupt`)).status).toBe(422);
+        expect(
+          await api.post(`/agent/runs/${runId}/followups`, { message: "Stop that. Say hello to Ada." }),
+        ).toMatchObject({ outcome: "live_session" });
+        await succeeded(api, runId);
+        expect([await messagesOf(api, runId), (await commandsOf(runId)).map(({ state }) => state)]).toEqual([
+          ["Hello Ada."],
+          ["interrupted"],
+        ]);
 
-    test("goes on elsewhere when its worker is killed in the middle of a tool, without a process left or a commit made twice", async () => {
-      lead((_step, text) => {
-        // What the last command has answered may have been lost with the worker; that it was given is saved.
-        if (text.includes("were interrupted")) return text.includes("commit -qam two") ? say("I went on.") : say("I have forgotten.");
-        return text.includes("done-/workspace") ? call(shell("sleep 600")) : call(shell("echo two > a.txt && git commit -qam two && echo done-$PWD"));
+        await workers.at(-1)!.kill();
+        nextWorker();
+        expect(await api.post(`/agent/runs/${runId}/followups`, { message: "Who was it?" })).toMatchObject({
+          outcome: "handoff_execution",
+        });
+        await finished(runId, 2);
+        await succeeded(api, runId);
+        expect((await messagesOf(api, runId)).at(-1)).toBe("It was Ada.");
       });
-      const runId = await start("Make it two.");
-      await sleeps(runId);
-      await eventually(async () => (await eventsOf(api, runId)).some(({ kind }) => kind === "checkpoint"), { timeoutMs: RUN_TIMEOUT_MS });
-      const orphans = processesOfRuns([runId]).map(({ pid }) => pid);
-      workers.at(-1)!.signal("SIGKILL");
-      nextWorker();
-      await succeeded(api, runId);
-      expect(processesOfRuns([runId]).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
-      expect((await messagesOf(api, runId)).at(-1)).toBe("I went on.");
 
-      const answers = [call(platform("pull_request", { title: "Two" })), say("It is open.")];
-      lead((step) => answers[step] ?? say("Nothing more."));
-      await api.post(`/agent/runs/${runId}/followups`, { message: "Open a pull request." });
-      await finished(runId, 2);
-      await succeeded(api, runId);
-      expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
-    });
+      test("goes on elsewhere when its worker is killed in the middle of a tool, without a process left or a commit made twice", async () => {
+        lead((_step, text) => {
+          // What the last command has answered may have been lost with the worker; that it was given is saved.
+          if (text.includes("were interrupted"))
+            return text.includes("commit -qam two") ? say("I went on.") : say("I have forgotten.");
+          return text.includes("done-/workspace")
+            ? call(shell("sleep 600"))
+            : call(shell("echo two > a.txt && git commit -qam two && echo done-$PWD"));
+        });
+        const runId = await start("Make it two.");
+        await sleeps(runId);
+        await eventually(async () => (await eventsOf(api, runId)).some(({ kind }) => kind === "checkpoint"), {
+          timeoutMs: RUN_TIMEOUT_MS,
+        });
+        const orphans = processesOfRuns([runId]).map(({ pid }) => pid);
+        workers.at(-1)!.signal("SIGKILL");
+        nextWorker();
+        await succeeded(api, runId);
+        expect(processesOfRuns([runId]).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
+        expect((await messagesOf(api, runId)).at(-1)).toBe("I went on.");
 
-    test("runs commands after its plan is approved", async () => {
-      const answers = [call(platform("plan", { title: "P", markdown: "M" })), call(shell("echo two > a.txt && cat a.txt")), say("Done.")];
-      lead((step) => answers[step] ?? say("Nothing more."));
-      const runId = await works.startRun((program = one), "Plan, then do it.", { mode: "plan" });
-      await reached(api, runId, "BLOCKED");
-      await api.post(`/agent/runs/${runId}/followups`, { message: "Go ahead." });
-      await succeeded(api, runId);
-      const commands = (await commandsOf(runId)).map(({ state, output }) => [state, output.output]);
-      expect(commands).toEqual([["completed", expect.stringContaining("two")]]);
-    });
+        const answers = [call(platform("pull_request", { title: "Two" })), say("It is open.")];
+        lead((step) => answers[step] ?? say("Nothing more."));
+        await api.post(`/agent/runs/${runId}/followups`, { message: "Open a pull request." });
+        await finished(runId, 2);
+        await succeeded(api, runId);
+        expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
+      });
 
-    test("is cancelled without leaving a process", async () => {
-      lead(() => call(shell("setsid sleep 600 & sleep 600")));
-      const runId = await start("Sleep.");
-      await sleeps(runId);
-      await api.post(`/agent/runs/${runId}/cancel`);
-      await reached(api, runId, "CANCELLED");
-      await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
-    });
-  });
+      test("runs commands after its plan is approved", async () => {
+        const answers = [
+          call(platform("plan", { title: "P", markdown: "M" })),
+          call(shell("echo two > a.txt && cat a.txt")),
+          say("Done."),
+        ];
+        lead((step) => answers[step] ?? say("Nothing more."));
+        const runId = await works.startRun((program = one), "Plan, then do it.", { mode: "plan" });
+        await reached(api, runId, "BLOCKED");
+        await api.post(`/agent/runs/${runId}/followups`, { message: "Go ahead." });
+        await succeeded(api, runId);
+        const commands = (await commandsOf(runId)).map(({ state, output }) => [state, output.output]);
+        expect(commands).toEqual([["completed", expect.stringContaining("two")]]);
+      });
+
+      test("is cancelled without leaving a process", async () => {
+        lead(() => call(shell("setsid sleep 600 & sleep 600")));
+        const runId = await start("Sleep.");
+        await sleeps(runId);
+        await api.post(`/agent/runs/${runId}/cancel`);
+        await reached(api, runId, "CANCELLED");
+        await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
+      });
+    },
+  );

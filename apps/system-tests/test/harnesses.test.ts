@@ -1,6 +1,15 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, expect } from "@jest/globals";
-import { aFakeHarness, AGENT_PROGRAMS, eventually, ModelServer, needs, type FakeHarness, type ModelAnswer, type ModelRequest } from "@millwright/testing";
+import {
+  aFakeHarness,
+  AGENT_PROGRAMS,
+  eventually,
+  ModelServer,
+  needs,
+  type FakeHarness,
+  type ModelAnswer,
+  type ModelRequest,
+} from "@millwright/testing";
 import { newDirectory, removeDirectory } from "../src/directory.ts";
 import { git } from "../src/git.ts";
 import type { Program } from "../src/index.ts";
@@ -26,7 +35,9 @@ let worker: Program;
 beforeAll(async () => {
   models = await ModelServer.start(answerTo);
   directory = await newDirectory();
-  const files = await Promise.all(HARNESSES.map(async ({ type }) => [type, await aFakeHarness(directory, type)] as const));
+  const files = await Promise.all(
+    HARNESSES.map(async ({ type }) => [type, await aFakeHarness(directory, type)] as const),
+  );
   works = await HarnessPlatform.start(models, Object.fromEntries(files));
   api = works.api;
   worker = works.startWorker("one");
@@ -40,7 +51,8 @@ afterAll(async () => {
 /** The prompt decides what the model answers, so that several runs can talk to it. */
 function answerTo({ body }: ModelRequest): ModelAnswer {
   const text = JSON.stringify(body);
-  if (text.includes("Never end")) return { text: "It begins", usage: { input: 70, output: 900 }, until: new Promise(() => {}) };
+  if (text.includes("Never end"))
+    return { text: "It begins", usage: { input: 70, output: 900 }, until: new Promise(() => {}) };
   if (text.includes("Refuse")) return { status: 400, message: "Not like this." };
   return { text: "hello", usage: { input: 100, output: 10 } };
 }
@@ -50,33 +62,68 @@ const start = (type: FakeHarness, ...orders: string[]) => works.startRun(AGENT_P
 const textOf = (value: unknown) => JSON.stringify(value);
 const usageOf = (runId: string): Promise<any> => api.get(`/agent/runs/${runId}/harness-usage`);
 const begun = (runId: string, calls: number) =>
-  eventually(async () => expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start")).toHaveLength(calls), { timeoutMs: RUN_TIMEOUT_MS });
+  eventually(
+    async () => expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start")).toHaveLength(calls),
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
 /** What its own shell has written, or how it ended otherwise. */
 const shellEndsOf = async (runId: string) =>
-  (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload: { state, output } }) => (state === "completed" ? output.output : state));
-const holdersOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
+  (await eventsOf(api, runId))
+    .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
+    .map(({ payload: { state, output } }) => (state === "completed" ? output.output : state));
+const holdersOf = async (runId: string): Promise<string[]> =>
+  (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
 /** A message to a run that has ended, and the run once that has been answered. */
 async function goOn(runId: string, ...orders: string[]): Promise<any> {
   const before = await eventsOf(api, runId);
-  expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines(...orders) })).toMatchObject({ outcome: "handoff_execution" });
-  const sinceThen = async () => (await eventsOf(api, runId)).slice(before.length).map(({ kind, payload }) => [kind, payload]);
-  await eventually(async () => expect(await sinceThen()).toContainEqual(["run_finished", expect.anything()]), { timeoutMs: 3 * RUN_TIMEOUT_MS });
+  expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines(...orders) })).toMatchObject({
+    outcome: "handoff_execution",
+  });
+  const sinceThen = async () =>
+    (await eventsOf(api, runId)).slice(before.length).map(({ kind, payload }) => [kind, payload]);
+  await eventually(async () => expect(await sinceThen()).toContainEqual(["run_finished", expect.anything()]), {
+    timeoutMs: 3 * RUN_TIMEOUT_MS,
+  });
   return succeeded(api, runId);
 }
 
 for (const { type, name, shell } of HARNESSES) {
   needs("bwrap", `a run with ${type} shows what its program says, does, makes and uses`, async () => {
-    const runId = await start(type, "say I begin.", "odd Ready?", "bash echo two > a.txt && git commit -qam two", "model", 'tool artifact {"file": "a.txt", "title": "Made"}', 'tool pull_request {"title": "Two"}', "say I end.");
+    const runId = await start(
+      type,
+      "say I begin.",
+      "odd Ready?",
+      "bash echo two > a.txt && git commit -qam two",
+      "model",
+      'tool artifact {"file": "a.txt", "title": "Made"}',
+      'tool pull_request {"title": "Two"}',
+      "say I end.",
+    );
     const run = await succeeded(api, runId);
     expect(run.agent_config.harness.type).toBe(type);
     expect(run.artifacts).toMatchObject([{ artifact_type: "FILE" }, { artifact_type: "PULL_REQUEST" }]);
-    expect([git(works.repository, "show", `agent/${runId}:a.txt`), git(works.repository, "log", "--format=%s", `main..agent/${runId}`)]).toEqual(["two\n", "two\n"]);
+    expect([
+      git(works.repository, "show", `agent/${runId}:a.txt`),
+      git(works.repository, "log", "--format=%s", `main..agent/${runId}`),
+    ]).toEqual(["two\n", "two\n"]);
     expect(run.request_usage.total_tokens).toBe(110);
     // The team has set an address of its own for each provider.
-    expect(run.request_usage.model_token_usage.map(({ usage_type: usageType }: any) => usageType)).toEqual(["custom_endpoint"]);
+    expect(run.request_usage.model_token_usage.map(({ usage_type: usageType }: any) => usageType)).toEqual([
+      "custom_endpoint",
+    ]);
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
-    for (const part of ["I begin.", "run_command", 'The model said \\"hello\\"', "report_artifact", "open_pull_request", "I end."]) expect(textOf(steps)).toContain(part);
-    expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: kind }: any) => kind)).toEqual(expect.arrayContaining(["agent_started", "oz_run_done"]));
+    for (const part of [
+      "I begin.",
+      "run_command",
+      'The model said \\"hello\\"',
+      "report_artifact",
+      "open_pull_request",
+      "I end.",
+    ])
+      expect(textOf(steps)).toContain(part);
+    expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: kind }: any) => kind)).toEqual(
+      expect.arrayContaining(["agent_started", "oz_run_done"]),
+    );
     expect(textOf([run, steps, await eventsOf(api, runId)])).not.toContain(KEY);
 
     // What the program has written down itself, and said beside; under either address. Those that tell nobody where they write have the run's events.
@@ -96,37 +143,60 @@ for (const { type, name, shell } of HARNESSES) {
     expect(await usageOf(runId)).toEqual({
       ...{ available: true, ...ids, age_seconds: expect.any(Number) },
       usage: {
-        ...{ harness: name, metricsVersion: 1, captureSequence: expect.any(Number), capturedAt: expect.any(String), executionId },
-        snapshot: { coverage: { tokenStatus: "known", toolStatus: "known" }, payload: { usage: { input_tokens: 1 }, toolCalls: { byName: calls, total: 3 } } },
+        ...{
+          harness: name,
+          metricsVersion: 1,
+          captureSequence: expect.any(Number),
+          capturedAt: expect.any(String),
+          executionId,
+        },
+        snapshot: {
+          coverage: { tokenStatus: "known", toolStatus: "known" },
+          payload: { usage: { input_tokens: 1 }, toolCalls: { byName: calls, total: 3 } },
+        },
       },
     });
   });
 
-  needs("bwrap", `a run with ${type} takes follow-ups while it works and after its end, in one session; nobody else can interrupt it`, async () => {
-    const runId = await start(type, "bash echo kept > kept.txt", "hang", "say never said");
-    await begun(runId, 2);
-    const interrupted = await api.call("POST", `/agent/runs/${runId}/interrupt`);
-    expect([interrupted.status, interrupted.body.error_code]).toEqual([422, "operation_not_supported"]);
-    expect(await api.post(`/agent/runs/${runId}/followups`, { message: "heard News" })).toMatchObject({ outcome: "live_session" });
-    await succeeded(api, runId);
-    const first = await usageOf(runId);
-    await goOn(runId, "heard More", "bash cat kept.txt");
-    expect(await messagesOf(api, runId)).toEqual([expect.stringMatching(/^I heard "heard News" after 0 earlier/), expect.stringMatching(/^I heard "heard More.* after 2 earlier/)]);
-    expect(await shellEndsOf(runId)).toEqual(["", "interrupted", "kept\n"]);
+  needs(
+    "bwrap",
+    `a run with ${type} takes follow-ups while it works and after its end, in one session; nobody else can interrupt it`,
+    async () => {
+      const runId = await start(type, "bash echo kept > kept.txt", "hang", "say never said");
+      await begun(runId, 2);
+      const interrupted = await api.call("POST", `/agent/runs/${runId}/interrupt`);
+      expect([interrupted.status, interrupted.body.error_code]).toEqual([422, "operation_not_supported"]);
+      expect(await api.post(`/agent/runs/${runId}/followups`, { message: "heard News" })).toMatchObject({
+        outcome: "live_session",
+      });
+      await succeeded(api, runId);
+      const first = await usageOf(runId);
+      await goOn(runId, "heard More", "bash cat kept.txt");
+      expect(await messagesOf(api, runId)).toEqual([
+        expect.stringMatching(/^I heard "heard News" after 0 earlier/),
+        expect.stringMatching(/^I heard "heard More.* after 2 earlier/),
+      ]);
+      expect(await shellEndsOf(runId)).toEqual(["", "interrupted", "kept\n"]);
 
-    // Of the interrupted turn it has said nothing; the second execution adds to what the first one counted.
-    const { usage } = await usageOf(runId);
-    if (name === undefined) return expect(usage).toBeUndefined();
-    expect(usage.snapshot).toEqual({ coverage: { tokenStatus: "partial", toolStatus: "known" }, payload: { usage: { input_tokens: 2 }, toolCalls: { byName: { [shell]: 3 }, total: 3 } } });
-    expect(usage.captureSequence).toBeGreaterThan(first.usage.captureSequence);
-    expect(usage.executionId).toBeGreaterThan(first.usage.executionId);
-  });
+      // Of the interrupted turn it has said nothing; the second execution adds to what the first one counted.
+      const { usage } = await usageOf(runId);
+      if (name === undefined) return expect(usage).toBeUndefined();
+      expect(usage.snapshot).toEqual({
+        coverage: { tokenStatus: "partial", toolStatus: "known" },
+        payload: { usage: { input_tokens: 2 }, toolCalls: { byName: { [shell]: 3 }, total: 3 } },
+      });
+      expect(usage.captureSequence).toBeGreaterThan(first.usage.captureSequence);
+      expect(usage.executionId).toBeGreaterThan(first.usage.executionId);
+    },
+  );
 
   needs("bwrap", `a model call that ${type} gives up ends at the provider; the run's usage includes it`, async () => {
     const runId = await start(type, "abort Never end", "model");
     const { request_usage: usage } = await succeeded(api, runId);
     expect(models.abandoned.filter(({ wire }) => wire === AGENT_PROGRAMS[type].provider)).toHaveLength(1);
-    const recorded = (await eventsOf(api, runId)).filter(({ kind }) => kind === "usage_recorded").map(({ payload }) => payload);
+    const recorded = (await eventsOf(api, runId))
+      .filter(({ kind }) => kind === "usage_recorded")
+      .map(({ payload }) => payload);
     expect(recorded.map(({ estimated = false }) => estimated)).toEqual([true, false]);
     const tokens = recorded.reduce((sum, { input_tokens: input, output_tokens: output }) => sum + input + output, 0);
     expect([usage.total_tokens, tokens > 110]).toEqual([tokens, true]);
@@ -135,7 +205,11 @@ for (const { type, name, shell } of HARNESSES) {
   needs("bwrap", `a run with ${type} ends with the provider's refusal`, async () => {
     const runId = await start(type, "model Refuse", "say never said");
     const { status_message: status } = await reached(api, runId, "FAILED");
-    expect(status).toMatchObject({ error_code: "invalid_request", retryable: false, message: expect.stringContaining("400: Not like this.") });
+    expect(status).toMatchObject({
+      error_code: "invalid_request",
+      retryable: false,
+      message: expect.stringContaining("400: Not like this."),
+    });
   });
 
   needs("bwrap", `a run with ${type} runs commands after its plan is approved`, async () => {
@@ -146,53 +220,78 @@ for (const { type, name, shell } of HARNESSES) {
     expect(await shellEndsOf(runId)).toEqual(["two\n"]);
   });
 
-  needs("bwrap", `a run with ${type} is cancelled with every process; what it has not counted is unavailable, not zero`, async () => {
-    const runId = await start(type, "hang");
-    await begun(runId, 1);
-    expect(processesOfRuns([runId])).not.toEqual([]);
-    await api.post(`/agent/runs/${runId}/cancel`);
-    await reached(api, runId, "CANCELLED");
-    await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
-    expect(await usageOf(runId)).toEqual({ available: false, run_id: runId, conversation_id: expect.any(String) });
-    const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
-    expect([status, (await api.fetch(headers.get("location")!)).text]).toEqual([302, expect.stringContaining('"kind":"run_created"')]);
-  });
+  needs(
+    "bwrap",
+    `a run with ${type} is cancelled with every process; what it has not counted is unavailable, not zero`,
+    async () => {
+      const runId = await start(type, "hang");
+      await begun(runId, 1);
+      expect(processesOfRuns([runId])).not.toEqual([]);
+      await api.post(`/agent/runs/${runId}/cancel`);
+      await reached(api, runId, "CANCELLED");
+      await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
+      expect(await usageOf(runId)).toEqual({ available: false, run_id: runId, conversation_id: expect.any(String) });
+      const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
+      expect([status, (await api.fetch(headers.get("location")!)).text]).toEqual([
+        302,
+        expect.stringContaining('"kind":"run_created"'),
+      ]);
+    },
+  );
 }
 
-needs("bwrap", "whose worker is killed in the middle of a tool, a run with each goes on elsewhere without a process left or a commit made twice; ended, it is gone on with on a third worker", async () => {
-  const runs = await Promise.all(HARNESSES.map(({ type }) => start(type, "bash echo two > a.txt && git commit -qam two", "hang", "say never said")));
-  await Promise.all(runs.map(async (runId) => {
-    await begun(runId, 2);
-    await sees(api, runId, ({ kind }) => kind === "checkpoint");
-  }));
-  const orphans = processesOfRuns(runs).map(({ pid }) => pid);
-  expect(orphans.length).toBeGreaterThanOrEqual(runs.length);
-  const second = works.startWorker("two");
-  await works.hasWorker("two");
-  worker.signal("SIGKILL");
-  await Promise.all(runs.map((runId) => succeeded(api, runId)));
-  expect(processesOfRuns(runs).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
-  for (const runId of runs) {
-    expect([...new Set(await holdersOf(runId))]).toEqual(["one", "two"]);
-    expect(await messagesOf(api, runId)).toEqual([expect.stringMatching(/^I heard "\[From the platform\] You were interrupted.* after 1 earlier/)]);
-    expect(await shellEndsOf(runId)).toEqual(["", "interrupted"]);
-  }
+needs(
+  "bwrap",
+  "whose worker is killed in the middle of a tool, a run with each goes on elsewhere without a process left or a commit made twice; ended, it is gone on with on a third worker",
+  async () => {
+    const runs = await Promise.all(
+      HARNESSES.map(({ type }) =>
+        start(type, "bash echo two > a.txt && git commit -qam two", "hang", "say never said"),
+      ),
+    );
+    await Promise.all(
+      runs.map(async (runId) => {
+        await begun(runId, 2);
+        await sees(api, runId, ({ kind }) => kind === "checkpoint");
+      }),
+    );
+    const orphans = processesOfRuns(runs).map(({ pid }) => pid);
+    expect(orphans.length).toBeGreaterThanOrEqual(runs.length);
+    const second = works.startWorker("two");
+    await works.hasWorker("two");
+    worker.signal("SIGKILL");
+    await Promise.all(runs.map((runId) => succeeded(api, runId)));
+    expect(processesOfRuns(runs).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
+    for (const runId of runs) {
+      expect([...new Set(await holdersOf(runId))]).toEqual(["one", "two"]);
+      expect(await messagesOf(api, runId)).toEqual([
+        expect.stringMatching(/^I heard "\[From the platform\] You were interrupted.* after 1 earlier/),
+      ]);
+      expect(await shellEndsOf(runId)).toEqual(["", "interrupted"]);
+    }
 
-  // The first worker took with it what the program had counted, and which tools it had called.
-  const usages = (await Promise.all(runs.map(usageOf))).filter(({ available }) => available);
-  expect(usages.map(({ usage }) => usage.snapshot.coverage)).toEqual(Array(2).fill({ tokenStatus: "partial", toolStatus: "partial" }));
+    // The first worker took with it what the program had counted, and which tools it had called.
+    const usages = (await Promise.all(runs.map(usageOf))).filter(({ available }) => available);
+    expect(usages.map(({ usage }) => usage.snapshot.coverage)).toEqual(
+      Array(2).fill({ tokenStatus: "partial", toolStatus: "partial" }),
+    );
 
-  await second.kill();
-  works.startWorker("three");
-  await works.hasWorker("three");
-  await Promise.all(runs.map((runId) => goOn(runId, "heard Back", "bash cat a.txt; git log --format=%s main..", 'tool pull_request {"title": "Two"}')));
-  for (const runId of runs) {
-    expect((await holdersOf(runId)).at(-1)).toBe("three");
-    expect((await messagesOf(api, runId))[1]).toMatch(/^I heard "heard Back.* after 2 earlier/);
-    expect((await shellEndsOf(runId)).at(-1)).toBe("two\ntwo\n");
-    expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
-  }
-});
+    await second.kill();
+    works.startWorker("three");
+    await works.hasWorker("three");
+    await Promise.all(
+      runs.map((runId) =>
+        goOn(runId, "heard Back", "bash cat a.txt; git log --format=%s main..", 'tool pull_request {"title": "Two"}'),
+      ),
+    );
+    for (const runId of runs) {
+      expect((await holdersOf(runId)).at(-1)).toBe("three");
+      expect((await messagesOf(api, runId))[1]).toMatch(/^I heard "heard Back.* after 2 earlier/);
+      expect((await shellEndsOf(runId)).at(-1)).toBe("two\ntwo\n");
+      expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
+    }
+  },
+);
 
 needs("bwrap", "the usage of a program that died in the middle of a turn is partial", async () => {
   const runId = await start("codex", "model", "die");

@@ -22,11 +22,16 @@ afterAll(() => platform?.remove());
 /** `millwright run local -- sh -c SCRIPT`, with nothing typed into it. */
 function runHere(commands: string, env: Record<string, string> = {}): Program {
   const log = platform.path(`client-${clients.length}-${Math.random().toString(36).slice(2)}.log`);
-  const client = new Program("cli/src/main.ts", { args: ["run", "local", "--title", "Here", "--", "sh", "-c", commands], log, env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_API_KEY: OWNER_KEY, ...env } });
+  const client = new Program("cli/src/main.ts", {
+    args: ["run", "local", "--title", "Here", "--", "sh", "-c", commands],
+    log,
+    env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_API_KEY: OWNER_KEY, ...env },
+  });
   clients.push(client);
   return client;
 }
-const exitOf = async ({ child }: Program): Promise<number | null> => child.exitCode ?? ((await once(child, "exit")) as [number | null])[0];
+const exitOf = async ({ child }: Program): Promise<number | null> =>
+  child.exitCode ?? ((await once(child, "exit")) as [number | null])[0];
 
 /** The newest run that a client executes. */
 async function itsRun(client: Program): Promise<string> {
@@ -40,46 +45,94 @@ async function itsRun(client: Program): Promise<string> {
   return runId;
 }
 const seen: string[] = [];
-const written = async (runId: string): Promise<string> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "command_output").map(({ payload }) => payload.text).join("");
-const saw = (runId: string, text: string) => sees(api, runId, ({ kind, payload }) => kind === "command_output" && payload.text.includes(text));
+const written = async (runId: string): Promise<string> =>
+  (await eventsOf(api, runId))
+    .filter(({ kind }) => kind === "command_output")
+    .map(({ payload }) => payload.text)
+    .join("");
+const saw = (runId: string, text: string) =>
+  sees(api, runId, ({ kind, payload }) => kind === "command_output" && payload.text.includes(text));
 
 describe("a command that the client runs here", () => {
   test("is a LOCAL run with its output, its conversation and its end, and the client ends as the command does", async () => {
     const client = runHere("echo out; echo err >&2; exit 0");
     const runId = await itsRun(client);
     const run = await succeeded(api, runId);
-    expect(run).toMatchObject({ title: "Here", execution_location: "LOCAL", source: "LOCAL", is_run_type_cancellable: false, is_sandbox_running: false, started_at: expect.any(String), finished_at: expect.any(String) });
+    expect(run).toMatchObject({
+      title: "Here",
+      execution_location: "LOCAL",
+      source: "LOCAL",
+      is_run_type_cancellable: false,
+      is_sandbox_running: false,
+      started_at: expect.any(String),
+      finished_at: expect.any(String),
+    });
     expect([await exitOf(client), (await written(runId)).split("\n").toSorted()]).toEqual([0, ["", "err", "out"]]);
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
-    expect(steps[0].messages.flatMap(({ content }: any) => content).map(({ type, name, state }: any) => [type, name, state])).toEqual([
-      ["text", undefined, undefined], ["action", "run_command", undefined], ["action_result", "run_command", "completed"],
+    expect(
+      steps[0].messages.flatMap(({ content }: any) => content).map(({ type, name, state }: any) => [type, name, state]),
+    ).toEqual([
+      ["text", undefined, undefined],
+      ["action", "run_command", undefined],
+      ["action_result", "run_command", "completed"],
     ]);
     expect(client.output()).toContain("out\n");
-    expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type)).toEqual(["oz_run_created", "oz_run_claimed", "shared_session_started", "agent_started", "oz_run_done"]);
+    expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type)).toEqual([
+      "oz_run_created",
+      "oz_run_claimed",
+      "shared_session_started",
+      "agent_started",
+      "oz_run_done",
+    ]);
   });
 
   test("that fails makes the run FAILED, with its cause, and the client exits with 1", async () => {
     const client = runHere("exit 7");
-    expect(await ended(api, await itsRun(client))).toMatchObject({ state: "FAILED", status_message: { error_code: "agent_process_failed", message: "The command ended with exit code 7.", retryable: false } });
+    expect(await ended(api, await itsRun(client))).toMatchObject({
+      state: "FAILED",
+      status_message: {
+        error_code: "agent_process_failed",
+        message: "The command ended with exit code 7.",
+        retryable: false,
+      },
+    });
     expect(await exitOf(client)).toBe(1);
   });
 
   test("cannot be cancelled or interrupted from outside, nor by its task: 422, and it goes on", async () => {
-    const client = runHere("echo ready; read line; echo \"heard $line\"");
+    const client = runHere('echo ready; read line; echo "heard $line"');
     const runId = await itsRun(client);
     await saw(runId, "ready");
-    expect(await api.call("POST", `/agent/runs/${runId}/cancel`)).toMatchObject({ status: 422, body: { reason: "run_not_cancellable", error_code: "operation_not_supported", retryable: false } });
-    expect(await api.call("POST", `/agent/runs/${runId}/interrupt`)).toMatchObject({ status: 422, body: { error_code: "operation_not_supported" } });
+    expect(await api.call("POST", `/agent/runs/${runId}/cancel`)).toMatchObject({
+      status: 422,
+      body: { reason: "run_not_cancellable", error_code: "operation_not_supported", retryable: false },
+    });
+    expect(await api.call("POST", `/agent/runs/${runId}/interrupt`)).toMatchObject({
+      status: 422,
+      body: { error_code: "operation_not_supported" },
+    });
     const tasks = `/factory/${(await api.post("/factory", { name: "Here" })).uid}/tasks`;
     const task = await api.post(tasks, { title: "Here", conversation_id: (await runOf(api, runId)).conversation_id });
-    expect(await api.call("POST", `${tasks}/${task.uid}/cancel`)).toMatchObject({ status: 422, body: { reason: "run_not_cancellable", error_code: "operation_not_supported", retryable: false } });
-    expect((await api.get(`${tasks}?include_current_run=true`)).tasks).toMatchObject([{ stage: "TRIAGE", current_run: { run_id: runId, state: "INPROGRESS", is_run_type_cancellable: false } }]);
+    expect(await api.call("POST", `${tasks}/${task.uid}/cancel`)).toMatchObject({
+      status: 422,
+      body: { reason: "run_not_cancellable", error_code: "operation_not_supported", retryable: false },
+    });
+    expect((await api.get(`${tasks}?include_current_run=true`)).tasks).toMatchObject([
+      { stage: "TRIAGE", current_run: { run_id: runId, state: "INPROGRESS", is_run_type_cancellable: false } },
+    ]);
     expect((await runOf(api, runId)).state).toBe("INPROGRESS");
-    expect(await api.post(`/agent/runs/${runId}/followups`, { message: "a word" })).toMatchObject({ outcome: "live_session" });
+    expect(await api.post(`/agent/runs/${runId}/followups`, { message: "a word" })).toMatchObject({
+      outcome: "live_session",
+    });
     await succeeded(api, runId);
     expect(await written(runId)).toContain("heard a word");
-    expect((await api.get(`/agent/runs/${runId}/followups`)).followups).toMatchObject([{ message: "a word", state: "delivered" }]);
-    expect(await api.call("POST", `/agent/runs/${runId}/cancel`)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
+    expect((await api.get(`/agent/runs/${runId}/followups`)).followups).toMatchObject([
+      { message: "a word", state: "delivered" },
+    ]);
+    expect(await api.call("POST", `/agent/runs/${runId}/cancel`)).toMatchObject({
+      status: 400,
+      body: { reason: "run_already_finished" },
+    });
   });
 
   test("that its user stops makes the run CANCELLED, and no process of it is left", async () => {
@@ -98,7 +151,9 @@ describe("a command that the client runs here", () => {
     const runId = await itsRun(client);
     await succeeded(api, runId);
     await exitOf(client);
-    expect(await api.post(`/agent/runs/${runId}/followups`, { message: script("say: From a sandbox.") })).toMatchObject({ outcome: "handoff_execution" });
+    expect(await api.post(`/agent/runs/${runId}/followups`, { message: script("say: From a sandbox.") })).toMatchObject(
+      { outcome: "handoff_execution" },
+    );
     expect(await succeeded(api, runId)).toMatchObject({ execution_location: "REMOTE", is_run_type_cancellable: true });
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
     expect(steps).toHaveLength(2);
@@ -111,7 +166,9 @@ test("a client that is killed leaves no immortal run: it is an ERROR that says s
   const runId = await itsRun(client);
   await saw(runId, "ready");
   await client.kill();
-  expect(await reached(api, runId, "ERROR")).toMatchObject({ status_message: { error_code: "agent_process_failed", retryable: false } });
+  expect(await reached(api, runId, "ERROR")).toMatchObject({
+    status_message: { error_code: "agent_process_failed", retryable: false },
+  });
   expect((await eventsOf(api, runId)).at(-1).payload).toMatchObject({ state: "ERROR", reason: "client_lost" });
 });
 

@@ -15,8 +15,15 @@ const PLATFORM_KEY = "canary-key-of-the-platform";
 const TEAM_KEY = "canary-key-of-a-team";
 const OTHER_SECRET = "canary-of-another-secret";
 const FILES = [
-  { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories:\n  - {owner: acme, name: shop}\nsecrets: [OTHER]\nagentDefaults:\n  model: auto\n" },
-  { path: "agents/foreman/agent.md", content: "---\ndescription: Works.\nagentType: FOREMAN\n---\n\nMend what is asked.\n" },
+  {
+    path: "factory.yaml",
+    content:
+      "schemaVersion: v1alpha1\nname: Works\nrepositories:\n  - {owner: acme, name: shop}\nsecrets: [OTHER]\nagentDefaults:\n  model: auto\n",
+  },
+  {
+    path: "agents/foreman/agent.md",
+    content: "---\ndescription: Works.\nagentType: FOREMAN\n---\n\nMend what is asked.\n",
+  },
 ];
 
 let models: ModelServer;
@@ -30,13 +37,29 @@ let repository: string;
 function mend({ key, body }: ModelRequest): ModelAnswer {
   const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
   if (key === "wrong") return { status: 401, message: `invalid x-api-key: ${key}` };
-  if (JSON.stringify(body["messages"]).includes("Only talk")) return { text: "I only talk.", usage: { input: 7, output: 3 } };
-  if (JSON.stringify(body["messages"]).includes("Speak slowly")) return { text: `I say it slowly, and never ${PLATFORM_KEY} at all.`, usage: { input: 7, output: 3 }, until: heard.promise };
+  if (JSON.stringify(body["messages"]).includes("Only talk"))
+    return { text: "I only talk.", usage: { input: 7, output: 3 } };
+  if (JSON.stringify(body["messages"]).includes("Speak slowly"))
+    return {
+      text: `I say it slowly, and never ${PLATFORM_KEY} at all.`,
+      usage: { input: 7, output: 3 },
+      until: heard.promise,
+    };
   if (JSON.stringify(body["messages"]).includes("Keep watch")) return watch(steps);
   const answers: ModelAnswer[] = [
     { status: 529, message: "overloaded" },
-    { text: "I mend it.", calls: [{ name: "edit_file", input: { path: "price.txt", old: "ten", new: "nine" } }, { name: "shell", input: { command: 'env; cat price.txt; echo "$OTHER"' } }], usage: { input: 1_000, output: 200, cacheWrite: 3_000 } },
-    { calls: [{ name: "pull_request", input: { title: "Lower the price" } }], usage: { input: 501, output: 33, cacheRead: 3_001 } },
+    {
+      text: "I mend it.",
+      calls: [
+        { name: "edit_file", input: { path: "price.txt", old: "ten", new: "nine" } },
+        { name: "shell", input: { command: 'env; cat price.txt; echo "$OTHER"' } },
+      ],
+      usage: { input: 1_000, output: 200, cacheWrite: 3_000 },
+    },
+    {
+      calls: [{ name: "pull_request", input: { title: "Lower the price" } }],
+      usage: { input: 501, output: 33, cacheRead: 3_001 },
+    },
     { text: "The price is nine.", usage: { input: 11, output: 7, cacheRead: 4_000 } },
   ];
   return answers[models.requests.length === 1 ? 0 : steps + 1]!;
@@ -66,98 +89,160 @@ afterAll(async () => {
   await models?.stop();
 });
 
-const everyPath = (runId: string) => ["", "/timeline", "/conversation", "/queue"].map((path) => `/agent/runs/${runId}${path}`);
+const everyPath = (runId: string) =>
+  ["", "/timeline", "/conversation", "/queue"].map((path) => `/agent/runs/${runId}${path}`);
 
-needs("bwrap", "a model edits, runs a command and opens a pull request; tokens and cost are what the provider counted; no secret is told", async () => {
-  const team = await teamOf(api);
-  await api.put(`/team/${team}/secrets/OTHER`, { value: OTHER_SECRET });
-  await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root: platform.path("repositories") });
-  const factory = await aFactory(api, FILES);
-  const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt: "Make it nine." });
-  const run = await succeeded(api, runId);
-  expect(run.agent_config.model_id).toBe("claude-opus-5-5");
-  expect(git(repository, "show", `agent/${runId}:price.txt`)).toBe("nine\n");
-  expect(run.artifacts.map(({ artifact_type: type }: any) => type)).toEqual(["PULL_REQUEST"]);
+needs(
+  "bwrap",
+  "a model edits, runs a command and opens a pull request; tokens and cost are what the provider counted; no secret is told",
+  async () => {
+    const team = await teamOf(api);
+    await api.put(`/team/${team}/secrets/OTHER`, { value: OTHER_SECRET });
+    await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root: platform.path("repositories") });
+    const factory = await aFactory(api, FILES);
+    const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt: "Make it nine." });
+    const run = await succeeded(api, runId);
+    expect(run.agent_config.model_id).toBe("claude-opus-5-5");
+    expect(git(repository, "show", `agent/${runId}:price.txt`)).toBe("nine\n");
+    expect(run.artifacts.map(({ artifact_type: type }: any) => type)).toEqual(["PULL_REQUEST"]);
 
-  // 1,512 input at $4, 240 output at $20, 7,001 read at $0.20 and 3,000 written at $5 per million tokens: each call rounded to the micro-dollar.
-  expect(run.request_usage).toMatchObject({ total_tokens: 11_753, inference_cost_usd: 0.027_248 });
-  expect(run.request_usage.usage_by_category.primary_agent.direct_api_inference_usage["claude-opus-5-5"].token_count).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
-  expect(run.request_usage.model_token_usage.map(({ usage_type: type }: any) => type)).toEqual(["warp"]); // the operator's key
+    // 1,512 input at $4, 240 output at $20, 7,001 read at $0.20 and 3,000 written at $5 per million tokens: each call rounded to the micro-dollar.
+    expect(run.request_usage).toMatchObject({ total_tokens: 11_753, inference_cost_usd: 0.027_248 });
+    expect(
+      run.request_usage.usage_by_category.primary_agent.direct_api_inference_usage["claude-opus-5-5"].token_count,
+    ).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
+    expect(run.request_usage.model_token_usage.map(({ usage_type: type }: any) => type)).toEqual(["warp"]); // the operator's key
 
-  const events = await eventsOf(api, runId);
-  expect(events.filter(({ kind }) => kind === "model_retry").map(({ payload }) => payload)).toEqual([expect.objectContaining({ text: expect.stringContaining("529: overloaded"), status: 529, try: 2 })]);
-  const shown = events.filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload.output.output).join("");
-  expect(shown).toContain("nine\n***\n");
-  const transcript = await eventually(async () => {
-    const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
-    return status === 302 && (await api.fetch(headers.get("location")!)).text;
-  });
-  const told = [events, await Promise.all(everyPath(runId).map((path) => api.get(path))), transcript, models.requests.map(({ body }) => body)];
-  expect(JSON.stringify(told)).toContain("I mend it.");
-  expect(JSON.stringify(told)).not.toContain("canary-");
-  expect(models.requests.every(({ key }) => key === PLATFORM_KEY)).toBe(true);
-});
+    const events = await eventsOf(api, runId);
+    expect(events.filter(({ kind }) => kind === "model_retry").map(({ payload }) => payload)).toEqual([
+      expect.objectContaining({ text: expect.stringContaining("529: overloaded"), status: 529, try: 2 }),
+    ]);
+    const shown = events
+      .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
+      .map(({ payload }) => payload.output.output)
+      .join("");
+    expect(shown).toContain("nine\n***\n");
+    const transcript = await eventually(async () => {
+      const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
+      return status === 302 && (await api.fetch(headers.get("location")!)).text;
+    });
+    const told = [
+      events,
+      await Promise.all(everyPath(runId).map((path) => api.get(path))),
+      transcript,
+      models.requests.map(({ body }) => body),
+    ];
+    expect(JSON.stringify(told)).toContain("I mend it.");
+    expect(JSON.stringify(told)).not.toContain("canary-");
+    expect(models.requests.every(({ key }) => key === PLATFORM_KEY)).toBe(true);
+  },
+);
 
 needs("bwrap", "a command that is left running is heard while others run, and ended", async () => {
   const runId = await startRun(api, "Keep watch.");
   await succeeded(api, runId);
-  const outputs = (await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload.output);
-  expect(outputs).toMatchObject([{ id: "bg-1", running: true }, { exit_code: 0 }, { id: "bg-1", running: true }, { id: "bg-1", running: false }]);
+  const outputs = (await eventsOf(api, runId))
+    .filter(({ kind }) => kind === "tool_end")
+    .map(({ payload }) => payload.output);
+  expect(outputs).toMatchObject([
+    { id: "bg-1", running: true },
+    { exit_code: 0 },
+    { id: "bg-1", running: true },
+    { id: "bg-1", running: false },
+  ]);
   expect([outputs[2].output, outputs[3].output].join("")).toBe("first\nsecond\n");
 });
 
-needs("bwrap", "a cost limit ends the run before the call that nothing is left for; runs below it share it; a model without a price is refused under one", async () => {
-  const limited = { model_id: "claude-opus-5-5", cost_limit_usd: 0.02 };
-  // The first call costs 1,000 input, 200 output and 3,000 written tokens: $0.023.
-  const run = await ended(api, await startRun(api, "Mend it.", { config: limited }));
-  expect(run.agent_config).toMatchObject(limited);
-  expect([run.state, run.status_message.error_code, run.status_message.message]).toEqual(["FAILED", "budget_exceeded", "The run, with the runs below it, has cost $0.023 of $0.02."]);
-  expect(run.request_usage.inference_cost_usd).toBe(0.023);
-  const parent = await startRun(api, "````scripted\n- spawn:\n    prompt: Mend it.\n- wait: {policy: all, allow_failure: true}\n- say: done\n````", { config: { model_id: "scripted", cost_limit_usd: 0.02 } });
-  await succeeded(api, parent);
-  const [child] = (await api.get(`/agent/runs?ancestor_run_id=${parent}`)).runs;
-  expect([child.state, child.status_message.message]).toEqual(["FAILED", `The run ${parent}, above this one, with all runs below it, has cost $0.023 of $0.02.`]);
-  const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config: { model_id: "anthropic/claude-next", cost_limit_usd: 1 } } });
-  expect([status, body.error_code, body.reason]).toEqual([400, "invalid_request", "cost_limit_unpriced"]);
-});
+needs(
+  "bwrap",
+  "a cost limit ends the run before the call that nothing is left for; runs below it share it; a model without a price is refused under one",
+  async () => {
+    const limited = { model_id: "claude-opus-5-5", cost_limit_usd: 0.02 };
+    // The first call costs 1,000 input, 200 output and 3,000 written tokens: $0.023.
+    const run = await ended(api, await startRun(api, "Mend it.", { config: limited }));
+    expect(run.agent_config).toMatchObject(limited);
+    expect([run.state, run.status_message.error_code, run.status_message.message]).toEqual([
+      "FAILED",
+      "budget_exceeded",
+      "The run, with the runs below it, has cost $0.023 of $0.02.",
+    ]);
+    expect(run.request_usage.inference_cost_usd).toBe(0.023);
+    const parent = await startRun(
+      api,
+      "````scripted\n- spawn:\n    prompt: Mend it.\n- wait: {policy: all, allow_failure: true}\n- say: done\n````",
+      { config: { model_id: "scripted", cost_limit_usd: 0.02 } },
+    );
+    await succeeded(api, parent);
+    const [child] = (await api.get(`/agent/runs?ancestor_run_id=${parent}`)).runs;
+    expect([child.state, child.status_message.message]).toEqual([
+      "FAILED",
+      `The run ${parent}, above this one, with all runs below it, has cost $0.023 of $0.02.`,
+    ]);
+    const { status, body } = await api.call("POST", "/agent/runs", {
+      body: { prompt: "x", config: { model_id: "anthropic/claude-next", cost_limit_usd: 1 } },
+    });
+    expect([status, body.error_code, body.reason]).toEqual([400, "invalid_request", "cost_limit_unpriced"]);
+  },
+);
 
-needs("bwrap", "a team's own key serves its runs alone, and a key that is refused ends the run with a reason that does not show it", async () => {
-  const other = await aTeam(api, "other");
-  const own = await teamOf(other);
-  await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: TEAM_KEY });
-  await other.put(`/team/${own}/secrets/ANTHROPIC_BASE_URL`, { value: models.url });
-  const { default_model_id: byDefault, models: listed } = await other.get("/agent/models");
-  expect([byDefault, listed.find(({ id }: any) => id === "gpt-5.1").disabled]).toEqual(["claude-opus-5-5", true]);
-  const run = await succeeded(other, await startRun(other, "Only talk.", { config: { model_id: "anthropic/claude-next" } }));
-  expect(models.requests.at(-1)).toMatchObject({ key: TEAM_KEY, model: "claude-next" });
-  expect(run.request_usage).toMatchObject({ total_tokens: 10, model_token_usage: [{ usage_type: "custom_endpoint" }] }); // its own key, at its own address
-  expect(run.request_usage).not.toHaveProperty("inference_cost_usd"); // nobody knows its price
+needs(
+  "bwrap",
+  "a team's own key serves its runs alone, and a key that is refused ends the run with a reason that does not show it",
+  async () => {
+    const other = await aTeam(api, "other");
+    const own = await teamOf(other);
+    await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: TEAM_KEY });
+    await other.put(`/team/${own}/secrets/ANTHROPIC_BASE_URL`, { value: models.url });
+    const { default_model_id: byDefault, models: listed } = await other.get("/agent/models");
+    expect([byDefault, listed.find(({ id }: any) => id === "gpt-5.1").disabled]).toEqual(["claude-opus-5-5", true]);
+    const run = await succeeded(
+      other,
+      await startRun(other, "Only talk.", { config: { model_id: "anthropic/claude-next" } }),
+    );
+    expect(models.requests.at(-1)).toMatchObject({ key: TEAM_KEY, model: "claude-next" });
+    expect(run.request_usage).toMatchObject({
+      total_tokens: 10,
+      model_token_usage: [{ usage_type: "custom_endpoint" }],
+    }); // its own key, at its own address
+    expect(run.request_usage).not.toHaveProperty("inference_cost_usd"); // nobody knows its price
 
-  await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: "wrong" });
-  const refused = await ended(other, await startRun(other, "Only talk."));
-  expect([refused.state, refused.status_message.error_code]).toEqual(["FAILED", "external_authentication_required"]);
-  expect(refused.status_message.message).toContain("401: invalid x-api-key: ***");
-});
+    await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: "wrong" });
+    const refused = await ended(other, await startRun(other, "Only talk."));
+    expect([refused.state, refused.status_message.error_code]).toEqual(["FAILED", "external_authentication_required"]);
+    expect(refused.status_message.message).toContain("401: invalid x-api-key: ***");
+  },
+);
 
-needs("bwrap", "the address of an OpenAI-compatible server, as the only secret, makes its first model the default", async () => {
-  const plain = await startPlatform();
-  try {
-    const owner = await connect(plain);
-    const id = "openai-compatible/default";
-    const listed = async () => {
-      const { default_model_id: byDefault, models: all } = await owner.get("/agent/models");
-      return { byDefault, model: all.find((model: any) => model.id === id) };
-    };
-    expect(await listed()).toMatchObject({ byDefault: "scripted", model: { disabled: true, disabled_message: expect.stringContaining("OPENAI_COMPATIBLE_BASE_URL") } });
-    await owner.put(`/team/${await teamOf(owner)}/secrets/OPENAI_COMPATIBLE_BASE_URL`, { value: `${models.url}/v1` });
-    expect(await listed()).toMatchObject({ byDefault: id, model: { disabled: false } });
-    const run = await succeeded(owner, await startRun(owner, "Only talk."));
-    expect(run.agent_config.model_id).toBe(id);
-    expect(models.requests.at(-1)).toMatchObject({ wire: "openai-compatible", model: "served-model", key: undefined });
-  } finally {
-    await plain.remove();
-  }
-});
+needs(
+  "bwrap",
+  "the address of an OpenAI-compatible server, as the only secret, makes its first model the default",
+  async () => {
+    const plain = await startPlatform();
+    try {
+      const owner = await connect(plain);
+      const id = "openai-compatible/default";
+      const listed = async () => {
+        const { default_model_id: byDefault, models: all } = await owner.get("/agent/models");
+        return { byDefault, model: all.find((model: any) => model.id === id) };
+      };
+      expect(await listed()).toMatchObject({
+        byDefault: "scripted",
+        model: { disabled: true, disabled_message: expect.stringContaining("OPENAI_COMPATIBLE_BASE_URL") },
+      });
+      await owner.put(`/team/${await teamOf(owner)}/secrets/OPENAI_COMPATIBLE_BASE_URL`, { value: `${models.url}/v1` });
+      expect(await listed()).toMatchObject({ byDefault: id, model: { disabled: false } });
+      const run = await succeeded(owner, await startRun(owner, "Only talk."));
+      expect(run.agent_config.model_id).toBe(id);
+      expect(models.requests.at(-1)).toMatchObject({
+        wire: "openai-compatible",
+        model: "served-model",
+        key: undefined,
+      });
+    } finally {
+      await plain.remove();
+    }
+  },
+);
 
 /** What a foreman and an implementer do of their own accord, told by their instructions and by how far they have come. */
 function demonstrate({ body }: ModelRequest): ModelAnswer {
@@ -165,12 +250,34 @@ function demonstrate({ body }: ModelRequest): ModelAnswer {
   const usage = { input: 100, output: 10 };
   const isForeman = JSON.stringify(body["system"]).includes("You are the foreman");
   const foreman: ModelAnswer[] = [
-    { calls: [{ name: "spawn_run", input: { agent: "implementer", prompt: "Mend lineTotal." } }, { name: "wait", input: { policy: "all" } }], usage },
+    {
+      calls: [
+        { name: "spawn_run", input: { agent: "implementer", prompt: "Mend lineTotal." } },
+        { name: "wait", input: { policy: "all" } },
+      ],
+      usage,
+    },
     { calls: [{ name: "set_stage", input: { stage: "REVIEW" } }], usage },
   ];
   const implementer: ModelAnswer[] = [
-    { text: "I look.", calls: [{ name: "read_file", input: { path: "src/total.js" } }, { name: "shell", input: { command: "node --test" } }], usage },
-    { calls: [{ name: "edit_file", input: { path: "src/total.js", old: "quantity > BULK_QUANTITY", new: "quantity >= BULK_QUANTITY" } }, { name: "shell", input: { command: "node --test" } }], usage },
+    {
+      text: "I look.",
+      calls: [
+        { name: "read_file", input: { path: "src/total.js" } },
+        { name: "shell", input: { command: "node --test" } },
+      ],
+      usage,
+    },
+    {
+      calls: [
+        {
+          name: "edit_file",
+          input: { path: "src/total.js", old: "quantity > BULK_QUANTITY", new: "quantity >= BULK_QUANTITY" },
+        },
+        { name: "shell", input: { command: "node --test" } },
+      ],
+      usage,
+    },
     { calls: [{ name: "pull_request", input: { title: "Give the discount from ten items on" } }], usage },
   ];
   return (isForeman ? foreman : implementer)[steps] ?? { text: "It is done.", usage };
@@ -181,7 +288,11 @@ needs("bwrap", "the demo's job is done by a model that its agents' instructions 
   const demo = fileURLToPath(new URL("../../standalone/src/demo/main.ts", import.meta.url));
   const { PATH = "", HOME = "" } = process.env;
   const env = { PATH, HOME, ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: server.url };
-  const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=@millwright/source", "--no-warnings", demo, "--model", "claude-sonnet-4-5"], { env });
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--conditions=@millwright/source", "--no-warnings", demo, "--model", "claude-sonnet-4-5"],
+    { env },
+  );
   await server.stop();
   expect(stdout).toContain("stage REVIEW");
   expect(stdout).toContain("$0.003150 for model calls  (770 tokens)"); // seven calls of 100 in at $3 and 10 out at $15 per million
@@ -189,25 +300,33 @@ needs("bwrap", "the demo's job is done by a model that its agents' instructions 
 });
 
 needs("bwrap", "no key is in any file of the platform: database, logs, blobs, workspaces", () => {
-  const found = (text: string) => execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });
+  const found = (text: string) =>
+    execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });
   expect(found("I mend it.")).not.toBe("");
   for (const secret of [PLATFORM_KEY, TEAM_KEY, OTHER_SECRET]) expect(found(secret)).toBe("");
 });
 
-needs("bwrap", "what a model says is told to those who watch while it says it, masked, and is no event of the run", async () => {
-  const runId = await startRun(api, "Speak slowly.");
-  const response = await fetch(`${api.url}/api/v1/agent/runs/${runId}/events`, { headers: { authorization: `Bearer ${api.key}`, accept: "text/event-stream" } });
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const bytes of response.body ?? []) {
-    text += decoder.decode(bytes as Uint8Array, { stream: true });
-    if (text.includes("event: text_delta")) heard.resolve();
-  }
-  await succeeded(api, runId);
-  const told = [...text.matchAll(/^event: text_delta\ndata: (.+)$/gm)].map(([, data]) => JSON.parse(data!));
-  const step = (await eventsOf(api, runId)).find(({ kind }) => kind === "model_step");
-  expect(told.length).toBeGreaterThan(0);
-  for (const { step_id: id, offset, text: piece } of told) expect([id, step.payload.text.slice(offset, offset + piece.length)]).toEqual([step.payload.step_id, piece]);
-  expect(step.payload.text).toBe("I say it slowly, and never *** at all.");
-  expect((await eventsOf(api, runId)).map(({ kind }) => kind)).not.toContain("text_delta");
-});
+needs(
+  "bwrap",
+  "what a model says is told to those who watch while it says it, masked, and is no event of the run",
+  async () => {
+    const runId = await startRun(api, "Speak slowly.");
+    const response = await fetch(`${api.url}/api/v1/agent/runs/${runId}/events`, {
+      headers: { authorization: `Bearer ${api.key}`, accept: "text/event-stream" },
+    });
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const bytes of response.body ?? []) {
+      text += decoder.decode(bytes as Uint8Array, { stream: true });
+      if (text.includes("event: text_delta")) heard.resolve();
+    }
+    await succeeded(api, runId);
+    const told = [...text.matchAll(/^event: text_delta\ndata: (.+)$/gm)].map(([, data]) => JSON.parse(data!));
+    const step = (await eventsOf(api, runId)).find(({ kind }) => kind === "model_step");
+    expect(told.length).toBeGreaterThan(0);
+    for (const { step_id: id, offset, text: piece } of told)
+      expect([id, step.payload.text.slice(offset, offset + piece.length)]).toEqual([step.payload.step_id, piece]);
+    expect(step.payload.text).toBe("I say it slowly, and never *** at all.");
+    expect((await eventsOf(api, runId)).map(({ kind }) => kind)).not.toContain("text_delta");
+  },
+);

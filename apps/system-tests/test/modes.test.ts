@@ -4,7 +4,18 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { toolServer } from "./support/mcp.ts";
-import { eventsOf, reached, runOf, RUN_TIMEOUT_MS, script, sees, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
+import {
+  eventsOf,
+  reached,
+  runOf,
+  RUN_TIMEOUT_MS,
+  script,
+  sees,
+  spawn,
+  startRun,
+  succeeded,
+  toldEventsOf,
+} from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
 const SERVER = toolServer.config;
@@ -16,24 +27,46 @@ let environment: string;
 beforeAll(async () => {
   platform = await startPlatform({ env: { MILLWRIGHT_MCP_SERVERS: JSON.stringify({ "srv-1": SERVER }) } });
   api = await connect(platform);
-  environment = (await api.post("/agent/environments", { config: { name: "tools", setup_commands: [toolServer.setup] } })).uid;
+  environment = (
+    await api.post("/agent/environments", { config: { name: "tools", setup_commands: [toolServer.setup] } })
+  ).uid;
 });
 afterAll(() => platform?.remove());
 
-const followup = (runId: string, message: string, mode?: string) => api.post(`/agent/runs/${runId}/followups`, { message, ...(mode ? { mode } : {}) });
-const ends = async (runId: string) => (await toldEventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
-const childrenOf = async (runId: string): Promise<any[]> => (await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs;
+const followup = (runId: string, message: string, mode?: string) =>
+  api.post(`/agent/runs/${runId}/followups`, { message, ...(mode ? { mode } : {}) });
+const ends = async (runId: string) =>
+  (await toldEventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
+const childrenOf = async (runId: string): Promise<any[]> =>
+  (await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs;
 
 describe("a run that asks for a plan first", () => {
   test.each(["plan", "orchestrate"])("looks, plans and waits; approved, it does the rest (%s)", async (mode) => {
-    const runId = await startRun(api, script("list: .", "plan: {title: The plan, markdown: '# One'}", "write: {path: a.txt, content: a}", spawn(script("say: I help."))), { mode });
+    const runId = await startRun(
+      api,
+      script(
+        "list: .",
+        "plan: {title: The plan, markdown: '# One'}",
+        "write: {path: a.txt, content: a}",
+        spawn(script("say: I help.")),
+      ),
+      { mode },
+    );
     const blocked = await reached(api, runId, "BLOCKED", "SUCCEEDED", "FAILED", "ERROR");
-    expect([blocked.state, blocked.status_message.message]).toEqual(["BLOCKED", expect.stringMatching(/^awaiting_approval/)]);
+    expect([blocked.state, blocked.status_message.message]).toEqual([
+      "BLOCKED",
+      expect.stringMatching(/^awaiting_approval/),
+    ]);
     expect(blocked.artifacts).toMatchObject([{ artifact_type: "PLAN", data: { title: "The plan" } }]);
     expect(await childrenOf(runId)).toEqual([]);
     await followup(runId, "Approved.", "normal");
     await succeeded(api, runId);
-    expect((await ends(runId)).map(({ name, state }) => [name, state])).toEqual([["file_glob", "completed"], ["create_document", "completed"], ["edit_files", "completed"], ["spawn_run", "completed"]]);
+    expect((await ends(runId)).map(({ name, state }) => [name, state])).toEqual([
+      ["file_glob", "completed"],
+      ["create_document", "completed"],
+      ["edit_files", "completed"],
+      ["spawn_run", "completed"],
+    ]);
     expect(await childrenOf(runId)).toHaveLength(1);
   });
 
@@ -44,12 +77,16 @@ describe("a run that asks for a plan first", () => {
   ])("is denied what changes something before (%s: %s)", async (mode, step, tool) => {
     const runId = await startRun(api, script(step), { mode });
     await reached(api, runId, "FAILED");
-    expect(await ends(runId)).toMatchObject([{ state: "denied", output: { error: `${tool} is not allowed before a plan was approved.` } }]);
+    expect(await ends(runId)).toMatchObject([
+      { state: "denied", output: { error: `${tool} is not allowed before a plan was approved.` } },
+    ]);
     expect(await childrenOf(runId)).toEqual([]);
   });
 
   test("may be sent back for another plan by an answer in the same mode", async () => {
-    const runId = await startRun(api, script("plan: {title: First, markdown: '1'}", "say: never said"), { mode: "plan" });
+    const runId = await startRun(api, script("plan: {title: First, markdown: '1'}", "say: never said"), {
+      mode: "plan",
+    });
     await reached(api, runId, "BLOCKED");
     await followup(runId, script("plan: {title: Second, markdown: '2'}", "write: {path: b.txt, content: b}"), "plan");
     expect((await plansOf(runId, 2)).map(({ input }) => input.title)).toEqual(["First", "Second"]);
@@ -85,7 +122,9 @@ test("a plan that is reported again under its title is the same artifact with it
   await followup(runId, script("plan: {title: Plan, markdown: '2'}", "plan: {title: Other, markdown: '3'}"), "plan");
   await plansOf(runId, 2);
   expect((await runOf(api, runId)).artifacts).toEqual([before]);
-  expect(await api.get(`/agent/artifacts/${before.data.artifact_uid}`)).toMatchObject({ data: { title: "Plan", content: "2" } });
+  expect(await api.get(`/agent/artifacts/${before.data.artifact_uid}`)).toMatchObject({
+    data: { title: "Plan", content: "2" },
+  });
 });
 
 /** The plans of a run, once there are so many. */
@@ -100,21 +139,47 @@ const plansOf = (runId: string, count: number): Promise<any[]> =>
   );
 
 test("a question blocks the run, its answer goes on with the next step in the same workspace", async () => {
-  const runId = await startRun(api, script("write: {path: kept.txt, content: kept}", "ask: Which name?", "shell: cat kept.txt", "ask: And which colour?", "say: Thank you."));
+  const runId = await startRun(
+    api,
+    script(
+      "write: {path: kept.txt, content: kept}",
+      "ask: Which name?",
+      "shell: cat kept.txt",
+      "ask: And which colour?",
+      "say: Thank you.",
+    ),
+  );
   const first = await reached(api, runId, "BLOCKED", "FAILED");
   expect([first.state, first.status_message.message]).toEqual(["BLOCKED", expect.stringContaining("Which name?")]);
   await followup(runId, "Ada");
-  const asked = await sees(api, runId, ({ kind, payload }) => kind === "tool_start" && payload.input?.question === "And which colour?");
-  expect(asked.execution_id).toBeGreaterThan((await eventsOf(api, runId)).find(({ kind }) => kind === "tool_start").execution_id);
+  const asked = await sees(
+    api,
+    runId,
+    ({ kind, payload }) => kind === "tool_start" && payload.input?.question === "And which colour?",
+  );
+  expect(asked.execution_id).toBeGreaterThan(
+    (await eventsOf(api, runId)).find(({ kind }) => kind === "tool_start").execution_id,
+  );
   expect((await reached(api, runId, "BLOCKED")).status_message.message).toContain("And which colour?");
   await followup(runId, "Green");
   await succeeded(api, runId);
-  expect((await ends(runId)).map(({ name, output }) => [name, output.output])).toEqual([["edit_files", undefined], ["ask_user", undefined], ["run_command", "kept"], ["ask_user", undefined]]);
+  expect((await ends(runId)).map(({ name, output }) => [name, output.output])).toEqual([
+    ["edit_files", undefined],
+    ["ask_user", undefined],
+    ["run_command", "kept"],
+    ["ask_user", undefined],
+  ]);
 });
 
 describe("limits", () => {
   const limited = async (config: object, body: object = {}) => {
-    const run = await reached(api, await startRun(api, script("say: a", "say: b", "say: c"), { config, ...body }), "FAILED", "SUCCEEDED", "ERROR");
+    const run = await reached(
+      api,
+      await startRun(api, script("say: a", "say: b", "say: c"), { config, ...body }),
+      "FAILED",
+      "SUCCEEDED",
+      "ERROR",
+    );
     return [run.state, run.status_message?.error_code, run.status_message?.message];
   };
   const OVER = ["FAILED", "budget_exceeded", "The agent took more than 2 steps."];
@@ -122,9 +187,17 @@ describe("limits", () => {
   test("of steps end a run; of all that are set the lowest counts", async () => {
     expect(await limited({ step_limit: 2 })).toEqual(OVER);
     expect((await limited({ step_limit: 3 }))[0]).toBe("SUCCEEDED");
-    const { uid } = await api.post("/agent/identities", { name: "limited", step_limit: 2, token_limit: 10_000, cost_limit_usd: 1.5 });
+    const { uid } = await api.post("/agent/identities", {
+      name: "limited",
+      step_limit: 2,
+      token_limit: 10_000,
+      cost_limit_usd: 1.5,
+    });
     expect(await limited({ step_limit: 9 }, { agent_identity_uid: uid })).toEqual(OVER);
-    expect(await api.put(`/agent/identities/${uid}`, { step_limit: 0 })).toMatchObject({ token_limit: 10_000, cost_limit_usd: 1.5 });
+    expect(await api.put(`/agent/identities/${uid}`, { step_limit: 0 })).toMatchObject({
+      token_limit: 10_000,
+      cost_limit_usd: 1.5,
+    });
     expect((await limited({}, { agent_identity_uid: uid }))[0]).toBe("SUCCEEDED");
   });
 
@@ -135,14 +208,30 @@ describe("limits", () => {
     await api.put(`/agent/identities/${foreman}`, { step_limit: 2 });
     await api.put(`/factory/${factory}/source`, { files: definitionFiles("Another.") });
     await applied(api, factory);
-    expect(await api.get(`/agent/identities/${foreman}`)).toMatchObject({ step_limit: 2, prompt: expect.stringContaining("Another.") });
+    expect(await api.get(`/agent/identities/${foreman}`)).toMatchObject({
+      step_limit: 2,
+      prompt: expect.stringContaining("Another."),
+    });
     expect(await limited({}, { agent_identity_uid: foreman })).toEqual(OVER);
-    expect((await api.call("PUT", `/agent/identities/${foreman}`, { body: { step_limit: 3, name: "other" } })).status).toBe(409);
+    expect(
+      (await api.call("PUT", `/agent/identities/${foreman}`, { body: { step_limit: 3, name: "other" } })).status,
+    ).toBe(409);
   });
 
-  test.each([{ step_limit: 0 }, { step_limit: 1_001 }, { step_limit: 1.5 }, { token_limit: 0 }, { cost_limit_usd: 0 }, { cost_limit_usd: -1 }, { cost_limit_usd: "1" }])("that are none are refused: %j", async (config) => {
+  test.each([
+    { step_limit: 0 },
+    { step_limit: 1_001 },
+    { step_limit: 1.5 },
+    { token_limit: 0 },
+    { cost_limit_usd: 0 },
+    { cost_limit_usd: -1 },
+    { cost_limit_usd: "1" },
+  ])("that are none are refused: %j", async (config) => {
     const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config } });
-    expect([status, body.detail ?? body.error]).toEqual([400, expect.stringContaining(`config.${Object.keys(config)[0]}`)]);
+    expect([status, body.detail ?? body.error]).toEqual([
+      400,
+      expect.stringContaining(`config.${Object.keys(config)[0]}`),
+    ]);
   });
 });
 
@@ -151,11 +240,19 @@ describe("servers of tools", () => {
 
   test("of a run's configuration: started in its sandbox, frozen into it, their tools called, their failures told", async () => {
     const mcp_servers = { calc: SERVER, docs: { warp_id: "srv-1" }, gone: { warp_id: "srv-2" } };
-    const steps = [call("add", "calc", ", json: '{\"a\": 20, \"b\": 22}'"), call("add", "docs", ", json: '{\"a\": 1, \"b\": 2}'"), "mcp: {server: gone, tool: add, allow_failure: true}", "mcp: {server: calc, tool: die, allow_failure: true}", call("add", "calc", ", json: '{\"a\": 2, \"b\": 2}'")];
+    const steps = [
+      call("add", "calc", ', json: \'{"a": 20, "b": 22}\''),
+      call("add", "docs", ', json: \'{"a": 1, "b": 2}\''),
+      "mcp: {server: gone, tool: add, allow_failure: true}",
+      "mcp: {server: calc, tool: die, allow_failure: true}",
+      call("add", "calc", ', json: \'{"a": 2, "b": 2}\''),
+    ];
     const runId = await startRun(api, script(...steps), { config: { environment_id: environment, mcp_servers } });
     const run = await succeeded(api, runId);
     expect(run.agent_config.mcp_servers).toEqual(mcp_servers);
-    expect((await ends(runId)).map(({ name, category, state, output }) => [name, category, state, output.text])).toEqual([
+    expect(
+      (await ends(runId)).map(({ name, category, state, output }) => [name, category, state, output.text]),
+    ).toEqual([
       ["mcp__calc__add", "integration", "completed", "42"],
       ["mcp__docs__add", "integration", "completed", "3"],
       ["mcp__gone__add", "integration", "failed", undefined],
@@ -163,20 +260,44 @@ describe("servers of tools", () => {
       ["mcp__calc__add", "integration", "completed", "4"],
     ]);
     const events = await eventsOf(api, runId);
-    expect(events.filter(({ kind }) => kind === "mcp_server_failed").map(({ payload }) => payload)).toEqual([{ server: "gone", text: expect.stringContaining('No managed MCP server "srv-2"') }]);
+    expect(events.filter(({ kind }) => kind === "mcp_server_failed").map(({ payload }) => payload)).toEqual([
+      { server: "gone", text: expect.stringContaining('No managed MCP server "srv-2"') },
+    ]);
     expect(JSON.stringify(await api.get(`/agent/runs/${runId}/conversation`))).toContain("mcp_server_failed");
   });
 
   test("of an agent, and of its factory's files; the run's own come first", async () => {
     const team = await teamOf(api);
     await api.put(`/team/${team}/secrets/TOOLS_KEY`, { value: "canary-of-tools" });
-    const agent = await api.post("/agent/identities", { name: "calculator", environment_id: environment, secrets: [{ name: "TOOLS_KEY" }], mcp_servers: { calc: { ...SERVER, env: { SERVER_KEY: "${TOOLS_KEY}" } } } });
+    const agent = await api.post("/agent/identities", {
+      name: "calculator",
+      environment_id: environment,
+      secrets: [{ name: "TOOLS_KEY" }],
+      mcp_servers: { calc: { ...SERVER, env: { SERVER_KEY: "${TOOLS_KEY}" } } },
+    });
     const own = await succeeded(api, await startRun(api, script(call("secret")), { agent_identity_uid: agent.uid }));
     expect((await ends(own.run_id))[0].output.text).toBe("***");
-    const replaced = await succeeded(api, await startRun(api, script(call("add", "other", ", json: '{\"a\": 1, \"b\": 1}'"), "mcp: {server: calc, tool: add, allow_failure: true}"), { agent_identity_uid: agent.uid, config: { mcp_servers: { other: SERVER } } }));
+    const replaced = await succeeded(
+      api,
+      await startRun(
+        api,
+        script(
+          call("add", "other", ', json: \'{"a": 1, "b": 1}\''),
+          "mcp: {server: calc, tool: add, allow_failure: true}",
+        ),
+        { agent_identity_uid: agent.uid, config: { mcp_servers: { other: SERVER } } },
+      ),
+    );
     expect((await ends(replaced.run_id)).map(({ state }) => state)).toEqual(["completed", "failed"]);
 
-    const files = definitionFiles(script(call("add", "docs", ", json: '{\"a\": 4, \"b\": 4}'"))).map((file) => (file.path === "factory.yaml" ? { ...file, content: `${file.content}  environmentId: ${environment}\nmcpServers: {docs: {managedId: srv-1}}\n` } : file));
+    const files = definitionFiles(script(call("add", "docs", ', json: \'{"a": 4, "b": 4}\''))).map((file) =>
+      file.path === "factory.yaml"
+        ? {
+            ...file,
+            content: `${file.content}  environmentId: ${environment}\nmcpServers: {docs: {managedId: srv-1}}\n`,
+          }
+        : file,
+    );
     const factory = await aFactory(api, files);
     const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt: "Add." });
     await succeeded(api, runId);
@@ -192,6 +313,10 @@ describe("servers of tools", () => {
     [{ a: { command: "x", headers: { A: "b" } } }, "config.mcp_servers.a.headers"],
   ])("that are none are refused with the field: %j", async (mcp_servers, field) => {
     const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config: { mcp_servers } } });
-    expect([status, body.error_code, body.detail ?? body.error]).toEqual([400, "invalid_request", expect.stringContaining(field)]);
+    expect([status, body.error_code, body.detail ?? body.error]).toEqual([
+      400,
+      "invalid_request",
+      expect.stringContaining(field),
+    ]);
   });
 });

@@ -21,7 +21,9 @@ async function finishedRuns(): Promise<string[]> {
   const connection = await connectNats({ servers: nats.url, reconnect: false });
   connections.push(connection);
   const heard: string[] = [];
-  connection.subscribe("millwright.run.finished.v1", { callback: (_error, message) => void heard.push(message.json<{ entityUid: string }>().entityUid) });
+  connection.subscribe("millwright.run.finished.v1", {
+    callback: (_error, message) => void heard.push(message.json<{ entityUid: string }>().entityUid),
+  });
   await connection.flush();
   return heard;
 }
@@ -31,18 +33,22 @@ async function aRun(): Promise<string> {
   return run;
 }
 
-needs("nats-server", "a standalone platform with NATS tells its events there, works without it, and tells what happened meanwhile", async () => {
-  nats = await natsServer();
-  platform = await Platform.start({ env: { MILLWRIGHT_NATS_URL: nats.url } });
-  api = await connect(platform);
-  const first = await finishedRuns();
-  const before = await aRun();
-  await eventually(() => expect(first).toEqual([before]));
+needs(
+  "nats-server",
+  "a standalone platform with NATS tells its events there, works without it, and tells what happened meanwhile",
+  async () => {
+    nats = await natsServer();
+    platform = await Platform.start({ env: { MILLWRIGHT_NATS_URL: nats.url } });
+    api = await connect(platform);
+    const first = await finishedRuns();
+    const before = await aRun();
+    await eventually(() => expect(first).toEqual([before]));
 
-  await nats.stop({ wipe: true });
-  const without = await aRun();
-  await nats.start();
-  const second = await finishedRuns();
-  const after = await aRun();
-  await eventually(() => expect(new Set(second)).toEqual(new Set([without, after])));
-});
+    await nats.stop({ wipe: true });
+    const without = await aRun();
+    await nats.start();
+    const second = await finishedRuns();
+    const after = await aRun();
+    await eventually(() => expect(new Set(second)).toEqual(new Set([without, after])));
+  },
+);

@@ -17,23 +17,37 @@ beforeAll(async () => {
 afterAll(() => cluster?.remove());
 
 /** The directory that the agent works in, as it lies on the machine. */
-const workspace = (): string | undefined => globSync(cluster.path("data", "workers", "worker-0", "instance-*", "**", "workspace"))[0];
+const workspace = (): string | undefined =>
+  globSync(cluster.path("data", "workers", "worker-0", "instance-*", "**", "workspace"))[0];
 
-needs("bwrap", "Network split or control-plane outage ≤ 30 s: the work goes on, what it told meanwhile arrives once, and the attempt stays the same", async () => {
-  const runId = await startRun(api, script("say: before", "shell: touch begun; until [ -e go ]; do sleep 0.1; done; touch done", spawn(script("say: a child")), "wait: all", "say: after"));
-  const isWritten = (name: string) => existsSync(`${workspace()}/${name}`);
-  await eventually(() => isWritten("begun"));
-  cluster.relay(0).cut("silence");
-  await cluster.member("orchestrator-0").kill();
-  writeFileSync(`${workspace()}/go`, "");
-  await eventually(() => isWritten("done"));
-  cluster.member("orchestrator-0").launch();
-  await cluster.member("orchestrator-0").ready();
-  cluster.relay(0).mend();
-  await succeeded(api, runId);
-  const events = await eventsOf(api, runId);
-  expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));
-  expect(events.filter(({ kind }) => kind === "worker_lost")).toEqual([]);
-  expect(new Set(events.flatMap(({ attempt }) => attempt ?? []))).toEqual(new Set([1]));
-  expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
-});
+needs(
+  "bwrap",
+  "Network split or control-plane outage ≤ 30 s: the work goes on, what it told meanwhile arrives once, and the attempt stays the same",
+  async () => {
+    const runId = await startRun(
+      api,
+      script(
+        "say: before",
+        "shell: touch begun; until [ -e go ]; do sleep 0.1; done; touch done",
+        spawn(script("say: a child")),
+        "wait: all",
+        "say: after",
+      ),
+    );
+    const isWritten = (name: string) => existsSync(`${workspace()}/${name}`);
+    await eventually(() => isWritten("begun"));
+    cluster.relay(0).cut("silence");
+    await cluster.member("orchestrator-0").kill();
+    writeFileSync(`${workspace()}/go`, "");
+    await eventually(() => isWritten("done"));
+    cluster.member("orchestrator-0").launch();
+    await cluster.member("orchestrator-0").ready();
+    cluster.relay(0).mend();
+    await succeeded(api, runId);
+    const events = await eventsOf(api, runId);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));
+    expect(events.filter(({ kind }) => kind === "worker_lost")).toEqual([]);
+    expect(new Set(events.flatMap(({ attempt }) => attempt ?? []))).toEqual(new Set([1]));
+    expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
+  },
+);

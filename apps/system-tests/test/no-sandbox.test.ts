@@ -7,7 +7,16 @@ import { connect } from "./support/client.ts";
 import { ended, script, startRun, succeeded } from "./support/runs.ts";
 
 /** Starts a command where bubblewrap cannot be executed. */
-const WITHOUT_BUBBLEWRAP = ["bwrap", "--dev-bind", "/", "/", "--cap-add", "ALL", ...["/usr/bin/bwrap", "/bin/bwrap"].filter(existsSync).flatMap((path) => ["--ro-bind", "/dev/null", path]), "--"];
+const WITHOUT_BUBBLEWRAP = [
+  "bwrap",
+  "--dev-bind",
+  "/",
+  "/",
+  "--cap-add",
+  "ALL",
+  ...["/usr/bin/bwrap", "/bin/bwrap"].filter(existsSync).flatMap((path) => ["--ro-bind", "/dev/null", path]),
+  "--",
+];
 
 let platform: Platform | undefined;
 afterEach(async () => {
@@ -15,20 +24,30 @@ afterEach(async () => {
   platform = undefined;
 });
 
-needs("bwrap", "a platform without bubblewrap executes no command of a run and names the two ways out on the console and in the run", async () => {
-  platform = await Platform.start({ wrapper: WITHOUT_BUBBLEWRAP, env: { MILLWRIGHT_SANDBOX: "auto" } });
-  const api = await connect(platform);
-  const executed = platform.path("executed");
-  const run = await ended(api, await startRun(api, script(`shell: touch ${executed}`)));
-  expect([run.state, existsSync(executed)]).toEqual(["BLOCKED", false]);
-  for (const text of [run.status_message.message, platform.output()]) expect(text).toMatch(/apt-get install bubblewrap[^]*MILLWRIGHT_SANDBOX=none/);
-});
+needs(
+  "bwrap",
+  "a platform without bubblewrap executes no command of a run and names the two ways out on the console and in the run",
+  async () => {
+    platform = await Platform.start({ wrapper: WITHOUT_BUBBLEWRAP, env: { MILLWRIGHT_SANDBOX: "auto" } });
+    const api = await connect(platform);
+    const executed = platform.path("executed");
+    const run = await ended(api, await startRun(api, script(`shell: touch ${executed}`)));
+    expect([run.state, existsSync(executed)]).toEqual(["BLOCKED", false]);
+    for (const text of [run.status_message.message, platform.output()])
+      expect(text).toMatch(/apt-get install bubblewrap[^]*MILLWRIGHT_SANDBOX=none/);
+  },
+);
 
 needs("bwrap", "a platform with MILLWRIGHT_SANDBOX=none executes runs and warns on the console", async () => {
-  platform = await Platform.start({ wrapper: WITHOUT_BUBBLEWRAP, env: { MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root" } });
+  platform = await Platform.start({
+    wrapper: WITHOUT_BUBBLEWRAP,
+    env: { MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root" },
+  });
   const api = await connect(platform);
   const executed = platform.path("executed");
   await succeeded(api, await startRun(api, script(`shell: touch ${executed}`)));
   expect(existsSync(executed)).toBe(true);
-  await eventually(() => expect(platform!.output()).toContain("worker: Runs are not sandboxed (MILLWRIGHT_SANDBOX=none)."));
+  await eventually(() =>
+    expect(platform!.output()).toContain("worker: Runs are not sandboxed (MILLWRIGHT_SANDBOX=none)."),
+  );
 });

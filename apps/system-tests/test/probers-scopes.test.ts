@@ -19,9 +19,27 @@ let before: string[];
 
 /** Operations that need no permission: what they return depends on the caller, or is public within the platform. */
 const WITHOUT_PERMISSION: readonly string[] = [
-  "DELETE /invitations/{invitationUid}", "DELETE /team/{uid}/keys/{keyUid}", "GET /agent/identities", "GET /agent/identities/{uid}", "GET /agent/models", "GET /factory-files/schemas",
-  "GET /factory-files/schemas/{schema_version}", "GET /factory-files/schemas/{schema_version}/{document}", "GET /invitations", "GET /networking/egress-ranges", "GET /openapi.json", "GET /team",
-  "GET /team/{uid}", "GET /team/{uid}/keys", "GET /team/{uid}/members", "GET /whoami", "POST /agent/runs/{runId}/scores", "POST /factory-files/validate", "POST /invitations/{invitationUid}/accept", "POST /team", "POST /team/{uid}/keys",
+  "DELETE /invitations/{invitationUid}",
+  "DELETE /team/{uid}/keys/{keyUid}",
+  "GET /agent/identities",
+  "GET /agent/identities/{uid}",
+  "GET /agent/models",
+  "GET /factory-files/schemas",
+  "GET /factory-files/schemas/{schema_version}",
+  "GET /factory-files/schemas/{schema_version}/{document}",
+  "GET /invitations",
+  "GET /networking/egress-ranges",
+  "GET /openapi.json",
+  "GET /team",
+  "GET /team/{uid}",
+  "GET /team/{uid}/keys",
+  "GET /team/{uid}/members",
+  "GET /whoami",
+  "POST /agent/runs/{runId}/scores",
+  "POST /factory-files/validate",
+  "POST /invitations/{invitationUid}/accept",
+  "POST /team",
+  "POST /team/{uid}/keys",
 ];
 
 beforeAll(async () => {
@@ -30,14 +48,33 @@ beforeAll(async () => {
   const team = await aWorld(owner, platform);
   const run = await startRun(owner, script("say: Mine."), { team: false });
   await succeeded(owner, run);
-  const schedule = await owner.post("/agent/schedules", { name: "mine", cron_schedule: "0 0 1 1 *", prompt: "Go.", team: false });
+  const schedule = await owner.post("/agent/schedules", {
+    name: "mine",
+    cron_schedule: "0 0 1 1 *",
+    prompt: "Go.",
+    team: false,
+  });
   const environment = await owner.post("/agent/environments", { config: { name: "mine" }, team: false });
   const conversation = (await runOf(owner, run)).conversation_id;
-  worlds = { team, personal: { ...team, runs: run, conversations: conversation, schedules: schedule.id, environments: environment.uid } };
+  worlds = {
+    team,
+    personal: {
+      ...team,
+      runs: run,
+      conversations: conversation,
+      schedules: schedule.id,
+      environments: environment.uid,
+    },
+  };
   operations = operationsOf(owner.document);
   samples = new Samples(owner.document);
   const uid = await teamOf(owner);
-  keys = await Promise.all(VERBS.map(async (scope) => ({ scope, api: owner.as((await owner.post(`/team/${uid}/keys`, { name: scope, scopes: [scope] })).api_key) })));
+  keys = await Promise.all(
+    VERBS.map(async (scope) => ({
+      scope,
+      api: owner.as((await owner.post(`/team/${uid}/keys`, { name: scope, scopes: [scope] })).api_key),
+    })),
+  );
   before = await snapshot(owner, operations, worlds.personal);
 });
 afterAll(() => platform?.remove());
@@ -52,7 +89,10 @@ test("every operation declares the permission that it needs, or is known to need
 test("a key of a single scope gets nothing from any operation that needs another permission, of its team or personal", async () => {
   const found: string[] = [];
   const left = keys.flatMap(({ scope, api }) =>
-    operations.filter(({ permissions }) => permissions.length > 0 && !permissions.includes(scope)).flatMap((operation) => Object.values(worlds).map((world) => ({ scope, api, operation, world }))));
+    operations
+      .filter(({ permissions }) => permissions.length > 0 && !permissions.includes(scope))
+      .flatMap((operation) => Object.values(worlds).map((world) => ({ scope, api, operation, world }))),
+  );
   const work = async (): Promise<void> => {
     for (let one = left.shift(); one; one = left.shift()) {
       const fault = await probe(one.api, one.operation, one.world);
@@ -63,15 +103,28 @@ test("a key of a single scope gets nothing from any operation that needs another
   expect([...new Set(found)]).toEqual([]);
 });
 
-test("nothing has changed by all this", async () => expect(await snapshot(owner, operations, worlds.personal)).toEqual(before));
+test("nothing has changed by all this", async () =>
+  expect(await snapshot(owner, operations, worlds.personal)).toEqual(before));
 
 /** What is wrong with the answer to a key that may not do this; undefined: nothing. */
 async function probe(api: Client, operation: Operation, world: World): Promise<string | undefined> {
-  const ids = Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]));
-  const required = operation.query.filter(({ isRequired }) => isRequired).map(({ name, schema }) => [name, String(samples.valid(schema))]);
+  const ids = Object.fromEntries(
+    collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]),
+  );
+  const required = operation.query
+    .filter(({ isRequired }) => isRequired)
+    .map(({ name, schema }) => [name, String(samples.valid(schema))]);
   const query = new URLSearchParams(Object.fromEntries(required)).toString();
-  const body = operation.body && { prompt: "p", ...(samples.valid(operation.body) as object), ...(world === worlds.personal ? { team: false } : {}) };
-  const { status, body: answer } = await api.call(operation.method, pathWith(operation.path, ids) + (query && `?${query}`), body ? { body } : {});
+  const body = operation.body && {
+    prompt: "p",
+    ...(samples.valid(operation.body) as object),
+    ...(world === worlds.personal ? { team: false } : {}),
+  };
+  const { status, body: answer } = await api.call(
+    operation.method,
+    pathWith(operation.path, ids) + (query && `?${query}`),
+    body ? { body } : {},
+  );
   if ([400, 403, 404].includes(status)) return undefined;
   const text = JSON.stringify(answer);
   const shown = SHOWN.flatMap((collection) => (text.includes(world[collection]!) ? [collection] : []));
@@ -80,4 +133,26 @@ async function probe(api: Client, operation: Operation, world: World): Promise<s
 }
 
 /** Kinds of things that an answer without the permission must not name. */
-const SHOWN = ["factory", "runs", "tasks", "conversations", "artifacts", "environments", "grants", "code-hosts", "budgets", "webhooks", "automations", "deliveries", "schedules", "branches", "invitations", "scorers", "benchmarks", "benchmark tasks", "benchmark runs", "trials", "configurations"];
+const SHOWN = [
+  "factory",
+  "runs",
+  "tasks",
+  "conversations",
+  "artifacts",
+  "environments",
+  "grants",
+  "code-hosts",
+  "budgets",
+  "webhooks",
+  "automations",
+  "deliveries",
+  "schedules",
+  "branches",
+  "invitations",
+  "scorers",
+  "benchmarks",
+  "benchmark tasks",
+  "benchmark runs",
+  "trials",
+  "configurations",
+];

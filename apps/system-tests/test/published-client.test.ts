@@ -34,7 +34,13 @@ afterAll(() => platform?.remove());
 
 type Sent = { readonly method: string; readonly headers: Headers; readonly status: number | undefined };
 type Options = NonNullable<ConstructorParameters<typeof OzAPI>[0]>;
-const settings = (more: Options = {}): Options => ({ apiKey: OWNER_KEY, baseURL: `${platform.url}/api/v1`, logLevel: "off", fetch: reaching, ...more });
+const settings = (more: Options = {}): Options => ({
+  apiKey: OWNER_KEY,
+  baseURL: `${platform.url}/api/v1`,
+  logLevel: "off",
+  fetch: reaching,
+  ...more,
+});
 const aClient = (more: Options = {}): OzAPI => new OzAPI(settings(more));
 
 /** Of a platform under fire a request is asked again beneath the client, so that what the client sends can be counted. */
@@ -49,19 +55,30 @@ function watching(meddle: (answer: Response, index: number) => Promise<Response>
   const sent: Sent[] = [];
   const watched: typeof fetch = async (input, init) => {
     const answer = await reaching(input, init);
-    const index = sent.push({ method: init?.method ?? "GET", headers: new Headers(init?.headers), status: answer.status }) - 1;
+    const index =
+      sent.push({ method: init?.method ?? "GET", headers: new Headers(init?.headers), status: answer.status }) - 1;
     return meddle(answer, index);
   };
   return { sent, fetch: watched };
 }
 
 /** What the promise fails with. */
-const failure = (promise: Promise<unknown>): Promise<any> => promise.then((value) => Promise.reject(new Error(`it was answered: ${JSON.stringify(value)}`)), (error: unknown) => error);
+const failure = (promise: Promise<unknown>): Promise<any> =>
+  promise.then(
+    (value) => Promise.reject(new Error(`it was answered: ${JSON.stringify(value)}`)),
+    (error: unknown) => error,
+  );
 
 /** The client's resources and methods, by their names in programs, watched but untouched. */
-const resources: Record<string, object> = { agent: OzAPI.Agent.prototype, "agent.runs": OzAPI.Agent.Runs.prototype, "agent.schedules": OzAPI.Agent.Schedules.prototype };
+const resources: Record<string, object> = {
+  agent: OzAPI.Agent.prototype,
+  "agent.runs": OzAPI.Agent.Runs.prototype,
+  "agent.schedules": OzAPI.Agent.Schedules.prototype,
+};
 const methods = Object.entries(resources).flatMap(([name, prototype]) =>
-  Object.getOwnPropertyNames(prototype).filter((method) => method !== "constructor").map((method) => ({ name: `${name}.${method}`, spy: jest.spyOn(prototype as Resource, method) })),
+  Object.getOwnPropertyNames(prototype)
+    .filter((method) => method !== "constructor")
+    .map((method) => ({ name: `${name}.${method}`, spy: jest.spyOn(prototype as Resource, method) })),
 );
 
 describe("agent.run", () => {
@@ -69,25 +86,70 @@ describe("agent.run", () => {
     const repositories = platform.path("repositories");
     bareRepository(repositories, "acme", "shop", { "price.txt": "ten\n" });
     await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root: repositories });
-    const { uid: environment } = await api.post("/agent/environments", { config: { name: "shop", github_repos: [{ owner: "acme", repo: "shop" }] } });
-    const prompt = script("shell: wc -c < ../.attachments/*/image-1.png", "plan: {title: The plan, markdown: '# Steps'}", "write: {path: price.txt, content: nine}", "pull_request: Lower the price");
-    const config = { name: "whole", environment_id: environment, model_id: "scripted", base_prompt: "Be brief.", computer_use_enabled: false, worker_host: "warp" };
-    const started = await client.agent.run({ prompt, title: "Everything", team: true, config, images: [{ data: PNG, mime_type: "image/png" }] });
+    const { uid: environment } = await api.post("/agent/environments", {
+      config: { name: "shop", github_repos: [{ owner: "acme", repo: "shop" }] },
+    });
+    const prompt = script(
+      "shell: wc -c < ../.attachments/*/image-1.png",
+      "plan: {title: The plan, markdown: '# Steps'}",
+      "write: {path: price.txt, content: nine}",
+      "pull_request: Lower the price",
+    );
+    const config = {
+      name: "whole",
+      environment_id: environment,
+      model_id: "scripted",
+      base_prompt: "Be brief.",
+      computer_use_enabled: false,
+      worker_host: "warp",
+    };
+    const started = await client.agent.run({
+      prompt,
+      title: "Everything",
+      team: true,
+      config,
+      images: [{ data: PNG, mime_type: "image/png" }],
+    });
     expect(started).toEqual({ run_id: TEXT, task_id: started.run_id, state: "QUEUED" });
 
     await succeeded(api, started.run_id);
     const run = await client.agent.runs.retrieve(started.run_id);
     expect(run).toMatchObject({
-      ...{ run_id: started.run_id, task_id: started.run_id, title: "Everything", prompt, state: "SUCCEEDED", source: "API", created_at: TIME, updated_at: TIME, started_at: TIME },
-      ...{ conversation_id: TEXT, session_id: TEXT, session_link: expect.stringContaining(platform.url), is_sandbox_running: expect.any(Boolean) },
-      agent_config: { name: "whole", environment_id: environment, model_id: "scripted", base_prompt: "Be brief.", computer_use_enabled: false },
+      ...{
+        run_id: started.run_id,
+        task_id: started.run_id,
+        title: "Everything",
+        prompt,
+        state: "SUCCEEDED",
+        source: "API",
+        created_at: TIME,
+        updated_at: TIME,
+        started_at: TIME,
+      },
+      ...{
+        conversation_id: TEXT,
+        session_id: TEXT,
+        session_link: expect.stringContaining(platform.url),
+        is_sandbox_running: expect.any(Boolean),
+      },
+      agent_config: {
+        name: "whole",
+        environment_id: environment,
+        model_id: "scripted",
+        base_prompt: "Be brief.",
+        computer_use_enabled: false,
+      },
       creator: { display_name: TEXT, type: "user", uid: TEXT },
       request_usage: expect.any(Object), // credits are unknown here, so left out
       scope: { type: "Team", uid: await teamOf(api) },
     });
     expect(run.artifacts?.toSorted((a, b) => (a.artifact_type < b.artifact_type ? -1 : 1))).toMatchObject([
       { artifact_type: "PLAN", created_at: TIME, data: { document_uid: TEXT, title: "The plan" } },
-      { artifact_type: "PULL_REQUEST", created_at: TIME, data: { branch: `agent/${started.run_id}`, url: expect.stringContaining("http") } },
+      {
+        artifact_type: "PULL_REQUEST",
+        created_at: TIME,
+        data: { branch: `agent/${started.run_id}`, url: expect.stringContaining("http") },
+      },
     ]);
     expect(Number((await shellOutputs(api, run.run_id)).join(""))).toBe(Buffer.from(PNG, "base64").length);
   });
@@ -95,9 +157,21 @@ describe("agent.run", () => {
   test("goes on with a conversation, and keeps what configurations of tool servers say", async () => {
     const first = await client.agent.run({ prompt: script("say: one") });
     const { conversation_id: conversation = "" } = await succeeded(api, first.run_id);
-    const servers = { shared: { warp_id: randomUUID() }, local: { command: "npx", args: ["-y", "server"], env: { MODE: "test" } }, remote: { url: "https://mcp.example/sse", headers: { "x-a": "b" } } };
-    const second = await client.agent.run({ prompt: "Go on.", conversation_id: conversation, config: { ...NOBODY, mcp_servers: servers } });
-    expect(await client.agent.runs.retrieve(second.run_id)).toMatchObject({ conversation_id: conversation, state: "QUEUED", agent_config: { mcp_servers: servers, worker_host: "nobody" } });
+    const servers = {
+      shared: { warp_id: randomUUID() },
+      local: { command: "npx", args: ["-y", "server"], env: { MODE: "test" } },
+      remote: { url: "https://mcp.example/sse", headers: { "x-a": "b" } },
+    };
+    const second = await client.agent.run({
+      prompt: "Go on.",
+      conversation_id: conversation,
+      config: { ...NOBODY, mcp_servers: servers },
+    });
+    expect(await client.agent.runs.retrieve(second.run_id)).toMatchObject({
+      conversation_id: conversation,
+      state: "QUEUED",
+      agent_config: { mcp_servers: servers, worker_host: "nobody" },
+    });
     expect(await client.agent.runs.cancel(second.run_id)).toBe(second.run_id);
   });
 
@@ -111,7 +185,9 @@ describe("agent.run", () => {
     const inTeam = (uid: string) => aClient({ defaultHeaders: { "X-Warp-Team-Uid": uid } });
     const own = await teamOf(api);
     const { run_id: id } = await inTeam(own).agent.run({ prompt: "p", config: NOBODY });
-    expect((await inTeam(own).agent.runs.list({ limit: 1, state: ["QUEUED"] })).runs).toMatchObject([{ run_id: id, scope: { type: "Team", uid: own } }]);
+    expect((await inTeam(own).agent.runs.list({ limit: 1, state: ["QUEUED"] })).runs).toMatchObject([
+      { run_id: id, scope: { type: "Team", uid: own } },
+    ]);
     const other = inTeam(randomUUID());
     expect((await other.agent.runs.list()).runs).toEqual([]);
     expect(await failure(other.agent.run({ prompt: "p" }))).toBeInstanceOf(NotFoundError);
@@ -122,16 +198,46 @@ describe("agent.run", () => {
 describe("agent.list", () => {
   test("tells the skills of the repositories of environments, and of which a run can be made", async () => {
     const file = "---\nname: greet\ndescription: Greets.\n---\n\nSay hello.\n";
-    bareRepository(platform.path("repositories"), "skilled", "shop", { "skills/greet/SKILL.md": file, "skills/broken/SKILL.md": "nothing" });
-    await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "skilled", kind: "local", root: platform.path("repositories"), owners: ["skilled"] });
-    const { uid } = await api.post("/agent/environments", { config: { name: "skilled", github_repos: [{ owner: "skilled", repo: "shop" }] } });
+    bareRepository(platform.path("repositories"), "skilled", "shop", {
+      "skills/greet/SKILL.md": file,
+      "skills/broken/SKILL.md": "nothing",
+    });
+    await api.post(`/team/${await teamOf(api)}/code-hosts`, {
+      name: "skilled",
+      kind: "local",
+      root: platform.path("repositories"),
+      owners: ["skilled"],
+    });
+    const { uid } = await api.post("/agent/environments", {
+      config: { name: "skilled", github_repos: [{ owner: "skilled", repo: "shop" }] },
+    });
     const repo = { repo: "skilled/shop" };
     const [greet, ...others] = (await client.agent.list({ ...repo, sort_by: "last_run", refresh: true })).agents;
     const id = "skilled/shop:skills/greet/SKILL.md";
     const source = { owner: "skilled", name: "shop", skill_path: "skills/greet/SKILL.md" };
-    expect([greet, others]).toEqual([{ name: "greet", variants: [{ id, description: "Greets.", base_prompt: expect.stringContaining("hello"), source, environments: [{ uid, name: "skilled" }], last_run_timestamp: null }] }, []]);
+    expect([greet, others]).toEqual([
+      {
+        name: "greet",
+        variants: [
+          {
+            id,
+            description: "Greets.",
+            base_prompt: expect.stringContaining("hello"),
+            source,
+            environments: [{ uid, name: "skilled" }],
+            last_run_timestamp: null,
+          },
+        ],
+      },
+      [],
+    ]);
     const { agents } = await api.get("/agent?repo=skilled/shop&include_malformed_skills=true"); // this release of the client does not know it
-    expect(agents.map(({ name, variants }: { name: string; variants: { error?: string }[] }) => [name, variants[0]!.error])).toEqual([["broken", TEXT], ["greet", undefined]]);
+    expect(
+      agents.map(({ name, variants }: { name: string; variants: { error?: string }[] }) => [name, variants[0]!.error]),
+    ).toEqual([
+      ["broken", TEXT],
+      ["greet", undefined],
+    ]);
     const { run_id: run } = await client.agent.run({ skill: id, prompt: script("say: Hello.") });
     expect((await succeeded(api, run)).agent_config).toMatchObject({ skill_spec: id, name: "greet" });
     expect((await client.agent.list(repo)).agents[0]!.variants[0]!.last_run_timestamp).toEqual(TIME);
@@ -144,7 +250,11 @@ describe("agent.runs.list", () => {
   let uids: string[];
   beforeAll(async () => {
     uids = [];
-    for (const n of [1, 2, 3, 4, 5]) uids.push((await client.agent.run({ prompt: `Roof number ${n}`, title: `Leak ${n}`, config: { ...NOBODY, name: NAME } })).run_id);
+    for (const n of [1, 2, 3, 4, 5])
+      uids.push(
+        (await client.agent.run({ prompt: `Roof number ${n}`, title: `Leak ${n}`, config: { ...NOBODY, name: NAME } }))
+          .run_id,
+      );
   });
   afterAll(async () => {
     for (const id of uids) await client.agent.runs.cancel(id);
@@ -152,10 +262,17 @@ describe("agent.runs.list", () => {
 
   test("is walked page by page, each run once", async () => {
     const pages: string[][] = [];
-    for (let cursor: string | undefined; ; ) {
-      const { runs, page_info: info } = await client.agent.runs.list({ name: NAME, limit: 2, ...(cursor === undefined ? {} : { cursor }) });
+    for (let cursor: string | undefined; ;) {
+      const { runs, page_info: info } = await client.agent.runs.list({
+        name: NAME,
+        limit: 2,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
       pages.push(runs.map(({ run_id: id }) => id));
-      expect([typeof info.has_next_page, typeof info.next_cursor]).toEqual(["boolean", info.has_next_page ? "string" : "undefined"]);
+      expect([typeof info.has_next_page, typeof info.next_cursor]).toEqual([
+        "boolean",
+        info.has_next_page ? "string" : "undefined",
+      ]);
       if (!info.has_next_page) break;
       cursor = info.next_cursor;
     }
@@ -164,16 +281,46 @@ describe("agent.runs.list", () => {
 
   test("takes every filter of the client", async () => {
     const [first] = await Promise.all(uids.map((id) => client.agent.runs.retrieve(id)));
-    const found = async (query: NonNullable<Parameters<typeof client.agent.runs.list>[0]>) => (await client.agent.runs.list({ name: NAME, limit: 500, ...query })).runs.map(({ run_id: id }) => id).toSorted();
+    const found = async (query: NonNullable<Parameters<typeof client.agent.runs.list>[0]>) =>
+      (await client.agent.runs.list({ name: NAME, limit: 500, ...query })).runs.map(({ run_id: id }) => id).toSorted();
     const [all, none] = [uids.toSorted(), [] as string[]];
     const { created_at: at, creator, agent_config: config } = first!;
-    const [before, after] = [-60_000, 60_000].map((ms) => new Date(Date.parse(at) + ms).toISOString()) as [string, string];
-    expect(await found({ state: ["QUEUED", "FAILED"], source: "API", creator: creator!.uid!, model_id: config!.model_id!, created_after: before, created_before: after, updated_after: before })).toEqual(all);
+    const [before, after] = [-60_000, 60_000].map((ms) => new Date(Date.parse(at) + ms).toISOString()) as [
+      string,
+      string,
+    ];
+    expect(
+      await found({
+        state: ["QUEUED", "FAILED"],
+        source: "API",
+        creator: creator!.uid!,
+        model_id: config!.model_id!,
+        created_after: before,
+        created_before: after,
+        updated_after: before,
+      }),
+    ).toEqual(all);
     expect(await found({ q: "roof LEAK 3" })).toEqual([uids[2]]);
     expect(await found({ q: uids[3]! })).toEqual([uids[3]]);
-    const refused = [{ state: ["FAILED"] }, { source: "CLI" }, { creator: randomUUID() }, { model_id: "x" }, { created_after: after }, { created_before: before }, { updated_after: after }] as const;
+    const refused = [
+      { state: ["FAILED"] },
+      { source: "CLI" },
+      { creator: randomUUID() },
+      { model_id: "x" },
+      { created_after: after },
+      { created_before: before },
+      { updated_after: after },
+    ] as const;
     for (const query of refused) expect(await found(query as object)).toEqual(none);
-    for (const query of [{ environment_id: "x" }, { artifact_type: "PLAN" }, { skill: "o/r:s" }, { skill_spec: "o/r:s" }, { schedule_id: "x" }, { q: "roof gutter" }] as const) expect(await found(query)).toEqual(none);
+    for (const query of [
+      { environment_id: "x" },
+      { artifact_type: "PLAN" },
+      { skill: "o/r:s" },
+      { skill_spec: "o/r:s" },
+      { schedule_id: "x" },
+      { q: "roof gutter" },
+    ] as const)
+      expect(await found(query)).toEqual(none);
   });
 });
 
@@ -187,7 +334,10 @@ describe("agent.runs.cancel", () => {
       return answer;
     });
     expect(await aClient({ fetch: watched }).agent.runs.cancel(id)).toBe(id);
-    expect(sent.map(({ status, headers }) => [status, headers.get("x-stainless-retry-count")])).toEqual([[409, "0"], [200, "1"]]);
+    expect(sent.map(({ status, headers }) => [status, headers.get("x-stainless-retry-count")])).toEqual([
+      [409, "0"],
+      [200, "1"],
+    ]);
     expect((await ended(api, id)).state).toBe("CANCELLED");
   });
   test("of a run that has ended, or is not ours, is refused at once", async () => {
@@ -202,21 +352,41 @@ describe("agent.runs.cancel", () => {
 });
 
 describe("what fails", () => {
-  const viewer = async () => (await api.post(`/team/${await teamOf(api)}/keys`, { name: "viewer", scopes: ["run.view"] })).api_key as string;
+  const viewer = async () =>
+    (await api.post(`/team/${await teamOf(api)}/keys`, { name: "viewer", scopes: ["run.view"] })).api_key as string;
   test.each<[string, number, string, () => Promise<unknown>]>([
     ["BadRequestError", 400, "prompt_required", () => client.agent.run({ prompt: " " })],
     ["AuthenticationError", 401, "key_invalid", () => aClient({ apiKey: "mw_wrong" }).agent.runs.list()],
-    ["PermissionDeniedError", 403, "not_authorized", async () => aClient({ apiKey: await viewer() }).agent.run({ prompt: "p" })],
+    [
+      "PermissionDeniedError",
+      403,
+      "not_authorized",
+      async () => aClient({ apiKey: await viewer() }).agent.run({ prompt: "p" }),
+    ],
     ["NotFoundError", 404, "run_not_found", () => client.agent.runs.retrieve(randomUUID())],
-    ["UnprocessableEntityError", 422, "unknown_attachment", async () => {
-      const { run_id: id } = await client.agent.run({ prompt: script("say: hi") });
-      return client.post(`/agent/runs/${id}/followups`, { body: { message: "m", attachments: [{ attachment_id: "x" }] } });
-    }],
+    [
+      "UnprocessableEntityError",
+      422,
+      "unknown_attachment",
+      async () => {
+        const { run_id: id } = await client.agent.run({ prompt: script("say: hi") });
+        return client.post(`/agent/runs/${id}/followups`, {
+          body: { message: "m", attachments: [{ attachment_id: "x" }] },
+        });
+      },
+    ],
   ])("is a %s with our problem in it", async (name, status, reason, call) => {
     const error = await failure(call());
-    expect([error.constructor.name, error.status, error.error]).toEqual([name, status, expect.objectContaining({ status, reason, retryable: false, error_code: TEXT, trace_id: TEXT, title: TEXT })]);
+    expect([error.constructor.name, error.status, error.error]).toEqual([
+      name,
+      status,
+      expect.objectContaining({ status, reason, retryable: false, error_code: TEXT, trace_id: TEXT, title: TEXT }),
+    ]);
     expect(error).toBeInstanceOf(APIError);
-    expect([error.headers.get("content-type"), error.headers.get("x-request-id")]).toEqual([expect.stringContaining("application/problem+json"), TEXT]);
+    expect([error.headers.get("content-type"), error.headers.get("x-request-id")]).toEqual([
+      expect.stringContaining("application/problem+json"),
+      TEXT,
+    ]);
   });
   test("because nobody answers is an APIConnectionError", async () => {
     const nowhere = aClient({ baseURL: `http://127.0.0.1:${await freePort()}/api/v1`, maxRetries: 0 });
@@ -233,8 +403,14 @@ describe("a client that names the idempotency header", () => {
       if (index === 0) throw new TypeError("fetch failed");
       return answer;
     });
-    const { run_id: id } = await new Careful(settings({ fetch: watched })).agent.run({ prompt: "p", config: { ...NOBODY, name: "careful" } });
-    expect(sent.map(({ status, headers }) => [status, headers.get("idempotency-key")])).toEqual([[200, expect.stringMatching(/^stainless-node-retry-/)], [200, sent[0]!.headers.get("idempotency-key")]]);
+    const { run_id: id } = await new Careful(settings({ fetch: watched })).agent.run({
+      prompt: "p",
+      config: { ...NOBODY, name: "careful" },
+    });
+    expect(sent.map(({ status, headers }) => [status, headers.get("idempotency-key")])).toEqual([
+      [200, expect.stringMatching(/^stainless-node-retry-/)],
+      [200, sent[0]!.headers.get("idempotency-key")],
+    ]);
     expect((await client.agent.runs.list({ name: "careful" })).runs.map(({ run_id: listed }) => listed)).toEqual([id]);
     await client.agent.runs.cancel(id);
   });
@@ -261,15 +437,39 @@ test("undocumented endpoints are within reach of its verbs, and raw answers of i
 
 test("agent.schedules: a schedule is created, read, listed by name, replaced, paused, resumed and deleted", async () => {
   const { schedules } = client.agent;
-  const asked = { name: "of the client", cron_schedule: "0 9 * * MON-FRI", prompt: "Look.", agent_config: { name: "cfg" } };
+  const asked = {
+    name: "of the client",
+    cron_schedule: "0 9 * * MON-FRI",
+    prompt: "Look.",
+    agent_config: { name: "cfg" },
+  };
   const made = await schedules.create(asked);
-  expect(made).toMatchObject({ ...asked, id: TEXT, enabled: true, created_at: TIME, updated_at: TIME, created_by: { type: "user", uid: TEXT }, scope: { type: "Team", uid: await teamOf(api) }, history: { last_ran: null, next_run: TIME } });
+  expect(made).toMatchObject({
+    ...asked,
+    id: TEXT,
+    enabled: true,
+    created_at: TIME,
+    updated_at: TIME,
+    created_by: { type: "user", uid: TEXT },
+    scope: { type: "Team", uid: await teamOf(api) },
+    history: { last_ran: null, next_run: TIME },
+  });
   expect(await schedules.retrieve(made.id)).toEqual(made);
   const first = await schedules.create({ ...asked, name: "a first", enabled: false });
   expect((await schedules.list()).schedules.map(({ name }) => name)).toEqual(["a first", "of the client"]);
-  expect(await schedules.update(made.id, { name: "renamed", cron_schedule: "0 10 * * *", enabled: true, prompt: "Look again." })).toMatchObject({ id: made.id, name: "renamed", prompt: "Look again.", agent_config: { name: "cfg" } });
+  expect(
+    await schedules.update(made.id, {
+      name: "renamed",
+      cron_schedule: "0 10 * * *",
+      enabled: true,
+      prompt: "Look again.",
+    }),
+  ).toMatchObject({ id: made.id, name: "renamed", prompt: "Look again.", agent_config: { name: "cfg" } });
   expect(await schedules.pause(made.id)).toMatchObject({ enabled: false, history: { next_run: null } });
-  expect(await schedules.resume(made.id)).toMatchObject({ enabled: true, history: { next_run: expect.stringContaining("T10:00:00.000Z") } });
+  expect(await schedules.resume(made.id)).toMatchObject({
+    enabled: true,
+    history: { next_run: expect.stringContaining("T10:00:00.000Z") },
+  });
   for (const { id } of [made, first]) expect(await schedules.delete(id)).toEqual({ success: true });
   expect(await failure(schedules.retrieve(made.id))).toBeInstanceOf(NotFoundError);
   expect(await failure(schedules.create({ ...asked, cron_schedule: "@daily" }))).toBeInstanceOf(BadRequestError);

@@ -24,7 +24,10 @@ beforeAll(async () => {
   server = await new GitServer().start();
   own = mkdtempSync(join(tmpdir(), "millwright-authority-"));
   writeFileSync(join(own, "ca.pem"), AUTHORITY);
-  platform = await startPlatform({ workers: 0, env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "10m", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") } });
+  platform = await startPlatform({
+    workers: 0,
+    env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "10m", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") },
+  });
   api = await connect(platform);
   server.root = platform.path("repositories");
   [hub, lab] = [await aCodeHost(api, "github"), await aCodeHost(api, "gitlab")];
@@ -48,10 +51,13 @@ beforeEach(async () => {
 async function tracked(client: Client): Promise<[string, string]> {
   const { uid } = await client.post("/factory", { name: `Works ${count}` });
   await client.put(`/factory/${uid}/source`, { repository_url: url });
-  const production = await eventually(async () => {
-    const [found] = (await client.get(`/factory/${uid}/branches`)).branches;
-    return found.registered_head_sha === first && found;
-  }, { timeoutMs: RUN_TIMEOUT_MS });
+  const production = await eventually(
+    async () => {
+      const [found] = (await client.get(`/factory/${uid}/branches`)).branches;
+      return found.registered_head_sha === first && found;
+    },
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
   return [uid, production.uid];
 }
 
@@ -62,43 +68,91 @@ const apply = async () => {
   if (told.status === 200) await settled(api, factory!);
   return told;
 };
-const registered = (sha: string | null) => eventually(async () => {
-  const now = await status();
-  return now.registered_head_sha === sha && now;
-}, { timeoutMs: RUN_TIMEOUT_MS });
+const registered = (sha: string | null) =>
+  eventually(
+    async () => {
+      const now = await status();
+      return now.registered_head_sha === sha && now;
+    },
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
 
 /** Pushes a definition whose foreman says so; answers the new head. */
-const push = (say: string, how?: { isForced: boolean }): string => pushFiles(bare!, treeOf(definitionFiles(script(`say: ${say}`))), how);
+const push = (say: string, how?: { isForced: boolean }): string =>
+  pushFiles(bare!, treeOf(definitionFiles(script(`say: ${say}`))), how);
 
 const NONE = "0".repeat(40);
 type Push = { before: string; after: string; ref?: string; of?: string; forced?: boolean };
 type Tell = (push: Push) => Promise<void>;
-async function deliver({ url: ingress, secret }: CodeHost, headers: Record<string, string>, payload: object): Promise<void> {
+async function deliver(
+  { url: ingress, secret }: CodeHost,
+  headers: Record<string, string>,
+  payload: object,
+): Promise<void> {
   const body = JSON.stringify(payload);
   const signature = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-  const all = { "content-type": "application/json", ...headers, ...(headers["x-github-event"] ? { "x-hub-signature-256": signature } : { "x-gitlab-token": secret }) };
+  const all = {
+    "content-type": "application/json",
+    ...headers,
+    ...(headers["x-github-event"] ? { "x-hub-signature-256": signature } : { "x-gitlab-token": secret }),
+  };
   expect((await api.fetch(ingress, { method: "POST", headers: all, body })).status).toBe(202);
 }
 const github: Tell = ({ before, after, ref = "refs/heads/main", of = url!, forced = false }) =>
-  deliver(hub, { "x-github-event": "push", "x-github-delivery": randomUUID() }, {
-    ref, before, after, forced, created: before === NONE, deleted: after === NONE, repository: { full_name: new URL(of).pathname.slice(1, -4), clone_url: of }, sender: { login: "ada" },
-  });
+  deliver(
+    hub,
+    { "x-github-event": "push", "x-github-delivery": randomUUID() },
+    {
+      ref,
+      before,
+      after,
+      forced,
+      created: before === NONE,
+      deleted: after === NONE,
+      repository: { full_name: new URL(of).pathname.slice(1, -4), clone_url: of },
+      sender: { login: "ada" },
+    },
+  );
 const gitlab: Tell = ({ before, after, ref = "refs/heads/main", of = url! }) =>
-  deliver(lab, { "x-gitlab-event": ref.startsWith("refs/tags/") ? "Tag Push Hook" : "Push Hook", "idempotency-key": randomUUID() }, {
-    object_kind: ref.startsWith("refs/tags/") ? "tag_push" : "push", ref, before, after, checkout_sha: after === NONE ? null : after, user_username: "ada",
-    project: { path_with_namespace: new URL(of).pathname.slice(1, -4), git_http_url: of, web_url: of.replace(/\.git$/, "") },
-  });
+  deliver(
+    lab,
+    { "x-gitlab-event": ref.startsWith("refs/tags/") ? "Tag Push Hook" : "Push Hook", "idempotency-key": randomUUID() },
+    {
+      object_kind: ref.startsWith("refs/tags/") ? "tag_push" : "push",
+      ref,
+      before,
+      after,
+      checkout_sha: after === NONE ? null : after,
+      user_username: "ada",
+      project: {
+        path_with_namespace: new URL(of).pathname.slice(1, -4),
+        git_http_url: of,
+        web_url: of.replace(/\.git$/, ""),
+      },
+    },
+  );
 
-describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s tells", (_host, tell) => {
+describe.each([
+  ["GitHub", github],
+  ["GitLab", gitlab],
+] as const)("a push that %s tells", (_host, tell) => {
   test("registers the head, which reading leaves as it is and applying brings into force", async () => {
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: first });
     const second = push("Second.");
     await tell({ before: first!, after: second });
-    const told = { uid: branch, state: "ACTIVE", freshness: "STALE", registered_head_sha: second, applied_sha: first, is_serving: true };
+    const told = {
+      uid: branch,
+      state: "ACTIVE",
+      freshness: "STALE",
+      registered_head_sha: second,
+      applied_sha: first,
+      is_serving: true,
+    };
     expect(await registered(second)).toMatchObject(told);
     expect(await status()).toMatchObject(told);
     const answers = await Promise.all([apply(), apply()]);
-    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second } });
+    for (const answer of answers)
+      expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second } });
     expect(await status()).toMatchObject({ freshness: "CURRENT", applied_sha: second, state: "ACTIVE" });
     expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
   });
@@ -115,7 +169,12 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
     await apply();
     git(bare!, "update-ref", "-d", "refs/heads/main");
     await tell({ before: first!, after: NONE });
-    expect(await registered(null)).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", is_serving: true, last_error: { code: "branch_missing" } });
+    expect(await registered(null)).toMatchObject({
+      state: "ACTIVE",
+      freshness: "UNKNOWN",
+      is_serving: true,
+      last_error: { code: "branch_missing" },
+    });
     expect(await apply()).toMatchObject({ status: 409, body: { reason: "branch_head_unknown" } });
     const back = push("Back.");
     await tell({ before: NONE, after: back });
@@ -134,8 +193,12 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
     await tell({ before: first!, after: second });
     // Were one of them taken for a push of the branch, this one would not go on from its head.
     expect(await registered(second)).toMatchObject({ freshness: "STALE", last_error: null });
-    expect(await stranger.get(`/factory/${theirs}/branches/${theirBranch}`)).toMatchObject({ registered_head_sha: first });
-    expect(await stranger.call("GET", `/factory/${factory}/branches/${branch}`, { isAbsent: true })).toMatchObject({ status: 404 });
+    expect(await stranger.get(`/factory/${theirs}/branches/${theirBranch}`)).toMatchObject({
+      registered_head_sha: first,
+    });
+    expect(await stranger.call("GET", `/factory/${factory}/branches/${branch}`, { isAbsent: true })).toMatchObject({
+      status: 404,
+    });
   });
 });
 
@@ -144,7 +207,11 @@ test("a repair puts what is in force in force anew: another version, the same ag
   await applied(api, factory!);
   await applied(api, factory!);
   const known = async () => ({
-    agents: (await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map(({ uid, name, prompt }: any) => ({ uid, name, prompt })),
+    agents: (await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map(({ uid, name, prompt }: any) => ({
+      uid,
+      name,
+      prompt,
+    })),
     revision: (await api.get(`/factory/${factory}/source`)).active_revision,
     serving: (await api.get(`/factory/${factory}/source/drift`)).serving,
   });
@@ -152,5 +219,7 @@ test("a repair puts what is in force in force anew: another version, the same ag
   expect([before.agents.length, before.serving]).toEqual([2, []]);
   expect(await applied(api, factory!, { repair: true })).toMatchObject({ active_version: 2, state: "APPLIED" });
   expect(await known()).toEqual(before);
-  expect(await api.call("POST", `/factory/${factory}/source/apply`, { body: { repair: "yes" } })).toMatchObject({ status: 400 });
+  expect(await api.call("POST", `/factory/${factory}/source/apply`, { body: { repair: "yes" } })).toMatchObject({
+    status: 400,
+  });
 });

@@ -17,10 +17,14 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.remove());
 
-const dispatch = (prompt: string, key?: string) => api.call("POST", `/factory/${factory}/runs`, { body: { prompt }, ...(key ? { headers: { "idempotency-key": key } } : {}) });
+const dispatch = (prompt: string, key?: string) =>
+  api.call("POST", `/factory/${factory}/runs`, {
+    body: { prompt },
+    ...(key ? { headers: { "idempotency-key": key } } : {}),
+  });
 const tasks = async (): Promise<any[]> => {
   const found: any[] = [];
-  for (let cursor = ""; ; ) {
+  for (let cursor = ""; ;) {
     const page = await api.get(`/factory/${factory}/tasks?limit=100${cursor}`);
     found.push(...page.tasks);
     if (!page.page_info.has_next_page) return found;
@@ -29,8 +33,23 @@ const tasks = async (): Promise<any[]> => {
 };
 
 test("a tree killed in mid-run with everything else goes on after the restart; nothing happens twice", async () => {
-  const child = script("say: once", "write: {path: c.txt, content: c}", "artifact: c.txt", "shell: sleep 2", "say: twice");
-  const { body } = await dispatch(script("write: {path: a.txt, content: a}", "artifact: a.txt", spawn(child, "helper"), "wait: all", "stage: REVIEW", "say: all done"));
+  const child = script(
+    "say: once",
+    "write: {path: c.txt, content: c}",
+    "artifact: c.txt",
+    "shell: sleep 2",
+    "say: twice",
+  );
+  const { body } = await dispatch(
+    script(
+      "write: {path: a.txt, content: a}",
+      "artifact: a.txt",
+      spawn(child, "helper"),
+      "wait: all",
+      "stage: REVIEW",
+      "say: all done",
+    ),
+  );
   const root: string = body.run_id;
   const before = await sees(api, root, ({ kind }) => kind === "run_waiting");
   const childRun = (await api.get(`/agent/runs?ancestor_run_id=${root}`)).runs[0].run_id;
@@ -42,7 +61,9 @@ test("a tree killed in mid-run with everything else goes on after the restart; n
   const run = await ended(api, root);
   expect(run.state === "SUCCEEDED" || run.status_message.error_code !== undefined).toBe(true);
   const runs: any[] = (await api.get(`/agent/runs?ancestor_run_id=${root}`)).runs;
-  expect(runs.map(({ run_id: id, state }) => [id, ["SUCCEEDED", "ERROR", "FAILED"].includes(state)])).toEqual([[childRun, true]]);
+  expect(runs.map(({ run_id: id, state }) => [id, ["SUCCEEDED", "ERROR", "FAILED"].includes(state)])).toEqual([
+    [childRun, true],
+  ]);
   const artifacts = [...run.artifacts, ...runs[0].artifacts].map(({ data }: any) => data.filename);
   expect(artifacts.join()).toBe("a.txt,c.txt");
   expect((await tasks()).filter((task) => task.run_id === root)).toHaveLength(1);
@@ -67,13 +88,21 @@ test("of 50 dispatches in flight when everything is killed, each accepted one ha
   await platform.killEverything();
   const accepted = (await Promise.all(answers)).filter((id) => id !== undefined);
   await platform.start();
-  const repeated = await Promise.all(Array.from({ length: 50 }, async (_one, index) => (await dispatch(script("say: hello"), `burst-${index}`)).body.run_id as string));
+  const repeated = await Promise.all(
+    Array.from(
+      { length: 50 },
+      async (_one, index) => (await dispatch(script("say: hello"), `burst-${index}`)).body.run_id as string,
+    ),
+  );
   expect(new Set(repeated).size).toBe(50);
   expect(repeated).toEqual(expect.arrayContaining(accepted));
-  await eventually(async () => {
-    const made = (await tasks()).map((task) => task.run_id).filter((id) => !known.has(id));
-    expect([made.length, new Set(made)]).toEqual([50, new Set(repeated)]);
-  }, { everyMs: 200 });
+  await eventually(
+    async () => {
+      const made = (await tasks()).map((task) => task.run_id).filter((id) => !known.has(id));
+      expect([made.length, new Set(made)]).toEqual([50, new Set(repeated)]);
+    },
+    { everyMs: 200 },
+  );
   await succeeded(api, repeated[0]!);
 });
 

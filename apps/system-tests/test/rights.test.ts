@@ -32,14 +32,26 @@ type Personal = { run: string; conversation: string; schedule: string; environme
 
 async function personalWorld(api: Client): Promise<Personal> {
   const run = await startRun(api, "Mine.", { team: false });
-  const schedule = await api.post("/agent/schedules", { name: "mine", cron_schedule: "0 0 1 1 *", prompt: "Mine.", team: false });
+  const schedule = await api.post("/agent/schedules", {
+    name: "mine",
+    cron_schedule: "0 0 1 1 *",
+    prompt: "Mine.",
+    team: false,
+  });
   const environment = await api.post("/agent/environments", { config: { name: "mine" }, team: false });
-  return { run, conversation: (await runOf(api, run)).conversation_id, schedule: schedule.id, environment: environment.uid };
+  return {
+    run,
+    conversation: (await runOf(api, run)).conversation_id,
+    schedule: schedule.id,
+    environment: environment.uid,
+  };
 }
 
 /** A client with another key of the same person in their first team. */
-const keyOf = async (api: Client, body: object): Promise<Client> => api.as((await api.post(`/team/${await teamOf(api)}/keys`, { name: "k", ...body })).api_key);
-const statusOf = async (api: Client, method: string, path: string, body?: unknown): Promise<number> => (await api.call(method, path, body === undefined ? {} : { body })).status;
+const keyOf = async (api: Client, body: object): Promise<Client> =>
+  api.as((await api.post(`/team/${await teamOf(api)}/keys`, { name: "k", ...body })).api_key);
+const statusOf = async (api: Client, method: string, path: string, body?: unknown): Promise<number> =>
+  (await api.call(method, path, body === undefined ? {} : { body })).status;
 
 /** Everything that could be done with personal resources, and the permission that it needs. */
 const uses = (of: Personal): readonly (readonly [verb: string, method: string, path: string, body?: object])[] => [
@@ -60,25 +72,41 @@ const uses = (of: Personal): readonly (readonly [verb: string, method: string, p
 ];
 
 describe("a key with scopes", () => {
-  test.each(["factory.view", "webhook.manage"])("without rights to runs reaches no personal resource: %s", async (scope) => {
-    const key = await keyOf(person, { scopes: [scope] });
-    for (const [, method, path, body] of uses(personal)) expect([403, 404]).toContain(await statusOf(key, method, path, body));
-    for (const path of ["/agent/runs", "/agent/schedules", "/agent/environments"]) expect(Object.values(await key.get(path))[0]).toEqual([]);
-    expect(await runOf(person, personal.run)).toMatchObject({ state: "QUEUED" });
-  });
-  test.each(["run.view", "run.create", "run.manage", "schedule.manage"])("reaches personal resources as far as the scope says: %s", async (scope) => {
-    const key = await keyOf(person, { scopes: ["run.view", ...(scope === "run.view" ? [] : [scope])] });
-    for (const [verb, method, path, body] of uses(await personalWorld(person))) {
-      const status = await statusOf(key, method, path, body);
-      const isAllowed = verb === "run.view" || verb === scope;
-      expect([method, path, status < 300 ? "done" : status === 403 || status === 404 ? "refused" : status]).toEqual([method, path, isAllowed ? "done" : "refused"]);
-    }
-  });
+  test.each(["factory.view", "webhook.manage"])(
+    "without rights to runs reaches no personal resource: %s",
+    async (scope) => {
+      const key = await keyOf(person, { scopes: [scope] });
+      for (const [, method, path, body] of uses(personal))
+        expect([403, 404]).toContain(await statusOf(key, method, path, body));
+      for (const path of ["/agent/runs", "/agent/schedules", "/agent/environments"])
+        expect(Object.values(await key.get(path))[0]).toEqual([]);
+      expect(await runOf(person, personal.run)).toMatchObject({ state: "QUEUED" });
+    },
+  );
+  test.each(["run.view", "run.create", "run.manage", "schedule.manage"])(
+    "reaches personal resources as far as the scope says: %s",
+    async (scope) => {
+      const key = await keyOf(person, { scopes: ["run.view", ...(scope === "run.view" ? [] : [scope])] });
+      for (const [verb, method, path, body] of uses(await personalWorld(person))) {
+        const status = await statusOf(key, method, path, body);
+        const isAllowed = verb === "run.view" || verb === scope;
+        expect([method, path, status < 300 ? "done" : status === 403 || status === 404 ? "refused" : status]).toEqual([
+          method,
+          path,
+          isAllowed ? "done" : "refused",
+        ]);
+      }
+    },
+  );
   test("without factory.view gets nothing from filters by factory", async () => {
     const { run_id: run } = await owner.post(`/factory/${factory}/runs`, { prompt: "Go." });
-    const [blind, seeing] = [await keyOf(owner, { scopes: ["run.view"] }), await keyOf(owner, { scopes: ["run.view", "factory.view"] })];
+    const [blind, seeing] = [
+      await keyOf(owner, { scopes: ["run.view"] }),
+      await keyOf(owner, { scopes: ["run.view", "factory.view"] }),
+    ];
     for (const filter of [`factory_uid=${factory}`, "factory_only=true"]) {
-      const found = async (api: Client): Promise<string[]> => (await api.get(`/agent/runs?${filter}`)).runs.map((one: any) => one.run_id);
+      const found = async (api: Client): Promise<string[]> =>
+        (await api.get(`/agent/runs?${filter}`)).runs.map((one: any) => one.run_id);
       expect([await found(blind), await found(seeing)]).toEqual([[], [run]]);
     }
     expect((await blind.get(`/agent/identities?factory_uid=${factory}`)).agents).toEqual([]);
@@ -90,21 +118,31 @@ test("an agent's key lists no factories of a team that is not its own", async ()
   const agent = await owner.post("/agent/identities", { name: "bot" });
   const key = await keyOf(owner, { agent_uid: agent.uid });
   const listed = async (team: string): Promise<number> => (await key.get(`/factory?team_uid=${team}`)).factories.length;
-  expect([await listed(await teamOf(owner)), await listed(await teamOf(person)), await listed(randomUUID())]).toEqual([1, 0, 0]);
+  expect([await listed(await teamOf(owner)), await listed(await teamOf(person)), await listed(randomUUID())]).toEqual([
+    1, 0, 0,
+  ]);
 });
 
 describe("a team owner", () => {
   test("reaches nothing personal of a member: the member joins by invitation, and creates their keys alone", async () => {
     const [red, { principal }] = [await teamOf(owner), await person.get("/whoami")];
-    expect(await owner.call("POST", `/team/${red}/members`, { body: { email: principal.email } })).toMatchObject({ status: 409, body: { reason: "invitation_required" } });
+    expect(await owner.call("POST", `/team/${red}/members`, { body: { email: principal.email } })).toMatchObject({
+      status: 409,
+      body: { reason: "invitation_required" },
+    });
     const invitation = await owner.post(`/team/${red}/invitations`, { email: principal.email, role: "viewer" });
     await person.post(`/invitations/${invitation.uid}/accept`);
-    expect(await owner.call("POST", `/team/${red}/keys`, { body: { name: "trap", user_uid: principal.uid } })).toMatchObject({ status: 403 });
+    expect(
+      await owner.call("POST", `/team/${red}/keys`, { body: { name: "trap", user_uid: principal.uid } }),
+    ).toMatchObject({ status: 403 });
     const ids = Object.values(personal);
-    for (const [, method, path, body] of uses(personal).filter(([, , used]) => ids.some((id) => used.includes(id)))) expect(await statusOf(owner, method, path, body)).toBe(404);
+    for (const [, method, path, body] of uses(personal).filter(([, , used]) => ids.some((id) => used.includes(id))))
+      expect(await statusOf(owner, method, path, body)).toBe(404);
   });
   test("has no way in with the first key of a member that was shown to them", async () => {
-    const { api_key: first } = await owner.post(`/team/${await teamOf(owner)}/members`, { email: `${randomUUID()}@example.com` });
+    const { api_key: first } = await owner.post(`/team/${await teamOf(owner)}/members`, {
+      email: `${randomUUID()}@example.com`,
+    });
     const own = await keyOf(owner.as(first), {});
     const mine = await startRun(own, "Mine.", { team: false });
     for (const api of [owner.as(first), await keyOf(owner.as(first), {})]) {
@@ -119,27 +157,47 @@ test("everyone with rights in two teams can create a key for both, in which the 
   const both = await keyOf(person, { all_teams: true });
   const { teams } = await both.get("/whoami");
   expect(teams.map(({ uid }: any) => uid).toSorted()).toEqual([await teamOf(owner), await teamOf(person)].toSorted());
-  for (const { uid } of teams) expect(await both.get("/whoami", { headers: { "x-service-team-uid": uid } })).toMatchObject({ active_team_uid: uid });
+  for (const { uid } of teams)
+    expect(await both.get("/whoami", { headers: { "x-service-team-uid": uid } })).toMatchObject({
+      active_team_uid: uid,
+    });
 });
 
 test("schedules of a removed member stop, show the reason, and run for whoever resumes them", async () => {
   const red = await teamOf(owner);
   const { uid, api_key: key } = await owner.post(`/team/${red}/members`, { email: `${randomUUID()}@example.com` });
-  const { id } = await owner.as(key).post("/agent/schedules", { name: "theirs", cron_schedule: "0 0 1 1 *", prompt: "Go." });
+  const { id } = await owner
+    .as(key)
+    .post("/agent/schedules", { name: "theirs", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   await owner.delete(`/team/${red}/members/${uid}`);
   const paused = await eventually(async () => {
     const now = await owner.get(`/agent/schedules/${id}`);
     return !now.enabled && now;
   });
-  expect(paused).toMatchObject({ enabled: false, last_spawn_error: expect.stringContaining("removed from the team"), history: { next_run: null } });
+  expect(paused).toMatchObject({
+    enabled: false,
+    last_spawn_error: expect.stringContaining("removed from the team"),
+    history: { next_run: null },
+  });
   const { principal } = await owner.get("/whoami");
-  expect(await owner.post(`/agent/schedules/${id}/resume`)).toMatchObject({ enabled: true, last_spawn_error: null, created_by: { uid: principal.uid } });
+  expect(await owner.post(`/agent/schedules/${id}/resume`)).toMatchObject({
+    enabled: true,
+    last_spawn_error: null,
+    created_by: { uid: principal.uid },
+  });
 });
 
 test("automations of a removed member are disabled with the reason until someone enables them", async () => {
   const red = await teamOf(owner);
-  const { uid, api_key: key } = await owner.post(`/team/${red}/members`, { email: `${randomUUID()}@example.com`, role: "admin" });
-  const settings = { name: "theirs", prompt: "Go.", triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "0 0 1 1 *" } }] };
+  const { uid, api_key: key } = await owner.post(`/team/${red}/members`, {
+    email: `${randomUUID()}@example.com`,
+    role: "admin",
+  });
+  const settings = {
+    name: "theirs",
+    prompt: "Go.",
+    triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "0 0 1 1 *" } }],
+  };
   const made = await owner.as(key).post(`/factory/${factory}/automations`, settings);
   const path = `/factory/${factory}/automations/${made.uid}`;
   await owner.delete(`/team/${red}/members/${uid}`);
@@ -148,19 +206,29 @@ test("automations of a removed member are disabled with the reason until someone
     return !now.enabled && now;
   });
   expect(disabled).toMatchObject({ enabled: false, disabled_reason: expect.stringContaining("removed from the team") });
-  expect(await owner.call("PUT", path, { body: { ...settings, enabled: true } })).toMatchObject({ status: 200, body: { enabled: true, disabled_reason: null } });
+  expect(await owner.call("PUT", path, { body: { ...settings, enabled: true } })).toMatchObject({
+    status: 200,
+    body: { enabled: true, disabled_reason: null },
+  });
 });
 
 describe("a personal run in a team's conversation", () => {
   test("of a viewer never becomes the task's current run, changes its stage or blocks the team", async () => {
     const run = await startRun(owner, "The team's.");
     const conversation = (await runOf(owner, run)).conversation_id;
-    const task = await owner.post(`/factory/${factory}/tasks`, { title: "T", conversation_id: conversation, stage: "IMPLEMENT" });
+    const task = await owner.post(`/factory/${factory}/tasks`, {
+      title: "T",
+      conversation_id: conversation,
+      stage: "IMPLEMENT",
+    });
     const both = await keyOf(person, { all_teams: true });
     const mine = await startRun(both, "Mine.", { conversation_id: conversation, team: false });
     await both.post(`/agent/runs/${mine}/cancel`);
     const second = await startRun(both, "Mine.", { conversation_id: conversation, team: false });
-    const listed = async () => (await owner.get(`/factory/${factory}/tasks?include_current_run=true`)).tasks.find((one: any) => one.uid === task.uid);
+    const listed = async () =>
+      (await owner.get(`/factory/${factory}/tasks?include_current_run=true`)).tasks.find(
+        (one: any) => one.uid === task.uid,
+      );
     expect(await listed()).toMatchObject({ stage: "IMPLEMENT", current_run: { run_id: run, state: "QUEUED" } });
     await owner.delete(`/factory/${factory}/tasks/${task.uid}`);
     const again = await owner.post(`/factory/${factory}/tasks`, { title: "Again", conversation_id: conversation });
@@ -171,7 +239,10 @@ describe("a personal run in a team's conversation", () => {
     const stranger = await aTeam(await connect(platform), "green");
     const both = await keyOf(person, { all_teams: true });
     const sharing = { config: { session_sharing: { public_access: "VIEWER" } } };
-    for (const [ofTeam, ofPerson, status] of [[sharing, {}, 200], [{}, sharing, 404]] as const) {
+    for (const [ofTeam, ofPerson, status] of [
+      [sharing, {}, 200],
+      [{}, sharing, 404],
+    ] as const) {
       const conversation = (await runOf(owner, await startRun(owner, "The team's.", ofTeam))).conversation_id;
       await startRun(both, "Mine.", { conversation_id: conversation, team: false, ...ofPerson });
       expect(await statusOf(stranger, "GET", `/agent/conversations/${conversation}`)).toBe(status);
@@ -191,11 +262,14 @@ describe("the token of a run", () => {
   }
 
   test("reaches nothing personal of its creator", async () => {
-    const { api_key: first } = await owner.post(`/team/${await teamOf(owner)}/members`, { email: `${randomUUID()}@example.com` });
+    const { api_key: first } = await owner.post(`/team/${await teamOf(owner)}/members`, {
+      email: `${randomUUID()}@example.com`,
+    });
     const member = await keyOf(owner.as(first), {});
     const mine = await personalWorld(member);
     const token = member.as((await held(await startRun(member, "The team's."))).runToken);
-    for (const [, method, path, body] of uses(mine)) expect([400, 403, 404]).toContain(await statusOf(token, method, path, body));
+    for (const [, method, path, body] of uses(mine))
+      expect([400, 403, 404]).toContain(await statusOf(token, method, path, body));
     expect((await token.get("/agent/runs")).runs.map((one: any) => one.run_id)).not.toContain(mine.run);
     expect(await runOf(member, mine.run)).toMatchObject({ state: "QUEUED" });
   });
@@ -203,9 +277,16 @@ describe("the token of a run", () => {
     const [run, unrelated] = [await startRun(owner, "First."), await startRun(owner, "Unrelated.")];
     const token = owner.as((await held(run)).runToken);
     const child = await startRun(token, "Help.");
-    expect((await token.get("/agent/runs")).runs.map((one: any) => one.run_id).toSorted()).toEqual([run, child].toSorted());
+    expect((await token.get("/agent/runs")).runs.map((one: any) => one.run_id).toSorted()).toEqual(
+      [run, child].toSorted(),
+    );
     for (const uid of [run, child]) expect(await statusOf(token, "GET", `/agent/runs/${uid}`)).toBe(200);
-    for (const [method, path, body] of [["GET", "", undefined], ["GET", "/events", undefined], ["POST", "/followups", { message: "x" }], ["POST", "/cancel", undefined]] as const)
+    for (const [method, path, body] of [
+      ["GET", "", undefined],
+      ["GET", "/events", undefined],
+      ["POST", "/followups", { message: "x" }],
+      ["POST", "/cancel", undefined],
+    ] as const)
       expect([path, await statusOf(token, method, `/agent/runs/${unrelated}${path}`, body)]).toEqual([path, 404]);
     const { events } = await token.get("/agent/events?since=0");
     expect(events.map((one: any) => one.run_id)).not.toContain(unrelated);
@@ -218,11 +299,19 @@ describe("the token of a run", () => {
     const other = await aFactory(owner, definitionFiles("No script here."));
     const { run_id: foreign } = await owner.post(`/factory/${other}/runs`, { prompt: "Elsewhere." });
     const token = owner.as((await held(run)).runToken);
-    expect([await statusOf(token, "GET", `/factory/${factory}/tasks`), await statusOf(token, "GET", `/agent/runs/${sibling}`)]).toEqual([200, 200]);
-    expect([await statusOf(token, "GET", `/factory/${other}/tasks`), await statusOf(token, "GET", `/agent/runs/${foreign}`)]).toEqual([404, 404]);
+    expect([
+      await statusOf(token, "GET", `/factory/${factory}/tasks`),
+      await statusOf(token, "GET", `/agent/runs/${sibling}`),
+    ]).toEqual([200, 200]);
+    expect([
+      await statusOf(token, "GET", `/factory/${other}/tasks`),
+      await statusOf(token, "GET", `/agent/runs/${foreign}`),
+    ]).toEqual([404, 404]);
   });
   test("creates, changes, shares and deletes no environment of its team", async () => {
-    const { uid } = await owner.post("/agent/environments", { config: { name: "web", allowed_hosts: ["example.com"] } });
+    const { uid } = await owner.post("/agent/environments", {
+      config: { name: "web", allowed_hosts: ["example.com"] },
+    });
     const token = owner.as((await held(await startRun(owner, "Go."))).runToken);
     const path = `/agent/environments/${uid}`;
     for (const [method, asked, body] of [
@@ -239,12 +328,19 @@ describe("the token of a run", () => {
     const parent = await held(run);
     const child = await held(await startRun(owner.as(parent.runToken), "Help."));
     const artifactOf = async (lease: Assignment): Promise<string> =>
-      (await worker.call("CreateArtifact", {
-        ...{ executionId: lease.executionId, attempt: lease.attempt, clientArtifactId: randomUUID() },
-        ...{ artifactType: "FILE", data: { filename: "a.txt", filepath: "a.txt", mime_type: "text/plain" }, content: Buffer.from("a").toString("base64") },
-      })).artifactUid;
+      (
+        await worker.call("CreateArtifact", {
+          ...{ executionId: lease.executionId, attempt: lease.attempt, clientArtifactId: randomUUID() },
+          ...{
+            artifactType: "FILE",
+            data: { filename: "a.txt", filepath: "a.txt", mime_type: "text/plain" },
+            content: Buffer.from("a").toString("base64"),
+          },
+        })
+      ).artifactUid;
     const [own, childs] = [await artifactOf(parent), await artifactOf(child)];
-    const publish = (uid: string) => owner.as(parent.runToken).call("PATCH", `/agent/artifacts/${uid}`, { body: { public: true } });
+    const publish = (uid: string) =>
+      owner.as(parent.runToken).call("PATCH", `/agent/artifacts/${uid}`, { body: { public: true } });
     expect([(await publish(own)).status, (await publish(childs)).status]).toEqual([200, 403]);
   });
 });

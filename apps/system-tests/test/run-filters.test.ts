@@ -16,17 +16,26 @@ beforeAll(async () => {
 afterAll(() => platform?.remove());
 
 const startRun = async (body: object): Promise<string> => (await api.post("/agent/runs", body)).run_id;
-const listed = async (query: string): Promise<string[]> => (await api.get(`/agent/runs?limit=500&${query}`)).runs.map((run: any) => run.run_id);
+const listed = async (query: string): Promise<string[]> =>
+  (await api.get(`/agent/runs?limit=500&${query}`)).runs.map((run: any) => run.run_id);
 
 describe("metadata", () => {
   test("stores the key __proto__ and filters by it like by any other key", async () => {
     const value = randomUUID();
     const rawBody = `{"prompt": "p", "metadata": {"__proto__": "${value}", "constructor": "c"}}`;
-    const { run_id: run } = await api.post("/agent/runs", undefined, { rawBody, headers: { "content-type": "application/json" } });
+    const { run_id: run } = await api.post("/agent/runs", undefined, {
+      rawBody,
+      headers: { "content-type": "application/json" },
+    });
     await startRun({ prompt: "without metadata" });
 
     const { metadata } = await api.get(`/agent/runs/${run}`);
-    expect(Object.entries(metadata)).toEqual(expect.arrayContaining([["__proto__", value], ["constructor", "c"]]));
+    expect(Object.entries(metadata)).toEqual(
+      expect.arrayContaining([
+        ["__proto__", value],
+        ["constructor", "c"],
+      ]),
+    );
     expect(await listed(`metadata[__proto__]=${value}`)).toEqual([run]);
     expect(await listed(`metadata[__proto__]=${value}&metadata[constructor]=c`)).toEqual([run]);
     expect(await listed(`metadata[__proto__]=${randomUUID()}`)).toEqual([]);
@@ -34,24 +43,48 @@ describe("metadata", () => {
 
   test("applies its limits to the key __proto__ too", async () => {
     const rawBody = `{"prompt": "p", "metadata": {"__proto__": "${"x".repeat(257)}"}}`;
-    expect(await api.call("POST", "/agent/runs", { rawBody })).toMatchObject({ status: 400, body: { error_code: "invalid_request" } });
+    expect(await api.call("POST", "/agent/runs", { rawBody })).toMatchObject({
+      status: 400,
+      body: { error_code: "invalid_request" },
+    });
   });
 });
 
 describe("an empty value", () => {
-  const FILTERS = ["ancestor_run_id", "environment_id", "creator", "executor", "name", "model_id", "skill", "skill_spec", "schedule_id", "factory_uid", "automation_id"];
+  const FILTERS = [
+    "ancestor_run_id",
+    "environment_id",
+    "creator",
+    "executor",
+    "name",
+    "model_id",
+    "skill",
+    "skill_spec",
+    "schedule_id",
+    "factory_uid",
+    "automation_id",
+  ];
 
   test.each(FILTERS)("of the filter %s is a 400", async (name) => {
-    expect(await api.call("GET", `/agent/runs?${name}=`)).toMatchObject({ status: 400, body: { reason: "invalid_parameter", detail: expect.stringContaining(name) } });
+    expect(await api.call("GET", `/agent/runs?${name}=`)).toMatchObject({
+      status: 400,
+      body: { reason: "invalid_parameter", detail: expect.stringContaining(name) },
+    });
   });
 
   test.each(["parent_run_id", "conversation_id", "agent_identity_uid"])("of %s of a new run is a 400", async (name) => {
-    expect(await api.call("POST", "/agent/runs", { body: { prompt: "p", [name]: "" } })).toMatchObject({ status: 400, body: { detail: expect.stringContaining(name) } });
+    expect(await api.call("POST", "/agent/runs", { body: { prompt: "p", [name]: "" } })).toMatchObject({
+      status: 400,
+      body: { detail: expect.stringContaining(name) },
+    });
   });
 
   test("of a metadata filter asks for runs whose value is empty", async () => {
     const key = `k.${randomUUID()}`;
-    const [empty, other] = [await startRun({ prompt: "p", metadata: { [key]: "" } }), await startRun({ prompt: "p", metadata: { [key]: "x" } })];
+    const [empty, other] = [
+      await startRun({ prompt: "p", metadata: { [key]: "" } }),
+      await startRun({ prompt: "p", metadata: { [key]: "x" } }),
+    ];
     expect([await listed(`metadata[${key}]=`), await listed(`metadata[${key}]=x`)]).toEqual([[empty], [other]]);
   });
 });
@@ -61,7 +94,11 @@ describe("the published filters", () => {
     const factory = await aFactory(api, definitionFiles(script("say: Done.")));
     const webhook = await api.post(`/factory/${factory}/webhooks`, { name: "hook" });
     const triggers = [{ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid] } }];
-    const automation = await api.post(`/factory/${factory}/automations`, { name: "auto", prompt: script("say: Done."), triggers });
+    const automation = await api.post(`/factory/${factory}/automations`, {
+      name: "auto",
+      prompt: script("say: Done."),
+      triggers,
+    });
     const standalone = await startRun({ prompt: "p" });
     const { run_id: dispatched } = await api.post(`/factory/${factory}/runs`, { prompt: "p" });
     const { run_id: automated } = await api.post(`/factory/${factory}/automations/${automation.uid}/run`);
@@ -87,7 +124,15 @@ describe("q", () => {
     await startRun({ title: other, prompt: "Nothing of the kind" });
     const exact = name.toLowerCase();
     const swapped = `${exact.slice(0, 4)}${exact[5]}${exact[4]}${exact.slice(6)}`;
-    for (const q of [exact, exact.slice(2, -2), swapped, `${exact.slice(0, 6)}${exact.slice(7)}`, `${exact.slice(0, 5)}x${exact.slice(6)}`, `calibrate ${swapped}`, "calibarte regulatr"]) {
+    for (const q of [
+      exact,
+      exact.slice(2, -2),
+      swapped,
+      `${exact.slice(0, 6)}${exact.slice(7)}`,
+      `${exact.slice(0, 5)}x${exact.slice(6)}`,
+      `calibrate ${swapped}`,
+      "calibarte regulatr",
+    ]) {
       expect([q, await listed(`q=${encodeURIComponent(q)}`)]).toEqual([q, [run]]);
     }
     expect(await listed(`q=${swapped}&state=SUCCEEDED`)).toEqual([]);
@@ -95,13 +140,17 @@ describe("q", () => {
   });
 
   test("lists exact matches alone where there are any, and similar ones page by page in the order that is asked for", async () => {
-    const word = `zephyr${Array.from(randomUUID().replaceAll(/[^a-f]/g, "")).slice(0, 4).join("")}lamp`;
+    const word = `zephyr${Array.from(randomUUID().replaceAll(/[^a-f]/g, ""))
+      .slice(0, 4)
+      .join("")}lamp`;
     const typo = word.replace("zephyr", "zephry");
     const similar: string[] = [];
     for (let n = 0; n < 5; n += 1) similar.push(await startRun({ prompt: `${word} ${n}` }));
     const paged: string[] = [];
-    for (let cursor = ""; ; ) {
-      const { runs, page_info: page } = await api.get(`/agent/runs?q=${typo}&sort_by=created_at&sort_order=asc&limit=2${cursor}`);
+    for (let cursor = ""; ;) {
+      const { runs, page_info: page } = await api.get(
+        `/agent/runs?q=${typo}&sort_by=created_at&sort_order=asc&limit=2${cursor}`,
+      );
       paged.push(...runs.map((run: any) => run.run_id));
       if (!page.has_next_page) break;
       cursor = `&cursor=${encodeURIComponent(page.next_cursor)}`;
@@ -118,6 +167,8 @@ describe("ticket_url", () => {
     const url = `https://tracker.example/${"t".repeat(2048 - 24)}`;
     const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "p", ticket_url: url });
     expect((await api.get(`/agent/runs/${run}`)).metadata.ticket_url).toBe(url);
-    expect(await api.call("POST", `/factory/${factory}/runs`, { body: { prompt: "p", ticket_url: `${url}t` } })).toMatchObject({ status: 400, body: { detail: expect.stringContaining("ticket_url") } });
+    expect(
+      await api.call("POST", `/factory/${factory}/runs`, { body: { prompt: "p", ticket_url: `${url}t` } }),
+    ).toMatchObject({ status: 400, body: { detail: expect.stringContaining("ticket_url") } });
   });
 });

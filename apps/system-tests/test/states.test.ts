@@ -31,31 +31,50 @@ const stateOf = async (runId: string): Promise<string> => (await runOf(api, runI
 test.each([...LIVE, ...ENDED])("a run can be brought to %s", async (state) => {
   const { runId } = await bring(state);
   const run = await runOf(api, runId);
-  expect([run.state, run.finished_at === null, run.started_at === null]).toEqual([shown(state), (LIVE as readonly string[]).includes(state), ["QUEUED", "PENDING", "CLAIMED"].includes(state)]);
+  expect([run.state, run.finished_at === null, run.started_at === null]).toEqual([
+    shown(state),
+    (LIVE as readonly string[]).includes(state),
+    ["QUEUED", "PENDING", "CLAIMED"].includes(state),
+  ]);
 });
 
 test("a status message has at most 8,192 characters", async () => {
   const { runId, lease } = await bring("INPROGRESS");
-  const error = { code: "agent_reported_failure", message: "x".repeat(1_000_000), retryable: false, reason: "agent_failed" };
+  const error = {
+    code: "agent_reported_failure",
+    message: "x".repeat(1_000_000),
+    retryable: false,
+    reason: "agent_failed",
+  };
   await worker.complete(lease, "FAILED", { error });
   const { status_message: status } = await runOf(api, runId);
   expect([status.message.length, status.message.slice(0, 8_000)]).toEqual([8_192, "x".repeat(8_000)]);
 });
 
 describe("cancelling", () => {
-  test.each(["QUEUED", "CLAIMED", "INPROGRESS", "waiting"])("a run that is %s answers its id, and the run is CANCELLED at once", async (state) => {
-    const { runId } = await bring(state);
-    expect(await cancel(runId)).toMatchObject({ status: 200, body: runId });
-    expect(await runOf(api, runId)).toMatchObject({ state: "CANCELLED", finished_at: expect.any(String) });
-    const { events } = await api.get(`/agent/runs/${runId}/timeline`);
-    expect(events.at(-1)).toMatchObject({ event_type: "oz_run_cancelled", payload: { cancelled_by: expect.any(String) } });
-  });
+  test.each(["QUEUED", "CLAIMED", "INPROGRESS", "waiting"])(
+    "a run that is %s answers its id, and the run is CANCELLED at once",
+    async (state) => {
+      const { runId } = await bring(state);
+      expect(await cancel(runId)).toMatchObject({ status: 200, body: runId });
+      expect(await runOf(api, runId)).toMatchObject({ state: "CANCELLED", finished_at: expect.any(String) });
+      const { events } = await api.get(`/agent/runs/${runId}/timeline`);
+      expect(events.at(-1)).toMatchObject({
+        event_type: "oz_run_cancelled",
+        payload: { cancelled_by: expect.any(String) },
+      });
+    },
+  );
   test("tells the worker to stop, and takes the run's token away at once", async () => {
     const held = await bring("INPROGRESS");
     await cancel(held.runId);
     const { status, directives } = await worker.heartbeat(held.lease);
     expect([status, directives.map((one) => one.cancel !== undefined)]).toEqual(["STOP", [true]]);
-    for (const ask of [api.call("GET", "/whoami", { key: held.assignment!.runToken }), api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: held.assignment!.runToken })]) expect((await ask).status).toBe(401);
+    for (const ask of [
+      api.call("GET", "/whoami", { key: held.assignment!.runToken }),
+      api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: held.assignment!.runToken }),
+    ])
+      expect((await ask).status).toBe(401);
   });
   test("alone leaves the children; with the tree it takes all that live, offered ones too", async () => {
     const root = await bring("INPROGRESS");
@@ -71,28 +90,52 @@ describe("cancelling", () => {
     expect([await stateOf(child), await stateOf(grandchild)]).toEqual(["CANCELLED", "CANCELLED"]);
     expect(await worker.accept(open)).toBeUndefined();
     const { runToken } = childAssignment;
-    const late = [api.call("GET", "/whoami", { key: runToken }), api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: runToken })];
+    const late = [
+      api.call("GET", "/whoami", { key: runToken }),
+      api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: runToken }),
+    ];
     expect((await Promise.all(late)).map(({ status }) => status)).toEqual([401, 401]);
     const { executionId, attempt } = childLease;
-    await expect(worker.call("ReportUsage", { executionId, attempt, callId: "late", modelId: "scripted", usage: { inputTokens: "1" } })).rejects.toThrow("lease_lost");
+    await expect(
+      worker.call("ReportUsage", {
+        executionId,
+        attempt,
+        callId: "late",
+        modelId: "scripted",
+        usage: { inputTokens: "1" },
+      }),
+    ).rejects.toThrow("lease_lost");
   });
 });
 
 describe("a follow-up", () => {
-  test.each(["QUEUED", "PENDING"])("to a run that is %s is appended to its prompt, and reaches the agent", async (state) => {
-    const { runId, lease } = await bring(state);
-    expect(await followUp(runId)).toEqual({ outcome: "queued_prompt", followup_id: null });
-    expect(await runOf(api, runId)).toMatchObject({ prompt: "Do it.\n\nAnd then?", submitted_prompt: "Do it.\n\nAnd then?" });
-    expect((await api.get("/agent/runs?q=AND%20then%20it&limit=500")).runs.map((run: any) => run.run_id)).toContain(runId);
-    const { inputs } = (await worker.accept(state === "PENDING" ? lease : await anOffer()))!;
-    expect(inputs.map((one) => one.text)).toEqual(["Do it.", "And then?"]);
-  });
-  test.each([["CLAIMED", "queue_pending"], ["INPROGRESS", "live_session"]])("to a run that is %s is a %s, told to its worker once", async (state, outcome) => {
+  test.each(["QUEUED", "PENDING"])(
+    "to a run that is %s is appended to its prompt, and reaches the agent",
+    async (state) => {
+      const { runId, lease } = await bring(state);
+      expect(await followUp(runId)).toEqual({ outcome: "queued_prompt", followup_id: null });
+      expect(await runOf(api, runId)).toMatchObject({
+        prompt: "Do it.\n\nAnd then?",
+        submitted_prompt: "Do it.\n\nAnd then?",
+      });
+      expect((await api.get("/agent/runs?q=AND%20then%20it&limit=500")).runs.map((run: any) => run.run_id)).toContain(
+        runId,
+      );
+      const { inputs } = (await worker.accept(state === "PENDING" ? lease : await anOffer()))!;
+      expect(inputs.map((one) => one.text)).toEqual(["Do it.", "And then?"]);
+    },
+  );
+  test.each([
+    ["CLAIMED", "queue_pending"],
+    ["INPROGRESS", "live_session"],
+  ])("to a run that is %s is a %s, told to its worker once", async (state, outcome) => {
     const { runId, lease } = await bring(state);
     const answer = await followUp(runId);
     expect(answer).toEqual({ outcome, followup_id: expect.any(String) });
     const { directives } = await worker.heartbeat(lease);
-    expect(directives.map((one) => one.followup?.message)).toMatchObject([{ uid: answer.followup_id, text: "And then?" }]);
+    expect(directives.map((one) => one.followup?.message)).toMatchObject([
+      { uid: answer.followup_id, text: "And then?" },
+    ]);
   });
   test("to a run that waits for its children wakes it", async () => {
     const { runId } = await bring("waiting");
@@ -113,7 +156,8 @@ describe("an interrupt", () => {
   test("of a run that is INPROGRESS is accepted, told to its worker, and the run takes follow-ups; by its conversation too", async () => {
     const { runId, lease } = await bring("INPROGRESS");
     const { conversation_id: conversation } = await runOf(api, runId);
-    for (const path of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`]) expect(await interrupt(path)).toMatchObject({ status: 202, body: { run_id: runId } });
+    for (const path of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`])
+      expect(await interrupt(path)).toMatchObject({ status: 202, body: { run_id: runId } });
     expect((await worker.heartbeat(lease)).directives.map((one) => one.interrupt !== undefined)).toEqual([true, true]);
     expect(await followUp(runId)).toMatchObject({ outcome: "live_session" });
     expect(await stateOf(runId)).toBe("INPROGRESS");
@@ -126,26 +170,45 @@ describe("an interrupt", () => {
 });
 
 describe("a retry", () => {
-  test.each(ENDED)("of a run that is %s is a new run like it, linked to it, and the same key makes it once", async (state) => {
-    const { runId } = await bring(state);
-    const key = { headers: { "idempotency-key": randomUUID() } };
-    const [made, again] = [await api.post(`/agent/runs/${runId}/retry`, undefined, key), await api.post(`/agent/runs/${runId}/retry`, undefined, key)];
-    expect([made.state, again.run_id]).toEqual(["QUEUED", made.run_id]);
-    const [first, second] = [await runOf(api, runId), await runOf(api, made.run_id)];
-    expect([first.state, second.retry_of_run_id, second.prompt, second.agent_config]).toEqual([state, runId, first.prompt, first.agent_config]);
-    expect(second.conversation_id).not.toBe(first.conversation_id);
-  });
+  test.each(ENDED)(
+    "of a run that is %s is a new run like it, linked to it, and the same key makes it once",
+    async (state) => {
+      const { runId } = await bring(state);
+      const key = { headers: { "idempotency-key": randomUUID() } };
+      const [made, again] = [
+        await api.post(`/agent/runs/${runId}/retry`, undefined, key),
+        await api.post(`/agent/runs/${runId}/retry`, undefined, key),
+      ];
+      expect([made.state, again.run_id]).toEqual(["QUEUED", made.run_id]);
+      const [first, second] = [await runOf(api, runId), await runOf(api, made.run_id)];
+      expect([first.state, second.retry_of_run_id, second.prompt, second.agent_config]).toEqual([
+        state,
+        runId,
+        first.prompt,
+        first.agent_config,
+      ]);
+      expect(second.conversation_id).not.toBe(first.conversation_id);
+    },
+  );
   test.each(LIVE)("of a run that is %s is refused, and makes nothing", async (state) => {
     const { runId } = await bring(state);
     const count = async () => (await api.get("/agent/runs?limit=500")).runs.length;
     const before = await count();
-    expect(await api.call("POST", `/agent/runs/${runId}/retry`)).toMatchObject({ status: 409, body: { reason: "run_not_finished", error_code: "conflict", retryable: false } });
+    expect(await api.call("POST", `/agent/runs/${runId}/retry`)).toMatchObject({
+      status: 409,
+      body: { reason: "run_not_finished", error_code: "conflict", retryable: false },
+    });
     expect(await count()).toBe(before);
   });
 });
 
 describe("a follow-up's fate", () => {
-  const fates = async (runId: string) => (await api.get(`/agent/runs/${runId}/followups`)).followups.map(({ message, state, reason }: any) => [message, state, reason]);
+  const fates = async (runId: string) =>
+    (await api.get(`/agent/runs/${runId}/followups`)).followups.map(({ message, state, reason }: any) => [
+      message,
+      state,
+      reason,
+    ]);
   test("is queued until the agent has it, then delivered", async () => {
     const { runId } = await bring("QUEUED");
     await followUp(runId, "Early.");
@@ -168,8 +231,14 @@ describe("a follow-up's fate", () => {
 test("a conversation shows the steps of its runs and takes messages for the newest", async () => {
   const { runId } = await bring("SUCCEEDED");
   const { conversation_id: conversation } = await runOf(api, runId);
-  expect(await api.get(`/agent/conversations/${conversation}`)).toEqual(await api.get(`/agent/runs/${runId}/conversation`));
-  expect(await api.post(`/agent/conversations/${conversation}/followups`, { message: "On." })).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String), run_id: runId });
+  expect(await api.get(`/agent/conversations/${conversation}`)).toEqual(
+    await api.get(`/agent/runs/${runId}/conversation`),
+  );
+  expect(await api.post(`/agent/conversations/${conversation}/followups`, { message: "On." })).toEqual({
+    outcome: "handoff_execution",
+    followup_id: expect.any(String),
+    run_id: runId,
+  });
 });
 
 test("a tree may be ten deep beneath its root, and no deeper", async () => {
@@ -179,7 +248,9 @@ test("a tree may be ten deep beneath its root, and no deeper", async () => {
     const lease = await anOffer();
     parent = { runId, lease, assignment: (await worker.accept(lease))! };
   }
-  expect(await api.call("POST", "/agent/runs", { body: { prompt: "Help." }, key: parent.assignment!.runToken })).toMatchObject({ status: 400, body: { reason: "depth_exceeded" } });
+  expect(
+    await api.call("POST", "/agent/runs", { body: { prompt: "Help." }, key: parent.assignment!.runToken }),
+  ).toMatchObject({ status: 400, body: { reason: "depth_exceeded" } });
 });
 
 test("the queue tells a run's place and why it waits", async () => {

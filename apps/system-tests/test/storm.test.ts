@@ -3,7 +3,10 @@ import { patience } from "@millwright/testing";
 import { storm } from "../src/index.ts";
 
 /** `npm run storm` sends tens of thousands. */
-const [IDENTITIES, DELIVERIES] = [Number(process.env["MILLWRIGHT_STORM_IDENTITIES"] ?? 10), Number(process.env["MILLWRIGHT_STORM_DELIVERIES"] ?? 400)];
+const [IDENTITIES, DELIVERIES] = [
+  Number(process.env["MILLWRIGHT_STORM_IDENTITIES"] ?? 10),
+  Number(process.env["MILLWRIGHT_STORM_DELIVERIES"] ?? 400),
+];
 const PATIENCE_MS = 180_000;
 /** Bounds hanging, not speed. */
 const TIMEOUT_MS = 40 * 60_000;
@@ -11,7 +14,12 @@ const TIMEOUT_MS = 40 * 60_000;
 test(
   "of 48 copies at once one delivery is accepted and starts one run, and each of hundreds is kept, told and decided once, while services, database connections, PostgreSQL and NATS are killed",
   async () => {
-    const { copies, breaches, faults } = await storm({ seed: 1, identities: IDENTITIES, deliveries: DELIVERIES, patienceMs: PATIENCE_MS * patience() });
+    const { copies, breaches, faults } = await storm({
+      seed: 1,
+      identities: IDENTITIES,
+      deliveries: DELIVERIES,
+      patienceMs: PATIENCE_MS * patience(),
+    });
     expect(breaches).toEqual([]);
     expect(copies.answered + copies.unanswered).toBe(48 * IDENTITIES);
     expect(Object.values(faults).reduce((sum, times) => sum + times, 0)).toBeGreaterThan(1);

@@ -32,7 +32,8 @@ beforeEach(async () => {
 });
 
 const TASKS = () => `/factory/${factory}/tasks`;
-const aTask = (more: object = {}): Promise<any> => api.post(TASKS(), { title: "Mend it", conversation_id: conversation, ...more });
+const aTask = (more: object = {}): Promise<any> =>
+  api.post(TASKS(), { title: "Mend it", conversation_id: conversation, ...more });
 const list = async (query: string): Promise<any[]> => (await api.get(`${TASKS()}?${query}&limit=100`)).tasks;
 const listed = async (task: any, query = ""): Promise<any> => (await list(query)).find(({ uid }) => uid === task.uid);
 const stageOf = async (task: any): Promise<string> => (await api.get(`${TASKS()}/${task.uid}`)).stage;
@@ -51,7 +52,16 @@ async function held(): Promise<Assignment & Lease> {
 describe("creating a task", () => {
   test("binds it to the conversation: TRIAGE, the newest run as snapshot, its starter as author", async () => {
     const task = await aTask();
-    expect(task).toMatchObject({ title: "Mend it", description: null, stage: "TRIAGE", conversation_id: conversation, run_id: runId, factory_uid: factory, outputs: [], author: { email: email } });
+    expect(task).toMatchObject({
+      title: "Mend it",
+      description: null,
+      stage: "TRIAGE",
+      conversation_id: conversation,
+      run_id: runId,
+      factory_uid: factory,
+      outputs: [],
+      author: { email: email },
+    });
     expect(await api.get(`${TASKS()}/${task.uid}`)).toEqual(task);
     expect(await api.get(`/factory/${factory}/task-by-conversation?conversation_id=${conversation}`)).toEqual(task);
     expect(await api.get(`/factory/${factory}/task-by-run?run_id=${runId}`)).toEqual(task);
@@ -65,26 +75,40 @@ describe("creating a task", () => {
     const task = await aTask({ stage: "COMPLETE" });
     const other = await aFactory(api, definitionFiles("No script here."));
     for (const at of [factory, other]) {
-      expect(await api.call("POST", `/factory/${at}/tasks`, { body: { title: "Again", conversation_id: conversation } })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "conversation_bound", retryable: false } });
+      expect(
+        await api.call("POST", `/factory/${at}/tasks`, { body: { title: "Again", conversation_id: conversation } }),
+      ).toMatchObject({
+        status: 409,
+        body: { error_code: "conflict", reason: "conversation_bound", retryable: false },
+      });
     }
     await api.delete(`${TASKS()}/${task.uid}`);
     expect(await api.call("GET", `${TASKS()}/${task.uid}`)).toMatchObject({ status: 404 });
     expect(await api.call("DELETE", `${TASKS()}/${task.uid}`)).toMatchObject({ status: 404 });
     expect(await listed(task)).toBeUndefined();
     expect((await api.get(`/agent/runs/${runId}`)).conversation_id).toBe(conversation);
-    expect(await api.post(`/factory/${other}/tasks`, { title: "Anew", conversation_id: conversation })).toMatchObject({ title: "Anew" });
+    expect(await api.post(`/factory/${other}/tasks`, { title: "Anew", conversation_id: conversation })).toMatchObject({
+      title: "Anew",
+    });
   });
 
   test("by many at once over two factories makes exactly one", async () => {
     const other = await aFactory(api, definitionFiles("No script here."));
-    const answers = await Promise.all(Array.from({ length: 16 }, (_one, n) => api.call("POST", `/factory/${n % 2 ? factory : other}/tasks`, { body: { title: `Race ${n}`, conversation_id: conversation } })));
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_one, n) =>
+        api.call("POST", `/factory/${n % 2 ? factory : other}/tasks`, {
+          body: { title: `Race ${n}`, conversation_id: conversation },
+        }),
+      ),
+    );
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(15);
   });
 
   test("repeated with its key is answered as the first time, whatever has become of the task; with another body it is a conflict", async () => {
     const headers = { "idempotency-key": randomUUID() };
-    const post = (title: string) => api.call("POST", TASKS(), { body: { title, conversation_id: conversation }, headers });
+    const post = (title: string) =>
+      api.call("POST", TASKS(), { body: { title, conversation_id: conversation }, headers });
     const first = await post("One");
     await api.patch(`${TASKS()}/${first.body.uid}`, { title: "Changed", stage: "SPEC" });
     const [again, other] = [await post("One"), await post("Two")];
@@ -98,34 +122,59 @@ describe("creating a task", () => {
     const own = (await api.post("/agent/runs", { prompt: "Mine.", team: false })).run_id;
     const personal = (await runOf(api, own)).conversation_id;
     const answers = [];
-    for (const id of [randomUUID(), "x", theirs, personal]) answers.push(await api.call("POST", TASKS(), { body: { title: "T", conversation_id: id } }));
-    expect(answers.map(({ status, body }) => [status, body.reason])).toEqual(Array(4).fill([400, "invalid_conversation"]));
+    for (const id of [randomUUID(), "x", theirs, personal])
+      answers.push(await api.call("POST", TASKS(), { body: { title: "T", conversation_id: id } }));
+    expect(answers.map(({ status, body }) => [status, body.reason])).toEqual(
+      Array(4).fill([400, "invalid_conversation"]),
+    );
   });
 
-  test.each([{}, { title: "T" }, { title: " " }, { title: "T", stage: "DONE" }, { title: 1 }])("refuses %j", async (body) => {
-    const answer = await api.call("POST", TASKS(), { body: Object.keys(body).length === 1 ? body : { conversation_id: conversation, ...body } });
-    expect(answer).toMatchObject({ status: 400 });
-  });
+  test.each([{}, { title: "T" }, { title: " " }, { title: "T", stage: "DONE" }, { title: 1 }])(
+    "refuses %j",
+    async (body) => {
+      const answer = await api.call("POST", TASKS(), {
+        body: Object.keys(body).length === 1 ? body : { conversation_id: conversation, ...body },
+      });
+      expect(answer).toMatchObject({ status: 400 });
+    },
+  );
 });
 
 test("an automation is fired by what people do to a task, and not by what its own run does", async () => {
   const automations = `/factory/${factory}/automations`;
-  const { uid } = await api.post(automations, { name: "stages", prompt: "Go on.", triggers: [{ provider: "factory", event: "work_item_stage_changed" }] });
+  const { uid } = await api.post(automations, {
+    name: "stages",
+    prompt: "Go on.",
+    triggers: [{ provider: "factory", event: "work_item_stage_changed" }],
+  });
   const decided = (count: number): Promise<any[]> =>
     eventually(async (): Promise<any> => {
       const { decisions } = await api.get(`${automations}/${uid}/decisions`);
-      return decisions.length === count && decisions.every(({ outcome }: any) => outcome !== "pending") ? decisions : false;
+      return decisions.length === count && decisions.every(({ outcome }: any) => outcome !== "pending")
+        ? decisions
+        : false;
     });
   const task = await aTask();
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "SPEC" });
   const [fired] = await decided(1);
-  expect(fired).toMatchObject({ outcome: "fired", subject: { task_uid: task.uid, previous_stage: "TRIAGE", stage: "SPEC" } });
+  expect(fired).toMatchObject({
+    outcome: "fired",
+    subject: { task_uid: task.uid, previous_stage: "TRIAGE", stage: "SPEC" },
+  });
   runId = fired.run_id;
   const assignment = await held();
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "REVIEW" }, { key: assignment.runToken });
-  const { run_id: child } = await api.post("/agent/runs", { prompt: "Help.", agent_name: "helper" }, { key: assignment.runToken });
+  const { run_id: child } = await api.post(
+    "/agent/runs",
+    { prompt: "Help.", agent_name: "helper" },
+    { key: assignment.runToken },
+  );
   const [own] = await decided(2);
-  expect(own).toMatchObject({ outcome: "suppressed", run_id: null, subject: { by_root_run_uid: runId, previous_stage: "SPEC", stage: "REVIEW" } });
+  expect(own).toMatchObject({
+    outcome: "suppressed",
+    run_id: null,
+    subject: { by_root_run_uid: runId, previous_stage: "SPEC", stage: "REVIEW" },
+  });
   runId = child;
   const childs = await held();
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "COMPLETE" }, { key: childs.runToken });
@@ -140,11 +189,18 @@ test("an automation is fired by what people do to a task, and not by what its ow
 
 describe("the list", () => {
   test("shows outputs and ticket with full_list, the live current run with include_current_run, and neither without", async () => {
-    const dispatched = (await api.post(`/factory/${factory}/runs`, { prompt: "Ticketed.", ticket_ref: "tracker:T-9" })).run_id;
+    const dispatched = (await api.post(`/factory/${factory}/runs`, { prompt: "Ticketed.", ticket_ref: "tracker:T-9" }))
+      .run_id;
     const task = await eventually(async () => (await list("")).find(({ run_id: id }) => id === dispatched) ?? false);
     for (const member of ["outputs", "ticket_id", "current_run"]) expect(task).not.toHaveProperty(member);
-    expect(await listed(task, "full_list=true")).toMatchObject({ outputs: [], ticket_source: "tracker", ticket_id: "T-9" });
-    expect(await listed(task, "include_current_run=true")).toMatchObject({ current_run: { run_id: dispatched, state: "QUEUED", is_run_type_cancellable: true } });
+    expect(await listed(task, "full_list=true")).toMatchObject({
+      outputs: [],
+      ticket_source: "tracker",
+      ticket_id: "T-9",
+    });
+    expect(await listed(task, "include_current_run=true")).toMatchObject({
+      current_run: { run_id: dispatched, state: "QUEUED", is_run_type_cancellable: true },
+    });
     expect(await listed(task, "include_current_run=true")).not.toHaveProperty("outputs");
   });
 
@@ -156,12 +212,24 @@ describe("the list", () => {
     const childs = (await worker.accept(lease))!;
     expect(childs.runUid).toBe(child);
     await worker.start(childs);
-    for (const [{ executionId, attempt }, name] of [[assignment, "own"], [childs, "childs"]] as const) {
-      await worker.call("CreateArtifact", { executionId, attempt, clientArtifactId: name, artifactType: "EXTERNAL_REFERENCE", data: { reference_type: "ticket", url: `https://tracker.example/${name}` } });
+    for (const [{ executionId, attempt }, name] of [
+      [assignment, "own"],
+      [childs, "childs"],
+    ] as const) {
+      await worker.call("CreateArtifact", {
+        executionId,
+        attempt,
+        clientArtifactId: name,
+        artifactType: "EXTERNAL_REFERENCE",
+        data: { reference_type: "ticket", url: `https://tracker.example/${name}` },
+      });
     }
     const urls = (one: any) => one.outputs.map(({ data }: any) => data.url);
     expect(urls(await listed(task, "full_list=true"))).toEqual(["https://tracker.example/own"]);
-    expect(urls(await api.get(`${TASKS()}/${task.uid}`))).toEqual(["https://tracker.example/childs", "https://tracker.example/own"]);
+    expect(urls(await api.get(`${TASKS()}/${task.uid}`))).toEqual([
+      "https://tracker.example/childs",
+      "https://tracker.example/own",
+    ]);
     expect(await api.get(`${TASKS()}/${task.uid}`)).toMatchObject({ updated_at: task.updated_at });
     await worker.complete(lease, "DONE");
     await worker.complete(assignment, "DONE");
@@ -171,7 +239,10 @@ describe("the list", () => {
     const task = await aTask();
     await worker.complete(await held(), "DONE");
     const next = (await api.post("/agent/runs", { prompt: "On.", conversation_id: conversation })).run_id;
-    expect(await listed(task, "include_current_run=true")).toMatchObject({ run_id: runId, current_run: { run_id: next } });
+    expect(await listed(task, "include_current_run=true")).toMatchObject({
+      run_id: runId,
+      current_run: { run_id: next },
+    });
     expect(await listed(task, `created_by=${email.toUpperCase()}`)).toMatchObject({ uid: task.uid });
     expect(await listed(task, `created_by=nobody@example.com&created_by=${email}`)).toMatchObject({ uid: task.uid });
     expect(await list("created_by=nobody@example.com")).toEqual([]);
@@ -181,10 +252,15 @@ describe("the list", () => {
     await aTask();
     await aFactoryTask();
     const { page_info: info } = await api.get(`${TASKS()}?limit=1`);
-    const next = (query: string) => api.call("GET", `${TASKS()}?cursor=${encodeURIComponent(info.next_cursor)}&${query}`);
-    expect(await next("limit=50&full_list=true&include_current_run=true&sort_by=created_at&sort_order=desc")).toMatchObject({ status: 200 });
-    for (const query of ["sort_order=asc", "sort_by=updated_at", `created_by=${email}`, "stage=REVIEW", "q=x"]) expect(await next(query)).toMatchObject({ status: 400 });
-    for (const query of ["full_list=yes", "include_current_run=1", "created_by=", "limit=0", "limit=101"]) expect(await api.call("GET", `${TASKS()}?${query}`)).toMatchObject({ status: 400 });
+    const next = (query: string) =>
+      api.call("GET", `${TASKS()}?cursor=${encodeURIComponent(info.next_cursor)}&${query}`);
+    expect(
+      await next("limit=50&full_list=true&include_current_run=true&sort_by=created_at&sort_order=desc"),
+    ).toMatchObject({ status: 200 });
+    for (const query of ["sort_order=asc", "sort_by=updated_at", `created_by=${email}`, "stage=REVIEW", "q=x"])
+      expect(await next(query)).toMatchObject({ status: 400 });
+    for (const query of ["full_list=yes", "include_current_run=1", "created_by=", "limit=0", "limit=101"])
+      expect(await api.call("GET", `${TASKS()}?${query}`)).toMatchObject({ status: 400 });
   });
 
   const aFactoryTask = async (): Promise<any> => {
@@ -208,13 +284,22 @@ describe("cancelling a task", () => {
   test("cancels the newest top-level run and its whole tree: a child in the same conversation, and one that a client executes", async () => {
     const task = await aTask();
     const assignment = await held();
-    const child = (await api.post("/agent/runs", { prompt: "Help.", conversation_id: conversation }, { key: assignment.runToken })).run_id;
+    const child = (
+      await api.post("/agent/runs", { prompt: "Help.", conversation_id: conversation }, { key: assignment.runToken })
+    ).run_id;
     const client = { client_id: randomUUID() };
-    const local = (await api.post("/agent/runs/local", { ...client, command: ["sleep", "60"], parent_run_id: child })).run_id;
+    const local = (await api.post("/agent/runs/local", { ...client, command: ["sleep", "60"], parent_run_id: child }))
+      .run_id;
     expect(await listed(task, "include_current_run=true")).toMatchObject({ current_run: { run_id: runId } });
     expect(await cancelTask(task)).toMatchObject({ status: 200, body: { stage: "CANCELLED" } });
-    expect(await Promise.all([runId, child, local].map(async (id) => (await runOf(api, id)).state))).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
-    expect(await api.post(`/agent/runs/${local}/report`, { ...client, events: [] })).toMatchObject({ lease: "stopping" });
+    expect(await Promise.all([runId, child, local].map(async (id) => (await runOf(api, id)).state))).toEqual([
+      "CANCELLED",
+      "CANCELLED",
+      "CANCELLED",
+    ]);
+    expect(await api.post(`/agent/runs/${local}/report`, { ...client, events: [] })).toMatchObject({
+      lease: "stopping",
+    });
     await worker.complete(assignment, "CANCELLED");
   });
 
@@ -273,7 +358,10 @@ describe("cancelling a task", () => {
   test("is nobody else's, and unknown tasks are unknown", async () => {
     const task = await aTask();
     const stranger = await aTeam(api, "Others");
-    const [theirs, random] = [await stranger.call("POST", `${TASKS()}/${task.uid}/cancel`), await stranger.call("POST", `/factory/${randomUUID()}/tasks/${randomUUID()}/cancel`)];
+    const [theirs, random] = [
+      await stranger.call("POST", `${TASKS()}/${task.uid}/cancel`),
+      await stranger.call("POST", `/factory/${randomUUID()}/tasks/${randomUUID()}/cancel`),
+    ];
     expect([theirs.status, random.status, theirs.body.detail]).toEqual([404, 404, random.body.detail]);
     expect(await cancelTask({ uid: randomUUID() })).toMatchObject({ status: 404 });
     expect(await stageOf(task)).toBe("TRIAGE");
@@ -297,7 +385,10 @@ describe("cancelling a task", () => {
 
   async function aColleague(): Promise<Client> {
     const team = await teamOf(api);
-    const { api_key: first } = await api.post(`/team/${team}/members`, { email: `colleague-${randomUUID()}@example.com`, role: "member" });
+    const { api_key: first } = await api.post(`/team/${team}/members`, {
+      email: `colleague-${randomUUID()}@example.com`,
+      role: "member",
+    });
     return api.as((await api.as(first).post(`/team/${team}/keys`, { name: "own" })).api_key);
   }
 });

@@ -24,7 +24,12 @@ afterAll(() => platform?.remove());
 const startRun = async (prompt: string): Promise<string> => (await api.post("/agent/runs", { prompt })).run_id;
 const tooLarge = (bytes: number) => ({
   status: 413,
-  body: { error_code: "payload_too_large", reason: "text_too_large", retryable: false, detail: expect.stringMatching(new RegExp(`${bytes} bytes.*${LIMIT}.*attachment`)) },
+  body: {
+    error_code: "payload_too_large",
+    reason: "text_too_large",
+    retryable: false,
+    detail: expect.stringMatching(new RegExp(`${bytes} bytes.*${LIMIT}.*attachment`)),
+  },
 });
 
 describe("text over the limit", () => {
@@ -33,23 +38,34 @@ describe("text over the limit", () => {
     ["a new run", async (prompt) => api.call("POST", "/agent/runs", { body: { prompt } })],
     ["a dispatch", async (prompt) => api.call("POST", `/factory/${factory}/runs`, { body: { prompt } })],
     ["a new schedule", async (prompt) => api.call("POST", "/agent/schedules", { body: { ...SCHEDULE, prompt } })],
-    ["a replaced schedule", async (prompt) => api.call("PUT", `/agent/schedules/${(await api.post("/agent/schedules", { ...SCHEDULE, prompt: "p" })).id}`, { body: { ...SCHEDULE, prompt } })],
+    [
+      "a replaced schedule",
+      async (prompt) =>
+        api.call("PUT", `/agent/schedules/${(await api.post("/agent/schedules", { ...SCHEDULE, prompt: "p" })).id}`, {
+          body: { ...SCHEDULE, prompt },
+        }),
+    ],
   ];
 
-  test.each<[string, Send]>(WAYS)("of %s is a 413 with the size and the limit; text at the limit is accepted", async (_what, send) => {
-    expect(await send(`${LARGEST}x`)).toMatchObject(tooLarge(LIMIT + 1));
-    expect((await send(LARGEST)).status).toBeLessThan(300);
-  });
+  test.each<[string, Send]>(WAYS)(
+    "of %s is a 413 with the size and the limit; text at the limit is accepted",
+    async (_what, send) => {
+      expect(await send(`${LARGEST}x`)).toMatchObject(tooLarge(LIMIT + 1));
+      expect((await send(LARGEST)).status).toBeLessThan(300);
+    },
+  );
 
   test("of a follow-up is a 413 with the size and the limit; text at the limit is accepted", async () => {
-    const followUp = async (message: string) => api.call("POST", `/agent/runs/${await startRun("p")}/followups`, { body: { message } });
+    const followUp = async (message: string) =>
+      api.call("POST", `/agent/runs/${await startRun("p")}/followups`, { body: { message } });
     expect(await followUp(`${LARGEST}x`)).toMatchObject(tooLarge(LIMIT + 1));
     expect((await followUp("m".repeat(LIMIT - 1))).status).toBe(200);
   });
 
   test("counts the prompt and every follow-up that the agent has not received", async () => {
     const run = await startRun("a".repeat(LIMIT / 2));
-    const followUp = (bytes: number) => api.call("POST", `/agent/runs/${run}/followups`, { body: { message: "b".repeat(bytes) } });
+    const followUp = (bytes: number) =>
+      api.call("POST", `/agent/runs/${run}/followups`, { body: { message: "b".repeat(bytes) } });
     expect((await followUp(LIMIT / 4)).status).toBe(200);
     expect(await followUp(LIMIT / 4 + 1)).toMatchObject(tooLarge(LIMIT + 1));
     expect((await followUp(LIMIT / 4)).status).toBe(200);
@@ -58,13 +74,23 @@ describe("text over the limit", () => {
   });
 
   test("of an automation is refused with the size and its own limit", async () => {
-    const body = { name: "large", prompt: "p".repeat(262_145), triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "0 0 1 1 *" } }] };
-    expect(await api.call("POST", `/factory/${factory}/automations`, { body })).toMatchObject({ status: 400, body: { reason: "invalid_automation", detail: expect.stringMatching(/262144 bytes \(got 262145\)/) } });
+    const body = {
+      name: "large",
+      prompt: "p".repeat(262_145),
+      triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "0 0 1 1 *" } }],
+    };
+    expect(await api.call("POST", `/factory/${factory}/automations`, { body })).toMatchObject({
+      status: 400,
+      body: { reason: "invalid_automation", detail: expect.stringMatching(/262144 bytes \(got 262145\)/) },
+    });
   });
 
   test("of a configuration is a 413 with the size and its own limit", async () => {
     const body = { prompt: "p", config: { base_prompt: "b".repeat(131_072) } };
-    expect(await api.call("POST", "/agent/runs", { body })).toMatchObject({ status: 413, body: { reason: "text_too_large", detail: expect.stringContaining("131072") } });
+    expect(await api.call("POST", "/agent/runs", { body })).toMatchObject({
+      status: 413,
+      body: { reason: "text_too_large", detail: expect.stringContaining("131072") },
+    });
   });
 });
 
@@ -74,7 +100,12 @@ describe("lists", () => {
     const short = await startRun("short");
     const { runs } = await api.get("/agent/runs?limit=100&sort_by=created_at");
     const shown = new Map<string, any>(runs.map((run: any) => [run.run_id, run]));
-    for (const uid of uids) expect(shown.get(uid)).toMatchObject({ prompt: LARGEST.slice(0, PREVIEW), submitted_prompt: LARGEST.slice(0, PREVIEW), prompt_truncated: true });
+    for (const uid of uids)
+      expect(shown.get(uid)).toMatchObject({
+        prompt: LARGEST.slice(0, PREVIEW),
+        submitted_prompt: LARGEST.slice(0, PREVIEW),
+        prompt_truncated: true,
+      });
     expect(shown.get(short)).toMatchObject({ prompt: "short" });
     expect(shown.get(short)).not.toHaveProperty("prompt_truncated");
     expect((await api.get(`/agent/runs/${uids[0]}`)).prompt).toBe(LARGEST);
@@ -93,7 +124,7 @@ describe("lists", () => {
     const lengths = [900_000, 1, 100_000];
     for (const length of lengths) await api.post(`/agent/runs/${run}/followups`, { message: "m".repeat(length) });
     const found: number[] = [];
-    for (let cursor = ""; ; ) {
+    for (let cursor = ""; ;) {
       const page = await api.get(`/agent/runs/${run}/followups?limit=2${cursor}`);
       found.push(...page.followups.map(({ message }: { message: string }) => message.length));
       if (!page.page_info.has_next_page) break;

@@ -19,7 +19,9 @@ beforeAll(async () => {
     writeFileSync(join(dir, name), text, { mode: 0o600 });
     return join(dir, name);
   };
-  cluster = await Cluster.start({ tls: { caFile: file("ca.pem", ca), certFile: file("cert.pem", server.cert), keyFile: file("key.pem", server.key) } });
+  cluster = await Cluster.start({
+    tls: { caFile: file("ca.pem", ca), certFile: file("cert.pem", server.cert), keyFile: file("key.pem", server.key) },
+  });
   api = await connect(cluster);
 });
 afterAll(async () => {
@@ -29,9 +31,14 @@ afterAll(async () => {
 
 test("services that speak TLS with each other apply a definition, run a tree and keep its task", async () => {
   const factory = await aFactory(api, definitionFiles("No script here."));
-  const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: script(spawn(script("say: I help."), "helper"), "wait: all", "stage: REVIEW") });
+  const { run_id: root } = await api.post(`/factory/${factory}/runs`, {
+    prompt: script(spawn(script("say: I help."), "helper"), "wait: all", "stage: REVIEW"),
+  });
   await succeeded(api, root);
-  expect(await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${root}`))).toMatchObject({ stage: "REVIEW", run_id: root });
+  expect(await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${root}`))).toMatchObject({
+    stage: "REVIEW",
+    run_id: root,
+  });
 });
 
 /** How a handshake with each RPC port ends. */
@@ -40,8 +47,15 @@ const handshakes = (trusted: string | undefined): Promise<string[]> =>
     SERVICES.flatMap((service) => cluster.rpcUrls(service)).map(
       (url) =>
         new Promise<string>((resolve) => {
-          const socket = connectTls({ host: "127.0.0.1", port: Number(new URL(url).port), ALPNProtocols: ["h2"], ...(trusted && { ca: trusted }) });
-          socket.once("secureConnect", () => resolve("secure")).once("error", (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+          const socket = connectTls({
+            host: "127.0.0.1",
+            port: Number(new URL(url).port),
+            ALPNProtocols: ["h2"],
+            ...(trusted && { ca: trusted }),
+          });
+          socket
+            .once("secureConnect", () => resolve("secure"))
+            .once("error", (error: NodeJS.ErrnoException) => resolve(String(error.code)));
           socket.once("close", () => resolve("closed"));
           socket.once("secureConnect", () => socket.destroy());
         }),
@@ -51,5 +65,6 @@ const handshakes = (trusted: string | undefined): Promise<string[]> =>
 test("every RPC port has the certificate, which is good for those who trust its authority", async () => {
   expect(await handshakes(ca)).toEqual(Array(2 * SERVICES.length).fill("secure"));
   expect(await handshakes(undefined)).toEqual(Array(2 * SERVICES.length).fill("UNABLE_TO_VERIFY_LEAF_SIGNATURE"));
-  for (const url of cluster.rpcUrls("orchestrator")) await expect(fetch(url.replace("https:", "http:"))).rejects.toThrow("fetch failed");
+  for (const url of cluster.rpcUrls("orchestrator"))
+    await expect(fetch(url.replace("https:", "http:"))).rejects.toThrow("fetch failed");
 });

@@ -4,7 +4,18 @@ import { eventually, needs } from "@millwright/testing";
 import { processesWith, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
+import {
+  eventsOf,
+  reached,
+  RUN_TIMEOUT_MS,
+  runOf,
+  script,
+  sees,
+  shellOutputs,
+  spawn,
+  startRun,
+  succeeded,
+} from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
@@ -24,11 +35,15 @@ beforeAll(async () => {
 afterAll(() => platform?.remove());
 
 const ENDLESS = "shell: {command: sleep 600, timeout_seconds: 900}";
-const childrenOf = async (runId: string): Promise<any[]> => (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
+const childrenOf = async (runId: string): Promise<any[]> =>
+  (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
 
 test("a tree of depth 5 finishes with one slot and every cap at 1: who waits holds nothing", async () => {
   const agents = ["helper", "foreman", "helper", "foreman"]; // an agent may name its siblings
-  const nested = agents.reduceRight<string>((below, agent) => script(`say: I start the ${agent}.`, spawn(below, agent), "wait: all", "say: It is done."), script("say: the deepest"));
+  const nested = agents.reduceRight<string>(
+    (below, agent) => script(`say: I start the ${agent}.`, spawn(below, agent), "wait: all", "say: It is done."),
+    script("say: the deepest"),
+  );
   const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: nested });
   await succeeded(api, root);
   const runs = await childrenOf(root);
@@ -46,30 +61,43 @@ test("a tree that is cancelled leaves nothing alive, and frees its slot", async 
   const [first] = await childrenOf(root);
   await sees(api, first.run_id, ({ kind }) => kind === "tool_start");
   await api.post(`/agent/runs/${root}/cancel?tree=true`);
-  expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
+  expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual([
+    "CANCELLED",
+    "CANCELLED",
+    "CANCELLED",
+  ]);
   await succeeded(api, await startRun(api, script("say: there is room again")));
 });
 
-needs("bwrap", "a tree that is cancelled is dead: no process of it is left, daemons included, and its ledger gets no row after its end", async () => {
-  const daemon = 'shell: {command: "setsid sleep 600 >/dev/null 2>&1 & sleep 600", timeout_seconds: 900}';
-  const root = await startRun(api, script(spawn(script(spawn(script(daemon)), "wait: all")), "wait: all"));
-  const child = await eventually(async () => (await childrenOf(root))[0]?.run_id ?? false, { timeoutMs: RUN_TIMEOUT_MS });
-  const leaf = await eventually(async () => (await childrenOf(child))[0]?.run_id ?? false, { timeoutMs: RUN_TIMEOUT_MS });
-  const processesOf = (runId: string): number => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).length;
-  await eventually(() => processesOf(leaf) >= 3, { timeoutMs: RUN_TIMEOUT_MS }); // the shell, its command and the daemon
-  await api.post(`/agent/runs/${root}/cancel?tree=true`);
-  const ledgers = [];
-  for (const id of [root, child, leaf]) {
-    expect((await runOf(api, id)).state).toBe("CANCELLED");
-    // The stream ends when the run and all its executions have: nobody holds anything of them any more.
-    const { body } = await api.call("GET", `/agent/runs/${id}/events`, { headers: { accept: "text/event-stream" } });
-    expect(body).toMatch(/event: end\ndata: \{\}\n\n$/);
-    await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
-    ledgers.push([id, await eventsOf(api, id), (await runOf(api, id)).request_usage]);
-  }
-  await succeeded(api, await startRun(api, script("say: the worker that held it goes on")));
-  for (const [id, events, usage] of ledgers as [string, any[], any][]) expect([await eventsOf(api, id), (await runOf(api, id)).request_usage]).toEqual([events, usage]);
-});
+needs(
+  "bwrap",
+  "a tree that is cancelled is dead: no process of it is left, daemons included, and its ledger gets no row after its end",
+  async () => {
+    const daemon = 'shell: {command: "setsid sleep 600 >/dev/null 2>&1 & sleep 600", timeout_seconds: 900}';
+    const root = await startRun(api, script(spawn(script(spawn(script(daemon)), "wait: all")), "wait: all"));
+    const child = await eventually(async () => (await childrenOf(root))[0]?.run_id ?? false, {
+      timeoutMs: RUN_TIMEOUT_MS,
+    });
+    const leaf = await eventually(async () => (await childrenOf(child))[0]?.run_id ?? false, {
+      timeoutMs: RUN_TIMEOUT_MS,
+    });
+    const processesOf = (runId: string): number => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).length;
+    await eventually(() => processesOf(leaf) >= 3, { timeoutMs: RUN_TIMEOUT_MS }); // the shell, its command and the daemon
+    await api.post(`/agent/runs/${root}/cancel?tree=true`);
+    const ledgers = [];
+    for (const id of [root, child, leaf]) {
+      expect((await runOf(api, id)).state).toBe("CANCELLED");
+      // The stream ends when the run and all its executions have: nobody holds anything of them any more.
+      const { body } = await api.call("GET", `/agent/runs/${id}/events`, { headers: { accept: "text/event-stream" } });
+      expect(body).toMatch(/event: end\ndata: \{\}\n\n$/);
+      await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
+      ledgers.push([id, await eventsOf(api, id), (await runOf(api, id)).request_usage]);
+    }
+    await succeeded(api, await startRun(api, script("say: the worker that held it goes on")));
+    for (const [id, events, usage] of ledgers as [string, any[], any][])
+      expect([await eventsOf(api, id), (await runOf(api, id)).request_usage]).toEqual([events, usage]);
+  },
+);
 
 test("a plain cancel leaves the children, and their ends wake nobody", async () => {
   const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all")); // a child that ended by itself could do so before anybody waits for it
@@ -93,25 +121,44 @@ describe("the sandbox", () => {
     ["processes of the host", () => "test $(ls -d /proc/[0-9]* | wc -l) -gt 20"],
     ["secrets in its environment", () => "env | grep -iE 'mw_|mww_|mwr_|key|token|secret'"],
     ["secrets in other environments", () => "cat /proc/*/environ | tr '\\0' '\\n' | grep -E 'mw_|mww_|mwr_'"],
-    ["the network", () => `node -e "fetch('${platform.url}/healthz').then(() => process.exit(0), () => process.exit(1))"`],
+    [
+      "the network",
+      () => `node -e "fetch('${platform.url}/healthz').then(() => process.exit(0), () => process.exit(1))"`,
+    ],
     ["another network interface", () => "grep -v -e '^ *lo:' -e '|' /proc/net/dev"],
     ["a name server", () => "getent hosts example.com"],
     ["the host's programs, to change them", () => "touch /usr/bin/planted"],
     ["root", () => "test $(id -u) = 0"],
   ] as const;
   needs("bwrap", "sees no file of the host outside its own, no process, no secret and no network", async () => {
-    const steps = attempts.map(([, command]) => `shell: ${JSON.stringify(`(${command()}) >/dev/null 2>&1 && echo REACHED || echo refused`)}`);
+    const steps = attempts.map(
+      ([, command]) => `shell: ${JSON.stringify(`(${command()}) >/dev/null 2>&1 && echo REACHED || echo refused`)}`,
+    );
     const id = await startRun(api, script(...steps, "shell: echo mine > own.txt && cat own.txt"));
     await succeeded(api, id);
     const outputs = (await shellOutputs(api, id)).map((output) => output.trim());
-    expect(attempts.map(([what], index) => `${what}: ${outputs[index]}`)).toEqual(attempts.map(([what]) => `${what}: refused`));
+    expect(attempts.map(([what], index) => `${what}: ${outputs[index]}`)).toEqual(
+      attempts.map(([what]) => `${what}: refused`),
+    );
     expect(outputs.at(-1)).toBe("mine");
   });
   needs("bwrap", "does not follow a link out of it, by any tool", async () => {
-    const id = await startRun(api, script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"));
+    const id = await startRun(
+      api,
+      script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"),
+    );
     expect((await reached(api, id, "FAILED", "SUCCEEDED")).state).toBe("FAILED");
-    for (const step of ["read: /etc/passwd", "read: ../../etc/passwd", "write: {path: /tmp/../etc/x, content: x}", "artifact: /etc/passwd", "list: /etc"]) {
-      expect([step, (await reached(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual([step, "FAILED"]);
+    for (const step of [
+      "read: /etc/passwd",
+      "read: ../../etc/passwd",
+      "write: {path: /tmp/../etc/x, content: x}",
+      "artifact: /etc/passwd",
+      "list: /etc",
+    ]) {
+      expect([step, (await reached(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual([
+        step,
+        "FAILED",
+      ]);
     }
   });
 });

@@ -25,21 +25,36 @@ onDeployments(["standalone"], (name) => {
 
   describe("the command backend", () => {
     test("runs a run on a machine of its own, and tells of it what an ordinary worker tells", async () => {
-      const prompt = script("say: Working.", "shell: echo hello > hello.txt; cat hello.txt", "plan: {title: Plan, markdown: '# Plan'}");
+      const prompt = script(
+        "say: Working.",
+        "shell: echo hello > hello.txt; cat hello.txt",
+        "plan: {title: Plan, markdown: '# Plan'}",
+      );
       const there = await onDepot(prompt);
       await succeeded(api, there);
       const ordinary = new Program("worker/src/main.ts", {
         log: platform.path("ordinary.log"),
-        env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: depot.key, MILLWRIGHT_WORKER_ID: "ordinary", MILLWRIGHT_WORKER_DIR: platform.path("ordinary"), MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root" },
+        env: {
+          MILLWRIGHT_URL: platform.url,
+          MILLWRIGHT_WORKER_KEY: depot.key,
+          MILLWRIGHT_WORKER_ID: "ordinary",
+          MILLWRIGHT_WORKER_DIR: platform.path("ordinary"),
+          MILLWRIGHT_SANDBOX: "none",
+          MILLWRIGHT_WORKER_USER: "root",
+        },
       });
       try {
         const here = await startRun(api, prompt, { config: { worker_host: "ordinary" } });
         await succeeded(api, here);
         /** In no order: what the platform notes itself stands somewhere among what the worker says meanwhile. */
-        const told = async (runId: string) => (await eventsOf(api, runId)).map(({ kind, payload }) => `${kind} ${payload.name ?? payload.text ?? payload.reason ?? ""}`).toSorted();
+        const told = async (runId: string) =>
+          (await eventsOf(api, runId))
+            .map(({ kind, payload }) => `${kind} ${payload.name ?? payload.text ?? payload.reason ?? ""}`)
+            .toSorted();
         expect(await told(there)).toEqual(await told(here));
         expect(await shellOutputs(api, there)).toEqual(["hello\n"]);
-        const timeline = async (runId: string) => (await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type);
+        const timeline = async (runId: string) =>
+          (await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type);
         expect(await timeline(there)).toEqual(await timeline(here));
       } finally {
         await ordinary.kill();
@@ -68,7 +83,9 @@ onDeployments(["standalone"], (name) => {
       await writeFile(go, "");
       await succeeded(api, id);
       expect(await shellOutputs(api, id)).toEqual(["went on\n"]);
-      expect((await eventsOf(api, id)).filter(({ kind }) => kind === "worker_lost" || kind === "run_queued")).toEqual([]);
+      expect((await eventsOf(api, id)).filter(({ kind }) => kind === "worker_lost" || kind === "run_queued")).toEqual(
+        [],
+      );
       expect(depot.cancelledFor(id)).toEqual([]);
     });
 
@@ -76,11 +93,19 @@ onDeployments(["standalone"], (name) => {
       await writeFile(platform.path("closed-once"), "");
       const id = await onDepot(script("say: At last."));
       const failed = await sees(api, id, ({ kind }) => kind === "dispatch_failed");
-      expect(failed.payload).toMatchObject({ worker_host: "depot", reason: "dispatch_command", message: expect.stringContaining("the depot is closed") });
+      expect(failed.payload).toMatchObject({
+        worker_host: "depot",
+        reason: "dispatch_command",
+        message: expect.stringContaining("the depot is closed"),
+      });
       await succeeded(api, id);
       await writeFile(platform.path("closed"), "");
       const given = await reached(api, await onDepot(script("say: never")), "ERROR");
-      expect(given.status_message).toMatchObject({ error_code: "resource_unavailable", retryable: true, message: expect.stringContaining("the depot is closed") });
+      expect(given.status_message).toMatchObject({
+        error_code: "resource_unavailable",
+        retryable: true,
+        message: expect.stringContaining("the depot is closed"),
+      });
       await rm(platform.path("closed"));
       expect((await runOf(api, given.run_id)).state).toBe("ERROR");
     });

@@ -84,7 +84,12 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const deliveries = deliveryStore(database, vault);
   const codeHostDeliveries = codeHostDeliveryStore(database, vault);
   const webhookRows = webhookStore(database, vault);
-  const teamSecrets = new TeamSecrets({ copies: teamSecretStore(database, vault), webhooks: webhookRows, identity: identityClient(o.neighbours.identity, signer), clock });
+  const teamSecrets = new TeamSecrets({
+    copies: teamSecretStore(database, vault),
+    webhooks: webhookRows,
+    identity: identityClient(o.neighbours.identity, signer),
+    clock,
+  });
   const deps: RoutesDeps = {
     webhooks: webhookRows,
     deliveries,
@@ -94,11 +99,19 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     webhookBase: o.webhookBase,
     clock,
   };
-  const codeHosts = { codeHostWebhooks: codeHostWebhookStore(database, vault), codeHostDeliveries, cursors: deps.cursors, webhookBase: o.webhookBase, clock };
+  const codeHosts = {
+    codeHostWebhooks: codeHostWebhookStore(database, vault),
+    codeHostDeliveries,
+    cursors: deps.cursors,
+    webhookBase: o.webhookBase,
+    clock,
+  };
   const factoryEvents = new Consumer({
     name: "webhooks",
     source: "factories",
-    read: feedReader(clientFor(events.EventFeedService, o.neighbours.factories, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+    read: feedReader(clientFor(events.EventFeedService, o.neighbours.factories, { signer }), () =>
+      call(serviceCaller(signer.service, newUid())),
+    ),
     database,
     clock,
     log,
@@ -108,14 +121,24 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   });
   const prune = async () => (await deliveries.prune(clock.now())) + (await codeHostDeliveries.prune(clock.now()));
   const loop = (component: string, everyMs: number, step: () => Promise<"again" | "idle">) =>
-    new BackgroundLoop({ everyMs, step, onError: (error) => log.warn({ component, error }, "a step failed and is tried again") });
+    new BackgroundLoop({
+      everyMs,
+      step,
+      onError: (error) => log.warn({ component, error }, "a step failed and is tried again"),
+    });
   const loops = [
     loop("delivery pruner", PRUNE_EVERY_MS, () => prune().then(() => "idle" as const)),
     loop("secret confirmation", CONFIRM_EVERY_MS, () => teamSecrets.confirm()),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
-  const unwatch = watchService({ service: "webhook-ingress", metrics: o.metrics, database, consumers: [factoryEvents] });
-  const pause = async (): Promise<void> => void (await Promise.all([factoryEvents.stop(), ...loops.map((each) => each.stop())]));
+  const unwatch = watchService({
+    service: "webhook-ingress",
+    metrics: o.metrics,
+    database,
+    consumers: [factoryEvents],
+  });
+  const pause = async (): Promise<void> =>
+    void (await Promise.all([factoryEvents.stop(), ...loops.map((each) => each.stop())]));
   return {
     routes(router) {
       webhookRoutes(router, deps);
@@ -124,7 +147,16 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     requestListener: ingressDoor({
-      deliveries, codeHostDeliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS, drainMs: o.drainMs ?? DRAIN_MS,
+      deliveries,
+      codeHostDeliveries,
+      clock,
+      log,
+      metrics: o.metrics,
+      tracer: o.tracer,
+      publicUrl: o.publicUrl,
+      proxies: new TrustedProxies(o.trustedProxies ?? []),
+      bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
+      drainMs: o.drainMs ?? DRAIN_MS,
       largeBodies: new Places(o.largeBodiesAtOnce ?? LARGE_BODIES_AT_ONCE),
     }),
     async start() {
@@ -141,7 +173,11 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
       await eventLog.stop();
       await database.close();
     },
-    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    ready: () =>
+      database.sql.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
     prune,
     confirmSecrets: () => teamSecrets.confirm(),
     factoryEvents,

@@ -13,7 +13,12 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
-    const ingress = composeWebhookIngress({ ...base, neighbours: { identity: gateway, factories }, webhookBase: config.webhookUrl ?? base.publicUrl, trustedProxies: config.trustedProxies });
+    const ingress = composeWebhookIngress({
+      ...base,
+      neighbours: { identity: gateway, factories },
+      webhookBase: config.webhookUrl ?? base.publicUrl,
+      trustedProxies: config.trustedProxies,
+    });
     return { ...ingress, allow: allowedServices, http: { port: config.port, listener: ingress.requestListener } };
   },
 });

@@ -12,15 +12,22 @@ const pick = <T>(values: readonly T[]): T => values[randomInt(values.length)]!;
 const chance = (oneIn: number): boolean => randomInt(oneIn) === 0;
 const LIMIT = 25 * 1024 * 1024;
 
-const aSecret = (provider: Provider): string => (provider === "gitlab" ? `whsec_${randomBytes(24).toString("base64")}` : randomBytes(12).toString("base64url"));
+const aSecret = (provider: Provider): string =>
+  provider === "gitlab" ? `whsec_${randomBytes(24).toString("base64")}` : randomBytes(12).toString("base64url");
 
 /** How code hosts prove themselves, written once more and without the verifier's code. */
 const PROOFS = {
-  github: (secret: string, body: Buffer) => ({ "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` }),
+  github: (secret: string, body: Buffer) => ({
+    "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+  }),
   token: (secret: string) => ({ "x-gitlab-token": secret }),
   signature: (secret: string, body: Buffer, seconds: number) => {
     const key = Buffer.from(secret.slice("whsec_".length), "base64");
-    return { "webhook-id": "m", "webhook-timestamp": String(seconds), "webhook-signature": `v1,${createHmac("sha256", key).update(`m.${seconds}.`).update(body).digest("base64")}` };
+    return {
+      "webhook-id": "m",
+      "webhook-timestamp": String(seconds),
+      "webhook-signature": `v1,${createHmac("sha256", key).update(`m.${seconds}.`).update(body).digest("base64")}`,
+    };
   },
 } as const;
 
@@ -31,7 +38,13 @@ function aBody(): Buffer {
     case 1:
       return Buffer.from(pick(["", "[1,]", "{}{}", "\ufeff{}", "nul", "'x'", "01"]));
     default:
-      return Buffer.from(JSON.stringify({ action: pick(["opened", "", 7, null]), object_attributes: pick([{ action: "open" }, null, []]), list: Array.from({ length: randomInt(5) }, () => randomInt(9)) }));
+      return Buffer.from(
+        JSON.stringify({
+          action: pick(["opened", "", 7, null]),
+          object_attributes: pick([{ action: "open" }, null, []]),
+          list: Array.from({ length: randomInt(5) }, () => randomInt(9)),
+        }),
+      );
   }
 }
 
@@ -47,21 +60,61 @@ function aRequest() {
   const isForm = chance(5);
   const body = isForm ? Buffer.from(new URLSearchParams({ payload: json.toString("latin1") }).toString()) : json;
   const claimed = chance(40) ? LIMIT + 1 : body.length;
-  const shown = PROOFS[proof](fault === "secret" ? aSecret(provider) : secret, fault === "body" ? Buffer.concat([body, Buffer.from([0])]) : body, seconds) as Record<string, string>;
+  const shown = PROOFS[proof](
+    fault === "secret" ? aSecret(provider) : secret,
+    fault === "body" ? Buffer.concat([body, Buffer.from([0])]) : body,
+    seconds,
+  ) as Record<string, string>;
   const names = Object.keys(shown);
   const garbled = fault === "garbled" ? pick(names) : "";
   const headers: Record<string, string> = {
-    ...(fault === "absent" ? {} : shown), ...(garbled && { [garbled]: randomBytes(randomInt(40)).toString("latin1") }), ...(isForm && { "content-type": "application/x-www-form-urlencoded; charset=utf-8" }),
-    ...(chance(3) && { [provider === "github" ? "x-github-event" : "x-gitlab-event"]: pick(["push", "Push Hook", "caf\u00e9", "x".repeat(200)]) }), ...(chance(4) && { "idempotency-key": randomBytes(4).toString("hex") }),
-    ...(chance(4) && { "x-github-delivery": randomBytes(randomInt(9)).toString("latin1") }), ...(chance(30) && { "content-encoding": "gzip" }),
+    ...(fault === "absent" ? {} : shown),
+    ...(garbled && { [garbled]: randomBytes(randomInt(40)).toString("latin1") }),
+    ...(isForm && { "content-type": "application/x-www-form-urlencoded; charset=utf-8" }),
+    ...(chance(3) && {
+      [provider === "github" ? "x-github-event" : "x-gitlab-event"]: pick([
+        "push",
+        "Push Hook",
+        "caf\u00e9",
+        "x".repeat(200),
+      ]),
+    }),
+    ...(chance(4) && { "idempotency-key": randomBytes(4).toString("hex") }),
+    ...(chance(4) && { "x-github-delivery": randomBytes(randomInt(9)).toString("latin1") }),
+    ...(chance(30) && { "content-encoding": "gzip" }),
   };
-  const isRight = (fault === undefined || (fault === "body" && proof === "token")) && (proof !== "signature" || Math.abs(skew) <= 300);
-  const isReadAtAll = proof !== "token" || isRight || (fault === "body"); // a wrong token is refused unread
-  const inbound: InboundCodeHostDelivery = { codeHostUid: newUid(), address: "192.0.2.1", requestId: "r", header: (name) => headers[name], body: async (most) => (claimed > most ? { tooLargeBytes: claimed } : { bytes: body }) };
-  const to: CodeHostReceiver = { codeHostUid: inbound.codeHostUid as never, teamUid: newUid(), provider, secret, refusedForSeconds: undefined };
-  const isJson = isForm ? isJsonText(Buffer.from(new URLSearchParams(body.toString()).get("payload") ?? "")) : isJsonText(body);
+  const isRight =
+    (fault === undefined || (fault === "body" && proof === "token")) &&
+    (proof !== "signature" || Math.abs(skew) <= 300);
+  const isReadAtAll = proof !== "token" || isRight || fault === "body"; // a wrong token is refused unread
+  const inbound: InboundCodeHostDelivery = {
+    codeHostUid: newUid(),
+    address: "192.0.2.1",
+    requestId: "r",
+    header: (name) => headers[name],
+    body: async (most) => (claimed > most ? { tooLargeBytes: claimed } : { bytes: body }),
+  };
+  const to: CodeHostReceiver = {
+    codeHostUid: inbound.codeHostUid as never,
+    teamUid: newUid(),
+    provider,
+    secret,
+    refusedForSeconds: undefined,
+  };
+  const isJson = isForm
+    ? isJsonText(Buffer.from(new URLSearchParams(body.toString()).get("payload") ?? ""))
+    : isJsonText(body);
   const noToken = proof === "signature" && fault === "absent"; // what would be a signature is missing, and so is a token
-  const expected = noToken || !isReadAtAll ? "rejected_auth" : claimed > LIMIT ? "rejected_too_large" : !isRight ? "rejected_auth" : isJson && !("content-encoding" in headers) ? "accepted" : "rejected_invalid_json";
+  const expected =
+    noToken || !isReadAtAll
+      ? "rejected_auth"
+      : claimed > LIMIT
+        ? "rejected_too_large"
+        : !isRight
+          ? "rejected_auth"
+          : isJson && !("content-encoding" in headers)
+            ? "accepted"
+            : "rejected_invalid_json";
   return { to, inbound, body, expected, at: new Date((seconds + skew) * 1000) };
 }
 
@@ -75,11 +128,17 @@ test("no request to a connection gets a wrong verdict at the use case", async ()
     const codeHostDeliveries = {
       meet: async () => to,
       record: async (_to: CodeHostReceiver, entry: CodeHostEntry) => (entries.push(entry), { outcome: entry.outcome }),
-      recordFailure: async (_to: CodeHostReceiver, _address: string, entry: Pick<CodeHostEntry, "outcome">) => ({ outcome: entry.outcome }),
+      recordFailure: async (_to: CodeHostReceiver, _address: string, entry: Pick<CodeHostEntry, "outcome">) => ({
+        outcome: entry.outcome,
+      }),
     };
     const reception = await receiveCodeHostDelivery({ codeHostDeliveries, clock }, inbound);
     const kept = entries.flatMap((entry) => (entry.body ? [Buffer.from(entry.body).toString("latin1")] : []));
-    expect([n, reception.outcome, kept]).toEqual([n, expected, expected === "accepted" ? [body.toString("latin1")] : []]);
+    expect([n, reception.outcome, kept]).toEqual([
+      n,
+      expected,
+      expected === "accepted" ? [body.toString("latin1")] : [],
+    ]);
     expect(JSON.stringify(entries)).not.toContain(to.secret);
   }
 }, 600_000);

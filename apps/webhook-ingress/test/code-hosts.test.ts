@@ -22,10 +22,14 @@ beforeEach(() => w.clock.set(NOW));
 /** The answer to a request that says how large its body is, and sends none. */
 const promised = (uid: string, bytes: number) =>
   new Promise<number | undefined>((resolve, reject) => {
-    const asked = request(`${w.url}/webhooks/c/${uid}`, { method: "POST", headers: { "content-length": bytes } }, (response) => {
-      resolve(response.statusCode);
-      asked.destroy();
-    });
+    const asked = request(
+      `${w.url}/webhooks/c/${uid}`,
+      { method: "POST", headers: { "content-length": bytes } },
+      (response) => {
+        resolve(response.statusCode);
+        asked.destroy();
+      },
+    );
     asked.on("error", reject).flushHeaders();
   });
 const factories = () => call(serviceCaller("factories", newUid()));
@@ -34,13 +38,26 @@ const refused = (reason: string) => expect.objectContaining({ reason });
 describe("the address of a connection", () => {
   test("is opened with a secret that is shown once, and keeps it through later settings", async () => {
     const ref = { teamUid: TEAM, codeHostUid: newUid() };
-    const opened = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "mill[bot]", enabled: true }, call(OWNER));
-    expect(opened.webhook).toMatchObject({ ...ref, provider: "github", botLogin: "mill[bot]", enabled: true, ingressUrl: `${BASE}/webhooks/c/${ref.codeHostUid}` });
+    const opened = await hosts.client.putCodeHostWebhook(
+      { ...ref, provider: "github", botLogin: "mill[bot]", enabled: true },
+      call(OWNER),
+    );
+    expect(opened.webhook).toMatchObject({
+      ...ref,
+      provider: "github",
+      botLogin: "mill[bot]",
+      enabled: true,
+      ingressUrl: `${BASE}/webhooks/c/${ref.codeHostUid}`,
+    });
     expect(opened.secret).toMatch(/^[\w-]{43}$/);
     const kept = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github" }, call(OWNER));
     expect(kept.webhook).toMatchObject({ botLogin: "mill[bot]", enabled: true });
     const changed = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "" }, call(OWNER));
-    expect([changed.secret, changed.webhook?.botLogin, changed.webhook?.createdAt]).toEqual(["", "", opened.webhook?.createdAt]);
+    expect([changed.secret, changed.webhook?.botLogin, changed.webhook?.createdAt]).toEqual([
+      "",
+      "",
+      opened.webhook?.createdAt,
+    ]);
     expect((await hosts.github(ref.codeHostUid, opened.secret)).status).toBe(202);
     expect((await hosts.client.getCodeHostWebhook(ref, call(OWNER))).webhook?.lastDeliveryAt).toBeDefined();
   });
@@ -49,8 +66,13 @@ describe("the address of a connection", () => {
     const { secret: second } = await hosts.client.rotateCodeHostSecret(ref, call(OWNER));
     expect([(await hosts.github(uid, secret)).status, (await hosts.github(uid, second)).status]).toEqual([401, 202]);
     expect((await hosts.client.rotateCodeHostSecret({ ...ref, secret: "their own" }, call(OWNER))).secret).toBe("");
-    expect([(await hosts.github(uid, second)).status, (await hosts.github(uid, "their own")).status]).toEqual([401, 202]);
-    for (const bad of ["caf\u00e9", " x", "a\nb", "x".repeat(4_097)]) await expect(hosts.client.rotateCodeHostSecret({ ...ref, secret: bad }, call(OWNER))).rejects.toEqual(refused("invalid_secret"));
+    expect([(await hosts.github(uid, second)).status, (await hosts.github(uid, "their own")).status]).toEqual([
+      401, 202,
+    ]);
+    for (const bad of ["caf\u00e9", " x", "a\nb", "x".repeat(4_097)])
+      await expect(hosts.client.rotateCodeHostSecret({ ...ref, secret: bad }, call(OWNER))).rejects.toEqual(
+        refused("invalid_secret"),
+      );
   });
   test("answers 404 while it is disabled, closed, or was never opened, with the same body", async () => {
     const { uid, secret, ref } = await hosts.open();
@@ -60,56 +82,104 @@ describe("the address of a connection", () => {
     await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: true }, call(OWNER));
     expect((await hosts.github(uid, secret)).status).toBe(202);
     await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
-    const [closed, absent, webhook] = [await hosts.github(uid, secret), await hosts.github(newUid(), secret), await w.send(uid, { body: "{}" })];
-    const shown = ({ status, body }: { status: number; body: { detail: string; reason: string } }) => [status, body.reason, body.detail];
+    const [closed, absent, webhook] = [
+      await hosts.github(uid, secret),
+      await hosts.github(newUid(), secret),
+      await w.send(uid, { body: "{}" }),
+    ];
+    const shown = ({ status, body }: { status: number; body: { detail: string; reason: string } }) => [
+      status,
+      body.reason,
+      body.detail,
+    ];
     expect([disabled, closed, absent, webhook].map(shown)).toEqual(Array(4).fill(shown(absent)));
     expect(absent.status).toBe(404);
-    await expect(hosts.client.getCodeHostWebhook(ref, call(OWNER))).rejects.toEqual(refused("code_host_webhook_not_found"));
+    await expect(hosts.client.getCodeHostWebhook(ref, call(OWNER))).rejects.toEqual(
+      refused("code_host_webhook_not_found"),
+    );
   });
   test("can be opened again with another secret, but not once its connection was removed", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
     const again = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: true }, call(OWNER));
-    expect([(await hosts.github(uid, secret)).status, (await hosts.github(uid, again.secret)).status]).toEqual([401, 202]);
+    expect([(await hosts.github(uid, secret)).status, (await hosts.github(uid, again.secret)).status]).toEqual([
+      401, 202,
+    ]);
     await hosts.client.retireCodeHost(ref, call(OWNER));
     await hosts.client.retireCodeHost(ref, call(OWNER)); // as often as it is asked
     expect((await hosts.github(uid, again.secret)).status).toBe(404);
     const never = { teamUid: TEAM, codeHostUid: newUid() };
     await hosts.client.retireCodeHost(never, call(OWNER));
-    for (const gone of [ref, never]) await expect(hosts.client.putCodeHostWebhook({ ...gone, provider: "github", enabled: true }, call(OWNER))).rejects.toEqual(refused("code_host_not_found"));
+    for (const gone of [ref, never])
+      await expect(
+        hosts.client.putCodeHostWebhook({ ...gone, provider: "github", enabled: true }, call(OWNER)),
+      ).rejects.toEqual(refused("code_host_not_found"));
   });
   test("belongs to its team: to others it is as absent, to members without the right it is refused, and none can be taken over", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.github(uid, secret);
     const deliveryUid = (await hosts.logOf(uid))[0]!.uid;
     const calls = (named: { teamUid: string; codeHostUid: string }, as: typeof OWNER) => [
-      hosts.client.getCodeHostWebhook(named, call(as)), hosts.client.rotateCodeHostSecret(named, call(as)), hosts.client.closeCodeHostWebhook(named, call(as)),
-      hosts.client.listCodeHostDeliveries(named, call(as)), hosts.client.getCodeHostDelivery({ ...named, deliveryUid }, call(as)),
+      hosts.client.getCodeHostWebhook(named, call(as)),
+      hosts.client.rotateCodeHostSecret(named, call(as)),
+      hosts.client.closeCodeHostWebhook(named, call(as)),
+      hosts.client.listCodeHostDeliveries(named, call(as)),
+      hosts.client.getCodeHostDelivery({ ...named, deliveryUid }, call(as)),
     ];
-    const reasons = async (named: { teamUid: string; codeHostUid: string }, as: typeof OWNER) => (await Promise.allSettled(calls(named, as))).map((one) => (one.status === "rejected" ? (one.reason as { reason: string }).reason : "answered"));
+    const reasons = async (named: { teamUid: string; codeHostUid: string }, as: typeof OWNER) =>
+      (await Promise.allSettled(calls(named, as))).map((one) =>
+        one.status === "rejected" ? (one.reason as { reason: string }).reason : "answered",
+      );
     expect(await reasons(ref, STRANGER)).toEqual(Array(5).fill("code_host_not_found"));
-    expect(await reasons({ ...ref, teamUid: OTHER_TEAM }, STRANGER)).toEqual(Array(5).fill("code_host_webhook_not_found"));
-    expect(await reasons({ teamUid: OTHER_TEAM, codeHostUid: newUid() }, STRANGER)).toEqual(Array(5).fill("code_host_webhook_not_found"));
-    expect(await reasons({ teamUid: TEAM, codeHostUid: "nonsense" }, OWNER)).toEqual(Array(5).fill("code_host_webhook_not_found"));
+    expect(await reasons({ ...ref, teamUid: OTHER_TEAM }, STRANGER)).toEqual(
+      Array(5).fill("code_host_webhook_not_found"),
+    );
+    expect(await reasons({ teamUid: OTHER_TEAM, codeHostUid: newUid() }, STRANGER)).toEqual(
+      Array(5).fill("code_host_webhook_not_found"),
+    );
+    expect(await reasons({ teamUid: TEAM, codeHostUid: "nonsense" }, OWNER)).toEqual(
+      Array(5).fill("code_host_webhook_not_found"),
+    );
     expect(await reasons(ref, MEMBER)).toEqual(Array(5).fill("not_authorized"));
     const put = { provider: "github", enabled: true };
-    await expect(hosts.client.putCodeHostWebhook({ ...ref, ...put }, call(STRANGER))).rejects.toEqual(refused("code_host_not_found"));
-    await expect(hosts.client.putCodeHostWebhook({ ...ref, ...put, teamUid: OTHER_TEAM }, call(STRANGER))).rejects.toEqual(refused("code_host_not_found"));
-    await expect(hosts.client.retireCodeHost({ ...ref, teamUid: OTHER_TEAM }, call(STRANGER))).rejects.toEqual(refused("code_host_not_found"));
+    await expect(hosts.client.putCodeHostWebhook({ ...ref, ...put }, call(STRANGER))).rejects.toEqual(
+      refused("code_host_not_found"),
+    );
+    await expect(
+      hosts.client.putCodeHostWebhook({ ...ref, ...put, teamUid: OTHER_TEAM }, call(STRANGER)),
+    ).rejects.toEqual(refused("code_host_not_found"));
+    await expect(hosts.client.retireCodeHost({ ...ref, teamUid: OTHER_TEAM }, call(STRANGER))).rejects.toEqual(
+      refused("code_host_not_found"),
+    );
     expect((await hosts.github(uid, secret)).status).toBe(202);
   });
   test("refuses an unknown provider and names that no account has", async () => {
     const ref = { teamUid: TEAM, codeHostUid: newUid(), enabled: true };
-    for (const bad of [{ provider: "local" }, { provider: "github", botLogin: "@mill" }, { provider: "github", botLogin: "a b" }]) await expect(hosts.client.putCodeHostWebhook({ ...ref, ...bad }, call(OWNER))).rejects.toEqual(refused("invalid_code_host_webhook"));
+    for (const bad of [
+      { provider: "local" },
+      { provider: "github", botLogin: "@mill" },
+      { provider: "github", botLogin: "a b" },
+    ])
+      await expect(hosts.client.putCodeHostWebhook({ ...ref, ...bad }, call(OWNER))).rejects.toEqual(
+        refused("invalid_code_host_webhook"),
+      );
   });
   test("tells of itself without its secret", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.rotateCodeHostSecret({ ...ref, secret: "their own" }, call(OWNER));
     await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
     const facts = await hosts.factsOf(uid);
-    expect(facts.map(({ type, payload }) => [type, payload["secret_changed"]])).toEqual([["millwright.code_host_webhook.created.v1", undefined], ["millwright.code_host_webhook.updated.v1", true], ["millwright.code_host_webhook.deleted.v1", undefined]]);
-    expect(JSON.stringify(await w.rows("SELECT * FROM stream.event_pending"))).not.toMatch(new RegExp(`${secret}|their own`));
-    expect(JSON.stringify(await w.rows("SELECT * FROM code_host_webhooks"))).not.toMatch(new RegExp(`${secret}|their own`));
+    expect(facts.map(({ type, payload }) => [type, payload["secret_changed"]])).toEqual([
+      ["millwright.code_host_webhook.created.v1", undefined],
+      ["millwright.code_host_webhook.updated.v1", true],
+      ["millwright.code_host_webhook.deleted.v1", undefined],
+    ]);
+    expect(JSON.stringify(await w.rows("SELECT * FROM stream.event_pending"))).not.toMatch(
+      new RegExp(`${secret}|their own`),
+    );
+    expect(JSON.stringify(await w.rows("SELECT * FROM code_host_webhooks"))).not.toMatch(
+      new RegExp(`${secret}|their own`),
+    );
   });
 });
 
@@ -117,22 +187,59 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
   test("is accepted, announced once, and read as it came, with what says which it is and no credential", async () => {
     const { uid, secret } = await hosts.open("github", { botLogin: "mill[bot]" });
     const id = newUid();
-    expect(await hosts.github(uid, secret, { id, event: "pull_request", body: example("pull_request") })).toMatchObject({ status: 202, body: { delivery_id: id } });
+    expect(await hosts.github(uid, secret, { id, event: "pull_request", body: example("pull_request") })).toMatchObject(
+      { status: 202, body: { delivery_id: id } },
+    );
     const [entry] = await hosts.logOf(uid);
-    expect(entry).toMatchObject({ codeHostUid: uid, teamUid: TEAM, provider: "github", event: "pull_request", deliveryId: id, outcome: "accepted", sizeBytes: BigInt(Buffer.byteLength(example("pull_request"))) });
+    expect(entry).toMatchObject({
+      codeHostUid: uid,
+      teamUid: TEAM,
+      provider: "github",
+      event: "pull_request",
+      deliveryId: id,
+      outcome: "accepted",
+      sizeBytes: BigInt(Buffer.byteLength(example("pull_request"))),
+    });
     expect(entry!.action).toBe((JSON.parse(example("pull_request")) as { action: string }).action);
     const read = await hosts.client.getCodeHostDelivery({ deliveryUid: entry!.uid }, factories());
     expect(Buffer.from(read.body!).toString("utf8")).toBe(example("pull_request"));
-    expect([read.headers, read.botLogin]).toEqual([{ "content-type": "application/json", "user-agent": "GitHub-Hookshot/044aadd", "x-github-event": "pull_request", "x-github-delivery": id }, "mill[bot]"]);
-    const accepted = (await hosts.factsOf(uid)).filter(({ type }) => type === "millwright.code_host_delivery.accepted.v1");
-    expect(accepted).toEqual([{ type: "millwright.code_host_delivery.accepted.v1", entity_uid: entry!.uid, payload: { code_host_uid: uid, provider: "github", event: "pull_request", delivery_id: id, size_bytes: Number(entry!.sizeBytes) } }]);
+    expect([read.headers, read.botLogin]).toEqual([
+      {
+        "content-type": "application/json",
+        "user-agent": "GitHub-Hookshot/044aadd",
+        "x-github-event": "pull_request",
+        "x-github-delivery": id,
+      },
+      "mill[bot]",
+    ]);
+    const accepted = (await hosts.factsOf(uid)).filter(
+      ({ type }) => type === "millwright.code_host_delivery.accepted.v1",
+    );
+    expect(accepted).toEqual([
+      {
+        type: "millwright.code_host_delivery.accepted.v1",
+        entity_uid: entry!.uid,
+        payload: {
+          code_host_uid: uid,
+          provider: "github",
+          event: "pull_request",
+          delivery_id: id,
+          size_bytes: Number(entry!.sizeBytes),
+        },
+      },
+    ]);
   });
   test("is a duplicate when GitHub sends it again, and when 48 copies come at once to three replicas one is accepted", async () => {
     const replicas = [w.url, (await w.replica()).url, (await w.replica()).url];
     const { uid, secret } = await hosts.open();
-    const answers = await Promise.all(Array.from({ length: 48 }, (_one, n) => hosts.github(uid, secret, { id: "copy", to: replicas[n % 3]! })));
+    const answers = await Promise.all(
+      Array.from({ length: 48 }, (_one, n) => hosts.github(uid, secret, { id: "copy", to: replicas[n % 3]! })),
+    );
     expect(answers.map(({ status, body }) => [status, body.delivery_id])).toEqual(Array(48).fill([202, "copy"]));
-    expect(await hosts.github(uid, secret, { id: "copy" })).toMatchObject({ status: 202, body: { delivery_id: "copy" } });
+    expect(await hosts.github(uid, secret, { id: "copy" })).toMatchObject({
+      status: 202,
+      body: { delivery_id: "copy" },
+    });
     expect((await hosts.outcomesOf(uid)).toSorted()).toEqual(["accepted", ...Array(48).fill("duplicate")]);
     expect((await hosts.factsOf(uid)).filter(({ type }) => type.includes("delivery"))).toHaveLength(1);
   });
@@ -140,18 +247,32 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
     const { uid, secret } = await hosts.open();
     expect((await hosts.github(uid, secret, { event: "ping", body: example("ping") })).status).toBe(202);
     const form = new URLSearchParams({ payload: example("issues") }).toString();
-    expect((await hosts.github(uid, secret, { event: "issues", body: form, headers: { "content-type": "application/x-www-form-urlencoded" } })).status).toBe(202);
+    expect(
+      (
+        await hosts.github(uid, secret, {
+          event: "issues",
+          body: form,
+          headers: { "content-type": "application/x-www-form-urlencoded" },
+        })
+      ).status,
+    ).toBe(202);
     const [issues] = await hosts.logOf(uid);
     const read = await hosts.client.getCodeHostDelivery({ deliveryUid: issues!.uid }, factories());
-    expect([issues!.action, Buffer.from(read.body!).toString("utf8")]).toEqual([(JSON.parse(example("issues")) as { action: string }).action, form]);
+    expect([issues!.action, Buffer.from(read.body!).toString("utf8")]).toEqual([
+      (JSON.parse(example("issues")) as { action: string }).action,
+      form,
+    ]);
   });
   test("is refused with another secret, another body, no signature, the old kind of signature, or a bearer", async () => {
     const { uid, secret } = await hosts.open();
     const body = example("push");
     const old = `sha1=${createHmac("sha1", secret).update(body).digest("hex")}`;
     const answers = [
-      await hosts.github(uid, "another"), await hosts.github(uid, secret, { headers: { "x-hub-signature-256": hmac(secret, `${body} `) } }), await hosts.post(uid, {}, body),
-      await hosts.post(uid, { "x-hub-signature": old }, body), await hosts.post(uid, { authorization: `Bearer ${secret}`, "x-gitlab-token": secret }, body),
+      await hosts.github(uid, "another"),
+      await hosts.github(uid, secret, { headers: { "x-hub-signature-256": hmac(secret, `${body} `) } }),
+      await hosts.post(uid, {}, body),
+      await hosts.post(uid, { "x-hub-signature": old }, body),
+      await hosts.post(uid, { authorization: `Bearer ${secret}`, "x-gitlab-token": secret }, body),
     ];
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
     expect(await hosts.outcomesOf(uid)).toEqual(Array(5).fill("rejected_auth"));
@@ -161,7 +282,14 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
     const { uid, secret } = await hosts.open();
     expect((await hosts.github(uid, secret, { body: "no json" })).status).toBe(400);
     expect((await hosts.github(uid, secret, { headers: { "content-encoding": "gzip" } })).status).toBe(400);
-    expect((await hosts.github(uid, secret, { body: "payload=no", headers: { "content-type": "application/x-www-form-urlencoded" } })).status).toBe(400);
+    expect(
+      (
+        await hosts.github(uid, secret, {
+          body: "payload=no",
+          headers: { "content-type": "application/x-www-form-urlencoded" },
+        })
+      ).status,
+    ).toBe(400);
     expect((await hosts.github(uid, "wrong", { body: "no json" })).status).toBe(401);
     const log = await hosts.logOf(uid);
     expect(log.map(({ outcome }) => outcome)).toEqual(["rejected_auth", ...Array(3).fill("rejected_invalid_json")]);
@@ -177,7 +305,13 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
   test("is POSTed to exactly this address", async () => {
     const { uid, secret } = await hosts.open();
     const at = (path: string, method = "POST") => fetch(`${w.url}${path}`, { method }).then(({ status }) => status);
-    expect([await at(`/webhooks/c/${uid}`, "GET"), await at(`/webhooks/c/${uid}/${secret}`), await at("/webhooks/c/"), await at("/webhooks/c/nonsense"), await at(`/webhooks/w/${uid}`)]).toEqual([405, 404, 404, 404, 404]);
+    expect([
+      await at(`/webhooks/c/${uid}`, "GET"),
+      await at(`/webhooks/c/${uid}/${secret}`),
+      await at("/webhooks/c/"),
+      await at("/webhooks/c/nonsense"),
+      await at(`/webhooks/w/${uid}`),
+    ]).toEqual([405, 404, 404, 404, 404]);
     expect((await hosts.github(`${uid.toUpperCase()}/`, secret)).status).toBe(202);
   });
 });
@@ -186,32 +320,78 @@ describe("a delivery of GitLab", () => {
   test("is accepted by its token, compared as a whole, and known again by its idempotency key", async () => {
     const { uid, secret } = await hosts.open("gitlab");
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-    const send = (key: string, body?: string) => hosts.gitlab(uid, secret, { headers: { "idempotency-key": key, "x-gitlab-event-uuid": "e1", "x-gitlab-webhook-uuid": "h1" }, ...(body && { body }) });
-    expect([await send("k1"), await send("k1", "{}"), await send("k2")]).toMatchObject([{ status: 202, body: { delivery_id: "k1" } }, { status: 202, body: { delivery_id: "k1" } }, { status: 202, body: { delivery_id: "k2" } }]);
+    const send = (key: string, body?: string) =>
+      hosts.gitlab(uid, secret, {
+        headers: { "idempotency-key": key, "x-gitlab-event-uuid": "e1", "x-gitlab-webhook-uuid": "h1" },
+        ...(body && { body }),
+      });
+    expect([await send("k1"), await send("k1", "{}"), await send("k2")]).toMatchObject([
+      { status: 202, body: { delivery_id: "k1" } },
+      { status: 202, body: { delivery_id: "k1" } },
+      { status: 202, body: { delivery_id: "k2" } },
+    ]);
     expect(await hosts.outcomesOf(uid)).toEqual(["accepted", "duplicate", "accepted"]);
-    for (const wrong of ["", secret.slice(0, -1), `${secret}x`, secret.toUpperCase()]) expect((await hosts.gitlab(uid, wrong)).status).toBe(401);
+    for (const wrong of ["", secret.slice(0, -1), `${secret}x`, secret.toUpperCase()])
+      expect((await hosts.gitlab(uid, wrong)).status).toBe(401);
   });
   test("of an older GitLab is known again by its event and its bytes together, or by its bytes", async () => {
     const { uid, secret } = await hosts.open("gitlab");
-    const send = (uuid: string | undefined, body: string) => hosts.gitlab(uid, secret, { headers: uuid === undefined ? {} : { "x-gitlab-event-uuid": uuid }, body });
-    for (const [uuid, body] of [["e1", "1"], ["e1", "1"], ["e1", "2"], ["e2", "1"], [undefined, "1"], [undefined, "1"]] as const) expect((await send(uuid, body)).status).toBe(202);
-    expect((await hosts.outcomesOf(uid)).toReversed()).toEqual(["accepted", "duplicate", "accepted", "accepted", "accepted", "duplicate"]);
+    const send = (uuid: string | undefined, body: string) =>
+      hosts.gitlab(uid, secret, { headers: uuid === undefined ? {} : { "x-gitlab-event-uuid": uuid }, body });
+    for (const [uuid, body] of [
+      ["e1", "1"],
+      ["e1", "1"],
+      ["e1", "2"],
+      ["e2", "1"],
+      [undefined, "1"],
+      [undefined, "1"],
+    ] as const)
+      expect((await send(uuid, body)).status).toBe(202);
+    expect((await hosts.outcomesOf(uid)).toReversed()).toEqual([
+      "accepted",
+      "duplicate",
+      "accepted",
+      "accepted",
+      "accepted",
+      "duplicate",
+    ]);
   });
   test("with a wrong token is refused whatever its body, and before it is read", async () => {
     const { uid } = await hosts.open("gitlab");
-    for (const body of ["no json", `"${"x".repeat(400_000)}"`]) expect((await hosts.gitlab(uid, "wrong", { body })).status).toBe(401);
+    for (const body of ["no json", `"${"x".repeat(400_000)}"`])
+      expect((await hosts.gitlab(uid, "wrong", { body })).status).toBe(401);
   });
   test("that is signed is believed by its signature alone, for five minutes", async () => {
     const { uid, secret, ref } = await hosts.open("gitlab");
     const body = '{"object_kind":"merge_request","object_attributes":{"action":"open"}}';
     const signed = (key: string, seconds = 0, more: Record<string, string> = {}) => {
       const at = new Date(NOW.getTime() + seconds * 1000);
-      return hosts.post(uid, { "x-gitlab-event": "Merge Request Hook", "idempotency-key": `k${seconds}`, "webhook-id": `k${seconds}`, "webhook-timestamp": String(at.getTime() / 1000), "webhook-signature": new StandardWebhook(key).sign(`k${seconds}`, at, body), ...more }, body);
+      return hosts.post(
+        uid,
+        {
+          "x-gitlab-event": "Merge Request Hook",
+          "idempotency-key": `k${seconds}`,
+          "webhook-id": `k${seconds}`,
+          "webhook-timestamp": String(at.getTime() / 1000),
+          "webhook-signature": new StandardWebhook(key).sign(`k${seconds}`, at, body),
+          ...more,
+        },
+        body,
+      );
     };
-    expect([(await signed(secret)).status, (await signed(secret, -299)).status, (await signed(secret, -301)).status, (await signed(secret, 301)).status]).toEqual([202, 202, 401, 401]);
+    expect([
+      (await signed(secret)).status,
+      (await signed(secret, -299)).status,
+      (await signed(secret, -301)).status,
+      (await signed(secret, 301)).status,
+    ]).toEqual([202, 202, 401, 401]);
     const other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
     expect((await signed(other, 1, { "x-gitlab-token": secret })).status).toBe(401);
-    expect((await hosts.logOf(uid)).at(-1)).toMatchObject({ event: "Merge Request Hook", action: "open", deliveryId: "k0" });
+    expect((await hosts.logOf(uid)).at(-1)).toMatchObject({
+      event: "Merge Request Hook",
+      action: "open",
+      deliveryId: "k0",
+    });
     await hosts.client.rotateCodeHostSecret({ ...ref, secret: "a plain token" }, call(OWNER)); // cannot sign
     expect([(await hosts.gitlab(uid, "a plain token")).status, (await signed(secret, 2)).status]).toEqual([202, 401]);
   });
@@ -219,14 +399,23 @@ describe("a delivery of GitLab", () => {
 
 describe("budgets", () => {
   /** Hits of the deliveries' budget at the present. */
-  const used = (uid: string, hits: number) => w.rows("INSERT INTO rate_windows (webhook_uid, bucket, hits) VALUES ($1, 'deliveries', array_fill($2::timestamptz, ARRAY[$3::integer]))", [uid, w.clock.now(), hits]);
+  const used = (uid: string, hits: number) =>
+    w.rows(
+      "INSERT INTO rate_windows (webhook_uid, bucket, hits) VALUES ($1, 'deliveries', array_fill($2::timestamptz, ARRAY[$3::integer]))",
+      [uid, w.clock.now(), hits],
+    );
 
   test("let 600 deliveries a minute pass over all replicas; Retry-After is kept", async () => {
     const { uid, secret } = await hosts.open();
     await used(uid, 590);
     const second = await w.replica();
-    const answers = await Promise.all(Array.from({ length: 30 }, (_one, n) => hosts.github(uid, secret, { to: n % 2 ? w.url : second.url })));
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([...Array(10).fill(202), ...Array(20).fill(429)]);
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_one, n) => hosts.github(uid, secret, { to: n % 2 ? w.url : second.url })),
+    );
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      ...Array(10).fill(202),
+      ...Array(20).fill(429),
+    ]);
     w.clock.advance(1_500);
     expect((await hosts.github(uid, secret)).headers.get("retry-after")).toBe("59");
     w.clock.advance(58_500);
@@ -236,7 +425,10 @@ describe("budgets", () => {
     const { uid, secret } = await hosts.open();
     const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
     for (let n = 0; n < 10; n++) expect((await hosts.github(uid, "wrong", from("198.51.100.1"))).status).toBe(401);
-    expect([(await hosts.github(uid, "wrong", from("198.51.100.1"))).status, (await hosts.github(uid, secret, from("198.51.100.1"))).status]).toEqual([429, 429]);
+    expect([
+      (await hosts.github(uid, "wrong", from("198.51.100.1"))).status,
+      (await hosts.github(uid, secret, from("198.51.100.1"))).status,
+    ]).toEqual([429, 429]);
     expect((await hosts.github(uid, secret, from("198.51.100.2"))).status).toBe(202);
     w.clock.advance(60_000);
     expect((await hosts.github(uid, secret, from("198.51.100.1"))).status).toBe(202);
@@ -244,7 +436,8 @@ describe("budgets", () => {
   test("log sixty failures of a connection a minute, and no more", async () => {
     const { uid, secret } = await hosts.open("gitlab");
     const found: number[] = [];
-    for (let n = 0; n < 62; n++) found.push((await hosts.gitlab(uid, "wrong", { headers: { "x-forwarded-for": `203.0.113.${n}` } })).status);
+    for (let n = 0; n < 62; n++)
+      found.push((await hosts.gitlab(uid, "wrong", { headers: { "x-forwarded-for": `203.0.113.${n}` } })).status);
     expect(found).toEqual([...Array(60).fill(401), 429, 429]);
     expect((await hosts.gitlab(uid, secret)).status).toBe(202);
     expect(await hosts.outcomesOf(uid)).toEqual(["accepted", ...Array(60).fill("rejected_auth")]);
@@ -265,30 +458,48 @@ describe("the log", () => {
       pageToken = page.nextPageToken;
       cursors.push(pageToken);
     } while (pageToken !== "");
-    await expect(hosts.client.listCodeHostDeliveries({ ...other.ref, pageToken: cursors[0]! }, call(OWNER))).rejects.toEqual(refused("invalid_cursor"));
+    await expect(
+      hosts.client.listCodeHostDeliveries({ ...other.ref, pageToken: cursors[0]! }, call(OWNER)),
+    ).rejects.toEqual(refused("invalid_cursor"));
     expect(found.toSorted()).toEqual(["d0", "d1", "d2", "d3", "d4"]);
   });
   test("shows an entry to its own connection only, and any to the services that react", async () => {
     const [{ uid, secret, ref }, other] = [await hosts.open(), await hosts.open()];
     await hosts.github(uid, secret);
     const deliveryUid = (await hosts.logOf(uid))[0]!.uid;
-    expect((await hosts.client.getCodeHostDelivery({ ...ref, deliveryUid }, call(OWNER))).delivery?.uid).toBe(deliveryUid);
-    for (const wrong of [{ ...other.ref, deliveryUid }, { ...ref, deliveryUid: newUid() }, { ...ref, deliveryUid: "x" }]) await expect(hosts.client.getCodeHostDelivery(wrong, call(OWNER))).rejects.toEqual(refused("delivery_not_found"));
-    await expect(hosts.client.getCodeHostDelivery({ deliveryUid: newUid() }, factories())).rejects.toEqual(refused("delivery_not_found"));
+    expect((await hosts.client.getCodeHostDelivery({ ...ref, deliveryUid }, call(OWNER))).delivery?.uid).toBe(
+      deliveryUid,
+    );
+    for (const wrong of [
+      { ...other.ref, deliveryUid },
+      { ...ref, deliveryUid: newUid() },
+      { ...ref, deliveryUid: "x" },
+    ])
+      await expect(hosts.client.getCodeHostDelivery(wrong, call(OWNER))).rejects.toEqual(refused("delivery_not_found"));
+    await expect(hosts.client.getCodeHostDelivery({ deliveryUid: newUid() }, factories())).rejects.toEqual(
+      refused("delivery_not_found"),
+    );
   });
   test("forgets what is older than a week and not among the newest fifty; of a closed address, all that is older than a week", async () => {
     const [{ uid }, closed] = [await hosts.open(), await hosts.open()];
     const days = (age: number) => new Date(NOW.getTime() - age * 24 * 3_600_000);
-    const add = async (to: string, age: number) => void (await w.rows(
-      "INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, outcome, identity_kind, delivery_id, size_bytes, received_at, headers, body) VALUES (gen_random_uuid(), $1, $1, 'github', 'accepted', 'hash', $2, 1, $3, '{}', '1')",
-      [to, `age ${age}`, days(age)],
-    ));
+    const add = async (to: string, age: number) =>
+      void (await w.rows(
+        "INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, outcome, identity_kind, delivery_id, size_bytes, received_at, headers, body) VALUES (gen_random_uuid(), $1, $1, 'github', 'accepted', 'hash', $2, 1, $3, '{}', '1')",
+        [to, `age ${age}`, days(age)],
+      ));
     for (let n = 0; n < 49; n++) await add(uid, 8 + n / 100);
     for (const age of [6.9, 20, 21]) await add(uid, age);
     for (const age of [6.9, 7.1]) await add(closed.uid, age);
     await hosts.client.closeCodeHostWebhook(closed.ref, call(OWNER));
     await w.service.prune();
-    const kept = async (of: string) => (await w.rows<{ delivery_id: string }>("SELECT delivery_id FROM code_host_deliveries WHERE code_host_uid = $1 ORDER BY received_at DESC", [of])).map((row) => row.delivery_id);
+    const kept = async (of: string) =>
+      (
+        await w.rows<{ delivery_id: string }>(
+          "SELECT delivery_id FROM code_host_deliveries WHERE code_host_uid = $1 ORDER BY received_at DESC",
+          [of],
+        )
+      ).map((row) => row.delivery_id);
     const left = await kept(uid);
     expect([left.length, left[0], left.at(-1)]).toEqual([50, "age 6.9", "age 8.48"]);
     expect(await kept(closed.uid)).toEqual(["age 6.9"]);
@@ -303,11 +514,30 @@ test("no request through the door is answered with a status of our own fault, or
     for (let n = first; n < count; n += 4) {
       const { uid, secret } = open[n % open.length]!;
       const isGithub = (n % open.length) % 2 === 0;
-      const body = n % 3 === 0 ? randomBytes(randomInt(300)) : Buffer.from(JSON.stringify({ n, action: randomBytes(randomInt(200)).toString("base64") }));
+      const body =
+        n % 3 === 0
+          ? randomBytes(randomInt(300))
+          : Buffer.from(JSON.stringify({ n, action: randomBytes(randomInt(200)).toString("base64") }));
       const isRight = n % 7 !== 0;
       const given = isRight ? secret : newUid();
-      const junk = Object.fromEntries(["x-github-event", "x-gitlab-event", "x-gitlab-event-uuid", "x-request-id", "content-type", "user-agent"].map((name) => [name, randomBytes(randomInt(60)).toString("latin1").replaceAll(/[^\x20-\x7e\x80-\xff]/g, "").trim()]));
-      const headers: Record<string, string> = { ...junk, "x-forwarded-for": `10.${n % 250}.${Math.floor(n / 250)}.1`, ...(isGithub ? { "x-hub-signature-256": hmac(given, body), "x-github-delivery": String(n) } : { "x-gitlab-token": given, "idempotency-key": String(n) }) };
+      const junk = Object.fromEntries(
+        ["x-github-event", "x-gitlab-event", "x-gitlab-event-uuid", "x-request-id", "content-type", "user-agent"].map(
+          (name) => [
+            name,
+            randomBytes(randomInt(60))
+              .toString("latin1")
+              .replaceAll(/[^\x20-\x7e\x80-\xff]/g, "")
+              .trim(),
+          ],
+        ),
+      );
+      const headers: Record<string, string> = {
+        ...junk,
+        "x-forwarded-for": `10.${n % 250}.${Math.floor(n / 250)}.1`,
+        ...(isGithub
+          ? { "x-hub-signature-256": hmac(given, body), "x-github-delivery": String(n) }
+          : { "x-gitlab-token": given, "idempotency-key": String(n) }),
+      };
       const { status } = await hosts.post(uid, headers, body);
       expect([n, status]).toEqual([n, !isRight ? 401 : isJsonText(body) ? 202 : 400]);
     }

@@ -7,16 +7,30 @@ let w: World;
 beforeAll(async () => void (w = await startWorld()));
 afterAll(() => w?.stop());
 
-const problem = (status: number, reason: string) => ({ status, body: { status, reason, type: expect.stringContaining("https://mill.test/errors/"), retryable: status === 429, trace_id: expect.any(String) } });
+const problem = (status: number, reason: string) => ({
+  status,
+  body: {
+    status,
+    reason,
+    type: expect.stringContaining("https://mill.test/errors/"),
+    retryable: status === 429,
+    trace_id: expect.any(String),
+  },
+});
 const hashOf = (body: string) => `sha256:${createHash("sha256").update(body).digest("hex")}`;
 
 describe("a bearer token", () => {
   test("lets any JSON value in, whatever the content type says, and answers its identity", async () => {
     const { uid, secret } = await w.aWebhook();
     for (const body of ['{"a":1}', "[]", '"text"', "1", "null", " true ", '{"a":1,"a":2}', '"\\ud800"']) {
-      expect(await w.send(uid, { headers: bearer(secret, { "content-type": "text/html" }), body })).toMatchObject({ status: 202, body: { delivery_id: hashOf(body) } });
+      expect(await w.send(uid, { headers: bearer(secret, { "content-type": "text/html" }), body })).toMatchObject({
+        status: 202,
+        body: { delivery_id: hashOf(body) },
+      });
     }
-    expect(await w.send(uid, { headers: { authorization: `bEARER ${secret}` }, body: "2" })).toMatchObject({ status: 202 });
+    expect(await w.send(uid, { headers: { authorization: `bEARER ${secret}` }, body: "2" })).toMatchObject({
+      status: 202,
+    });
     expect((await w.logOf(uid))[0]).toEqual(["accepted", hashOf("2"), 1]);
   });
   test.each<[string, (secret: string) => { headers?: Record<string, string>; token?: string }]>([
@@ -29,7 +43,9 @@ describe("a bearer token", () => {
     ["is empty", () => ({ headers: { authorization: "Bearer " } })],
   ])("that %s is 401 and logged without its payload", async (_what, how) => {
     const { uid, secret } = await w.aWebhook();
-    expect(await w.send(uid, { ...how(secret), body: "not json" })).toMatchObject(problem(401, "webhook_authentication_failed"));
+    expect(await w.send(uid, { ...how(secret), body: "not json" })).toMatchObject(
+      problem(401, "webhook_authentication_failed"),
+    );
     expect(await w.logOf(uid)).toEqual([["rejected_auth", "", 8]]);
     expect(await w.rows("SELECT payload FROM deliveries WHERE webhook_uid = $1", [uid])).toEqual([{ payload: null }]);
   });
@@ -40,12 +56,16 @@ describe("a url_token", () => {
     const { uid, secret, webhook } = await w.aWebhook({ authMode: "url_token" });
     expect(webhook.ingressUrl).toBe(`https://hooks.test/webhooks/w/${uid}/${secret}`);
     const encoded = secret.replaceAll(/./g, (letter) => `%${letter.codePointAt(0)!.toString(16)}`);
-    for (const [n, token] of [secret, `${secret}/`, `${secret}?x=1`, encoded].entries()) expect(await w.send(uid, { token, body: String(n) })).toMatchObject({ status: 202 });
-    expect((await w.client.getWebhook({ webhookUid: uid }, call(OWNER))).webhook!.ingressUrl).toBe(`https://hooks.test/webhooks/w/${uid}/{token}`);
+    for (const [n, token] of [secret, `${secret}/`, `${secret}?x=1`, encoded].entries())
+      expect(await w.send(uid, { token, body: String(n) })).toMatchObject({ status: 202 });
+    expect((await w.client.getWebhook({ webhookUid: uid }, call(OWNER))).webhook!.ingressUrl).toBe(
+      `https://hooks.test/webhooks/w/${uid}/{token}`,
+    );
   });
   test("is the only way in: no segment, a wrong one, a broken one, or a bearer is 401", async () => {
     const { uid, secret } = await w.aWebhook({ authMode: "url_token" });
-    for (const sent of [{}, { token: "wrong" }, { token: "%zz" }, { headers: bearer(secret) }, { token: "%2e" }]) expect(await w.send(uid, sent)).toMatchObject(problem(401, "webhook_authentication_failed"));
+    for (const sent of [{}, { token: "wrong" }, { token: "%zz" }, { headers: bearer(secret) }, { token: "%2e" }])
+      expect(await w.send(uid, sent)).toMatchObject(problem(401, "webhook_authentication_failed"));
   });
   test("appears in no log line and no problem", async () => {
     const { uid, secret } = await w.aWebhook({ authMode: "url_token" });
@@ -62,7 +82,10 @@ describe("what nobody may deliver to is absent", () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     const unknown = await w.send("0199a000-0000-7000-8000-00000000dead", { headers: bearer(secret) });
     expect(unknown).toMatchObject(problem(404, "webhook_not_found"));
-    const same = ({ status, body }: { status: number; body: any }) => ({ status, body: { ...body, trace_id: "", instance: "" } });
+    const same = ({ status, body }: { status: number; body: any }) => ({
+      status,
+      body: { ...body, trace_id: "", instance: "" },
+    });
     expect(same(await w.send("nonsense", { headers: bearer(secret) }))).toEqual(same(unknown));
     await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: false }, call(OWNER));
     expect(same(await w.send(uid, { headers: bearer(secret) }))).toEqual(same(unknown));
@@ -71,19 +94,32 @@ describe("what nobody may deliver to is absent", () => {
     expect(await w.logOf(uid)).toHaveLength(1);
     await w.client.deleteWebhook({ factoryUid, webhookUid: uid }, call(OWNER));
     expect(same(await w.send(uid, { headers: bearer(secret) }))).toEqual(same(unknown));
-    expect(await w.rows("SELECT outcome FROM deliveries WHERE webhook_uid = $1", [uid])).toEqual([{ outcome: "accepted" }]);
+    expect(await w.rows("SELECT outcome FROM deliveries WHERE webhook_uid = $1", [uid])).toEqual([
+      { outcome: "accepted" },
+    ]);
     expect(await w.rows("SELECT secret_sealed FROM webhooks WHERE uid = $1", [uid])).toEqual([{ secret_sealed: null }]);
   });
   test("what changes through one replica counts at once at another that has met the webhook", async () => {
     const other = await w.replica();
-    const { uid, secret, factoryUid } = await w.aWebhook({ authMode: "signature", signatureScheme: "gitlab", secret: "first" });
-    const send = async (token: string, id: string) => (await w.send(uid, { headers: { "x-gitlab-token": token, "x-own": id, "x-service-delivery-id": id } }, other.url)).body.delivery_id ?? 0;
+    const { uid, secret, factoryUid } = await w.aWebhook({
+      authMode: "signature",
+      signatureScheme: "gitlab",
+      secret: "first",
+    });
+    const send = async (token: string, id: string) =>
+      (await w.send(uid, { headers: { "x-gitlab-token": token, "x-own": id, "x-service-delivery-id": id } }, other.url))
+        .body.delivery_id ?? 0;
     expect(await send(secret, "1")).toBe("1");
     await w.client.rotateSecret({ webhookUid: uid, secret: "second" }, call(OWNER));
     expect([await send("first", "2"), await send("second", "3")]).toEqual([0, "3"]);
-    await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true, deliveryIdHeader: "X-Own" }, call(OWNER));
+    await w.client.replaceWebhook(
+      { webhookUid: uid, name: "hook", enabled: true, deliveryIdHeader: "X-Own" },
+      call(OWNER),
+    );
     expect(await send("second", "4")).toBe("4");
-    expect(await w.rows("SELECT identity_kind FROM deliveries WHERE webhook_uid = $1 AND delivery_id = '4'", [uid])).toEqual([{ identity_kind: "configured" }]);
+    expect(
+      await w.rows("SELECT identity_kind FROM deliveries WHERE webhook_uid = $1 AND delivery_id = '4'", [uid]),
+    ).toEqual([{ identity_kind: "configured" }]);
     await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: false }, call(OWNER));
     expect((await w.send(uid, { headers: { "x-gitlab-token": "second" } }, other.url)).status).toBe(404);
     await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true }, call(OWNER));
@@ -91,33 +127,55 @@ describe("what nobody may deliver to is absent", () => {
     await w.client.deleteWebhook({ factoryUid, webhookUid: uid }, call(OWNER));
     expect((await w.send(uid, { headers: { "x-gitlab-token": "second" } }, other.url)).status).toBe(404);
   });
-  test.each(["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])("%s is 405 and says that POST is allowed, existing or not", async (method) => {
-    const { uid } = await w.aWebhook();
-    for (const one of [uid, "nonsense"]) {
-      const { status, headers } = await w.send(one, { method });
-      expect([status, headers.get("allow")]).toEqual([405, "POST"]);
-    }
-  });
+  test.each(["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])(
+    "%s is 405 and says that POST is allowed, existing or not",
+    async (method) => {
+      const { uid } = await w.aWebhook();
+      for (const one of [uid, "nonsense"]) {
+        const { status, headers } = await w.send(one, { method });
+        expect([status, headers.get("allow")]).toEqual([405, "POST"]);
+      }
+    },
+  );
   test("other paths below /webhooks/ are 404", async () => {
-    for (const path of ["/webhooks/", "/webhooks/w", "/webhooks/w/", "/webhooks/x/1", "/webhooks/w/1/2/3", "/webhooks/w//x"]) expect((await fetch(w.url + path, { method: "POST" })).status).toBe(404);
+    for (const path of [
+      "/webhooks/",
+      "/webhooks/w",
+      "/webhooks/w/",
+      "/webhooks/x/1",
+      "/webhooks/w/1/2/3",
+      "/webhooks/w//x",
+    ])
+      expect((await fetch(w.url + path, { method: "POST" })).status).toBe(404);
   });
 });
 
 describe("the body", () => {
-  test.each([["nothing", ""], ["a comma too many", "[1,]"], ["text", "hello"], ["two values", "{}{}"], ["a byte order mark", "\ufeff{}"], ["invalid UTF-8", Buffer.from([0x22, 0xc3, 0x28, 0x22])]])(
-    "%s is no JSON: 400, logged with id and size, and no identity is claimed",
-    async (_what, body) => {
-      const { uid, secret } = await w.aWebhook();
-      const headers = bearer(secret, { "x-service-delivery-id": "one" });
-      expect(await w.send(uid, { headers, body })).toMatchObject(problem(400, "malformed_json"));
-      expect(await w.send(uid, { headers, body: "{}" })).toMatchObject({ status: 202, body: { delivery_id: "one" } });
-      expect(await w.logOf(uid)).toEqual([["accepted", "one", 2], ["rejected_invalid_json", "one", Buffer.byteLength(body)]]);
-    },
-  );
+  test.each([
+    ["nothing", ""],
+    ["a comma too many", "[1,]"],
+    ["text", "hello"],
+    ["two values", "{}{}"],
+    ["a byte order mark", "\ufeff{}"],
+    ["invalid UTF-8", Buffer.from([0x22, 0xc3, 0x28, 0x22])],
+  ])("%s is no JSON: 400, logged with id and size, and no identity is claimed", async (_what, body) => {
+    const { uid, secret } = await w.aWebhook();
+    const headers = bearer(secret, { "x-service-delivery-id": "one" });
+    expect(await w.send(uid, { headers, body })).toMatchObject(problem(400, "malformed_json"));
+    expect(await w.send(uid, { headers, body: "{}" })).toMatchObject({ status: 202, body: { delivery_id: "one" } });
+    expect(await w.logOf(uid)).toEqual([
+      ["accepted", "one", 2],
+      ["rejected_invalid_json", "one", Buffer.byteLength(body)],
+    ]);
+  });
   test("a compressed one is no JSON and is not inflated", async () => {
     const { uid, secret } = await w.aWebhook();
-    expect(await w.send(uid, { headers: bearer(secret, { "content-encoding": "gzip" }) })).toMatchObject(problem(400, "malformed_json"));
-    expect(await w.send(uid, { headers: bearer(secret, { "content-encoding": "identity" }) })).toMatchObject({ status: 202 });
+    expect(await w.send(uid, { headers: bearer(secret, { "content-encoding": "gzip" }) })).toMatchObject(
+      problem(400, "malformed_json"),
+    );
+    expect(await w.send(uid, { headers: bearer(secret, { "content-encoding": "identity" }) })).toMatchObject({
+      status: 202,
+    });
   });
   test.each([1, 2, 262_143, 262_144])("of %i bytes is taken and kept byte for byte", async (size) => {
     const { uid, secret } = await w.aWebhook();
@@ -133,15 +191,24 @@ describe("the body", () => {
     const { uid, secret } = await w.aWebhook();
     const body = `"${"x".repeat(262_143)}"`;
     expect(await w.send(uid, { headers: bearer(secret), body })).toMatchObject(problem(413, "body_too_large"));
-    const chunked = await fetch(`${w.url}/webhooks/w/${uid}`, { method: "POST", headers: bearer(secret, { "x-service-delivery-id": "large" }), body: new Blob([body]).stream(), duplex: "half" });
+    const chunked = await fetch(`${w.url}/webhooks/w/${uid}`, {
+      method: "POST",
+      headers: bearer(secret, { "x-service-delivery-id": "large" }),
+      body: new Blob([body]).stream(),
+      duplex: "half",
+    });
     expect(chunked.status).toBe(413);
-    expect(await w.send(uid, { headers: bearer(secret), body: `"${"x".repeat(1_500_000)}"` })).toMatchObject(problem(413, "body_too_large"));
+    expect(await w.send(uid, { headers: bearer(secret), body: `"${"x".repeat(1_500_000)}"` })).toMatchObject(
+      problem(413, "body_too_large"),
+    );
     const sizes = (await w.logOf(uid)).map(([outcome, id, size]) => [outcome, id, size > 262_144]);
     expect(sizes).toEqual(["", "large", ""].map((id) => ["rejected_too_large", id, true]));
   });
   test("of 131,072 nested lists is JSON like any other", async () => {
     const { uid, secret } = await w.aWebhook();
-    expect(await w.send(uid, { headers: bearer(secret), body: "[".repeat(131_072) + "]".repeat(131_072) })).toMatchObject({ status: 202 });
+    expect(
+      await w.send(uid, { headers: bearer(secret), body: "[".repeat(131_072) + "]".repeat(131_072) }),
+    ).toMatchObject({ status: 202 });
   });
 });
 
@@ -152,7 +219,10 @@ describe("identity", () => {
   };
   test("is the configured header's, then the sender's, then the hash of the body", async () => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
-    expect(await accepted(uid, bearer(secret, { "x-event": " e1 ", "x-service-delivery-id": "s1" }))).toEqual([202, "e1"]);
+    expect(await accepted(uid, bearer(secret, { "x-event": " e1 ", "x-service-delivery-id": "s1" }))).toEqual([
+      202,
+      "e1",
+    ]);
     expect(await accepted(uid, bearer(secret, { "x-event": "", "x-service-delivery-id": "s1" }))).toEqual([202, "s1"]);
     expect(await accepted(uid, bearer(secret, { "x-warp-delivery-id": "p1" }))).toEqual([202, "p1"]);
     expect(await accepted(uid, bearer(secret))).toEqual([202, hashOf("{}")]);
@@ -164,7 +234,11 @@ describe("identity", () => {
     ["has 256 characters", "x".repeat(256), "x".repeat(256)],
     ["is not ASCII", sent("Größe à 7 💥"), "Größe à 7 💥"],
     ["has more than 256 bytes", sent("é".repeat(129)), hashOf("é".repeat(129))],
-    ["is not UTF-8", "caf\u00e9", `sha256:${createHash("sha256").update(Buffer.from("caf\u00e9", "latin1")).digest("hex")}`],
+    [
+      "is not UTF-8",
+      "caf\u00e9",
+      `sha256:${createHash("sha256").update(Buffer.from("caf\u00e9", "latin1")).digest("hex")}`,
+    ],
     ["turns the direction of writing", sent("a\u202eb"), hashOf("a\u202eb")],
   ])("in a configured header that %s is an identity too, the same whatever the body", async (_what, id, shown) => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
@@ -172,12 +246,29 @@ describe("identity", () => {
       expect(await accepted(uid, bearer(secret, { [name]: id }), "1")).toEqual([202, shown]);
       expect(await accepted(uid, bearer(secret, { [name]: id }), "2")).toEqual([202, shown]);
     }
-    expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(["duplicate", "accepted", "duplicate", "accepted"]);
+    expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual([
+      "duplicate",
+      "accepted",
+      "duplicate",
+      "accepted",
+    ]);
   });
   test("never takes two different ids of one body for one delivery", async () => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
     const long = "x".repeat(300);
-    const ids = ["a b", "a  b", "ab", long, `${long}y`, hashOf(long), sent("à"), "\u00c3", sent("é"), "\u00e9", sent("e\u0301")];
+    const ids = [
+      "a b",
+      "a  b",
+      "ab",
+      long,
+      `${long}y`,
+      hashOf(long),
+      sent("à"),
+      "\u00c3",
+      sent("é"),
+      "\u00e9",
+      sent("e\u0301"),
+    ];
     for (const id of ids) expect((await accepted(uid, bearer(secret, { "x-event": id }), "7"))[0]).toBe(202);
     expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(Array(ids.length).fill("accepted"));
   });
@@ -187,14 +278,20 @@ describe("identity", () => {
   });
   test("a provider's own header counts only where it is signed", async () => {
     const { uid, secret } = await w.aWebhook();
-    expect(await accepted(uid, bearer(secret, { "x-github-delivery": "g1", "webhook-id": "m1" }))).toEqual([202, hashOf("{}")]);
+    expect(await accepted(uid, bearer(secret, { "x-github-delivery": "g1", "webhook-id": "m1" }))).toEqual([
+      202,
+      hashOf("{}"),
+    ]);
   });
   test("seen again is a duplicate: 202 with the same id, nothing stored but a line in the log, whatever the body", async () => {
     const { uid, secret } = await w.aWebhook();
     const headers = bearer(secret, { "x-service-delivery-id": "same" });
     expect(await accepted(uid, headers, "1")).toEqual([202, "same"]);
     expect(await accepted(uid, headers, "2")).toEqual([202, "same"]);
-    expect(await w.logOf(uid)).toEqual([["duplicate", "same", 1], ["accepted", "same", 1]]);
+    expect(await w.logOf(uid)).toEqual([
+      ["duplicate", "same", 1],
+      ["accepted", "same", 1],
+    ]);
     const stored = await w.rows("SELECT type FROM stream.event_pending WHERE payload->>'webhook_uid' = $1", [uid]);
     expect(stored).toEqual([{ type: "millwright.delivery.accepted.v1" }]);
   });
@@ -213,9 +310,15 @@ describe("identity", () => {
   });
   test("of 48 copies that come at once to three replicas exactly one is accepted", async () => {
     const replicas = [w.url, (await w.replica()).url, (await w.replica()).url];
-    const hooks = await Promise.all(Array.from({ length: Number(process.env["MILLWRIGHT_IDENTITIES"] ?? 20) }, () => w.aWebhook()));
+    const hooks = await Promise.all(
+      Array.from({ length: Number(process.env["MILLWRIGHT_IDENTITIES"] ?? 20) }, () => w.aWebhook()),
+    );
     for (const { uid, secret } of hooks) {
-      const answers = await Promise.all(Array.from({ length: 48 }, (_one, n) => w.send(uid, { headers: bearer(secret, { "x-service-delivery-id": "copy" }) }, replicas[n % 3])));
+      const answers = await Promise.all(
+        Array.from({ length: 48 }, (_one, n) =>
+          w.send(uid, { headers: bearer(secret, { "x-service-delivery-id": "copy" }) }, replicas[n % 3]),
+        ),
+      );
       expect(answers.map(({ status, body }) => [status, body.delivery_id])).toEqual(Array(48).fill([202, "copy"]));
       const outcomes = (await w.logOf(uid)).map(([outcome]) => outcome).toSorted();
       expect(outcomes).toEqual(["accepted", ...Array(47).fill("duplicate")]);

@@ -31,7 +31,8 @@ async function raw(port: number, pieces: readonly (string | Buffer)[], { isHalfC
   await closed;
   return text;
 }
-const head = (uid: string, secret: string, more: string) => `POST /webhooks/w/${uid} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\nconnection: close\r\n${more}\r\n`;
+const head = (uid: string, secret: string, more: string) =>
+  `POST /webhooks/w/${uid} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\nconnection: close\r\n${more}\r\n`;
 const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? 0);
 
 describe("senders that do not play by the rules", () => {
@@ -40,12 +41,18 @@ describe("senders that do not play by the rules", () => {
     expect(statusOf(await raw(w.port, [head(uid, secret, "content-length: 2\r\n"), "{", "}"]))).toBe(202);
     const impatient = await w.replica({ bodyTimeoutMs: 200 });
     const lost = await raw(impatient.port, [head(uid, secret, "content-length: 3\r\n"), "{}"]);
-    expect([statusOf(lost), lost.includes("body_incomplete"), /connection: close/i.test(lost)]).toEqual([400, true, true]);
+    expect([statusOf(lost), lost.includes("body_incomplete"), /connection: close/i.test(lost)]).toEqual([
+      400,
+      true,
+      true,
+    ]);
     expect(await w.logOf(uid)).toHaveLength(1);
   });
   test("a Content-Length that promises more than is sent, and then nothing, stores nothing", async () => {
     const { uid, secret } = await w.aWebhook();
-    expect([0, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "content-length: 10\r\n"), "{}"], { isHalfClosed: true })));
+    expect([0, 400]).toContain(
+      statusOf(await raw(w.port, [head(uid, secret, "content-length: 10\r\n"), "{}"], { isHalfClosed: true })),
+    );
     expect(await w.logOf(uid)).toEqual([]);
   });
   test("a Content-Length that promises less: at most what it promises is a delivery, the rest is none", async () => {
@@ -60,30 +67,48 @@ describe("senders that do not play by the rules", () => {
   });
   test("two lengths, a negative one and a chunk that is none are refused by the parser, and nothing is stored", async () => {
     const { uid, secret } = await w.aWebhook();
-    for (const more of ["content-length: 2\r\ncontent-length: 3\r\n", "content-length: -1\r\n", "content-length: 2\r\ntransfer-encoding: chunked\r\n"]) expect(statusOf(await raw(w.port, [head(uid, secret, more), "{}"], { isHalfClosed: true }))).toBe(400);
-    expect([0, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "transfer-encoding: chunked\r\n"), "zz\r\n{}\r\n"], { isHalfClosed: true })));
+    for (const more of [
+      "content-length: 2\r\ncontent-length: 3\r\n",
+      "content-length: -1\r\n",
+      "content-length: 2\r\ntransfer-encoding: chunked\r\n",
+    ])
+      expect(statusOf(await raw(w.port, [head(uid, secret, more), "{}"], { isHalfClosed: true }))).toBe(400);
+    expect([0, 400]).toContain(
+      statusOf(
+        await raw(w.port, [head(uid, secret, "transfer-encoding: chunked\r\n"), "zz\r\n{}\r\n"], {
+          isHalfClosed: true,
+        }),
+      ),
+    );
     expect(await w.logOf(uid)).toEqual([]);
   });
   test.each<[string, number, string, (secret: string) => string]>([
     ["413", 413, "content-length: 9000000000000\r\n", (secret) => secret],
     ["401", 401, "content-length: 100\r\n", () => "wrong"],
-  ])("a refusal of an unfinished body is answered at once: %s while the sender still writes", async (_what, status, length, given) => {
-    const patient = await w.replica({ drainMs: 3_600_000 }); // the answer does not wait for the rest of the body
-    const { uid, secret } = await w.aWebhook();
-    const socket = connect(patient.port, "127.0.0.1");
-    const answered = new Promise<string>((resolve) => {
-      let text = "";
-      socket.on("data", (chunk) => {
-        text += chunk.toString("latin1");
-        if (text.endsWith("}")) resolve(text);
+  ])(
+    "a refusal of an unfinished body is answered at once: %s while the sender still writes",
+    async (_what, status, length, given) => {
+      const patient = await w.replica({ drainMs: 3_600_000 }); // the answer does not wait for the rest of the body
+      const { uid, secret } = await w.aWebhook();
+      const socket = connect(patient.port, "127.0.0.1");
+      const answered = new Promise<string>((resolve) => {
+        let text = "";
+        socket.on("data", (chunk) => {
+          text += chunk.toString("latin1");
+          if (text.endsWith("}")) resolve(text);
+        });
       });
-    });
-    socket.write(`${head(uid, given(secret), length)}{`);
-    const answer = await answered;
-    expect([statusOf(answer), /content-type: application\/problem\+json/i.test(answer), /connection: close/i.test(answer)]).toEqual([status, true, true]);
-    expect(socket.destroyed).toBe(false);
-    socket.destroy();
-  });
+      socket.write(`${head(uid, given(secret), length)}{`);
+      const answer = await answered;
+      expect([
+        statusOf(answer),
+        /content-type: application\/problem\+json/i.test(answer),
+        /connection: close/i.test(answer),
+      ]).toEqual([status, true, true]);
+      expect(socket.destroyed).toBe(false);
+      socket.destroy();
+    },
+  );
   test("a sender who goes away in the middle leaves nothing, and others are served meanwhile", async () => {
     const { uid, secret } = await w.aWebhook();
     const socket = connect(w.port, "127.0.0.1");
@@ -113,33 +138,79 @@ test("no request gets a wrong verdict at the use case", async () => {
     const deliveries = {
       recall: () => remembered,
       meet: async () => ({ to, refusedForSeconds: undefined }),
-      record: async (known: Receiver, _address: string, entry: Entry) => (known.version === to.version ? (entries.push(entry), { outcome: entry.outcome }) : "changed" as const),
-      recordFailure: async (_to: Receiver, _address: string, entry: Pick<Entry, "outcome">) => (failures.push(entry), { outcome: entry.outcome }),
+      record: async (known: Receiver, _address: string, entry: Entry) =>
+        known.version === to.version ? (entries.push(entry), { outcome: entry.outcome }) : ("changed" as const),
+      recordFailure: async (_to: Receiver, _address: string, entry: Pick<Entry, "outcome">) => (
+        failures.push(entry),
+        { outcome: entry.outcome }
+      ),
     };
     const reception = await receiveDelivery({ deliveries, clock }, inbound);
     const isText = body.length <= 262_144 && isJsonText(body);
-    const expected = body.length > 262_144 ? (to.authMode === "signature" || isRight ? "rejected_too_large" : "rejected_auth") : !isRight ? "rejected_auth" : isText ? "accepted" : "rejected_invalid_json";
-    const kept = entries.flatMap(({ payload, identity }) => (payload ? [[Buffer.from(payload).toString("latin1"), identity]] : []));
-    expect([n, reception.outcome, kept]).toEqual([n, expected, expected === "accepted" ? [[body.toString("latin1"), identityOf(to, inbound.header, body)]] : []]);
+    const expected =
+      body.length > 262_144
+        ? to.authMode === "signature" || isRight
+          ? "rejected_too_large"
+          : "rejected_auth"
+        : !isRight
+          ? "rejected_auth"
+          : isText
+            ? "accepted"
+            : "rejected_invalid_json";
+    const kept = entries.flatMap(({ payload, identity }) =>
+      payload ? [[Buffer.from(payload).toString("latin1"), identity]] : [],
+    );
+    expect([n, reception.outcome, kept]).toEqual([
+      n,
+      expected,
+      expected === "accepted" ? [[body.toString("latin1"), identityOf(to, inbound.header, body)]] : [],
+    ]);
   }
 }, 600_000);
 
 test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
   const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 2_000);
   const hooks: Awaited<ReturnType<World["aWebhook"]>>[] = [];
-  for (let n = 0; n < Math.ceil(count / 40); n++) hooks.push(await w.aWebhook(n % 3 === 0 ? {} : n % 3 === 1 ? { authMode: "url_token" } : { authMode: "signature", signatureScheme: "github", secret: randomUUID() }));
+  for (let n = 0; n < Math.ceil(count / 40); n++)
+    hooks.push(
+      await w.aWebhook(
+        n % 3 === 0
+          ? {}
+          : n % 3 === 1
+            ? { authMode: "url_token" }
+            : { authMode: "signature", signatureScheme: "github", secret: randomUUID() },
+      ),
+    );
   const work = async (first: number) => {
     for (let n = first; n < count; n += 4) {
       const { uid, secret, webhook } = hooks[n % hooks.length]!;
-      const body = n % 5 === 0 ? Buffer.from(JSON.stringify({ n, text: randomBytes(randomInt(200)).toString("base64") })) : randomBytes(randomInt(300));
+      const body =
+        n % 5 === 0
+          ? Buffer.from(JSON.stringify({ n, text: randomBytes(randomInt(200)).toString("base64") }))
+          : randomBytes(randomInt(300));
       const isRight = n % 7 !== 0;
       const given = isRight ? secret : randomUUID();
-      const junk = Object.fromEntries(Array.from({ length: randomInt(4) }, () => [`x-${randomBytes(3).toString("hex")}`, randomBytes(randomInt(60)).toString("latin1").replaceAll(/[^\x20-\x7e\x80-\xff]/g, "")]));
+      const junk = Object.fromEntries(
+        Array.from({ length: randomInt(4) }, () => [
+          `x-${randomBytes(3).toString("hex")}`,
+          randomBytes(randomInt(60))
+            .toString("latin1")
+            .replaceAll(/[^\x20-\x7e\x80-\xff]/g, ""),
+        ]),
+      );
       const headers = { ...junk, "x-forwarded-for": `10.${n % 250}.${Math.floor(n / 250)}.1` };
       const sent =
-        webhook.authMode === "token" ? { headers: { ...headers, ...bearer(given) } }
-        : webhook.authMode === "url_token" ? { headers, token: given }
-        : { headers: { ...headers, "x-hub-signature-256": `sha256=${createHmac("sha256", given).update(body).digest("hex")}`, "x-github-delivery": String(n) } };
+        webhook.authMode === "token"
+          ? { headers: { ...headers, ...bearer(given) } }
+          : webhook.authMode === "url_token"
+            ? { headers, token: given }
+            : {
+                headers: {
+                  ...headers,
+                  "x-hub-signature-256": `sha256=${createHmac("sha256", given).update(body).digest("hex")}`,
+                  "x-github-delivery": String(n),
+                },
+              };
       const { status } = await w.send(uid, { ...sent, body });
       expect([n, status]).toEqual([n, !isRight ? 401 : isJsonText(body) ? 202 : 400]);
     }
@@ -147,4 +218,3 @@ test("no request through the door is answered with a status of our own fault, or
   await Promise.all([0, 1, 2, 3].map(work));
   expect(w.log.entries.filter(({ level }) => level === "error")).toEqual([]);
 }, 600_000);
-

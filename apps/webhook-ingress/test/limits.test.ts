@@ -43,26 +43,53 @@ describe("60 deliveries a minute", () => {
   test("let in what a list of the last minute's times lets in, one by one and many at once", async () => {
     const { uid, secret } = await w.aWebhook();
     let times: number[] = [];
-    for (const [n, [afterMs, count]] of [[0, 1], [7_001, 20], [13_000, 1], [0, 3], [25_500, 30], [14_498, 9], [1, 5], [0, 20], [12_999, 40], [1, 1], [1, 6], [60_000, 70], [59_999, 1], [1, 61]].entries()) {
+    for (const [n, [afterMs, count]] of [
+      [0, 1],
+      [7_001, 20],
+      [13_000, 1],
+      [0, 3],
+      [25_500, 30],
+      [14_498, 9],
+      [1, 5],
+      [0, 20],
+      [12_999, 40],
+      [1, 1],
+      [1, 6],
+      [60_000, 70],
+      [59_999, 1],
+      [1, 61],
+    ].entries()) {
       w.clock.advance(afterMs!);
       const now = w.clock.now().getTime();
       times = times.filter((at) => at > now - 60_000);
       const room = Math.min(count!, 60 - times.length);
-      const answers = await Promise.all(Array.from({ length: count! }, (_one, m) => w.send(uid, { headers: bearer(secret), body: `[${n},${m}]` })));
-      expect([n, answers.filter(({ status }) => status === 202).length, answers.filter(({ status }) => status === 429).length]).toEqual([n, room, count! - room]);
+      const answers = await Promise.all(
+        Array.from({ length: count! }, (_one, m) => w.send(uid, { headers: bearer(secret), body: `[${n},${m}]` })),
+      );
+      expect([
+        n,
+        answers.filter(({ status }) => status === 202).length,
+        answers.filter(({ status }) => status === 429).length,
+      ]).toEqual([n, room, count! - room]);
       times.push(...Array<number>(room).fill(now));
     }
   });
   test("count duplicates, bodies that are no JSON, and bodies that are too large", async () => {
     const { uid, secret } = await w.aWebhook();
     const bodies = ["{}", "{}", "no json", `"${"x".repeat(262_144)}"`];
-    expect(await statuses(60, (n) => w.send(uid, { headers: bearer(secret), body: bodies[n % 4]! }))).toEqual(Array(15).fill([202, 202, 400, 413]).flat());
+    expect(await statuses(60, (n) => w.send(uid, { headers: bearer(secret), body: bodies[n % 4]! }))).toEqual(
+      Array(15).fill([202, 202, 400, 413]).flat(),
+    );
     for (const body of bodies) expect((await w.send(uid, { headers: bearer(secret), body })).status).toBe(429);
   });
   test("are each webhook's own, and hold over all replicas", async () => {
     const [{ uid, secret }, other] = [await w.aWebhook(), await w.aWebhook()];
     const replicas = [w.url, (await w.replica()).url, (await w.replica()).url];
-    const answers = await Promise.all(Array.from({ length: 90 }, (_one, n) => w.send(uid, { headers: bearer(secret), body: String(n) }, replicas[n % 3])));
+    const answers = await Promise.all(
+      Array.from({ length: 90 }, (_one, n) =>
+        w.send(uid, { headers: bearer(secret), body: String(n) }, replicas[n % 3]),
+      ),
+    );
     const counted = answers.map(({ status }) => status).toSorted((a, b) => a - b);
     expect(counted).toEqual([...Array(60).fill(202), ...Array(30).fill(429)]);
     expect((await w.send(other.uid, { headers: bearer(other.secret) })).status).toBe(202);
@@ -82,7 +109,9 @@ describe("failed authentication", () => {
     expect((await w.send(uid, { headers: { ...bearer(secret), ...from("198.51.100.2") } })).status).toBe(202);
     expect((await fail(uid, "198.51.100.2")).status).toBe(401);
     w.clock.advance(50_000);
-    expect((await w.send(uid, { headers: { ...bearer(secret), ...from("198.51.100.1") }, body: "1" })).status).toBe(202);
+    expect((await w.send(uid, { headers: { ...bearer(secret), ...from("198.51.100.1") }, body: "1" })).status).toBe(
+      202,
+    );
   });
   test("of sixty from anywhere is 429 and no longer logged, while a right credential always passes", async () => {
     const { uid, secret } = await w.aWebhook();
@@ -90,22 +119,35 @@ describe("failed authentication", () => {
     for (let n = 60; n < 80; n++) {
       const refused = await fail(uid, `203.0.113.${n}`);
       expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "60"]);
-      expect((await w.send(uid, { headers: { ...bearer(secret), ...from("192.0.2.1") }, body: String(n) })).status).toBe(202);
+      expect(
+        (await w.send(uid, { headers: { ...bearer(secret), ...from("192.0.2.1") }, body: String(n) })).status,
+      ).toBe(202);
     }
     expect((await w.logOf(uid)).filter(([outcome]) => outcome === "rejected_auth")).toHaveLength(60);
   });
   test("does not use up the deliveries' budget, nor they its", async () => {
     const { uid, secret } = await w.aWebhook();
     await statuses(9, () => fail(uid, "198.51.100.3"));
-    expect(await statuses(61, (n) => w.send(uid, { headers: { ...bearer(secret), ...from("198.51.100.3") }, body: String(n) }))).toEqual([...Array(60).fill(202), 429]);
+    expect(
+      await statuses(61, (n) =>
+        w.send(uid, { headers: { ...bearer(secret), ...from("198.51.100.3") }, body: String(n) }),
+      ),
+    ).toEqual([...Array(60).fill(202), 429]);
     expect((await fail(uid, "198.51.100.3")).status).toBe(401);
     expect((await fail(uid, "198.51.100.3")).status).toBe(429);
   });
   test("at once from one address over all replicas is ten times 401", async () => {
     const { uid } = await w.aWebhook();
     const second = await w.replica();
-    const answers = await Promise.all(Array.from({ length: 40 }, (_one, n) => w.send(uid, { headers: { ...bearer("wrong"), ...from("198.51.100.4") } }, n % 2 ? w.url : second.url)));
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([...Array(10).fill(401), ...Array(30).fill(429)]);
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_one, n) =>
+        w.send(uid, { headers: { ...bearer("wrong"), ...from("198.51.100.4") } }, n % 2 ? w.url : second.url),
+      ),
+    );
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      ...Array(10).fill(401),
+      ...Array(30).fill(429),
+    ]);
   });
   test("includes an unverified body that is too large for a signed webhook: 413, and counted", async () => {
     const { uid } = await w.aWebhook({ authMode: "signature", signatureScheme: "github", secret: "s" });
@@ -115,7 +157,8 @@ describe("failed authentication", () => {
   });
   test("says nothing about the body: not its size, nor whether it is JSON", async () => {
     const { uid } = await w.aWebhook();
-    for (const body of ["", "no json", `"${"x".repeat(300_000)}"`]) expect((await w.send(uid, { headers: { ...bearer("wrong"), ...from("198.51.100.6") }, body })).status).toBe(401);
+    for (const body of ["", "no json", `"${"x".repeat(300_000)}"`])
+      expect((await w.send(uid, { headers: { ...bearer("wrong"), ...from("198.51.100.6") }, body })).status).toBe(401);
   });
 });
 
@@ -129,16 +172,28 @@ describe("pruning", () => {
       await w.rows(
         `INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at, payload)
          VALUES (gen_random_uuid(), $1, $1, $1, $2, $3, $4, 1, $5, $6)`,
-        [uid, rejected ? "rejected_auth" : "accepted", rejected ? null : "hash", rejected ? null : `h${age}`, new Date(NOW.getTime() - age * DAY_MS), rejected ? null : Buffer.from("1")],
+        [
+          uid,
+          rejected ? "rejected_auth" : "accepted",
+          rejected ? null : "hash",
+          rejected ? null : `h${age}`,
+          new Date(NOW.getTime() - age * DAY_MS),
+          rejected ? null : Buffer.from("1"),
+        ],
       );
     }
     return uid;
   }
-  const left = async (uid: string) => (await w.rows<{ count: number }>("SELECT count(*) FROM deliveries WHERE webhook_uid = $1", [uid]))[0]!.count;
+  const left = async (uid: string) =>
+    (await w.rows<{ count: number }>("SELECT count(*) FROM deliveries WHERE webhook_uid = $1", [uid]))[0]!.count;
   const range = (first: number, count: number) => Array.from({ length: count }, (_one, n) => first + n);
 
   test("forgets what is older than a week and not among the newest fifty, rejected entries included", async () => {
-    const [few, many, mixed] = [await entries(range(8, 50)), await entries(range(8, 60)), await entries([...range(0, 8).map((n) => n + 0.5), ...range(10, 60)])];
+    const [few, many, mixed] = [
+      await entries(range(8, 50)),
+      await entries(range(8, 60)),
+      await entries([...range(0, 8).map((n) => n + 0.5), ...range(10, 60)]),
+    ];
     await w.service.prune();
     expect([await left(few), await left(many), await left(mixed)]).toEqual([50, 50, 50]);
     await w.service.prune();

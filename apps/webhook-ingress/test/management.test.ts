@@ -13,57 +13,127 @@ beforeAll(async () => void (w = await startWorld()));
 afterAll(() => w?.stop());
 
 const as = call(OWNER);
-const create = (webhook: object, secret = "", idempotencyKey = "") => w.client.createWebhook({ webhook: { factoryUid: w.aFactory(), name: "hook", enabled: true, ...webhook }, secret, idempotencyKey }, as);
-const events = async (uid: string) => (await w.rows<{ type: string; payload: any }>("SELECT type, payload FROM stream.event_pending WHERE entity_uid = $1 ORDER BY seq", [uid])).map(({ type, payload }) => [type.split(".")[2], payload]);
+const create = (webhook: object, secret = "", idempotencyKey = "") =>
+  w.client.createWebhook(
+    { webhook: { factoryUid: w.aFactory(), name: "hook", enabled: true, ...webhook }, secret, idempotencyKey },
+    as,
+  );
+const events = async (uid: string) =>
+  (
+    await w.rows<{ type: string; payload: any }>(
+      "SELECT type, payload FROM stream.event_pending WHERE entity_uid = $1 ORDER BY seq",
+      [uid],
+    )
+  ).map(({ type, payload }) => [type.split(".")[2], payload]);
 
 describe("creating", () => {
   test.each([
-    ["token", { authMode: "" }, /^[\w-]{43}$/], ["url_token", { authMode: "url_token" }, /^[\w-]{43}$/],
+    ["token", { authMode: "" }, /^[\w-]{43}$/],
+    ["url_token", { authMode: "url_token" }, /^[\w-]{43}$/],
     ["signature", { authMode: "signature", signatureScheme: "standard_webhooks" }, /^whsec_[A-Za-z0-9+/]{43}=$/],
   ])("%s: its secret is generated, and answered once", async (authMode, asked, form) => {
     const { webhook, secret } = await create(asked);
     expect(secret).toMatch(form);
-    expect(webhook).toMatchObject({ authMode, enabled: true, secretSet: true, secretName: "", management: "live", teamUid: TEAM, name: "hook", createdAt: { seconds: BigInt(NOW.getTime() / 1000) } });
+    expect(webhook).toMatchObject({
+      authMode,
+      enabled: true,
+      secretSet: true,
+      secretName: "",
+      management: "live",
+      teamUid: TEAM,
+      name: "hook",
+      createdAt: { seconds: BigInt(NOW.getTime() / 1000) },
+    });
     const read = (await w.client.getWebhook({ webhookUid: webhook!.uid }, as)).webhook!;
     expect(JSON.stringify({ ...read, createdAt: 0, updatedAt: 0 })).not.toContain(secret);
-    expect((await w.rows("SELECT * FROM webhooks w WHERE uid = $1 AND w::text LIKE $2", [webhook!.uid, `%${secret}%`]))).toEqual([]);
-    expect(await events(webhook!.uid)).toEqual([["created", { factory_uid: webhook!.factoryUid, name: "hook", auth_mode: authMode, enabled: true }]]);
+    expect(
+      await w.rows("SELECT * FROM webhooks w WHERE uid = $1 AND w::text LIKE $2", [webhook!.uid, `%${secret}%`]),
+    ).toEqual([]);
+    expect(await events(webhook!.uid)).toEqual([
+      ["created", { factory_uid: webhook!.factoryUid, name: "hook", auth_mode: authMode, enabled: true }],
+    ]);
   });
-  test.each(["github", "stripe", "pagerduty", "vercel", "sentry", "slack"])("%s without its provider's secret: disabled until rotate brings it, which enables it", async (signatureScheme) => {
-    const { webhook, secret } = await create({ authMode: "signature", signatureScheme });
-    expect([secret, webhook]).toMatchObject(["", { enabled: false, secretSet: false }]);
-    const { uid } = webhook!;
-    expect((await w.send(uid)).status).toBe(404);
-    await expect(w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true }, as)).rejects.toEqual(domainError({ kind: "conflict", reason: "secret_missing" }));
-    await expect(w.client.rotateSecret({ webhookUid: uid }, as)).rejects.toEqual(domainError({ reason: "invalid_secret" }));
-    expect((await w.client.rotateSecret({ webhookUid: uid, secret: "theirs" }, as)).webhook).toMatchObject({ enabled: true, secretSet: true });
-    expect((await w.send(uid)).status).toBe(401);
-  });
+  test.each(["github", "stripe", "pagerduty", "vercel", "sentry", "slack"])(
+    "%s without its provider's secret: disabled until rotate brings it, which enables it",
+    async (signatureScheme) => {
+      const { webhook, secret } = await create({ authMode: "signature", signatureScheme });
+      expect([secret, webhook]).toMatchObject(["", { enabled: false, secretSet: false }]);
+      const { uid } = webhook!;
+      expect((await w.send(uid)).status).toBe(404);
+      await expect(w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true }, as)).rejects.toEqual(
+        domainError({ kind: "conflict", reason: "secret_missing" }),
+      );
+      await expect(w.client.rotateSecret({ webhookUid: uid }, as)).rejects.toEqual(
+        domainError({ reason: "invalid_secret" }),
+      );
+      expect((await w.client.rotateSecret({ webhookUid: uid, secret: "theirs" }, as)).webhook).toMatchObject({
+        enabled: true,
+        secretSet: true,
+      });
+      expect((await w.send(uid)).status).toBe(401);
+    },
+  );
   test("disabled on request, and then its rotation leaves it so", async () => {
     const { webhook } = await create({ enabled: false });
     expect(webhook).toMatchObject({ enabled: false, secretSet: true });
     expect((await w.client.rotateSecret({ webhookUid: webhook!.uid }, as)).webhook).toMatchObject({ enabled: false });
   });
   test.each<[string, object, string?]>([
-    ["no name", { name: " " }], ["a long name", { name: "x".repeat(101) }], ["an unknown mode", { authMode: "basic" }], ["an unknown scheme", { authMode: "signature", signatureScheme: "md5" }],
-    ["a signature without scheme", { authMode: "signature" }], ["a scheme without signature", { signatureScheme: "github" }], ["a header of generic without generic", { authMode: "signature", signatureScheme: "github", signatureHeader: "X-S" }],
-    ["generic without its header", { authMode: "signature", signatureScheme: "generic_hmac_sha256" }], ["no header name", { deliveryIdHeader: "a b" }],
-    ["the header of a bearer", { deliveryIdHeader: "Authorization" }], ["cookies", { deliveryIdHeader: "cookie" }], ["a signature as identity", { authMode: "signature", signatureScheme: "github", deliveryIdHeader: "Stripe-Signature" }],
-    ["its own signature as identity", { authMode: "signature", signatureScheme: "generic_hmac_sha256", signatureHeader: "X-S", deliveryIdHeader: "x-s" }],
+    ["no name", { name: " " }],
+    ["a long name", { name: "x".repeat(101) }],
+    ["an unknown mode", { authMode: "basic" }],
+    ["an unknown scheme", { authMode: "signature", signatureScheme: "md5" }],
+    ["a signature without scheme", { authMode: "signature" }],
+    ["a scheme without signature", { signatureScheme: "github" }],
+    [
+      "a header of generic without generic",
+      { authMode: "signature", signatureScheme: "github", signatureHeader: "X-S" },
+    ],
+    ["generic without its header", { authMode: "signature", signatureScheme: "generic_hmac_sha256" }],
+    ["no header name", { deliveryIdHeader: "a b" }],
+    ["the header of a bearer", { deliveryIdHeader: "Authorization" }],
+    ["cookies", { deliveryIdHeader: "cookie" }],
+    [
+      "a signature as identity",
+      { authMode: "signature", signatureScheme: "github", deliveryIdHeader: "Stripe-Signature" },
+    ],
+    [
+      "its own signature as identity",
+      {
+        authMode: "signature",
+        signatureScheme: "generic_hmac_sha256",
+        signatureHeader: "X-S",
+        deliveryIdHeader: "x-s",
+      },
+    ],
   ])("is refused for %s", async (_what, asked) => {
     const factoryUid = w.aFactory();
-    await expect(create({ factoryUid, ...asked })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_webhook" }));
+    await expect(create({ factoryUid, ...asked })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "invalid_webhook" }),
+    );
     expect((await w.client.listWebhooks({ factoryUid }, as)).webhooks).toEqual([]);
   });
   test.each<[string, object, string]>([
-    ["one for a mode whose secret is generated", {}, "mine"], ["one that is no base64 for Standard Webhooks", { authMode: "signature", signatureScheme: "standard_webhooks" }, "whsec_no base64"],
-    ["one that is too long", { authMode: "signature", signatureScheme: "github" }, "x".repeat(4_097)], ["one beside a managed one", { authMode: "signature", signatureScheme: "github", secretName: "S" }, "x"],
-  ])("is refused with a secret that cannot be: %s", async (_what, asked, secret) => expect(create(asked, secret)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_secret" })));
+    ["one for a mode whose secret is generated", {}, "mine"],
+    [
+      "one that is no base64 for Standard Webhooks",
+      { authMode: "signature", signatureScheme: "standard_webhooks" },
+      "whsec_no base64",
+    ],
+    ["one that is too long", { authMode: "signature", signatureScheme: "github" }, "x".repeat(4_097)],
+    ["one beside a managed one", { authMode: "signature", signatureScheme: "github", secretName: "S" }, "x"],
+  ])("is refused with a secret that cannot be: %s", async (_what, asked, secret) =>
+    expect(create(asked, secret)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_secret" })),
+  );
   test("the 21st of a factory is a conflict, disabled ones included, also when many come at once; a deleted one makes room", async () => {
     const factoryUid = w.aFactory();
-    const settled = await Promise.allSettled(Array.from({ length: 25 }, (_one, n) => create({ factoryUid, name: `h${n}`, enabled: n % 2 === 0 })));
+    const settled = await Promise.allSettled(
+      Array.from({ length: 25 }, (_one, n) => create({ factoryUid, name: `h${n}`, enabled: n % 2 === 0 })),
+    );
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
-    await expect(create({ factoryUid })).rejects.toEqual(domainError({ kind: "conflict", reason: "too_many_webhooks" }));
+    await expect(create({ factoryUid })).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "too_many_webhooks" }),
+    );
     const { webhooks } = await w.client.listWebhooks({ factoryUid }, as);
     expect(webhooks).toHaveLength(20);
     await w.client.deleteWebhook({ webhookUid: webhooks[0]!.uid }, as);
@@ -74,12 +144,16 @@ describe("creating", () => {
     const first = await create({ factoryUid }, "", "key");
     await w.client.replaceWebhook({ webhookUid: first.webhook!.uid, name: "renamed", enabled: false }, as);
     expect(await create({ factoryUid }, "", "key")).toEqual(first);
-    await expect(create({ factoryUid, name: "other" }, "", "key")).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
+    await expect(create({ factoryUid, name: "other" }, "", "key")).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "idempotency_mismatch" }),
+    );
     expect((await w.client.listWebhooks({ factoryUid }, as)).webhooks).toHaveLength(1);
     expect(await w.rows("SELECT 1 FROM idempotency_keys WHERE answer LIKE $1", [`%${first.secret}%`])).toEqual([]);
   });
   test("is refused where files outside define the factory", async () => {
-    await expect(create({ factoryUid: w.aFactory("external_files") })).rejects.toEqual(domainError({ kind: "conflict", reason: "managed_by_files" }));
+    await expect(create({ factoryUid: w.aFactory("external_files") })).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "managed_by_files" }),
+    );
     await create({ factoryUid: w.aFactory("service_files") });
   });
 });
@@ -88,9 +162,17 @@ describe("changing", () => {
   test("replaces name, header and switch, tells what it is then, and nothing else changes", async () => {
     const { uid, webhook } = await w.aWebhook({ deliveryIdHeader: "X-Id" });
     const changed = (await w.client.replaceWebhook({ webhookUid: uid, name: " new ", enabled: false }, as)).webhook!;
-    expect(changed).toEqual({ ...webhook, name: "new", deliveryIdHeader: "", enabled: false, updatedAt: changed.updatedAt });
+    expect(changed).toEqual({
+      ...webhook,
+      name: "new",
+      deliveryIdHeader: "",
+      enabled: false,
+      updatedAt: changed.updatedAt,
+    });
     expect((await events(uid)).at(-1)).toMatchObject(["updated", { name: "new", enabled: false }]);
-    await expect(w.client.replaceWebhook({ webhookUid: uid, name: "", enabled: true }, as)).rejects.toEqual(domainError({ reason: "invalid_webhook" }));
+    await expect(w.client.replaceWebhook({ webhookUid: uid, name: "", enabled: true }, as)).rejects.toEqual(
+      domainError({ reason: "invalid_webhook" }),
+    );
   });
   test("rotate: the new secret counts at once, the old one no longer, at every replica", async () => {
     const { uid, secret } = await w.aWebhook();
@@ -104,7 +186,9 @@ describe("changing", () => {
     }
     expect((await events(uid)).at(-1)).toMatchObject(["updated", { secret_changed: true }]);
     expect(JSON.stringify(await events(uid))).not.toContain(rotated.secret);
-    await expect(w.client.rotateSecret({ webhookUid: uid, secret: "mine" }, as)).rejects.toEqual(domainError({ reason: "invalid_secret" }));
+    await expect(w.client.rotateSecret({ webhookUid: uid, secret: "mine" }, as)).rejects.toEqual(
+      domainError({ reason: "invalid_secret" }),
+    );
   });
   test("a url_token's rotation answers the whole new address", async () => {
     const { uid } = await w.aWebhook({ authMode: "url_token" });
@@ -127,28 +211,59 @@ describe("who may", () => {
     await w.send(uid, { headers: bearer(secret) });
     const { deliveries } = await w.client.listDeliveries({ webhookUid: uid }, as);
     const deliveryUid = deliveries[0]!.uid;
-    const asks = (ids: { webhookUid: string; deliveryUid: string; factoryUid: string }, who: Parameters<typeof call>[0]): [string, Promise<unknown>][] => [
-      ["webhook", w.client.getWebhook({ webhookUid: ids.webhookUid }, call(who))], ["webhook", w.client.replaceWebhook({ webhookUid: ids.webhookUid, name: "x" }, call(who))],
-      ["webhook", w.client.rotateSecret({ webhookUid: ids.webhookUid }, call(who))], ["webhook", w.client.deleteWebhook({ webhookUid: ids.webhookUid }, call(who))],
-      ["webhook", w.client.listDeliveries({ webhookUid: ids.webhookUid }, call(who))], ["delivery", w.client.getDelivery({ deliveryUid: ids.deliveryUid }, call(who))],
-      ["factory", w.client.listWebhooks({ factoryUid: ids.factoryUid }, call(who))], ["factory", w.client.createWebhook({ webhook: { factoryUid: ids.factoryUid, name: "x" } }, call(who))],
-      ["factory", w.client.testFilter({ factoryUid: ids.factoryUid, webhookUids: [ids.webhookUid], deliveryUid: ids.deliveryUid }, call(who))],
+    const asks = (
+      ids: { webhookUid: string; deliveryUid: string; factoryUid: string },
+      who: Parameters<typeof call>[0],
+    ): [string, Promise<unknown>][] => [
+      ["webhook", w.client.getWebhook({ webhookUid: ids.webhookUid }, call(who))],
+      ["webhook", w.client.replaceWebhook({ webhookUid: ids.webhookUid, name: "x" }, call(who))],
+      ["webhook", w.client.rotateSecret({ webhookUid: ids.webhookUid }, call(who))],
+      ["webhook", w.client.deleteWebhook({ webhookUid: ids.webhookUid }, call(who))],
+      ["webhook", w.client.listDeliveries({ webhookUid: ids.webhookUid }, call(who))],
+      ["delivery", w.client.getDelivery({ deliveryUid: ids.deliveryUid }, call(who))],
+      ["factory", w.client.listWebhooks({ factoryUid: ids.factoryUid }, call(who))],
+      ["factory", w.client.createWebhook({ webhook: { factoryUid: ids.factoryUid, name: "x" } }, call(who))],
+      [
+        "factory",
+        w.client.testFilter(
+          { factoryUid: ids.factoryUid, webhookUids: [ids.webhookUid], deliveryUid: ids.deliveryUid },
+          call(who),
+        ),
+      ],
     ];
-    for (const [, asked] of asks({ webhookUid: uid, deliveryUid, factoryUid }, MEMBER)) await expect(asked).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
-    for (const ids of [{ webhookUid: uid, deliveryUid, factoryUid }, { webhookUid: newUid(), deliveryUid: newUid(), factoryUid: newUid() }, { webhookUid: "x", deliveryUid: "x", factoryUid: "x" }]) {
-      for (const [thing, asked] of asks(ids, STRANGER)) await expect(asked).rejects.toEqual(domainError({ kind: "not_found", reason: `${thing}_not_found` }));
+    for (const [, asked] of asks({ webhookUid: uid, deliveryUid, factoryUid }, MEMBER))
+      await expect(asked).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
+    for (const ids of [
+      { webhookUid: uid, deliveryUid, factoryUid },
+      { webhookUid: newUid(), deliveryUid: newUid(), factoryUid: newUid() },
+      { webhookUid: "x", deliveryUid: "x", factoryUid: "x" },
+    ]) {
+      for (const [thing, asked] of asks(ids, STRANGER))
+        await expect(asked).rejects.toEqual(domainError({ kind: "not_found", reason: `${thing}_not_found` }));
     }
     expect((await w.client.getWebhook({ webhookUid: uid }, as)).webhook).toMatchObject({ name: "hook" });
   });
   test("a webhook or delivery of another factory than the one named is absent", async () => {
     const [one, other] = [await w.aWebhook(), await w.aWebhook()];
     await w.send(one.uid, { headers: bearer(one.secret) });
-    const { deliveries: [delivery] } = await w.client.listDeliveries({ webhookUid: one.uid, factoryUid: one.factoryUid }, as);
-    await expect(w.client.getWebhook({ webhookUid: one.uid, factoryUid: other.factoryUid }, as)).rejects.toEqual(domainError({ reason: "webhook_not_found" }));
-    for (const ref of [{ factoryUid: other.factoryUid }, { webhookUid: other.uid }]) await expect(w.client.getDelivery({ deliveryUid: delivery!.uid, ...ref }, as)).rejects.toEqual(domainError({ reason: "delivery_not_found" }));
+    const {
+      deliveries: [delivery],
+    } = await w.client.listDeliveries({ webhookUid: one.uid, factoryUid: one.factoryUid }, as);
+    await expect(w.client.getWebhook({ webhookUid: one.uid, factoryUid: other.factoryUid }, as)).rejects.toEqual(
+      domainError({ reason: "webhook_not_found" }),
+    );
+    for (const ref of [{ factoryUid: other.factoryUid }, { webhookUid: other.uid }])
+      await expect(w.client.getDelivery({ deliveryUid: delivery!.uid, ...ref }, as)).rejects.toEqual(
+        domainError({ reason: "delivery_not_found" }),
+      );
     await w.client.deleteWebhook({ webhookUid: one.uid }, as);
-    await expect(w.client.getDelivery({ deliveryUid: delivery!.uid }, as)).rejects.toEqual(domainError({ reason: "delivery_not_found" }));
-    const forFactories = await w.asFactories.getDelivery({ deliveryUid: delivery!.uid }, call(serviceCaller("factories", "r")));
+    await expect(w.client.getDelivery({ deliveryUid: delivery!.uid }, as)).rejects.toEqual(
+      domainError({ reason: "delivery_not_found" }),
+    );
+    const forFactories = await w.asFactories.getDelivery(
+      { deliveryUid: delivery!.uid },
+      call(serviceCaller("factories", "r")),
+    );
     expect(Buffer.from(forFactories.payload!).toString()).toBe("{}");
   });
 });
@@ -158,7 +273,7 @@ test("the log is paged, newest first, over entries of the same moment", async ()
   for (let n = 0; n < 5; n++) await w.send(uid, { headers: bearer(secret), body: String(n) });
   const all = (await w.client.listDeliveries({ webhookUid: uid, pageSize: 100 }, as)).deliveries.map((one) => one.uid);
   const walked: string[] = [];
-  for (let token = ""; ; ) {
+  for (let token = ""; ;) {
     const page = await w.client.listDeliveries({ webhookUid: uid, pageSize: 2, pageToken: token }, as);
     walked.push(...page.deliveries.map((one) => one.uid));
     if (page.nextPageToken === "") break;
@@ -166,7 +281,9 @@ test("the log is paged, newest first, over entries of the same moment", async ()
   }
   expect(walked).toEqual(all);
   expect(all).toHaveLength(5);
-  await expect(w.client.listDeliveries({ webhookUid: uid, pageToken: "AAAA" }, as)).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
+  await expect(w.client.listDeliveries({ webhookUid: uid, pageToken: "AAAA" }, as)).rejects.toEqual(
+    domainError({ reason: "invalid_cursor" }),
+  );
 });
 
 describe("managed secrets", () => {
@@ -177,7 +294,8 @@ describe("managed secrets", () => {
     w.secrets.set(secretAt("K"), { value: "first", revision: "a/1" });
     const { uid, secret, webhook } = await w.aWebhook({ secretName: "K" });
     expect([secret, webhook.secretName, webhook.secretSet]).toEqual(["", "K", true]);
-    const status = async (token: string) => (await w.send(uid, { headers: bearer(token), body: JSON.stringify(token) })).status;
+    const status = async (token: string) =>
+      (await w.send(uid, { headers: bearer(token), body: JSON.stringify(token) })).status;
     expect([await status("first"), await status("second")]).toEqual([202, 401]);
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "a/2", value: "second" }, asGateway);
     expect([await status("first"), await status("second")]).toEqual([401, 202]);
@@ -188,31 +306,43 @@ describe("managed secrets", () => {
     expect((await w.client.getWebhook({ webhookUid: uid }, as)).webhook!.secretSet).toBe(false);
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "b/1", value: "again" }, asGateway);
     expect(await status("again")).toBe(202);
-    await expect(w.client.rotateSecret({ webhookUid: uid }, as)).rejects.toEqual(domainError({ kind: "conflict", reason: "secret_managed" }));
+    await expect(w.client.rotateSecret({ webhookUid: uid }, as)).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "secret_managed" }),
+    );
     expect(await w.rows("SELECT 1 FROM team_secrets s WHERE s::text ~ 'first|second|again'")).toEqual([]);
   });
   test("that nobody names are not kept; those that do not exist, or cannot be such a secret, are refused", async () => {
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "UNUSED", revision: "a/1", value: "x" }, asGateway);
     expect(await w.rows("SELECT 1 FROM team_secrets WHERE name = 'UNUSED'")).toEqual([]);
-    await expect(create({ secretName: "ABSENT" })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "secret_not_found" }));
+    await expect(create({ secretName: "ABSENT" })).rejects.toEqual(
+      domainError({ kind: "invalid_argument", reason: "secret_not_found" }),
+    );
     w.secrets.set(secretAt("SPACED"), { value: "not url safe", revision: "a/1" });
-    await expect(create({ secretName: "SPACED", authMode: "url_token" })).rejects.toEqual(domainError({ reason: "invalid_secret" }));
+    await expect(create({ secretName: "SPACED", authMode: "url_token" })).rejects.toEqual(
+      domainError({ reason: "invalid_secret" }),
+    );
   });
   test.each([
     ["url_token", "", "not/url safe", "url-safe"],
     ["token", "", "two words", "one-word"],
     ["signature", "standard_webhooks", "no prefix", "whsec_AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="],
-  ])("that a %s webhook %s uses take only values that it can have, and stay in force otherwise", async (authMode, signatureScheme, unusable, usable) => {
-    const name = `PUSHED_${authMode}`;
-    w.secrets.set(secretAt(name), { value: usable, revision: "a/1" });
-    const { uid, webhook } = await w.aWebhook({ secretName: name, authMode, signatureScheme });
-    const push = (revision: string, value: string) => w.client.pushManagedSecret({ teamUid: TEAM, name, revision, value }, asGateway);
-    await expect(push("a/2", unusable)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_secret" }));
-    expect(await w.rows("SELECT revision FROM team_secrets WHERE name = $1", [name])).toEqual([{ revision: "a/1" }]);
-    await push("a/2", usable);
-    await w.client.deleteWebhook({ webhookUid: uid, factoryUid: webhook.factoryUid }, as);
-    await push("a/3", unusable);
-  });
+  ])(
+    "that a %s webhook %s uses take only values that it can have, and stay in force otherwise",
+    async (authMode, signatureScheme, unusable, usable) => {
+      const name = `PUSHED_${authMode}`;
+      w.secrets.set(secretAt(name), { value: usable, revision: "a/1" });
+      const { uid, webhook } = await w.aWebhook({ secretName: name, authMode, signatureScheme });
+      const push = (revision: string, value: string) =>
+        w.client.pushManagedSecret({ teamUid: TEAM, name, revision, value }, asGateway);
+      await expect(push("a/2", unusable)).rejects.toEqual(
+        domainError({ kind: "invalid_argument", reason: "invalid_secret" }),
+      );
+      expect(await w.rows("SELECT revision FROM team_secrets WHERE name = $1", [name])).toEqual([{ revision: "a/1" }]);
+      await push("a/2", usable);
+      await w.client.deleteWebhook({ webhookUid: uid, factoryUid: webhook.factoryUid }, as);
+      await push("a/3", unusable);
+    },
+  );
   test("that the gateway pushed and then failed to keep are set right", async () => {
     w.secrets.set(secretAt("HEALED"), { value: "kept", revision: "a/1" });
     const { uid } = await w.aWebhook({ secretName: "HEALED" });
@@ -223,7 +353,10 @@ describe("managed secrets", () => {
     await w.service.confirmSecrets();
     expect((await w.send(uid, { headers: bearer("lost") })).status).toBe(401);
     expect((await w.send(uid, { headers: bearer("kept"), body: "1" })).status).toBe(202);
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "HEALED", revision: "a/2", value: "second-try" }, asGateway);
+    await w.client.pushManagedSecret(
+      { teamUid: TEAM, name: "HEALED", revision: "a/2", value: "second-try" },
+      asGateway,
+    );
     expect((await w.send(uid, { headers: bearer("second-try"), body: "2" })).status).toBe(202);
   });
   test("are gone for good with the secret: nobody is let in, nothing of the value is kept, and one that was fetched before does not come back", async () => {
@@ -232,57 +365,130 @@ describe("managed secrets", () => {
     const copy = () => w.rows("SELECT sealed IS NULL AS is_gone FROM team_secrets WHERE name = 'GONE'");
     expect([(await w.send(uid, { headers: bearer("was") })).status, await copy()]).toEqual([202, [{ is_gone: false }]]);
     let answer: (present: { value: string; revision: string }) => void = () => {};
-    const identity = { secret: () => new Promise<{ value: string; revision: string }>((resolve) => (answer = resolve)) };
+    const identity = {
+      secret: () => new Promise<{ value: string; revision: string }>((resolve) => (answer = resolve)),
+    };
     const copies = teamSecretStore(w.t.database, Vault.fromMasterKey(new Uint8Array(32).fill(7)));
-    const following = new TeamSecrets({ copies: { ...copies, expect: async () => {} }, webhooks: { listNaming: async () => [] }, identity, clock: w.clock }).follow({ teamUid: TEAM, name: "GONE" });
+    const following = new TeamSecrets({
+      copies: { ...copies, expect: async () => {} },
+      webhooks: { listNaming: async () => [] },
+      identity,
+      clock: w.clock,
+    }).follow({ teamUid: TEAM, name: "GONE" });
     w.secrets.delete(secretAt("GONE"));
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "a/2" }, asGateway);
     w.clock.advance(15_001);
     await w.service.confirmSecrets();
     answer({ value: "was", revision: "a/1" });
     await following;
-    expect([(await w.send(uid, { headers: bearer("was"), body: "1" })).status, await copy()]).toEqual([401, [{ is_gone: true }]]);
+    expect([(await w.send(uid, { headers: bearer("was"), body: "1" })).status, await copy()]).toEqual([
+      401,
+      [{ is_gone: true }],
+    ]);
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "b/1", value: "back" }, asGateway);
     expect((await w.send(uid, { headers: bearer("back"), body: "2" })).status).toBe(202);
   });
   test("are pushed by the gateway only", async () => {
-    await expect(w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, as)).rejects.toEqual(domainError({ kind: "permission_denied" }));
-    await expect(w.asFactories.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, call(serviceCaller("factories", "r")))).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    await expect(
+      w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, as),
+    ).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    await expect(
+      w.asFactories.pushManagedSecret(
+        { teamUid: TEAM, name: "K", revision: "z", value: "x" },
+        call(serviceCaller("factories", "r")),
+      ),
+    ).rejects.toEqual(domainError({ kind: "permission_denied" }));
   });
 });
 
 describe("the test of a filter", () => {
-  const ask = async (factoryUid: string, asked: { webhookUids: string[]; filter?: unknown; deliveryUid?: string; payload?: string }) =>
-    w.client.testFilter({ factoryUid, webhookUids: asked.webhookUids, payloadFilter: asked.filter === undefined ? "" : JSON.stringify(asked.filter), deliveryUid: asked.deliveryUid ?? "", ...(asked.payload !== undefined && { payload: Buffer.from(asked.payload) }) }, as);
+  const ask = async (
+    factoryUid: string,
+    asked: { webhookUids: string[]; filter?: unknown; deliveryUid?: string; payload?: string },
+  ) =>
+    w.client.testFilter(
+      {
+        factoryUid,
+        webhookUids: asked.webhookUids,
+        payloadFilter: asked.filter === undefined ? "" : JSON.stringify(asked.filter),
+        deliveryUid: asked.deliveryUid ?? "",
+        ...(asked.payload !== undefined && { payload: Buffer.from(asked.payload) }),
+      },
+      as,
+    );
 
   test("says of a stored delivery whether it would trigger, by both checks, whether enabled or not, and writes nothing", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     const other = await w.aWebhook({ factoryUid });
     await w.send(uid, { headers: bearer(secret), body: '{"pull_request":{"draft":true},"n":1.0}' });
     await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: false }, as);
-    const { deliveries: [delivery] } = await w.client.listDeliveries({ webhookUid: uid }, as);
+    const {
+      deliveries: [delivery],
+    } = await w.client.listDeliveries({ webhookUid: uid }, as);
     const deliveryUid = delivery!.uid;
     const before = await w.rows("SELECT count(*) FROM deliveries, stream.event_pending");
-    expect(await ask(factoryUid, { webhookUids: [uid], deliveryUid })).toMatchObject({ wouldTrigger: true, webhook: { passed: true }, payload: { passed: true }, failedPaths: [] });
-    expect(await ask(factoryUid, { webhookUids: [uid], filter: { n: [1] }, deliveryUid })).toMatchObject({ wouldTrigger: true });
-    expect(await ask(factoryUid, { webhookUids: [uid], filter: { pull_request: { draft: [false] } }, deliveryUid })).toMatchObject({ wouldTrigger: false, webhook: { passed: true }, payload: { passed: false }, failedPaths: ["pull_request.draft"] });
-    expect(await ask(factoryUid, { webhookUids: [other.uid], deliveryUid })).toMatchObject({ wouldTrigger: false, webhook: { passed: false }, payload: { passed: true } });
-    expect(await ask(factoryUid, { webhookUids: [newUid()], deliveryUid })).toMatchObject({ wouldTrigger: false, webhook: { passed: false } });
+    expect(await ask(factoryUid, { webhookUids: [uid], deliveryUid })).toMatchObject({
+      wouldTrigger: true,
+      webhook: { passed: true },
+      payload: { passed: true },
+      failedPaths: [],
+    });
+    expect(await ask(factoryUid, { webhookUids: [uid], filter: { n: [1] }, deliveryUid })).toMatchObject({
+      wouldTrigger: true,
+    });
+    expect(
+      await ask(factoryUid, { webhookUids: [uid], filter: { pull_request: { draft: [false] } }, deliveryUid }),
+    ).toMatchObject({
+      wouldTrigger: false,
+      webhook: { passed: true },
+      payload: { passed: false },
+      failedPaths: ["pull_request.draft"],
+    });
+    expect(await ask(factoryUid, { webhookUids: [other.uid], deliveryUid })).toMatchObject({
+      wouldTrigger: false,
+      webhook: { passed: false },
+      payload: { passed: true },
+    });
+    expect(await ask(factoryUid, { webhookUids: [newUid()], deliveryUid })).toMatchObject({
+      wouldTrigger: false,
+      webhook: { passed: false },
+    });
     expect(await w.rows("SELECT count(*) FROM deliveries, stream.event_pending")).toEqual(before);
   });
   test("takes a body instead", async () => {
     const { uid, factoryUid } = await w.aWebhook();
-    expect(await ask(factoryUid, { webhookUids: [uid], filter: { a: [1] }, payload: '[{"a":1}]' })).toMatchObject({ wouldTrigger: true, webhook: { passed: true } });
-    expect(await ask(factoryUid, { webhookUids: [uid], filter: { a: [1] }, payload: '"a"' })).toMatchObject({ wouldTrigger: false, failedPaths: [""] });
+    expect(await ask(factoryUid, { webhookUids: [uid], filter: { a: [1] }, payload: '[{"a":1}]' })).toMatchObject({
+      wouldTrigger: true,
+      webhook: { passed: true },
+    });
+    expect(await ask(factoryUid, { webhookUids: [uid], filter: { a: [1] }, payload: '"a"' })).toMatchObject({
+      wouldTrigger: false,
+      failedPaths: [""],
+    });
   });
   test("refuses an invalid filter with every fault, an entry without payload, a delivery of elsewhere, and neither or both", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     await w.send(uid, { headers: bearer(secret), body: "x" });
-    const { deliveries: [rejected] } = await w.client.listDeliveries({ webhookUid: uid }, as);
-    const fault = await ask(factoryUid, { webhookUids: [uid], filter: { a: "x", b: { in: 1 } }, payload: "{}" }).catch((error: unknown) => error);
-    expect(fault).toMatchObject({ reason: "invalid_filter", kind: "invalid_argument", details: [{ path: "a" }, { path: "b.in" }] });
-    await expect(ask(factoryUid, { webhookUids: [uid], deliveryUid: rejected!.uid })).rejects.toEqual(domainError({ reason: "payload_not_stored" }));
-    await expect(ask(w.aFactory(), { webhookUids: [uid], deliveryUid: rejected!.uid })).rejects.toEqual(domainError({ reason: "delivery_not_found" }));
-    for (const asked of [{}, { deliveryUid: rejected!.uid, payload: "{}" }, { payload: "x" }]) await expect(ask(factoryUid, { webhookUids: [uid], ...asked })).rejects.toEqual(domainError({ reason: "invalid_payload" }));
+    const {
+      deliveries: [rejected],
+    } = await w.client.listDeliveries({ webhookUid: uid }, as);
+    const fault = await ask(factoryUid, { webhookUids: [uid], filter: { a: "x", b: { in: 1 } }, payload: "{}" }).catch(
+      (error: unknown) => error,
+    );
+    expect(fault).toMatchObject({
+      reason: "invalid_filter",
+      kind: "invalid_argument",
+      details: [{ path: "a" }, { path: "b.in" }],
+    });
+    await expect(ask(factoryUid, { webhookUids: [uid], deliveryUid: rejected!.uid })).rejects.toEqual(
+      domainError({ reason: "payload_not_stored" }),
+    );
+    await expect(ask(w.aFactory(), { webhookUids: [uid], deliveryUid: rejected!.uid })).rejects.toEqual(
+      domainError({ reason: "delivery_not_found" }),
+    );
+    for (const asked of [{}, { deliveryUid: rejected!.uid, payload: "{}" }, { payload: "x" }])
+      await expect(ask(factoryUid, { webhookUids: [uid], ...asked })).rejects.toEqual(
+        domainError({ reason: "invalid_payload" }),
+      );
   });
 });

@@ -14,32 +14,89 @@ beforeEach(() => w.clock.set(NOW));
 const BODY = '{"type":"deploy.done","text":"caf\u00e9 \u{1f600}"}';
 const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1000);
 
-type Sender = { scheme: string; secret: string; otherSecret: string; headers(secret: string, id: string, time: Date): Promise<Record<string, string>>; signsTime: boolean };
+type Sender = {
+  scheme: string;
+  secret: string;
+  otherSecret: string;
+  headers(secret: string, id: string, time: Date): Promise<Record<string, string>>;
+  signsTime: boolean;
+};
 
 /** Each signs with a library that its provider or community publishes. */
 const SENDERS: readonly (readonly [string, Sender])[] = [
-  ["standardwebhooks", {
-    scheme: "standard_webhooks", secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", otherSecret: "whsec_BBBBsBQIhrscChlQIMV+b5sSYspob7oD", signsTime: true,
-    headers: async (secret, id, time) => ({ "webhook-id": id, "webhook-timestamp": String(time.getTime() / 1000), "webhook-signature": new StandardWebhook(secret).sign(id, time, BODY) }),
-  }],
-  ["svix", {
-    scheme: "standard_webhooks", secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", otherSecret: "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", signsTime: true,
-    headers: async (secret, id, time) => ({ "svix-id": id, "svix-timestamp": String(time.getTime() / 1000), "svix-signature": new SvixWebhook(secret).sign(id, time, BODY) }),
-  }],
-  ["stripe", {
-    scheme: "stripe", secret: "whsec_test_secret", otherSecret: "whsec_other_secret", signsTime: true,
-    headers: async (secret, _id, time) => ({ "stripe-signature": new Stripe("sk_test_none").webhooks.generateTestHeaderString({ payload: BODY, secret, timestamp: time.getTime() / 1000 }) }),
-  }],
-  ["@octokit/webhooks-methods", {
-    scheme: "github", secret: "It's a Secret to Everybody", otherSecret: "another", signsTime: false,
-    headers: async (secret, id) => ({ "x-github-delivery": id, "x-github-event": "ping", "x-hub-signature-256": await signForGitHub(secret, BODY) }),
-  }],
+  [
+    "standardwebhooks",
+    {
+      scheme: "standard_webhooks",
+      secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
+      otherSecret: "whsec_BBBBsBQIhrscChlQIMV+b5sSYspob7oD",
+      signsTime: true,
+      headers: async (secret, id, time) => ({
+        "webhook-id": id,
+        "webhook-timestamp": String(time.getTime() / 1000),
+        "webhook-signature": new StandardWebhook(secret).sign(id, time, BODY),
+      }),
+    },
+  ],
+  [
+    "svix",
+    {
+      scheme: "standard_webhooks",
+      secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+      otherSecret: "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+      signsTime: true,
+      headers: async (secret, id, time) => ({
+        "svix-id": id,
+        "svix-timestamp": String(time.getTime() / 1000),
+        "svix-signature": new SvixWebhook(secret).sign(id, time, BODY),
+      }),
+    },
+  ],
+  [
+    "stripe",
+    {
+      scheme: "stripe",
+      secret: "whsec_test_secret",
+      otherSecret: "whsec_other_secret",
+      signsTime: true,
+      headers: async (secret, _id, time) => ({
+        "stripe-signature": new Stripe("sk_test_none").webhooks.generateTestHeaderString({
+          payload: BODY,
+          secret,
+          timestamp: time.getTime() / 1000,
+        }),
+      }),
+    },
+  ],
+  [
+    "@octokit/webhooks-methods",
+    {
+      scheme: "github",
+      secret: "It's a Secret to Everybody",
+      otherSecret: "another",
+      signsTime: false,
+      headers: async (secret, id) => ({
+        "x-github-delivery": id,
+        "x-github-event": "ping",
+        "x-hub-signature-256": await signForGitHub(secret, BODY),
+      }),
+    },
+  ],
 ];
 
 describe.each(SENDERS)("a delivery signed by %s", (_library, sender) => {
-  const hook = (secret = sender.secret) => w.aWebhook({ authMode: "signature", signatureScheme: sender.scheme, secret });
-  const send = async (uid: string, id: string, { secret = sender.secret, time = NOW, body = BODY, ...more }: { secret?: string; time?: Date; body?: string; token?: string } = {}) =>
-    w.send(uid, { headers: await sender.headers(secret, id, time), body, ...more });
+  const hook = (secret = sender.secret) =>
+    w.aWebhook({ authMode: "signature", signatureScheme: sender.scheme, secret });
+  const send = async (
+    uid: string,
+    id: string,
+    {
+      secret = sender.secret,
+      time = NOW,
+      body = BODY,
+      ...more
+    }: { secret?: string; time?: Date; body?: string; token?: string } = {},
+  ) => w.send(uid, { headers: await sender.headers(secret, id, time), body, ...more });
 
   test("is accepted, and by its provider's delivery id known again", async () => {
     const { uid } = await hook();
@@ -52,8 +109,11 @@ describe.each(SENDERS)("a delivery signed by %s", (_library, sender) => {
   test("is refused with another secret, another body, a body written again, a token in its path, or no signature", async () => {
     const { uid } = await hook();
     const answers = [
-      await send(uid, "id", { secret: sender.otherSecret }), await send(uid, "id", { body: `${BODY} ` }), await send(uid, "id", { body: JSON.stringify(JSON.parse(BODY), null, 1) }),
-      await send(uid, "id", { token: sender.secret }), await w.send(uid, { body: BODY, headers: { authorization: `Bearer ${sender.secret}` } }),
+      await send(uid, "id", { secret: sender.otherSecret }),
+      await send(uid, "id", { body: `${BODY} ` }),
+      await send(uid, "id", { body: JSON.stringify(JSON.parse(BODY), null, 1) }),
+      await send(uid, "id", { token: sender.secret }),
+      await w.send(uid, { body: BODY, headers: { authorization: `Bearer ${sender.secret}` } }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
   });
@@ -68,22 +128,46 @@ describe.each(SENDERS)("a delivery signed by %s", (_library, sender) => {
   test("is good for five minutes of either side, where its time is signed", async () => {
     const { uid } = await hook();
     const found: [number, number][] = [];
-    for (const seconds of [-299, -301, 299, 301, -3_600]) found.push([seconds, (await send(uid, `t${seconds}`, { time: at(seconds) })).status]);
-    expect(found).toEqual([[-299, 202], [-301, sender.signsTime ? 401 : 202], [299, 202], [301, sender.signsTime ? 401 : 202], [-3_600, sender.signsTime ? 401 : 202]]);
+    for (const seconds of [-299, -301, 299, 301, -3_600])
+      found.push([seconds, (await send(uid, `t${seconds}`, { time: at(seconds) })).status]);
+    expect(found).toEqual([
+      [-299, 202],
+      [-301, sender.signsTime ? 401 : 202],
+      [299, 202],
+      [301, sender.signsTime ? 401 : 202],
+      [-3_600, sender.signsTime ? 401 : 202],
+    ]);
   });
 });
 
 test("a generated secret of Standard Webhooks is one that their library signs with", async () => {
   const { uid, secret } = await w.aWebhook({ authMode: "signature", signatureScheme: "standard_webhooks" });
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-  const headers = { "webhook-id": "m", "webhook-timestamp": String(NOW.getTime() / 1000), "webhook-signature": new StandardWebhook(secret).sign("m", NOW, BODY) };
+  const headers = {
+    "webhook-id": "m",
+    "webhook-timestamp": String(NOW.getTime() / 1000),
+    "webhook-signature": new StandardWebhook(secret).sign("m", NOW, BODY),
+  };
   expect(await w.send(uid, { headers, body: BODY })).toMatchObject({ status: 202, body: { delivery_id: "m" } });
 });
 
 test("of Standard Webhooks and Svix headers side by side, the id that is signed is the delivery's", async () => {
   const { uid, secret } = await w.aWebhook({ authMode: "signature", signatureScheme: "standard_webhooks" });
-  const svix = { "svix-id": "signed", "svix-timestamp": String(NOW.getTime() / 1000), "svix-signature": new SvixWebhook(secret).sign("signed", NOW, BODY) };
-  const others: Record<string, string>[] = [{}, { "webhook-id": "of nobody" }, { "webhook-id": "again", "webhook-timestamp": svix["svix-timestamp"] }, { "webhook-signature": svix["svix-signature"], "webhook-id": "once more" }];
-  for (const beside of others) expect(await w.send(uid, { headers: { ...svix, ...beside }, body: BODY })).toMatchObject({ status: 202, body: { delivery_id: "signed" } });
+  const svix = {
+    "svix-id": "signed",
+    "svix-timestamp": String(NOW.getTime() / 1000),
+    "svix-signature": new SvixWebhook(secret).sign("signed", NOW, BODY),
+  };
+  const others: Record<string, string>[] = [
+    {},
+    { "webhook-id": "of nobody" },
+    { "webhook-id": "again", "webhook-timestamp": svix["svix-timestamp"] },
+    { "webhook-signature": svix["svix-signature"], "webhook-id": "once more" },
+  ];
+  for (const beside of others)
+    expect(await w.send(uid, { headers: { ...svix, ...beside }, body: BODY })).toMatchObject({
+      status: 202,
+      body: { delivery_id: "signed" },
+    });
   expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(["duplicate", "duplicate", "duplicate", "accepted"]);
 });

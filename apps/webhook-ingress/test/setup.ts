@@ -6,10 +6,25 @@ import { manualClock } from "@millwright/clock";
 import { events, factories, identity, webhooks } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
-import { allowServices, call, callerOf, CallerSigner, CallerVerifier, clientFor, inProcess, type Routes } from "@millwright/rpc";
+import {
+  allowServices,
+  call,
+  callerOf,
+  CallerSigner,
+  CallerVerifier,
+  clientFor,
+  inProcess,
+  type Routes,
+} from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
-import { allowedServices, composeWebhookIngress, migrationsDir, type WebhookIngress, type WebhookIngressOptions } from "../src/compose.ts";
+import {
+  allowedServices,
+  composeWebhookIngress,
+  migrationsDir,
+  type WebhookIngress,
+  type WebhookIngressOptions,
+} from "../src/compose.ts";
 
 const gateway = await CallerSigner.create("gateway");
 const own = await CallerSigner.create("webhook-ingress");
@@ -45,35 +60,65 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     router.service(factories.FactoryService, {
       getFactory({ uid }, context) {
         const found = known.get(uid);
-        if (!found || !callerOf(context).teams.some(({ teamUid }) => teamUid === found.teamUid)) throw notFound("factory");
+        if (!found || !callerOf(context).teams.some(({ teamUid }) => teamUid === found.teamUid))
+          throw notFound("factory");
         return { factory: { uid, ...found } };
       },
     });
     router.service(identity.IdentityService, {
       resolveSecrets({ teamUid, optionalNames }) {
-        const found = optionalNames.flatMap((name) => (secrets.has(`${teamUid} ${name}`) ? [[name, secrets.get(`${teamUid} ${name}`)!] as const] : []));
-        return { values: Object.fromEntries(found.map(([name, { value }]) => [name, value])), revisions: Object.fromEntries(found.map(([name, { revision }]) => [name, revision])) };
+        const found = optionalNames.flatMap((name) =>
+          secrets.has(`${teamUid} ${name}`) ? [[name, secrets.get(`${teamUid} ${name}`)!] as const] : [],
+        );
+        return {
+          values: Object.fromEntries(found.map(([name, { value }]) => [name, value])),
+          revisions: Object.fromEntries(found.map(([name, { revision }]) => [name, revision])),
+        };
       },
     });
     router.service(events.EventFeedService, {
       read: ({ after }) => ({
-        logUid: "0199a000-0000-7000-8000-000000000001", head: BigInt(happened.length),
+        logUid: "0199a000-0000-7000-8000-000000000001",
+        head: BigInt(happened.length),
         events: happened.slice(Number(after)).map(({ type, entityUid, payload = {} }, index) => ({
-          position: after + BigInt(index + 1), uid: newUid(), type, entity: type.split(".")[1]!, entityUid, entityVersion: 1n, actorType: "user", actorUid: "u", requestId: "r", payload, teamUid: TEAM,
+          position: after + BigInt(index + 1),
+          uid: newUid(),
+          type,
+          entity: type.split(".")[1]!,
+          entityUid,
+          entityVersion: 1n,
+          actorType: "user",
+          actorUid: "u",
+          requestId: "r",
+          payload,
+          teamUid: TEAM,
           occurredAt: { seconds: 1_795_000_000n, nanos: 0 },
         })),
       }),
     });
   };
-  const neighbourAllow = { ...allowServices(identity.IdentityService, { resolveSecrets: ["webhook-ingress"] }), ...allowServices(events.EventFeedService, { read: ["webhook-ingress"] }) };
+  const neighbourAllow = {
+    ...allowServices(identity.IdentityService, { resolveSecrets: ["webhook-ingress"] }),
+    ...allowServices(events.EventFeedService, { read: ["webhook-ingress"] }),
+  };
   const transport = inProcess(neighbour, { service: "neighbour", verifier, log, metrics, allow: neighbourAllow });
   const closers: (() => Promise<unknown>)[] = [];
 
   /** One more process of this service on the same database, with a port of its own. */
   async function replica(more: Partial<WebhookIngressOptions> = {}) {
     const made = composeWebhookIngress({
-      databaseUrl: t.url, masterKey: new Uint8Array(32).fill(7), publicUrl: "https://mill.test", webhookBase: BASE, signer: own, clock, metrics,
-      log: Object.assign(log, { child: () => log as never }), neighbours: { identity: transport, factories: transport }, poolSize: 3, ...options, ...more,
+      databaseUrl: t.url,
+      masterKey: new Uint8Array(32).fill(7),
+      publicUrl: "https://mill.test",
+      webhookBase: BASE,
+      signer: own,
+      clock,
+      metrics,
+      log: Object.assign(log, { child: () => log as never }),
+      neighbours: { identity: transport, factories: transport },
+      poolSize: 3,
+      ...options,
+      ...more,
     });
     const server = createServer(made.requestListener);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -86,7 +131,14 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     closers.push(close);
     return { service: made, port, url: `http://127.0.0.1:${port}` };
   }
-  const transportTo = (made: WebhookIngress) => inProcess((router) => made.routes(router), { service: "webhook-ingress", verifier, log, metrics, allow: allowedServices });
+  const transportTo = (made: WebhookIngress) =>
+    inProcess((router) => made.routes(router), {
+      service: "webhook-ingress",
+      verifier,
+      log,
+      metrics,
+      allow: allowedServices,
+    });
   const first = await replica();
   const client = clientFor(webhooks.WebhookService, transportTo(first.service), { signer: gateway });
   const aFactory = (management: Management = "live", teamUid: string = TEAM): string => {
@@ -95,19 +147,51 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     return uid;
   };
   /** A new webhook, through the door; by default with a bearer token. */
-  const aWebhook = async (asked: MessageInitShape<typeof webhooks.WebhookSchema> & { secret?: string } = {}, caller: Caller = OWNER) => {
+  const aWebhook = async (
+    asked: MessageInitShape<typeof webhooks.WebhookSchema> & { secret?: string } = {},
+    caller: Caller = OWNER,
+  ) => {
     const { secret = "", ...rest } = asked;
-    const made = await client.createWebhook({ webhook: { name: "hook", enabled: true, factoryUid: aFactory(), ...rest }, secret }, call(caller));
-    return { webhook: made.webhook!, uid: made.webhook!.uid, factoryUid: made.webhook!.factoryUid, secret: made.secret || secret };
+    const made = await client.createWebhook(
+      { webhook: { name: "hook", enabled: true, factoryUid: aFactory(), ...rest }, secret },
+      call(caller),
+    );
+    return {
+      webhook: made.webhook!,
+      uid: made.webhook!.uid,
+      factoryUid: made.webhook!.factoryUid,
+      secret: made.secret || secret,
+    };
   };
   return {
-    t, clock, log, secrets, replica, service: first.service, url: first.url, port: first.port, client, transportTo, aFactory, aWebhook, happened,
-    clientOf: <S extends DescService>(service: S) => clientFor(service, transportTo(first.service), { signer: factoriesSigner }),
+    t,
+    clock,
+    log,
+    secrets,
+    replica,
+    service: first.service,
+    url: first.url,
+    port: first.port,
+    client,
+    transportTo,
+    aFactory,
+    aWebhook,
+    happened,
+    clientOf: <S extends DescService>(service: S) =>
+      clientFor(service, transportTo(first.service), { signer: factoriesSigner }),
     asFactories: clientFor(webhooks.WebhookService, transportTo(first.service), { signer: factoriesSigner }),
 
     /** Sends a delivery as an outside system does; `token` is the path segment after the uid. */
-    async send(uid: string, { method = "POST", token, headers = {}, body = "{}" }: Sent = {}, to = first.url): Promise<Told> {
-      const response = await fetch(`${to}/webhooks/w/${uid}${token === undefined ? "" : `/${token}`}`, { method, headers, ...(method === "GET" || method === "HEAD" ? {} : { body: body as string }) });
+    async send(
+      uid: string,
+      { method = "POST", token, headers = {}, body = "{}" }: Sent = {},
+      to = first.url,
+    ): Promise<Told> {
+      const response = await fetch(`${to}/webhooks/w/${uid}${token === undefined ? "" : `/${token}`}`, {
+        method,
+        headers,
+        ...(method === "GET" || method === "HEAD" ? {} : { body: body as string }),
+      });
       const text = await response.text();
       return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
     },
@@ -130,4 +214,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
 }
 
 /** What a bearer sends. */
-export const bearer = (secret: string, more: Record<string, string> = {}) => ({ authorization: `Bearer ${secret}`, ...more });
+export const bearer = (secret: string, more: Record<string, string> = {}) => ({
+  authorization: `Bearer ${secret}`,
+  ...more,
+});

@@ -26,7 +26,13 @@ export type DispatcherOptions = {
 const RETURN_MS = 5_000;
 
 /** A worker that runs nothing itself: it takes offers, has machines started for them, and watches their leases. Errors: those of the backend's records. */
-export async function startDispatcher({ config, backend, clock, timers, log }: DispatcherOptions): Promise<RunningWorker> {
+export async function startDispatcher({
+  config,
+  backend,
+  clock,
+  timers,
+  log,
+}: DispatcherOptions): Promise<RunningWorker> {
   const alive = new AbortController();
   const taking = new AbortController();
   let finish: (end: WorkerEnd) => void = () => {};
@@ -41,7 +47,17 @@ export async function startDispatcher({ config, backend, clock, timers, log }: D
   });
   const { timings } = session;
   const client = workerClient(config.url, session);
-  const dispatcher = new Dispatcher({ backend, client, clock, timers, timings, log, slots: config.slots, startTimeoutMs: config.backendStartTimeoutMs, signal: alive.signal });
+  const dispatcher = new Dispatcher({
+    backend,
+    client,
+    clock,
+    timers,
+    timings,
+    log,
+    slots: config.slots,
+    startTimeoutMs: config.backendStartTimeoutMs,
+    signal: alive.signal,
+  });
   await dispatcher.reattach();
   const isTaking = (): boolean => !taking.signal.aborted;
   const keeper = new LeaseKeeper(
@@ -60,7 +76,8 @@ export async function startDispatcher({ config, backend, clock, timers, log }: D
     alive.signal,
   );
   /** Of something that nobody has taken yet: the next heartbeat tells what has become of it. */
-  const onDirective = ({ directive }: worker.Directive): void => void (directive.case === "drain" ? drain() : beatNow());
+  const onDirective = ({ directive }: worker.Directive): void =>
+    void (directive.case === "drain" ? drain() : beatNow());
   const beatNow = () => outsideScopes(() => keeper.beatNow());
   const loop = new LeaseLoop({
     client,

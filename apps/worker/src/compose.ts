@@ -32,7 +32,15 @@ const COALESCED_MAX = 8;
 const LEAVE_STEP_MS = 2_000;
 
 /** Builds a worker, and starts it. It registers in the background, for as long as that takes. Errors: those of its state directory. */
-export async function startWorker({ config, sandbox, runExecution, clock, timers, log, tracer }: WorkerOptions): Promise<RunningWorker> {
+export async function startWorker({
+  config,
+  sandbox,
+  runExecution,
+  clock,
+  timers,
+  log,
+  tracer,
+}: WorkerOptions): Promise<RunningWorker> {
   const instanceUid = newUid();
   const directory = await InstanceDirectory.open(config.dir, instanceUid.slice(-8), log);
   const alive = new AbortController(); // until nothing runs any more
@@ -56,12 +64,14 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   const appends = new Coalescer<worker.EventBatch, worker.AppendResult>({
     timers,
     itemsMax: COALESCED_MAX,
-    sendAll: (batches) => outsideScopes(async () => inOrder(batches, (await client.appendEvents({ batches }, callOptions())).results)),
+    sendAll: (batches) =>
+      outsideScopes(async () => inOrder(batches, (await client.appendEvents({ batches }, callOptions())).results)),
   });
   const completions = new Coalescer<worker.Completion, worker.CompletionResult>({
     timers,
     itemsMax: COALESCED_MAX,
-    sendAll: (items) => outsideScopes(async () => inOrder(items, (await client.complete({ completions: items }, callOptions())).results)),
+    sendAll: (items) =>
+      outsideScopes(async () => inOrder(items, (await client.complete({ completions: items }, callOptions())).results)),
   });
   const modelCalls = new ModelCallCounts();
   const executions: Executions = new Executions({
@@ -72,7 +82,12 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     hold: (assignment, acceptSent) => (only = new HeldExecution(held, assignment, acceptSent)),
   });
   const room = new Room(directory, config.repositoryCacheBytes, clock, log);
-  const parked = new ParkedWorkspaces({ dir: directory.parkedDir, bytesMax: offered ? 0 : config.parkedBytes, timers, log });
+  const parked = new ParkedWorkspaces({
+    dir: directory.parkedDir,
+    bytesMax: offered ? 0 : config.parkedBytes,
+    timers,
+    log,
+  });
   const isTaking = (): boolean => !taking.signal.aborted && room.isThere;
   const keeper = new LeaseKeeper(
     {
@@ -104,8 +119,25 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     },
   });
   const held = {
-    ...{ client, appends, completions, clock, timers, timings, log, tracer, modelCalls, directory, parked, runExecution },
-    sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", ...(sandbox.host ? { host: sandbox.host } : {}) },
+    ...{
+      client,
+      appends,
+      completions,
+      clock,
+      timers,
+      timings,
+      log,
+      tracer,
+      modelCalls,
+      directory,
+      parked,
+      runExecution,
+    },
+    sandbox: {
+      kind: sandbox.kind,
+      isChosen: config.sandbox !== "auto",
+      ...(sandbox.host ? { host: sandbox.host } : {}),
+    },
     outbound: outboundRule(config.allowedInternalHosts ?? []),
     url: config.url,
     publicUrl: () => session.publicUrl,
@@ -118,7 +150,9 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     alive.abort(new Error("The worker has ended."));
     taking.abort(alive.signal.reason);
     session.close();
-    finish(offered ? { ...how, oneRun: only === undefined ? "not_begun" : only.isReported ? "reported" : "left" } : how);
+    finish(
+      offered ? { ...how, oneRun: only === undefined ? "not_begun" : only.isReported ? "reported" : "left" } : how,
+    );
   }
 
   /** One-run mode: the offered execution, and nothing else. */
@@ -151,7 +185,11 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
       for (const cancel of limits) cancel();
       end({});
       let isIdle = false;
-      await atMost(timers, LAST_SANDBOXES_MS, executions.idle().then(() => (isIdle = true)));
+      await atMost(
+        timers,
+        LAST_SANDBOXES_MS,
+        executions.idle().then(() => (isIdle = true)),
+      );
       if (isIdle) await bestEffort("remove the state directory", log, () => directory.remove()); // else a successor removes it, when its processes are gone
     })();
     return draining;
@@ -161,7 +199,14 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     () => {
       keeper.start();
       void subscribe(
-        { client, session, timers, log, onDirective: (directive) => executions.route(directive, "stream"), onWorkAvailable: () => loop.ring() },
+        {
+          client,
+          session,
+          timers,
+          log,
+          onDirective: (directive) => executions.route(directive, "stream"),
+          onWorkAvailable: () => loop.ring(),
+        },
         alive.signal,
       );
       return offered ? runOffered(offered) : loop.run(taking.signal);
@@ -171,11 +216,20 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   async function leaveNow(): Promise<void> {
     taking.abort(new Error("The worker ends at once."));
     const { reason, message, isFailure: failure } = WORKER_STOPPING;
-    const leases = executions.all().filter(({ isReported }) => !isReported).map(({ executionId, attempt }) => ({ executionId, attempt, reason, message, failure }));
+    const leases = executions
+      .all()
+      .filter(({ isReported }) => !isReported)
+      .map(({ executionId, attempt }) => ({ executionId, attempt, reason, message, failure }));
     executions.abandonAll("The worker ends at once.");
     if (leases.length === 0) return;
     await atMost(timers, LEAVE_STEP_MS, executions.idle()); // nothing of them runs when another worker begins
-    await atMost(timers, LEAVE_STEP_MS, bestEffort("return leases", log, () => client.returnLeases({ leases }, { timeoutMs: LEAVE_STEP_MS, signal: alive.signal })));
+    await atMost(
+      timers,
+      LEAVE_STEP_MS,
+      bestEffort("return leases", log, () =>
+        client.returnLeases({ leases }, { timeoutMs: LEAVE_STEP_MS, signal: alive.signal }),
+      ),
+    );
   }
 
   return { drain, leaveNow, ended };
@@ -187,7 +241,10 @@ const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], i
   version,
   backend: "direct",
   slots: config.offer === undefined ? config.slots : 1,
-  harnesses: [{ type: "oz", version }, ...[...(sandbox.host?.harnesses ?? [])].map(([type, { version: own }]) => ({ type, version: own }))],
+  harnesses: [
+    { type: "oz", version },
+    ...[...(sandbox.host?.harnesses ?? [])].map(([type, { version: own }]) => ({ type, version: own })),
+  ],
   sandbox: sandbox.kind,
   sandboxFeatures: [...sandbox.features],
   images: [...(sandbox.host?.rootfs?.keys() ?? [])],
@@ -199,4 +256,6 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: 
 
 /** Answers matched to what they answer, whatever order the platform chose; a missing one stays undefined. */
 const inOrder = <O extends LeaseRef>(items: readonly LeaseRef[], answers: readonly O[]): (O | undefined)[] =>
-  items.map((item) => answers.find((answer) => answer.executionId === item.executionId && answer.attempt === item.attempt));
+  items.map((item) =>
+    answers.find((answer) => answer.executionId === item.executionId && answer.attempt === item.attempt),
+  );

@@ -4,7 +4,14 @@ import { loadConfig } from "./config.ts";
 const REQUIRED = { MILLWRIGHT_URL: "http://localhost:8080/", MILLWRIGHT_WORKER_KEY: "mww_secret" };
 
 test("a worker needs a URL and a key, nothing else", () => {
-  expect(loadConfig(REQUIRED)).toMatchObject({ url: "http://localhost:8080", slots: 4, sandbox: "auto", drainMs: 60_000, supervised: false, logLevel: "info" });
+  expect(loadConfig(REQUIRED)).toMatchObject({
+    url: "http://localhost:8080",
+    slots: 4,
+    sandbox: "auto",
+    drainMs: 60_000,
+    supervised: false,
+    logLevel: "info",
+  });
   expect(() => loadConfig({})).toThrow(/MILLWRIGHT_URL[^]*MILLWRIGHT_WORKER_KEY/);
 });
 

@@ -28,7 +28,10 @@ function readSettings(env: Env) {
     /** Origin of the platform; the worker service is under `/rpc`. */
     url: required.url("MILLWRIGHT_URL"),
     /** Worker key (`mww_…`) of a team or of the platform. Must be set, unless there is an offer. */
-    workerKey: env["MILLWRIGHT_WORKER_OFFER"] || env["MILLWRIGHT_WORKER_OFFER_FILE"] ? optional.string("MILLWRIGHT_WORKER_KEY", "") : required.secret("MILLWRIGHT_WORKER_KEY"),
+    workerKey:
+      env["MILLWRIGHT_WORKER_OFFER"] || env["MILLWRIGHT_WORKER_OFFER_FILE"]
+        ? optional.string("MILLWRIGHT_WORKER_KEY", "")
+        : required.secret("MILLWRIGHT_WORKER_KEY"),
     /** One-run mode: the offer token (`mwo_…`) of the one execution that this process takes, runs and ends with; or a file that holds it. */
     offer: optional.secret("MILLWRIGHT_WORKER_OFFER"),
     offerFile: optional.string("MILLWRIGHT_WORKER_OFFER_FILE", ""),
@@ -107,7 +110,13 @@ function readSettings(env: Env) {
 }
 
 /** The offer token, from wherever it is; undefined in ordinary operation. Errors: those of reading the file. */
-const readOffer = ({ offer, offerFile }: { readonly offer: string | undefined; readonly offerFile: string }): string | undefined => (offerFile === "" ? offer : readFileSync(offerFile, "utf8").trim());
+const readOffer = ({
+  offer,
+  offerFile,
+}: {
+  readonly offer: string | undefined;
+  readonly offerFile: string;
+}): string | undefined => (offerFile === "" ? offer : readFileSync(offerFile, "utf8").trim());
 
 export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "logLevel"> & {
   readonly sandbox: SandboxChoice;
@@ -127,23 +136,44 @@ export function loadConfig(env: Env): WorkerConfig {
   const settings = { ...read, offer: offerFaults.length > 0 ? undefined : readOffer(read) };
   const faults = [
     ...offerFaults,
-    ...(settings.offer === undefined || leaseOfOffer(settings.offer) ? [] : ["MILLWRIGHT_WORKER_OFFER must be an offer token"]),
-    ...(SANDBOX_CHOICES.includes(settings.sandbox) ? [] : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap", "none" or "optional"']),
-    ...(settings.slots >= 1 && settings.slots <= SLOTS_MAX ? [] : [`MILLWRIGHT_WORKER_SLOTS must be from 1 to ${SLOTS_MAX}`]),
+    ...(settings.offer === undefined || leaseOfOffer(settings.offer)
+      ? []
+      : ["MILLWRIGHT_WORKER_OFFER must be an offer token"]),
+    ...(SANDBOX_CHOICES.includes(settings.sandbox)
+      ? []
+      : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap", "none" or "optional"']),
+    ...(settings.slots >= 1 && settings.slots <= SLOTS_MAX
+      ? []
+      : [`MILLWRIGHT_WORKER_SLOTS must be from 1 to ${SLOTS_MAX}`]),
     ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),
     ...(settings.processes >= PROCESSES_MIN ? [] : [`MILLWRIGHT_SANDBOX_PROCESSES must be at least ${PROCESSES_MIN}`]),
-    ...(settings.rootfs.every((entry) => /^[^=]+=\//.test(entry)) ? [] : ["MILLWRIGHT_SANDBOX_ROOTFS must be image=/directory, with commas between"]),
-    ...(BACKENDS.includes(settings.backend) ? [] : [`MILLWRIGHT_BACKEND must be ${BACKENDS.map((name) => `"${name}"`).join(" or ")}`]),
-    ...(settings.backend === "command" && settings.dispatchCommand === "" ? ["MILLWRIGHT_BACKEND_DISPATCH_COMMAND is required by the command backend"] : []),
-    ...(settings.backend !== "direct" && settings.offer !== undefined ? ["MILLWRIGHT_BACKEND and MILLWRIGHT_WORKER_OFFER exclude each other"] : []),
+    ...(settings.rootfs.every((entry) => /^[^=]+=\//.test(entry))
+      ? []
+      : ["MILLWRIGHT_SANDBOX_ROOTFS must be image=/directory, with commas between"]),
+    ...(BACKENDS.includes(settings.backend)
+      ? []
+      : [`MILLWRIGHT_BACKEND must be ${BACKENDS.map((name) => `"${name}"`).join(" or ")}`]),
+    ...(settings.backend === "command" && settings.dispatchCommand === ""
+      ? ["MILLWRIGHT_BACKEND_DISPATCH_COMMAND is required by the command backend"]
+      : []),
+    ...(settings.backend !== "direct" && settings.offer !== undefined
+      ? ["MILLWRIGHT_BACKEND and MILLWRIGHT_WORKER_OFFER exclude each other"]
+      : []),
     ...fault("MILLWRIGHT_WORKER_SKILLS", () => settings.skillCheckouts.map(readCheckout)),
     ...fault("MILLWRIGHT_EGRESS_ALLOW", () => hostPatterns(settings.egressAllow)),
     ...fault("MILLWRIGHT_EGRESS_INTERNAL", () => addressSet(settings.egressInternal)),
-    ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
+    ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel)
+      ? []
+      : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
   ];
   if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);
   const kubernetes = settings.backend === "kubernetes" ? { kubernetes: kubernetesSettings(env) } : {};
-  return Object.freeze({ ...settings, ...kubernetes, hostEnv: { PATH: env["PATH"] ?? "", HOME: env["HOME"] ?? "" }, tracing: loadTracingSettings(env) }) as WorkerConfig;
+  return Object.freeze({
+    ...settings,
+    ...kubernetes,
+    hostEnv: { PATH: env["PATH"] ?? "", HOME: env["HOME"] ?? "" },
+    tracing: loadTracingSettings(env),
+  }) as WorkerConfig;
 }
 
 /** Network names and hosts are no secrets: what is wrong with one is said. */

@@ -13,12 +13,18 @@ import { probeSandbox } from "./sandbox/probe.ts";
 import { systemTimers } from "./time.ts";
 
 /** Runs a worker, or the dispatcher of a backend, until it has drained, and ends the process with the exit code for how it went. */
-export async function runWorker(config: WorkerConfig, log: Logger, startWorker: (options: WorkerOptions) => Promise<RunningWorker>): Promise<never> {
+export async function runWorker(
+  config: WorkerConfig,
+  log: Logger,
+  startWorker: (options: WorkerOptions) => Promise<RunningWorker>,
+): Promise<never> {
   const tracing = await startTracing(config.tracing, { log });
   const base = { config, clock: systemClock, timers: systemTimers, log };
   const backend = await openBackend(config, base);
   const sandbox = backend ? undefined : await probeMachine();
-  const worker = backend ? await startDispatcher({ ...base, backend }) : await startWorker({ ...base, sandbox: sandbox!, runExecution, tracer: tracing.tracer("worker") });
+  const worker = backend
+    ? await startDispatcher({ ...base, backend })
+    : await startWorker({ ...base, sandbox: sandbox!, runExecution, tracer: tracing.tracer("worker") });
 
   const signals = config.supervised ? (["SIGTERM"] as const) : (["SIGTERM", "SIGINT"] as const);
   if (config.supervised) {
@@ -44,7 +50,8 @@ export async function runWorker(config: WorkerConfig, log: Logger, startWorker: 
 
   function exitCode(): number {
     if (oneRun === "left") return EXIT_LEFT;
-    if (oneRun === "not_begun" && (!refusal || (isDomainError(refusal) && refusal.reason === "offer_gone"))) return EXIT_OFFER_GONE;
+    if (oneRun === "not_begun" && (!refusal || (isDomainError(refusal) && refusal.reason === "offer_gone")))
+      return EXIT_OFFER_GONE;
     return refusal ? EXIT_REFUSED : 0;
   }
 
@@ -62,11 +69,23 @@ export async function runWorker(config: WorkerConfig, log: Logger, startWorker: 
   /** What this machine offers to executions that run on it. */
   async function probeMachine() {
     const probed = await probeSandbox(config).catch(exitMisconfigured);
-    const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude, codex: config.codex, gemini: config.gemini, opencode: config.opencode });
+    const { host, warnings } = await probeHarnesses(probed.host, {
+      claude: config.claude,
+      codex: config.codex,
+      gemini: config.gemini,
+      opencode: config.opencode,
+    });
     for (const warning of [...probed.warnings, ...warnings]) {
       log.warn({ operation: "probeSandbox", reason: probed.kind }, warning);
       printForOperator(warning);
     }
-    return { ...probed, host: { ...host, startTimeoutMs: config.sandboxStartTimeoutMs, ...(config.ownImage === "" ? {} : { ownImage: config.ownImage }) } };
+    return {
+      ...probed,
+      host: {
+        ...host,
+        startTimeoutMs: config.sandboxStartTimeoutMs,
+        ...(config.ownImage === "" ? {} : { ownImage: config.ownImage }),
+      },
+    };
   }
 }

@@ -8,7 +8,11 @@ import type { Timers } from "./time.ts";
 /** What a worker is made of. */
 export type WorkerOptions = {
   readonly config: WorkerConfig;
-  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly features: readonly string[]; readonly host?: SandboxHost };
+  readonly sandbox: {
+    readonly kind: "bwrap" | "none";
+    readonly features: readonly string[];
+    readonly host?: SandboxHost;
+  };
   readonly runExecution: RunExecution;
   readonly clock: Clock;
   readonly timers: Timers;

@@ -9,24 +9,32 @@ import { inBubblewrap, inEachSandbox, withDirectory } from "./support/sandboxes.
 
 const LONG_MS = 600_000;
 const FAILED = { outcome: "FAILED", error: { code: "environment_setup_failed", reason: "setup_command_failed" } };
-const failing = (debugWindowMs: number, command = "echo left > left.txt; exit 3"): NonNullable<ContextOptions["assignment"]> => ({ debugWindowMs, setupCommands: [command] });
-const turnEnds = (events: readonly Event[]) => events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]);
-const heard = (events: readonly Event[]) => events.filter(({ kind }) => kind === "message").map(({ payload }) => payload["message_uid"]);
+const failing = (
+  debugWindowMs: number,
+  command = "echo left > left.txt; exit 3",
+): NonNullable<ContextOptions["assignment"]> => ({ debugWindowMs, setupCommands: [command] });
+const turnEnds = (events: readonly Event[]) =>
+  events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]);
+const heard = (events: readonly Event[]) =>
+  events.filter(({ kind }) => kind === "message").map(({ payload }) => payload["message_uid"]);
 const isKept = ({ phases }: TestContext) => eventually(() => phases.at(-1) === "DEBUG");
 
 inEachSandbox("a setup that failed in an environment with a debug window", (kind) => {
   test("is kept: follow-ups work in what it left, nothing of the run's task does, and its end says the same as before", () =>
     withDirectory(async (dir) => {
-      const { running, events, phases, retained } = await during({ kind, dir, prompt: script("- say: the task"), assignment: failing(LONG_MS) }, async (context) => {
-        await isKept(context);
-        context.followup({ uid: "first", text: script("- shell: cat left.txt; echo more > more.txt") });
-        await eventually(() => turnEnds(context.events).length === 1);
-        context.followup({ uid: "second", text: script("- shell: cat more.txt"), mode: "plan" });
-        await eventually(() => turnEnds(context.events).length === 2);
-        await isKept(context);
-        expect(context.ackedDirectiveSeq()).toBe(2n);
-        context.endDebugWindow("worker_stopping");
-      });
+      const { running, events, phases, retained } = await during(
+        { kind, dir, prompt: script("- say: the task"), assignment: failing(LONG_MS) },
+        async (context) => {
+          await isKept(context);
+          context.followup({ uid: "first", text: script("- shell: cat left.txt; echo more > more.txt") });
+          await eventually(() => turnEnds(context.events).length === 1);
+          context.followup({ uid: "second", text: script("- shell: cat more.txt"), mode: "plan" });
+          await eventually(() => turnEnds(context.events).length === 2);
+          await isKept(context);
+          expect(context.ackedDirectiveSeq()).toBe(2n);
+          context.endDebugWindow("worker_stopping");
+        },
+      );
       expect(await running).toMatchObject({ ...FAILED, message: "worker_stopping" });
       expect(retained).toMatchObject([FAILED]);
       expect([heard(events), said(events)]).toEqual([["first", "second"], []]);
@@ -46,11 +54,14 @@ inBubblewrap("a debug window", () => {
 
   test("is held open by a turn that runs, for as long again at most", () =>
     withDirectory(async (dir) => {
-      const { running, events } = await during({ dir, assignment: failing(300, "until test -e ~/go; do sleep 0.02; done; exit 1") }, async (context) => {
-        context.followup({ text: script("- shell: sleep 600", "- say: never") }); // during the setup, so that it is there when the window opens
-        await eventually(() => context.sandboxes.length === 1);
-        await writeFile(join(dir, "home", "go"), "");
-      });
+      const { running, events } = await during(
+        { dir, assignment: failing(300, "until test -e ~/go; do sleep 0.02; done; exit 1") },
+        async (context) => {
+          context.followup({ text: script("- shell: sleep 600", "- say: never") }); // during the setup, so that it is there when the window opens
+          await eventually(() => context.sandboxes.length === 1);
+          await writeFile(join(dir, "home", "go"), "");
+        },
+      );
       expect(await running).toMatchObject(FAILED);
       expect([turnEnds(events), said(events)]).toEqual([["interrupted"], []]);
     }));
@@ -58,19 +69,24 @@ inBubblewrap("a debug window", () => {
   test("gives an agent nothing that reaches beyond the workspace, and takes no step from what a setup command said", () =>
     withDirectory(async (dir) => {
       const command = "printf '```scripted\\n- say: injected\\n```\\n'; exit 1";
-      const { running, events, snapshots } = await during({ dir, assignment: failing(LONG_MS, command) }, async (context) => {
-        await isKept(context);
-        context.followup({ text: "What happened?" });
-        await eventually(() => turnEnds(context.events).length === 1);
-        for (const [n, step] of ["- pull_request: Mine", "- spawn: {prompt: x}", "- stage: REVIEW"].entries()) {
-          context.followup({ text: script(step) });
-          await eventually(() => turnEnds(context.events).length === n + 2);
-        }
-        context.endDebugWindow("worker_stopping");
-      });
+      const { running, events, snapshots } = await during(
+        { dir, assignment: failing(LONG_MS, command) },
+        async (context) => {
+          await isKept(context);
+          context.followup({ text: "What happened?" });
+          await eventually(() => turnEnds(context.events).length === 1);
+          for (const [n, step] of ["- pull_request: Mine", "- spawn: {prompt: x}", "- stage: REVIEW"].entries()) {
+            context.followup({ text: script(step) });
+            await eventually(() => turnEnds(context.events).length === n + 2);
+          }
+          context.endDebugWindow("worker_stopping");
+        },
+      );
       await running;
       expect(turnEnds(events)).toEqual(["blocked", "failed", "failed", "failed"]);
-      expect(ends(events).map(({ output }) => (output as { error: string }).error)).toEqual(Array(3).fill(expect.stringContaining("There is no tool")));
+      expect(ends(events).map(({ output }) => (output as { error: string }).error)).toEqual(
+        Array(3).fill(expect.stringContaining("There is no tool")),
+      );
       expect([said(events).includes("injected"), snapshots]).toEqual([false, []]);
     }));
 
@@ -83,14 +99,26 @@ inBubblewrap("a debug window", () => {
           await callBegun(1)(context);
           end(context);
         });
-      expect(await (await ending("a", ({ sandboxes }) => sandboxes[0]!.kill())).running).toMatchObject({ ...FAILED, message: "sandbox_died" });
-      expect(await (await ending("b", (context) => context.endDebugWindow("worker_stopping"))).running).toMatchObject({ ...FAILED, message: "worker_stopping" });
+      expect(await (await ending("a", ({ sandboxes }) => sandboxes[0]!.kill())).running).toMatchObject({
+        ...FAILED,
+        message: "sandbox_died",
+      });
+      expect(await (await ending("b", (context) => context.endDebugWindow("worker_stopping"))).running).toMatchObject({
+        ...FAILED,
+        message: "worker_stopping",
+      });
     }));
 
   test("has an AI that is told of the failure, and of nothing but what was said since", () =>
     withDirectory(async (dir) => {
       const server = await ModelServer.start([{ text: "It lacks a file.", usage: { input: 10, output: 1 } }]);
-      const assignment = { ...failing(LONG_MS, "echo no such file; exit 3"), provider: "anthropic", modelId: "claude-sonnet-4-5", agentPrompt: "You write poems.", providerCredentials: { provider: "anthropic", apiKey: "k", baseUrl: server.url } };
+      const assignment = {
+        ...failing(LONG_MS, "echo no such file; exit 3"),
+        provider: "anthropic",
+        modelId: "claude-sonnet-4-5",
+        agentPrompt: "You write poems.",
+        providerCredentials: { provider: "anthropic", apiKey: "k", baseUrl: server.url },
+      };
       const { running, events } = await during({ dir, prompt: "Write one.", assignment }, async (context) => {
         await isKept(context);
         context.followup({ text: "Why did it fail?" });
@@ -101,8 +129,12 @@ inBubblewrap("a debug window", () => {
       await server.stop();
       expect(said(events)).toEqual(["It lacks a file."]);
       const { system, messages } = server.requests[0]!.body;
-      for (const part of ["could not be set up", "no such file", "Write one."]) expect(JSON.stringify(system)).toContain(part);
-      expect([JSON.stringify(system).includes("poems"), JSON.stringify(messages).match(/Why did it fail\?|Write one/g)]).toEqual([false, ["Why did it fail?"]]);
+      for (const part of ["could not be set up", "no such file", "Write one."])
+        expect(JSON.stringify(system)).toContain(part);
+      expect([
+        JSON.stringify(system).includes("poems"),
+        JSON.stringify(messages).match(/Why did it fail\?|Write one/g),
+      ]).toEqual([false, ["Why did it fail?"]]);
     }));
 
   test("opens nowhere where the environment has none", () =>

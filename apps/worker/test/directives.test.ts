@@ -21,7 +21,10 @@ async function startOne(settings: Partial<TestWorkerSettings> = {}) {
   await eventually(() => driven.contexts.length === 1);
   return { ...started, attempt, ctx: driven.contexts[0]!, end: driven.ends[0]! };
 }
-const followup = (uid: string) => ({ case: "followup" as const, value: create(worker.FollowupSchema, { message: { uid, text: `text of ${uid}` } }) });
+const followup = (uid: string) => ({
+  case: "followup" as const,
+  value: create(worker.FollowupSchema, { message: { uid, text: `text of ${uid}` } }),
+});
 const cancel = { case: "cancel" as const, value: create(worker.CancelSchema, { reason: "Not needed any more." }) };
 
 describe("a directive", () => {
@@ -79,24 +82,27 @@ describe("a directive", () => {
 });
 
 describe("a cancel", () => {
-  test.each(["terminate", "kill"] as const)("climbs from the protocol over TERM to kill until the sandbox is gone (ends on %s)", async (diesOn) => {
-    const sandbox = fakeSandbox({ diesOn });
-    const stubborn = await testWorker({
-      runExecution: async (ctx) => {
-        ctx.ownSandbox(sandbox.handle);
-        await sandbox.handle.gone;
-        ctx.emit("sandbox_stopped", { reason: "cancelled" });
-        return { outcome: "DONE" };
-      },
-    });
-    running.push(stubborn);
-    const attempt = stubborn.platform.offer(1n);
-    await eventually(() => attempt.state === "accepted");
-    stubborn.platform.direct(1n, 1n, cancel);
-    await eventually(() => attempt.completions.length === 1);
-    expect(sandbox.orders.slice(0, 2)).toEqual(diesOn === "terminate" ? ["terminate"] : ["terminate", "kill"]);
-    expect(attempt.completions[0]).toMatchObject({ outcome: "CANCELLED", lastClientSeq: 1n });
-  });
+  test.each(["terminate", "kill"] as const)(
+    "climbs from the protocol over TERM to kill until the sandbox is gone (ends on %s)",
+    async (diesOn) => {
+      const sandbox = fakeSandbox({ diesOn });
+      const stubborn = await testWorker({
+        runExecution: async (ctx) => {
+          ctx.ownSandbox(sandbox.handle);
+          await sandbox.handle.gone;
+          ctx.emit("sandbox_stopped", { reason: "cancelled" });
+          return { outcome: "DONE" };
+        },
+      });
+      running.push(stubborn);
+      const attempt = stubborn.platform.offer(1n);
+      await eventually(() => attempt.state === "accepted");
+      stubborn.platform.direct(1n, 1n, cancel);
+      await eventually(() => attempt.completions.length === 1);
+      expect(sandbox.orders.slice(0, 2)).toEqual(diesOn === "terminate" ? ["terminate"] : ["terminate", "kill"]);
+      expect(attempt.completions[0]).toMatchObject({ outcome: "CANCELLED", lastClientSeq: 1n });
+    },
+  );
 
   test("gives the harness its reason, and its last events still arrive", async () => {
     const { platform, ctx, attempt } = await startOne();
@@ -170,7 +176,9 @@ describe("draining", () => {
     await draining.drain();
     expect(ctx.signal.reason).toMatchObject({ stopCause: "worker_stopping" });
     expect(attempt.completions).toEqual([]);
-    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect(platform.returned).toMatchObject([
+      { executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false },
+    ]);
     expect(atReturn).toEqual(["tool_end"]);
   });
 
@@ -201,10 +209,20 @@ test("leaving at once kills what runs, returns its lease and takes no other", as
 });
 
 test("an execution whose sandbox did not start is returned with the cause, which counts as a lost worker", async () => {
-  const started = await testWorker({ runExecution: () => Promise.reject(new SandboxStartFailed("It did not answer within 15 s.", undefined)) });
+  const started = await testWorker({
+    runExecution: () => Promise.reject(new SandboxStartFailed("It did not answer within 15 s.", undefined)),
+  });
   running.push(started);
   const attempt = started.platform.offer(1n);
   await eventually(() => started.platform.returned.length === 1);
-  expect(started.platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "sandbox_start_failed", message: "It did not answer within 15 s.", failure: true }]);
+  expect(started.platform.returned).toMatchObject([
+    {
+      executionId: 1n,
+      attempt: 1,
+      reason: "sandbox_start_failed",
+      message: "It did not answer within 15 s.",
+      failure: true,
+    },
+  ]);
   expect(attempt.completions).toEqual([]);
 });

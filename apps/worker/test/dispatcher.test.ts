@@ -36,7 +36,12 @@ const file = (name: string): string => join(dir, name);
 /** A worker with the command backend: each command writes what it was given into a file of its own. */
 async function dispatching(env: Record<string, string> = {}): Promise<RunningWorker> {
   const config = loadConfig({
-    PATH: process.env["PATH"] ?? "", MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_DIR: file("state"), MILLWRIGHT_WORKER_ID: "depot", MILLWRIGHT_BACKEND: "command",
+    PATH: process.env["PATH"] ?? "",
+    MILLWRIGHT_URL: platform.url,
+    MILLWRIGHT_WORKER_KEY: WORKER_KEY,
+    MILLWRIGHT_WORKER_DIR: file("state"),
+    MILLWRIGHT_WORKER_ID: "depot",
+    MILLWRIGHT_BACKEND: "command",
     MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `cat > ${file("dispatch-$MILLWRIGHT_EXECUTION_ID-$MILLWRIGHT_ATTEMPT.new")} && mv ${file("dispatch-$MILLWRIGHT_EXECUTION_ID-$MILLWRIGHT_ATTEMPT.new")} ${file("dispatch-$MILLWRIGHT_EXECUTION_ID-$MILLWRIGHT_ATTEMPT")}`,
     MILLWRIGHT_BACKEND_CANCEL_COMMAND: `cat >> ${file("cancel-$MILLWRIGHT_EXECUTION_ID-$MILLWRIGHT_ATTEMPT")}`,
     ...env,
@@ -53,15 +58,32 @@ const dispatched = async (name: string): Promise<Payload> => {
   await eventually(() => existsSync(file(name)));
   return JSON.parse(readFileSync(file(name), "utf8")) as Payload;
 };
-const cancels = (name: string) => (existsSync(file(name)) ? readFileSync(file(name), "utf8").split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as { reason: string }) : []);
+const cancels = (name: string) =>
+  existsSync(file(name))
+    ? readFileSync(file(name), "utf8")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as { reason: string })
+    : [];
 const records = async () => (await readdir(file("state/dispatched"))).filter((name) => name.endsWith(".json"));
-const watchedNow = () => platform.heartbeats.at(-1)?.watched.map(({ executionId, attempt }) => `${executionId}-${attempt}`);
+const watchedNow = () =>
+  platform.heartbeats.at(-1)?.watched.map(({ executionId, attempt }) => `${executionId}-${attempt}`);
 
 test("an execution is told to the command whole, with the offer on standard input only, and is watched until it has ended elsewhere", async () => {
   await dispatching();
   const attempt = platform.offer(7n, { dockerImage: "node:24" });
   const { env, ...payload } = await dispatched("dispatch-7-1");
-  expect(payload).toEqual({ version: 1, run_id: "run-7", execution_id: "7", attempt: 1, worker_id: "depot", server_root_url: platform.url, title: "", harness: "oz", docker_image: "node:24" });
+  expect(payload).toEqual({
+    version: 1,
+    run_id: "run-7",
+    execution_id: "7",
+    attempt: 1,
+    worker_id: "depot",
+    server_root_url: platform.url,
+    title: "",
+    harness: "oz",
+    docker_image: "node:24",
+  });
   expect(env).toEqual({ MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_OFFER: attempt.offerToken });
   expect(platform.calls).not.toContain("accept");
   await eventually(() => watchedNow()?.includes("7-1"));
@@ -69,7 +91,11 @@ test("an execution is told to the command whole, with the offer on standard inpu
   const { length } = platform.heartbeats;
   await eventually(() => platform.heartbeats.length > length + 1);
   expect(watchedNow()).toEqual(["7-1"]);
-  expect(JSON.stringify(await Promise.all((await records()).map(async (name) => readFileSync(file(`state/dispatched/${name}`), "utf8"))))).not.toContain("mwo_");
+  expect(
+    JSON.stringify(
+      await Promise.all((await records()).map(async (name) => readFileSync(file(`state/dispatched/${name}`), "utf8"))),
+    ),
+  ).not.toContain("mwo_");
   attempt.state = "ended";
   await eventually(async () => (await records()).length === 0);
   expect(cancels("cancel-7-1")).toEqual([]); // it ended in order
@@ -91,9 +117,24 @@ test("no more is taken than there are slots, and what others run counts", async 
 
 describe("a dispatch that fails", () => {
   test.each([
-    ["with its exit code and what it said, without the offer", { MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `grep -o 'mwo_[^"]*'; echo no quota >&2; exit 3` }, "dispatch_command", /^The dispatch command ended with exit code 3\. It said: \*\*\*\nno quota$/],
-    ["by time", { MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "sleep 600 & wait", MILLWRIGHT_BACKEND_COMMAND_TIMEOUT: "300ms" }, "dispatch_timeout", /^The dispatch command took longer than/],
-    ["because nobody comes", { MILLWRIGHT_BACKEND_START_TIMEOUT: "200ms" }, "start_timeout", /^The machine did not take its run within/],
+    [
+      "with its exit code and what it said, without the offer",
+      { MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `grep -o 'mwo_[^"]*'; echo no quota >&2; exit 3` },
+      "dispatch_command",
+      /^The dispatch command ended with exit code 3\. It said: \*\*\*\nno quota$/,
+    ],
+    [
+      "by time",
+      { MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "sleep 600 & wait", MILLWRIGHT_BACKEND_COMMAND_TIMEOUT: "300ms" },
+      "dispatch_timeout",
+      /^The dispatch command took longer than/,
+    ],
+    [
+      "because nobody comes",
+      { MILLWRIGHT_BACKEND_START_TIMEOUT: "200ms" },
+      "start_timeout",
+      /^The machine did not take its run within/,
+    ],
   ])("%s is told to the platform, and what may be left is cancelled", async (_how, env, reason, message) => {
     await dispatching(env);
     platform.offer(1n);
@@ -108,7 +149,8 @@ describe("a dispatch that fails", () => {
     await dispatching({ MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "exit 1" });
     platform.onCall = (method) => {
       const entry = platform.attempts.get("1-1");
-      if (method === "failDispatch" && entry?.offerToken && entry.holder === undefined) platform.takeOffer(entry.offerToken, "machine");
+      if (method === "failDispatch" && entry?.offerToken && entry.holder === undefined)
+        platform.takeOffer(entry.offerToken, "machine");
     };
     const attempt = platform.offer(1n);
     await eventually(() => platform.failedDispatches.length === 1);
@@ -154,7 +196,9 @@ describe("a cancelled run", () => {
 
 test("the machine of a lost attempt is cancelled, again while the cancel command fails", async () => {
   await writeFile(file("broken"), "");
-  await dispatching({ MILLWRIGHT_BACKEND_CANCEL_COMMAND: `test ! -e ${file("broken")} || { rm ${file("broken")}; exit 1; }; cat >> ${file("cancel-1-1")}` });
+  await dispatching({
+    MILLWRIGHT_BACKEND_CANCEL_COMMAND: `test ! -e ${file("broken")} || { rm ${file("broken")}; exit 1; }; cat >> ${file("cancel-1-1")}`,
+  });
   const attempt = platform.offer(1n);
   await dispatched("dispatch-1-1");
   platform.takeOffer(attempt.offerToken!, "machine");
@@ -166,7 +210,9 @@ test("the machine of a lost attempt is cancelled, again while the cancel command
 });
 
 test("what a command leaves running goes on, and may go on writing", async () => {
-  await dispatching({ MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `(until test -e ${file("go")}; do sleep 0.05; done; echo still here; echo yes > ${file("went-on")}) & cat > ${file("new")}; mv ${file("new")} ${file("dispatch-1-1")}` });
+  await dispatching({
+    MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `(until test -e ${file("go")}; do sleep 0.05; done; echo still here; echo yes > ${file("went-on")}) & cat > ${file("new")}; mv ${file("new")} ${file("dispatch-1-1")}`,
+  });
   platform.offer(1n);
   await dispatched("dispatch-1-1");
   await writeFile(file("go"), "");
@@ -227,7 +273,9 @@ describe("a worker that drains", () => {
     platform.takeOffer(taken.offerToken!, "machine");
     await worker.drain();
     expect(await worker.ended).toEqual({});
-    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect(platform.returned).toMatchObject([
+      { executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false },
+    ]);
     expect([waiting.state, taken.state]).toEqual(["lost", "accepted"]);
     expect([cancels("cancel-1-1").length, cancels("cancel-2-1").length]).toEqual([1, 0]);
   });
@@ -251,8 +299,15 @@ test("two workers do not share one directory, but the next one takes that of a d
 });
 
 test("a backend is configured whole, or refused by name", () => {
-  const load = (env: Record<string, string>) => () => loadConfig({ MILLWRIGHT_URL: "http://x", MILLWRIGHT_WORKER_KEY: "k", ...env });
+  const load = (env: Record<string, string>) => () =>
+    loadConfig({ MILLWRIGHT_URL: "http://x", MILLWRIGHT_WORKER_KEY: "k", ...env });
   expect(load({ MILLWRIGHT_BACKEND: "docker" })).toThrow("MILLWRIGHT_BACKEND");
   expect(load({ MILLWRIGHT_BACKEND: "command" })).toThrow("MILLWRIGHT_BACKEND_DISPATCH_COMMAND");
-  expect(load({ MILLWRIGHT_BACKEND: "command", MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "x", MILLWRIGHT_WORKER_OFFER: `mwo_1_1_${"x".repeat(43)}` })).toThrow("exclude each other");
+  expect(
+    load({
+      MILLWRIGHT_BACKEND: "command",
+      MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "x",
+      MILLWRIGHT_WORKER_OFFER: `mwo_1_1_${"x".repeat(43)}`,
+    }),
+  ).toThrow("exclude each other");
 });

@@ -34,10 +34,16 @@ describe("without renewal", () => {
     const { platform, clock, ctx, sandbox } = await cutOff("bwrap");
     clock.advance(DOORS_CLOSE_MS);
     expect(() => ctx.doors.assertOpen()).toThrow(DoorsClosed);
-    const artifact = ctx.platform.createArtifact({ clientArtifactId: "c1-1", artifactType: "PLAN", data: { title: "Plan" } });
+    const artifact = ctx.platform.createArtifact({
+      clientArtifactId: "c1-1",
+      artifactType: "PLAN",
+      data: { title: "Plan" },
+    });
     platform.setDown(false);
     expect(await artifact).toEqual({ artifactUid: "uid-of-c1-1" });
-    expect(platform.calls.indexOf("createArtifact")).toBeGreaterThan(platform.calls.lastIndexOf("heartbeat", platform.calls.indexOf("createArtifact") - 1));
+    expect(platform.calls.indexOf("createArtifact")).toBeGreaterThan(
+      platform.calls.lastIndexOf("heartbeat", platform.calls.indexOf("createArtifact") - 1),
+    );
     expect(() => ctx.doors.assertOpen()).not.toThrow();
     expect(sandbox.orders).toEqual([]);
   });

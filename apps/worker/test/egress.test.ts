@@ -23,7 +23,9 @@ beforeEach(async () => {
     const body: Buffer[] = [];
     request.on("data", (chunk: Buffer) => body.push(chunk));
     request.on("end", () => {
-      seen.push(`${request.method} ${request.url} ${request.headers.host} ${request.headers["proxy-authorization"] ?? "-"} ${Buffer.concat(body).toString()}`);
+      seen.push(
+        `${request.method} ${request.url} ${request.headers.host} ${request.headers["proxy-authorization"] ?? "-"} ${Buffer.concat(body).toString()}`,
+      );
       response.writeHead(201, { "x-from": "origin", connection: "x-hop", "x-hop": "1" }).end("hello");
     });
   });
@@ -36,14 +38,25 @@ afterEach(async () => {
   await Promise.all([origin, echo].map((server) => new Promise((resolve) => server.close(resolve))));
   await dir.remove();
 });
-const listen = (server: NetServer): Promise<number> => new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port)));
+const listen = (server: NetServer): Promise<number> =>
+  new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port)));
 
-type Options = { allow?: string[]; internal?: string[]; narrowed?: string[]; names?: Record<string, string[]>; doors?: TestDoors };
+type Options = {
+  allow?: string[];
+  internal?: string[];
+  narrowed?: string[];
+  names?: Record<string, string[]>;
+  doors?: TestDoors;
+};
 
 /** A proxy for which names lead where `names` says. */
 async function aProxy({ allow = [], internal = [], narrowed, names = {}, doors = new TestDoors() }: Options) {
   const [denied, asked]: [Denial[], string[]] = [[], []];
-  const policy = new EgressPolicy({ allow, internal }, narrowed, (host) => (asked.push(host), Promise.resolve(names[host] ?? [])));
+  const policy = new EgressPolicy(
+    { allow, internal },
+    narrowed,
+    (host) => (asked.push(host), Promise.resolve(names[host] ?? [])),
+  );
   const socket = join(dir.path, `proxy-${proxies.length}.sock`);
   const proxy = await EgressProxy.listen(socket, { policy, doors, onDenied: (denial) => denied.push(denial) });
   proxies.push(proxy);
@@ -51,7 +64,15 @@ async function aProxy({ allow = [], internal = [], narrowed, names = {}, doors =
 }
 
 /** One request through the proxy. */
-function get(socketPath: string, url: string, { method = "GET", body = "", headers = {} }: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<{ status: number; headers: Record<string, unknown>; body: string }> {
+function get(
+  socketPath: string,
+  url: string,
+  {
+    method = "GET",
+    body = "",
+    headers = {},
+  }: { method?: string; body?: string; headers?: Record<string, string> } = {},
+): Promise<{ status: number; headers: Record<string, unknown>; body: string }> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({ socketPath, method, path: url, headers, agent: false }, (response) => {
       let text = "";
@@ -64,7 +85,10 @@ function get(socketPath: string, url: string, { method = "GET", body = "", heade
 }
 
 /** A tunnel, once it stands; or the refusal. */
-function tunnel(socketPath: string, authority: string): Promise<{ status: number; socket: Socket; received: () => string; closed: Promise<void> }> {
+function tunnel(
+  socketPath: string,
+  authority: string,
+): Promise<{ status: number; socket: Socket; received: () => string; closed: Promise<void> }> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path: socketPath });
     let text = "";
@@ -73,7 +97,8 @@ function tunnel(socketPath: string, authority: string): Promise<{ status: number
     socket.on("data", (chunk: Buffer) => {
       text += chunk.toString();
       const [, status] = /^HTTP\/1\.1 (\d+)[^]*?\r\n\r\n/.exec(text) ?? [];
-      if (status) resolve({ status: Number(status), socket, received: () => text.slice(text.indexOf("\r\n\r\n") + 4), closed });
+      if (status)
+        resolve({ status: Number(status), socket, received: () => text.slice(text.indexOf("\r\n\r\n") + 4), closed });
     });
     socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n\r\n`);
   });
@@ -81,8 +106,16 @@ function tunnel(socketPath: string, authority: string): Promise<{ status: number
 
 describe("a host that is allowed", () => {
   test("is reached by plain HTTP, with its own name and without what is the proxy's", async () => {
-    const { socket, denied, asked } = await aProxy({ allow: [`shop.test:${originPort}`], internal: ["127.0.0.1"], names: { "shop.test": ["127.0.0.1"] } });
-    const answer = await get(socket, `http://shop.test:${originPort}/a?b=c`, { method: "POST", body: "sent", headers: { host: "other.test", "proxy-authorization": "x" } });
+    const { socket, denied, asked } = await aProxy({
+      allow: [`shop.test:${originPort}`],
+      internal: ["127.0.0.1"],
+      names: { "shop.test": ["127.0.0.1"] },
+    });
+    const answer = await get(socket, `http://shop.test:${originPort}/a?b=c`, {
+      method: "POST",
+      body: "sent",
+      headers: { host: "other.test", "proxy-authorization": "x" },
+    });
     expect(answer).toMatchObject({ status: 201, body: "hello", headers: { "x-from": "origin" } });
     expect(answer.headers["x-hop"]).toBeUndefined();
     expect(seen).toEqual([`POST /a?b=c shop.test:${originPort} - sent`]);
@@ -90,7 +123,11 @@ describe("a host that is allowed", () => {
   });
 
   test("is reached through a tunnel, and both sides end together", async () => {
-    const { socket } = await aProxy({ allow: ["echo.test:*"], internal: ["127.0.0.0/8"], names: { "echo.test": ["127.0.0.1"] } });
+    const { socket } = await aProxy({
+      allow: ["echo.test:*"],
+      internal: ["127.0.0.0/8"],
+      names: { "echo.test": ["127.0.0.1"] },
+    });
     const opened = await tunnel(socket, `echo.test:${echoPort}`);
     opened.socket.write("ping");
     await eventually(() => expect(opened.received()).toBe("ping"));
@@ -100,14 +137,26 @@ describe("a host that is allowed", () => {
   });
 
   test("is reached where only one of its addresses may be, and that one is taken", async () => {
-    const { socket } = await aProxy({ allow: [`shop.test:${originPort}`], internal: ["127.0.0.1"], names: { "shop.test": ["10.0.0.1", "127.0.0.1"] } });
+    const { socket } = await aProxy({
+      allow: [`shop.test:${originPort}`],
+      internal: ["127.0.0.1"],
+      names: { "shop.test": ["10.0.0.1", "127.0.0.1"] },
+    });
     expect((await get(socket, `http://shop.test:${originPort}/`)).status).toBe(201);
   });
 
   test("and does not answer is a bad gateway, not a denial", async () => {
-    const { socket, denied } = await aProxy({ allow: ["*:*"], internal: ["127.0.0.1"], names: { "gone.test": ["127.0.0.1"] } });
+    const { socket, denied } = await aProxy({
+      allow: ["*:*"],
+      internal: ["127.0.0.1"],
+      names: { "gone.test": ["127.0.0.1"] },
+    });
     await new Promise((resolve) => echo.close(resolve));
-    expect([(await get(socket, `http://gone.test:${echoPort}/`)).status, (await tunnel(socket, `gone.test:${echoPort}`)).status, denied]).toEqual([502, 502, []]);
+    expect([
+      (await get(socket, `http://gone.test:${echoPort}/`)).status,
+      (await tunnel(socket, `gone.test:${echoPort}`)).status,
+      denied,
+    ]).toEqual([502, 502, []]);
     await new Promise<void>((resolve) => echo.listen(0, "127.0.0.1", resolve));
   });
 });
@@ -115,10 +164,17 @@ describe("a host that is allowed", () => {
 describe("what is refused", () => {
   test("a host or port that is not named, which is not even looked up", async () => {
     const { socket, denied, asked } = await aProxy({ allow: ["shop.test"], names: { "evil.test": ["1.1.1.1"] } });
-    expect(await get(socket, "http://evil.test/")).toMatchObject({ status: 403, body: expect.stringContaining("evil.test:80") });
+    expect(await get(socket, "http://evil.test/")).toMatchObject({
+      status: 403,
+      body: expect.stringContaining("evil.test:80"),
+    });
     expect((await tunnel(socket, "evil.test:443")).status).toBe(403);
     expect((await tunnel(socket, "shop.test:22")).status).toBe(403);
-    expect(denied.map(({ host, port, reason }) => `${host}:${port} ${reason}`)).toEqual(["evil.test:80 host_not_allowed", "evil.test:443 host_not_allowed", "shop.test:22 host_not_allowed"]);
+    expect(denied.map(({ host, port, reason }) => `${host}:${port} ${reason}`)).toEqual([
+      "evil.test:80 host_not_allowed",
+      "evil.test:443 host_not_allowed",
+      "shop.test:22 host_not_allowed",
+    ]);
     expect(asked).toEqual([]);
   });
 
@@ -132,7 +188,17 @@ describe("what is refused", () => {
     expect([denied.map(({ reason }) => reason), seen]).toEqual([Array(3).fill("internal_address"), []]);
   });
 
-  test.each(["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "0.0.0.0"])("the machine itself as %s, whatever is allowed", async (host) => {
+  test.each([
+    "127.0.0.1",
+    "2130706433",
+    "0x7f.1",
+    "0177.0.0.1",
+    "localhost",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "0.0.0.0",
+  ])("the machine itself as %s, whatever is allowed", async (host) => {
     const { socket, denied } = await aProxy({ allow: ["*:*"], names: { localhost: ["127.0.0.1", "::1"] } });
     expect((await get(socket, `http://${host}:${originPort}/`)).status).toBe(403);
     expect((await tunnel(socket, `${host}:${echoPort}`)).status).toBe(403);
@@ -140,7 +206,12 @@ describe("what is refused", () => {
   });
 
   test("what the environment leaves out; it adds nothing", async () => {
-    const { socket, denied } = await aProxy({ allow: [`a.test:${originPort}`, `b.test:${originPort}`], narrowed: ["a.test:*", "c.test:*"], internal: ["127.0.0.1"], names: { "a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"], "c.test": ["127.0.0.1"] } });
+    const { socket, denied } = await aProxy({
+      allow: [`a.test:${originPort}`, `b.test:${originPort}`],
+      narrowed: ["a.test:*", "c.test:*"],
+      internal: ["127.0.0.1"],
+      names: { "a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"], "c.test": ["127.0.0.1"] },
+    });
     const statuses = [];
     for (const host of ["a", "b", "c"]) statuses.push((await get(socket, `http://${host}.test:${originPort}/`)).status);
     expect([statuses, denied.length]).toEqual([[201, 403, 403], 2]);
@@ -157,9 +228,11 @@ describe("what is refused", () => {
   test("is told once per host, and not without end", () => {
     const told: object[] = [];
     const denials = new Denials((payload) => told.push(payload));
-    for (let count = 0; count < 160; count += 1) denials.add({ host: "x".repeat(300).slice(count % 80), port: 443, reason: "host_not_allowed" });
+    for (let count = 0; count < 160; count += 1)
+      denials.add({ host: "x".repeat(300).slice(count % 80), port: 443, reason: "host_not_allowed" });
     expect(told.length).toBe(35); // names of more than 255 characters are the same when cut
-    for (let index = 0; index < 80; index += 1) denials.add({ host: `h${index}`, port: 443, reason: "host_not_allowed" });
+    for (let index = 0; index < 80; index += 1)
+      denials.add({ host: `h${index}`, port: 443, reason: "host_not_allowed" });
     expect([told.length, told.at(-1)]).toEqual([50, expect.objectContaining({ more: true })]);
   });
 });
@@ -204,7 +277,11 @@ describe("closed doors", () => {
 test("a socket may lie deeper than the system's own names for one reach", async () => {
   const deep = join(dir.path, "x".repeat(60), "y".repeat(60));
   await dir.make(deep);
-  const proxy = await EgressProxy.listen(join(deep, "proxy.sock"), { policy: new EgressPolicy({ allow: [], internal: [] }), doors: new TestDoors(), onDenied: () => undefined });
+  const proxy = await EgressProxy.listen(join(deep, "proxy.sock"), {
+    policy: new EgressPolicy({ allow: [], internal: [] }),
+    doors: new TestDoors(),
+    onDenied: () => undefined,
+  });
   proxies.push(proxy);
   expect(await dir.list(deep)).toEqual(["proxy.sock"]);
 });

@@ -8,7 +8,17 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { rpc, worker } from "@millwright/contracts";
 
 export type FakeEvent = { clientSeq: bigint; kind: string; payload: JsonObject };
-type Method = "returnLeases" | "lease" | "dispatch" | "failDispatch" | "accept" | "heartbeat" | "appendEvents" | "complete" | "register" | "createArtifact";
+type Method =
+  | "returnLeases"
+  | "lease"
+  | "dispatch"
+  | "failDispatch"
+  | "accept"
+  | "heartbeat"
+  | "appendEvents"
+  | "complete"
+  | "register"
+  | "createArtifact";
 type Attempt = {
   assignment: worker.Assignment;
   state: "offered" | "accepted" | "lost" | "stopped" | "ended";
@@ -35,7 +45,13 @@ export class FakePlatform {
   readonly leaseRequests: worker.LeaseRequest[] = [];
   readonly heartbeats: worker.HeartbeatRequest[] = [];
   readonly failedDispatches: worker.FailDispatchRequest[] = [];
-  readonly requests: { method: string; url: string; authorization: string | undefined; signed?: string | string[] | undefined; body: string }[] = [];
+  readonly requests: {
+    method: string;
+    url: string;
+    authorization: string | undefined;
+    signed?: string | string[] | undefined;
+    body: string;
+  }[] = [];
   timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, doorsCloseMs: 60_000 };
   /** Whether the directive stream carries anything. */
   isStreamAlive = true;
@@ -84,13 +100,24 @@ export class FakePlatform {
   }
 
   /** The next call of `method` fails: before it did anything, or after it did all (its answer is lost). */
-  failNext(method: Method, when: "before" | "after", error: ConnectError = new ConnectError("away", Code.Unavailable)): void {
+  failNext(
+    method: Method,
+    when: "before" | "after",
+    error: ConnectError = new ConnectError("away", Code.Unavailable),
+  ): void {
     this.#faults.push({ method, when, error });
   }
 
   offer(executionId: bigint, more: Partial<Omit<worker.Assignment, "$typeName">> = {}, attempt = 1): Attempt {
     const { $typeName: _, ...fields } = create(worker.AssignmentSchema);
-    const assignment = create(worker.AssignmentSchema, { ...fields, executionId, attempt, runUid: `run-${executionId}`, runToken: "mwr_token-1", ...more });
+    const assignment = create(worker.AssignmentSchema, {
+      ...fields,
+      executionId,
+      attempt,
+      runUid: `run-${executionId}`,
+      runToken: "mwr_token-1",
+      ...more,
+    });
     const entry: Attempt = { assignment, state: "offered", events: [], completions: [], directives: [], beats: [] };
     this.attempts.set(keyOf({ executionId, attempt }), entry);
     for (const wake of this.#wakes) wake();
@@ -99,7 +126,13 @@ export class FakePlatform {
 
   direct(executionId: bigint, seq: bigint, directive: worker.Directive["directive"], attempt = 1): void {
     const directives = this.attempts.get(keyOf({ executionId, attempt }))?.directives ?? [];
-    const message = create(worker.DirectiveSchema, { seq, executionId, attempt, directive, previousSeq: directives.at(-1)?.seq ?? 0n });
+    const message = create(worker.DirectiveSchema, {
+      seq,
+      executionId,
+      attempt,
+      directive,
+      previousSeq: directives.at(-1)?.seq ?? 0n,
+    });
     directives.push(message);
     if (this.isStreamAlive) for (const push of this.#streams) push(message);
   }
@@ -130,23 +163,45 @@ export class FakePlatform {
       subscribe: (_: worker.SubscribeRequest, context: HandlerContext) => this.#subscribe(context),
       lease: this.#faulty("lease", async (request: worker.LeaseRequest, context: HandlerContext) => {
         this.leaseRequests.push(request);
-        const open = () => [...this.attempts.values()].filter(({ state }) => state === "offered").slice(0, request.freeSlots);
+        const open = () =>
+          [...this.attempts.values()].filter(({ state }) => state === "offered").slice(0, request.freeSlots);
         if (open().length === 0) await this.#untilWoken(context.signal);
-        return { offers: open().map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt, offerExpiresAt: timestampFromMs(0) })) };
+        return {
+          offers: open().map(({ assignment: { executionId, attempt } }) => ({
+            executionId,
+            attempt,
+            offerExpiresAt: timestampFromMs(0),
+          })),
+        };
       }),
       accept: this.#faulty("accept", ({ leases }: worker.AcceptRequest) => {
         const entries = leases.flatMap((lease) => this.attempts.get(keyOf(lease)) ?? []);
         for (const entry of entries) if (entry.state === "offered") entry.state = "accepted";
         return {
           assignments: entries.filter(({ state }) => state === "accepted").map(({ assignment }) => assignment),
-          lost: entries.filter(({ state }) => state !== "accepted").map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt })),
+          lost: entries
+            .filter(({ state }) => state !== "accepted")
+            .map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt })),
         };
       }),
       dispatch: this.#faulty("dispatch", ({ leases }: worker.DispatchRequest) => {
-        const entries = leases.flatMap((lease) => this.attempts.get(keyOf(lease)) ?? []).filter(({ state, holder }) => (state === "offered" || state === "accepted") && holder === undefined);
-        for (const entry of entries) Object.assign(entry, { state: "accepted", offerToken: offerTokenOf(entry.assignment) });
+        const entries = leases
+          .flatMap((lease) => this.attempts.get(keyOf(lease)) ?? [])
+          .filter(({ state, holder }) => (state === "offered" || state === "accepted") && holder === undefined);
+        for (const entry of entries)
+          Object.assign(entry, { state: "accepted", offerToken: offerTokenOf(entry.assignment) });
         return {
-          executions: entries.map(({ assignment: { executionId, attempt, runUid, dockerImage, instanceShape }, offerToken = "" }) => ({ executionId, attempt, runUid, offerToken, dockerImage, harness: "oz", ...(instanceShape ? { instanceShape } : {}) })),
+          executions: entries.map(
+            ({ assignment: { executionId, attempt, runUid, dockerImage, instanceShape }, offerToken = "" }) => ({
+              executionId,
+              attempt,
+              runUid,
+              offerToken,
+              dockerImage,
+              harness: "oz",
+              ...(instanceShape ? { instanceShape } : {}),
+            }),
+          ),
           lost: leases.filter((lease) => !entries.some(({ assignment }) => keyOf(assignment) === keyOf(lease))),
         };
       }),
@@ -165,7 +220,12 @@ export class FakePlatform {
         const instance = this.#instances.get(tokenOf(context));
         const own = leases.filter((lease) => {
           const entry = this.attempts.get(keyOf(lease));
-          return entry !== undefined && entry.state !== "lost" && entry.state !== "ended" && (entry.holder ?? instance) === instance;
+          return (
+            entry !== undefined &&
+            entry.state !== "lost" &&
+            entry.state !== "ended" &&
+            (entry.holder ?? instance) === instance
+          );
         });
         this.returned.push(...own);
         for (const lease of own) this.attempts.get(keyOf(lease))!.state = "lost";
@@ -177,29 +237,60 @@ export class FakePlatform {
         for (const { lease, entry } of held) entry?.beats.push(lease);
         const word = { offered: "LOST", accepted: "OK", lost: "LOST", stopped: "STOP", ended: "LOST" } as const;
         return {
-          leases: held.map(({ lease: { executionId, attempt }, entry }) => ({ executionId, attempt, status: entry ? word[entry.state] : "LOST", runToken: this.runToken })),
-          watched: request.watched.map(({ executionId, attempt }) => ({ executionId, attempt, ...this.#statusOf(keyOf({ executionId, attempt })) })),
-          directives: held.flatMap(({ lease, entry }) => entry?.directives.filter(({ seq }) => seq > lease.ackedDirectiveSeq) ?? []),
+          leases: held.map(({ lease: { executionId, attempt }, entry }) => ({
+            executionId,
+            attempt,
+            status: entry ? word[entry.state] : "LOST",
+            runToken: this.runToken,
+          })),
+          watched: request.watched.map(({ executionId, attempt }) => ({
+            executionId,
+            attempt,
+            ...this.#statusOf(keyOf({ executionId, attempt })),
+          })),
+          directives: held.flatMap(
+            ({ lease, entry }) => entry?.directives.filter(({ seq }) => seq > lease.ackedDirectiveSeq) ?? [],
+          ),
         };
       }),
-      appendEvents: this.#faulty("appendEvents", ({ batches }: worker.AppendEventsRequest) => ({ results: batches.map((batch) => this.#append(batch)) })),
-      complete: this.#faulty("complete", ({ completions }: worker.CompleteRequest) => ({ results: completions.map((completion) => this.#complete(completion)) })),
+      appendEvents: this.#faulty("appendEvents", ({ batches }: worker.AppendEventsRequest) => ({
+        results: batches.map((batch) => this.#append(batch)),
+      })),
+      complete: this.#faulty("complete", ({ completions }: worker.CompleteRequest) => ({
+        results: completions.map((completion) => this.#complete(completion)),
+      })),
       createArtifact: this.#faulty("createArtifact", (request: worker.CreateArtifactRequest) => ({
         artifactUid: `uid-of-${request.clientArtifactId}`,
-        ...(request.content ? {} : { uploadUrl: `${this.url}/blobs/${request.clientArtifactId}`, uploadHeaders: { "x-signed": request.sha256 } }),
+        ...(request.content
+          ? {}
+          : {
+              uploadUrl: `${this.url}/blobs/${request.clientArtifactId}`,
+              uploadHeaders: { "x-signed": request.sha256 },
+            }),
       })),
       commitArtifact: () => {
         this.calls.push("commitArtifact");
         return {};
       },
       reportUsage: () => ({}),
-      putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => ({ uploadUrl: `${this.url}/blobs/snapshot`, uploadHeaders: { "x-signed": sha256 }, snapshotKey: "snap-1" }),
-      putTranscript: ({ sha256 }: worker.PutTranscriptRequest) => ({ uploadUrl: `${this.url}/blobs/transcript`, uploadHeaders: { "x-signed": sha256 } }),
+      putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => ({
+        uploadUrl: `${this.url}/blobs/snapshot`,
+        uploadHeaders: { "x-signed": sha256 },
+        snapshotKey: "snap-1",
+      }),
+      putTranscript: ({ sha256 }: worker.PutTranscriptRequest) => ({
+        uploadUrl: `${this.url}/blobs/transcript`,
+        uploadHeaders: { "x-signed": sha256 },
+      }),
       // One event per page, so that reading on is needed.
       readHistory: ({ pageToken }: worker.ReadHistoryRequest) => {
         const at = Number(pageToken);
         const nextPageToken = at + 1 < this.history.length ? String(at + 1) : "";
-        return { events: this.history.slice(at, at + 1).map((event) => ({ ...event, seq: BigInt(at + 1) })), hasMore: nextPageToken !== "", nextPageToken };
+        return {
+          events: this.history.slice(at, at + 1).map((event) => ({ ...event, seq: BigInt(at + 1) })),
+          hasMore: nextPageToken !== "",
+          nextPageToken,
+        };
       },
     };
   }
@@ -207,7 +298,8 @@ export class FakePlatform {
   /** A worker process brings an offer token. */
   takeOffer(token: string, instanceUid: string): void {
     const entry = [...this.attempts.values()].find(({ offerToken }) => offerToken === token);
-    if (entry?.state !== "accepted" || (entry.holder !== undefined && entry.holder !== instanceUid)) throw refusal("unauthenticated", "offer_gone", Code.Unauthenticated);
+    if (entry?.state !== "accepted" || (entry.holder !== undefined && entry.holder !== instanceUid))
+      throw refusal("unauthenticated", "offer_gone", Code.Unauthenticated);
     entry.holder = instanceUid;
   }
 
@@ -220,7 +312,8 @@ export class FakePlatform {
 
   #append({ executionId, attempt, events }: worker.EventBatch) {
     const entry = this.attempts.get(keyOf({ executionId, attempt }));
-    if (!entry || (entry.state !== "accepted" && entry.state !== "stopped")) return { executionId, attempt, error: "LEASE_LOST" };
+    if (!entry || (entry.state !== "accepted" && entry.state !== "stopped"))
+      return { executionId, attempt, error: "LEASE_LOST" };
     for (const { clientSeq, kind, payload } of events) {
       const expected = BigInt(entry.events.length) + 1n;
       if (clientSeq > expected) return { executionId, attempt, ackedClientSeq: expected - 1n, error: "SEQUENCE_GAP" };
@@ -233,7 +326,8 @@ export class FakePlatform {
     const { executionId, attempt } = completion;
     const entry = this.attempts.get(keyOf(completion));
     if (!entry || entry.state === "lost") return { executionId, attempt, error: "LEASE_LOST" };
-    if (completion.lastClientSeq > entry.events.length) return { executionId, attempt, error: "EVENTS_PENDING", ackedClientSeq: BigInt(entry.events.length) };
+    if (completion.lastClientSeq > entry.events.length)
+      return { executionId, attempt, error: "EVENTS_PENDING", ackedClientSeq: BigInt(entry.events.length) };
     entry.completions.push(completion);
     entry.state = "ended";
     return { executionId, attempt };
@@ -241,7 +335,13 @@ export class FakePlatform {
 
   async #serveRest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = (await request.toArray()).map((chunk: Buffer) => chunk.toString("latin1")).join("");
-    this.requests.push({ method: request.method ?? "", url: request.url ?? "", authorization: request.headers.authorization, signed: request.headers["x-signed"], body });
+    this.requests.push({
+      method: request.method ?? "",
+      url: request.url ?? "",
+      authorization: request.headers.authorization,
+      signed: request.headers["x-signed"],
+      body,
+    });
     const answer = this.restAnswers.shift() ?? { status: 200, body: {} };
     response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body));
   }
@@ -290,7 +390,8 @@ export class FakePlatform {
 
   #checkSession(context: HandlerContext): void {
     const token = tokenOf(context);
-    if (this.validToken === "none" || !this.#tokens.has(token)) throw refusal("unauthenticated", "session_invalid", Code.Unauthenticated);
+    if (this.validToken === "none" || !this.#tokens.has(token))
+      throw refusal("unauthenticated", "session_invalid", Code.Unauthenticated);
   }
 
   #untilWoken(signal: AbortSignal): Promise<void> {
@@ -308,7 +409,10 @@ export class FakePlatform {
 /** Connect's own adapter prints when a client goes away, which here is what clients do. */
 async function serveRpc(handler: UniversalHandler, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    await universalResponseToNodeResponse(await handler(universalRequestFromNodeRequest(request, response, undefined, undefined)), response);
+    await universalResponseToNodeResponse(
+      await handler(universalRequestFromNodeRequest(request, response, undefined, undefined)),
+      response,
+    );
   } catch {
     response.destroy();
   }
@@ -316,10 +420,15 @@ async function serveRpc(handler: UniversalHandler, request: IncomingMessage, res
 
 /** An error as the platform sends it: meaning in the detail, not in the code. */
 export const refusal = (kind: string, reason: string, code: Code, retryable = false): ConnectError =>
-  new ConnectError(reason, code, undefined, [{ desc: rpc.ErrorDetailSchema, value: { kind, reason, retryable, message: reason } }]);
+  new ConnectError(reason, code, undefined, [
+    { desc: rpc.ErrorDetailSchema, value: { kind, reason, retryable, message: reason } },
+  ]);
 
-const tokenOf = (context: HandlerContext): string => context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
+const tokenOf = (context: HandlerContext): string =>
+  context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
 
-const offerTokenOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `mwo_${executionId}_${attempt}_${"x".repeat(43)}`;
+const offerTokenOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string =>
+  `mwo_${executionId}_${attempt}_${"x".repeat(43)}`;
 
-const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;
+const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string =>
+  `${executionId}-${attempt}`;

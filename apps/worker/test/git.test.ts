@@ -27,17 +27,43 @@ import { inEachSandbox, probe, withDirectory, withSandbox } from "./support/sand
 const never = new AbortController().signal;
 
 /** Lends a shell over the workspace of `execution`, with an inbox. */
-function inShell<T>(execution: string, host: SandboxHost, use: (shell: PlatformShell, inbox: string) => Promise<T>): Promise<T> {
+function inShell<T>(
+  execution: string,
+  host: SandboxHost,
+  use: (shell: PlatformShell, inbox: string) => Promise<T>,
+): Promise<T> {
   const inbox = join(execution, "inbox");
   mkdirSync(inbox, { recursive: true });
-  return PlatformShell.use({ host, dir: execution, inbox, signal: never, ownSandbox: () => {} }, (shell) => use(shell, inbox));
+  return PlatformShell.use({ host, dir: execution, inbox, signal: never, ownSandbox: () => {} }, (shell) =>
+    use(shell, inbox),
+  );
 }
 
 /** A clone in `<execution>/workspace`, through a cache in `root`. */
-async function clone(root: string, repository: worker.Repository, execution = join(root, "execution"), { outbound = outboundRule(LOOPBACK), host = bareHost("none"), startSha }: { outbound?: OutboundRule; host?: SandboxHost; startSha?: string } = {}): Promise<WorkingCopy> {
+async function clone(
+  root: string,
+  repository: worker.Repository,
+  execution = join(root, "execution"),
+  {
+    outbound = outboundRule(LOOPBACK),
+    host = bareHost("none"),
+    startSha,
+  }: { outbound?: OutboundRule; host?: SandboxHost; startSha?: string } = {},
+): Promise<WorkingCopy> {
   const cacheDir = join(root, "cache");
-  const options = { git: await HostGit.at(cacheDir, never), outbound, cacheDir, directory: repository.name, expectedSha: undefined, startSha };
-  return inShell(execution, host, async (shell, inbox) => (await cloneRepository(repository, { ...options, shell, inbox })).copy);
+  const options = {
+    git: await HostGit.at(cacheDir, never),
+    outbound,
+    cacheDir,
+    directory: repository.name,
+    expectedSha: undefined,
+    startSha,
+  };
+  return inShell(
+    execution,
+    host,
+    async (shell, inbox) => (await cloneRepository(repository, { ...options, shell, inbox })).copy,
+  );
 }
 
 /** The snapshot of a workspace; undefined if it is as cloned. */
@@ -53,13 +79,28 @@ const restore = (dir: string, kind: SandboxKind, copies: readonly WorkingCopy[],
     await restoreSnapshot(shell, copies, "in.tar");
   });
 
-const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() }, ownSandbox: () => {}, outbound: outboundRule(LOOPBACK) });
+const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({
+  host: bareHost(kind),
+  agent,
+  dir,
+  signal: never,
+  doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
+  ownSandbox: () => {},
+  outbound: outboundRule(LOOPBACK),
+});
 
 /** A sandbox over a fresh clone of a local bare repository. */
-const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
+const withClone = (
+  kind: SandboxKind,
+  use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>,
+) =>
   withDirectory(async (root) => {
     const bare = aBareRepository(root);
-    await withSandbox(async (sandbox, dir) => use({ sandbox, copy: await clone(root, aRepository(bare), dir, { host: bareHost(kind) }), bare, dir, root }), { kind, env: AGENT_IDENTITY });
+    await withSandbox(
+      async (sandbox, dir) =>
+        use({ sandbox, copy: await clone(root, aRepository(bare), dir, { host: bareHost(kind) }), bare, dir, root }),
+      { kind, env: AGENT_IDENTITY },
+    );
   });
 
 test("a clone begins on the work branch at the base, and keeps no credential", () =>
@@ -67,7 +108,12 @@ test("a clone begins on the work branch at the base, and keeps no credential", (
     const bare = aBareRepository(dir);
     const copy = await clone(dir, aRepository(bare));
     const checkout = join(dir, "execution", "workspace", "shop");
-    expect(copy).toMatchObject({ directory: "shop", baseBranch: "main", baseSha: git(bare, "rev-parse", "main"), pushedSha: "" });
+    expect(copy).toMatchObject({
+      directory: "shop",
+      baseBranch: "main",
+      baseSha: git(bare, "rev-parse", "main"),
+      pushedSha: "",
+    });
     expect(git(checkout, "branch", "--show-current")).toBe("agent/run-1");
     expect(git(checkout, "remote", "get-url", "origin")).toBe("/repositories/acme/shop.git");
     expect(await readdir(join(checkout, ".git", "hooks")).catch(() => [])).toEqual([]);
@@ -78,14 +124,19 @@ test("a clone has its base branch, which agents compare with", () =>
     const bare = aBareRepository(root, { "a.txt": "one\n" });
     await clone(root, aRepository(bare));
     const copy = join(root, "execution", "workspace", "shop");
-    expect([git(copy, "log", "--format=%s", "main.."), git(copy, "rev-parse", "main")]).toEqual(["", git(bare, "rev-parse", "main")]);
+    expect([git(copy, "log", "--format=%s", "main.."), git(copy, "rev-parse", "main")]).toEqual([
+      "",
+      git(bare, "rev-parse", "main"),
+    ]);
     expect(git(copy, "rev-parse", "--abbrev-ref", "origin/HEAD")).toBe("origin/main");
   }));
 
 test("what is not there is told by name", () =>
   withDirectory(async (dir) => {
     const bare = aBareRepository(dir);
-    await expect(clone(dir, aRepository(bare, { baseBranch: "absent" }))).rejects.toThrow("Cannot clone acme/shop: it has no branch absent");
+    await expect(clone(dir, aRepository(bare, { baseBranch: "absent" }))).rejects.toThrow(
+      "Cannot clone acme/shop: it has no branch absent",
+    );
     await expect(clone(dir, aRepository(join(dir, "absent.git")))).rejects.toThrow(/Cannot fetch acme\/shop/);
     git(dir, "init", "--quiet", "--bare", "empty.git");
     await expect(clone(dir, aRepository(join(dir, "empty.git")))).rejects.toThrow(/no branch/);
@@ -98,10 +149,16 @@ test("a repository inside the worker's network is not asked, whatever its host i
       const remote = { ...aRepository(bare), cloneUrl: url, authorizationHeader: header, codeHost: "github" };
       const named = { ...remote, cloneUrl: url.replace("127.0.0.1", "forge.test") };
       const rule = (...allowed: string[]) => outboundRule(allowed, async () => ["127.0.0.1"]);
-      await expect(clone(dir, remote, undefined, { outbound: rule() })).rejects.toThrow(/127\.0\.0\.1 is an internal address/);
-      await expect(clone(dir, named, undefined, { outbound: rule() })).rejects.toThrow(/forge\.test is an internal address/);
+      await expect(clone(dir, remote, undefined, { outbound: rule() })).rejects.toThrow(
+        /127\.0\.0\.1 is an internal address/,
+      );
+      await expect(clone(dir, named, undefined, { outbound: rule() })).rejects.toThrow(
+        /forge\.test is an internal address/,
+      );
       expect(requests).toEqual([]);
-      expect(await clone(dir, named, undefined, { outbound: rule("forge.test") })).toMatchObject({ baseBranch: "main" }); // git itself knows no such name: it goes where the worker judged
+      expect(await clone(dir, named, undefined, { outbound: rule("forge.test") })).toMatchObject({
+        baseBranch: "main",
+      }); // git itself knows no such name: it goes where the worker judged
     });
   }));
 
@@ -137,7 +194,9 @@ test("what the code host no longer shows is in no clone, though the cache has se
     git(bare, "update-ref", "-d", "refs/heads/side");
     await clone(dir, aRepository(bare), join(dir, "e2"));
     expect(git(join(dir, "e1", "workspace", "shop"), "cat-file", "-t", removed)).toBe("commit");
-    expect(() => git(join(dir, "e2", "workspace", "shop"), "cat-file", "-t", removed)).toThrow(/could not get object info|Not a valid object/);
+    expect(() => git(join(dir, "e2", "workspace", "shop"), "cat-file", "-t", removed)).toThrow(
+      /could not get object info|Not a valid object/,
+    );
   }));
 
 describe("a repository at a pinned commit", () => {
@@ -158,7 +217,10 @@ describe("a repository at a pinned commit", () => {
       const copy = await clone(dir, aRepository(bare, { baseCommit: pinned }));
       const checkout = join(dir, "execution", "workspace", "shop");
       expect(copy).toMatchObject({ baseBranch: "main", baseSha: pinned, pushedSha: "" });
-      expect([git(checkout, "branch", "--show-current"), git(checkout, "rev-parse", "HEAD", "main", "origin/main")]).toEqual(["agent/run-1", [pinned, pinned, pinned].join("\n")]);
+      expect([
+        git(checkout, "branch", "--show-current"),
+        git(checkout, "rev-parse", "HEAD", "main", "origin/main"),
+      ]).toEqual(["agent/run-1", [pinned, pinned, pinned].join("\n")]);
       expect(git(checkout, "remote", "get-url", "origin")).toBe("/repositories/acme/shop.git");
       expect(git(checkout, "for-each-ref", "--format=%(refname)")).not.toMatch(/run-2|v2/);
       expect(() => git(checkout, "cat-file", "-t", later)).toThrow(/could not get object info|Not a valid object/);
@@ -175,11 +237,18 @@ describe("a repository at a pinned commit", () => {
       expect(git(join(dir, "execution", "workspace", "shop"), "log", "--format=%s", "main..")).toBe("Own work");
     }));
 
-  test.each([["that is not there", "b".repeat(40)], ["that is no commit id", "main"]])("%s is told by its id, with a reason for programs", (_what, baseCommit) =>
+  test.each([
+    ["that is not there", "b".repeat(40)],
+    ["that is no commit id", "main"],
+  ])("%s is told by its id, with a reason for programs", (_what, baseCommit) =>
     pinnedWorld(async ({ dir, bare }) => {
-      const failure = { reason: "commit_not_found", message: `Cannot clone acme/shop: no branch or tag leads to the commit ${baseCommit}` };
+      const failure = {
+        reason: "commit_not_found",
+        message: `Cannot clone acme/shop: no branch or tag leads to the commit ${baseCommit}`,
+      };
       await expect(clone(dir, aRepository(bare, { baseCommit }))).rejects.toMatchObject(failure);
-    }));
+    }),
+  );
 
   test("is refused when the code host does not show the commit any more, though the cache has it", () =>
     pinnedWorld(async ({ dir, bare, pinned, later }) => {
@@ -187,7 +256,9 @@ describe("a repository at a pinned commit", () => {
       git(bare, "update-ref", "refs/heads/main", pinned);
       git(bare, "update-ref", "-d", "refs/heads/agent/run-2");
       git(bare, "update-ref", "-d", "refs/tags/v2");
-      await expect(clone(dir, aRepository(bare, { baseCommit: later }), join(dir, "e2"))).rejects.toMatchObject({ reason: "commit_not_found" });
+      await expect(clone(dir, aRepository(bare, { baseCommit: later }), join(dir, "e2"))).rejects.toMatchObject({
+        reason: "commit_not_found",
+      });
     }));
 });
 
@@ -205,7 +276,9 @@ inEachSandbox("commit and push", (kind) => {
       const sha = await commitAll(sandbox, copy, "Replace the file");
       expect(await commitAll(sandbox, copy, "Nothing to commit")).toBe(sha);
       await push(copy, sha, pushing(kind, sandbox, dir));
-      expect(git(bare, "log", "-1", "--format=%an <%ae> %s", "agent/run-1")).toBe("Millwright agent <agent@millwright.invalid> Replace the file");
+      expect(git(bare, "log", "-1", "--format=%an <%ae> %s", "agent/run-1")).toBe(
+        "Millwright agent <agent@millwright.invalid> Replace the file",
+      );
       expect(git(bare, "ls-tree", "--name-only", "agent/run-1")).toBe("new.txt");
       await sandbox.exec("cd shop && echo more >> new.txt");
       await push(copy, await commitAll(sandbox, copy, "Add more"), pushing(kind, sandbox, dir));
@@ -246,7 +319,10 @@ inEachSandbox("commit and push", (kind) => {
       const assertOpen = () => {
         if (refusals++ === 0) throw new DoorsClosed();
       };
-      await push(copy, sha, { ...pushing(kind, sandbox, dir), doors: { assertOpen, whenOpen: () => Promise.resolve() } });
+      await push(copy, sha, {
+        ...pushing(kind, sandbox, dir),
+        doors: { assertOpen, whenOpen: () => Promise.resolve() },
+      });
       expect(refusals).toBeGreaterThan(1);
       expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
     }));
@@ -255,27 +331,42 @@ inEachSandbox("commit and push", (kind) => {
     withDirectory((root) => {
       const doors = new TestDoors();
       const held: (() => void)[] = [];
-      const hold = (request: string) => (request.endsWith("/info/refs?service=git-receive-pack") ? new Promise<void>((resolve) => held.push(resolve)) : Promise.resolve());
+      const hold = (request: string) =>
+        request.endsWith("/info/refs?service=git-receive-pack")
+          ? new Promise<void>((resolve) => held.push(resolve))
+          : Promise.resolve();
       const bare = aBareRepository(root);
-      return withSmartHttp(root, bare, async ({ url, header }) => {
-        await withSandbox(async (sandbox, dir) => {
-          const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
-          await sandbox.exec("cd shop && echo new > new.txt");
-          const sha = await commitAll(sandbox, copy, "In time after all");
-          const pushed = push(copy, sha, { ...pushing(kind, sandbox, dir), doors });
-          pushed.catch(() => undefined);
-          await eventually(() => expect(held.length).toBe(1));
-          doors.close();
-          await eventually(() => expect(doors.waiting).toBe(1));
-          held.splice(0).forEach((release) => release());
-          expect(git(bare, "branch", "--list", "agent/*")).toBe("");
-          doors.open();
-          await eventually(() => expect(held.length).toBe(1));
-          held.splice(0).forEach((release) => release());
-          await pushed;
-          expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
-        }, { kind, env: AGENT_IDENTITY });
-      }, hold);
+      return withSmartHttp(
+        root,
+        bare,
+        async ({ url, header }) => {
+          await withSandbox(
+            async (sandbox, dir) => {
+              const copy = await clone(
+                root,
+                aRepository(url, { codeHost: "github", authorizationHeader: header }),
+                dir,
+              );
+              await sandbox.exec("cd shop && echo new > new.txt");
+              const sha = await commitAll(sandbox, copy, "In time after all");
+              const pushed = push(copy, sha, { ...pushing(kind, sandbox, dir), doors });
+              pushed.catch(() => undefined);
+              await eventually(() => expect(held.length).toBe(1));
+              doors.close();
+              await eventually(() => expect(doors.waiting).toBe(1));
+              held.splice(0).forEach((release) => release());
+              expect(git(bare, "branch", "--list", "agent/*")).toBe("");
+              doors.open();
+              await eventually(() => expect(held.length).toBe(1));
+              held.splice(0).forEach((release) => release());
+              await pushed;
+              expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
+            },
+            { kind, env: AGENT_IDENTITY },
+          );
+        },
+        hold,
+      );
     }));
 
   test("no hook, filter, address or setting of the agent's repository has a part in the push", () =>
@@ -289,7 +380,11 @@ inEachSandbox("commit and push", (kind) => {
       await push(copy, sha, pushing(kind, sandbox, dir));
       expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
       expect(existsSync(join(dir, "home", "ran"))).toBe(false);
-      expect((await readdir(dir)).filter((name) => name.startsWith("push-")).flatMap((name) => (existsSync(join(dir, name, "ran")) ? [name] : []))).toEqual([]);
+      expect(
+        (await readdir(dir))
+          .filter((name) => name.startsWith("push-"))
+          .flatMap((name) => (existsSync(join(dir, name, "ran")) ? [name] : [])),
+      ).toEqual([]);
     }));
 
   test("the agent's commit is pushed where it is another user outside, whatever it keeps to itself", () =>
@@ -299,7 +394,9 @@ inEachSandbox("commit and push", (kind) => {
       const copy = await clone(root, aRepository(bare), dir, { host });
       await withSandbox(
         async (sandbox) => {
-          await sandbox.exec("cd shop && umask 077 && echo new > new.txt && git add new.txt && git commit --quiet --message Own && chmod 700 . .git .git/objects");
+          await sandbox.exec(
+            "cd shop && umask 077 && echo new > new.txt && git add new.txt && git commit --quiet --message Own && chmod 700 . .git .git/objects",
+          );
           const sha = await commitAll(sandbox, copy, "Nothing more");
           await push(copy, sha, { ...pushing(kind, sandbox, dir), host });
           expect(git(bare, "show", "agent/run-1:new.txt")).toBe("new");
@@ -316,10 +413,16 @@ inEachSandbox("commit and push", (kind) => {
             const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
             await sandbox.exec("cd shop && echo new > new.txt");
             await push(copy, await commitAll(sandbox, copy, "Over the wire"), pushing(kind, sandbox, dir));
-            expect(git(join(root, "code", "acme", "shop.git"), "log", "-1", "--format=%s", "agent/run-1")).toBe("Over the wire");
+            expect(git(join(root, "code", "acme", "shop.git"), "log", "-1", "--format=%s", "agent/run-1")).toBe(
+              "Over the wire",
+            );
             expect(new Set(requests.map((request) => request.authorized))).toEqual(new Set([true]));
             expect(readFileSync(join(dir, "workspace", "shop", ".git", "config"), "utf8")).not.toContain("xtraheader");
-            expect((await sandbox.exec(`grep -r '${header.slice(-20)}' . ~ ; env | grep -c '${header.slice(-20)}'`)).output.trim()).toBe("0");
+            expect(
+              (
+                await sandbox.exec(`grep -r '${header.slice(-20)}' . ~ ; env | grep -c '${header.slice(-20)}'`)
+              ).output.trim(),
+            ).toBe("0");
           },
           { kind, env: AGENT_IDENTITY },
         );
@@ -333,19 +436,40 @@ inEachSandbox("snapshots", (kind) => {
       await sandbox.exec(`cd shop && git checkout -q -b side && echo one > one.txt && printf '\\000\\001\\377' > data.bin && echo ignored/ > .gitignore && git add -A && git commit -qm One
         echo changed >> one.txt; rm README.md; echo '#!/bin/sh' > run.sh; chmod 755 run.sh; printf '\\377\\000' > untracked.bin; ln -s one.txt link; mkdir ignored && echo x > ignored/x
         echo note > ../note.txt; mkdir -p ../.attachments/1 && echo a > ../.attachments/1/a`);
-      const told = await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list");
+      const told = await sandbox.exec(
+        "cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list",
+      );
       const archive = await snapshotOf(dir, kind, [copy]);
-      expect((await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list")).output).toBe(told.output);
+      expect(
+        (await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list"))
+          .output,
+      ).toBe(told.output);
 
       await withSandbox(
         async (later, laterDir) => {
           const fresh = await clone(root, aRepository(bare), laterDir);
           await restore(laterDir, kind, [fresh], archive!);
-          expect((await later.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list")).output).toBe(told.output);
-          expect((await later.exec("cd shop && cat one.txt && od -An -tx1 data.bin untracked.bin && stat -c %a run.sh && readlink link && cat ../note.txt && ls -a . ..")).output.split("\n")).toEqual(
-            expect.arrayContaining(["one", "changed", " 00 01 ff ff 00", "755", "one.txt", "note"]),
-          );
-          expect((await later.exec("ls shop/ignored .attachments shop/README.md; cd shop && git for-each-ref refs/millwright")).output).not.toMatch(/^(x|1|.*refs.millwright)$/m);
+          expect(
+            (
+              await later.exec(
+                "cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list",
+              )
+            ).output,
+          ).toBe(told.output);
+          expect(
+            (
+              await later.exec(
+                "cd shop && cat one.txt && od -An -tx1 data.bin untracked.bin && stat -c %a run.sh && readlink link && cat ../note.txt && ls -a . ..",
+              )
+            ).output.split("\n"),
+          ).toEqual(expect.arrayContaining(["one", "changed", " 00 01 ff ff 00", "755", "one.txt", "note"]));
+          expect(
+            (
+              await later.exec(
+                "ls shop/ignored .attachments shop/README.md; cd shop && git for-each-ref refs/millwright",
+              )
+            ).output,
+          ).not.toMatch(/^(x|1|.*refs.millwright)$/m);
         },
         { kind, env: AGENT_IDENTITY },
       );
@@ -359,7 +483,11 @@ inEachSandbox("snapshots", (kind) => {
   test.each([
     ["a link", (path: string) => symlinkSync("/etc/hostname", path), /cannot be read/],
     ["a FIFO", (path: string) => execFileSync("mkfifo", [path]), /no regular file/],
-    ["a hard link", (path: string) => (writeFileSync(`${path}.other`, "x"), linkSync(`${path}.other`, path)), /no regular file/],
+    [
+      "a hard link",
+      (path: string) => (writeFileSync(`${path}.other`, "x"), linkSync(`${path}.other`, path)),
+      /no regular file/,
+    ],
     ["a directory", (path: string) => mkdirSync(path), /no regular file/],
   ])("an archive that was replaced by %s is refused", (_name, replace, refusal) =>
     withDirectory(async (dir) => {
@@ -370,8 +498,13 @@ inEachSandbox("snapshots", (kind) => {
 
   test("a forged manifest is refused", () =>
     withClone(kind, async ({ copy, dir, root }) => {
-      writeFileSync(join(root, "manifest.json"), '{"version":1,"hasFiles":false,"repositories":[{"directory":"../x","branch":null}]}');
+      writeFileSync(
+        join(root, "manifest.json"),
+        '{"version":1,"hasFiles":false,"repositories":[{"directory":"../x","branch":null}]}',
+      );
       execFileSync("tar", ["-C", root, "-cf", join(root, "in.tar"), "manifest.json"]);
-      await expect(restore(dir, kind, [copy], readFileSync(join(root, "in.tar")))).rejects.toThrow(/no repository of this run/);
+      await expect(restore(dir, kind, [copy], readFileSync(join(root, "in.tar")))).rejects.toThrow(
+        /no repository of this run/,
+      );
     }));
 });

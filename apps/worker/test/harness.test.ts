@@ -13,7 +13,10 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 inEachSandbox("an execution", (kind) => {
   test("takes every step of a script through the same tools, and leaves branch, pull request, artifacts and snapshot", () =>
     withDirectory(async (root) => {
-      const bare = aBareRepository(root, { "src/total.js": "export const bulk = (n) => n > 10;\n", "README.md": "ten or more\n" });
+      const bare = aBareRepository(root, {
+        "src/total.js": "export const bulk = (n) => n > 10;\n",
+        "README.md": "ten or more\n",
+      });
       const prompt = script(
         "- say: I will mend it.",
         "- list: src",
@@ -23,13 +26,13 @@ inEachSandbox("an execution", (kind) => {
         "- shell: pwd",
         "- plan: {title: Mend it, markdown: '1. Compare with >='}",
         "- edit: {path: src/total.js, old: n > 10, new: n >= 10}",
-        "- write: {path: notes/new.txt, content: \"one\\ntwo\\n\"}",
+        '- write: {path: notes/new.txt, content: "one\\ntwo\\n"}',
         `- shell: echo ${PNG} | base64 -d > ../../shot.png`,
         "- screenshot: {file: ../shot.png, description: How it looks}",
         "- artifact: {file: notes/new.txt, title: Notes, public: true}",
         "- external_reference: {url: 'https://example.com/issues/1', reference_type: issue, title: The issue}",
         "- pull_request: {title: Compare with at least, body: Ten or more.}",
-        "- spawn: {agent: implementer, title: More, prompt: \"Do more.\\n```scripted\\n- say: yes\\n```\"}",
+        '- spawn: {agent: implementer, title: More, prompt: "Do more.\\n```scripted\\n- say: yes\\n```"}',
         "- stage: REVIEW",
         "- wait: all",
         "- say: Done.",
@@ -40,45 +43,139 @@ inEachSandbox("an execution", (kind) => {
         if (path.includes("task-by-run") && (lookups += 1) < 3) return { status: 404, body: {} };
         return { status: 200, body: { uid: "task-1" } };
       };
-      const assignment = { repositories: [aRepository(bare)], factoryUid: "factory-1", spawnableAgents: ["implementer"], setupCommands: ["echo ready > ~/setup"], dockerImage: "node:24", runUid: "run-1" };
+      const assignment = {
+        repositories: [aRepository(bare)],
+        factoryUid: "factory-1",
+        spawnableAgents: ["implementer"],
+        setupCommands: ["echo ready > ~/setup"],
+        dockerImage: "node:24",
+        runUid: "run-1",
+      };
       const first = await execute({ dir: await executionDir(root, "e1"), prompt, kind, rest, assignment });
 
-      expect(first.result).toEqual({ outcome: "WAITING", waitFor: { policy: "all", runUids: [] }, snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
-      expect(kinds(first.events).slice(0, 7)).toEqual(["sandbox_ready", "image_substituted", "repository_cloned", "setup_command", "agent_started", "message", "model_step"]);
+      expect(first.result).toEqual({
+        outcome: "WAITING",
+        waitFor: { policy: "all", runUids: [] },
+        snapshotKey: expect.stringMatching(/^snapshot-\d+$/),
+      });
+      expect(kinds(first.events).slice(0, 7)).toEqual([
+        "sandbox_ready",
+        "image_substituted",
+        "repository_cloned",
+        "setup_command",
+        "agent_started",
+        "message",
+        "model_step",
+      ]);
       expect(kinds(first.events).slice(-2)).toEqual(["turn_end", "sandbox_stopped"]);
       expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual(
-        ["file_glob", "grep", "read_files", "run_command", "run_command", "create_document", "edit_files", "edit_files", "run_command", "use_computer", "report_artifact", "report_artifact", "open_pull_request", "spawn_run", "set_task_stage", "wait_for_runs"].map((name) => [name, "completed"]),
+        [
+          "file_glob",
+          "grep",
+          "read_files",
+          "run_command",
+          "run_command",
+          "create_document",
+          "edit_files",
+          "edit_files",
+          "run_command",
+          "use_computer",
+          "report_artifact",
+          "report_artifact",
+          "open_pull_request",
+          "spawn_run",
+          "set_task_stage",
+          "wait_for_runs",
+        ].map((name) => [name, "completed"]),
       );
       const outputs = ends(first.events).map(({ output }) => output);
       expect(outputs[0]).toMatchObject({ files: [{ path: "total.js", type: "file" }] });
-      expect(outputs[1]).toMatchObject({ matches: 1, output: "shop/src/total.js:1:export const bulk = (n) => n > 10;" });
-      expect(outputs[2]).toMatchObject({ files: [{ path: "shop/src/total.js", total_lines: 1, content: "export const bulk = (n) => n > 10;" }] });
+      expect(outputs[1]).toMatchObject({
+        matches: 1,
+        output: "shop/src/total.js:1:export const bulk = (n) => n > 10;",
+      });
+      expect(outputs[2]).toMatchObject({
+        files: [{ path: "shop/src/total.js", total_lines: 1, content: "export const bulk = (n) => n > 10;" }],
+      });
       expect(outputs[3]).toMatchObject({ exit_code: 3, output: "total.js\n" });
       expect((outputs[4] as { output: string }).output).toMatch(/\/shop\/src\n$/);
-      expect(outputs.slice(6, 8)).toEqual([{ files: [{ path: "shop/src/total.js", lines_added: 1, lines_removed: 1 }] }, { files: [{ path: "shop/notes/new.txt", lines_added: 2, lines_removed: 0, created: true }] }]);
-      expect(outputs.slice(13)).toEqual([{ run_id: "child-1" }, { task_uid: "task-1", stage: "REVIEW" }, { policy: "all" }]);
+      expect(outputs.slice(6, 8)).toEqual([
+        { files: [{ path: "shop/src/total.js", lines_added: 1, lines_removed: 1 }] },
+        { files: [{ path: "shop/notes/new.txt", lines_added: 2, lines_removed: 0, created: true }] },
+      ]);
+      expect(outputs.slice(13)).toEqual([
+        { run_id: "child-1" },
+        { task_uid: "task-1", stage: "REVIEW" },
+        { policy: "all" },
+      ]);
 
       const callIds = ends(first.events).map(({ call_id: id }) => id);
       expect(first.artifacts.map(({ content, ...artifact }) => ({ ...artifact, bytes: content?.length }))).toEqual([
         { clientArtifactId: callIds[5], artifactType: "PLAN", data: { title: "Mend it" }, bytes: 18 },
-        { clientArtifactId: callIds[9], artifactType: "SCREENSHOT", data: { mime_type: "image/png", description: "How it looks" }, public: false, bytes: Buffer.from(PNG, "base64").length },
-        { clientArtifactId: callIds[10], artifactType: "FILE", data: { filename: "new.txt", filepath: "shop/notes/new.txt", mime_type: "text/plain", title: "Notes" }, public: true, bytes: 8 },
-        { clientArtifactId: callIds[11], artifactType: "EXTERNAL_REFERENCE", data: { url: "https://example.com/issues/1", reference_type: "issue", title: "The issue" }, public: false, bytes: undefined },
+        {
+          clientArtifactId: callIds[9],
+          artifactType: "SCREENSHOT",
+          data: { mime_type: "image/png", description: "How it looks" },
+          public: false,
+          bytes: Buffer.from(PNG, "base64").length,
+        },
+        {
+          clientArtifactId: callIds[10],
+          artifactType: "FILE",
+          data: { filename: "new.txt", filepath: "shop/notes/new.txt", mime_type: "text/plain", title: "Notes" },
+          public: true,
+          bytes: 8,
+        },
+        {
+          clientArtifactId: callIds[11],
+          artifactType: "EXTERNAL_REFERENCE",
+          data: { url: "https://example.com/issues/1", reference_type: "issue", title: "The issue" },
+          public: false,
+          bytes: undefined,
+        },
       ]);
       const sha = git(bare, "rev-parse", "agent/run-1");
-      expect(first.pullRequests).toEqual([{ owner: "acme", repo: "shop", headBranch: "agent/run-1", headSha: sha, baseBranch: "main", title: "Compare with at least", body: "Ten or more." }]);
+      expect(first.pullRequests).toEqual([
+        {
+          owner: "acme",
+          repo: "shop",
+          headBranch: "agent/run-1",
+          headSha: sha,
+          baseBranch: "main",
+          title: "Compare with at least",
+          body: "Ten or more.",
+        },
+      ]);
       expect(git(bare, "show", "agent/run-1:src/total.js")).toContain("n >= 10");
       expect(first.restCalls.map(({ method, path }) => `${method} ${path}`)).toEqual([
         "POST /api/v1/agent/runs",
         ...Array.from({ length: 3 }, () => "GET /api/v1/factory/factory-1/task-by-run?run_id=run-1"),
         "PATCH /api/v1/factory/factory-1/tasks/task-1",
       ]);
-      expect(first.restCalls[0]).toMatchObject({ headers: { "idempotency-key": callIds[13] }, body: { parent_run_id: "run-1", agent_name: "implementer", title: "More", prompt: "Do more.\n```scripted\n- say: yes\n```" } });
+      expect(first.restCalls[0]).toMatchObject({
+        headers: { "idempotency-key": callIds[13] },
+        body: {
+          parent_run_id: "run-1",
+          agent_name: "implementer",
+          title: "More",
+          prompt: "Do more.\n```scripted\n- say: yes\n```",
+        },
+      });
       expect(first.usage.length).toBe(kinds(first.events).filter((name) => name === "model_step").length);
       expect(new Set(first.usage.map(({ usage }) => usage.inputTokens))).toEqual(new Set([0]));
 
-      const later = { ...assignment, executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir), inputs: [{ uid: "018f-children", text: "Child runs have ended:", kind: "children", mode: "normal" }] };
-      const second = await execute({ dir: await executionDir(root, "e2"), kind, history: first.history(), assignment: later });
+      const later = {
+        ...assignment,
+        executionSeq: 2,
+        snapshotUrl: snapshotUrl(first.ctx.dir),
+        inputs: [{ uid: "018f-children", text: "Child runs have ended:", kind: "children", mode: "normal" }],
+      };
+      const second = await execute({
+        dir: await executionDir(root, "e2"),
+        kind,
+        history: first.history(),
+        assignment: later,
+      });
       expect(second.result).toEqual({ outcome: "DONE", snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
       expect(said(second.events)).toEqual(["Done."]);
       expect(git(join(root, "e2", "workspace", "shop"), "log", "--format=%s")).toBe("Compare with at least\nBegin");
@@ -99,8 +196,14 @@ inEachSandbox("an execution", (kind) => {
       );
       const { result, events } = await execute({ dir, kind, prompt });
       expect(result).toMatchObject({ outcome: "DONE" });
-      const outputs = ends(events).map(({ output }) => output as { id?: string; running?: boolean; output?: string; exit_code?: number });
-      expect([outputs[0], outputs[1], outputs[3]]).toEqual([{ id: "bg-1", running: true }, { id: "bg-2", running: true }, { id: "bg-2", running: false, exit_code: 3, output: "quick\n", truncated: false }]);
+      const outputs = ends(events).map(
+        ({ output }) => output as { id?: string; running?: boolean; output?: string; exit_code?: number },
+      );
+      expect([outputs[0], outputs[1], outputs[3]]).toEqual([
+        { id: "bg-1", running: true },
+        { id: "bg-2", running: true },
+        { id: "bg-2", running: false, exit_code: 3, output: "quick\n", truncated: false },
+      ]);
       expect(outputs[5]).toMatchObject({ id: "bg-1", running: false, output: expect.stringMatching(/^up\n/) });
       expect(outputs[7]).toMatchObject({ id: "bg-3", running: true });
       await eventually(() => processesLike(seconds).length === 0);
@@ -117,10 +220,13 @@ inEachSandbox("an execution", (kind) => {
   test("is ended in the middle of a command when it is cancelled, and leaves nothing", () =>
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
-      const { running, events, sandboxes } = await during({ dir, kind, prompt: script(`- shell: setsid sleep ${seconds} & sleep ${seconds}`) }, async (context) => {
-        await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(2));
-        context.cancel();
-      });
+      const { running, events, sandboxes } = await during(
+        { dir, kind, prompt: script(`- shell: setsid sleep ${seconds} & sleep ${seconds}`) },
+        async (context) => {
+          await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(2));
+          context.cancel();
+        },
+      );
       await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
       await Promise.all(sandboxes.map((sandbox) => sandbox.gone));
       expect(processesLike(seconds)).toEqual([]);
@@ -131,62 +237,120 @@ inEachSandbox("an execution", (kind) => {
 inBubblewrap("turns", () => {
   test("a question blocks, and the answer goes on after it in the saved workspace", () =>
     withDirectory(async (root) => {
-      const first = await execute({ dir: await executionDir(root, "e1"), prompt: script("- shell: mkdir kept && echo hello > kept/a.txt", "- ask: Which name?", "- shell: cat kept/a.txt") });
-      expect(first.result).toEqual({ outcome: "BLOCKED", message: "Which name?", snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
-      const second = await execute({ dir: await executionDir(root, "e2"), prompt: "Anna", history: first.history(), assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir) } });
+      const first = await execute({
+        dir: await executionDir(root, "e1"),
+        prompt: script(
+          "- shell: mkdir kept && echo hello > kept/a.txt",
+          "- ask: Which name?",
+          "- shell: cat kept/a.txt",
+        ),
+      });
+      expect(first.result).toEqual({
+        outcome: "BLOCKED",
+        message: "Which name?",
+        snapshotKey: expect.stringMatching(/^snapshot-\d+$/),
+      });
+      const second = await execute({
+        dir: await executionDir(root, "e2"),
+        prompt: "Anna",
+        history: first.history(),
+        assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir) },
+      });
       expect(second.result.outcome).toBe("DONE");
-      expect(ends(second.events)).toEqual([expect.objectContaining({ output: expect.objectContaining({ exit_code: 0, output: "hello\n" }) })]);
+      expect(ends(second.events)).toEqual([
+        expect.objectContaining({ output: expect.objectContaining({ exit_code: 0, output: "hello\n" }) }),
+      ]);
     }));
 
   test("an interrupt ends the command and the turn; the next message goes on in the same sandbox", () =>
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
-      const { running, events, phases, sandboxes, ackedDirectiveSeq } = await during({ dir, prompt: script(`- shell: echo begun > begun; sleep ${seconds}`, "- shell: cat begun"), assignment: { idleTimeoutSeconds: 60 } }, async (context) => {
-        await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(1));
-        context.interrupt();
-        await eventually(() => expect(context.phases.at(-1)).toBe("IDLE"));
-        context.followup({ text: "Go on." });
-      });
+      const { running, events, phases, sandboxes, ackedDirectiveSeq } = await during(
+        {
+          dir,
+          prompt: script(`- shell: echo begun > begun; sleep ${seconds}`, "- shell: cat begun"),
+          assignment: { idleTimeoutSeconds: 60 },
+        },
+        async (context) => {
+          await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(1));
+          context.interrupt();
+          await eventually(() => expect(context.phases.at(-1)).toBe("IDLE"));
+          context.followup({ text: "Go on." });
+        },
+      );
       expect(await running).toMatchObject({ outcome: "DONE" });
-      expect(ends(events).map(({ state, output }) => [state, (output as { output?: string }).output])).toEqual([["interrupted", ""], ["completed", "begun\n"]]);
-      expect(events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"])).toEqual(["interrupted", "done"]);
+      expect(ends(events).map(({ state, output }) => [state, (output as { output?: string }).output])).toEqual([
+        ["interrupted", ""],
+        ["completed", "begun\n"],
+      ]);
+      expect(events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"])).toEqual([
+        "interrupted",
+        "done",
+      ]);
       expect(phases).toEqual(["SETUP", "RUNNING", "IDLE", "RUNNING", "STOPPING"]);
       expect([sandboxes.length, ackedDirectiveSeq()]).toEqual([1, 2n]);
     }));
 
-  test.each([["its time is over", 0, () => {}], ["it is told to end", 600, (context: TestContext) => context.endIdle()]] as const)("an idle execution waits for input until %s, then blocks", (_name, idleTimeoutSeconds, end) =>
+  test.each([
+    ["its time is over", 0, () => {}],
+    ["it is told to end", 600, (context: TestContext) => context.endIdle()],
+  ] as const)("an idle execution waits for input until %s, then blocks", (_name, idleTimeoutSeconds, end) =>
     withDirectory(async (dir) => {
-      const { running } = await during({ dir, prompt: script("- say: hello"), assignment: { interactive: true, idleTimeoutSeconds } }, async (context) => {
-        await eventually(() => expect(context.phases).toContain("IDLE"));
-        end(context);
-      });
+      const { running } = await during(
+        { dir, prompt: script("- say: hello"), assignment: { interactive: true, idleTimeoutSeconds } },
+        async (context) => {
+          await eventually(() => expect(context.phases).toContain("IDLE"));
+          end(context);
+        },
+      );
       expect(await running).toMatchObject({ outcome: "BLOCKED", message: "Waiting for input." });
-    }));
+    }),
+  );
 
   test("a message that comes while the agent works is handed over between steps, and its block wins", () =>
     withDirectory(async (dir) => {
-      const { running, events, ackedDirectiveSeq } = await during({ dir, prompt: script("- shell: until test -e go; do sleep 0.02; done", "- say: never said") }, async (context) => {
-        await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
-        context.followup({ uid: "0190-followup", text: script("- say: heard") });
-        expect(context.ackedDirectiveSeq()).toBe(0n); // nobody can say that the agent has it
-        await writeFile(join(dir, "workspace", "go"), "");
-      });
+      const { running, events, ackedDirectiveSeq } = await during(
+        { dir, prompt: script("- shell: until test -e go; do sleep 0.02; done", "- say: never said") },
+        async (context) => {
+          await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
+          context.followup({ uid: "0190-followup", text: script("- say: heard") });
+          expect(context.ackedDirectiveSeq()).toBe(0n); // nobody can say that the agent has it
+          await writeFile(join(dir, "workspace", "go"), "");
+        },
+      );
       expect(await running).toMatchObject({ outcome: "DONE" });
       expect(said(events)).toEqual(["heard"]);
-      expect(events.filter(({ kind }) => kind === "message").map(({ payload }) => payload["message_uid"])).toContain("0190-followup");
+      expect(events.filter(({ kind }) => kind === "message").map(({ payload }) => payload["message_uid"])).toContain(
+        "0190-followup",
+      );
       expect(ackedDirectiveSeq()).toBe(1n);
     }));
 
   test("while a plan is asked for nothing can be changed; approved, the rest is done", () =>
     withDirectory(async (root) => {
-      const inputs = (text: string, mode: string) => ({ inputs: [{ uid: `0190-input-${mode}`, text, kind: "prompt", mode }] });
-      const early = await execute({ dir: await executionDir(root, "e0"), assignment: { ...inputs(script("- spawn: Do it"), "orchestrate"), mode: "orchestrate" } });
-      expect(ends(early.events)[0]).toMatchObject({ state: "denied", output: { error: "spawn_run is not allowed before a plan was approved." } });
+      const inputs = (text: string, mode: string) => ({
+        inputs: [{ uid: `0190-input-${mode}`, text, kind: "prompt", mode }],
+      });
+      const early = await execute({
+        dir: await executionDir(root, "e0"),
+        assignment: { ...inputs(script("- spawn: Do it"), "orchestrate"), mode: "orchestrate" },
+      });
+      expect(ends(early.events)[0]).toMatchObject({
+        state: "denied",
+        output: { error: "spawn_run is not allowed before a plan was approved." },
+      });
       expect([early.result.outcome, early.restCalls]).toEqual(["FAILED", []]);
       const prompt = script("- list: .", "- plan: {title: P, markdown: M}", "- write: {path: a.txt, content: x}");
-      const first = await execute({ dir: await executionDir(root, "e1"), assignment: { ...inputs(prompt, "plan"), mode: "plan" } });
+      const first = await execute({
+        dir: await executionDir(root, "e1"),
+        assignment: { ...inputs(prompt, "plan"), mode: "plan" },
+      });
       expect(first.result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^awaiting_approval/) });
-      const second = await execute({ dir: await executionDir(root, "e2"), history: first.history(), assignment: { ...inputs("Approved.", "normal"), mode: "plan", executionSeq: 2 } });
+      const second = await execute({
+        dir: await executionDir(root, "e2"),
+        history: first.history(),
+        assignment: { ...inputs("Approved.", "normal"), mode: "plan", executionSeq: 2 },
+      });
       expect(second.result.outcome).toBe("DONE");
       expect(ends(second.events)).toMatchObject([{ name: "edit_files", state: "completed" }]);
     }));
@@ -195,30 +359,57 @@ inBubblewrap("turns", () => {
     withDirectory(async (dir) => {
       let acknowledge = () => {};
       const acknowledged = new Promise<void>((resolve) => (acknowledge = resolve));
-      const { running, events } = await during({ dir, prompt: script("- shell: echo x"), flushed: () => acknowledged }, async (context) => {
-        await eventually(() => expect(context.usage.length).toBe(1));
-        expect(kinds(context.events).at(-1)).toBe("model_step");
-        acknowledge();
-      });
+      const { running, events } = await during(
+        { dir, prompt: script("- shell: echo x"), flushed: () => acknowledged },
+        async (context) => {
+          await eventually(() => expect(context.usage.length).toBe(1));
+          expect(kinds(context.events).at(-1)).toBe("model_step");
+          acknowledge();
+        },
+      );
       expect(await running).toMatchObject({ outcome: "DONE" });
       expect(kinds(events)).toContain("tool_end");
     }));
 
   test("too many steps end the run", () =>
     withDirectory(async (dir) => {
-      const { result } = await execute({ dir, prompt: script("- say: a", "- say: b", "- say: c"), assignment: { stepLimit: 2 } });
+      const { result } = await execute({
+        dir,
+        prompt: script("- say: a", "- say: b", "- say: c"),
+        assignment: { stepLimit: 2 },
+      });
       expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "step_limit" } });
     }));
 
   test.each([
     ["a failing command", ["- shell: exit 7"], /^Step 1 \(shell, line 2\) failed: exit code 7$/],
-    ["a file that is not there", ["- say: x", "- read: absent.txt"], /^Step 2 \(read, line 3\) failed: There is no file absent.txt\.$/],
-    ["a path outside the workspace", ["- write: {path: /etc/passwd, content: x}"], /\/etc\/passwd is outside the workspace/],
-    ["a text that occurs twice", ["- write: {path: a, content: 'x x'}", "- edit: {path: a, old: x, new: y}"], /occurs more than once in a/],
+    [
+      "a file that is not there",
+      ["- say: x", "- read: absent.txt"],
+      /^Step 2 \(read, line 3\) failed: There is no file absent.txt\.$/,
+    ],
+    [
+      "a path outside the workspace",
+      ["- write: {path: /etc/passwd, content: x}"],
+      /\/etc\/passwd is outside the workspace/,
+    ],
+    [
+      "a text that occurs twice",
+      ["- write: {path: a, content: 'x x'}", "- edit: {path: a, old: x, new: y}"],
+      /occurs more than once in a/,
+    ],
     ["a screenshot that is no image", ["- write: {path: a.png, content: x}", "- screenshot: a.png"], /a.png is no PNG/],
     ["a pull request without a repository", ["- pull_request: Add it"], /This run has no repository/],
-    ["a repository that this run does not have", ["- pull_request: {title: Add it, repository: acme/other}"], /This run has no repository acme\/other/],
-    ["an agent that is not there", ["- spawn: {agent: nobody, prompt: x}"], /There is no agent "nobody" to start; there is none/],
+    [
+      "a repository that this run does not have",
+      ["- pull_request: {title: Add it, repository: acme/other}"],
+      /This run has no repository acme\/other/,
+    ],
+    [
+      "an agent that is not there",
+      ["- spawn: {agent: nobody, prompt: x}"],
+      /There is no agent "nobody" to start; there is none/,
+    ],
     ["a refusal by the platform", ["- spawn: x"], /The child run was not started: Not found \(status 404\)/],
     ["a stage without a task", ["- stage: REVIEW"], /belongs to no factory/],
     ["a command that takes too long", ["- shell: {command: sleep 30, timeout_seconds: 1}"], /took longer than 1 s/],
@@ -227,13 +418,23 @@ inBubblewrap("turns", () => {
   ])("%s ends a script with its reason", (_name, lines, message) =>
     withDirectory(async (dir) => {
       const { result } = await execute({ dir, prompt: script(...lines, "- say: never") });
-      expect(result).toMatchObject({ outcome: "FAILED", error: { code: "agent_reported_failure", message: expect.stringMatching(message) } });
-    }));
+      expect(result).toMatchObject({
+        outcome: "FAILED",
+        error: { code: "agent_reported_failure", message: expect.stringMatching(message) },
+      });
+    }),
+  );
 
   test("a script that cannot be read fails with its line", () =>
     withDirectory(async (dir) => {
       const { result } = await execute({ dir, prompt: `Hello\n${script("- shel: x")}` });
-      expect(result).toMatchObject({ outcome: "FAILED", error: { code: "invalid_request", reason: "script_invalid", message: expect.stringMatching(/^Line 3, column 3 of the prompt/) } });
+      expect(result).toMatchObject({
+        outcome: "FAILED",
+        error: {
+          code: "invalid_request",
+          reason: "script_invalid",
+          message: expect.stringMatching(/^Line 3, column 3 of the prompt/),
+        },
+      });
     }));
 });
-

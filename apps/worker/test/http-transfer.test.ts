@@ -19,7 +19,10 @@ async function silentStore(): Promise<string> {
 
 test("an upload that a store does not answer may be made again after a while, and is not waited for without end", async () => {
   const place = { uploadUrl: await silentStore(), uploadHeaders: {} };
-  await expect(upload(place, new Blob(["content"]), new AbortController().signal, 50)).rejects.toMatchObject({ reason: "platform_unavailable", retryable: true });
+  await expect(upload(place, new Blob(["content"]), new AbortController().signal, 50)).rejects.toMatchObject({
+    reason: "platform_unavailable",
+    retryable: true,
+  });
 });
 
 test("an upload ends with its execution, for its reason", async () => {

@@ -11,22 +11,36 @@ const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 /** Checked by the types that are made of the API's own schema. Errors: what of it is wrong. */
 async function validate(manifest: unknown): Promise<void> {
   const { apiVersion, kind } = manifest as { apiVersion: string; kind: string };
-  const models = (await import(`kubernetes-models/${apiVersion}`)) as Record<string, new (data: unknown) => { validate(): void }>;
+  const models = (await import(`kubernetes-models/${apiVersion}`)) as Record<
+    string,
+    new (data: unknown) => { validate(): void }
+  >;
   new models[kind]!(manifest).validate();
 }
 
 describe("the manifests", () => {
   const rich = kubernetesSettings({
-    MILLWRIGHT_KUBERNETES_IMAGE: "registry.example/worker:1", MILLWRIGHT_KUBERNETES_IMAGES: "node:24=registry.example/worker-node24:1", MILLWRIGHT_KUBERNETES_SERVICE_ACCOUNT: "runs",
-    MILLWRIGHT_KUBERNETES_NODE_SELECTOR: "pool=agents", MILLWRIGHT_KUBERNETES_TOLERATIONS: "dedicated=agents:NoSchedule,spot:NoExecute", MILLWRIGHT_KUBERNETES_LABELS: "cost-centre=r-and-d",
-    MILLWRIGHT_KUBERNETES_IMAGE_PULL_SECRETS: "registry", MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_EGRESS_ALLOW: "registry.npmjs.org", MILLWRIGHT_WORKER_KEY: "mww_never", SECRET_OF_OURS: "never",
+    MILLWRIGHT_KUBERNETES_IMAGE: "registry.example/worker:1",
+    MILLWRIGHT_KUBERNETES_IMAGES: "node:24=registry.example/worker-node24:1",
+    MILLWRIGHT_KUBERNETES_SERVICE_ACCOUNT: "runs",
+    MILLWRIGHT_KUBERNETES_NODE_SELECTOR: "pool=agents",
+    MILLWRIGHT_KUBERNETES_TOLERATIONS: "dedicated=agents:NoSchedule,spot:NoExecute",
+    MILLWRIGHT_KUBERNETES_LABELS: "cost-centre=r-and-d",
+    MILLWRIGHT_KUBERNETES_IMAGE_PULL_SECRETS: "registry",
+    MILLWRIGHT_SANDBOX: "none",
+    MILLWRIGHT_EGRESS_ALLOW: "registry.npmjs.org",
+    MILLWRIGHT_WORKER_KEY: "mww_never",
+    SECRET_OF_OURS: "never",
   });
   const order = anOrder({ dockerImage: "node:24", instanceShape: { vcpus: 2, memoryGb: 8 } });
 
   test.each([
     ["job.yaml", jobManifest(order, OWNER, rich, STARTED_MS)],
     ["secret.yaml", offerSecret(order, OWNER, rich, "uid-1")],
-    ["plain-job.yaml", jobManifest(anOrder(), OWNER, kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker" }), STARTED_MS)],
+    [
+      "plain-job.yaml",
+      jobManifest(anOrder(), OWNER, kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker" }), STARTED_MS),
+    ],
   ])("%s is as it was looked at, and what the API's schema says", async (name, manifest) => {
     expect(plain(manifest)).toEqual(parse(text(`./kubernetes/${name}`)));
     await validate(plain(manifest));
@@ -56,13 +70,27 @@ describe("the manifests", () => {
 });
 
 describe("deploy/kubernetes/worker.yaml", () => {
-  test.each(everyDeployed().map((one) => [one.kind as string, one]))("%s is what the API's schema says", async (_kind, manifest) => {
-    await expect(validate(manifest)).resolves.toBeUndefined();
-  });
+  test.each(everyDeployed().map((one) => [one.kind as string, one]))(
+    "%s is what the API's schema says",
+    async (_kind, manifest) => {
+      await expect(validate(manifest)).resolves.toBeUndefined();
+    },
+  );
 
   test("runs one worker, that is no root and can write nothing of its image", () => {
     const { spec } = deployedOfKind("Deployment");
     expect(spec).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
-    expect(spec.template.spec).toMatchObject({ securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } }, containers: [{ securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } } }] });
+    expect(spec.template.spec).toMatchObject({
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } },
+      containers: [
+        {
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ["ALL"] },
+          },
+        },
+      ],
+    });
   });
 });

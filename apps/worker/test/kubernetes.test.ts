@@ -22,7 +22,12 @@ import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
 import { FakeCluster } from "./support/fake-cluster.ts";
 import { anOrder, deployedOfKind, OFFER, OWNER, STARTED_MS } from "./support/kubernetes.ts";
 
-const machineOf = ({ executionId, attempt, runUid }: worker.DispatchedExecution): Machine => ({ executionId, attempt, runUid, startedMs: STARTED_MS });
+const machineOf = ({ executionId, attempt, runUid }: worker.DispatchedExecution): Machine => ({
+  executionId,
+  attempt,
+  runUid,
+  startedMs: STARTED_MS,
+});
 const log = createLogger({ service: "worker", level: "silent" });
 
 let cluster: FakeCluster;
@@ -38,8 +43,20 @@ afterEach(async () => {
 });
 
 async function openBackend(env: Record<string, string> = {}, owner: typeof OWNER = OWNER) {
-  const settings = kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker:1", MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"), ...env });
-  return kubernetesBackend({ cluster: await openCluster(settings), owner, settings, clock: systemClock, timers: systemTimers, log, retryMs: 20 });
+  const settings = kubernetesSettings({
+    MILLWRIGHT_KUBERNETES_IMAGE: "worker:1",
+    MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"),
+    ...env,
+  });
+  return kubernetesBackend({
+    cluster: await openCluster(settings),
+    owner,
+    settings,
+    clock: systemClock,
+    timers: systemTimers,
+    log,
+    retryMs: 20,
+  });
 }
 const NAME = jobName({ executionId: 7n, attempt: 2 }, OWNER);
 
@@ -47,7 +64,10 @@ describe("starting a Job", () => {
   test("makes it and the offer beside it, which belongs to it", async () => {
     await (await openBackend()).start(anOrder(), STARTED_MS);
     expect([...cluster.jobs.keys()]).toEqual([NAME]);
-    expect(cluster.secrets.get(NAME)).toMatchObject({ stringData: { offer: OFFER }, metadata: { ownerReferences: [{ uid: cluster.jobs.get(NAME)!.metadata.uid, kind: "Job" }] } });
+    expect(cluster.secrets.get(NAME)).toMatchObject({
+      stringData: { offer: OFFER },
+      metadata: { ownerReferences: [{ uid: cluster.jobs.get(NAME)!.metadata.uid, kind: "Job" }] },
+    });
     expect(NAME).toMatch(/^millwright-7-2-[0-9a-f]{8}$/);
   });
 
@@ -64,37 +84,116 @@ describe("starting a Job", () => {
 
   test("that the cluster refuses is not asked again, and says why", async () => {
     cluster.failNext(/create jobs/, 403, { message: 'jobs.batch is forbidden: exceeded quota "runs"' });
-    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({ reason: "job_create", message: 'The cluster refuses the Job: jobs.batch is forbidden: exceeded quota "runs"' });
+    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
+      reason: "job_create",
+      message: 'The cluster refuses the Job: jobs.batch is forbidden: exceeded quota "runs"',
+    });
     expect(cluster.asked).toEqual(["create jobs"]);
   });
 
   test("that never succeeds is a failure without the library's words", async () => {
     cluster.failNext(/create jobs/, 500, { times: 50 });
-    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({ reason: "job_create", message: "The cluster could not be asked for a Job." });
+    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
+      reason: "job_create",
+      message: "The cluster could not be asked for a Job.",
+    });
   });
 
   test("whose name is another's is not taken over", async () => {
     cluster.jobs.set(NAME, { metadata: { name: NAME, uid: "other", labels: {} } });
-    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({ reason: "job_create", message: expect.stringContaining("Another Job has its name.") });
+    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
+      reason: "job_create",
+      message: expect.stringContaining("Another Job has its name."),
+    });
     expect(cluster.secrets.size).toBe(0);
   });
 });
 
 describe("a pod", () => {
   const container = (state: object) => ({ containerStatuses: [{ name: "worker", image: "worker:1", state }] });
-  const unscheduled = (ago: number) => ({ phase: "Pending", conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/3 nodes are available.", lastTransitionTime: new Date(Date.now() - ago).toISOString() }] });
+  const unscheduled = (ago: number) => ({
+    phase: "Pending",
+    conditions: [
+      {
+        type: "PodScheduled",
+        status: "False",
+        reason: "Unschedulable",
+        message: "0/3 nodes are available.",
+        lastTransitionTime: new Date(Date.now() - ago).toISOString(),
+      },
+    ],
+  });
   const FAULTS: [what: string, status: object, reason: string | undefined, said: RegExp][] = [
-    ["that waits for its image", { phase: "Pending", ...container({ waiting: { reason: "ContainerCreating" } }) }, undefined, /^/],
-    ["whose image cannot be pulled", { phase: "Pending", ...container({ waiting: { reason: "ImagePullBackOff", message: "Back-off pulling image" } }) }, "image_pull", /worker:1.*ImagePullBackOff.*Back-off/],
-    ["whose image has no name", { phase: "Pending", ...container({ waiting: { reason: "InvalidImageName" } }) }, "image_pull", /InvalidImageName/],
-    ["whose container cannot be made", { phase: "Pending", ...container({ waiting: { reason: "CreateContainerConfigError", message: "runAsNonRoot" } }) }, "container_create", /runAsNonRoot/],
+    [
+      "that waits for its image",
+      { phase: "Pending", ...container({ waiting: { reason: "ContainerCreating" } }) },
+      undefined,
+      /^/,
+    ],
+    [
+      "whose image cannot be pulled",
+      {
+        phase: "Pending",
+        ...container({ waiting: { reason: "ImagePullBackOff", message: "Back-off pulling image" } }),
+      },
+      "image_pull",
+      /worker:1.*ImagePullBackOff.*Back-off/,
+    ],
+    [
+      "whose image has no name",
+      { phase: "Pending", ...container({ waiting: { reason: "InvalidImageName" } }) },
+      "image_pull",
+      /InvalidImageName/,
+    ],
+    [
+      "whose container cannot be made",
+      {
+        phase: "Pending",
+        ...container({ waiting: { reason: "CreateContainerConfigError", message: "runAsNonRoot" } }),
+      },
+      "container_create",
+      /runAsNonRoot/,
+    ],
     ["that has waited for a node for a short while", unscheduled(1_000), undefined, /^/],
     ["that no node can take", unscheduled(3_600_000), "unschedulable", /0\/3 nodes are available\.$/],
-    ["that was evicted", { phase: "Failed", reason: "Evicted", message: "The node was low on resource: memory." }, "evicted", /low on resource: memory\.$/],
-    ["that was preempted", { phase: "Failed", conditions: [{ type: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler", message: "preempted" }] }, "evicted", /preempted/],
-    ["that used too much memory", { phase: "Failed", ...container({ terminated: { exitCode: 137, reason: "OOMKilled" } }) }, "container_oom", /memory/],
-    ["whose worker failed", { phase: "Failed", ...container({ terminated: { exitCode: 2, reason: "Error", message: "Invalid configuration" } }) }, "machine_ended", /exit code 2.*Invalid configuration/],
-    ["that ended well without its run", { phase: "Succeeded", ...container({ terminated: { exitCode: 0 } }) }, "machine_ended", /without having taken/],
+    [
+      "that was evicted",
+      { phase: "Failed", reason: "Evicted", message: "The node was low on resource: memory." },
+      "evicted",
+      /low on resource: memory\.$/,
+    ],
+    [
+      "that was preempted",
+      {
+        phase: "Failed",
+        conditions: [
+          { type: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler", message: "preempted" },
+        ],
+      },
+      "evicted",
+      /preempted/,
+    ],
+    [
+      "that used too much memory",
+      { phase: "Failed", ...container({ terminated: { exitCode: 137, reason: "OOMKilled" } }) },
+      "container_oom",
+      /memory/,
+    ],
+    [
+      "whose worker failed",
+      {
+        phase: "Failed",
+        ...container({ terminated: { exitCode: 2, reason: "Error", message: "Invalid configuration" } }),
+      },
+      "machine_ended",
+      /exit code 2.*Invalid configuration/,
+    ],
+    [
+      "that ended well without its run",
+      { phase: "Succeeded", ...container({ terminated: { exitCode: 0 } }) },
+      "machine_ended",
+      /without having taken/,
+    ],
     ["that works", { phase: "Running", ...container({ running: {} }) }, undefined, /^/],
   ];
   test.each(FAULTS)("%s", async (_what, status, reason, said) => {
@@ -148,11 +247,21 @@ describe("a restarted worker", () => {
   test("finds its own Jobs by their labels, page by page, without the ended ones and those of others", async () => {
     cluster.pageSize = 2;
     const backend = await openBackend();
-    for (let n = 1; n <= 5; n++) await backend.start(anOrder({ executionId: BigInt(n), attempt: 1, offerToken: `mwo_${n}` }), STARTED_MS + n);
+    for (let n = 1; n <= 5; n++)
+      await backend.start(anOrder({ executionId: BigInt(n), attempt: 1, offerToken: `mwo_${n}` }), STARTED_MS + n);
     await (await openBackend({}, { ...OWNER, workerId: "another" })).start(anOrder(), STARTED_MS);
-    cluster.jobs.get(jobName({ executionId: 2n, attempt: 1 }, OWNER))!.status = { conditions: [{ type: "Complete", status: "True" }] };
+    cluster.jobs.get(jobName({ executionId: 2n, attempt: 1 }, OWNER))!.status = {
+      conditions: [{ type: "Complete", status: "True" }],
+    };
     const found = await (await openBackend()).known();
-    expect(found.map(({ executionId, attempt, startedMs }) => [Number(executionId), attempt, startedMs - STARTED_MS])).toEqual([[1, 1, 1], [3, 1, 3], [4, 1, 4], [5, 1, 5]]);
+    expect(
+      found.map(({ executionId, attempt, startedMs }) => [Number(executionId), attempt, startedMs - STARTED_MS]),
+    ).toEqual([
+      [1, 1, 1],
+      [3, 1, 3],
+      [4, 1, 4],
+      [5, 1, 5],
+    ]);
     expect(found[0]?.runUid).toBe(anOrder().runUid);
   });
 
@@ -197,11 +306,20 @@ describe("with the dispatching worker", () => {
   afterEach(() => platform.stop());
 
   async function dispatching(env: Record<string, string> = {}) {
-    const config = loadConfig({ MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_ID: "cluster", MILLWRIGHT_BACKEND: "kubernetes", MILLWRIGHT_KUBERNETES_IMAGE: "worker:1", MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"), ...env });
+    const config = loadConfig({
+      MILLWRIGHT_URL: platform.url,
+      MILLWRIGHT_WORKER_KEY: WORKER_KEY,
+      MILLWRIGHT_WORKER_ID: "cluster",
+      MILLWRIGHT_BACKEND: "kubernetes",
+      MILLWRIGHT_KUBERNETES_IMAGE: "worker:1",
+      MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"),
+      ...env,
+    });
     const backend = await openBackend(env, { url: config.url, workerId: config.workerId });
     return startDispatcher({ config, backend, clock: systemClock, timers: systemTimers, log });
   }
-  const nameOf = (executionId: bigint) => jobName({ executionId, attempt: 1 }, { url: platform.url, workerId: "cluster" });
+  const nameOf = (executionId: bigint) =>
+    jobName({ executionId, attempt: 1 }, { url: platform.url, workerId: "cluster" });
 
   test("an offer becomes a Job; its end leaves it to its time, and cancelling deletes it", async () => {
     const dispatcher = await dispatching();
@@ -224,14 +342,20 @@ describe("with the dispatching worker", () => {
     const [pulling, taken] = [platform.offer(1n), platform.offer(2n)];
     await eventually(() => cluster.secrets.size === 2);
     platform.takeOffer(taken.offerToken!, "pod");
-    cluster.setPod(nameOf(1n), { phase: "Pending", containerStatuses: [{ image: "worker:1", state: { waiting: { reason: "ErrImagePull" } } }] });
+    cluster.setPod(nameOf(1n), {
+      phase: "Pending",
+      containerStatuses: [{ image: "worker:1", state: { waiting: { reason: "ErrImagePull" } } }],
+    });
     await eventually(() => platform.failedDispatches.some(({ executionId }) => executionId === 1n));
     const watchedTaken = () => platform.heartbeats.length;
     const beats = watchedTaken();
     await eventually(() => watchedTaken() > beats + 1); // it knows that the second one is taken
     cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
     await eventually(() => platform.failedDispatches.length === 2);
-    expect(platform.failedDispatches).toMatchObject([{ executionId: 1n, reason: "image_pull", taken: false }, { executionId: 2n, reason: "evicted", taken: true }]);
+    expect(platform.failedDispatches).toMatchObject([
+      { executionId: 1n, reason: "image_pull", taken: false },
+      { executionId: 2n, reason: "evicted", taken: true },
+    ]);
     await eventually(() => cluster.jobs.size === 0);
     expect([pulling.state, taken.state]).toEqual(["lost", "lost"]);
     await dispatcher.leaveNow();
@@ -239,18 +363,41 @@ describe("with the dispatching worker", () => {
 
   test("what a pod is given is all that its worker needs: it takes the run, does it, and ends well", async () => {
     const dispatcher = await dispatching({ MILLWRIGHT_SANDBOX: "none" });
-    const attempt = platform.offer(1n, { provider: "scripted", modelId: "scripted", harness: "oz", executionSeq: 1, dockerImage: "node:24", inputs: [create(worker.InputMessageSchema, { uid: "0199c2f0-1111-7abc-8def-0123456789ab", kind: "prompt", mode: "normal", text: "```scripted\n- shell: echo from the pod\n```" })] });
+    const attempt = platform.offer(1n, {
+      provider: "scripted",
+      modelId: "scripted",
+      harness: "oz",
+      executionSeq: 1,
+      dockerImage: "node:24",
+      inputs: [
+        create(worker.InputMessageSchema, {
+          uid: "0199c2f0-1111-7abc-8def-0123456789ab",
+          kind: "prompt",
+          mode: "normal",
+          text: "```scripted\n- shell: echo from the pod\n```",
+        }),
+      ],
+    });
     await eventually(() => cluster.secrets.size === 1);
     const [container] = cluster.pods.get(`${nameOf(1n)}-pod`)!.spec.containers;
     /** The volumes of the pod, as directories of ours. */
-    const inPod = (path: string): string => path.replace(/^\/(run\/millwright|work|tmp)/, (_whole, volume: string) => join(dir, volume.replace("/", "-")));
+    const inPod = (path: string): string =>
+      path.replace(/^\/(run\/millwright|work|tmp)/, (_whole, volume: string) => join(dir, volume.replace("/", "-")));
     for (const { mountPath } of container.volumeMounts) await mkdir(inPod(mountPath));
     await writeFile(inPod("/run/millwright/offer"), cluster.secrets.get(nameOf(1n))!.stringData!["offer"]!);
-    const env = Object.fromEntries(container.env.map(({ name, value }: { name: string; value: string }) => [name, inPod(value)])) as Record<string, string>;
-    const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", fileURLToPath(new URL("../src/main.ts", import.meta.url))], { stdio: "ignore", env: { ...env, PATH: process.env["PATH"] ?? "" } });
+    const env = Object.fromEntries(
+      container.env.map(({ name, value }: { name: string; value: string }) => [name, inPod(value)]),
+    ) as Record<string, string>;
+    const child = spawn(
+      process.execPath,
+      ["--conditions=@millwright/source", "--no-warnings", fileURLToPath(new URL("../src/main.ts", import.meta.url))],
+      { stdio: "ignore", env: { ...env, PATH: process.env["PATH"] ?? "" } },
+    );
     const [code] = (await once(child, "exit")) as [number | null];
     expect([code, attempt.completions.map(({ outcome }) => outcome)]).toEqual([0, ["DONE"]]);
-    expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({ output: { output: "from the pod\n" } });
+    expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({
+      output: { output: "from the pod\n" },
+    });
     await eventually(() => platform.heartbeats.at(-1)?.watched.length === 0);
     expect([platform.failedDispatches, cluster.deletions]).toEqual([[], []]);
     await dispatcher.leaveNow();
@@ -285,7 +432,9 @@ test("deploy/kubernetes/worker.yaml allows the worker what it asks of the cluste
   await backend.end(machineOf(anOrder()), "lost");
   await eventually(() => cluster.asked.includes("watch pods"));
   over.abort();
-  const allowed: string[] = deployedOfKind("Role").rules.flatMap(({ resources, verbs }: Record<string, string[]>) => resources!.flatMap((resource) => verbs!.map((verb) => `${verb} ${resource}`)));
+  const allowed: string[] = deployedOfKind("Role").rules.flatMap(({ resources, verbs }: Record<string, string[]>) =>
+    resources!.flatMap((resource) => verbs!.map((verb) => `${verb} ${resource}`)),
+  );
   expect([...new Set(cluster.asked)].toSorted()).toEqual(allowed.toSorted());
   expect([deployedOfKind("ClusterRole"), deployedOfKind("ClusterRoleBinding")]).toEqual([undefined, undefined]);
 });

@@ -11,7 +11,11 @@ function aVoice(answers: readonly Promise<void>[] = []) {
   const said: Said[] = [];
   const masker = new Masker([SECRET, "other"]);
   masker.addToken(`mwr_${"t".repeat(600)}`);
-  const live = new LiveText({ timers: time.timers, masker: () => masker.stream(), send: (one) => (said.push(one), answers[said.length - 1] ?? Promise.resolve()) });
+  const live = new LiveText({
+    timers: time.timers,
+    masker: () => masker.stream(),
+    send: (one) => (said.push(one), answers[said.length - 1] ?? Promise.resolve()),
+  });
   const pass = async () => {
     time.advance(250);
     await turn();
@@ -29,7 +33,11 @@ test("what a model says is gathered for a quarter of a second, and its pieces fo
   live.say("s2", "Next.");
   await pass();
   await pass();
-  expect(said).toEqual([{ stepId: "s1", offset: 0, text: "Now I look." }, { stepId: "s1", offset: 11, text: " Then 漢字." }, { stepId: "s2", offset: 0, text: "Next." }]);
+  expect(said).toEqual([
+    { stepId: "s1", offset: 0, text: "Now I look." },
+    { stepId: "s1", offset: 11, text: " Then 漢字." },
+    { stepId: "s2", offset: 0, text: "Next." },
+  ]);
 });
 
 test("no part of a secret is told, in however many pieces it comes", async () => {

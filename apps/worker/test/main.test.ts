@@ -33,14 +33,26 @@ function startMain(env: Record<string, string> = {}, wrapper: readonly string[] 
   const [program, ...args] = [...wrapper, process.execPath, "--conditions=@millwright/source", "--no-warnings", MAIN];
   const child = spawn(program, args, {
     stdio: ["pipe", "pipe", "pipe"],
-    env: { PATH: process.env["PATH"] ?? "", MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_SANDBOX: "none", ...env },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      MILLWRIGHT_URL: platform.url,
+      MILLWRIGHT_WORKER_KEY: WORKER_KEY,
+      MILLWRIGHT_WORKER_DIR: dir,
+      MILLWRIGHT_SANDBOX: "none",
+      ...env,
+    },
   });
   children.push(child);
   let stderr = "";
   let stdout = "";
   child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-  return { child, ended: once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>, stdout: () => stdout, stderr: () => stderr };
+  return {
+    child,
+    ended: once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>,
+    stdout: () => stdout,
+    stderr: () => stderr,
+  };
 }
 type Started = ReturnType<typeof startMain>;
 const isReady = () => eventually(() => platform.heartbeats.length > 0);
@@ -79,10 +91,21 @@ describe("the worker process", () => {
   });
 
   test("exits with 3 and one sentence when the platform refuses its key, and with 2 when it is not configured", async () => {
-    const refused = startMain({ MILLWRIGHT_WORKER_KEY: "mww_other", MILLWRIGHT_SANDBOX: "optional", LOG_LEVEL: "info" });
+    const refused = startMain({
+      MILLWRIGHT_WORKER_KEY: "mww_other",
+      MILLWRIGHT_SANDBOX: "optional",
+      LOG_LEVEL: "info",
+    });
     expect(await refused.ended).toEqual([3, null]);
-    expect(refused.stdout().split("\n").filter((line) => line.includes("Register") || line.includes("drain"))).toEqual([]);
-    expect(refused.stderr().trimEnd().split("\n").at(-1)).toMatch(/^The platform at http:\/\/\S+ refuses this worker: [^\n]+$/);
+    expect(
+      refused
+        .stdout()
+        .split("\n")
+        .filter((line) => line.includes("Register") || line.includes("drain")),
+    ).toEqual([]);
+    expect(refused.stderr().trimEnd().split("\n").at(-1)).toMatch(
+      /^The platform at http:\/\/\S+ refuses this worker: [^\n]+$/,
+    );
     const unconfigured = startMain({ MILLWRIGHT_URL: "", MILLWRIGHT_WORKER_KEY: "" });
     expect(await unconfigured.ended).toEqual([2, null]);
     expect(unconfigured.stderr()).toMatch(/MILLWRIGHT_URL[^]*MILLWRIGHT_WORKER_KEY/);
@@ -95,7 +118,14 @@ const scripted = (...steps: string[]): Partial<worker.Assignment> => ({
   modelId: "scripted",
   harness: "oz",
   executionSeq: 1,
-  inputs: [create(worker.InputMessageSchema, { uid: "0199c2f0-1111-7abc-8def-0123456789ab", kind: "prompt", mode: "normal", text: `\`\`\`scripted\n${steps.join("\n")}\n\`\`\`` })],
+  inputs: [
+    create(worker.InputMessageSchema, {
+      uid: "0199c2f0-1111-7abc-8def-0123456789ab",
+      kind: "prompt",
+      mode: "normal",
+      text: `\`\`\`scripted\n${steps.join("\n")}\n\`\`\``,
+    }),
+  ],
 });
 
 describe("an execution in the real process", () => {
@@ -104,7 +134,10 @@ describe("an execution in the real process", () => {
     const attempt = platform.offer(1n, scripted("- say: Working.", "- shell: echo all-good"));
     await eventually(() => attempt.completions.length === 1);
     expect(attempt.completions[0]).toMatchObject({ outcome: "DONE", lastClientSeq: BigInt(attempt.events.length) });
-    expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({ state: "completed", output: { exit_code: 0 } });
+    expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({
+      state: "completed",
+      output: { exit_code: 0 },
+    });
   });
 
   test.each([
@@ -117,7 +150,9 @@ describe("an execution in the real process", () => {
     await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
     stop(started);
     expect(await started.ended).toEqual([0, null]);
-    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect(platform.returned).toMatchObject([
+      { executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false },
+    ]);
     expect([attempt.completions, processesLike(`sleep\0${mark}`)]).toEqual([[], []]);
   });
 
@@ -125,20 +160,30 @@ describe("an execution in the real process", () => {
     startMain({ MILLWRIGHT_SANDBOX_START_TIMEOUT: "1ms", MILLWRIGHT_WORKER_SUPERVISED: "1" });
     const attempt = platform.offer(1n, scripted("- say: Never said."));
     await eventually(() => platform.returned.length === 1);
-    expect(platform.returned).toMatchObject([{ reason: "sandbox_start_failed", message: expect.stringContaining("did not answer within 0.001 s"), failure: true }]);
+    expect(platform.returned).toMatchObject([
+      {
+        reason: "sandbox_start_failed",
+        message: expect.stringContaining("did not answer within 0.001 s"),
+        failure: true,
+      },
+    ]);
     expect([attempt.completions, attempt.events]).toEqual([[], []]);
   });
 
   const outputOf = async (attempt: ReturnType<FakePlatform["offer"]>): Promise<string> => {
     await eventually(() => attempt.completions.length === 1);
-    const { output } = attempt.events.find(({ kind }) => kind === "tool_end")!.payload as { output: { output: string } };
+    const { output } = attempt.events.find(({ kind }) => kind === "tool_end")!.payload as {
+      output: { output: string };
+    };
     return output.output;
   };
 
   inBubblewrap("whose worker inherited open files", () => {
     test("sees none of them", async () => {
       startMain({ MILLWRIGHT_SANDBOX: "bwrap" }, ["sh", "-c", 'exec 7</; exec 8</etc/hostname; exec "$@"', "sh"]);
-      const output = await outputOf(platform.offer(1n, scripted("- shell: 'for n in 7 8; do readlink /proc/$$/fd/$n || echo closed; done'")));
+      const output = await outputOf(
+        platform.offer(1n, scripted("- shell: 'for n in 7 8; do readlink /proc/$$/fd/$n || echo closed; done'")),
+      );
       expect(output).toBe("closed\nclosed\n");
     });
   });
@@ -148,9 +193,16 @@ describe("an execution in the real process", () => {
     test("has an unprivileged user, which reaches the worker's directory and not what is closed to others", async () => {
       await writeFile(join(dir, "secret"), "secret", { mode: 0o600 });
       const { child } = startMain({ MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_DIR: join(dir, "worker") });
-      const output = await outputOf(platform.offer(1n, scripted(`- shell: 'id -u; cat ${dir}/secret 2>/dev/null || echo refused; touch own && echo written'`)));
+      const output = await outputOf(
+        platform.offer(
+          1n,
+          scripted(`- shell: 'id -u; cat ${dir}/secret 2>/dev/null || echo refused; touch own && echo written'`),
+        ),
+      );
       expect(output).toBe("60599\nrefused\nwritten\n");
-      expect(await readFile(`/proc/${child.pid}/status`, "utf8")).toMatch(/^Uid:\t60599\t60599\t60599\t60599$[^]*^CapEff:\t0+$/m);
+      expect(await readFile(`/proc/${child.pid}/status`, "utf8")).toMatch(
+        /^Uid:\t60599\t60599\t60599\t60599$[^]*^CapEff:\t0+$/m,
+      );
     });
 
     test("stays root only where that is asked for", async () => {
@@ -162,8 +214,15 @@ describe("an execution in the real process", () => {
       const roots = join(dir, "repositories");
       const bare = aBareRepository(roots);
       await chmod(roots, 0o700);
-      startMain({ MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_DIR: join(dir, "worker"), MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: roots });
-      const attempt = platform.offer(1n, { ...scripted("- write: {path: a.txt, content: x}", "- pull_request: Add it"), repositories: [aRepository(bare)] });
+      startMain({
+        MILLWRIGHT_SANDBOX: "none",
+        MILLWRIGHT_WORKER_DIR: join(dir, "worker"),
+        MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: roots,
+      });
+      const attempt = platform.offer(1n, {
+        ...scripted("- write: {path: a.txt, content: x}", "- pull_request: Add it"),
+        repositories: [aRepository(bare)],
+      });
       await eventually(() => attempt.completions.length === 1);
       expect((await stat(join(bare, "refs", "heads", "agent", "run-1"))).uid).toBe(0);
     });
@@ -211,7 +270,8 @@ describe("an execution in the real process", () => {
 });
 
 describe("in one-run mode", () => {
-  const oneRun = (offer: string, env: Record<string, string> = {}) => startMain({ MILLWRIGHT_WORKER_KEY: "", MILLWRIGHT_WORKER_OFFER: offer, ...env });
+  const oneRun = (offer: string, env: Record<string, string> = {}) =>
+    startMain({ MILLWRIGHT_WORKER_KEY: "", MILLWRIGHT_WORKER_OFFER: offer, ...env });
 
   test("the worker takes its one execution, runs it to the end and exits with 0, whatever else is on offer", async () => {
     const attempt = platform.dispatched(1n, scripted("- say: Working.", "- shell: echo all-good"));
@@ -270,7 +330,9 @@ describe("in one-run mode", () => {
     await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
     child.kill("SIGTERM");
     expect(await ended).toEqual([5, null]);
-    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect(platform.returned).toMatchObject([
+      { executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false },
+    ]);
     expect([attempt.completions, processesLike(`sleep\0${mark}`)]).toEqual([[], []]);
   });
 

@@ -10,32 +10,79 @@ import { aHttpMcpServer, PLACE_STDIO_SERVER } from "./support/mcp-servers.ts";
 import { inBubblewrap, inEachSandbox, markedSeconds, processesLike, withDirectory } from "./support/sandboxes.ts";
 
 const nodeOf = (kind: SandboxKind) => (kind === "bwrap" ? INSIDE_NODE : process.execPath);
-const stdio = (kind: SandboxKind, name = "calc", more: object = {}) => ({ name, command: "sh", args: ["-c", `exec ${nodeOf(kind)} --no-warnings ~/server.mjs "$@"`, "server"], ...more });
-const withServers = (...mcpServers: object[]): NonNullable<ContextOptions["assignment"]> => ({ setupCommands: [PLACE_STDIO_SERVER], mcpServers });
-const call = (tool: string, more = "", server = "calc") => `- mcp: {server: ${server}, tool: ${tool}${more}, allow_failure: true}`;
-const answers = (events: readonly Event[]) => ends(events).map(({ state, output }) => [state, (output as { text?: string; error?: string }).text ?? (output as { error?: string }).error]);
-const ofKind = (events: readonly Event[], kind: string) => events.filter((event) => event.kind === kind).map(({ payload }) => payload);
+const stdio = (kind: SandboxKind, name = "calc", more: object = {}) => ({
+  name,
+  command: "sh",
+  args: ["-c", `exec ${nodeOf(kind)} --no-warnings ~/server.mjs "$@"`, "server"],
+  ...more,
+});
+const withServers = (...mcpServers: object[]): NonNullable<ContextOptions["assignment"]> => ({
+  setupCommands: [PLACE_STDIO_SERVER],
+  mcpServers,
+});
+const call = (tool: string, more = "", server = "calc") =>
+  `- mcp: {server: ${server}, tool: ${tool}${more}, allow_failure: true}`;
+const answers = (events: readonly Event[]) =>
+  ends(events).map(({ state, output }) => [
+    state,
+    (output as { text?: string; error?: string }).text ?? (output as { error?: string }).error,
+  ]);
+const ofKind = (events: readonly Event[], kind: string) =>
+  events.filter((event) => event.kind === kind).map(({ payload }) => payload);
 
 inEachSandbox("servers of tools", (kind) => {
   test("that are commands run in the sandbox; their tools are the agent's, and their failures only answers to it", () =>
     withDirectory(async (root) => {
-      const prompt = script(call("add", ", json: '{\"a\": 20, \"b\": 22}'"), call("fail"), call("nothing"), call("touch"), "- shell: cat touched.txt");
-      const { result, events } = await execute({ dir: await executionDir(root, "e1"), kind, prompt, assignment: withServers(stdio(kind)) });
+      const prompt = script(
+        call("add", ', json: \'{"a": 20, "b": 22}\''),
+        call("fail"),
+        call("nothing"),
+        call("touch"),
+        "- shell: cat touched.txt",
+      );
+      const { result, events } = await execute({
+        dir: await executionDir(root, "e1"),
+        kind,
+        prompt,
+        assignment: withServers(stdio(kind)),
+      });
       expect(result.outcome).toBe("DONE");
-      expect(answers(events).slice(0, 3)).toEqual([["completed", "42"], ["failed", "It cannot be done."], ["failed", 'There is no tool "mcp__calc__nothing".']]);
+      expect(answers(events).slice(0, 3)).toEqual([
+        ["completed", "42"],
+        ["failed", "It cannot be done."],
+        ["failed", 'There is no tool "mcp__calc__nothing".'],
+      ]);
       expect(ends(events).at(-1)).toMatchObject({ output: { exit_code: 0, output: "by a server\n" } });
-      expect(ofKind(events, "mcp_server_started")).toEqual([{ server: "calc", transport: "stdio", tools: expect.arrayContaining(["mcp__calc__add", "mcp__calc__die"]) }]);
+      expect(ofKind(events, "mcp_server_started")).toEqual([
+        { server: "calc", transport: "stdio", tools: expect.arrayContaining(["mcp__calc__add", "mcp__calc__die"]) },
+      ]);
       expect(ends(events)[0]).toMatchObject({ name: "mcp__calc__add", category: "integration" });
       expect(kinds(events).indexOf("mcp_server_started")).toBeLessThan(kinds(events).indexOf("agent_started"));
     }));
 
   test("that die, flood, babble or say too much cost their own calls; the next call starts them again, a few times", () =>
     withDirectory(async (root) => {
-      const prompt = script(call("die"), call("add", ", json: '{\"a\": 1, \"b\": 1}'"), call("flood"), call("long"), call("babble"), call("die"), call("add"));
-      const { result, events } = await execute({ dir: await executionDir(root, "e1"), kind, prompt, assignment: withServers(stdio(kind)) });
+      const prompt = script(
+        call("die"),
+        call("add", ', json: \'{"a": 1, "b": 1}\''),
+        call("flood"),
+        call("long"),
+        call("babble"),
+        call("die"),
+        call("add"),
+      );
+      const { result, events } = await execute({
+        dir: await executionDir(root, "e1"),
+        kind,
+        prompt,
+        assignment: withServers(stdio(kind)),
+      });
       expect(result.outcome).toBe("DONE");
       const [died, added, flooded, long, babbled, again, over] = answers(events) as [string, string][];
-      expect(died).toEqual(["failed", expect.stringMatching(/^The MCP server calc did not answer: It has ended \(exit code 7\): out of ideas/)]);
+      expect(died).toEqual([
+        "failed",
+        expect.stringMatching(/^The MCP server calc did not answer: It has ended \(exit code 7\): out of ideas/),
+      ]);
       expect(added).toEqual(["completed", "2"]);
       expect(flooded).toEqual(["failed", expect.stringContaining("it said too much without an answer")]);
       expect(long![0]).toBe("completed");
@@ -55,7 +102,12 @@ inEachSandbox("servers of tools", (kind) => {
         { name: "nameless", command: "sh", args: ["${NOBODY}"] },
         { name: "far", url: "http://mcp.example.test/mcp" },
       ];
-      const { result, events } = await execute({ dir: await executionDir(root, "e1"), kind, prompt: script("- say: I go on."), assignment: withServers(...mcpServers) });
+      const { result, events } = await execute({
+        dir: await executionDir(root, "e1"),
+        kind,
+        prompt: script("- say: I go on."),
+        assignment: withServers(...mcpServers),
+      });
       expect(result.outcome).toBe("DONE");
       const failed = Object.fromEntries(ofKind(events, "mcp_server_failed").map(({ server, text }) => [server, text]));
       expect(failed["absent"]).toContain("ENOENT");
@@ -63,14 +115,23 @@ inEachSandbox("servers of tools", (kind) => {
       expect(failed["managed"]).toContain('No managed MCP server "srv-1" is registered');
       expect(failed["nameless"]).toContain("${NOBODY}, which is neither a variable nor a secret of this run");
       expect(failed["far"]).toContain("No connection to mcp.example.test:80: this run may not reach it.");
-      expect(ofKind(events, "egress_denied")).toEqual([{ host: "mcp.example.test", port: 80, reason: "host_not_allowed" }]);
+      expect(ofKind(events, "egress_denied")).toEqual([
+        { host: "mcp.example.test", port: 80, reason: "host_not_allowed" },
+      ]);
     }));
 
   test("get secrets by name, and show none", () =>
     withDirectory(async (root) => {
-      const server = stdio(kind, "calc", { env: { SERVER_KEY: "key ${CANARY}", LITERAL_TOKEN: "literal-secret-value" } });
+      const server = stdio(kind, "calc", {
+        env: { SERVER_KEY: "key ${CANARY}", LITERAL_TOKEN: "literal-secret-value" },
+      });
       server.args.push("${CANARY}", "$${NOT_FILLED}");
-      const { events } = await execute({ dir: await executionDir(root, "e1"), kind, prompt: script(call("secret"), "- shell: echo literal-secret-value"), assignment: { ...withServers(server), secrets: { CANARY: "canary-secret-value" } } });
+      const { events } = await execute({
+        dir: await executionDir(root, "e1"),
+        kind,
+        prompt: script(call("secret"), "- shell: echo literal-secret-value"),
+        assignment: { ...withServers(server), secrets: { CANARY: "canary-secret-value" } },
+      });
       expect(answers(events)[0]).toEqual(["completed", "env key ***, argument ***"]);
       expect(ends(events)[1]).toMatchObject({ output: { output: "***\n" } });
       expect(JSON.stringify(events)).not.toMatch(/canary-secret-value|literal-secret-value/);
@@ -79,14 +140,26 @@ inEachSandbox("servers of tools", (kind) => {
   test("that hang are left when the turn is interrupted, and end with the run", () =>
     withDirectory(async (root) => {
       const marker = markedSeconds();
-      const server = { name: "calc", command: "sh", args: ["-c", `sleep ${marker} & exec ${nodeOf(kind)} --no-warnings ~/server.mjs`] };
-      const { running, events } = await during({ dir: await executionDir(root, "e1"), kind, prompt: script(call("hang")), assignment: { ...withServers(server), idleTimeoutSeconds: 60 } }, async (context) => {
-        await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
-        expect(processesLike(marker)).not.toEqual([]);
-        context.interrupt();
-        await eventually(() => expect(context.phases).toContain("IDLE"));
-        context.endIdle();
-      });
+      const server = {
+        name: "calc",
+        command: "sh",
+        args: ["-c", `sleep ${marker} & exec ${nodeOf(kind)} --no-warnings ~/server.mjs`],
+      };
+      const { running, events } = await during(
+        {
+          dir: await executionDir(root, "e1"),
+          kind,
+          prompt: script(call("hang")),
+          assignment: { ...withServers(server), idleTimeoutSeconds: 60 },
+        },
+        async (context) => {
+          await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
+          expect(processesLike(marker)).not.toEqual([]);
+          context.interrupt();
+          await eventually(() => expect(context.phases).toContain("IDLE"));
+          context.endIdle();
+        },
+      );
       expect((await running).outcome).toBe("BLOCKED");
       expect(ends(events)).toEqual([expect.objectContaining({ state: "interrupted" })]);
       await eventually(() => expect(processesLike(marker)).toEqual([]));
@@ -95,24 +168,44 @@ inEachSandbox("servers of tools", (kind) => {
 
 inBubblewrap("servers of tools", () => {
   test.each([
-    ["url", "http", ["greet", "huge"], [["completed", "hello"], ["failed", expect.stringContaining("The answer has more than 16777216 bytes")]]],
+    [
+      "url",
+      "http",
+      ["greet", "huge"],
+      [
+        ["completed", "hello"],
+        ["failed", expect.stringContaining("The answer has more than 16777216 bytes")],
+      ],
+    ],
     ["sseUrl", "sse", ["greet"], [["completed", "hello"]]],
-  ] as const)("at a URL are reached by the worker, with their headers, where the run may go (%s)", (form, transport, tools, answered) =>
-    withDirectory(async (root) => {
-      const server = await aHttpMcpServer();
-      try {
-        const host = { ...bareHost("bwrap"), egress: { allow: ["127.0.0.2:*"], internal: ["127.0.0.2"] } };
-        const mcpServers = [{ name: "web", url: server[form], headers: { Authorization: "Bearer ${CANARY}" } }];
-        const prompt = script(...tools.map((tool) => call(tool, "", "web")));
-        const { result, events } = await execute({ dir: await executionDir(root, "e1"), host, prompt, assignment: { mcpServers, secrets: { CANARY: "canary-secret-value" } } });
-        expect(result.outcome).toBe("DONE");
-        expect(ofKind(events, "mcp_server_started")).toEqual([{ server: "web", transport, tools: ["mcp__web__greet", "mcp__web__huge"] }]);
-        expect(answers(events)).toEqual(answered);
-        expect(server.headers.every(({ authorization }) => authorization === "Bearer canary-secret-value")).toBe(true);
-      } finally {
-        await server.close();
-      }
-    }));
+  ] as const)(
+    "at a URL are reached by the worker, with their headers, where the run may go (%s)",
+    (form, transport, tools, answered) =>
+      withDirectory(async (root) => {
+        const server = await aHttpMcpServer();
+        try {
+          const host = { ...bareHost("bwrap"), egress: { allow: ["127.0.0.2:*"], internal: ["127.0.0.2"] } };
+          const mcpServers = [{ name: "web", url: server[form], headers: { Authorization: "Bearer ${CANARY}" } }];
+          const prompt = script(...tools.map((tool) => call(tool, "", "web")));
+          const { result, events } = await execute({
+            dir: await executionDir(root, "e1"),
+            host,
+            prompt,
+            assignment: { mcpServers, secrets: { CANARY: "canary-secret-value" } },
+          });
+          expect(result.outcome).toBe("DONE");
+          expect(ofKind(events, "mcp_server_started")).toEqual([
+            { server: "web", transport, tools: ["mcp__web__greet", "mcp__web__huge"] },
+          ]);
+          expect(answers(events)).toEqual(answered);
+          expect(server.headers.every(({ authorization }) => authorization === "Bearer canary-secret-value")).toBe(
+            true,
+          );
+        } finally {
+          await server.close();
+        }
+      }),
+  );
 
   test("are told to a model with their schemas, without those that plan mode holds back", () =>
     withDirectory(async (root) => {
@@ -122,13 +215,34 @@ inBubblewrap("servers of tools", () => {
         { text: "Five.", usage: { input: 1, output: 1 } },
       ]);
       try {
-        const assignment = { provider: "anthropic", modelId: "claude-sonnet-4-5", providerCredentials: { provider: "anthropic", apiKey: "key", baseUrl: model.url }, ...withServers(stdio("bwrap"), { name: "gone", managedId: "x" }) };
-        await execute({ dir: await executionDir(root, "e1"), assignment: { ...assignment, mode: "plan", inputs: [{ uid: "i", text: "Plan.", kind: "prompt", mode: "plan" }] } });
+        const assignment = {
+          provider: "anthropic",
+          modelId: "claude-sonnet-4-5",
+          providerCredentials: { provider: "anthropic", apiKey: "key", baseUrl: model.url },
+          ...withServers(stdio("bwrap"), { name: "gone", managedId: "x" }),
+        };
+        await execute({
+          dir: await executionDir(root, "e1"),
+          assignment: {
+            ...assignment,
+            mode: "plan",
+            inputs: [{ uid: "i", text: "Plan.", kind: "prompt", mode: "plan" }],
+          },
+        });
         await execute({ dir: await executionDir(root, "e2"), prompt: "Add.", assignment });
-        const toolsOf = (n: number) => (model.requests[n]!.body as { tools: { name: string; description: string; input_schema: object }[] }).tools;
+        const toolsOf = (n: number) =>
+          (model.requests[n]!.body as { tools: { name: string; description: string; input_schema: object }[] }).tools;
         expect(toolsOf(0).map(({ name }) => name)).not.toContain("mcp__calc__add");
-        expect(toolsOf(1)).toContainEqual(expect.objectContaining({ name: "mcp__calc__add", description: "Does add.", input_schema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } } }));
-        expect(JSON.stringify(model.requests[1]!.body)).toContain("The MCP server gone could not be started; its tools are missing.");
+        expect(toolsOf(1)).toContainEqual(
+          expect.objectContaining({
+            name: "mcp__calc__add",
+            description: "Does add.",
+            input_schema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } },
+          }),
+        );
+        expect(JSON.stringify(model.requests[1]!.body)).toContain(
+          "The MCP server gone could not be started; its tools are missing.",
+        );
         expect(JSON.stringify(model.requests[2]!.body)).toContain("5");
       } finally {
         await model.stop();
@@ -138,7 +252,11 @@ inBubblewrap("servers of tools", () => {
   test("are no part of the machine outside", () =>
     withDirectory(async (root) => {
       const dir = await executionDir(root, "e1");
-      const server = { name: "spy", command: "sh", args: ["-c", `echo spied > ~/spied; cat ${join(root, "e1", "..")}/nothing >&2; ls ${root} >&2; exit 1`] };
+      const server = {
+        name: "spy",
+        command: "sh",
+        args: ["-c", `echo spied > ~/spied; cat ${join(root, "e1", "..")}/nothing >&2; ls ${root} >&2; exit 1`],
+      };
       const { events } = await execute({ dir, prompt: script("- say: done"), assignment: { mcpServers: [server] } });
       expect(JSON.stringify(ofKind(events, "mcp_server_failed"))).toMatch(/No such file or directory/);
       expect(readFileSync(join(dir, "home", "spied"), "utf8")).toBe("spied\n");

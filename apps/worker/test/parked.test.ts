@@ -19,12 +19,17 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
     const prompt = script("- shell: 'echo ignored.txt > .gitignore; echo kept > ignored.txt; echo new > new.txt'");
     const first = await execute({ kind, dir: await executionDir(root, "e1"), prompt, assignment });
     const [parked] = first.parked;
-    const next = (steps: string[], more: Partial<ContextOptions> = {}) => async () =>
-      execute({
-        ...{ kind, dir: await executionDir(root, "e2"), prompt: script(...steps), history: first.history() },
-        ...{ parked: { ...parked!, from: join(root, "e1", "workspace") }, assignment: { ...assignment, executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir) } },
-        ...more,
-      });
+    const next =
+      (steps: string[], more: Partial<ContextOptions> = {}) =>
+      async () =>
+        execute({
+          ...{ kind, dir: await executionDir(root, "e2"), prompt: script(...steps), history: first.history() },
+          ...{
+            parked: { ...parked!, from: join(root, "e1", "workspace") },
+            assignment: { ...assignment, executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir) },
+          },
+          ...more,
+        });
     return { first, parked, next };
   }
   const LOOK = "- shell: 'cat new.txt; cat ignored.txt || echo gone; cat ~/ran; git status --porcelain; pwd'";
@@ -35,8 +40,13 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
       expect(parked).toMatchObject({ snapshotKey: "snapshot-1", copies: [{ directory: "shop" }] });
       const { result, events, parked: again } = await next([LOOK])();
       expect(result.outcome).toBe("DONE");
-      expect([kinds(events).includes("workspace_reused"), kinds(events).includes("repository_cloned")]).toEqual([true, false]);
-      expect(ends(events)[0]).toMatchObject({ output: { output: expect.stringMatching(/^new\nkept\nsetup\n\?\? .gitignore\n\?\? new.txt\n.*\/shop\n$/) } });
+      expect([kinds(events).includes("workspace_reused"), kinds(events).includes("repository_cloned")]).toEqual([
+        true,
+        false,
+      ]);
+      expect(ends(events)[0]).toMatchObject({
+        output: { output: expect.stringMatching(/^new\nkept\nsetup\n\?\? .gitignore\n\?\? new.txt\n.*\/shop\n$/) },
+      });
       expect(again).toHaveLength(1); // and can be kept once more
     }));
 
@@ -45,7 +55,10 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
       const { next } = await left(root);
       await writeFile(join(root, "e1", "workspace", "shop", "new.txt"), "tampered");
       const { events } = await next([LOOK])();
-      expect([kinds(events).includes("workspace_reused"), kinds(events).includes("repository_cloned")]).toEqual([false, true]);
+      expect([kinds(events).includes("workspace_reused"), kinds(events).includes("repository_cloned")]).toEqual([
+        false,
+        true,
+      ]);
       expect(ends(events)[0]).toMatchObject({ output: { output: expect.stringMatching(/^new\n.*gone\n/s) } });
     }));
 
@@ -67,7 +80,8 @@ describe("parked workspaces", () => {
   });
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  const aPlace = (bytesMax = 2 ** 30) => new ParkedWorkspaces({ dir: join(root, "parked"), bytesMax, timers: time.timers, log });
+  const aPlace = (bytesMax = 2 ** 30) =>
+    new ParkedWorkspaces({ dir: join(root, "parked"), bytesMax, timers: time.timers, log });
   async function aWorkspace(name: string, bytes = 10): Promise<string> {
     await mkdir(join(root, name), { recursive: true });
     await writeFile(join(root, name, "file"), "x".repeat(bytes));
@@ -81,9 +95,16 @@ describe("parked workspaces", () => {
     expect(await place.put("run", await aWorkspace("a"), FACTS, 1_000)).toBe(true);
     expect([existsSync(join(root, "a")), await place.take("other", "k", join(root, "b"))]).toEqual([false, undefined]);
     expect(await place.take("run", "k", join(root, "b"))).toMatchObject(FACTS);
-    expect([await readFile(join(root, "b", "file"), "utf8"), await place.take("run", "k", join(root, "c"))]).toEqual(["x".repeat(10), undefined]);
+    expect([await readFile(join(root, "b", "file"), "utf8"), await place.take("run", "k", join(root, "c"))]).toEqual([
+      "x".repeat(10),
+      undefined,
+    ]);
     expect(await place.put("run", join(root, "b"), FACTS, 1_000)).toBe(true);
-    expect([await place.take("run", "newer", join(root, "d")), existsSync(join(root, "d")), lying()]).toEqual([undefined, false, 0]);
+    expect([await place.take("run", "newer", join(root, "d")), existsSync(join(root, "d")), lying()]).toEqual([
+      undefined,
+      false,
+      0,
+    ]);
   });
 
   test("are swept after their time, and when a newer one of their run comes", async () => {
@@ -98,11 +119,14 @@ describe("parked workspaces", () => {
 
   test("stay within their disk: the oldest go first, one that is too large is not kept, and all go when the disk is needed", async () => {
     const place = aPlace(250_000);
-    for (const name of ["a", "b", "c"]) expect(await place.put(name, await aWorkspace(name, 100_000), FACTS, 1_000)).toBe(true);
+    for (const name of ["a", "b", "c"])
+      expect(await place.put(name, await aWorkspace(name, 100_000), FACTS, 1_000)).toBe(true);
     await eventually(() => lying() === 2);
     await place.put("large", await aWorkspace("large", 300_000), FACTS, 1_000);
     await eventually(() => lying() === 2);
-    expect(await Promise.all(["a", "large"].map((name) => place.take(name, "k", join(root, `taken-${name}`))))).toEqual([undefined, undefined]);
+    expect(await Promise.all(["a", "large"].map((name) => place.take(name, "k", join(root, `taken-${name}`))))).toEqual(
+      [undefined, undefined],
+    );
     await place.clear();
     expect(lying()).toBe(0);
   });

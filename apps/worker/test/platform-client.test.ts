@@ -34,8 +34,13 @@ describe("the public API", () => {
     const { length } = platform.heartbeats;
     await eventually(() => platform.heartbeats.length > length + 1);
     platform.restAnswers.push({ status: 409, body: { error_code: "conflict" } });
-    expect(await ctx.platform.rest("post", "/api/v1/agent/runs", { prompt: "x" })).toMatchObject({ status: 409, body: { error_code: "conflict" } });
-    expect(platform.requests).toEqual([{ method: "POST", url: "/api/v1/agent/runs", authorization: "Bearer mwr_token-2", body: '{"prompt":"x"}' }]);
+    expect(await ctx.platform.rest("post", "/api/v1/agent/runs", { prompt: "x" })).toMatchObject({
+      status: 409,
+      body: { error_code: "conflict" },
+    });
+    expect(platform.requests).toEqual([
+      { method: "POST", url: "/api/v1/agent/runs", authorization: "Bearer mwr_token-2", body: '{"prompt":"x"}' },
+    ]);
   });
 
   test.each<[string, string, Record<string, string>, number]>([
@@ -63,13 +68,23 @@ describe("the public API", () => {
 
 describe("artifacts", () => {
   test("go inline up to 256 KiB", async () => {
-    await ctx.platform.createArtifact({ clientArtifactId: "small", artifactType: "FILE", data: {}, content: new Uint8Array(256 * 1024) });
+    await ctx.platform.createArtifact({
+      clientArtifactId: "small",
+      artifactType: "FILE",
+      data: {},
+      content: new Uint8Array(256 * 1024),
+    });
     expect([paths(), platform.calls.includes("commitArtifact")]).toEqual([[], false]);
   });
 
   test("above are uploaded, then committed; a failed upload is made again", async () => {
     platform.restAnswers.push({ status: 503, body: {} });
-    await ctx.platform.createArtifact({ clientArtifactId: "large", artifactType: "FILE", data: {}, content: new Uint8Array(256 * 1024 + 1) });
+    await ctx.platform.createArtifact({
+      clientArtifactId: "large",
+      artifactType: "FILE",
+      data: {},
+      content: new Uint8Array(256 * 1024 + 1),
+    });
     expect(paths()).toEqual(["PUT /blobs/large", "PUT /blobs/large"]);
     const content = Buffer.alloc(256 * 1024 + 1);
     expect(platform.requests[1]).toMatchObject({ signed: sha256(content), body: content.toString("latin1") });
@@ -78,7 +93,12 @@ describe("artifacts", () => {
 
   test("whose upload is refused are told so", async () => {
     platform.restAnswers.push({ status: 403, body: {} });
-    const refused = ctx.platform.createArtifact({ clientArtifactId: "large", artifactType: "FILE", data: {}, content: new Uint8Array(256 * 1024 + 1) });
+    const refused = ctx.platform.createArtifact({
+      clientArtifactId: "large",
+      artifactType: "FILE",
+      data: {},
+      content: new Uint8Array(256 * 1024 + 1),
+    });
     await expect(refused).rejects.toMatchObject({ reason: "transfer_refused" });
   });
 });
@@ -86,7 +106,9 @@ describe("artifacts", () => {
 test("snapshots are uploaded from their file, and come back into one", async () => {
   await writeFile(join(dir, "snapshot"), "bundle");
   expect(await ctx.platform.putSnapshot(join(dir, "snapshot"))).toEqual({ snapshotKey: "snap-1" });
-  expect(platform.requests).toMatchObject([{ method: "PUT", url: "/blobs/snapshot", signed: sha256("bundle"), body: "bundle" }]);
+  expect(platform.requests).toMatchObject([
+    { method: "PUT", url: "/blobs/snapshot", signed: sha256("bundle"), body: "bundle" },
+  ]);
   platform.restAnswers.push({ status: 200, body: { a: 1 } });
   await ctx.platform.download(`${platform.url}/blobs/snapshot`, join(dir, "restored"));
   expect(await readFile(join(dir, "restored"), "utf8")).toBe('{"a":1}');
@@ -94,11 +116,16 @@ test("snapshots are uploaded from their file, and come back into one", async () 
 
 test("a transcript is uploaded as it was announced", async () => {
   await ctx.platform.putTranscript(Buffer.from("lines\n"));
-  expect(platform.requests).toMatchObject([{ method: "PUT", url: "/blobs/transcript", signed: sha256("lines\n"), body: "lines\n" }]);
+  expect(platform.requests).toMatchObject([
+    { method: "PUT", url: "/blobs/transcript", signed: sha256("lines\n"), body: "lines\n" },
+  ]);
 });
 
 test("history is read to its end", async () => {
-  platform.history = [{ kind: "message", payload: { text: "a" }, runUid: "run-0", executionId: 7n }, { kind: "turn_end", runUid: "run-1" }];
+  platform.history = [
+    { kind: "message", payload: { text: "a" }, runUid: "run-0", executionId: 7n },
+    { kind: "turn_end", runUid: "run-1" },
+  ];
   expect(await ctx.platform.readHistory()).toEqual([
     { seq: 1n, kind: "message", payload: { text: "a" }, runUid: "run-0", executionId: 7n },
     { seq: 2n, kind: "turn_end", payload: {}, runUid: "run-1", executionId: 0n },

@@ -8,8 +8,10 @@ const root = mkdtempSync(join(tmpdir(), "millwright-checkouts-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
 test("skills of checkouts are reported, without links and what is too long; what is not there is nothing", async () => {
-  for (const place of ["skills/a", ".claude/skills/b", ".agents/skills/c", "skills/long", "skills/empty", "docs/d"]) mkdirSync(join(root, "shop", place), { recursive: true });
-  for (const place of ["skills/a", ".claude/skills/b", "docs/d"]) writeFileSync(join(root, "shop", place, "SKILL.md"), place);
+  for (const place of ["skills/a", ".claude/skills/b", ".agents/skills/c", "skills/long", "skills/empty", "docs/d"])
+    mkdirSync(join(root, "shop", place), { recursive: true });
+  for (const place of ["skills/a", ".claude/skills/b", "docs/d"])
+    writeFileSync(join(root, "shop", place, "SKILL.md"), place);
   writeFileSync(join(root, "shop/skills/long/SKILL.md"), "x".repeat(64 * 1024 + 1));
   symlinkSync("/etc/passwd", join(root, "shop/.agents/skills/c/SKILL.md"));
   symlinkSync(join(root, "shop/skills/a"), join(root, "shop/skills/linked"));

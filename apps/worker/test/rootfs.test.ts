@@ -5,10 +5,19 @@ import { expect, test } from "@jest/globals";
 import { probeSandbox } from "../src/sandbox/probe.ts";
 import { inBubblewrap, withDirectory, withSandbox } from "./support/sandboxes.ts";
 
-const PROGRAMS = ["/bin/bash", "/usr/bin/id", "/usr/bin/grep", "/usr/bin/touch", "/usr/bin/rm", "/usr/bin/cat", "/usr/bin/prlimit"];
+const PROGRAMS = [
+  "/bin/bash",
+  "/usr/bin/id",
+  "/usr/bin/grep",
+  "/usr/bin/touch",
+  "/usr/bin/rm",
+  "/usr/bin/cat",
+  "/usr/bin/prlimit",
+];
 
 /** Libraries that a program of this machine needs. */
-const librariesOf = (program: string): string[] => [...execFileSync("ldd", [program], { encoding: "utf8" }).matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path);
+const librariesOf = (program: string): string[] =>
+  [...execFileSync("ldd", [program], { encoding: "utf8" }).matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path);
 
 /** A root file system of a few programs, made of this machine's. */
 async function aRootfs(root: string): Promise<void> {
@@ -32,12 +41,21 @@ inBubblewrap("a root file system", () => {
     withDirectory(async (dir) => {
       const [good, bad] = [join(dir, "good"), join(dir, "bad")];
       await Promise.all([aRootfs(good), mkdir(bad)]);
-      const { host, warnings } = await probeSandbox({ sandbox: "auto", cgroup: "none", rootfs: [`small:1=${good}`, `broken=${bad}`] });
+      const { host, warnings } = await probeSandbox({
+        sandbox: "auto",
+        cgroup: "none",
+        rootfs: [`small:1=${good}`, `broken=${bad}`],
+      });
       expect([...(host.rootfs ?? [])]).toEqual([["small:1", good]]);
-      expect(warnings).toEqual(expect.arrayContaining([expect.stringMatching(/root file system of broken is not used/)]));
+      expect(warnings).toEqual(
+        expect.arrayContaining([expect.stringMatching(/root file system of broken is not used/)]),
+      );
       await withSandbox(
         async (sandbox) => {
-          expect((await sandbox.exec("cat /etc/issue; id -u; touch mine && echo written; touch /etc/x; git --version")).output).toMatch(/^of the image\n1000\nwritten\n.*Read-only[^]*git: command not found/);
+          expect(
+            (await sandbox.exec("cat /etc/issue; id -u; touch mine && echo written; touch /etc/x; git --version"))
+              .output,
+          ).toMatch(/^of the image\n1000\nwritten\n.*Read-only[^]*git: command not found/);
         },
         { host, rootfs: good },
       );

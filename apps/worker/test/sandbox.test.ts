@@ -4,18 +4,37 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { findPrlimit } from "../src/sandbox/bubblewrap.ts";
-import { inBubblewrap, inEachSandbox, markedSeconds, processesLike, withDirectory, withSandbox } from "./support/sandboxes.ts";
+import {
+  inBubblewrap,
+  inEachSandbox,
+  markedSeconds,
+  processesLike,
+  withDirectory,
+  withSandbox,
+} from "./support/sandboxes.ts";
 
-const output = async (command: string, run: { exec(command: string): Promise<{ output: string }> }) => (await run.exec(command)).output.trim();
+const output = async (command: string, run: { exec(command: string): Promise<{ output: string }> }) =>
+  (await run.exec(command)).output.trim();
 
 inBubblewrap("the border", () => {
   test("no host file outside its own is seen", () =>
     withSandbox(async (sandbox, dir) => {
       await writeFile(join(dir, "secret"), "secret");
-      for (const path of [join(dir, "secret"), "/root", "/etc/shadow", "/etc/hostname", "/var/lib", "/sys", "/boot", process.cwd()]) {
+      for (const path of [
+        join(dir, "secret"),
+        "/root",
+        "/etc/shadow",
+        "/etc/hostname",
+        "/var/lib",
+        "/sys",
+        "/boot",
+        process.cwd(),
+      ]) {
         expect(await output(`test -e '${path}' && echo seen; true`, sandbox)).toBe("");
       }
-      expect((await output("ls /", sandbox)).split("\n")).toEqual(expect.arrayContaining(["workspace", "home", "usr", "proc"]));
+      expect((await output("ls /", sandbox)).split("\n")).toEqual(
+        expect.arrayContaining(["workspace", "home", "usr", "proc"]),
+      );
       expect(await output("cat /etc/passwd | cut -d: -f1 | xargs", sandbox)).toBe("root agent nobody");
     }));
 
@@ -28,10 +47,14 @@ inBubblewrap("the border", () => {
 
   test("/proc shows of the machine what docs/guides/workers.md names, and nothing else", () =>
     withSandbox(async (sandbox) => {
-      const readable = await output('cd /proc; for name in [!0-9]*; do if test -d $name; then test -n "$(ls $name 2>/dev/null)"; else test -n "$(timeout 1 head -c1 $name 2>/dev/null)"; fi && echo $name; done; true', sandbox);
+      const readable = await output(
+        'cd /proc; for name in [!0-9]*; do if test -d $name; then test -n "$(ls $name 2>/dev/null)"; else test -n "$(timeout 1 head -c1 $name 2>/dev/null)"; fi && echo $name; done; true',
+        sandbox,
+      );
       const own = ["mounts", "net", "self", "thread-self"];
       const guide = await readFile(new URL("../../../docs/guides/workers.md", import.meta.url), "utf8");
-      for (const name of readable.split("\n").filter((one) => !own.includes(one))) expect(guide).toContain(`\`/proc/${name}\``);
+      for (const name of readable.split("\n").filter((one) => !own.includes(one)))
+        expect(guide).toContain(`\`/proc/${name}\``);
     }));
 
   test("it runs as an ordinary user without capabilities, and cannot gain any", () =>
@@ -95,7 +118,9 @@ inBubblewrap("file operations", () => {
 
   test("a listing of very long names is cut before its line is too long for the protocol", () =>
     withSandbox(async (sandbox) => {
-      await sandbox.exec(`name=$(printf '\\001%.0s' {1..200}); mkdir -p $name/$name/$name && cd $name/$name/$name && seq 700 | sed "s/^/$name/" | xargs touch`);
+      await sandbox.exec(
+        `name=$(printf '\\001%.0s' {1..200}); mkdir -p $name/$name/$name && cd $name/$name/$name && seq 700 | sed "s/^/$name/" | xargs touch`,
+      );
       const listed = await sandbox.list(sandbox.workspace, ".", "", 4);
       expect([listed.truncated, listed.entries.length > 100]).toEqual([true, true]);
     }));
@@ -104,8 +129,19 @@ inBubblewrap("file operations", () => {
     withSandbox(async (sandbox) => {
       await sandbox.exec("mkdir -p .git/a b/c node_modules/d && touch b/c/x.ts b/y.ts z.md");
       const all = await sandbox.list(sandbox.workspace, ".", "", 3);
-      expect(all.entries.map((entry) => entry.path)).toEqual([".git", "b", "b/c", "b/c/x.ts", "b/y.ts", "node_modules", "z.md"]);
-      expect((await sandbox.list(sandbox.workspace, ".", "*.ts", 3)).entries.map((entry) => entry.path)).toEqual(["b/c/x.ts", "b/y.ts"]);
+      expect(all.entries.map((entry) => entry.path)).toEqual([
+        ".git",
+        "b",
+        "b/c",
+        "b/c/x.ts",
+        "b/y.ts",
+        "node_modules",
+        "z.md",
+      ]);
+      expect((await sandbox.list(sandbox.workspace, ".", "*.ts", 3)).entries.map((entry) => entry.path)).toEqual([
+        "b/c/x.ts",
+        "b/y.ts",
+      ]);
       await sandbox.exec("mkdir many && cd many && seq 1100 | xargs touch");
       const many = await sandbox.list(sandbox.workspace, "many", "", 1);
       expect([many.entries.length, many.truncated]).toEqual([1_000, true]);
@@ -123,7 +159,16 @@ inBubblewrap("a start", () => {
         try { for (;;) open.push(openSync("/dev/null")); } catch { closeSync(open.pop()); closeSync(open.pop()); }
         await startWorkspaceSandbox(bareHost(${JSON.stringify(kind)}), ${JSON.stringify(dir)}, {}).catch(() => undefined);
         setImmediate(() => process.exit(42));`;
-      const args = ["--nofile=64", "--", process.execPath, "--conditions=@millwright/source", "--no-warnings", "--input-type=module", "-e", script];
+      const args = [
+        "--nofile=64",
+        "--",
+        process.execPath,
+        "--conditions=@millwright/source",
+        "--no-warnings",
+        "--input-type=module",
+        "-e",
+        script,
+      ];
       const worker = spawn(findPrlimit() ?? "prlimit", args, { stdio: "ignore" });
       expect(await new Promise((resolve) => worker.once("exit", resolve))).toBe(42);
     }),
@@ -135,7 +180,14 @@ inEachSandbox("commands", (kind) => {
     withSandbox(
       async (sandbox) => {
         const run = await sandbox.exec("mkdir -p sub && cd sub && echo out && echo err >&2 && (exit 3)");
-        expect(run).toMatchObject({ exitCode: 3, output: "out\nerr\n", truncated: false, timedOut: false, stopped: false, cwd: `${sandbox.workspace}/sub` });
+        expect(run).toMatchObject({
+          exitCode: 3,
+          output: "out\nerr\n",
+          truncated: false,
+          timedOut: false,
+          stopped: false,
+          cwd: `${sandbox.workspace}/sub`,
+        });
         expect(await sandbox.exec(["printf", "%s", "a b"])).toMatchObject({ exitCode: 0, output: "a b" });
         await expect(sandbox.exec("true", { cwd: "/absent" })).rejects.toMatchObject({ code: "no_such_directory" });
         await expect(sandbox.exec(["/absent/program"])).rejects.toMatchObject({ code: "cannot_start" });
@@ -157,10 +209,17 @@ inEachSandbox("commands", (kind) => {
   test("show no secret, also where their output is cut in the middle of one", () =>
     withSandbox(
       async (sandbox) => {
-        const head = await sandbox.exec('head -c 32763 /dev/zero | tr "\\0" x; printf %s "$TOKEN"; head -c 99999 /dev/zero | tr "\\0" y');
-        const tail = await sandbox.exec('head -c 99999 /dev/zero | tr "\\0" x; printf %s "$TOKEN"; head -c 32763 /dev/zero | tr "\\0" y');
-        for (const { output: shown, truncated } of [head, tail]) expect([truncated, /[canry]{3}|471/.exec(shown.replaceAll(/[xy]{2,}/g, ""))]).toEqual([true, null]);
-        expect(await output('printf %s "$TOKEN" | base64; (printf can; sleep 0.05; printf ary-4711)', sandbox)).toMatch(/^\*\*\*.?=*\n\*\*\*$/);
+        const head = await sandbox.exec(
+          'head -c 32763 /dev/zero | tr "\\0" x; printf %s "$TOKEN"; head -c 99999 /dev/zero | tr "\\0" y',
+        );
+        const tail = await sandbox.exec(
+          'head -c 99999 /dev/zero | tr "\\0" x; printf %s "$TOKEN"; head -c 32763 /dev/zero | tr "\\0" y',
+        );
+        for (const { output: shown, truncated } of [head, tail])
+          expect([truncated, /[canry]{3}|471/.exec(shown.replaceAll(/[xy]{2,}/g, ""))]).toEqual([true, null]);
+        expect(await output('printf %s "$TOKEN" | base64; (printf can; sleep 0.05; printf ary-4711)', sandbox)).toMatch(
+          /^\*\*\*.?=*\n\*\*\*$/,
+        );
       },
       { kind, env: { TOKEN: "canary-4711" }, secrets: ["canary-4711"] },
     ));
@@ -169,7 +228,9 @@ inEachSandbox("commands", (kind) => {
     withSandbox(
       async (sandbox) => {
         const seconds = markedSeconds();
-        const run = await sandbox.exec(`trap '' TERM; sleep ${seconds} & echo started; wait; sleep ${seconds}`, { timeoutMs: 300 });
+        const run = await sandbox.exec(`trap '' TERM; sleep ${seconds} & echo started; wait; sleep ${seconds}`, {
+          timeoutMs: 300,
+        });
         expect(run).toMatchObject({ timedOut: true, output: "started\n" });
         await eventually(() => expect(processesLike(seconds)).toEqual([]));
         expect(await output("echo alive", sandbox)).toBe("alive");
@@ -194,7 +255,9 @@ inEachSandbox("commands", (kind) => {
     const seconds = markedSeconds();
     await withSandbox(
       async (sandbox) => {
-        expect(await output(`sleep ${seconds} & setsid nohup sleep ${seconds} >/dev/null 2>&1 & echo left`, sandbox)).toBe("left");
+        expect(
+          await output(`sleep ${seconds} & setsid nohup sleep ${seconds} >/dev/null 2>&1 & echo left`, sandbox),
+        ).toBe("left");
         await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(2));
       },
       { kind },
@@ -226,7 +289,11 @@ inEachSandbox("commands", (kind) => {
         const { bareHost } = await import(${JSON.stringify(`${source}/spec.ts`)});
         const sandbox = await startWorkspaceSandbox(bareHost(${JSON.stringify(kind)}), ${JSON.stringify(dir)}, {});
         await sandbox.exec("sleep ${seconds}");`;
-      const worker = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", "--input-type=module", "-e", script], { stdio: "ignore" });
+      const worker = spawn(
+        process.execPath,
+        ["--conditions=@millwright/source", "--no-warnings", "--input-type=module", "-e", script],
+        { stdio: "ignore" },
+      );
       await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(1));
       worker.kill("SIGKILL");
       await eventually(() => expect(processesLike(`sleep\0${seconds}`)).toEqual([]));

@@ -6,7 +6,12 @@ import { createLogger } from "@millwright/telemetry";
 import { startWorker } from "../src/compose.ts";
 import type { WorkerOptions } from "../src/running-worker.ts";
 import { loadConfig } from "../src/config.ts";
-import type { ExecutionContext, ExecutionResult, RunExecution, SandboxHandle } from "../src/executions/execution-context.ts";
+import type {
+  ExecutionContext,
+  ExecutionResult,
+  RunExecution,
+  SandboxHandle,
+} from "../src/executions/execution-context.ts";
 import type { RunningWorker } from "../src/running-worker.ts";
 import { systemTimers } from "../src/time.ts";
 import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
@@ -22,11 +27,23 @@ export type TestWorkerSettings = {
 };
 
 /** A worker of this process, against a fake platform of its own. */
-export async function testWorker({ runExecution, clock = systemClock, sandbox = { kind: "bwrap", features: [] }, env = {}, platform: prepare }: TestWorkerSettings): Promise<TestWorker> {
+export async function testWorker({
+  runExecution,
+  clock = systemClock,
+  sandbox = { kind: "bwrap", features: [] },
+  env = {},
+  platform: prepare,
+}: TestWorkerSettings): Promise<TestWorker> {
   const platform = await new FakePlatform().start();
   prepare?.(platform);
   const dir = await mkdtemp(join(tmpdir(), "millwright-worker-"));
-  const config = loadConfig({ MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_WORKER_DRAIN: "50ms", ...env });
+  const config = loadConfig({
+    MILLWRIGHT_URL: platform.url,
+    MILLWRIGHT_WORKER_KEY: WORKER_KEY,
+    MILLWRIGHT_WORKER_DIR: dir,
+    MILLWRIGHT_WORKER_DRAIN: "50ms",
+    ...env,
+  });
   const log = createLogger({ service: "worker", level: "silent" });
   const worker = await startWorker({ config, sandbox, runExecution, clock, timers: systemTimers, log });
   return {

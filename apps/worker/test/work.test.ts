@@ -86,7 +86,17 @@ describe("an offer", () => {
 test("what an execution ends with is masked like its events", async () => {
   const secret = "one-4711\n-----line two of a key-----";
   const { platform } = await start({
-    runExecution: () => Promise.resolve({ outcome: "FAILED", message: `It is ${secret}.`, error: { code: "environment_setup_failed", message: "two\0: -----line two of a key-----", retryable: false, reason: "r" } }),
+    runExecution: () =>
+      Promise.resolve({
+        outcome: "FAILED",
+        message: `It is ${secret}.`,
+        error: {
+          code: "environment_setup_failed",
+          message: "two\0: -----line two of a key-----",
+          retryable: false,
+          reason: "r",
+        },
+      }),
   });
   const attempt = platform.offer(1n, { secrets: { KEY: secret } });
   await eventually(() => attempt.completions.length === 1);
@@ -94,24 +104,29 @@ test("what an execution ends with is masked like its events", async () => {
 });
 
 describe("a lost answer", () => {
-  test.each(["before", "after"] as const)("of AppendEvents (lost %s it took effect) is made good without doubles", async (when) => {
-    const { platform } = await start({
-      runExecution: async (ctx) => {
-        for (let i = 0; i < 5; i++) ctx.emit("message", { i });
-        await ctx.flushed();
-        ctx.emit("message", { i: 5 });
-        return { outcome: "DONE" };
-      },
-    });
-    platform.failNext("appendEvents", when);
-    platform.failNext("appendEvents", when);
-    const attempt = platform.offer(1n);
-    await eventually(() => attempt.completions.length === 1);
-    expect(attempt.events.map(({ payload }) => payload["i"])).toEqual([0, 1, 2, 3, 4, 5]);
-  });
+  test.each(["before", "after"] as const)(
+    "of AppendEvents (lost %s it took effect) is made good without doubles",
+    async (when) => {
+      const { platform } = await start({
+        runExecution: async (ctx) => {
+          for (let i = 0; i < 5; i++) ctx.emit("message", { i });
+          await ctx.flushed();
+          ctx.emit("message", { i: 5 });
+          return { outcome: "DONE" };
+        },
+      });
+      platform.failNext("appendEvents", when);
+      platform.failNext("appendEvents", when);
+      const attempt = platform.offer(1n);
+      await eventually(() => attempt.completions.length === 1);
+      expect(attempt.events.map(({ payload }) => payload["i"])).toEqual([0, 1, 2, 3, 4, 5]);
+    },
+  );
 
   test.each(["before", "after"] as const)("of Complete (lost %s it took effect) is made good", async (when) => {
-    const { platform } = await start({ runExecution: () => Promise.resolve({ outcome: "BLOCKED", message: "Which name?" }) });
+    const { platform } = await start({
+      runExecution: () => Promise.resolve({ outcome: "BLOCKED", message: "Which name?" }),
+    });
     platform.failNext("complete", when);
     const attempt = platform.offer(1n);
     await eventually(() => platform.calls.filter((call) => call === "complete").length === 2);
@@ -155,7 +170,11 @@ test("events the platform refuses for good end the execution with that reason", 
   platform.failNext("appendEvents", "before", refusal("too_large", "events_quota", Code.ResourceExhausted));
   driven.contexts[0]?.emit("message", { text: "one too many" });
   await eventually(() => attempt.completions.length === 1);
-  expect(attempt.completions[0]).toMatchObject({ outcome: "ERROR", lastClientSeq: 0n, error: { reason: "events_quota" } });
+  expect(attempt.completions[0]).toMatchObject({
+    outcome: "ERROR",
+    lastClientSeq: 0n,
+    error: { reason: "events_quota" },
+  });
 });
 
 test("secrets and run tokens, renewed ones too, appear in no event", async () => {
@@ -164,7 +183,9 @@ test("secrets and run tokens, renewed ones too, appear in no event", async () =>
   platform.runToken = "mwr_token-2";
   const attempt = platform.offer(1n, { secrets: { A: "hunter2", B: "hunter2-longer", SHORT: "abc" } });
   await eventually(() => attempt.beats.length > 1);
-  driven.contexts[0]?.emit("tool_end", { output: ["x hunter2-longer y hunter2", { "mwr_token-2": "mwr_token-1 abc" }] });
+  driven.contexts[0]?.emit("tool_end", {
+    output: ["x hunter2-longer y hunter2", { "mwr_token-2": "mwr_token-1 abc" }],
+  });
   await driven.contexts[0]?.flushed();
   expect(attempt.events[0]?.payload).toEqual({ output: ["x *** y ***", { "***": "*** abc" }] });
 });
@@ -215,7 +236,10 @@ describe("an invalid session", () => {
   });
 
   test("a key that the platform refuses ends the worker", async () => {
-    const { worker, platform } = await start({ runExecution: drivenExecution().runExecution, env: { MILLWRIGHT_WORKER_KEY: "mww_other" } });
+    const { worker, platform } = await start({
+      runExecution: drivenExecution().runExecution,
+      env: { MILLWRIGHT_WORKER_KEY: "mww_other" },
+    });
     expect(await worker.ended).toMatchObject({ refusal: { reason: "key_invalid" } });
     expect(platform.calls.filter((call) => call === "register")).toHaveLength(1);
   });

@@ -2,9 +2,34 @@ import { BlockList, isIP } from "node:net";
 
 /** Addresses of the machine, its networks and its cloud, or of nobody (IANA special-purpose registries). */
 const INTERNAL = [
-  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"],
+  ...[
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+  ],
   ...["198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
-  ...["::/128", "::1/128", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"],
+  ...[
+    "::/128",
+    "::1/128",
+    "64:ff9b:1::/48",
+    "100::/64",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+    "5f00::/16",
+    "fc00::/7",
+    "fe80::/10",
+    "fec0::/10",
+    "ff00::/8",
+  ],
 ];
 /** Stands for an IPv4 address: its last 32 bits are judged (RFC 6052). */
 const TRANSLATED = "64:ff9b::/96";
@@ -16,7 +41,12 @@ export function addressSet(texts: readonly string[]): { has(address: string): bo
     const [address = "", bits] = text.split("/");
     const version = isIP(address);
     const [length, most] = [bits === undefined ? undefined : Number(bits), version === 6 ? 128 : 32];
-    if (version === 0 || (length !== undefined && !(Number.isInteger(length) && length >= 0 && length <= most)) || bits === "") throw new Error(`${text} is no address or network`);
+    if (
+      version === 0 ||
+      (length !== undefined && !(Number.isInteger(length) && length >= 0 && length <= most)) ||
+      bits === ""
+    )
+      throw new Error(`${text} is no address or network`);
     list.addSubnet(address, length ?? most, version === 6 ? "ipv6" : "ipv4");
   }
   return { has: (address) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4") };
@@ -37,6 +67,9 @@ function lastFour(address: string): string {
   const dotted = /(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1];
   if (dotted) return dotted;
   const normal = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const groups = normal.split(":").slice(-2).map((group) => Number.parseInt(group || "0", 16));
+  const groups = normal
+    .split(":")
+    .slice(-2)
+    .map((group) => Number.parseInt(group || "0", 16));
   return groups.flatMap((group) => [group >> 8, group & 255]).join(".");
 }

@@ -11,7 +11,9 @@ const WIDTH = { 4: 32, 6: 128 } as const;
  * Errors: throws for a text that is no address or network.
  */
 export function canonicalNetworks(texts: readonly string[]): string[] {
-  const networks = texts.map(parse).toSorted((a, b) => a.version - b.version || compare(a.value, b.value) || a.bits - b.bits);
+  const networks = texts
+    .map(parse)
+    .toSorted((a, b) => a.version - b.version || compare(a.value, b.value) || a.bits - b.bits);
   return [...new Set(networks.map(format))];
 }
 
@@ -19,7 +21,14 @@ function parse(text: string): Network {
   const [address = "", length, ...rest] = text.split("/");
   const version = isIP(address);
   const isLength = length === undefined || /^\d{1,3}$/.test(length);
-  if ((version !== 4 && version !== 6) || address.includes("%") || rest.length > 0 || !isLength || Number(length ?? 0) > WIDTH[version]) throw new Error(`${text} is no address or network`);
+  if (
+    (version !== 4 && version !== 6) ||
+    address.includes("%") ||
+    rest.length > 0 ||
+    !isLength ||
+    Number(length ?? 0) > WIDTH[version]
+  )
+    throw new Error(`${text} is no address or network`);
   const bits = length === undefined ? WIDTH[version] : Number(length);
   const free = BigInt(WIDTH[version] - bits);
   return { version, bits, value: (numberOf(version, address) >> free) << free };
@@ -35,9 +44,17 @@ function numberOf(version: 4 | 6, address: string): bigint {
 }
 
 function format({ version, bits, value }: Network): string {
-  const part = (size: number, count: number) => Array.from({ length: count }, (_one, index) => (value >> BigInt(size * (count - 1 - index))) & ((1n << BigInt(size)) - 1n));
+  const part = (size: number, count: number) =>
+    Array.from(
+      { length: count },
+      (_one, index) => (value >> BigInt(size * (count - 1 - index))) & ((1n << BigInt(size)) - 1n),
+    );
   if (version === 4) return `${part(8, 4).join(".")}/${bits}`;
-  return `${new URL(`http://[${part(16, 8).map((group) => group.toString(16)).join(":")}]`).hostname.slice(1, -1)}/${bits}`;
+  return `${new URL(
+    `http://[${part(16, 8)
+      .map((group) => group.toString(16))
+      .join(":")}]`,
+  ).hostname.slice(1, -1)}/${bits}`;
 }
 
 const compare = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0);

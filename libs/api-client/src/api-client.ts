@@ -36,7 +36,10 @@ export class ApiClient {
   }
 
   /** The text of a path that returns no JSON, or redirects to a signed URL, such as an export or a transcript. */
-  async download(path: string, { query = {}, accept }: { query?: RequestOptions["query"]; accept?: string } = {}): Promise<string> {
+  async download(
+    path: string,
+    { query = {}, accept }: { query?: RequestOptions["query"]; accept?: string } = {},
+  ): Promise<string> {
     const response = await this.#send("GET", path, { query }, accept === undefined ? {} : { accept });
     return response.text();
   }
@@ -47,7 +50,7 @@ export class ApiClient {
    */
   async *events(path: string, signal?: AbortSignal): AsyncGenerator<ServerEvent> {
     let lastId: string | undefined;
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       try {
         const response = await this.#send("GET", path, signal ? { signal } : {}, {
           accept: "text/event-stream",
@@ -68,7 +71,12 @@ export class ApiClient {
     }
   }
 
-  async #send(method: string, path: string, options: RequestOptions, extra: Record<string, string> = {}): Promise<Response> {
+  async #send(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    extra: Record<string, string> = {},
+  ): Promise<Response> {
     const url = new URL(`/api/v1${path}`, this.#options.url);
     for (const [name, value] of Object.entries(options.query ?? {})) {
       for (const one of Array.isArray(value) ? value : [value]) {

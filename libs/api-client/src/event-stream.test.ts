@@ -12,7 +12,9 @@ async function read(...parts: string[]) {
 }
 
 test("an event split over chunks arrives whole and once", async () => {
-  expect(await read("id: 7\nevent: mess", "age\ndata: {\"a\":1}\n", "\n")).toEqual([{ id: "7", event: "message", data: '{"a":1}' }]);
+  expect(await read("id: 7\nevent: mess", 'age\ndata: {"a":1}\n', "\n")).toEqual([
+    { id: "7", event: "message", data: '{"a":1}' },
+  ]);
 });
 
 test("comments and blocks without data are no events", async () => {

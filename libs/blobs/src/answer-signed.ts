@@ -8,7 +8,12 @@ import { verifySignedRequest, type UrlSigning } from "./signed-url.ts";
  * Does what a signed URL of the directory store permits: a download or an upload, without any authorization.
  * Errors: signed_url_invalid · blob_content_mismatch · blob_too_large · those of the store, of the request and of the response.
  */
-export async function answerSigned(store: Pick<BlobStore, "put" | "get">, signing: UrlSigning, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function answerSigned(
+  store: Pick<BlobStore, "put" | "get">,
+  signing: UrlSigning,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const permitted = verifySignedRequest(signing, request.method ?? "", request.url ?? "");
   if (permitted.method === "PUT") {
     await store.put(permitted.key, request, permitted);

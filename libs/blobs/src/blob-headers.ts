@@ -1,14 +1,29 @@
 /** Types a browser may show in place; everything else is saved. No type that can run script. */
-const INLINE: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json", "application/pdf"]);
+const INLINE: ReadonlySet<string> = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+  "text/plain",
+  "application/json",
+  "application/pdf",
+]);
 
 /** A content type that fits into one header line, whatever somebody called it. */
-export const headerType = (contentType: string): string => contentType.replaceAll(/[^\x20-\x7e]/g, "").trim().slice(0, 255) || "application/octet-stream";
+export const headerType = (contentType: string): string =>
+  contentType
+    .replaceAll(/[^\x20-\x7e]/g, "")
+    .trim()
+    .slice(0, 255) || "application/octet-stream";
 
 /**
  * The headers under which a blob is served: it may come from an agent, on the origin of the API, so it must never run as a page.
  * `size` in bytes.
  */
-export function blobHeaders(blob: { readonly contentType: string; readonly size: number }, filename?: string): Record<string, string> {
+export function blobHeaders(
+  blob: { readonly contentType: string; readonly size: number },
+  filename?: string,
+): Record<string, string> {
   return {
     "Content-Type": headerType(blob.contentType),
     "Content-Length": String(blob.size),
@@ -32,6 +47,9 @@ function filenameParameters(filename: string): string {
   const wellFormed = Buffer.from(filename, "utf8").toString("utf8"); // without lone surrogates, which cannot be encoded
   const name = wellFormed.split(/[/\\]/).at(-1)?.trim() || "download";
   const ascii = name.replaceAll(/[^\x20-\x7e]|["%;\\]/g, "_");
-  const exact = encodeURIComponent(name).replaceAll(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
+  const exact = encodeURIComponent(name).replaceAll(
+    /['()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
   return `filename="${ascii}"; filename*=UTF-8''${exact}`;
 }

@@ -29,7 +29,11 @@ export type DownloadOptions = {
 
 export type UploadOptions = BlobContent & { readonly expiresInSeconds: number; readonly contentType: string };
 
-export type OpenUploadOptions = { readonly expiresInSeconds: number; readonly contentType: string; readonly sizeMax: number };
+export type OpenUploadOptions = {
+  readonly expiresInSeconds: number;
+  readonly contentType: string;
+  readonly sizeMax: number;
+};
 
 /** A PUT that works without authorization: the headers have to be sent as they stand, `content-length` as the content has it. */
 export type SignedUpload = { readonly url: string; readonly headers: Readonly<Record<string, string>> };

@@ -18,14 +18,20 @@ export class ContentCheck {
   add(chunk: Uint8Array): void {
     this.#size += chunk.byteLength;
     if (this.#expected && this.#size > this.#expected.size) throw mismatch();
-    if (this.#size > this.#sizeMax) throw new DomainError({ kind: "too_large", reason: "blob_too_large", message: `The content has more than ${this.#sizeMax} bytes.` });
+    if (this.#size > this.#sizeMax)
+      throw new DomainError({
+        kind: "too_large",
+        reason: "blob_too_large",
+        message: `The content has more than ${this.#sizeMax} bytes.`,
+      });
     this.#hash.update(chunk);
   }
 
   /** Errors: blob_content_mismatch. */
   end(): BlobContent {
     const content = { size: this.#size, sha256: this.#hash.digest("hex") };
-    if (this.#expected && (content.size !== this.#expected.size || content.sha256 !== this.#expected.sha256)) throw mismatch();
+    if (this.#expected && (content.size !== this.#expected.size || content.sha256 !== this.#expected.sha256))
+      throw mismatch();
     return content;
   }
 }

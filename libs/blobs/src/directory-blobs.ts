@@ -31,15 +31,26 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
     list: (folder) => list(options.dir, join(...blobKeySegments(folder))),
     deleteDrafts: async (before) => deleteDrafts(join(options.dir, DRAFTS), before),
     signDownload: async (key, download) => signDownload(options, key, download),
-    signUpload: async (key, upload) => ({ url: signUpload(options, key, upload), headers: { "content-type": headerType(upload.contentType) } }),
-    signOpenUpload: async (key, upload) => ({ url: signOpenUpload(options, key, upload), headers: { "content-type": headerType(upload.contentType) } }),
+    signUpload: async (key, upload) => ({
+      url: signUpload(options, key, upload),
+      headers: { "content-type": headerType(upload.contentType) },
+    }),
+    signOpenUpload: async (key, upload) => ({
+      url: signOpenUpload(options, key, upload),
+      headers: { "content-type": headerType(upload.contentType) },
+    }),
   };
 }
 
 const SUFFIX = ".blob";
 const DRAFTS = ".drafts";
 
-async function write(dir: string, path: string, body: Uint8Array | Readable, options: PutOptions): Promise<BlobContent> {
+async function write(
+  dir: string,
+  path: string,
+  body: Uint8Array | Readable,
+  options: PutOptions,
+): Promise<BlobContent> {
   const draft = join(dir, DRAFTS, randomUUID());
   await mkdir(dirname(draft), { recursive: true });
   try {
@@ -54,7 +65,11 @@ async function write(dir: string, path: string, body: Uint8Array | Readable, opt
   }
 }
 
-async function writeDraft(path: string, body: Uint8Array | Readable, { contentType, ...bounds }: PutOptions): Promise<BlobContent> {
+async function writeDraft(
+  path: string,
+  body: Uint8Array | Readable,
+  { contentType, ...bounds }: PutOptions,
+): Promise<BlobContent> {
   const check = new ContentCheck(bounds);
   const file = await open(path, "wx", 0o600);
   try {

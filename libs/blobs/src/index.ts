@@ -1,5 +1,15 @@
 export { answerSigned } from "./answer-signed.ts";
-export type { Blob, BlobContent, BlobStore, DownloadOptions, ListedBlob, OpenUploadOptions, PutOptions, SignedUpload, UploadOptions } from "./blob-store.ts";
+export type {
+  Blob,
+  BlobContent,
+  BlobStore,
+  DownloadOptions,
+  ListedBlob,
+  OpenUploadOptions,
+  PutOptions,
+  SignedUpload,
+  UploadOptions,
+} from "./blob-store.ts";
 export { directoryBlobs, type DirectoryBlobsOptions } from "./directory-blobs.ts";
 export { blobHeaders } from "./blob-headers.ts";
 export { blobDirectory, blobSettings, bucketSettings, openBucket } from "./open-blobs.ts";

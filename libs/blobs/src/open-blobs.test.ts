@@ -4,8 +4,10 @@ import { readConfig } from "@millwright/config";
 import { blobDirectory, blobSettings, bucketSettings, openBucket } from "./index.ts";
 
 const CREDENTIALS = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "hunter2" };
-const open = (url: string, env: Record<string, string> = CREDENTIALS) => openBucket(url, readConfig(env, bucketSettings), systemClock);
-const linkOf = async (url: string, env?: Record<string, string>) => (await open(url, env).signDownload("a/b", { expiresInSeconds: 60, contentType: "text/plain" })).split("?")[0];
+const open = (url: string, env: Record<string, string> = CREDENTIALS) =>
+  openBucket(url, readConfig(env, bucketSettings), systemClock);
+const linkOf = async (url: string, env?: Record<string, string>) =>
+  (await open(url, env).signDownload("a/b", { expiresInSeconds: 60, contentType: "text/plain" })).split("?")[0];
 
 test.each([
   ["s3://bucket?region=eu-central-1", "https://bucket.s3.eu-central-1.amazonaws.com/a/b"],
@@ -14,7 +16,10 @@ test.each([
   ["s3://bucket/?endpoint=https://host/s3/&region=r", "https://host/s3/bucket/a/b"],
 ])("%s is at %s", async (url, link) => expect(await linkOf(url)).toBe(link));
 
-test("the region may come from AWS_REGION", async () => expect(await linkOf("s3://bucket", { ...CREDENTIALS, AWS_REGION: "us-west-2" })).toBe("https://bucket.s3.us-west-2.amazonaws.com/a/b"));
+test("the region may come from AWS_REGION", async () =>
+  expect(await linkOf("s3://bucket", { ...CREDENTIALS, AWS_REGION: "us-west-2" })).toBe(
+    "https://bucket.s3.us-west-2.amazonaws.com/a/b",
+  ));
 
 test.each([
   ["https://bucket?region=r", CREDENTIALS, "MILLWRIGHT_BLOB_URL must be s3://bucket"],
@@ -23,7 +28,11 @@ test.each([
   ["s3://bucket?region=r&key=hunter2", CREDENTIALS, "MILLWRIGHT_BLOB_URL must be s3://bucket"],
   ["s3://bucket?endpoint=minio:9000", CREDENTIALS, "the endpoint of MILLWRIGHT_BLOB_URL must be an http(s) URL"],
   ["s3://bucket", CREDENTIALS, "MILLWRIGHT_BLOB_URL needs a region, or AWS_REGION"],
-  ["s3://bucket?region=r", { AWS_SECRET_ACCESS_KEY: "hunter2" }, "MILLWRIGHT_BLOB_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
+  [
+    "s3://bucket?region=r",
+    { AWS_SECRET_ACCESS_KEY: "hunter2" },
+    "MILLWRIGHT_BLOB_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+  ],
 ])("%s is refused with what it lacks, and no value is repeated", (url, env, message) => {
   expect(() => open(url, env)).toThrow(message);
   expect(() => open(url, env)).not.toThrow(/hunter2/);
@@ -32,5 +41,6 @@ test.each([
 test("blobs are in a bucket or in a directory", () => {
   const read = (env: Record<string, string>) => blobDirectory(readConfig(env, blobSettings));
   expect([read({ BLOB_DIR: "/blobs" }), read({ MILLWRIGHT_BLOB_URL: "s3://bucket" })]).toEqual(["/blobs", undefined]);
-  for (const env of [{}, { BLOB_DIR: "/blobs", MILLWRIGHT_BLOB_URL: "s3://bucket" }] as Record<string, string>[]) expect(() => read(env)).toThrow("set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
+  for (const env of [{}, { BLOB_DIR: "/blobs", MILLWRIGHT_BLOB_URL: "s3://bucket" }] as Record<string, string>[])
+    expect(() => read(env)).toThrow("set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
 });

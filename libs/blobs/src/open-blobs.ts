@@ -25,7 +25,8 @@ type ValuesOf<S> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T 
 
 /** The directory; undefined for a bucket. Errors: a plain Error when not exactly one of the two is set. */
 export function blobDirectory({ blobUrl, blobDir }: ValuesOf<typeof blobSettings>): string | undefined {
-  if ((blobUrl === undefined) === (blobDir === undefined)) throw invalid("set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
+  if ((blobUrl === undefined) === (blobDir === undefined))
+    throw invalid("set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
   return blobDir;
 }
 
@@ -37,19 +38,35 @@ const PARAMETERS: ReadonlySet<string> = new Set(["endpoint", "region"]);
  */
 export function openBucket(blobUrl: string, settings: ValuesOf<typeof bucketSettings>, clock: Clock): BlobStore {
   const { hostname: bucket, protocol, pathname, searchParams } = new URL(blobUrl);
-  const [endpoint, region = settings.awsRegion] = ["endpoint", "region"].map((name) => searchParams.get(name) ?? undefined);
+  const [endpoint, region = settings.awsRegion] = ["endpoint", "region"].map(
+    (name) => searchParams.get(name) ?? undefined,
+  );
   const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsSessionToken: sessionToken } = settings;
-  const isKnown = protocol === "s3:" && /^[a-z0-9][a-z0-9.-]+$/.test(bucket) && ["", "/"].includes(pathname) && [...searchParams.keys()].every((name) => PARAMETERS.has(name));
+  const isKnown =
+    protocol === "s3:" &&
+    /^[a-z0-9][a-z0-9.-]+$/.test(bucket) &&
+    ["", "/"].includes(pathname) &&
+    [...searchParams.keys()].every((name) => PARAMETERS.has(name));
   if (!isKnown) throw invalid("MILLWRIGHT_BLOB_URL must be s3://bucket, with endpoint and region as parameters");
-  if (endpoint !== undefined && !/^https?:\/\//.test(endpoint)) throw invalid("the endpoint of MILLWRIGHT_BLOB_URL must be an http(s) URL");
-  if (endpoint === undefined && region === undefined) throw invalid("MILLWRIGHT_BLOB_URL needs a region, or AWS_REGION");
-  if (!accessKeyId || !secretAccessKey) throw invalid("MILLWRIGHT_BLOB_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+  if (endpoint !== undefined && !/^https?:\/\//.test(endpoint))
+    throw invalid("the endpoint of MILLWRIGHT_BLOB_URL must be an http(s) URL");
+  if (endpoint === undefined && region === undefined)
+    throw invalid("MILLWRIGHT_BLOB_URL needs a region, or AWS_REGION");
+  if (!accessKeyId || !secretAccessKey)
+    throw invalid("MILLWRIGHT_BLOB_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
   const bucketUrl = endpoint === undefined ? awsUrl(bucket, region!) : `${endpoint.replace(/\/+$/, "")}/${bucket}`;
-  return s3Blobs({ bucketUrl, region: region ?? "us-east-1", credentials: { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }, clock });
+  return s3Blobs({
+    bucketUrl,
+    region: region ?? "us-east-1",
+    credentials: { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) },
+    clock,
+  });
 }
 
 /** A bucket with dots is a path there, too: the certificate has one level. */
 const awsUrl = (bucket: string, region: string): string =>
-  bucket.includes(".") ? `https://s3.${region}.amazonaws.com/${bucket}` : `https://${bucket}.s3.${region}.amazonaws.com`;
+  bucket.includes(".")
+    ? `https://s3.${region}.amazonaws.com/${bucket}`
+    : `https://${bucket}.s3.${region}.amazonaws.com`;
 
 const invalid = (fault: string): Error => new Error(`Invalid configuration:\n  ${fault}`);

@@ -20,7 +20,10 @@ export function s3Blobs(options: S3Options): BlobStore {
     async put(key, body, { contentType, ...bounds }) {
       const path = pathOf(key);
       return measured(body, new ContentCheck(bounds), async (content, blob) => {
-        const answer = await s3.send("PUT", path, { headers: { "content-type": headerType(contentType), "x-amz-content-sha256": content.sha256 }, body: blob });
+        const answer = await s3.send("PUT", path, {
+          headers: { "content-type": headerType(contentType), "x-amz-content-sha256": content.sha256 },
+          body: blob,
+        });
         await answer?.body?.cancel();
       });
     },
@@ -28,7 +31,11 @@ export function s3Blobs(options: S3Options): BlobStore {
       const response = await s3.send("GET", pathOf(key));
       if (!response) return undefined;
       const body = response.body ? Readable.fromWeb(response.body) : Readable.from([]);
-      return { body, size: Number(response.headers.get("content-length")), contentType: response.headers.get("content-type") ?? "" };
+      return {
+        body,
+        size: Number(response.headers.get("content-length")),
+        contentType: response.headers.get("content-type") ?? "",
+      };
     },
     async delete(key) {
       await (await s3.send("DELETE", pathOf(key)))?.body?.cancel();
@@ -45,14 +52,26 @@ export function s3Blobs(options: S3Options): BlobStore {
       }),
     async signUpload(key, { expiresInSeconds, contentType, size, sha256 }) {
       const headers = { "content-type": headerType(contentType), "x-amz-content-sha256": sha256 };
-      return { url: await s3.sign("PUT", pathOf(key), expiresInSeconds, { headers: { ...headers, "content-length": String(size) } }), headers };
+      return {
+        url: await s3.sign("PUT", pathOf(key), expiresInSeconds, {
+          headers: { ...headers, "content-length": String(size) },
+        }),
+        headers,
+      };
     },
-    signOpenUpload: async (key, { expiresInSeconds, contentType }) => ({ url: await s3.sign("PUT", pathOf(key), expiresInSeconds), headers: { "content-type": headerType(contentType) } }),
+    signOpenUpload: async (key, { expiresInSeconds, contentType }) => ({
+      url: await s3.sign("PUT", pathOf(key), expiresInSeconds),
+      headers: { "content-type": headerType(contentType) },
+    }),
   };
 }
 
 /** S3 wants to know size and hash before the first byte: what comes as a stream is kept in a file until it is whole. */
-async function measured(body: Uint8Array | Readable, check: ContentCheck, send: (content: BlobContent, blob: Blob) => Promise<void>): Promise<BlobContent> {
+async function measured(
+  body: Uint8Array | Readable,
+  check: ContentCheck,
+  send: (content: BlobContent, blob: Blob) => Promise<void>,
+): Promise<BlobContent> {
   if (!(body instanceof Readable)) {
     check.add(body);
     const content = check.end();
@@ -82,10 +101,18 @@ const PAGE_SIZE_MAX = 1000;
 
 /** S3 lists keys in their order. */
 async function* list(s3: S3Client, prefix: string, pageSize: number): AsyncGenerator<ListedBlob> {
-  for (let after = "", hasMore = true; hasMore; ) {
-    const query = { "list-type": "2", prefix, "max-keys": String(pageSize), ...(after === "" ? {} : { "start-after": after }) };
+  for (let after = "", hasMore = true; hasMore;) {
+    const query = {
+      "list-type": "2",
+      prefix,
+      "max-keys": String(pageSize),
+      ...(after === "" ? {} : { "start-after": after }),
+    };
     const xml = (await (await s3.send("GET", "", { query }))?.text()) ?? "";
-    const page = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, entry = ""]) => ({ key: textOf("Key", entry) ?? "", storedAt: new Date(textOf("LastModified", entry) ?? "") }));
+    const page = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, entry = ""]) => ({
+      key: textOf("Key", entry) ?? "",
+      storedAt: new Date(textOf("LastModified", entry) ?? ""),
+    }));
     yield* page.filter(({ key }) => isOurs(key));
     after = page.at(-1)?.key ?? "";
     hasMore = textOf("IsTruncated", xml) === "true" && after !== "";

@@ -7,14 +7,22 @@ export type S3Options = {
   /** URL of the bucket; objects are below it. */
   readonly bucketUrl: string;
   readonly region: string;
-  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string };
+  readonly credentials: {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken?: string;
+  };
   readonly clock: Clock;
   /** Keys per page of a list: 1000, the most there is, unless told. */
   readonly pageSize?: number;
 };
 
 type S3Method = "GET" | "PUT" | "DELETE";
-type S3Request = { readonly headers?: Readonly<Record<string, string>>; readonly body?: Blob; readonly query?: Readonly<Record<string, string>> };
+type S3Request = {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Blob;
+  readonly query?: Readonly<Record<string, string>>;
+};
 
 const RETRIES = 3;
 const EMPTY_SHA256 = createHash("sha256").digest("hex");
@@ -34,7 +42,12 @@ export class S3Client {
    * Errors: blob_store_unavailable when it fails for now; a plain Error with what S3 says otherwise, also when there is no such bucket.
    */
   async send(method: S3Method, path: string, { headers, body, query }: S3Request = {}): Promise<Response | undefined> {
-    const init = { method, headers: { "x-amz-content-sha256": EMPTY_SHA256, ...headers }, ...(body && { body }), aws: { datetime: this.#now() } };
+    const init = {
+      method,
+      headers: { "x-amz-content-sha256": EMPTY_SHA256, ...headers },
+      ...(body && { body }),
+      aws: { datetime: this.#now() },
+    };
     const response = await this.#client.fetch(this.#url(path, query), init).catch((cause: unknown) => {
       throw unavailable(cause);
     });
@@ -46,10 +59,25 @@ export class S3Client {
   }
 
   /** A URL for one request without authorization; all `headers` are signed and have to be sent as they stand. */
-  async sign(method: S3Method, path: string, expiresInSeconds: number, { headers = {}, query = {} }: Omit<S3Request, "body"> = {}): Promise<string> {
+  async sign(
+    method: S3Method,
+    path: string,
+    expiresInSeconds: number,
+    { headers = {}, query = {} }: Omit<S3Request, "body"> = {},
+  ): Promise<string> {
     const url = this.#url(path, { ...query, "X-Amz-Expires": String(expiresInSeconds) });
     const { region, credentials } = this.#options;
-    const signer = new AwsV4Signer({ ...credentials, region, service: "s3", datetime: this.#now(), method, url, headers, signQuery: true, allHeaders: true });
+    const signer = new AwsV4Signer({
+      ...credentials,
+      region,
+      service: "s3",
+      datetime: this.#now(),
+      method,
+      url,
+      headers,
+      signQuery: true,
+      allHeaders: true,
+    });
     return (await signer.sign()).url.toString();
   }
 
@@ -60,12 +88,16 @@ export class S3Client {
   }
 
   #now(): string {
-    return this.#options.clock.now().toISOString().replaceAll(/[:-]|\.\d{3}/g, "");
+    return this.#options.clock
+      .now()
+      .toISOString()
+      .replaceAll(/[:-]|\.\d{3}/g, "");
   }
 }
 
 /** The text of the first element of that name. */
-export const textOf = (element: string, xml: string): string | undefined => unquoted(new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]);
+export const textOf = (element: string, xml: string): string | undefined =>
+  unquoted(new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]);
 
 const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 const unquoted = (text: string | undefined): string | undefined =>
@@ -75,4 +107,9 @@ const unquoted = (text: string | undefined): string | undefined =>
   });
 
 const unavailable = (cause: unknown): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "blob_store_unavailable", message: "Files cannot be reached at the moment.", cause });
+  new DomainError({
+    kind: "unavailable",
+    reason: "blob_store_unavailable",
+    message: "Files cannot be reached at the moment.",
+    cause,
+  });

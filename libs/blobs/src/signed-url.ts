@@ -27,9 +27,16 @@ export const signUpload = (signing: Signing, key: string, { size, sha256, ...opt
   sign(signing, "PUT", key, options, { size: String(size), sha256 });
 
 /** As above. */
-export const signOpenUpload = (signing: Signing, key: string, { sizeMax, ...options }: OpenUploadOptions): string => sign(signing, "PUT", key, options, { max: String(sizeMax) });
+export const signOpenUpload = (signing: Signing, key: string, { sizeMax, ...options }: OpenUploadOptions): string =>
+  sign(signing, "PUT", key, options, { max: String(sizeMax) });
 
-function sign(signing: Signing, method: Method, key: string, { expiresInSeconds, contentType }: { expiresInSeconds: number; contentType: string }, more: Record<string, string>): string {
+function sign(
+  signing: Signing,
+  method: Method,
+  key: string,
+  { expiresInSeconds, contentType }: { expiresInSeconds: number; contentType: string },
+  more: Record<string, string>,
+): string {
   const expires = Math.floor(signing.clock.now().getTime() / 1000) + expiresInSeconds;
   const query = new URLSearchParams({ m: method, exp: String(expires), type: contentType, ...more });
   query.set("sig", signature(signing.signingKey, key, query).toString("base64url"));
@@ -58,7 +65,12 @@ export function verifySignedRequest({ signingKey, clock }: UrlSigning, method: s
   if (permitted === "GET") return { key, contentType, method: "GET", ...(filename === null ? {} : { filename }) };
   const sizeMax = query.get("max");
   if (sizeMax !== null) return { key, contentType, method: "PUT", sizeMax: Number(sizeMax) };
-  return { key, contentType, method: "PUT", expected: { size: Number(query.get("size")), sha256: query.get("sha256") ?? "" } };
+  return {
+    key,
+    contentType,
+    method: "PUT",
+    expected: { size: Number(query.get("size")), sha256: query.get("sha256") ?? "" },
+  };
 }
 
 function validKey(key: string): string {
@@ -75,4 +87,9 @@ const signature = (signingKey: Uint8Array, key: string, query: URLSearchParams):
     .digest();
 
 const invalid = (cause?: unknown): DomainError =>
-  new DomainError({ kind: "permission_denied", reason: "signed_url_invalid", message: "The link is not valid, or has expired.", cause });
+  new DomainError({
+    kind: "permission_denied",
+    reason: "signed_url_invalid",
+    message: "The link is not valid, or has expired.",
+    cause,
+  });

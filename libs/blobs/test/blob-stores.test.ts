@@ -11,7 +11,14 @@ import { systemClock, type Clock } from "@millwright/clock";
 import { readConfig } from "@millwright/config";
 import { isDomainError } from "@millwright/errors";
 import { domainError, s3Server, type S3Server } from "@millwright/testing";
-import { answerSigned, bucketSettings, directoryBlobs, openBucket, type BlobStore, type ListedBlob } from "../src/index.ts";
+import {
+  answerSigned,
+  bucketSettings,
+  directoryBlobs,
+  openBucket,
+  type BlobStore,
+  type ListedBlob,
+} from "../src/index.ts";
 
 const signingKey = new Uint8Array(32).fill(3);
 const TEXT = "text/plain; charset=utf-8";
@@ -42,11 +49,18 @@ afterAll(async () => {
 
 const stores = {
   directory: (clock: Clock = systemClock): BlobStore =>
-    directoryBlobs({ dir, publicUrl: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, signingKey, clock }),
-  S3: (clock: Clock = systemClock): BlobStore =>
-    openBucket(s3.blobUrl, readConfig(s3.env, bucketSettings), clock),
+    directoryBlobs({
+      dir,
+      publicUrl: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`,
+      signingKey,
+      clock,
+    }),
+  S3: (clock: Clock = systemClock): BlobStore => openBucket(s3.blobUrl, readConfig(s3.env, bucketSettings), clock),
 };
-const contentOf = (body: Uint8Array | string) => ({ size: Buffer.byteLength(body), sha256: createHash("sha256").update(body).digest("hex") });
+const contentOf = (body: Uint8Array | string) => ({
+  size: Buffer.byteLength(body),
+  sha256: createHash("sha256").update(body).digest("hex"),
+});
 const read = async (blobs: BlobStore, key: string) => {
   const blob = await blobs.get(key);
   return blob && text(blob.body);
@@ -56,7 +70,8 @@ async function listOf(blobs: BlobStore, folder: string): Promise<ListedBlob[]> {
   for await (const blob of blobs.list(folder)) all.push(blob);
   return all;
 }
-const keysIn = async (blobs: BlobStore, folder: string) => (await listOf(blobs, folder)).map(({ key }) => key).toSorted();
+const keysIn = async (blobs: BlobStore, folder: string) =>
+  (await listOf(blobs, folder)).map(({ key }) => key).toSorted();
 
 describe.each(["directory", "S3"] as const)("%s:", (kind) => {
   const blobs = new Proxy({} as BlobStore, { get: (_target, name: keyof BlobStore) => stores[kind]()[name] });
@@ -75,7 +90,9 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     test("may be empty, and may be larger than one chunk", async () => {
       const large = Buffer.alloc(300_000, "millwright");
       await blobs.put("sizes/empty", new Uint8Array(), { contentType: TEXT });
-      await blobs.put("sizes/large", Readable.from([large.subarray(0, 1), large.subarray(1)]), { contentType: "application/octet-stream" });
+      await blobs.put("sizes/large", Readable.from([large.subarray(0, 1), large.subarray(1)]), {
+        contentType: "application/octet-stream",
+      });
       const [empty, back] = [await blobs.get("sizes/empty"), await blobs.get("sizes/large")];
       expect(empty && [empty.size, (await buffer(empty.body)).length]).toEqual([0, 0]);
       expect(back && large.equals(await buffer(back.body))).toBe(true);
@@ -99,10 +116,18 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       await blobs.put("typed/a", Buffer.from("body"), { contentType });
       const blob = await blobs.get("typed/a");
       expect(blob && [blob.contentType, await text(blob.body)]).toEqual([type, "body"]);
-      const { url, headers } = await blobs.signUpload("typed/b", { ...contentOf("body"), contentType, expiresInSeconds: 60 });
+      const { url, headers } = await blobs.signUpload("typed/b", {
+        ...contentOf("body"),
+        contentType,
+        expiresInSeconds: 60,
+      });
       expect((await fetch(url, { method: "PUT", body: "body", headers })).status).toBe(200);
       const served = await fetch(await blobs.signDownload("typed/b", { contentType, expiresInSeconds: 60 }));
-      expect([served.headers.get("content-type"), served.headers.get("content-disposition"), await served.text()]).toEqual([type, "attachment", "body"]);
+      expect([
+        served.headers.get("content-type"),
+        served.headers.get("content-disposition"),
+        await served.text(),
+      ]).toEqual([type, "attachment", "body"]);
     });
 
     test("of other content than expected, or that breaks off, leaves what was there", async () => {
@@ -115,8 +140,12 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
         })(),
       );
       for (const other of ["longer than it", "sh", "nwe"]) {
-        await expect(blobs.put("kept/a", Buffer.from(other), { contentType: TEXT, expected: contentOf("new") })).rejects.toEqual(mismatch);
-        await expect(blobs.put("kept/a", Readable.from([Buffer.from(other)]), { contentType: TEXT, expected: contentOf("new") })).rejects.toEqual(mismatch);
+        await expect(
+          blobs.put("kept/a", Buffer.from(other), { contentType: TEXT, expected: contentOf("new") }),
+        ).rejects.toEqual(mismatch);
+        await expect(
+          blobs.put("kept/a", Readable.from([Buffer.from(other)]), { contentType: TEXT, expected: contentOf("new") }),
+        ).rejects.toEqual(mismatch);
       }
       await expect(blobs.put("kept/a", broken, { contentType: TEXT })).rejects.toThrow("connection lost");
       expect(await read(blobs, "kept/a")).toBe("old");
@@ -126,23 +155,39 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     });
   });
 
-  test.each(["", "..", "../x", "a/../b", "/a", "a//b", "a/", ".drafts/x", "a\0b", "a b", "ä", "a.blob", "a.blob/b", "x".repeat(129), "a/".repeat(16) + "a"])(
-    "the key %j is refused everywhere",
-    async (key) => {
-      const refused = domainError({ kind: "invalid_argument", reason: "blob_key_invalid" });
-      await expect(blobs.signDownload(key, { contentType: TEXT, expiresInSeconds: 60 })).rejects.toEqual(refused);
-      await expect(blobs.signUpload(key, { ...contentOf("x"), contentType: TEXT, expiresInSeconds: 60 })).rejects.toEqual(refused);
-      await expect(blobs.get(key)).rejects.toEqual(refused);
-      await expect(blobs.delete(key)).rejects.toEqual(refused);
-      await expect(blobs.put(key, Buffer.from("x"), { contentType: TEXT })).rejects.toEqual(refused);
-    },
-  );
+  test.each([
+    "",
+    "..",
+    "../x",
+    "a/../b",
+    "/a",
+    "a//b",
+    "a/",
+    ".drafts/x",
+    "a\0b",
+    "a b",
+    "ä",
+    "a.blob",
+    "a.blob/b",
+    "x".repeat(129),
+    "a/".repeat(16) + "a",
+  ])("the key %j is refused everywhere", async (key) => {
+    const refused = domainError({ kind: "invalid_argument", reason: "blob_key_invalid" });
+    await expect(blobs.signDownload(key, { contentType: TEXT, expiresInSeconds: 60 })).rejects.toEqual(refused);
+    await expect(blobs.signUpload(key, { ...contentOf("x"), contentType: TEXT, expiresInSeconds: 60 })).rejects.toEqual(
+      refused,
+    );
+    await expect(blobs.get(key)).rejects.toEqual(refused);
+    await expect(blobs.delete(key)).rejects.toEqual(refused);
+    await expect(blobs.put(key, Buffer.from("x"), { contentType: TEXT })).rejects.toEqual(refused);
+  });
 
   describe("a folder's list", () => {
     test("has everything below it with the time it was stored, and nothing beside it", async () => {
       const beganMs = Date.now();
       const keys = ["listed/r1/a", "listed/r1/b.txt", "listed/r2/a"];
-      for (const key of [...keys, "listed2/a", "other/a"]) await blobs.put(key, Buffer.from("x"), { contentType: TEXT });
+      for (const key of [...keys, "listed2/a", "other/a"])
+        await blobs.put(key, Buffer.from("x"), { contentType: TEXT });
       const found = await listOf(blobs, "listed");
       expect(found.map(({ key }) => key).toSorted()).toEqual(keys);
       for (const { storedAt } of found) expect(Math.abs(storedAt.getTime() - beganMs)).toBeLessThan(10 * MINUTE_MS);
@@ -155,21 +200,31 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
   describe("a signed download", () => {
     const KEY = "links/r1/report";
     beforeAll(() => blobs.put(KEY, Buffer.from("hello"), { contentType: TEXT }));
-    const link = (options: { contentType?: string; filename?: string; expiresInSeconds?: number } = {}, clock?: Clock) =>
-      stores[kind](clock).signDownload(KEY, { contentType: TEXT, expiresInSeconds: 60, ...options });
+    const link = (
+      options: { contentType?: string; filename?: string; expiresInSeconds?: number } = {},
+      clock?: Clock,
+    ) => stores[kind](clock).signDownload(KEY, { contentType: TEXT, expiresInSeconds: 60, ...options });
 
     test("needs no authorization, and says type and name", async () => {
       const answer = await fetch(await link({ filename: "Übersicht (1).txt" }));
       expect([answer.status, await answer.text()]).toEqual([200, "hello"]);
       expect(answer.headers.get("content-type")).toBe(TEXT);
-      expect(answer.headers.get("content-disposition")).toBe(`inline; filename="_bersicht (1).txt"; filename*=UTF-8''%C3%9Cbersicht%20%281%29.txt`);
+      expect(answer.headers.get("content-disposition")).toBe(
+        `inline; filename="_bersicht (1).txt"; filename*=UTF-8''%C3%9Cbersicht%20%281%29.txt`,
+      );
       expect(answer.headers.get("cache-control")).toBe("private, no-store");
     });
-    test.each(["text/html", "image/svg+xml", "application/javascript"])("of %s is saved, not shown", async (contentType) => {
-      const answer = await fetch(await link({ contentType, filename: "a" }));
-      await answer.body?.cancel();
-      expect([answer.status, answer.headers.get("content-disposition")]).toEqual([200, `attachment; filename="a"; filename*=UTF-8''a`]);
-    });
+    test.each(["text/html", "image/svg+xml", "application/javascript"])(
+      "of %s is saved, not shown",
+      async (contentType) => {
+        const answer = await fetch(await link({ contentType, filename: "a" }));
+        await answer.body?.cancel();
+        expect([answer.status, answer.headers.get("content-disposition")]).toEqual([
+          200,
+          `attachment; filename="a"; filename*=UTF-8''a`,
+        ]);
+      },
+    );
     test("of nothing is a 404", async () => {
       const url = await blobs.signDownload("links/none", { contentType: TEXT, expiresInSeconds: 60 });
       expect((await fetch(url)).status).toBe(404);
@@ -189,7 +244,8 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     });
     test("does not upload or delete", async () => {
       const url = await link();
-      for (const method of ["PUT", "DELETE", "POST"]) expect((await fetch(url, { method, ...(method === "DELETE" ? {} : { body: "x" }) })).status).toBe(403);
+      for (const method of ["PUT", "DELETE", "POST"])
+        expect((await fetch(url, { method, ...(method === "DELETE" ? {} : { body: "x" }) })).status).toBe(403);
       expect(await read(blobs, KEY)).toBe("hello");
     });
     test("ends in time", async () => {
@@ -201,7 +257,11 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
   describe("a signed upload", () => {
     const announced = (body: string, clock?: Clock) => {
       const key = `uploads/r1/${contentOf(body).sha256}`;
-      const signing = stores[kind](clock).signUpload(key, { ...contentOf(body), contentType: TEXT, expiresInSeconds: 60 });
+      const signing = stores[kind](clock).signUpload(key, {
+        ...contentOf(body),
+        contentType: TEXT,
+        expiresInSeconds: 60,
+      });
       const put = async (sent: string | Uint8Array, headers: Record<string, string> = {}) => {
         const { url, headers: signed } = await signing;
         return (await fetch(url, { method: "PUT", body: sent, headers: { ...signed, ...headers } })).status;
@@ -229,14 +289,18 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       const { key, put } = announced("committed");
       expect(await put("committed")).toBe(200);
       expect(await put("c0mmitted")).toBeGreaterThanOrEqual(400);
-      expect(await put("c0mmitted", { "x-amz-content-sha256": contentOf("c0mmitted").sha256 })).toBeGreaterThanOrEqual(400);
+      expect(await put("c0mmitted", { "x-amz-content-sha256": contentOf("c0mmitted").sha256 })).toBeGreaterThanOrEqual(
+        400,
+      );
       expect(await put("c0mmitted", { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" })).toBeGreaterThanOrEqual(400);
       expect(await read(blobs, key)).toBe("committed");
       expect(await put("committed")).toBe(200);
       expect(await read(blobs, key)).toBe("committed");
     });
     test("does not read, and ends in time", async () => {
-      const url = (await blobs.signUpload("links/r1/report", { ...contentOf("x"), contentType: TEXT, expiresInSeconds: 60 })).url;
+      const url = (
+        await blobs.signUpload("links/r1/report", { ...contentOf("x"), contentType: TEXT, expiresInSeconds: 60 })
+      ).url;
       expect((await fetch(url)).status).toBe(403);
       const late = announced("late", shifted(-2 * MINUTE_MS));
       expect(await late.put("late")).toBe(403);
@@ -246,12 +310,15 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
 
   describe("an open upload", () => {
     const KEY = "uploads/open/1";
-    const open = (clock?: Clock, key = KEY) => stores[kind](clock).signOpenUpload(key, { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
-    const put = async (url: string | URL, body: string) => (await fetch(url, { method: "PUT", body, headers: { "content-type": "image/png" } })).status;
+    const open = (clock?: Clock, key = KEY) =>
+      stores[kind](clock).signOpenUpload(key, { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
+    const put = async (url: string | URL, body: string) =>
+      (await fetch(url, { method: "PUT", body, headers: { "content-type": "image/png" } })).status;
 
     test("needs no authorization, takes what comes, and the last of it counts", async () => {
       const { url } = await open();
-      for (const body of ["one", "", "three"]) expect([await put(url, body), await read(blobs, KEY)]).toEqual([200, body]);
+      for (const body of ["one", "", "three"])
+        expect([await put(url, body), await read(blobs, KEY)]).toEqual([200, body]);
     });
     test("does not read, is for its key alone, and ends in time", async () => {
       const { url } = await open();
@@ -265,17 +332,26 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
 });
 
 test("an open upload to the directory is bounded, and its bound is signed", async () => {
-  const { url } = await stores.directory().signOpenUpload("uploads/open/3", { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
+  const { url } = await stores
+    .directory()
+    .signOpenUpload("uploads/open/3", { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
   const wider = new URL(url);
   retold(wider, /^max$/, "50");
-  for (const [target, status] of [[url, 400], [wider, 403]] as const) expect((await fetch(target, { method: "PUT", body: "sixsix" })).status).toBe(status);
+  for (const [target, status] of [
+    [url, 400],
+    [wider, 403],
+  ] as const)
+    expect((await fetch(target, { method: "PUT", body: "sixsix" })).status).toBe(status);
   expect(await stores.directory().get("uploads/open/3")).toBeUndefined();
 });
 
 test("drafts of writes that broke off with their process go when they are old, and no sooner", async () => {
   const blobs = stores.directory();
   await blobs.put("any/a", Buffer.from("x"), { contentType: TEXT });
-  for (const [name, ageMs] of [["old", 2 * MINUTE_MS], ["new", 0]] as const) {
+  for (const [name, ageMs] of [
+    ["old", 2 * MINUTE_MS],
+    ["new", 0],
+  ] as const) {
     await writeFile(join(dir, ".drafts", name), "half");
     await utimes(join(dir, ".drafts", name), new Date(), new Date(Date.now() - ageMs));
   }

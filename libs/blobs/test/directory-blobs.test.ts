@@ -9,13 +9,17 @@ import { directoryBlobs, verifySignedRequest } from "../src/index.ts";
 
 const clock = manualClock("2026-11-20T10:00:00.000Z");
 const signingKey = new Uint8Array(32).fill(3);
-const store = () => directoryBlobs({ dir: mkdtempSync(join(tmpdir(), "blobs-")), publicUrl: "http://localhost:8080", signingKey, clock });
+const store = () =>
+  directoryBlobs({ dir: mkdtempSync(join(tmpdir(), "blobs-")), publicUrl: "http://localhost:8080", signingKey, clock });
 
 test("a blob and one below its key do not meet", async () => {
   const blobs = store();
   await blobs.put("a", Buffer.from("1"), { contentType: "t" });
   await blobs.put("a/b", Buffer.from("2"), { contentType: "t" });
-  for (const [key, body] of [["a", "1"], ["a/b", "2"]] as const) {
+  for (const [key, body] of [
+    ["a", "1"],
+    ["a/b", "2"],
+  ] as const) {
     const blob = await blobs.get(key);
     expect(blob && (await text(blob.body))).toBe(body);
   }
@@ -27,16 +31,30 @@ describe("a signed URL", () => {
   const expected = { size: 10, sha256: "ab".repeat(32) };
   const target = (url: string) => url.slice("http://localhost:8080".length);
   const links = Promise.all([
-    blobs.signDownload("runs/r1/a.png", { expiresInSeconds: 60, contentType: "image/png", filename: "Übersicht 1.png" }),
+    blobs.signDownload("runs/r1/a.png", {
+      expiresInSeconds: 60,
+      contentType: "image/png",
+      filename: "Übersicht 1.png",
+    }),
     blobs.signUpload("up/1", { ...expected, expiresInSeconds: 60, contentType: "image/png" }),
   ]).then(([download, { url }]) => ({ download: target(download), upload: target(url) }));
   const refused = domainError({ kind: "permission_denied", reason: "signed_url_invalid" });
 
   test("permits what it says", async () => {
     const { download, upload } = await links;
-    expect(verifySignedRequest(verifying, "GET", download)).toEqual({ key: "runs/r1/a.png", method: "GET", contentType: "image/png", filename: "Übersicht 1.png" });
+    expect(verifySignedRequest(verifying, "GET", download)).toEqual({
+      key: "runs/r1/a.png",
+      method: "GET",
+      contentType: "image/png",
+      filename: "Übersicht 1.png",
+    });
     expect(verifySignedRequest(verifying, "HEAD", download).method).toBe("GET");
-    expect(verifySignedRequest(verifying, "PUT", upload)).toEqual({ key: "up/1", method: "PUT", contentType: "image/png", expected });
+    expect(verifySignedRequest(verifying, "PUT", upload)).toEqual({
+      key: "up/1",
+      method: "PUT",
+      contentType: "image/png",
+      expected,
+    });
   });
 
   test.each<[string, string, "download" | "upload", (link: string) => string]>([

@@ -7,7 +7,8 @@ import { domainError, s3Server, type S3Server } from "@millwright/testing";
 import { bucketSettings, openBucket, type BlobStore } from "../src/index.ts";
 import { s3Blobs } from "../src/s3-blobs.ts";
 
-const open = (env: Record<string, string>, blobUrl = s3.blobUrl): BlobStore => openBucket(blobUrl, readConfig(env, bucketSettings), systemClock);
+const open = (env: Record<string, string>, blobUrl = s3.blobUrl): BlobStore =>
+  openBucket(blobUrl, readConfig(env, bucketSettings), systemClock);
 const download = { expiresInSeconds: 60, contentType: "text/plain" };
 
 let s3: S3Server;
@@ -16,13 +17,23 @@ afterAll(() => s3.close());
 
 test("nobody reads, writes or lists a bucket without a signature", async () => {
   await open(s3.env).put("a/b", Buffer.from("x"), { contentType: "text/plain" });
-  const answers = await Promise.all([fetch(`${s3.bucketUrl}/a/b`), fetch(`${s3.bucketUrl}/a/b`, { method: "PUT", body: "y" }), fetch(s3.bucketUrl)]);
+  const answers = await Promise.all([
+    fetch(`${s3.bucketUrl}/a/b`),
+    fetch(`${s3.bucketUrl}/a/b`, { method: "PUT", body: "y" }),
+    fetch(s3.bucketUrl),
+  ]);
   expect(answers.map(({ status }) => status)).toEqual([403, 403, 403]);
 });
 
 test("a list goes on over all of its pages", async () => {
   const [accessKeyId, secretAccessKey] = [s3.env.AWS_ACCESS_KEY_ID, s3.env.AWS_SECRET_ACCESS_KEY];
-  const blobs = s3Blobs({ bucketUrl: s3.bucketUrl, region: "eu-test-1", credentials: { accessKeyId, secretAccessKey }, clock: systemClock, pageSize: 2 });
+  const blobs = s3Blobs({
+    bucketUrl: s3.bucketUrl,
+    region: "eu-test-1",
+    credentials: { accessKeyId, secretAccessKey },
+    clock: systemClock,
+    pageSize: 2,
+  });
   const keys = ["pages/r1/a", "pages/r1/b", "pages/r1/c", "pages/r2/a", "pages/r2/b"];
   for (const key of keys) await blobs.put(key, Buffer.from("x"), { contentType: "text/plain" });
   const found: string[] = [];
@@ -46,7 +57,12 @@ test("a bucket that is not there is told; nothing passes for stored, absent or e
   const list = async () => {
     for await (const { key } of blobs.list("a")) throw new Error(key);
   };
-  for (const act of [() => blobs.put("a/b", Buffer.from("x"), { contentType: "text/plain" }), () => blobs.get("a/b"), () => blobs.delete("a/b"), list]) {
+  for (const act of [
+    () => blobs.put("a/b", Buffer.from("x"), { contentType: "text/plain" }),
+    () => blobs.get("a/b"),
+    () => blobs.delete("a/b"),
+    list,
+  ]) {
     await expect(act()).rejects.toThrow("S3 answered 404 NoSuchBucket");
   }
 });
@@ -54,7 +70,9 @@ test("a bucket that is not there is told; nothing passes for stored, absent or e
 test("a server that fails for a moment is asked again; one that goes on failing, or is away, is unavailable", async () => {
   const unavailable = domainError({ kind: "unavailable", reason: "blob_store_unavailable", retryable: true });
   let failures = 1;
-  const server = createServer((_request, response) => void response.writeHead(failures-- > 0 ? 503 : 200, { "content-length": "0" }).end());
+  const server = createServer(
+    (_request, response) => void response.writeHead(failures-- > 0 ? 503 : 200, { "content-length": "0" }).end(),
+  );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const blobs = open(s3.env, `s3://bucket?endpoint=http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   await blobs.delete("a");

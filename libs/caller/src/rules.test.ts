@@ -1,6 +1,16 @@
 import { describe, expect, test } from "@jest/globals";
 import type { TeamUid } from "@millwright/ids";
-import { actorOf, can, chooseTeam, isMember, requireVerb, serviceCaller, teamsInView, teamsWith, type Caller } from "./index.ts";
+import {
+  actorOf,
+  can,
+  chooseTeam,
+  isMember,
+  requireVerb,
+  serviceCaller,
+  teamsInView,
+  teamsWith,
+  type Caller,
+} from "./index.ts";
 
 const RED = "red" as TeamUid;
 const BLUE = "blue" as TeamUid;
@@ -23,7 +33,10 @@ describe("verbs", () => {
   ] as const)("in team %s, %s: %s", (team, verb, expected) => expect(can(caller(), team, verb)).toBe(expected));
 
   test("give nothing to a platform administrator inside a foreign team", () =>
-    expect([isMember(caller({ platformAdmin: true }), "green"), can(caller({ platformAdmin: true }), "green", "run.view")]).toEqual([false, false]));
+    expect([
+      isMember(caller({ platformAdmin: true }), "green"),
+      can(caller({ platformAdmin: true }), "green", "run.view"),
+    ]).toEqual([false, false]));
 
   test("scope finders to the teams that have them", () => {
     expect(teamsWith(caller(), "run.view")).toEqual([RED, BLUE]);
@@ -35,14 +48,19 @@ describe("verbs", () => {
     [BLUE, [BLUE]],
     ["green" as TeamUid, []],
   ])("with active team %s a list shows %j", (activeTeamUid, expected) =>
-    expect(teamsInView(caller(activeTeamUid ? { activeTeamUid } : {}), "run.view")).toEqual(expected));
+    expect(teamsInView(caller(activeTeamUid ? { activeTeamUid } : {}), "run.view")).toEqual(expected),
+  );
 });
 
 describe("requiring a verb", () => {
   test("hides the thing from those outside the team", () =>
-    expect(() => requireVerb(caller(), "green", "run.view", "run")).toThrow(expect.objectContaining({ kind: "not_found", reason: "run_not_found" })));
+    expect(() => requireVerb(caller(), "green", "run.view", "run")).toThrow(
+      expect.objectContaining({ kind: "not_found", reason: "run_not_found" }),
+    ));
   test("tells a member what is missing", () =>
-    expect(() => requireVerb(caller(), "blue", "run.create", "run")).toThrow(expect.objectContaining({ kind: "permission_denied", reason: "not_authorized" })));
+    expect(() => requireVerb(caller(), "blue", "run.create", "run")).toThrow(
+      expect.objectContaining({ kind: "permission_denied", reason: "not_authorized" }),
+    ));
   test("lets the verb pass", () => expect(() => requireVerb(caller(), "red", "run.create", "run")).not.toThrow());
 });
 

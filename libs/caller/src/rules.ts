@@ -2,13 +2,15 @@ import { DomainError, notFound } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 import type { Caller, Owner, Principal, TeamGrant, Verb } from "./caller.ts";
 
-const grantOf = (caller: Caller, teamUid: string): TeamGrant | undefined => caller.teams.find((team) => team.teamUid === teamUid);
+const grantOf = (caller: Caller, teamUid: string): TeamGrant | undefined =>
+  caller.teams.find((team) => team.teamUid === teamUid);
 
 /** Whether the caller is in the team at all, so may know what exists there. */
 export const isMember = (caller: Caller, teamUid: string): boolean => grantOf(caller, teamUid) !== undefined;
 
 /** Whether the caller may do `verb` in the team. */
-export const can = (caller: Caller, teamUid: string, verb: Verb): boolean => grantOf(caller, teamUid)?.verbs.includes(verb) ?? false;
+export const can = (caller: Caller, teamUid: string, verb: Verb): boolean =>
+  grantOf(caller, teamUid)?.verbs.includes(verb) ?? false;
 
 /** All teams in which the caller may do `verb`; the scope of a finder. */
 export const teamsWith = (caller: Caller, verb: Verb): TeamUid[] =>
@@ -32,8 +34,12 @@ export const canAs = (caller: Caller, owner: Owner, verb: Verb): boolean =>
 /** Whose resources the caller may do `verb` with: teams, then the person; the scope of a finder. With `teamUid` only that team. */
 export function ownersWith(caller: Caller, verb: Verb, teamUid?: string): Owner[] {
   const { uid } = actorOf(caller);
-  const teams = teamsWith(caller, verb).filter((team) => teamUid === undefined || team === teamUid).map((team): Owner => ({ type: "team", uid: team }));
-  return teamUid === undefined && canAs(caller, { type: "user", uid }, verb) ? [...teams, { type: "user", uid }] : teams;
+  const teams = teamsWith(caller, verb)
+    .filter((team) => teamUid === undefined || team === teamUid)
+    .map((team): Owner => ({ type: "team", uid: team }));
+  return teamUid === undefined && canAs(caller, { type: "user", uid }, verb)
+    ? [...teams, { type: "user", uid }]
+    : teams;
 }
 
 /**
@@ -88,7 +94,12 @@ export function chooseTeam(caller: Caller): TeamUid {
 export const actorOf = (caller: Caller): Principal => caller.actsFor ?? caller.principal;
 
 /** A service calling a neighbour: in its own right, or carrying out work accepted for someone. */
-export const serviceCaller = (name: string, requestId: string, actsFor?: Principal, teams: readonly TeamGrant[] = []): Caller => ({
+export const serviceCaller = (
+  name: string,
+  requestId: string,
+  actsFor?: Principal,
+  teams: readonly TeamGrant[] = [],
+): Caller => ({
   principal: { type: "service", uid: name },
   teams,
   platformAdmin: false,

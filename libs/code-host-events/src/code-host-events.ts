@@ -11,9 +11,14 @@ export function codeHostEventsOf(delivery: CodeHostDelivery): CodeHostEvent[] {
   const payload = payloadOf(delivery);
   const own = plainLogin(delivery.botLogin);
   const isPlatform = (login: string): boolean => own !== "" && plainLogin(login) === own;
-  if (delivery.provider === "github") return githubEvents(delivery.headers["x-github-event"] ?? "", payload, isPlatform);
+  if (delivery.provider === "github")
+    return githubEvents(delivery.headers["x-github-event"] ?? "", payload, isPlatform);
   return delivery.provider === "gitlab" ? gitlabEvents(payload, isPlatform) : [];
 }
 
 /** GitHub's apps act as `name[bot]` and are mentioned as `@name`. */
-const plainLogin = (login: string): string => login.replace(/^@/, "").replace(/\[bot\]$/i, "").toLowerCase();
+const plainLogin = (login: string): string =>
+  login
+    .replace(/^@/, "")
+    .replace(/\[bot\]$/i, "")
+    .toLowerCase();

@@ -13,8 +13,21 @@ export type CodeHostProvider = "github" | "gitlab";
 
 /** What a filter can select by (spec factory-files §6.2). */
 export type FilterKey =
-  | "repos" | "branches" | "base_branches" | "pr_numbers" | "paths" | "labels" | "authors" | "assignees" | "mentioned"
-  | "reviewers" | "reviewer_teams" | "review_states" | "workflows" | "conclusions" | "actions";
+  | "repos"
+  | "branches"
+  | "base_branches"
+  | "pr_numbers"
+  | "paths"
+  | "labels"
+  | "authors"
+  | "assignees"
+  | "mentioned"
+  | "reviewers"
+  | "reviewer_teams"
+  | "review_states"
+  | "workflows"
+  | "conclusions"
+  | "actions";
 
 export type Attributes = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
@@ -26,7 +39,8 @@ export type Item = {
 };
 
 /** None without a URL, nor with NUL in either text: no code host has such an item, and neither a request nor a column can hold it. */
-export const itemsOf = (id: string, url: string): readonly Item[] => (url === "" || id.includes("\0") || url.includes("\0") ? [] : [{ id, url }]);
+export const itemsOf = (id: string, url: string): readonly Item[] =>
+  url === "" || id.includes("\0") || url.includes("\0") ? [] : [{ id, url }];
 
 /** Something that happened at a code host, in the words of triggers (spec factory-files §6.1). One delivery can tell of several. */
 export type CodeHostEvent = {
@@ -50,7 +64,11 @@ export type CodeHostEvent = {
   /** The issue or pull request on which it happened, of builds those that they are for: to find the work that is bound to them. None of pushes, and of comments on something else. */
   readonly items: readonly Item[];
   /** What it is about, for people. */
-  readonly subject: { readonly kind: "issue" | "pull_request" | "push" | "build" | "comment"; readonly url: string; readonly title: string };
+  readonly subject: {
+    readonly kind: "issue" | "pull_request" | "push" | "build" | "comment";
+    readonly url: string;
+    readonly title: string;
+  };
 };
 
 /** The event with what the code host said about its pull requests. */

@@ -3,7 +3,9 @@ import { at, listAt, numberAt, some, textAt, textsOf } from "./json.ts";
 import { mentionsIn, newMentions } from "./mentions.ts";
 
 /** An event without what all events of one delivery have in common. */
-type Told = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & { /** Of an issue or a pull request. */ readonly number?: number | undefined } & Partial<Pick<CodeHostEvent, "carried" | "untold" | "pullRequests" | "actor">>;
+type Told = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & {
+  /** Of an issue or a pull request. */ readonly number?: number | undefined;
+} & Partial<Pick<CodeHostEvent, "carried" | "untold" | "pullRequests" | "actor">>;
 
 /** By the `X-GitHub-Event` header: what published payloads of that name tell. Other names and actions tell nothing. */
 const READERS: Readonly<Record<string, (payload: unknown, action: string) => Told[]>> = {
@@ -13,9 +15,12 @@ const READERS: Readonly<Record<string, (payload: unknown, action: string) => Tol
   pull_request_review: readReview,
   pull_request_review_comment: readReviewComment,
   push: readPush,
-  check_suite: (payload, action) => readBuild(payload, `check_suite_${action}`, at(payload, "check_suite"), at(payload, "check_suite")),
-  check_run: (payload, action) => readBuild(payload, `check_run_${action}`, at(payload, "check_run"), at(payload, "check_run", "check_suite")),
-  workflow_run: (payload, action) => readBuild(payload, `workflow_run_${action}`, at(payload, "workflow_run"), at(payload, "workflow_run")),
+  check_suite: (payload, action) =>
+    readBuild(payload, `check_suite_${action}`, at(payload, "check_suite"), at(payload, "check_suite")),
+  check_run: (payload, action) =>
+    readBuild(payload, `check_run_${action}`, at(payload, "check_run"), at(payload, "check_run", "check_suite")),
+  workflow_run: (payload, action) =>
+    readBuild(payload, `workflow_run_${action}`, at(payload, "workflow_run"), at(payload, "workflow_run")),
 };
 
 /** The trigger events of a GitHub delivery. */
@@ -25,32 +30,65 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   if (!reader || repository === "") return [];
   const login = textAt(payload, "sender", "login");
   return reader(payload, textAt(payload, "action")).map(({ number, ...told }) => ({
-    provider: "github", repository, carried: {}, untold: [], pullRequests: [], actor: { login, isPlatform: isPlatform(login) },
-    ...told, attributes: { repos: [repository], ...pullRequestNumbers(told), ...told.attributes },
-    items: told.subject.kind === "build" ? itemsOfBuild(payload, repository, told) : number === undefined ? [] : itemsOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
+    provider: "github",
+    repository,
+    carried: {},
+    untold: [],
+    pullRequests: [],
+    actor: { login, isPlatform: isPlatform(login) },
+    ...told,
+    attributes: { repos: [repository], ...pullRequestNumbers(told), ...told.attributes },
+    items:
+      told.subject.kind === "build"
+        ? itemsOfBuild(payload, repository, told)
+        : number === undefined
+          ? []
+          : itemsOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
   }));
 }
 
 /** The addresses of pull requests are not in payloads of builds, the repository's is. */
-function itemsOfBuild(payload: unknown, repository: string, { pullRequests = [] }: Pick<Told, "pullRequests">): readonly Item[] {
+function itemsOfBuild(
+  payload: unknown,
+  repository: string,
+  { pullRequests = [] }: Pick<Told, "pullRequests">,
+): readonly Item[] {
   const url = textAt(payload, "repository", "html_url");
-  return url === "" ? [] : pullRequests.flatMap((number) => itemsOf(`${repository}#${number}`, `${url}/pull/${number}`));
+  return url === ""
+    ? []
+    : pullRequests.flatMap((number) => itemsOf(`${repository}#${number}`, `${url}/pull/${number}`));
 }
 
-const pullRequestNumbers = ({ pullRequests = [] }: Pick<Told, "pullRequests">): Attributes => (pullRequests.length > 0 ? { pr_numbers: pullRequests.map(String) } : {});
+const pullRequestNumbers = ({ pullRequests = [] }: Pick<Told, "pullRequests">): Attributes =>
+  pullRequests.length > 0 ? { pr_numbers: pullRequests.map(String) } : {};
 
 function readIssue(payload: unknown, action: string): Told[] {
   const issue = at(payload, "issue");
   const base = { number: numberOf(issue), subject: subjectOf("issue", issue), attributes: itemAttributes(issue) };
   const mentions = writtenMentions(payload, textAt(issue, "body"), action, "opened");
-  const mentioned = mentions.length > 0 ? [{ ...base, event: "issue_mentioned", attributes: { ...base.attributes, mentioned: mentions } }] : [];
+  const mentioned =
+    mentions.length > 0
+      ? [{ ...base, event: "issue_mentioned", attributes: { ...base.attributes, mentioned: mentions } }]
+      : [];
   switch (action) {
     case "opened":
       return [{ ...base, event: "issue_created" }, ...mentioned];
     case "labeled":
-      return [{ ...base, event: "issue_labeled", ...added(base.attributes, "labels", some(textAt(payload, "label", "name"))) }];
+      return [
+        {
+          ...base,
+          event: "issue_labeled",
+          ...added(base.attributes, "labels", some(textAt(payload, "label", "name"))),
+        },
+      ];
     case "assigned":
-      return [{ ...base, event: "issue_assigned", ...added(base.attributes, "assignees", some(textAt(payload, "assignee", "login"))) }];
+      return [
+        {
+          ...base,
+          event: "issue_assigned",
+          ...added(base.attributes, "assignees", some(textAt(payload, "assignee", "login"))),
+        },
+      ];
     default:
       return mentioned;
   }
@@ -63,32 +101,74 @@ function readIssueComment(payload: unknown, action: string): Told[] {
   if (mentioned.length === 0) return [];
   const attributes = { ...itemAttributes(issue), mentioned };
   const number = numberOf(issue);
-  if (at(issue, "pull_request") === undefined) return [{ number, event: "issue_mentioned", subject: subjectOf("issue", issue), attributes }];
-  return [{ number, event: "pull_request_mentioned", subject: subjectOf("pull_request", issue), attributes, untold: ["base_branches", "paths"], pullRequests: numberAt(issue, "number") }];
+  if (at(issue, "pull_request") === undefined)
+    return [{ number, event: "issue_mentioned", subject: subjectOf("issue", issue), attributes }];
+  return [
+    {
+      number,
+      event: "pull_request_mentioned",
+      subject: subjectOf("pull_request", issue),
+      attributes,
+      untold: ["base_branches", "paths"],
+      pullRequests: numberAt(issue, "number"),
+    },
+  ];
 }
 
 const ACTIONS_OF_PULL_REQUESTS: Readonly<Record<string, string>> = {
-  opened: "opened", labeled: "labeled", assigned: "assigned", ready_for_review: "ready", reopened: "reopened", synchronize: "synchronized", review_requested: "review_requested",
+  opened: "opened",
+  labeled: "labeled",
+  assigned: "assigned",
+  ready_for_review: "ready",
+  reopened: "reopened",
+  synchronize: "synchronized",
+  review_requested: "review_requested",
 };
 
 function readPullRequest(payload: unknown, action: string): Told[] {
   const base = pullRequestBase(payload);
   const pullRequest = at(payload, "pull_request");
   const mentions = writtenMentions(payload, textAt(pullRequest, "body"), action, "opened");
-  const mentioned = mentions.length > 0 ? [{ ...base, event: "pull_request_mentioned", attributes: { ...base.attributes, mentioned: mentions } }] : [];
-  const what = action === "closed" ? (at(pullRequest, "merged") === true ? "merged" : "closed") : Object.hasOwn(ACTIONS_OF_PULL_REQUESTS, action) ? ACTIONS_OF_PULL_REQUESTS[action] : undefined;
+  const mentioned =
+    mentions.length > 0
+      ? [{ ...base, event: "pull_request_mentioned", attributes: { ...base.attributes, mentioned: mentions } }]
+      : [];
+  const what =
+    action === "closed"
+      ? at(pullRequest, "merged") === true
+        ? "merged"
+        : "closed"
+      : Object.hasOwn(ACTIONS_OF_PULL_REQUESTS, action)
+        ? ACTIONS_OF_PULL_REQUESTS[action]
+        : undefined;
   if (what === undefined) return mentioned;
   return [{ ...base, event: `pull_request_${what}`, ...happenedTo(base.attributes, what, payload) }, ...mentioned];
 }
 
 /** What was added to a pull request, where something was. */
-function happenedTo(attributes: Attributes, what: string, payload: unknown): Pick<Told, "attributes"> & Partial<Pick<Told, "carried">> {
+function happenedTo(
+  attributes: Attributes,
+  what: string,
+  payload: unknown,
+): Pick<Told, "attributes"> & Partial<Pick<Told, "carried">> {
   if (what === "labeled") return added(attributes, "labels", some(textAt(payload, "label", "name")));
   if (what === "assigned") return added(attributes, "assignees", some(textAt(payload, "assignee", "login")));
   if (what !== "review_requested") return { attributes };
   const team = textAt(payload, "requested_team", "slug");
-  const teams = [...some(team), ...some(textAt(payload, "requested_team", "name")), ...(team === "" ? [] : some(textAt(payload, "organization", "login")).map((organization) => `${organization}/${team}`))];
-  return { attributes: { ...attributes, reviewers: some(textAt(payload, "requested_reviewer", "login")), reviewer_teams: teams } };
+  const teams = [
+    ...some(team),
+    ...some(textAt(payload, "requested_team", "name")),
+    ...(team === ""
+      ? []
+      : some(textAt(payload, "organization", "login")).map((organization) => `${organization}/${team}`)),
+  ];
+  return {
+    attributes: {
+      ...attributes,
+      reviewers: some(textAt(payload, "requested_reviewer", "login")),
+      reviewer_teams: teams,
+    },
+  };
 }
 
 function readReview(payload: unknown, action: string): Told[] {
@@ -97,7 +177,11 @@ function readReview(payload: unknown, action: string): Told[] {
   const mentioned = mentionsIn(textAt(payload, "review", "body"));
   const attributes = { ...base.attributes, mentioned };
   return [
-    { ...base, event: "pull_request_review_submitted", attributes: { ...attributes, review_states: some(textAt(payload, "review", "state").toLowerCase()) } },
+    {
+      ...base,
+      event: "pull_request_review_submitted",
+      attributes: { ...attributes, review_states: some(textAt(payload, "review", "state").toLowerCase()) },
+    },
     ...(mentioned.length > 0 ? [{ ...base, event: "pull_request_mentioned", attributes }] : []),
   ];
 }
@@ -105,64 +189,123 @@ function readReview(payload: unknown, action: string): Told[] {
 function readReviewComment(payload: unknown, action: string): Told[] {
   const mentioned = writtenMentions(payload, textAt(payload, "comment", "body"), action, "created");
   const base = pullRequestBase(payload);
-  return mentioned.length > 0 ? [{ ...base, event: "pull_request_mentioned", attributes: { ...base.attributes, mentioned } }] : [];
+  return mentioned.length > 0
+    ? [{ ...base, event: "pull_request_mentioned", attributes: { ...base.attributes, mentioned } }]
+    : [];
 }
 
 /** A deleted branch or tag is no push that work could follow; a pushed tag is on no branch. */
 function readPush(payload: unknown): Told[] {
   if (at(payload, "deleted") === true) return [];
   const ref = textAt(payload, "ref");
-  const paths = new Set(listAt(payload, "commits").flatMap((commit) => ["added", "modified", "removed"].flatMap((kind) => listAt(commit, kind).filter((path) => typeof path === "string"))));
+  const paths = new Set(
+    listAt(payload, "commits").flatMap((commit) =>
+      ["added", "modified", "removed"].flatMap((kind) =>
+        listAt(commit, kind).filter((path) => typeof path === "string"),
+      ),
+    ),
+  );
   const title = textAt(payload, "head_commit", "message").split("\n")[0]!;
-  return [{ event: "push", subject: { kind: "push", url: textAt(payload, "compare"), title }, attributes: { branches: branchOf(ref), paths: [...paths] } }];
+  return [
+    {
+      event: "push",
+      subject: { kind: "push", url: textAt(payload, "compare"), title },
+      attributes: { branches: branchOf(ref), paths: [...paths] },
+    },
+  ];
 }
 
-const BUILD_EVENTS: ReadonlySet<string> = new Set(["check_suite_completed", "check_suite_rerequested", "check_run_rerequested", "workflow_run_completed"]);
+const BUILD_EVENTS: ReadonlySet<string> = new Set([
+  "check_suite_completed",
+  "check_suite_rerequested",
+  "check_run_rerequested",
+  "workflow_run_completed",
+]);
 
 /** Labels and authors are those of the linked pull requests, of which payloads say the numbers only. */
 function readBuild(payload: unknown, event: string, build: unknown, onBranch: unknown): Told[] {
   if (!BUILD_EVENTS.has(event)) return [];
-  const pullRequests = listAt(build, "pull_requests").filter((one) => isOfRepository(one, payload)).flatMap((one) => numberAt(one, "number"));
+  const pullRequests = listAt(build, "pull_requests")
+    .filter((one) => isOfRepository(one, payload))
+    .flatMap((one) => numberAt(one, "number"));
   const workflow = at(payload, "workflow");
   const path = textAt(workflow, "path");
   const title = textAt(build, "name") || textAt(build, "app", "name");
-  return [{
-    event, pullRequests, actor: undefined, subject: { kind: "build", url: textAt(build, "html_url"), title },
-    attributes: {
-      branches: some(textAt(onBranch, "head_branch")), conclusions: some(textAt(build, "conclusion")),
-      ...(event.startsWith("workflow_run_") && { workflows: [...new Set([...some(textAt(workflow, "name")), ...some(textAt(build, "name")), ...some(path), ...some(path.split("/").at(-1)!)])] }),
-      ...(pullRequests.length === 0 && { labels: [], authors: [] }),
+  return [
+    {
+      event,
+      pullRequests,
+      actor: undefined,
+      subject: { kind: "build", url: textAt(build, "html_url"), title },
+      attributes: {
+        branches: some(textAt(onBranch, "head_branch")),
+        conclusions: some(textAt(build, "conclusion")),
+        ...(event.startsWith("workflow_run_") && {
+          workflows: [
+            ...new Set([
+              ...some(textAt(workflow, "name")),
+              ...some(textAt(build, "name")),
+              ...some(path),
+              ...some(path.split("/").at(-1)!),
+            ]),
+          ],
+        }),
+        ...(pullRequests.length === 0 && { labels: [], authors: [] }),
+      },
+      untold: pullRequests.length === 0 ? [] : ["labels", "authors"],
     },
-    untold: pullRequests.length === 0 ? [] : ["labels", "authors"],
-  }];
+  ];
 }
 
 /** Builds of a fork name pull requests of the repository that it is of, which are counted there. */
-const isOfRepository = (pullRequest: unknown, payload: unknown): boolean => [undefined, at(payload, "repository", "id")].includes(at(pullRequest, "base", "repo", "id"));
+const isOfRepository = (pullRequest: unknown, payload: unknown): boolean =>
+  [undefined, at(payload, "repository", "id")].includes(at(pullRequest, "base", "repo", "id"));
 
-function pullRequestBase(payload: unknown): Pick<Told, "number" | "subject" | "attributes" | "untold" | "pullRequests"> {
+function pullRequestBase(
+  payload: unknown,
+): Pick<Told, "number" | "subject" | "attributes" | "untold" | "pullRequests"> {
   const pullRequest = at(payload, "pull_request");
   const untold: FilterKey[] = ["paths"];
   return {
-    number: numberOf(pullRequest), subject: subjectOf("pull_request", pullRequest), untold, pullRequests: numberAt(pullRequest, "number"),
+    number: numberOf(pullRequest),
+    subject: subjectOf("pull_request", pullRequest),
+    untold,
+    pullRequests: numberAt(pullRequest, "number"),
     attributes: { ...itemAttributes(pullRequest), base_branches: some(textAt(pullRequest, "base", "ref")) },
   };
 }
 
 const numberOf = (item: unknown): number | undefined => numberAt(item, "number")[0];
 
-const itemAttributes = (item: unknown): Attributes => ({ labels: textsOf(listAt(item, "labels"), "name"), assignees: textsOf(listAt(item, "assignees"), "login"), authors: some(textAt(item, "user", "login")) });
+const itemAttributes = (item: unknown): Attributes => ({
+  labels: textsOf(listAt(item, "labels"), "name"),
+  assignees: textsOf(listAt(item, "assignees"), "login"),
+  authors: some(textAt(item, "user", "login")),
+});
 
 /** The attributes of an item to which something was just added. */
-const added = (attributes: Attributes, key: "labels" | "assignees", values: readonly string[]): Required<Pick<Told, "attributes" | "carried">> => ({ attributes: { ...attributes, [key]: values }, carried: { [key]: attributes[key] ?? [] } });
+const added = (
+  attributes: Attributes,
+  key: "labels" | "assignees",
+  values: readonly string[],
+): Required<Pick<Told, "attributes" | "carried">> => ({
+  attributes: { ...attributes, [key]: values },
+  carried: { [key]: attributes[key] ?? [] },
+});
 
 /** Whom a text mentions that was just written; an edit mentions those that the text did not mention before. */
 function writtenMentions(payload: unknown, text: string, action: string, writing: "opened" | "created"): string[] {
   if (action === writing) return mentionsIn(text);
-  return action === "edited" && at(payload, "changes", "body") !== undefined ? newMentions(text, textAt(payload, "changes", "body", "from")) : [];
+  return action === "edited" && at(payload, "changes", "body") !== undefined
+    ? newMentions(text, textAt(payload, "changes", "body", "from"))
+    : [];
 }
 
-const subjectOf = (kind: "issue" | "pull_request", item: unknown): CodeHostEvent["subject"] => ({ kind, url: textAt(item, "html_url"), title: textAt(item, "title") });
+const subjectOf = (kind: "issue" | "pull_request", item: unknown): CodeHostEvent["subject"] => ({
+  kind,
+  url: textAt(item, "html_url"),
+  title: textAt(item, "title"),
+});
 
 const HEADS = "refs/heads/";
 /** None for a tag. */

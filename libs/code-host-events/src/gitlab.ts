@@ -7,39 +7,75 @@ export function gitlabEvents(payload: unknown, isPlatform: (login: string) => bo
   const repository = textAt(payload, "project", "path_with_namespace");
   if (repository === "") return [];
   const login = textAt(payload, "user", "username");
-  const common = { provider: "gitlab" as const, repository, carried: {}, untold: [], actor: { login, isPlatform: isPlatform(login) } };
+  const common = {
+    provider: "gitlab" as const,
+    repository,
+    carried: {},
+    untold: [],
+    actor: { login, isPlatform: isPlatform(login) },
+  };
   const subject = subjectOf(payload);
   const items = itemsIn(payload, repository, subject);
   const isMergeRequest = textAt(payload, "object_kind") === "merge_request";
   const pullRequests = numberAt(payload, isMergeRequest ? "object_attributes" : "merge_request", "iid");
   const happened: CodeHostEvent[] = [];
   if (isMergeRequest) {
-    const attributes = { repos: [repository], actions: some(textAt(payload, "object_attributes", "action")), base_branches: some(textAt(payload, "object_attributes", "target_branch")) };
+    const attributes = {
+      repos: [repository],
+      actions: some(textAt(payload, "object_attributes", "action")),
+      base_branches: some(textAt(payload, "object_attributes", "target_branch")),
+    };
     happened.push({ ...common, event: "merge_request", subject, items, pullRequests, attributes });
   }
-  if (mentionsIn(newText(payload)).some(isPlatform)) happened.push({ ...common, event: "bot_mentioned", subject, items, pullRequests, attributes: { repos: [repository] } });
+  if (mentionsIn(newText(payload)).some(isPlatform))
+    happened.push({
+      ...common,
+      event: "bot_mentioned",
+      subject,
+      items,
+      pullRequests,
+      attributes: { repos: [repository] },
+    });
   return happened;
 }
 
 /** What somebody just wrote: a comment, or the description of what was just opened. Payloads of edits do not say what is new. */
 function newText(payload: unknown): string {
   const [kind, action] = [textAt(payload, "object_kind"), textAt(payload, "object_attributes", "action")];
-  if (kind === "note") return at(payload, "object_attributes", "system") === true || action === "update" ? "" : textAt(payload, "object_attributes", "note");
-  return ["merge_request", "issue", "work_item"].includes(kind) && action === "open" ? textAt(payload, "object_attributes", "description") : "";
+  if (kind === "note")
+    return at(payload, "object_attributes", "system") === true || action === "update"
+      ? ""
+      : textAt(payload, "object_attributes", "note");
+  return ["merge_request", "issue", "work_item"].includes(kind) && action === "open"
+    ? textAt(payload, "object_attributes", "description")
+    : "";
 }
 
 /** GitLab counts issues and merge requests each by themselves. */
 function itemsIn(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): readonly Item[] {
   const isComment = textAt(payload, "object_kind") === "note";
-  const [number] = numberAt(payload, isComment ? (kind === "issue" ? "issue" : "merge_request") : "object_attributes", "iid");
+  const [number] = numberAt(
+    payload,
+    isComment ? (kind === "issue" ? "issue" : "merge_request") : "object_attributes",
+    "iid",
+  );
   if (number === undefined || kind === "comment") return [];
   return itemsOf(`${repository}${kind === "issue" ? "#" : "!"}${number}`, url);
 }
 
 function subjectOf(payload: unknown): CodeHostEvent["subject"] {
   const [kind, own] = [textAt(payload, "object_kind"), at(payload, "object_attributes")];
-  if (kind !== "note") return { kind: kind === "merge_request" ? "pull_request" : "issue", url: textAt(own, "url"), title: textAt(own, "title") };
+  if (kind !== "note")
+    return {
+      kind: kind === "merge_request" ? "pull_request" : "issue",
+      url: textAt(own, "url"),
+      title: textAt(own, "title"),
+    };
   const on = (["merge_request", "issue"] as const).find((name) => at(payload, name) !== undefined);
   const url = textAt(own, "url").replace(/#note_\d+$/, ""); // the address of what was commented on
-  return { kind: on === "merge_request" ? "pull_request" : on === "issue" ? "issue" : "comment", url, title: on === undefined ? "" : textAt(payload, on, "title") };
+  return {
+    kind: on === "merge_request" ? "pull_request" : on === "issue" ? "issue" : "comment",
+    url,
+    title: on === undefined ? "" : textAt(payload, on, "title"),
+  };
 }

@@ -8,11 +8,21 @@ export function globMatches(pattern: string, name: string): boolean {
 
 const segmentMatches = (pattern: string, segment: string): boolean =>
   pattern.includes("*") || pattern.includes("?")
-    ? runs(Array.from(pattern.replace(/\*+/g, "*")), Array.from(segment), (part) => part === "*", (part, character) => part === "?" || part === character)
+    ? runs(
+        Array.from(pattern.replace(/\*+/g, "*")),
+        Array.from(segment),
+        (part) => part === "*",
+        (part, character) => part === "?" || part === character,
+      )
     : pattern === segment;
 
 /** The classic two-pointer walk: `isAny` parts take any number of items; only the latest of them is ever taken back. */
-function runs<T>(parts: readonly string[], items: readonly T[], isAny: (part: string) => boolean, fits: (part: string, item: T) => boolean): boolean {
+function runs<T>(
+  parts: readonly string[],
+  items: readonly T[],
+  isAny: (part: string) => boolean,
+  fits: (part: string, item: T) => boolean,
+): boolean {
   let [part, item] = [0, 0];
   let back: { part: number; item: number } | undefined;
   while (item < items.length) {

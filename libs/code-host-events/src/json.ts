@@ -3,7 +3,11 @@
 /** The value at a path of member names. */
 export function at(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
-  for (const name of path) found = typeof found === "object" && found !== null && Object.hasOwn(found, name) ? (found as Record<string, unknown>)[name] : undefined;
+  for (const name of path)
+    found =
+      typeof found === "object" && found !== null && Object.hasOwn(found, name)
+        ? (found as Record<string, unknown>)[name]
+        : undefined;
   return found;
 }
 
@@ -19,7 +23,8 @@ export function listAt(value: unknown, ...path: readonly string[]): readonly unk
 }
 
 /** The texts of one member of each element. */
-export const textsOf = (list: readonly unknown[], name: string): string[] => list.flatMap((one) => some(textAt(one, name)));
+export const textsOf = (list: readonly unknown[], name: string): string[] =>
+  list.flatMap((one) => some(textAt(one, name)));
 
 /** None for "". */
 export const some = (text: string): string[] => (text === "" ? [] : [text]);

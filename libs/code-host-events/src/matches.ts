@@ -30,30 +30,64 @@ const SHOWN_VALUES_MAX = 10;
  */
 export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): TriggerVerdict {
   const isItsEvent = trigger.provider === event.provider && trigger.event === event.event;
-  const checks: Check[] = [{ key: "event", passed: isItsEvent, detail: `It is ${event.provider} ${event.event}; the trigger takes ${trigger.provider} ${trigger.event}.` }];
+  const checks: Check[] = [
+    {
+      key: "event",
+      passed: isItsEvent,
+      detail: `It is ${event.provider} ${event.event}; the trigger takes ${trigger.provider} ${trigger.event}.`,
+    },
+  ];
   if (!isItsEvent) return { matches: false, checks, needs: [] };
-  if (event.actor) checks.push({ key: "actor", passed: !event.actor.isPlatform, detail: event.actor.isPlatform ? "The platform did it itself, which triggers nothing." : `Done by ${event.actor.login || "somebody unnamed"}.` });
+  if (event.actor)
+    checks.push({
+      key: "actor",
+      passed: !event.actor.isPlatform,
+      detail: event.actor.isPlatform
+        ? "The platform did it itself, which triggers nothing."
+        : `Done by ${event.actor.login || "somebody unnamed"}.`,
+    });
   const needs: FilterKey[] = [];
   for (const [key, set] of Object.entries(trigger.filter)) {
     const isOpen = (set.in ?? []).length === 0 && (set.not_in ?? []).length === 0;
     if (!isOpen && event.untold.includes(key as FilterKey)) needs.push(key as FilterKey);
-    else checks.push(isOpen ? { key, passed: true, detail: "It names no values: everything holds." } : checkKey(key as FilterKey, set, event));
+    else
+      checks.push(
+        isOpen
+          ? { key, passed: true, detail: "It names no values: everything holds." }
+          : checkKey(key as FilterKey, set, event),
+      );
   }
   const holds = checks.every(({ passed }) => passed);
-  checks.push(...needs.map((key) => ({ key, passed: false, detail: "The payload does not say; the code host was not asked, or did not answer." })));
+  checks.push(
+    ...needs.map((key) => ({
+      key,
+      passed: false,
+      detail: "The payload does not say; the code host was not asked, or did not answer.",
+    })),
+  );
   return { matches: holds && needs.length === 0, checks, needs: holds ? needs : [] };
 }
 
-function checkKey(key: FilterKey, set: { readonly in?: readonly string[]; readonly not_in?: readonly string[] }, event: CodeHostEvent): Check {
+function checkKey(
+  key: FilterKey,
+  set: { readonly in?: readonly string[]; readonly not_in?: readonly string[] },
+  event: CodeHostEvent,
+): Check {
   const values = event.attributes[key] ?? [];
   const present = [...values, ...(event.carried[key] ?? [])];
   const isSame = sameness(key);
   const wanted = set.in ?? [];
   const unwanted = (set.not_in ?? []).find((one) => present.some((value) => isSame(one, value)));
   const found = wanted.find((one) => values.some((value) => isSame(one, value)));
-  if (unwanted !== undefined) return { key, passed: false, detail: `${shown(present)} has ${unwanted}, which not_in names.` };
-  if (wanted.length > 0 && found === undefined) return { key, passed: false, detail: `${shown(values)} has none of ${shown(wanted)}.` };
-  return { key, passed: true, detail: found === undefined ? `${shown(present)} has nothing that not_in names.` : `${shown(values)} has ${found}.` };
+  if (unwanted !== undefined)
+    return { key, passed: false, detail: `${shown(present)} has ${unwanted}, which not_in names.` };
+  if (wanted.length > 0 && found === undefined)
+    return { key, passed: false, detail: `${shown(values)} has none of ${shown(wanted)}.` };
+  return {
+    key,
+    passed: true,
+    detail: found === undefined ? `${shown(present)} has nothing that not_in names.` : `${shown(values)} has ${found}.`,
+  };
 }
 
 function sameness(key: FilterKey): (wanted: string, value: string) => boolean {

@@ -11,7 +11,9 @@ export function mentionsIn(text: string): string[] {
     if (fence === undefined && mark !== undefined) fence = mark;
     else if (fence !== undefined) {
       if (mark?.startsWith(fence)) fence = undefined;
-    } else for (const [, name] of line.replace(INLINE_CODE, " ").matchAll(MENTION)) found.add(name!.replace(/[._-]+$/, "").toLowerCase());
+    } else
+      for (const [, name] of line.replace(INLINE_CODE, " ").matchAll(MENTION))
+        found.add(name!.replace(/[._-]+$/, "").toLowerCase());
   }
   return [...found];
 }

@@ -25,14 +25,26 @@ const NONE = /^0+$/;
 const SHA = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /** The branch that a delivery says was pushed; undefined when it says no such thing (a tag, another event). */
-export function branchPushOf(delivery: Pick<CodeHostDelivery, "provider" | "headers" | "body">): BranchPush | undefined {
+export function branchPushOf(
+  delivery: Pick<CodeHostDelivery, "provider" | "headers" | "body">,
+): BranchPush | undefined {
   const payload = payloadOf(delivery);
-  const isPush = delivery.provider === "github" ? delivery.headers["x-github-event"] === "push" : delivery.provider === "gitlab" && textAt(payload, "object_kind") === "push";
+  const isPush =
+    delivery.provider === "github"
+      ? delivery.headers["x-github-event"] === "push"
+      : delivery.provider === "gitlab" && textAt(payload, "object_kind") === "push";
   const of = at(payload, delivery.provider === "github" ? "repository" : "project");
   const repository = textAt(of, delivery.provider === "github" ? "full_name" : "path_with_namespace");
   const addresses = new Set(URLS.flatMap((name) => repositoryAddress(textAt(of, name)) ?? []));
   const [branch] = branchOf(textAt(payload, "ref"));
   const [before, after] = [textAt(payload, "before"), textAt(payload, "after")];
   if (!isPush || repository === "" || branch === undefined || !SHA.test(before) || !SHA.test(after)) return undefined;
-  return { repository, addresses: [...addresses], branch, headSha: NONE.test(after) ? undefined : after, beforeSha: NONE.test(before) ? undefined : before, isForced: at(payload, "forced") === true };
+  return {
+    repository,
+    addresses: [...addresses],
+    branch,
+    headSha: NONE.test(after) ? undefined : after,
+    beforeSha: NONE.test(before) ? undefined : before,
+    isForced: at(payload, "forced") === true,
+  };
 }

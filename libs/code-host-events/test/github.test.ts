@@ -3,7 +3,8 @@ import { PROVIDERS } from "@millwright/definition";
 import { branchPushOf, codeHostEventsOf, matches, withAttributes, type CodeHostEvent } from "../src/index.ts";
 import { allExamples, exampleOf, fromGithub } from "./examples.ts";
 
-const told = (name: string, payload: unknown, botLogin?: string): CodeHostEvent[] => codeHostEventsOf(fromGithub(name, payload, botLogin));
+const told = (name: string, payload: unknown, botLogin?: string): CodeHostEvent[] =>
+  codeHostEventsOf(fromGithub(name, payload, botLogin));
 const names = (events: readonly CodeHostEvent[]): string[] => events.map(({ event }) => event);
 
 describe("of GitHub's published payloads", () => {
@@ -19,62 +20,144 @@ describe("of GitHub's published payloads", () => {
     expect([...found].sort()).toEqual([...PROVIDERS["github"]!.events].sort());
   });
   test("nothing is told by an event or an action that no trigger takes", () => {
-    const silent = new Set(allExamples.filter(({ name, payload }) => told(name, payload).length === 0).map(({ name }) => name));
-    expect([...silent]).toEqual(expect.arrayContaining(["ping", "create", "delete", "star", "fork", "release", "status"]));
-    for (const action of ["deleted", "unlabeled", "unassigned", "transferred", "pinned"]) expect(told("issues", exampleOf("issues", action))).toEqual([]);
+    const silent = new Set(
+      allExamples.filter(({ name, payload }) => told(name, payload).length === 0).map(({ name }) => name),
+    );
+    expect([...silent]).toEqual(
+      expect.arrayContaining(["ping", "create", "delete", "star", "fork", "release", "status"]),
+    );
+    for (const action of ["deleted", "unlabeled", "unassigned", "transferred", "pinned"])
+      expect(told("issues", exampleOf("issues", action))).toEqual([]);
   });
   test("every event names its repository, by which filters select", () => {
     for (const { name, payload } of allExamples)
-      for (const { repository, attributes } of told(name, payload)) expect([repository, attributes.repos]).toEqual([expect.stringMatching(/^[^/]+\/[^/]+$/), [repository]]);
+      for (const { repository, attributes } of told(name, payload))
+        expect([repository, attributes.repos]).toEqual([expect.stringMatching(/^[^/]+\/[^/]+$/), [repository]]);
   });
 
   test("issues, pull requests, reviews and comments are on an item; pushes are not", () => {
     const all = allExamples.flatMap(({ name, payload }) => told(name, payload).map((event) => ({ name, ...event })));
     const items = new Map(all.map((event) => [event.name, event.items.length]));
-    for (const event of ["issues", "pull_request", "pull_request_review"]) expect([event, items.get(event)]).toEqual([event, 1]);
+    for (const event of ["issues", "pull_request", "pull_request_review"])
+      expect([event, items.get(event)]).toEqual([event, 1]);
     expect(items.get("push")).toBe(0);
-    for (const { items: [item], repository, subject } of all.filter((one) => one.items.length > 0 && one.subject.kind !== "build")) expect([item!.id, item!.url]).toEqual([expect.stringMatching(new RegExp(`^${repository}#\\d+$`)), subject.url]);
-    const [comment] = told("issue_comment", exampleOf("issue_comment", "created", { "comment.body": "cc @ada", "issue.number": 7, "issue.html_url": "https://github.com/a/b/issues/7" }));
+    for (const {
+      items: [item],
+      repository,
+      subject,
+    } of all.filter((one) => one.items.length > 0 && one.subject.kind !== "build"))
+      expect([item!.id, item!.url]).toEqual([expect.stringMatching(new RegExp(`^${repository}#\\d+$`)), subject.url]);
+    const [comment] = told(
+      "issue_comment",
+      exampleOf("issue_comment", "created", {
+        "comment.body": "cc @ada",
+        "issue.number": 7,
+        "issue.html_url": "https://github.com/a/b/issues/7",
+      }),
+    );
     expect(comment?.items).toEqual([{ id: "Codertocat/Hello-World#7", url: "https://github.com/a/b/issues/7" }]);
   });
   test("a build is on the pull requests of its repository that it is for, if it is for any", () => {
-    const itemsOf = (name: string, ...numbers: object[]) => told(name, exampleOf(name, "completed", { [`${name}.pull_requests`]: numbers, "repository.html_url": "https://ghe.test/a/b", "repository.id": 1 }))[0]?.items;
+    const itemsOf = (name: string, ...numbers: object[]) =>
+      told(
+        name,
+        exampleOf(name, "completed", {
+          [`${name}.pull_requests`]: numbers,
+          "repository.html_url": "https://ghe.test/a/b",
+          "repository.id": 1,
+        }),
+      )[0]?.items;
     const repository = told("workflow_run", exampleOf("workflow_run", "completed"))[0]!.repository;
-    expect(itemsOf("workflow_run", { number: 7 }, { number: 8, base: { repo: { id: 1 } } }, { number: 9, base: { repo: { id: 2 } } })).toEqual([7, 8].map((number) => ({ id: `${repository}#${number}`, url: `https://ghe.test/a/b/pull/${number}` })));
+    expect(
+      itemsOf(
+        "workflow_run",
+        { number: 7 },
+        { number: 8, base: { repo: { id: 1 } } },
+        { number: 9, base: { repo: { id: 2 } } },
+      ),
+    ).toEqual([7, 8].map((number) => ({ id: `${repository}#${number}`, url: `https://ghe.test/a/b/pull/${number}` })));
     expect([itemsOf("workflow_run"), itemsOf("check_suite", { number: 7 })?.length]).toEqual([[], 1]);
   });
   test("an issue tells its labels, assignees and author", () => {
-    const [event] = told("issues", exampleOf("issues", "opened", { "issue.labels": [{ name: "bug" }, { name: "api" }], "issue.assignees": [{ login: "ada" }] }));
-    expect(event).toMatchObject({ event: "issue_created", attributes: { labels: ["bug", "api"], assignees: ["ada"], authors: ["Codertocat"] }, subject: { kind: "issue", title: expect.any(String), url: expect.stringContaining("/issues/") } });
+    const [event] = told(
+      "issues",
+      exampleOf("issues", "opened", {
+        "issue.labels": [{ name: "bug" }, { name: "api" }],
+        "issue.assignees": [{ login: "ada" }],
+      }),
+    );
+    expect(event).toMatchObject({
+      event: "issue_created",
+      attributes: { labels: ["bug", "api"], assignees: ["ada"], authors: ["Codertocat"] },
+      subject: { kind: "issue", title: expect.any(String), url: expect.stringContaining("/issues/") },
+    });
   });
   test("of a label or an assignee that is added, the added one counts for in, and all of them for not_in", () => {
-    const [labeled] = told("issues", exampleOf("issues", "labeled", { "label.name": "ready", "issue.labels": [{ name: "ready" }, { name: "wip" }] }));
-    const take = (filter: object) => matches({ provider: "github", event: "issue_labeled", filter: filter as never }, labeled!).matches;
-    expect([take({ labels: { in: ["ready"] } }), take({ labels: { in: ["wip"] } }), take({ labels: { in: ["ready"], not_in: ["wip"] } })]).toEqual([true, false, false]);
-    const [assigned] = told("pull_request", exampleOf("pull_request", "assigned", { "assignee.login": "bob", "pull_request.assignees": [{ login: "ada" }, { login: "bob" }] }));
-    expect(assigned).toMatchObject({ event: "pull_request_assigned", attributes: { assignees: ["bob"] }, carried: { assignees: ["ada", "bob"] } });
+    const [labeled] = told(
+      "issues",
+      exampleOf("issues", "labeled", { "label.name": "ready", "issue.labels": [{ name: "ready" }, { name: "wip" }] }),
+    );
+    const take = (filter: object) =>
+      matches({ provider: "github", event: "issue_labeled", filter: filter as never }, labeled!).matches;
+    expect([
+      take({ labels: { in: ["ready"] } }),
+      take({ labels: { in: ["wip"] } }),
+      take({ labels: { in: ["ready"], not_in: ["wip"] } }),
+    ]).toEqual([true, false, false]);
+    const [assigned] = told(
+      "pull_request",
+      exampleOf("pull_request", "assigned", {
+        "assignee.login": "bob",
+        "pull_request.assignees": [{ login: "ada" }, { login: "bob" }],
+      }),
+    );
+    expect(assigned).toMatchObject({
+      event: "pull_request_assigned",
+      attributes: { assignees: ["bob"] },
+      carried: { assignees: ["ada", "bob"] },
+    });
   });
 
   test("a pull request, and a build of one, tell its number", () => {
     const [event] = told("pull_request", exampleOf("pull_request", "opened", { "pull_request.number": 7 }));
-    const take = (...numbers: string[]) => matches({ provider: "github", event: "pull_request_opened", filter: { pr_numbers: { in: numbers } } }, event!).matches;
+    const take = (...numbers: string[]) =>
+      matches({ provider: "github", event: "pull_request_opened", filter: { pr_numbers: { in: numbers } } }, event!)
+        .matches;
     expect([take("6", "7"), take("6")]).toEqual([true, false]);
-    const [build] = told("workflow_run", exampleOf("workflow_run", "completed", { "workflow_run.pull_requests": [{ number: 7 }, { number: 8 }] }));
+    const [build] = told(
+      "workflow_run",
+      exampleOf("workflow_run", "completed", { "workflow_run.pull_requests": [{ number: 7 }, { number: 8 }] }),
+    );
     expect(build?.attributes.pr_numbers).toEqual(["7", "8"]);
   });
 
   test.each([
     ["an issue's text", "issues", "opened", { "issue.body": "cc @Ada" }, "issue_mentioned"],
     ["a comment on an issue", "issue_comment", "created", { "comment.body": "cc @Ada" }, "issue_mentioned"],
-    ["a comment on a pull request", "issue_comment", "created", { "comment.body": "cc @Ada", "issue.pull_request": { url: "u" } }, "pull_request_mentioned"],
+    [
+      "a comment on a pull request",
+      "issue_comment",
+      "created",
+      { "comment.body": "cc @Ada", "issue.pull_request": { url: "u" } },
+      "pull_request_mentioned",
+    ],
     ["a pull request's text", "pull_request", "opened", { "pull_request.body": "cc @Ada" }, "pull_request_mentioned"],
     ["a review", "pull_request_review", "submitted", { "review.body": "cc @Ada" }, "pull_request_mentioned"],
-    ["a comment on a line", "pull_request_review_comment", "created", { "comment.body": "cc @Ada" }, "pull_request_mentioned"],
+    [
+      "a comment on a line",
+      "pull_request_review_comment",
+      "created",
+      { "comment.body": "cc @Ada" },
+      "pull_request_mentioned",
+    ],
   ])("a mention in %s is told", (_where, name, action, changes, event) => {
-    expect(told(name, exampleOf(name, action, changes)).find((one) => one.event === event)?.attributes.mentioned).toEqual(["ada"]);
+    expect(
+      told(name, exampleOf(name, action, changes)).find((one) => one.event === event)?.attributes.mentioned,
+    ).toEqual(["ada"]);
   });
   test("an edit mentions only those that were not mentioned before, and only when it changed the text", () => {
-    const edited = (changes: object, body: string) => told("issue_comment", { ...exampleOf("issue_comment", "edited", { "comment.body": body }), changes });
+    const edited = (changes: object, body: string) =>
+      told("issue_comment", { ...exampleOf("issue_comment", "edited", { "comment.body": body }), changes });
     expect(edited({ body: { from: "@ada" } }, "@ada @bob")[0]?.attributes.mentioned).toEqual(["bob"]);
     expect(edited({ body: { from: "" } }, "@ada")[0]?.attributes.mentioned).toEqual(["ada"]);
     expect(edited({ body: { from: "@ada" } }, "@ada!")).toEqual([]);
@@ -83,36 +166,94 @@ describe("of GitHub's published payloads", () => {
 
   test("a pull request tells its base, and leaves its paths to the code host", () => {
     const [event] = told("pull_request", exampleOf("pull_request", "opened"));
-    expect(event).toMatchObject({ event: "pull_request_opened", attributes: { base_branches: ["master"] }, untold: ["paths"], pullRequests: [expect.any(Number)] });
-    const trigger = { provider: "github", event: "pull_request_opened", filter: { paths: { in: ["api/**"] }, base_branches: { in: ["master"] } } };
+    expect(event).toMatchObject({
+      event: "pull_request_opened",
+      attributes: { base_branches: ["master"] },
+      untold: ["paths"],
+      pullRequests: [expect.any(Number)],
+    });
+    const trigger = {
+      provider: "github",
+      event: "pull_request_opened",
+      filter: { paths: { in: ["api/**"] }, base_branches: { in: ["master"] } },
+    };
     expect(matches(trigger, event!)).toMatchObject({ matches: false, needs: ["paths"] });
-    expect(matches(trigger, withAttributes(event!, { paths: ["api/v1/a.ts"] }))).toMatchObject({ matches: true, needs: [] });
-    expect(matches(trigger, withAttributes(event!, { paths: ["web/a.ts"] }))).toMatchObject({ matches: false, needs: [] });
-    expect(matches({ ...trigger, filter: { ...trigger.filter, base_branches: { in: ["release"] } } }, event!)).toMatchObject({ matches: false, needs: [] }); // not worth asking
+    expect(matches(trigger, withAttributes(event!, { paths: ["api/v1/a.ts"] }))).toMatchObject({
+      matches: true,
+      needs: [],
+    });
+    expect(matches(trigger, withAttributes(event!, { paths: ["web/a.ts"] }))).toMatchObject({
+      matches: false,
+      needs: [],
+    });
+    expect(
+      matches({ ...trigger, filter: { ...trigger.filter, base_branches: { in: ["release"] } } }, event!),
+    ).toMatchObject({ matches: false, needs: [] }); // not worth asking
   });
   test("closed and merged are two events", () => {
-    const closed = (merged: boolean) => names(told("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": merged })));
+    const closed = (merged: boolean) =>
+      names(told("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": merged })));
     expect([closed(false), closed(true)]).toEqual([["pull_request_closed"], ["pull_request_merged"]]);
   });
-  test.each([["labeled", "labeled"], ["ready_for_review", "ready"], ["reopened", "reopened"], ["synchronize", "synchronized"]])("%s of a pull request is pull_request_%s", (action, event) => {
+  test.each([
+    ["labeled", "labeled"],
+    ["ready_for_review", "ready"],
+    ["reopened", "reopened"],
+    ["synchronize", "synchronized"],
+  ])("%s of a pull request is pull_request_%s", (action, event) => {
     expect(names(told("pull_request", exampleOf("pull_request", action)))).toEqual([`pull_request_${event}`]);
   });
   test("a requested review tells the reviewer, or the team by slug, name and organisation", () => {
     const [person] = told("pull_request", exampleOf("pull_request", "review_requested"));
-    expect(person).toMatchObject({ event: "pull_request_review_requested", attributes: { reviewers: ["octocat"], reviewer_teams: [] } });
-    const [team] = told("pull_request", exampleOf("pull_request", "review_requested", { requested_reviewer: undefined, requested_team: { slug: "core", name: "Core" }, organization: { login: "octo" } }));
+    expect(person).toMatchObject({
+      event: "pull_request_review_requested",
+      attributes: { reviewers: ["octocat"], reviewer_teams: [] },
+    });
+    const [team] = told(
+      "pull_request",
+      exampleOf("pull_request", "review_requested", {
+        requested_reviewer: undefined,
+        requested_team: { slug: "core", name: "Core" },
+        organization: { login: "octo" },
+      }),
+    );
     expect(team).toMatchObject({ attributes: { reviewers: [], reviewer_teams: ["core", "Core", "octo/core"] } });
   });
   test("a submitted review tells its state, the pull request's author, and whom it mentions", () => {
-    const [event] = told("pull_request_review", exampleOf("pull_request_review", "submitted", { "review.state": "CHANGES_REQUESTED", "review.body": "see @bob" }));
-    expect(event).toMatchObject({ event: "pull_request_review_submitted", attributes: { review_states: ["changes_requested"], mentioned: ["bob"], authors: ["Codertocat"], base_branches: ["master"] } });
+    const [event] = told(
+      "pull_request_review",
+      exampleOf("pull_request_review", "submitted", { "review.state": "CHANGES_REQUESTED", "review.body": "see @bob" }),
+    );
+    expect(event).toMatchObject({
+      event: "pull_request_review_submitted",
+      attributes: {
+        review_states: ["changes_requested"],
+        mentioned: ["bob"],
+        authors: ["Codertocat"],
+        base_branches: ["master"],
+      },
+    });
     expect(told("pull_request_review", exampleOf("pull_request_review", "dismissed"))).toEqual([]);
   });
 
-  const push = (changes: Record<string, unknown> = {}) => exampleOf("push", undefined, changes, ({ ref }) => ref === "refs/heads/master");
+  const push = (changes: Record<string, unknown> = {}) =>
+    exampleOf("push", undefined, changes, ({ ref }) => ref === "refs/heads/master");
   test("a push tells its branch and the paths of all its commits, once each", () => {
-    const [event] = told("push", push({ ref: "refs/heads/feature/x", commits: [{ added: ["a.ts"], modified: ["b.ts"], removed: [] }, { added: [], modified: ["b.ts"], removed: ["c.ts"] }] }));
-    expect(event).toMatchObject({ event: "push", attributes: { branches: ["feature/x"], paths: ["a.ts", "b.ts", "c.ts"] }, untold: [] });
+    const [event] = told(
+      "push",
+      push({
+        ref: "refs/heads/feature/x",
+        commits: [
+          { added: ["a.ts"], modified: ["b.ts"], removed: [] },
+          { added: [], modified: ["b.ts"], removed: ["c.ts"] },
+        ],
+      }),
+    );
+    expect(event).toMatchObject({
+      event: "push",
+      attributes: { branches: ["feature/x"], paths: ["a.ts", "b.ts", "c.ts"] },
+      untold: [],
+    });
   });
   test("a pushed tag is on no branch, and a deleted branch is no push", () => {
     expect(told("push", push({ ref: "refs/tags/v1" }))[0]).toMatchObject({ attributes: { branches: [] } });
@@ -120,37 +261,90 @@ describe("of GitHub's published payloads", () => {
   });
   test("the head of a pushed branch is told, with whether it was forced, created or deleted", () => {
     const [a, b, none] = ["a".repeat(40), "b".repeat(40), "0".repeat(40)];
-    const pushed = (changes: Record<string, unknown>) => branchPushOf(fromGithub("push", push({ before: a, after: b, forced: false, ...changes })));
-    expect(pushed({})).toEqual({ repository: "Codertocat/Hello-World", addresses: ["github.com/codertocat/hello-world"], branch: "master", headSha: b, beforeSha: a, isForced: false });
+    const pushed = (changes: Record<string, unknown>) =>
+      branchPushOf(fromGithub("push", push({ before: a, after: b, forced: false, ...changes })));
+    expect(pushed({})).toEqual({
+      repository: "Codertocat/Hello-World",
+      addresses: ["github.com/codertocat/hello-world"],
+      branch: "master",
+      headSha: b,
+      beforeSha: a,
+      isForced: false,
+    });
     expect(pushed({ forced: true })?.isForced).toBe(true);
-    expect([pushed({ before: none })?.beforeSha, pushed({ after: none, deleted: true })?.headSha]).toEqual([undefined, undefined]);
-    expect([pushed({ ref: "refs/tags/v1" }), pushed({ after: "x" }), branchPushOf(fromGithub("issues", push()))]).toEqual([undefined, undefined, undefined]);
+    expect([pushed({ before: none })?.beforeSha, pushed({ after: none, deleted: true })?.headSha]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect([
+      pushed({ ref: "refs/tags/v1" }),
+      pushed({ after: "x" }),
+      branchPushOf(fromGithub("issues", push())),
+    ]).toEqual([undefined, undefined, undefined]);
   });
 
   test("a build tells branch, conclusion and workflow; labels and authors of its pull requests are the code host's to tell", () => {
-    const [run] = told("workflow_run", exampleOf("workflow_run", "completed", { "workflow_run.conclusion": "failure", "workflow_run.pull_requests": [{ number: 7 }], "workflow_run.head_branch": "main", "workflow_run.name": "CI", workflow: { name: "CI", path: ".github/workflows/ci.yml" } }));
+    const [run] = told(
+      "workflow_run",
+      exampleOf("workflow_run", "completed", {
+        "workflow_run.conclusion": "failure",
+        "workflow_run.pull_requests": [{ number: 7 }],
+        "workflow_run.head_branch": "main",
+        "workflow_run.name": "CI",
+        workflow: { name: "CI", path: ".github/workflows/ci.yml" },
+      }),
+    );
     expect(run).toMatchObject({
-      event: "workflow_run_completed", actor: undefined, pullRequests: [7], untold: ["labels", "authors"],
-      attributes: { branches: ["main"], conclusions: ["failure"], workflows: ["CI", ".github/workflows/ci.yml", "ci.yml"] },
+      event: "workflow_run_completed",
+      actor: undefined,
+      pullRequests: [7],
+      untold: ["labels", "authors"],
+      attributes: {
+        branches: ["main"],
+        conclusions: ["failure"],
+        workflows: ["CI", ".github/workflows/ci.yml", "ci.yml"],
+      },
     });
     const [suite] = told("check_suite", exampleOf("check_suite", "completed", { "check_suite.pull_requests": [] }));
-    expect(suite).toMatchObject({ event: "check_suite_completed", attributes: { conclusions: ["success"], labels: [], authors: [] }, untold: [] });
+    expect(suite).toMatchObject({
+      event: "check_suite_completed",
+      attributes: { conclusions: ["success"], labels: [], authors: [] },
+      untold: [],
+    });
     const [check] = told("check_run", exampleOf("check_run", "rerequested"));
     expect(check).toMatchObject({ event: "check_run_rerequested", attributes: { branches: ["master"] } });
-    expect([told("check_run", exampleOf("check_run", "completed")), told("check_suite", exampleOf("check_suite", "requested"))]).toEqual([[], []]);
+    expect([
+      told("check_run", exampleOf("check_run", "completed")),
+      told("check_suite", exampleOf("check_suite", "requested")),
+    ]).toEqual([[], []]);
   });
 
   test("what the platform's own account did triggers nothing, a build that it caused does", () => {
     const opened = exampleOf("pull_request", "opened", { "sender.login": "Mill[bot]" });
     const trigger = { provider: "github", event: "pull_request_opened", filter: {} };
-    expect(matches(trigger, told("pull_request", opened, "mill")[0]!)).toMatchObject({ matches: false, checks: [{ key: "event", passed: true }, { key: "actor", passed: false }] });
+    expect(matches(trigger, told("pull_request", opened, "mill")[0]!)).toMatchObject({
+      matches: false,
+      checks: [
+        { key: "event", passed: true },
+        { key: "actor", passed: false },
+      ],
+    });
     expect(matches(trigger, told("pull_request", opened, "other")[0]!).matches).toBe(true);
     const build = exampleOf("check_suite", "completed", { "sender.login": "Mill[bot]" });
-    expect(matches({ provider: "github", event: "check_suite_completed", filter: {} }, told("check_suite", build, "mill")[0]!).matches).toBe(true);
+    expect(
+      matches(
+        { provider: "github", event: "check_suite_completed", filter: {} },
+        told("check_suite", build, "mill")[0]!,
+      ).matches,
+    ).toBe(true);
   });
   test("a form tells what JSON tells", () => {
     const payload = JSON.stringify(exampleOf("issues", "opened"));
-    const form = { ...fromGithub("issues", {}), headers: { "x-github-event": "issues", "content-type": "application/x-www-form-urlencoded" }, body: Buffer.from(new URLSearchParams({ payload }).toString()) };
+    const form = {
+      ...fromGithub("issues", {}),
+      headers: { "x-github-event": "issues", "content-type": "application/x-www-form-urlencoded" },
+      body: Buffer.from(new URLSearchParams({ payload }).toString()),
+    };
     expect(codeHostEventsOf(form)).toEqual(told("issues", JSON.parse(payload)));
   });
 });

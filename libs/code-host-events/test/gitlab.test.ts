@@ -4,15 +4,50 @@ import { branchPushOf, codeHostEventsOf, matches } from "../src/index.ts";
 import { fromGitlab } from "./examples.ts";
 
 /** The members of GitLab's documented payloads that matter here, and some that do not. */
-const project = { id: 15, name: "Diaspora", path_with_namespace: "mike/tools/diaspora", default_branch: "main", web_url: "https://gitlab.test/mike/tools/diaspora", git_ssh_url: "git@gitlab.test:mike/tools/diaspora.git" };
+const project = {
+  id: 15,
+  name: "Diaspora",
+  path_with_namespace: "mike/tools/diaspora",
+  default_branch: "main",
+  web_url: "https://gitlab.test/mike/tools/diaspora",
+  git_ssh_url: "git@gitlab.test:mike/tools/diaspora.git",
+};
 const user = { id: 1, name: "Ada", username: "ada" };
 const mergeRequest = (own: object = {}, more: object = {}) => ({
-  object_kind: "merge_request", event_type: "merge_request", user, project, labels: [{ title: "API" }],
-  object_attributes: { id: 99, iid: 12, title: "Faster", description: "", target_branch: "main", source_branch: "fast", state: "opened", action: "open", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12", ...own }, ...more,
+  object_kind: "merge_request",
+  event_type: "merge_request",
+  user,
+  project,
+  labels: [{ title: "API" }],
+  object_attributes: {
+    id: 99,
+    iid: 12,
+    title: "Faster",
+    description: "",
+    target_branch: "main",
+    source_branch: "fast",
+    state: "opened",
+    action: "open",
+    url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12",
+    ...own,
+  },
+  ...more,
 });
 const note = (own: object = {}, more: object = { merge_request: { iid: 12, title: "Faster" } }) => ({
-  object_kind: "note", event_type: "note", user, project,
-  object_attributes: { id: 1244, note: "@mill-bot please look", noteable_type: "MergeRequest", system: false, action: "create", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12#note_1244", ...own }, ...more,
+  object_kind: "note",
+  event_type: "note",
+  user,
+  project,
+  object_attributes: {
+    id: 1244,
+    note: "@mill-bot please look",
+    noteable_type: "MergeRequest",
+    system: false,
+    action: "create",
+    url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12#note_1244",
+    ...own,
+  },
+  ...more,
 });
 const names = (payload: unknown, bot?: string) => codeHostEventsOf(fromGitlab(payload, bot)).map(({ event }) => event);
 
@@ -20,21 +55,32 @@ describe("of GitLab's documented payloads", () => {
   test("a merge request tells its project, action and target", () => {
     const [event] = codeHostEventsOf(fromGitlab(mergeRequest()));
     expect(event).toMatchObject({
-      provider: "gitlab", event: "merge_request", repository: "mike/tools/diaspora", pullRequests: [12], actor: { login: "ada", isPlatform: false },
-      attributes: { repos: ["mike/tools/diaspora"], actions: ["open"], base_branches: ["main"] }, subject: { kind: "pull_request", title: "Faster" },
+      provider: "gitlab",
+      event: "merge_request",
+      repository: "mike/tools/diaspora",
+      pullRequests: [12],
+      actor: { login: "ada", isPlatform: false },
+      attributes: { repos: ["mike/tools/diaspora"], actions: ["open"], base_branches: ["main"] },
+      subject: { kind: "pull_request", title: "Faster" },
     });
   });
-  test.each(["open", "close", "reopen", "update", "approved", "unapproved", "approval", "unapproval", "merge"])("the action %s can be selected", (action) => {
-    const [event] = codeHostEventsOf(fromGitlab(mergeRequest({ action })));
-    const take = (actions: string[]) => matches({ provider: "gitlab", event: "merge_request", filter: { actions: { in: actions } } }, event!).matches;
-    expect([take([action]), take(["other"])]).toEqual([true, false]);
-  });
+  test.each(["open", "close", "reopen", "update", "approved", "unapproved", "approval", "unapproval", "merge"])(
+    "the action %s can be selected",
+    (action) => {
+      const [event] = codeHostEventsOf(fromGitlab(mergeRequest({ action })));
+      const take = (actions: string[]) =>
+        matches({ provider: "gitlab", event: "merge_request", filter: { actions: { in: actions } } }, event!).matches;
+      expect([take([action]), take(["other"])]).toEqual([true, false]);
+    },
+  );
   test("a mention of the platform's account is told, on merge requests, issues and commits, in descriptions too", () => {
     expect(names(note())).toEqual(["bot_mentioned"]);
     expect(names(note({ noteable_type: "Issue" }, { issue: { iid: 3, title: "Slow" } }))).toEqual(["bot_mentioned"]);
     expect(names(note({ noteable_type: "Commit" }, { commit: { id: "c" } }))).toEqual(["bot_mentioned"]);
     expect(names(mergeRequest({ description: "cc @Mill-Bot" }))).toEqual(["merge_request", "bot_mentioned"]);
-    expect(names({ ...mergeRequest({ description: "cc @mill-bot" }), object_kind: "issue" })).toEqual(["bot_mentioned"]);
+    expect(names({ ...mergeRequest({ description: "cc @mill-bot" }), object_kind: "issue" })).toEqual([
+      "bot_mentioned",
+    ]);
   });
   test("nobody else's mention is, nor one in code, in a system note, in an edit, or while the account is not known", () => {
     expect(names(note({ note: "@ada look" }))).toEqual([]);
@@ -49,19 +95,49 @@ describe("of GitLab's documented payloads", () => {
     expect(matches({ provider: "gitlab", event: "merge_request", filter: {} }, event!).matches).toBe(false);
   });
   test("the page of a comment is that of what it is about", () => {
-    expect(codeHostEventsOf(fromGitlab(note()))[0]).toMatchObject({ subject: { kind: "pull_request", title: "Faster", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12" }, pullRequests: [12] });
+    expect(codeHostEventsOf(fromGitlab(note()))[0]).toMatchObject({
+      subject: {
+        kind: "pull_request",
+        title: "Faster",
+        url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12",
+      },
+      pullRequests: [12],
+    });
   });
   test("a merge request and an issue are items, each counted by itself; a commit is none", () => {
     const itemOf = (payload: unknown) => codeHostEventsOf(fromGitlab(payload))[0]?.items[0];
     const url = "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12";
-    expect([itemOf(mergeRequest()), itemOf(note())]).toEqual([{ id: "mike/tools/diaspora!12", url }, { id: "mike/tools/diaspora!12", url }]);
-    expect(itemOf(note({ noteable_type: "Issue", url: "https://gitlab.test/i/3#note_1" }, { issue: { iid: 3, title: "Slow" } }))).toEqual({ id: "mike/tools/diaspora#3", url: "https://gitlab.test/i/3" });
-    expect(itemOf({ ...mergeRequest({ description: "cc @mill-bot" }), object_kind: "issue" })?.id).toBe("mike/tools/diaspora#12");
+    expect([itemOf(mergeRequest()), itemOf(note())]).toEqual([
+      { id: "mike/tools/diaspora!12", url },
+      { id: "mike/tools/diaspora!12", url },
+    ]);
+    expect(
+      itemOf(
+        note({ noteable_type: "Issue", url: "https://gitlab.test/i/3#note_1" }, { issue: { iid: 3, title: "Slow" } }),
+      ),
+    ).toEqual({ id: "mike/tools/diaspora#3", url: "https://gitlab.test/i/3" });
+    expect(itemOf({ ...mergeRequest({ description: "cc @mill-bot" }), object_kind: "issue" })?.id).toBe(
+      "mike/tools/diaspora#12",
+    );
     expect(itemOf(note({ noteable_type: "Commit" }, { commit: { id: "c" } }))).toBeUndefined();
   });
   test("a push tells the head of its branch, a pushed tag nothing", () => {
-    const push = { object_kind: "push", event_name: "push", ref: "refs/heads/main", before: "a".repeat(40), after: "b".repeat(40), project };
-    expect(branchPushOf(fromGitlab(push))).toEqual({ repository: "mike/tools/diaspora", addresses: ["gitlab.test/mike/tools/diaspora"], branch: "main", headSha: "b".repeat(40), beforeSha: "a".repeat(40), isForced: false });
+    const push = {
+      object_kind: "push",
+      event_name: "push",
+      ref: "refs/heads/main",
+      before: "a".repeat(40),
+      after: "b".repeat(40),
+      project,
+    };
+    expect(branchPushOf(fromGitlab(push))).toEqual({
+      repository: "mike/tools/diaspora",
+      addresses: ["gitlab.test/mike/tools/diaspora"],
+      branch: "main",
+      headSha: "b".repeat(40),
+      beforeSha: "a".repeat(40),
+      isForced: false,
+    });
     expect(branchPushOf(fromGitlab({ ...push, after: "0".repeat(40) }))?.headSha).toBeUndefined();
     expect(branchPushOf(fromGitlab({ ...push, object_kind: "tag_push", ref: "refs/tags/v1" }))).toBeUndefined();
     expect(names(push)).toEqual([]);

@@ -15,7 +15,11 @@ export interface CodeHost {
 }
 
 /** Which files are read: what is beyond the bounds is left out, never cut. */
-export type FileChoice = { readonly wants: (path: string) => boolean; readonly filesMax: number; readonly fileBytesMax: number };
+export type FileChoice = {
+  readonly wants: (path: string) => boolean;
+  readonly filesMax: number;
+  readonly fileBytesMax: number;
+};
 export type RepositoryFile = { readonly path: string; readonly content: Uint8Array };
 
 /** A pull request as its host tells it. */

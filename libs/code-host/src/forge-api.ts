@@ -6,7 +6,11 @@ const PAGE = 100;
 const ANSWERS: readonly number[] = [404, 409, 422];
 
 /** Asks a forge's REST API. 404, 409, 422 and what else its forge refuses with are answers, for the caller to interpret. */
-export type ForgeApi = (method: "GET" | "POST", path: string, body?: object) => Promise<{ readonly status: number; readonly body: unknown }>;
+export type ForgeApi = (
+  method: "GET" | "POST",
+  path: string,
+  body?: object,
+) => Promise<{ readonly status: number; readonly body: unknown }>;
 
 /**
  * Calls a forge's REST API and names its refusals in our words.
@@ -14,7 +18,13 @@ export type ForgeApi = (method: "GET" | "POST", path: string, body?: object) => 
  * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable, internal_address_refused.
  */
 export const forgeApi =
-  (options: { readonly baseUrl: string; readonly token: string; readonly headers: Readonly<Record<string, string>>; readonly answers?: readonly number[]; readonly fetch: typeof fetch }): ForgeApi =>
+  (options: {
+    readonly baseUrl: string;
+    readonly token: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly answers?: readonly number[];
+    readonly fetch: typeof fetch;
+  }): ForgeApi =>
   async (method, path, body) => {
     const response = await options
       .fetch(`${options.baseUrl}${path}`, {
@@ -32,7 +42,8 @@ export const forgeApi =
         const internal = refusalIn(cause);
         throw internal ? notReached(internal) : unavailable(cause);
       });
-    if (response.ok || [...ANSWERS, ...(options.answers ?? [])].includes(response.status)) return { status: response.status, body: await parsed(response) };
+    if (response.ok || [...ANSWERS, ...(options.answers ?? [])].includes(response.status))
+      return { status: response.status, body: await parsed(response) };
     await response.body?.cancel();
     throw refusal(response);
   };
@@ -47,25 +58,46 @@ async function parsed(response: Response): Promise<unknown> {
 
 function refusal(response: Response): DomainError {
   const { status, headers } = response;
-  const isLimited = status === 429 || (status === 403 && (headers.has("retry-after") || headers.get("x-ratelimit-remaining") === "0"));
+  const isLimited =
+    status === 429 || (status === 403 && (headers.has("retry-after") || headers.get("x-ratelimit-remaining") === "0"));
   if (isLimited) {
     const seconds = Number(headers.get("retry-after")) || 60;
-    return new DomainError({ kind: "rate_limited", reason: "code_host_rate_limited", message: "The code host asks to wait.", retryAfterSeconds: seconds });
+    return new DomainError({
+      kind: "rate_limited",
+      reason: "code_host_rate_limited",
+      message: "The code host asks to wait.",
+      retryAfterSeconds: seconds,
+    });
   }
   if (status === 401) {
     const message = "The code host does not accept the connection's credential.";
-    return new DomainError({ kind: "unauthenticated", code: "external_authentication_required", reason: "code_host_unauthorized", message });
+    return new DomainError({
+      kind: "unauthenticated",
+      code: "external_authentication_required",
+      reason: "code_host_unauthorized",
+      message,
+    });
   }
   if (status === 403) {
-    return new DomainError({ kind: "permission_denied", reason: "code_host_forbidden", message: "The connection's credential may not do this at the code host." });
+    return new DomainError({
+      kind: "permission_denied",
+      reason: "code_host_forbidden",
+      message: "The connection's credential may not do this at the code host.",
+    });
   }
   return unavailable(new Error(`the code host answered ${status}`));
 }
 
 const unavailable = (cause: unknown): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", cause });
+  new DomainError({
+    kind: "unavailable",
+    reason: "code_host_unavailable",
+    message: "The code host does not answer properly; retry in a moment.",
+    cause,
+  });
 
-const notReached = ({ message }: Error): DomainError => invalidArgument("internal_address_refused", `The code host is not asked: ${message}`);
+const notReached = ({ message }: Error): DomainError =>
+  invalidArgument("internal_address_refused", `The code host is not asked: ${message}`);
 
 /** What a 404 at a repository means to us: absent, or not visible to the credential. */
 export const repositoryNotFound = (): DomainError => notFound("repository");
@@ -83,28 +115,57 @@ export async function allPages(api: ForgeApi, path: string, most: number): Promi
 }
 
 /** One file of a unified diff, as a forge lists it; without hunks (a binary or large file) only its header. */
-export function fileDiff({ path, oldPath, isNew, isRemoved, hunks }: { readonly path: string; readonly oldPath: unknown; readonly isNew: boolean; readonly isRemoved: boolean; readonly hunks: unknown }): string {
+export function fileDiff({
+  path,
+  oldPath,
+  isNew,
+  isRemoved,
+  hunks,
+}: {
+  readonly path: string;
+  readonly oldPath: unknown;
+  readonly isNew: boolean;
+  readonly isRemoved: boolean;
+  readonly hunks: unknown;
+}): string {
   const before = typeof oldPath === "string" && oldPath !== "" ? oldPath : path;
   const header = `diff --git a/${before} b/${path}\n--- ${isNew ? "/dev/null" : `a/${before}`}\n+++ ${isRemoved ? "/dev/null" : `b/${path}`}\n`;
   return typeof hunks === "string" && hunks !== "" ? `${header}${hunks}${hunks.endsWith("\n") ? "" : "\n"}` : header;
 }
 
 /** A member of what a forge answered; undefined when it has none. */
-export const member = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined);
+export const member = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 
 /** The texts among values, once each. */
-export const textsAmong = (values: readonly unknown[]): string[] => [...new Set(values.filter((value) => typeof value === "string"))];
+export const textsAmong = (values: readonly unknown[]): string[] => [
+  ...new Set(values.filter((value) => typeof value === "string")),
+];
 
 /** A text that every proper answer has. Errors: code_host_unavailable. */
 export function text(value: unknown, name: string): string {
   const found = member(value, name);
   if (typeof found === "string") return found;
-  throw new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", metadata: { missing: name } });
+  throw new DomainError({
+    kind: "unavailable",
+    reason: "code_host_unavailable",
+    message: "The code host does not answer properly; retry in a moment.",
+    metadata: { missing: name },
+  });
 }
 
 export const headMoved = (sha: string): DomainError =>
-  new DomainError({ kind: "conflict", reason: "head_moved", message: "The branch is no longer at the commit that was named.", metadata: { headSha: sha } });
+  new DomainError({
+    kind: "conflict",
+    reason: "head_moved",
+    message: "The branch is no longer at the commit that was named.",
+    metadata: { headSha: sha },
+  });
 
 /** `said`: why, as the code host says it; short, and meant to be shown. */
 export const pullRequestRefused = (said: unknown): DomainError =>
-  new DomainError({ kind: "unsupported", reason: "pull_request_refused", message: `The code host refused the pull request: ${typeof said === "string" ? said.slice(0, 300) : "no reason given"}` });
+  new DomainError({
+    kind: "unsupported",
+    reason: "pull_request_refused",
+    message: `The code host refused the pull request: ${typeof said === "string" ? said.slice(0, 300) : "no reason given"}`,
+  });

@@ -35,7 +35,11 @@ export type GitResult = { readonly exitCode: number; readonly stdout: Buffer; re
  *
  * Errors: git_failed (internal), when git is missing, hangs (30 s) or is killed. A non-zero exit is a result.
  */
-export async function runGit(gitDir: string, args: readonly string[], stdoutBytesMax = 16 * 1024 * 1024): Promise<GitResult> {
+export async function runGit(
+  gitDir: string,
+  args: readonly string[],
+  stdoutBytesMax = 16 * 1024 * 1024,
+): Promise<GitResult> {
   const configured = settings(gitDir).flatMap((setting) => ["-c", setting]);
   const child = spawn("git", [...configured, "--git-dir", gitDir, ...args], {
     env: ENVIRONMENT,
@@ -64,4 +68,10 @@ export async function runGit(gitDir: string, args: readonly string[], stdoutByte
 }
 
 const gitFailed = (args: readonly string[], cause: unknown): DomainError =>
-  new DomainError({ kind: "internal", reason: "git_failed", message: "A repository could not be read.", metadata: { command: args[0] ?? "" }, cause });
+  new DomainError({
+    kind: "internal",
+    reason: "git_failed",
+    message: "A repository could not be read.",
+    metadata: { command: args[0] ?? "" },
+    cause,
+  });

@@ -1,6 +1,27 @@
 import { notFound } from "@millwright/errors";
-import { CHANGED_FILES_MAX, type FileChoice, type NewPullRequest, type OpenedPullRequest, type PullRequest, type PullRequestFacts, type PullRequestHost, type Repository, type RepositoryFile } from "./code-host.ts";
-import { allPages, fileDiff, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
+import {
+  CHANGED_FILES_MAX,
+  type FileChoice,
+  type NewPullRequest,
+  type OpenedPullRequest,
+  type PullRequest,
+  type PullRequestFacts,
+  type PullRequestHost,
+  type Repository,
+  type RepositoryFile,
+} from "./code-host.ts";
+import {
+  allPages,
+  fileDiff,
+  forgeApi,
+  headMoved,
+  member,
+  pullRequestRefused,
+  repositoryNotFound,
+  text,
+  textsAmong,
+  type ForgeApi,
+} from "./forge-api.ts";
 import { checkBranch, checkRepository, isSha } from "./names.ts";
 
 export type GithubOptions = {
@@ -17,7 +38,12 @@ const HEADERS = { accept: "application/vnd.github+json", "x-github-api-version":
 
 /** A code host that speaks GitHub's REST API. Errors of all calls: those of `forgeApi`. */
 export function githubHost(options: GithubOptions): PullRequestHost {
-  const api = forgeApi({ baseUrl: options.baseUrl.replace(/\/+$/, ""), token: options.token, headers: HEADERS, fetch: options.fetch ?? fetch });
+  const api = forgeApi({
+    baseUrl: options.baseUrl.replace(/\/+$/, ""),
+    token: options.token,
+    headers: HEADERS,
+    fetch: options.fetch ?? fetch,
+  });
   const cloneBase = (options.cloneBaseUrl ?? webOrigin(options.baseUrl)).replace(/\/+$/, "");
   return {
     cloneUrl: (repository) => {
@@ -60,27 +86,45 @@ async function branchSha(api: ForgeApi, repository: Repository, branch: string):
 async function commitOf(api: ForgeApi, repository: Repository, ref: string): Promise<string | undefined> {
   const name = checkBranch(ref);
   for (const path of [`heads/${name}`, `tags/${name}`, ...(isSha(name) ? [name] : [])]) {
-    const { status, body } = await api("GET", `${repoPath(repository)}/commits/${path.split("/").map(encodeURIComponent).join("/")}`);
+    const { status, body } = await api(
+      "GET",
+      `${repoPath(repository)}/commits/${path.split("/").map(encodeURIComponent).join("/")}`,
+    );
     if (status === 200) return text(body, "sha");
   }
   return undefined;
 }
 
 /** The whole tree in one answer (GitHub cuts it at 100,000 entries), then each chosen file by itself. */
-async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
+async function readFiles(
+  api: ForgeApi,
+  repository: Repository,
+  { wants, filesMax, fileBytesMax }: FileChoice,
+): Promise<RepositoryFile[]> {
   const branch = checkBranch(await defaultBranch(api, repository));
-  const { status, body } = await api("GET", `${repoPath(repository)}/git/trees/${encodeURIComponent(branch)}?recursive=1`);
+  const { status, body } = await api(
+    "GET",
+    `${repoPath(repository)}/git/trees/${encodeURIComponent(branch)}?recursive=1`,
+  );
   const tree: unknown = member(body, "tree");
   if (status !== 200 || !Array.isArray(tree)) return []; // 404 and 409: nothing was ever committed
   const chosen = tree.flatMap((entry: unknown) => {
     const [path, sha, size, mode] = ["path", "sha", "size", "mode"].map((name) => member(entry, name));
     const isFile = mode === "100644" || mode === "100755";
-    return isFile && typeof path === "string" && typeof sha === "string" && isSha(sha) && wants(path) && Number(size) <= fileBytesMax ? [{ path, sha }] : [];
+    return isFile &&
+      typeof path === "string" &&
+      typeof sha === "string" &&
+      isSha(sha) &&
+      wants(path) &&
+      Number(size) <= fileBytesMax
+      ? [{ path, sha }]
+      : [];
   });
   const files: RepositoryFile[] = [];
   for (const { path, sha } of chosen.slice(0, filesMax)) {
     const blob = await api("GET", `${repoPath(repository)}/git/blobs/${sha}`);
-    if (blob.status === 200) files.push({ path, content: new Uint8Array(Buffer.from(text(blob.body, "content"), "base64")) });
+    if (blob.status === 200)
+      files.push({ path, content: new Uint8Array(Buffer.from(text(blob.body, "content"), "base64")) });
   }
   return files;
 }
@@ -94,17 +138,33 @@ async function diffPullRequest(api: ForgeApi, repository: Repository, number: nu
   const path = `${repoPath(repository)}/pulls/${Math.trunc(number)}`;
   if ((await api("GET", path)).status !== 200) return undefined;
   const files = await allPages(api, `${path}/files`, CHANGED_FILES_MAX);
-  return files.map((file) => fileDiff({ path: text(file, "filename"), oldPath: member(file, "previous_filename"), isNew: member(file, "status") === "added", isRemoved: member(file, "status") === "removed", hunks: member(file, "patch") })).join("");
+  return files
+    .map((file) =>
+      fileDiff({
+        path: text(file, "filename"),
+        oldPath: member(file, "previous_filename"),
+        isNew: member(file, "status") === "added",
+        isRemoved: member(file, "status") === "removed",
+        hunks: member(file, "patch"),
+      }),
+    )
+    .join("");
 }
 
-async function describePullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequestFacts | undefined> {
+async function describePullRequest(
+  api: ForgeApi,
+  repository: Repository,
+  number: number,
+): Promise<PullRequestFacts | undefined> {
   const path = `${repoPath(repository)}/pulls/${Math.trunc(number)}`;
   const { status, body } = await api("GET", path);
   if (status !== 200) return undefined;
   const files = await allPages(api, `${path}/files`, CHANGED_FILES_MAX);
   const labels: unknown = member(body, "labels");
   return {
-    labels: textsAmong(Array.isArray(labels) ? labels.map((label) => member(label, "name")) : []), author: text(member(body, "user"), "login"), base: text(member(body, "base"), "ref"),
+    labels: textsAmong(Array.isArray(labels) ? labels.map((label) => member(label, "name")) : []),
+    author: text(member(body, "user"), "login"),
+    base: text(member(body, "base"), "ref"),
     paths: textsAmong(files.flatMap((file) => [member(file, "filename"), member(file, "previous_filename")])),
   };
 }
@@ -126,7 +186,11 @@ async function ensurePullRequest(api: ForgeApi, wanted: NewPullRequest): Promise
 }
 
 async function findOpen(api: ForgeApi, wanted: NewPullRequest): Promise<PullRequest | undefined> {
-  const query = new URLSearchParams({ state: "open", head: `${wanted.repository.owner}:${wanted.head}`, base: wanted.base });
+  const query = new URLSearchParams({
+    state: "open",
+    head: `${wanted.repository.owner}:${wanted.head}`,
+    base: wanted.base,
+  });
   const { status, body } = await api("GET", `${repoPath(wanted.repository)}/pulls?${query.toString()}`);
   if (status !== 200 || !Array.isArray(body)) return undefined;
   return body.map(pullRequest).find((found) => found.head === wanted.head && found.base === wanted.base);

@@ -1,4 +1,16 @@
-export type { CodeHost, Diff, DiffFile, FileChoice, NewPullRequest, OpenedPullRequest, PullRequest, PullRequestFacts, PullRequestHost, Repository, RepositoryFile } from "./code-host.ts";
+export type {
+  CodeHost,
+  Diff,
+  DiffFile,
+  FileChoice,
+  NewPullRequest,
+  OpenedPullRequest,
+  PullRequest,
+  PullRequestFacts,
+  PullRequestHost,
+  Repository,
+  RepositoryFile,
+} from "./code-host.ts";
 export { githubHost, type GithubOptions } from "./github-host.ts";
 export { gitlabHost, type GitlabOptions } from "./gitlab-host.ts";
 export { localHost, type LocalHost, type LocalOptions } from "./local-host.ts";

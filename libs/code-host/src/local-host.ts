@@ -33,7 +33,8 @@ export function localHost(options: LocalOptions): LocalHost {
     branchSha: async (repository, branch) => commitOf(await find(repository), `refs/heads/${checkBranch(branch)}`),
     commitOf: async (repository, ref) => refCommit(await find(repository), ref),
     readFiles: async (repository, choice) => readFiles(await find(repository), choice),
-    diff: async (repository, base, head) => diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
+    diff: async (repository, base, head) =>
+      diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
     countCommits: async (repository, base, head) => countCommits(await find(repository), base, head),
   };
 }
@@ -57,7 +58,11 @@ async function defaultBranch(gitDir: string): Promise<string> {
   const listed = await runGit(gitDir, ["for-each-ref", "--count=2", "--format=%(refname:lstrip=2)", "refs/heads/"]);
   const [only, second] = listed.stdout.toString("utf8").split("\n").filter(Boolean);
   if (only !== undefined && second === undefined) return only;
-  throw new DomainError({ kind: "conflict", reason: "repository_empty", message: "The repository has no default branch yet." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "repository_empty",
+    message: "The repository has no default branch yet.",
+  });
 }
 
 /** Regular files only: a symbolic link's content would be a path. */
@@ -67,18 +72,32 @@ async function readFiles(gitDir: string, { wants, filesMax, fileBytesMax }: File
     throw error;
   });
   if (branch === undefined) return [];
-  const listed = await runGit(gitDir, ["ls-tree", "-r", "-z", "--long", "--full-tree", "--end-of-options", `refs/heads/${checkBranch(branch)}`], LISTING_BYTES_MAX);
-  const chosen = listed.stdout.toString("utf8").split("\0").flatMap((entry) => {
-    const [, oid = "", bytes = "", path = ""] = /^100\d{3} blob ([0-9a-f]+) +(\d+)\t(.+)$/s.exec(entry) ?? [];
-    return path !== "" && wants(path) && Number(bytes) <= fileBytesMax ? [{ oid, path }] : [];
-  });
+  const listed = await runGit(
+    gitDir,
+    ["ls-tree", "-r", "-z", "--long", "--full-tree", "--end-of-options", `refs/heads/${checkBranch(branch)}`],
+    LISTING_BYTES_MAX,
+  );
+  const chosen = listed.stdout
+    .toString("utf8")
+    .split("\0")
+    .flatMap((entry) => {
+      const [, oid = "", bytes = "", path = ""] = /^100\d{3} blob ([0-9a-f]+) +(\d+)\t(.+)$/s.exec(entry) ?? [];
+      return path !== "" && wants(path) && Number(bytes) <= fileBytesMax ? [{ oid, path }] : [];
+    });
   const files: RepositoryFile[] = [];
-  for (const { oid, path } of chosen.slice(0, filesMax)) files.push({ path, content: new Uint8Array((await runGit(gitDir, ["cat-file", "blob", oid])).stdout) });
+  for (const { oid, path } of chosen.slice(0, filesMax))
+    files.push({ path, content: new Uint8Array((await runGit(gitDir, ["cat-file", "blob", oid])).stdout) });
   return files;
 }
 
 async function commitOf(gitDir: string, revision: string): Promise<string | undefined> {
-  const { exitCode, stdout } = await runGit(gitDir, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${revision}^{commit}`]);
+  const { exitCode, stdout } = await runGit(gitDir, [
+    "rev-parse",
+    "--verify",
+    "--quiet",
+    "--end-of-options",
+    `${revision}^{commit}`,
+  ]);
   return exitCode === 0 ? line(stdout) : undefined;
 }
 
@@ -106,12 +125,21 @@ async function diff(gitDir: string, base: string, head: string, bytesMax: number
   const range = [mergeBaseSha ?? baseSha, headSha, "--"];
   const counted = await runGit(gitDir, [...DIFF, "--numstat", "-z", ...range]);
   const shown = await runGit(gitDir, [...DIFF, "--unified=3", ...range], bytesMax);
-  return { baseSha, headSha, mergeBaseSha, files: parseNumstat(counted.stdout.toString("utf8")), text: shown.stdout.toString("utf8"), isTruncated: shown.isTruncated };
+  return {
+    baseSha,
+    headSha,
+    mergeBaseSha,
+    files: parseNumstat(counted.stdout.toString("utf8")),
+    text: shown.stdout.toString("utf8"),
+    isTruncated: shown.isTruncated,
+  };
 }
 
 async function countCommits(gitDir: string, base: string, head: string): Promise<number> {
   const [baseSha, headSha] = [await commit(gitDir, base), await commit(gitDir, head)];
-  return Number(line((await runGit(gitDir, ["rev-list", "--count", "--end-of-options", `${baseSha}..${headSha}`])).stdout));
+  return Number(
+    line((await runGit(gitDir, ["rev-list", "--count", "--end-of-options", `${baseSha}..${headSha}`])).stdout),
+  );
 }
 
 /** `<added>\t<deleted>\t<path>\0`; a rename leaves the path empty and adds `<old>\0<new>\0`; binary files count as `-`. */

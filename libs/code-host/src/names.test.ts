@@ -1,11 +1,39 @@
 import { expect, test } from "@jest/globals";
 import { isBranchName, isRepositoryName, isSha } from "./index.ts";
 
-test.each(["main", "agent/0199c2f0", "feature/ä-ö", "v1.0", "a@b", "x{y", "release-2026.11"])("%j is a branch name", (name) => expect(isBranchName(name)).toBe(true));
+test.each(["main", "agent/0199c2f0", "feature/ä-ö", "v1.0", "a@b", "x{y", "release-2026.11"])(
+  "%j is a branch name",
+  (name) => expect(isBranchName(name)).toBe(true),
+);
 
 test.each([
-  "", "@", "HEAD", "-x", "--upload-pack=x", "/a", "a/", "a//b", "a..b", "a b", "a\nb", "a\tb", "a~1", "a^", "a:b", "a?", "a*", "a[", "a\\b", "a@{1}",
-  ".a", "a/.b", "a.lock", "a.lock/b", "a.", "x".repeat(251), "a\0b",
+  "",
+  "@",
+  "HEAD",
+  "-x",
+  "--upload-pack=x",
+  "/a",
+  "a/",
+  "a//b",
+  "a..b",
+  "a b",
+  "a\nb",
+  "a\tb",
+  "a~1",
+  "a^",
+  "a:b",
+  "a?",
+  "a*",
+  "a[",
+  "a\\b",
+  "a@{1}",
+  ".a",
+  "a/.b",
+  "a.lock",
+  "a.lock/b",
+  "a.",
+  "x".repeat(251),
+  "a\0b",
 ])("%j is no branch name", (name) => expect(isBranchName(name)).toBe(false));
 
 test.each([

@@ -4,7 +4,8 @@ import type { Repository } from "./code-host.ts";
 const NAME = /^(?!-|\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
 /** Whether a text can be the owner or the name of a repository; such a text is harmless as one segment of a path or URL. */
-export const isRepositoryName = (text: string): boolean => NAME.test(text) && !text.endsWith(".git") && !text.endsWith(".lock");
+export const isRepositoryName = (text: string): boolean =>
+  NAME.test(text) && !text.endsWith(".git") && !text.endsWith(".lock");
 
 /** Whether a text is a full commit id (SHA-1 or SHA-256), in lower case. */
 export const isSha = (text: string): boolean => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);

@@ -12,9 +12,18 @@ const bare = join(root, "acme", "shop.git");
 const shop = { owner: "acme", repo: "shop" };
 const host = localHost({ root });
 
-const identity = { GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a@example.com", GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a@example.com" };
+const identity = {
+  GIT_AUTHOR_NAME: "a",
+  GIT_AUTHOR_EMAIL: "a@example.com",
+  GIT_COMMITTER_NAME: "a",
+  GIT_COMMITTER_EMAIL: "a@example.com",
+};
 const git = (...args: string[]): string =>
-  execFileSync("git", ["-C", work, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], env: { PATH: "/usr/bin:/bin:/usr/local/bin", GIT_CONFIG_GLOBAL: "/dev/null", ...identity } }).trim();
+  execFileSync("git", ["-C", work, ...args], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    env: { PATH: "/usr/bin:/bin:/usr/local/bin", GIT_CONFIG_GLOBAL: "/dev/null", ...identity },
+  }).trim();
 const commit = (message: string, files: Record<string, string | Uint8Array>): string => {
   for (const [path, content] of Object.entries(files)) writeFileSync(join(work, path), content);
   git("add", "-A");
@@ -49,7 +58,13 @@ describe("a local repository", () => {
   test("resolves refs: branches, then tags, then full commit ids", async () => {
     execFileSync("git", ["-C", bare, "tag", "v1", first]);
     const refs = ["trunk", "v1", onBranch, "f".repeat(40), "absent"];
-    expect(await Promise.all(refs.map((ref) => host.commitOf(shop, ref)))).toEqual([onMain, first, onBranch, undefined, undefined]);
+    expect(await Promise.all(refs.map((ref) => host.commitOf(shop, ref)))).toEqual([
+      onMain,
+      first,
+      onBranch,
+      undefined,
+      undefined,
+    ]);
     await expect(host.commitOf(shop, "--all")).rejects.toEqual(domainError({ reason: "branch_invalid" }));
   });
 
@@ -77,15 +92,26 @@ describe("a local repository", () => {
     symlinkSync("/etc/passwd", join(work, "skills/link.md"));
     commit("files", { "skills/b.md": "b", "skills/a.md": "ä", "skills/long.md": "x".repeat(100) });
     git("push", "-q", join(bare), "files:refs/heads/trunk");
-    const read = async (filesMax = 9) => (await host.readFiles(shop, { wants: (path) => path.startsWith("skills/"), filesMax, fileBytesMax: 99 })).map(({ path, content }) => [path, Buffer.from(content).toString()]);
-    expect([await read(), await read(1)]).toEqual([[["skills/a.md", "ä"], ["skills/b.md", "b"]], [["skills/a.md", "ä"]]]);
+    const read = async (filesMax = 9) =>
+      (await host.readFiles(shop, { wants: (path) => path.startsWith("skills/"), filesMax, fileBytesMax: 99 })).map(
+        ({ path, content }) => [path, Buffer.from(content).toString()],
+      );
+    expect([await read(), await read(1)]).toEqual([
+      [
+        ["skills/a.md", "ä"],
+        ["skills/b.md", "b"],
+      ],
+      [["skills/a.md", "ä"]],
+    ]);
     git("push", "-q", "--force", bare, `${onMain}:refs/heads/trunk`);
     git("checkout", "-q", "trunk");
   });
 
   test("without a commit has no files", async () => {
     git("init", "-q", "--bare", join(root, "acme", "empty.git"));
-    expect(await host.readFiles({ owner: "acme", repo: "empty" }, { wants: () => true, filesMax: 9, fileBytesMax: 9 })).toEqual([]);
+    expect(
+      await host.readFiles({ owner: "acme", repo: "empty" }, { wants: () => true, filesMax: 9, fileBytesMax: 9 }),
+    ).toEqual([]);
   });
 
   test("cuts a long text, never the list of files", async () => {
@@ -106,7 +132,8 @@ describe("a local repository", () => {
     const sprung = join(root, "sprung");
     writeFileSync(trap, `#!/bin/sh\ntouch ${sprung}\n`);
     chmodSync(trap, 0o755);
-    for (const key of ["diff.external", "diff.trap.command", "diff.trap.textconv", "core.pager", "core.fsmonitor"]) git("--git-dir", bare, "config", key, trap);
+    for (const key of ["diff.external", "diff.trap.command", "diff.trap.textconv", "core.pager", "core.fsmonitor"])
+      git("--git-dir", bare, "config", key, trap);
     mkdirSync(join(bare, "info"), { recursive: true });
     writeFileSync(join(bare, "info", "attributes"), "* diff=trap\n");
     expect((await host.diff(shop, "trunk", "agent/run-1")).files).toHaveLength(3);
@@ -118,22 +145,31 @@ describe("a local repository", () => {
     ["commit", () => host.diff(shop, "trunk", "f".repeat(40)), "branch_not_found"],
     ["repository", () => host.defaultBranch({ owner: "acme", repo: "absent" }), "repository_not_found"],
     ["owner", () => host.defaultBranch({ owner: "absent", repo: "shop" }), "repository_not_found"],
-  ])("an absent %s is not found", async (_, act, reason) => expect(act()).rejects.toEqual(domainError({ kind: "not_found", reason })));
+  ])("an absent %s is not found", async (_, act, reason) =>
+    expect(act()).rejects.toEqual(domainError({ kind: "not_found", reason })),
+  );
 
   test.each([
     ["an option as a branch", () => host.diff(shop, "trunk", "--output=/tmp/x"), "branch_invalid"],
     ["a revision expression", () => host.branchSha(shop, "trunk~1"), "branch_invalid"],
     ["a way out", () => host.defaultBranch({ owner: "..", repo: "shop" }), "repository_invalid"],
-  ])("%s is refused", async (_, act, reason) => expect(act()).rejects.toEqual(domainError({ kind: "invalid_argument", reason })));
+  ])("%s is refused", async (_, act, reason) =>
+    expect(act()).rejects.toEqual(domainError({ kind: "invalid_argument", reason })),
+  );
 
   test("a link that leads out of the root, or to no repository, is not found", async () => {
     symlinkSync(join(work, ".git"), join(root, "acme", "outside.git"));
     mkdirSync(join(root, "acme", "plain.git"));
-    for (const repo of ["outside", "plain"]) await expect(host.defaultBranch({ owner: "acme", repo })).rejects.toEqual(domainError({ reason: "repository_not_found" }));
+    for (const repo of ["outside", "plain"])
+      await expect(host.defaultBranch({ owner: "acme", repo })).rejects.toEqual(
+        domainError({ reason: "repository_not_found" }),
+      );
   });
 
   test("without commits says so", async () => {
     git("init", "-q", "--bare", join(root, "acme", "empty.git"));
-    await expect(host.defaultBranch({ owner: "acme", repo: "empty" })).rejects.toEqual(domainError({ kind: "conflict", reason: "repository_empty" }));
+    await expect(host.defaultBranch({ owner: "acme", repo: "empty" })).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "repository_empty" }),
+    );
   });
 });

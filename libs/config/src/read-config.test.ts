@@ -14,7 +14,20 @@ const shape = {
 };
 
 test("values are read by their kind, with fallbacks for what is absent or empty", () => {
-  expect(readConfig({ DATABASE_URL: "postgres://h/db/", MASTER_KEY: "k", OFFER_TTL: "2m", PORT: "", OPEN: "TRUE", ALIASES: " x, ,y", NEIGHBOUR_URL: "http://a:1/, http://b:2" }, shape)).toEqual({
+  expect(
+    readConfig(
+      {
+        DATABASE_URL: "postgres://h/db/",
+        MASTER_KEY: "k",
+        OFFER_TTL: "2m",
+        PORT: "",
+        OPEN: "TRUE",
+        ALIASES: " x, ,y",
+        NEIGHBOUR_URL: "http://a:1/, http://b:2",
+      },
+      shape,
+    ),
+  ).toEqual({
     databaseUrl: "postgres://h/db",
     key: "k",
     offerTtlMs: 120_000,
@@ -24,16 +37,32 @@ test("values are read by their kind, with fallbacks for what is absent or empty"
     natsUrl: undefined,
     neighbours: ["http://a:1", "http://b:2"],
   });
-  expect(readConfig({ DATABASE_URL: "postgres://h/db", MASTER_KEY: "k", NEIGHBOUR_URL: "http://a" }, shape)).toMatchObject({ offerTtlMs: 15_000, aliases: ["a", "b"] });
+  expect(
+    readConfig({ DATABASE_URL: "postgres://h/db", MASTER_KEY: "k", NEIGHBOUR_URL: "http://a" }, shape),
+  ).toMatchObject({ offerTtlMs: 15_000, aliases: ["a", "b"] });
 });
 
 test("all faults are reported at once, naming variables and never their values", () => {
-  const read = () => readConfig({ DATABASE_URL: "hunter2", OFFER_TTL: "soon-hunter2", PORT: "1.5", OPEN: "maybe", NEIGHBOUR_URL: "http://a,hunter2" }, shape);
-  expect(read).toThrow(/DATABASE_URL must be[^]*MASTER_KEY is required[^]*OFFER_TTL must be[^]*PORT must be[^]*OPEN must be[^]*NEIGHBOUR_URL must be/);
+  const read = () =>
+    readConfig(
+      {
+        DATABASE_URL: "hunter2",
+        OFFER_TTL: "soon-hunter2",
+        PORT: "1.5",
+        OPEN: "maybe",
+        NEIGHBOUR_URL: "http://a,hunter2",
+      },
+      shape,
+    );
+  expect(read).toThrow(
+    /DATABASE_URL must be[^]*MASTER_KEY is required[^]*OFFER_TTL must be[^]*PORT must be[^]*OPEN must be[^]*NEIGHBOUR_URL must be/,
+  );
   expect(read).not.toThrow(/hunter2|1\.5|maybe/);
 });
 
-test.each(["-1", "1.5", "1e3", "0x10", "9007199254740993"])("%j is no whole number", (text) => expect(() => readConfig({ N: text }, { n: optional.int("N", 1) })).toThrow("N must be a whole number from 0"));
+test.each(["-1", "1.5", "1e3", "0x10", "9007199254740993"])("%j is no whole number", (text) =>
+  expect(() => readConfig({ N: text }, { n: optional.int("N", 1) })).toThrow("N must be a whole number from 0"),
+);
 
 test("a read configuration cannot be changed", () => {
   const config = readConfig({}, { list: optional.list("L", ["a"]) });

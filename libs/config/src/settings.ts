@@ -14,13 +14,16 @@ const parsers = {
   string: (text: string) => text,
   url: (text: string) => (URL.canParse(text) ? text.replace(/\/+$/, "") : undefined),
   int: (text: string) => (/^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined),
-  bool: (text: string) => (/^(true|1|yes|on)$/i.test(text) ? true : /^(false|0|no|off)$/i.test(text) ? false : undefined),
+  bool: (text: string) =>
+    /^(true|1|yes|on)$/i.test(text) ? true : /^(false|0|no|off)$/i.test(text) ? false : undefined,
   duration: parseDuration,
   size: parseSize,
   list: (text: string) => partsOf(text),
   urls: (text: string) => {
     const parts = partsOf(text);
-    return parts.length > 0 && parts.every((part) => URL.canParse(part)) ? parts.map((part) => part.replace(/\/+$/, "")) : undefined;
+    return parts.length > 0 && parts.every((part) => URL.canParse(part))
+      ? parts.map((part) => part.replace(/\/+$/, ""))
+      : undefined;
   },
 };
 
@@ -59,7 +62,10 @@ type OptionalSetting<T, F> = {
   (name: string, fallback: F): Setting<T>;
 };
 
-function voluntary<T, F extends string | number | boolean | readonly string[]>(kind: keyof typeof parsers, parse: Parse<T>): OptionalSetting<T, F> {
+function voluntary<T, F extends string | number | boolean | readonly string[]>(
+  kind: keyof typeof parsers,
+  parse: Parse<T>,
+): OptionalSetting<T, F> {
   const make = (name: string, fallback?: F): Setting<T | undefined> => ({
     name,
     read(text) {

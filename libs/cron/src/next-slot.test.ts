@@ -8,7 +8,8 @@ const iso = (date: Date | undefined): string => (date ? date.toISOString().slice
 function slotsBetween(text: string, zone: string | null, from: string, to: string): string[] {
   const cron = parseCron(text, "schedule");
   const found: string[] = [];
-  for (let at = nextSlot(cron, zone, new Date(from)); at && at <= new Date(to); at = nextSlot(cron, zone, at)) found.push(iso(at));
+  for (let at = nextSlot(cron, zone, new Date(from)); at && at <= new Date(to); at = nextSlot(cron, zone, at))
+    found.push(iso(at));
   return found;
 }
 
@@ -16,26 +17,58 @@ describe("a rule that names hours follows the wall clock", () => {
   const ny = (text: string, from: string, to: string) => slotsBetween(text, "America/New_York", from, to);
 
   test("a time that does not occur is due once, when the clock has moved on", () => {
-    expect(ny("30 2 * * *", "2026-03-07T00:00Z", "2026-03-09T23:00Z")).toEqual(["2026-03-07T07:30", "2026-03-08T07:00", "2026-03-09T06:30"]);
+    expect(ny("30 2 * * *", "2026-03-07T00:00Z", "2026-03-09T23:00Z")).toEqual([
+      "2026-03-07T07:30",
+      "2026-03-08T07:00",
+      "2026-03-09T06:30",
+    ]);
     expect(ny("*/10 2 * * *", "2026-03-08T00:00Z", "2026-03-08T23:00Z")).toEqual(["2026-03-08T07:00"]);
-    expect(ny("0,30 2,3 * * *", "2026-03-08T00:00Z", "2026-03-08T23:00Z")).toEqual(["2026-03-08T07:00", "2026-03-08T07:30"]);
+    expect(ny("0,30 2,3 * * *", "2026-03-08T00:00Z", "2026-03-08T23:00Z")).toEqual([
+      "2026-03-08T07:00",
+      "2026-03-08T07:30",
+    ]);
   });
   test("a time that occurs twice is due once, at its first occurrence", () => {
-    expect(ny("30 1 * * *", "2026-10-31T12:00Z", "2026-11-02T12:00Z")).toEqual(["2026-11-01T05:30", "2026-11-02T06:30"]);
-    expect(ny("*/30 1,2 * * *", "2026-11-01T00:00Z", "2026-11-01T12:00Z")).toEqual(["2026-11-01T05:00", "2026-11-01T05:30", "2026-11-01T07:00", "2026-11-01T07:30"]);
+    expect(ny("30 1 * * *", "2026-10-31T12:00Z", "2026-11-02T12:00Z")).toEqual([
+      "2026-11-01T05:30",
+      "2026-11-02T06:30",
+    ]);
+    expect(ny("*/30 1,2 * * *", "2026-11-01T00:00Z", "2026-11-01T12:00Z")).toEqual([
+      "2026-11-01T05:00",
+      "2026-11-01T05:30",
+      "2026-11-01T07:00",
+      "2026-11-01T07:30",
+    ]);
   });
   test("asked within the repeated hour, what is over is over", () => {
-    expect(iso(nextSlot(parseCron("45 1 * * *", "schedule"), "America/New_York", new Date("2026-11-01T06:10Z")))).toBe("2026-11-02T06:45");
+    expect(iso(nextSlot(parseCron("45 1 * * *", "schedule"), "America/New_York", new Date("2026-11-01T06:10Z")))).toBe(
+      "2026-11-02T06:45",
+    );
   });
 });
 
 test("a rule for every hour follows the time that passes", () => {
-  expect(slotsBetween("30 * * * *", "America/New_York", "2026-03-08T05:00Z", "2026-03-08T09:00Z")).toEqual(["2026-03-08T05:30", "2026-03-08T06:30", "2026-03-08T07:30", "2026-03-08T08:30"]);
-  expect(slotsBetween("0 * * * *", "America/New_York", "2026-11-01T03:30Z", "2026-11-01T08:00Z")).toEqual(["2026-11-01T04:00", "2026-11-01T05:00", "2026-11-01T06:00", "2026-11-01T07:00", "2026-11-01T08:00"]);
+  expect(slotsBetween("30 * * * *", "America/New_York", "2026-03-08T05:00Z", "2026-03-08T09:00Z")).toEqual([
+    "2026-03-08T05:30",
+    "2026-03-08T06:30",
+    "2026-03-08T07:30",
+    "2026-03-08T08:30",
+  ]);
+  expect(slotsBetween("0 * * * *", "America/New_York", "2026-11-01T03:30Z", "2026-11-01T08:00Z")).toEqual([
+    "2026-11-01T04:00",
+    "2026-11-01T05:00",
+    "2026-11-01T06:00",
+    "2026-11-01T07:00",
+    "2026-11-01T08:00",
+  ]);
 });
 
 test("a day that a country skipped is due once, at its end", () => {
-  expect(slotsBetween("0 12 * * *", "Pacific/Apia", "2011-12-29T00:00Z", "2011-12-31T12:00Z")).toEqual(["2011-12-29T22:00", "2011-12-30T10:00", "2011-12-30T22:00"]);
+  expect(slotsBetween("0 12 * * *", "Pacific/Apia", "2011-12-29T00:00Z", "2011-12-31T12:00Z")).toEqual([
+    "2011-12-29T22:00",
+    "2011-12-30T10:00",
+    "2011-12-30T22:00",
+  ]);
 });
 
 test("only the newest of many slots are kept", () => {
@@ -43,17 +76,43 @@ test("only the newest of many slots are kept", () => {
   const { slots, next } = slotsUntil(parseCron("* * * * *", "schedule"), null, first, now, 100);
   expect(next!.getTime() - slots.at(-1)!.getTime()).toBe(60_000);
   expect([slots.length, iso(slots[0]), iso(slots.at(-1))]).toEqual([100, "2026-01-02T22:21", "2026-01-03T00:00"]);
-  expect(slotsUntil(parseCron("0 0 * * *", "schedule"), null, first, now, 100).slots.map(iso)).toEqual(["2026-01-01T00:00", "2026-01-02T00:00", "2026-01-03T00:00"]);
+  expect(slotsUntil(parseCron("0 0 * * *", "schedule"), null, first, now, 100).slots.map(iso)).toEqual([
+    "2026-01-01T00:00",
+    "2026-01-02T00:00",
+    "2026-01-03T00:00",
+  ]);
 });
 
-test.each(["Europe/Berlin", "UTC", "Asia/Kathmandu", "Etc/GMT+5"])("%s is a time zone", (name) => expect(isTimeZone(name)).toBe(true));
-test.each(["", "Mars/Olympus", "+02:00", "Europe/Berlin ", "local", "../x", "é"])("%j is no time zone", (name) => expect(isTimeZone(name)).toBe(false));
+test.each(["Europe/Berlin", "UTC", "Asia/Kathmandu", "Etc/GMT+5"])("%s is a time zone", (name) =>
+  expect(isTimeZone(name)).toBe(true),
+);
+test.each(["", "Mars/Olympus", "+02:00", "Europe/Berlin ", "local", "../x", "é"])("%j is no time zone", (name) =>
+  expect(isTimeZone(name)).toBe(false),
+);
 
 /** Both hemispheres, whole, half and quarter hours, changes at and around midnight, a change of half an hour, zones without any. */
 const ZONES = [
-  "Europe/Berlin", "Europe/London", "Europe/Lisbon", "Europe/Chisinau", "America/New_York", "America/Los_Angeles", "America/St_Johns", "America/Havana",
-  "America/Santiago", "America/Asuncion", "America/Nuuk", "Atlantic/Azores", "Africa/Cairo", "Africa/Casablanca", "Asia/Beirut", "Asia/Jerusalem",
-  "Asia/Kathmandu", "Australia/Adelaide", "Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Auckland",
+  "Europe/Berlin",
+  "Europe/London",
+  "Europe/Lisbon",
+  "Europe/Chisinau",
+  "America/New_York",
+  "America/Los_Angeles",
+  "America/St_Johns",
+  "America/Havana",
+  "America/Santiago",
+  "America/Asuncion",
+  "America/Nuuk",
+  "Atlantic/Azores",
+  "Africa/Cairo",
+  "Africa/Casablanca",
+  "Asia/Beirut",
+  "Asia/Jerusalem",
+  "Asia/Kathmandu",
+  "Australia/Adelaide",
+  "Australia/Lord_Howe",
+  "Pacific/Chatham",
+  "Pacific/Auckland",
 ];
 /** Ours, and as croner takes it: it calls a rule one of fixed times when no field of its time of day has a wildcard or a step. */
 const RULES: readonly (readonly [string, string])[] = [
@@ -75,13 +134,20 @@ const RULES: readonly (readonly [string, string])[] = [
 /** In Nuuk the hour before midnight is left out: croner gives up a time whose substitute lies on the next day, we do not. */
 const isGivenUp = (zone: string, rule: string): boolean => zone === "America/Nuuk" && rule === "45 23 * * *";
 test("a time whose substitute lies on the next day is due then", () => {
-  expect(slotsBetween("45 23 * * *", "America/Nuuk", "2026-03-28T02:00Z", "2026-03-29T12:00Z")).toEqual(["2026-03-29T01:00"]);
+  expect(slotsBetween("45 23 * * *", "America/Nuuk", "2026-03-28T02:00Z", "2026-03-29T12:00Z")).toEqual([
+    "2026-03-29T01:00",
+  ]);
 });
 
 describe.each(ZONES)("in %s, both edges of two years are as croner has them", (zone) => {
   const offsets = ZoneOffsets.of(zone);
   const changes: number[] = [];
-  for (let at = offsets.nextChange(Date.UTC(2026, 0, 1), Date.UTC(2028, 0, 1)); at !== undefined; at = offsets.nextChange(at, Date.UTC(2028, 0, 1))) changes.push(at);
+  for (
+    let at = offsets.nextChange(Date.UTC(2026, 0, 1), Date.UTC(2028, 0, 1));
+    at !== undefined;
+    at = offsets.nextChange(at, Date.UTC(2028, 0, 1))
+  )
+    changes.push(at);
 
   test.each(RULES.filter(([ours]) => !isGivenUp(zone, ours)))("%s", (ours, theirs) => {
     const cron = parseCron(ours, "schedule");
@@ -91,14 +157,22 @@ describe.each(ZONES)("in %s, both edges of two years are as croner has them", (z
       const found: string[] = [];
       const end = new Date(change + 36 * 3_600_000);
       const start = new Date(change - 36 * 3_600_000);
-      for (let at = croner.nextRun(start); at && at <= end; at = croner.nextRun(at)) if (expected.at(-1) !== iso(at)) expected.push(iso(at));
+      for (let at = croner.nextRun(start); at && at <= end; at = croner.nextRun(at))
+        if (expected.at(-1) !== iso(at)) expected.push(iso(at));
       for (let at = nextSlot(cron, zone, start); at && at <= end; at = nextSlot(cron, zone, at)) found.push(iso(at));
-      expect({ change: iso(new Date(change)), slots: found }).toEqual({ change: iso(new Date(change)), slots: expected });
+      expect({ change: iso(new Date(change)), slots: found }).toEqual({
+        change: iso(new Date(change)),
+        slots: expected,
+      });
     }
   });
 });
 
-test.each([["America/Nuuk", "0 0 * * *"], ["Europe/Berlin", "*/30 * * * *"], ["Australia/Lord_Howe", "15 2 * * *"]])("in %s, two years of %s are as croner has them", (zone, rule) => {
+test.each([
+  ["America/Nuuk", "0 0 * * *"],
+  ["Europe/Berlin", "*/30 * * * *"],
+  ["Australia/Lord_Howe", "15 2 * * *"],
+])("in %s, two years of %s are as croner has them", (zone, rule) => {
   const croner = new Croner(rule, { timezone: zone, paused: true, fixedTimeRule: "no-wildcard" });
   const cron = parseCron(rule, "schedule");
   const [ours, theirs] = [["2026-01-01T00:00"], ["2026-01-01T00:00"]];

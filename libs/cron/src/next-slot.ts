@@ -16,12 +16,19 @@ const SEARCH_DAYS = 9 * 366;
  */
 export function nextSlot(cron: Cron, zone: string | null, after: Date): Date | undefined {
   const afterMs = after.getTime();
-  const ms = cron.kind === "every" ? (Math.floor(afterMs / cron.everyMs) + 1) * cron.everyMs : calendarSlot(cron, zone, afterMs);
+  const ms =
+    cron.kind === "every" ? (Math.floor(afterMs / cron.everyMs) + 1) * cron.everyMs : calendarSlot(cron, zone, afterMs);
   return ms === undefined ? undefined : new Date(ms);
 }
 
 /** The slots from `first` on that are not after `now`, ascending, only the newest `max` of them; and the one after them. `first` is a slot itself. */
-export function slotsUntil(cron: Cron, zone: string | null, first: Date, now: Date, max: number): { readonly slots: Date[]; readonly next: Date | undefined } {
+export function slotsUntil(
+  cron: Cron,
+  zone: string | null,
+  first: Date,
+  now: Date,
+  max: number,
+): { readonly slots: Date[]; readonly next: Date | undefined } {
   const slots: Date[] = [];
   let slot: Date | undefined = first;
   for (; slot && slot <= now; slot = nextSlot(cron, zone, slot)) {

@@ -7,7 +7,8 @@ const FROM = new Date("2026-01-01T00:00:00Z"); // a Thursday
 const slots = (text: string, dialect: CronDialect = "schedule", count = 3): string[] => {
   const cron = parseCron(text, dialect);
   const found: string[] = [];
-  for (let at = nextSlot(cron, null, FROM); at && found.length < count; at = nextSlot(cron, null, at)) found.push(at.toISOString().slice(2, 16));
+  for (let at = nextSlot(cron, null, FROM); at && found.length < count; at = nextSlot(cron, null, at))
+    found.push(at.toISOString().slice(2, 16));
   return found;
 };
 
@@ -35,10 +36,44 @@ test("day of month and day of week are OR-ed when both are restricted", () => {
 });
 
 test.each([
-  "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *", "* * * 0 *", "* * * * 8", "-1 * * * *",
-  "a * * * *", "1.5 * * * *", "* * * FOO *", "* * * * FUNDAY", "MON * * * *", "5-1 * * * *", "1-2-3 * * * *", "*/0 * * * *", "*/60 * * * *", "*/x * * * *",
-  "*/5/2 * * * *", "0/15 * * * *", ",1 * * * *", "1, * * * *", "- * * * *", "/5 * * * *", "? * * * *", "L * * * *", "* * 15W * *", "* * * * 5#2",
-  "0 0 30 2 *", "0 0 31 4,6,9,11 *", "@daily", "@every 1h", "@reboot", "0".repeat(300), "٣ * * * *",
+  "",
+  "* * * *",
+  "* * * * * *",
+  "60 * * * *",
+  "* 24 * * *",
+  "* * 0 * *",
+  "* * 32 * *",
+  "* * * 13 *",
+  "* * * 0 *",
+  "* * * * 8",
+  "-1 * * * *",
+  "a * * * *",
+  "1.5 * * * *",
+  "* * * FOO *",
+  "* * * * FUNDAY",
+  "MON * * * *",
+  "5-1 * * * *",
+  "1-2-3 * * * *",
+  "*/0 * * * *",
+  "*/60 * * * *",
+  "*/x * * * *",
+  "*/5/2 * * * *",
+  "0/15 * * * *",
+  ",1 * * * *",
+  "1, * * * *",
+  "- * * * *",
+  "/5 * * * *",
+  "? * * * *",
+  "L * * * *",
+  "* * 15W * *",
+  "* * * * 5#2",
+  "0 0 30 2 *",
+  "0 0 31 4,6,9,11 *",
+  "@daily",
+  "@every 1h",
+  "@reboot",
+  "0".repeat(300),
+  "٣ * * * *",
 ])("%j is refused", (text) => {
   let error: unknown;
   try {
@@ -76,7 +111,17 @@ describe("the dialect of triggers", () => {
     expect(nextSlot(every, null, new Date(slot))!.getTime()).toBe(slot + 7 * 60_000);
   });
 
-  test.each(["@reboot", "@every", "@every 5", "@every 30s", "@every -1h", "@every 1h 30m", "@every 9999h", "@every 1.5h", "@"])("%j is refused", (text) => {
+  test.each([
+    "@reboot",
+    "@every",
+    "@every 5",
+    "@every 30s",
+    "@every -1h",
+    "@every 1h 30m",
+    "@every 9999h",
+    "@every 1.5h",
+    "@",
+  ])("%j is refused", (text) => {
     expect(() => parseCron(text, "trigger")).toThrow(expect.objectContaining({ reason: "cron_invalid" }));
   });
 });

@@ -84,7 +84,8 @@ function readCron(text: string, dialect: CronDialect): Cron {
 
 function calendar(text: string): CalendarCron {
   const fields = text.split(/\s+/);
-  if (fields.length !== 5 || text === "") throw wrong("An expression has five fields: minute, hour, day of month, month, day of week.");
+  if (fields.length !== 5 || text === "")
+    throw wrong("An expression has five fields: minute, hour, day of month, month, day of week.");
   const [minute, hour, day, month, weekday] = fields as [string, string, string, string, string];
   const cron: CalendarCron = {
     kind: "calendar",
@@ -110,8 +111,10 @@ function valuesOf(text: string, field: Field): number[] {
 function partOf(part: string, field: Field): number[] {
   const [range = "", stepText, ...rest] = part.split("/");
   const [fromText = "", toText, ...more] = range.split("-");
-  if (rest.length > 0 || more.length > 0) throw wrong(`"${part}" is no value, range or step of the field ${field.name}.`);
-  if (stepText !== undefined && range !== "*" && toText === undefined) throw wrong(`A step needs * or a range before it, in the field ${field.name}: "${part}".`);
+  if (rest.length > 0 || more.length > 0)
+    throw wrong(`"${part}" is no value, range or step of the field ${field.name}.`);
+  if (stepText !== undefined && range !== "*" && toText === undefined)
+    throw wrong(`A step needs * or a range before it, in the field ${field.name}: "${part}".`);
   // Sunday as 0 and as 7 are one day: `*` goes up to Saturday.
   const last = field === WEEKDAY ? 6 : field.max;
   const from = range === "*" ? field.min : valueOf(fromText, field);
@@ -126,13 +129,17 @@ function valueOf(text: string, field: Field): number {
   const named = field.names?.indexOf(text.toUpperCase()) ?? -1;
   if (named >= 0) return named + field.min;
   const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= field.min && value <= field.max)) throw wrong(`The field ${field.name} takes ${field.min} to ${field.max}${field.names ? " and names" : ""}, not "${text}".`);
+  if (!(value >= field.min && value <= field.max))
+    throw wrong(
+      `The field ${field.name} takes ${field.min} to ${field.max}${field.names ? " and names" : ""}, not "${text}".`,
+    );
   return value;
 }
 
 function stepOf(text: string, field: Field): number {
   const step = /^\d{1,2}$/.test(text) ? Number(text) : 0;
-  if (step < 1 || step > field.max) throw wrong(`A step of the field ${field.name} is a number from 1 to ${field.max}, not "${text}".`);
+  if (step < 1 || step > field.max)
+    throw wrong(`A step of the field ${field.name} is a number from 1 to ${field.max}, not "${text}".`);
   return step;
 }
 

@@ -21,7 +21,17 @@ export class ZoneOffsets {
 
   private constructor(zone: string) {
     const numeric = "numeric";
-    this.#format = new Intl.DateTimeFormat("en-US", { timeZone: zone, hourCycle: "h23", era: "short", year: numeric, month: numeric, day: numeric, hour: numeric, minute: numeric, second: numeric });
+    this.#format = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      hourCycle: "h23",
+      era: "short",
+      year: numeric,
+      month: numeric,
+      day: numeric,
+      hour: numeric,
+      minute: numeric,
+      second: numeric,
+    });
   }
 
   static of(zone: string): ZoneOffsets {
@@ -52,7 +62,8 @@ export class ZoneOffsets {
     const [startMs, endMs] = [Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1)];
     const segments: Segment[] = [{ fromMs: startMs, offsetMs: this.#read(startMs) }];
     for (let ms = startMs; ms < endMs; ms += DAY_MS) {
-      if (this.#read(ms + DAY_MS) !== segments.at(-1)!.offsetMs) segments.push(this.#change(ms, ms + DAY_MS, segments.at(-1)!.offsetMs));
+      if (this.#read(ms + DAY_MS) !== segments.at(-1)!.offsetMs)
+        segments.push(this.#change(ms, ms + DAY_MS, segments.at(-1)!.offsetMs));
     }
     this.#years.set(year, segments);
     return segments;
@@ -71,7 +82,10 @@ export class ZoneOffsets {
 
   #read(ms: number): number {
     const parts = Object.fromEntries(this.#format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
-    return Date.UTC(parts["year"]!, parts["month"]! - 1, parts["day"], parts["hour"], parts["minute"], parts["second"]) - Math.floor(ms / SECOND_MS) * SECOND_MS;
+    return (
+      Date.UTC(parts["year"]!, parts["month"]! - 1, parts["day"], parts["hour"], parts["minute"], parts["second"]) -
+      Math.floor(ms / SECOND_MS) * SECOND_MS
+    );
   }
 }
 

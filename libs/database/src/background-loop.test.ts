@@ -2,7 +2,11 @@ import { expect, test } from "@jest/globals";
 import { BackgroundLoop } from "./background-loop.ts";
 
 /** Runs a loop until `step` has ended `times` times. */
-async function run(times: number, everyMs: number, step: (n: number, loop: BackgroundLoop) => "again" | "idle" | Promise<"again" | "idle">) {
+async function run(
+  times: number,
+  everyMs: number,
+  step: (n: number, loop: BackgroundLoop) => "again" | "idle" | Promise<"again" | "idle">,
+) {
   const errors: unknown[] = [];
   let n = 0;
   await new Promise<void>((resolve) => {

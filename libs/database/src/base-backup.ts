@@ -3,7 +3,16 @@ import { dirname, join } from "node:path";
 import { Client } from "pg";
 
 /** Directories whose content PostgreSQL does not need, or must not find, in a copy; `pg_wal` gets only what the copy needs. */
-const EMPTY_IN_COPY = new Set(["pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans", "pg_wal"]);
+const EMPTY_IN_COPY = new Set([
+  "pg_dynshmem",
+  "pg_notify",
+  "pg_replslot",
+  "pg_serial",
+  "pg_snapshots",
+  "pg_stat_tmp",
+  "pg_subtrans",
+  "pg_wal",
+]);
 const NOT_IN_COPY = /^(?:postmaster\.(?:pid|opts)|backup_label.*|tablespace_map.*|pg_internal\.init.*|pgsql_tmp.*)$/;
 /** Last, so that no copied file is older than it. */
 const CONTROL_FILE = join("global", "pg_control");
@@ -30,7 +39,10 @@ export async function takeBaseBackup({ url, pgData, target }: BaseBackup): Promi
   await session.connect();
   try {
     await session.query("SELECT pg_create_physical_replication_slot($1, true, true)", [`backup_${process.pid}`]);
-    const start = await firstRow<{ wal: string }>(session, "SELECT pg_walfile_name(pg_backup_start('millwright backup', true)) AS wal");
+    const start = await firstRow<{ wal: string }>(
+      session,
+      "SELECT pg_walfile_name(pg_backup_start('millwright backup', true)) AS wal",
+    );
     await copyDirectory(pgData, target, "");
     await copyFileDurably(join(pgData, CONTROL_FILE), join(target, CONTROL_FILE));
     const stop = await firstRow<{ wal: string; label: string }>(
@@ -57,7 +69,10 @@ async function copyDirectory(pgData: string, target: string, path: string): Prom
     if (NOT_IN_COPY.test(entry.name) || name === CONTROL_FILE) continue;
     if (entry.isDirectory()) await copyDirectory(pgData, target, name);
     else if (entry.isFile()) await copyFileDurably(join(pgData, name), join(target, name)).catch(whenGone);
-    else throw new Error(`${join(pgData, name)} is neither a file nor a directory; clusters with tablespaces are not supported.`);
+    else
+      throw new Error(
+        `${join(pgData, name)} is neither a file nor a directory; clusters with tablespaces are not supported.`,
+      );
   }
 }
 
@@ -66,8 +81,11 @@ async function copyLog(pgData: string, target: string, first: string, last: stri
   await mkdir(join(target, "pg_wal", "archive_status"), { recursive: true, mode: 0o700 });
   await mkdir(join(target, "pg_wal", "summaries"), { recursive: true, mode: 0o700 });
   const names = await readdir(join(pgData, "pg_wal"));
-  const needed = names.filter((name) => (WAL_SEGMENT.test(name) && name >= first && name <= last) || name.endsWith(".history"));
-  if (!needed.includes(first) || !needed.includes(last)) throw new Error(`The write-ahead log from ${first} to ${last} is incomplete.`);
+  const needed = names.filter(
+    (name) => (WAL_SEGMENT.test(name) && name >= first && name <= last) || name.endsWith(".history"),
+  );
+  if (!needed.includes(first) || !needed.includes(last))
+    throw new Error(`The write-ahead log from ${first} to ${last} is incomplete.`);
   for (const name of needed) await copyFileDurably(join(pgData, "pg_wal", name), join(target, "pg_wal", name));
 }
 

@@ -44,23 +44,36 @@ export async function ensureCluster(binaries: PostgresBinaries, home: string): P
 export async function refuseOtherMajor(binaries: PostgresBinaries, pgData: string): Promise<void> {
   const data = (await readFile(join(pgData, "PG_VERSION"), "utf8")).trim();
   const program = /(\d+)\./.exec(await run(binaries.postgres, ["--version"]))?.[1];
-  if (program !== data) throw new Error(`${pgData} was written by PostgreSQL ${data}; this is ${program}. Dump and restore it first.`);
+  if (program !== data)
+    throw new Error(`${pgData} was written by PostgreSQL ${data}; this is ${program}. Dump and restore it first.`);
 }
 
 /** Starts the server detached, its output appended to `postgres.log`. `hasExited` turns true when it is gone. */
 export async function spawnServer(
-  binaries: PostgresBinaries, pgData: string, options: { port: number; maxConnections?: number; settings?: Record<string, string> },
+  binaries: PostgresBinaries,
+  pgData: string,
+  options: { port: number; maxConnections?: number; settings?: Record<string, string> },
 ): Promise<{ pid: number | undefined; hasExited: boolean }> {
   const settings = {
-    listen_addresses: "127.0.0.1", unix_socket_directories: "", max_connections: String(options.maxConnections ?? 200),
-    timezone: "UTC", log_timezone: "UTC", log_min_messages: "warning", ...options.settings,
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    max_connections: String(options.maxConnections ?? 200),
+    timezone: "UTC",
+    log_timezone: "UTC",
+    log_min_messages: "warning",
+    ...options.settings,
   };
   const path = join(pgData, "..", "postgres.log");
   const log = await open(path, "a", 0o600);
   if ((await log.stat()).size > LOG_BYTES_MAX) await log.truncate();
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const [command, args] = asUser(binaries.postgres, ["-D", pgData, "-p", String(options.port), ...flags]);
-  const child = spawn(command, args, { detached: true, stdio: ["ignore", log.fd, log.fd], env: ENVIRONMENT, cwd: pgData });
+  const child = spawn(command, args, {
+    detached: true,
+    stdio: ["ignore", log.fd, log.fd],
+    env: ENVIRONMENT,
+    cwd: pgData,
+  });
   const server = { pid: child.pid, hasExited: false };
   child.once("exit", () => (server.hasExited = true)).once("error", () => (server.hasExited = true));
   child.unref();
@@ -90,4 +103,8 @@ async function run(program: string, programArgs: string[]): Promise<string> {
   return output;
 }
 
-const exists = (path: string): Promise<boolean> => access(path).then(() => true, () => false);
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );

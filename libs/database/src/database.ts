@@ -25,7 +25,8 @@ export type CommitListener = (news: ReadonlySet<string>) => void;
 const PREPARED_TEXTS_MAX = 500;
 
 /** Rows are mostly in memory, and many lists are asked for at once: neither compiling nor parallel workers help. */
-const SEARCHING = "SET statement_timeout = '2s'; SET plan_cache_mode = force_custom_plan; SET jit = off; SET random_page_cost = 1.1; SET max_parallel_workers_per_gather = 0";
+const SEARCHING =
+  "SET statement_timeout = '2s'; SET plan_cache_mode = force_custom_plan; SET jit = off; SET random_page_cost = 1.1; SET max_parallel_workers_per_gather = 0";
 
 /** One service's PostgreSQL database: a pool, autocommitted statements and transactions. */
 export class Database {
@@ -50,7 +51,10 @@ export class Database {
   private constructor(pool: Pool, shared: SharedConnections, searching: Pool) {
     this.pool = pool;
     this.#shared = shared;
-    this.sql = { query: (text, params) => retryConflicts(() => this.#run((query) => pool.query(query), text, params)), announce: (news) => this.#tell(new Set([news])) };
+    this.sql = {
+      query: (text, params) => retryConflicts(() => this.#run((query) => pool.query(query), text, params)),
+      announce: (news) => this.#tell(new Set([news])),
+    };
     this.#searching = searching;
     this.searches = { query: (text, params) => this.#run((query) => searching.query(query), text, params) };
     this.lookups = { query: (text, params) => this.#run((query) => shared.query(query), text, params) };
@@ -58,7 +62,13 @@ export class Database {
 
   /** Opens a pool; connects with the first statement, so a database that is still starting is no error here. */
   static open(url: string, options: DatabaseOptions = {}): Database {
-    const connection = { connectionString: url, application_name: options.applicationName, connectionTimeoutMillis: CONNECTION_WAIT_MS, keepAlive: true, types: { getTypeParser } };
+    const connection = {
+      connectionString: url,
+      application_name: options.applicationName,
+      connectionTimeoutMillis: CONNECTION_WAIT_MS,
+      keepAlive: true,
+      types: { getTypeParser },
+    };
     // Statements are sent while the answers of earlier ones are on their way.
     const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true });
     // A broken connection fails its statement; without these listeners it would end the process as well.
@@ -70,7 +80,11 @@ export class Database {
       client.on("error", ignore);
       client.query(SEARCHING).catch(ignore); // before the statement that it was opened for
     });
-    return new Database(pool, new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)), searching);
+    return new Database(
+      pool,
+      new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)),
+      searching,
+    );
   }
 
   /**
@@ -93,11 +107,17 @@ export class Database {
         firstFailure ??= error;
         throw error;
       });
-    const run = <R>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>> => this.#run(execute, text, params);
+    const run = <R>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>> =>
+      this.#run(execute, text, params);
     let result: T;
     try {
       send(execute({ text: "BEGIN" }));
-      result = await f({ query: run, send: (text, params, rowsExpected) => send(run(text, params).then((answer) => checkCount(answer, rowsExpected))), announce: (what) => void news.add(what) });
+      result = await f({
+        query: run,
+        send: (text, params, rowsExpected) =>
+          send(run(text, params).then((answer) => checkCount(answer, rowsExpected))),
+        announce: (what) => void news.add(what),
+      });
       send(commit(client));
       for (const answer of sent) await answer; // in this order: the first failure is the cause of the others
     } catch (error) {
@@ -125,16 +145,25 @@ export class Database {
     for (const listener of this.#listeners) listener(news);
   }
 
-  async #run<R>(on: (query: QueryConfig) => Promise<QueryResult>, text: string, values?: readonly unknown[]): Promise<SqlResult<R>> {
+  async #run<R>(
+    on: (query: QueryConfig) => Promise<QueryResult>,
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<SqlResult<R>> {
     const name = this.#statementName(text);
-    const { rows, rowCount } = await on({ text, ...(name && { name }), ...(values && { values: values as unknown[] }) });
+    const { rows, rowCount } = await on({
+      text,
+      ...(name && { name }),
+      ...(values && { values: values as unknown[] }),
+    });
     return { rows: rows as R[], rowCount: rowCount ?? 0 };
   }
 
   /** The second use of a text prepares it. Several statements in one text cannot be prepared. */
   #statementName(text: string): string | undefined {
     if (!this.#statementNames.has(text)) {
-      if (this.#statementNames.size < PREPARED_TEXTS_MAX && !text.includes(";")) this.#statementNames.set(text, undefined);
+      if (this.#statementNames.size < PREPARED_TEXTS_MAX && !text.includes(";"))
+        this.#statementNames.set(text, undefined);
       return undefined;
     }
     const known = this.#statementNames.get(text);
@@ -153,12 +182,16 @@ function ask(client: ClientBase, query: QueryConfig): Promise<QueryResult> {
 /** PostgreSQL answers COMMIT with ROLLBACK when a statement failed and its error was swallowed. */
 async function commit(client: PoolClient): Promise<void> {
   const { command } = await ask(client, { text: "COMMIT" });
-  if (command !== "COMMIT") throw new Error("The transaction was rolled back: a failed statement was not reported by its code.");
+  if (command !== "COMMIT")
+    throw new Error("The transaction was rolled back: a failed statement was not reported by its code.");
 }
 
 /** Whether the connection is fit for further use. */
 async function rollBack(client: PoolClient): Promise<boolean> {
-  return client.query("ROLLBACK").then(() => true, () => false);
+  return client.query("ROLLBACK").then(
+    () => true,
+    () => false,
+  );
 }
 
 /** A statement was refused because one before it had failed. */

@@ -58,7 +58,11 @@ export class EmbeddedPostgres {
     for (let spawns = 0; Date.now() < deadline; await pause(POLL_MS)) {
       const found = await readPostmaster(pgData);
       const isOurs = found !== undefined && isPostmasterOf(found.pid, pgData);
-      if (isOurs && found.status === "ready" && (await servesDirectory(urlOf(found.port, password, "postgres"), pgData))) {
+      if (
+        isOurs &&
+        found.status === "ready" &&
+        (await servesDirectory(urlOf(found.port, password, "postgres"), pgData))
+      ) {
         return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password, pgData });
       }
       // A living server that is starting or stopping is waited for. A lock file whose owner is gone is in the way.
@@ -75,7 +79,8 @@ export class EmbeddedPostgres {
   static async stopLeftover(dataDir: string): Promise<void> {
     const pgData = join(await realpath(dataDir), "cluster");
     const found = await readPostmaster(pgData);
-    if (found && isPostmasterOf(found.pid, pgData)) await new EmbeddedPostgres({ ...found, isAdopted: true, password: "", pgData }).stop();
+    if (found && isPostmasterOf(found.pid, pgData))
+      await new EmbeddedPostgres({ ...found, isAdopted: true, password: "", pgData }).stop();
   }
 
   /** Whether its process is there. */

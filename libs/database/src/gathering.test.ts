@@ -4,9 +4,14 @@ import { Gathering, type GatheringOptions } from "./gathering.ts";
 /** A gathering whose batches end when told. */
 function held(options: GatheringOptions = {}) {
   const batches: { keys: readonly number[]; end: (error?: Error) => void }[] = [];
-  const gathering = new Gathering<number, string>((keys) => new Promise((resolve, reject) => {
-    batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
-  }), undefined, options);
+  const gathering = new Gathering<number, string>(
+    (keys) =>
+      new Promise((resolve, reject) => {
+        batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
+      }),
+    undefined,
+    options,
+  );
   return { gathering, batches };
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -43,7 +48,10 @@ test("a batch goes beside another when it is as large, or when that one ends", a
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
   answers.push(gathering.ask(6));
   await turn();
-  expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4, 5, 6]]);
+  expect(batches.map(({ keys }) => keys)).toEqual([
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
   answers.push(gathering.ask(7));
   await turn();
   batches[0]!.end();
@@ -77,16 +85,25 @@ test("nobody fails by what others asked", async () => {
     return keys.map((key) => key * 10);
   });
   const settled = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => gathering.ask(n)));
-  expect(settled.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error).message))).toEqual([10, 20, 30, "four", 50]);
+  expect(settled.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error).message))).toEqual([
+    10,
+    20,
+    30,
+    "four",
+    50,
+  ]);
 });
 
 test("what may have been done is not done again", async () => {
   let times = 0;
-  const gathering = new Gathering<number, number>(async () => {
-    times += 1;
-    await turn();
-    throw new Error("who knows");
-  }, () => false);
+  const gathering = new Gathering<number, number>(
+    async () => {
+      times += 1;
+      await turn();
+      throw new Error("who knows");
+    },
+    () => false,
+  );
   const settled = await Promise.allSettled([1, 2, 3].map((n) => gathering.ask(n)));
   expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   expect(times).toBe(2);

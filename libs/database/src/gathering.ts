@@ -1,6 +1,10 @@
 const BATCH_MAX = 100;
 
-type Waiting<K, V> = { readonly key: K; readonly resolve: (value: V) => void; readonly reject: (error: unknown) => void };
+type Waiting<K, V> = {
+  readonly key: K;
+  readonly resolve: (value: V) => void;
+  readonly reject: (error: unknown) => void;
+};
 
 export type GatheringOptions = {
   /** So many batches are under way at a time: more than one, where they wait for something other than each other. Each waits until it is as large as those before it. Default 1. */
@@ -25,7 +29,11 @@ export class Gathering<K, V> {
   #isTurnAwaited = false;
 
   /** `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done. */
-  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>, mayRepeat: (error: unknown) => boolean = () => true, { atOnce = 1, isPatient = false }: GatheringOptions = {}) {
+  constructor(
+    together: (keys: readonly K[]) => Promise<readonly V[]>,
+    mayRepeat: (error: unknown) => boolean = () => true,
+    { atOnce = 1, isPatient = false }: GatheringOptions = {},
+  ) {
     this.#together = together;
     this.#mayRepeat = mayRepeat;
     this.#atOnce = atOnce;
@@ -50,7 +58,12 @@ export class Gathering<K, V> {
   }
 
   #go(): void {
-    if (this.#underWay >= this.#atOnce || this.#waiting.length === 0 || this.#waiting.length < Math.min(this.#keysUnderWay, BATCH_MAX)) return;
+    if (
+      this.#underWay >= this.#atOnce ||
+      this.#waiting.length === 0 ||
+      this.#waiting.length < Math.min(this.#keysUnderWay, BATCH_MAX)
+    )
+      return;
     const batch = this.#waiting.splice(0, BATCH_MAX);
     this.#underWay += 1;
     this.#keysUnderWay += batch.length;

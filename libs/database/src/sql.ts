@@ -28,7 +28,8 @@ export async function sendTo(sql: Sql, text: string, params: readonly unknown[],
 
 /** Errors: a statement touched another number of rows than it must. */
 export function checkCount({ rowCount }: { rowCount: number }, expected: number | undefined): void {
-  if (expected !== undefined && rowCount !== expected) throw new Error(`A statement touched ${rowCount} rows instead of ${expected}.`);
+  if (expected !== undefined && rowCount !== expected)
+    throw new Error(`A statement touched ${rowCount} rows instead of ${expected}.`);
 }
 
 /** What `prismaSql` needs of a Prisma client or interactive transaction. */
@@ -52,13 +53,17 @@ export function prismaSql(tx: PrismaRaw): Sql {
 
 function withPlainNumbers(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [name, typeof value === "bigint" ? safeNumber(value.toString()) : value]),
+    Object.entries(row).map(([name, value]) => [
+      name,
+      typeof value === "bigint" ? safeNumber(value.toString()) : value,
+    ]),
   );
 }
 
 /** An `int8` in text form as a JS number; throws rather than lose digits. */
 export function safeNumber(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError("An int8 value is beyond the safe integers; select it as text.");
+  if (!Number.isSafeInteger(value))
+    throw new RangeError("An int8 value is beyond the safe integers; select it as text.");
   return value;
 }

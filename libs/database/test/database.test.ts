@@ -12,8 +12,13 @@ beforeEach(async () => {
 });
 afterEach(() => t.close());
 
-const things = async () => (await db.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
-const rejection = (promise: Promise<unknown>) => promise.then(() => undefined, (error: unknown) => error);
+const things = async () =>
+  (await db.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
+const rejection = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
 
 describe("a statement", () => {
   test("reads numbers as numbers, times as dates, days as text and JSON as values", async () => {
@@ -21,7 +26,16 @@ describe("a statement", () => {
       `SELECT 9007199254740991::int8 AS big, '2026-01-02T03:04:05.678Z'::timestamptz AS at, '2026-01-02'::date AS day, '{"a":[1]}'::jsonb AS json, $1::jsonb AS given, $2::text[] AS list`,
       [{ b: null }, ["x", "y"]],
     );
-    expect(rows).toEqual([{ big: 9007199254740991, at: new Date("2026-01-02T03:04:05.678Z"), day: "2026-01-02", json: { a: [1] }, given: { b: null }, list: ["x", "y"] }]);
+    expect(rows).toEqual([
+      {
+        big: 9007199254740991,
+        at: new Date("2026-01-02T03:04:05.678Z"),
+        day: "2026-01-02",
+        json: { a: [1] },
+        given: { b: null },
+        list: ["x", "y"],
+      },
+    ]);
     expect(rowCount).toBe(1);
   });
 
@@ -31,8 +45,11 @@ describe("a statement", () => {
 
   test("is prepared when its text comes again, and stays right", async () => {
     const one = Database.open(t.url, { max: 1 });
-    for (const n of [1, 2, 3]) expect((await one.sql.query("SELECT $1::int + 1 AS n", [n])).rows).toEqual([{ n: n + 1 }]);
-    expect((await one.sql.query("SELECT statement FROM pg_prepared_statements")).rows).toEqual([{ statement: "SELECT $1::int + 1 AS n" }]);
+    for (const n of [1, 2, 3])
+      expect((await one.sql.query("SELECT $1::int + 1 AS n", [n])).rows).toEqual([{ n: n + 1 }]);
+    expect((await one.sql.query("SELECT statement FROM pg_prepared_statements")).rows).toEqual([
+      { statement: "SELECT $1::int + 1 AS n" },
+    ]);
     await one.close();
   });
 });
@@ -129,10 +146,17 @@ describe("a transaction", () => {
 });
 
 describe("a lookup", () => {
-  const number = async (n: number) => (await db.lookups.query<{ n: number }>("SELECT n FROM things WHERE n = $1", [n])).rows[0]?.n;
-  const sharedPid = async () => (await db.lookups.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")).rows[0]!.pid;
+  const number = async (n: number) =>
+    (await db.lookups.query<{ n: number }>("SELECT n FROM things WHERE n = $1", [n])).rows[0]?.n;
+  const sharedPid = async () =>
+    (await db.lookups.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")).rows[0]!.pid;
   /** Until then the pool answers. */
-  const whenShared = () => eventually(async () => expect((await db.lookups.query("SHOW plan_cache_mode")).rows).toEqual([{ plan_cache_mode: "force_generic_plan" }]));
+  const whenShared = () =>
+    eventually(async () =>
+      expect((await db.lookups.query("SHOW plan_cache_mode")).rows).toEqual([
+        { plan_cache_mode: "force_generic_plan" },
+      ]),
+    );
 
   test("shares its connection with others, whose errors are not its own", async () => {
     await db.sql.query("INSERT INTO things SELECT generate_series(1, 50)");
@@ -166,10 +190,12 @@ describe("news", () => {
       tx.announce?.("work");
       expect(heard).toEqual([]);
     });
-    await rejection(db.transaction(async (tx) => {
-      tx.announce?.("lost");
-      throw new Error("no");
-    }));
+    await rejection(
+      db.transaction(async (tx) => {
+        tx.announce?.("lost");
+        throw new Error("no");
+      }),
+    );
     await db.transaction((tx) => tx.query("SELECT 1"));
     db.sql.announce?.("single");
     stop();
@@ -193,6 +219,8 @@ describe("an error", () => {
   });
 
   test("of a deadlock that comes again and again is passing", async () => {
-    expect(isTransient(await rejection(db.sql.query("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END $$")))).toBe(true);
+    expect(
+      isTransient(await rejection(db.sql.query("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END $$"))),
+    ).toBe(true);
   });
 });

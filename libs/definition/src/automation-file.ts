@@ -9,7 +9,12 @@ import { readTrigger } from "./trigger.ts";
 export type ReadAutomation = { path: string; part: AutomationPart; read: ReadBlock; agent?: Placed<string> };
 
 /** Reads automations/<name>/automation.md: spec factory-files §6. Undefined when its frontmatter is not even YAML. */
-export function readAutomationFile(name: string, path: string, text: string, problems: Problems): ReadAutomation | undefined {
+export function readAutomationFile(
+  name: string,
+  path: string,
+  text: string,
+  problems: Problems,
+): ReadAutomation | undefined {
   const parsed = parseMarkdown(path, text, problems);
   if (!parsed) return undefined;
   const fields = new Fields(parsed.document, parsed.map, ["enabled", "agent", "triggers", ...EXECUTION_KEYS]);
@@ -17,18 +22,38 @@ export function readAutomationFile(name: string, path: string, text: string, pro
   const agent = fields.text("agent");
   fields.require("triggers");
   const entries = fields.list("triggers", ["provider", "event", "filter", "schedule"]);
-  if (entries?.length === 0 && fields.isList("triggers")) fields.error(fields.valueAt("triggers"), "FF_MISSING_FIELD", "An automation needs at least one trigger.");
+  if (entries?.length === 0 && fields.isList("triggers"))
+    fields.error(fields.valueAt("triggers"), "FF_MISSING_FIELD", "An automation needs at least one trigger.");
   const read = (entries ?? []).flatMap((entry) => {
     const trigger = readTrigger(entry);
-    if (trigger && !SERVED_PROVIDERS.has(trigger.provider)) problems.warning(path, entry.valueAt("provider"), "FF_NOT_SERVED", `Nothing connects this platform to ${trigger.provider} yet; the trigger stays inert.`);
+    if (trigger && !SERVED_PROVIDERS.has(trigger.provider))
+      problems.warning(
+        path,
+        entry.valueAt("provider"),
+        "FF_NOT_SERVED",
+        `Nothing connects this platform to ${trigger.provider} yet; the trigger stays inert.`,
+      );
     return trigger ? [{ trigger, entry }] : [];
   });
   refuseTwins(read);
   const execution = readExecutionBlock(fields, { needsModel: false });
-  if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the prompt of the runs and is required.");
+  if (parsed.body === "")
+    problems.error(
+      path,
+      START,
+      "FF_MISSING_FIELD",
+      "The text after the frontmatter is the prompt of the runs and is required.",
+    );
   return {
     path,
-    part: { name, enabled, ...(agent !== undefined && { agent }), triggers: read.map(({ trigger }) => trigger), prompt: parsed.body, ...execution.block },
+    part: {
+      name,
+      enabled,
+      ...(agent !== undefined && { agent }),
+      triggers: read.map(({ trigger }) => trigger),
+      prompt: parsed.body,
+      ...execution.block,
+    },
     read: execution,
     ...(agent !== undefined && { agent: { value: agent, at: fields.valueAt("agent") } }),
   };
@@ -37,9 +62,19 @@ export function readAutomationFile(name: string, path: string, text: string, pro
 /** The name of a schedule is its identity within the automation; one may go without. */
 function refuseTwins(read: readonly { readonly trigger: TriggerPart; readonly entry: Fields }[]): void {
   const seen = new Set<string | undefined>();
-  for (const { trigger: { schedule }, entry } of read) {
+  for (const {
+    trigger: { schedule },
+    entry,
+  } of read) {
     if (!schedule) continue;
-    if (seen.has(schedule.name)) entry.error(entry.valueAt("schedule"), "FF_DUPLICATE_NAME", schedule.name === undefined ? "Only one schedule of an automation may go without a name." : `The schedule ${schedule.name} is listed twice.`);
+    if (seen.has(schedule.name))
+      entry.error(
+        entry.valueAt("schedule"),
+        "FF_DUPLICATE_NAME",
+        schedule.name === undefined
+          ? "Only one schedule of an automation may go without a name."
+          : `The schedule ${schedule.name} is listed twice.`,
+      );
     seen.add(schedule.name);
   }
 }

@@ -26,18 +26,41 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
   const [name, description, agent] = [fields.text("name"), fields.text("description"), fields.text("agent")];
   const tasks = fields.lines("tasks") ?? [];
   const doubled = tasks.find((task, index) => tasks.indexOf(task) !== index);
-  if (doubled !== undefined) fields.error(fields.valueAt("tasks"), "FF_DUPLICATE_NAME", `The task ${doubled} is listed twice.`);
+  if (doubled !== undefined)
+    fields.error(fields.valueAt("tasks"), "FF_DUPLICATE_NAME", `The task ${doubled} is listed twice.`);
   const runners: Placed<string>[] = [];
-  const configurations = fields.list("configurations", ["role", "displayName", "model", "harness", "runner"])?.flatMap((entry) => {
-    entry.require("role");
-    const [role, displayName, read] = [entry.text("role"), entry.text("displayName"), readExecutionBlock(entry, { needsModel: true })];
-    if (read.runner) runners.push(read.runner);
-    const { model, harness, runner } = read.block;
-    return role === undefined ? [] : [{ role, ...(displayName !== undefined && { display_name: displayName }), ...(model !== undefined && { model }), ...(harness && { harness }), ...(runner !== undefined && { runner }) }];
-  });
+  const configurations = fields
+    .list("configurations", ["role", "displayName", "model", "harness", "runner"])
+    ?.flatMap((entry) => {
+      entry.require("role");
+      const [role, displayName, read] = [
+        entry.text("role"),
+        entry.text("displayName"),
+        readExecutionBlock(entry, { needsModel: true }),
+      ];
+      if (read.runner) runners.push(read.runner);
+      const { model, harness, runner } = read.block;
+      return role === undefined
+        ? []
+        : [
+            {
+              role,
+              ...(displayName !== undefined && { display_name: displayName }),
+              ...(model !== undefined && { model }),
+              ...(harness && { harness }),
+              ...(runner !== undefined && { runner }),
+            },
+          ];
+    });
   return {
     path,
-    part: { slug, name: name ?? slug, ...(description !== undefined && { description }), agent: agent ?? "", ...(configurations && { configurations }) },
+    part: {
+      slug,
+      name: name ?? slug,
+      ...(description !== undefined && { description }),
+      agent: agent ?? "",
+      ...(configurations && { configurations }),
+    },
     nameAt: { value: name ?? slug, at: fields.valueAt("name") },
     ...(agent !== undefined && { agent: { value: agent, at: fields.valueAt("agent") } }),
     tasks: [...new Set(tasks)].map((task) => ({ value: task, at: fields.valueAt("tasks") })),
@@ -46,15 +69,38 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
 }
 
 /** Reads benchmarks/<suite>/tasks/<slug>.yaml. Undefined when it is not even YAML. */
-export function readTaskFile(suite: string, slug: string, path: string, text: string, problems: Problems): ReadTask | undefined {
+export function readTaskFile(
+  suite: string,
+  slug: string,
+  path: string,
+  text: string,
+  problems: Problems,
+): ReadTask | undefined {
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;
-  const fields = new Fields(parsed.document, parsed.map, ["title", "prompt", "successCriteria", "sourceRunId", "startingRepoRefs", "tags"]);
+  const fields = new Fields(parsed.document, parsed.map, [
+    "title",
+    "prompt",
+    "successCriteria",
+    "sourceRunId",
+    "startingRepoRefs",
+    "tags",
+  ]);
   for (const key of ["title", "prompt", "successCriteria"]) fields.require(key);
-  const [title, prompt, criteria, run] = [fields.text("title"), fields.text("prompt"), fields.text("successCriteria"), fields.text("sourceRunId")];
+  const [title, prompt, criteria, run] = [
+    fields.text("title"),
+    fields.text("prompt"),
+    fields.text("successCriteria"),
+    fields.text("sourceRunId"),
+  ];
   const [refs, tags] = [fields.texts("startingRepoRefs"), fields.texts("tags")];
   const wrong = refs?.find((ref) => !START_REF.test(ref));
-  if (wrong !== undefined) fields.error(fields.valueAt("startingRepoRefs"), "FF_INVALID_VALUE", `${JSON.stringify(wrong)} is not of the form github.com:OWNER/REPO@COMMIT, with the commit in full.`);
+  if (wrong !== undefined)
+    fields.error(
+      fields.valueAt("startingRepoRefs"),
+      "FF_INVALID_VALUE",
+      `${JSON.stringify(wrong)} is not of the form github.com:OWNER/REPO@COMMIT, with the commit in full.`,
+    );
   return {
     path,
     suite,

@@ -15,6 +15,10 @@ export const deferredResolutions = ({ automations }: Definition): DeferredResolu
     triggers.flatMap(({ provider, filter }, index) =>
       Object.keys(filter)
         .filter((key) => NAMED[provider]?.includes(key))
-        .map((key) => ({ path: `automations/${name}/automation.md`, field: `triggers[${index}].filter.${key}`, kind: `${provider}_name_alias` })),
+        .map((key) => ({
+          path: `automations/${name}/automation.md`,
+          field: `triggers[${index}].filter.${key}`,
+          kind: `${provider}_name_alias`,
+        })),
     ),
   );

@@ -44,7 +44,8 @@ export class Problems {
 
   error(path: string, place: Place, code: DiagnosticCode, message: string): void {
     this.#errors += 1;
-    if (this.#errors <= ERRORS_MAX) this.#found.push({ path, line: place.line, column: place.column, code, message, severity: "error" });
+    if (this.#errors <= ERRORS_MAX)
+      this.#found.push({ path, line: place.line, column: place.column, code, message, severity: "error" });
     if (this.#errors !== ERRORS_MAX + 1) return;
     const more = `The definition has more errors; the first ${ERRORS_MAX} are listed.`;
     this.#found.push({ path: "factory.yaml", ...START, code: "FF_LIMIT_EXCEEDED", message: more, severity: "error" });
@@ -53,7 +54,6 @@ export class Problems {
   warning(path: string, place: Place, code: DiagnosticCode, message: string): void {
     this.#found.push({ path, line: place.line, column: place.column, code, message, severity: "warning" });
   }
-
 
   get hasErrors(): boolean {
     return this.#errors > 0;
@@ -67,7 +67,11 @@ export class Problems {
 
 /** The order of diagnostics: path, line, column, code, text; texts by code unit. */
 export const byPlace = (a: Diagnostic, b: Diagnostic): number =>
-  compareText(a.path, b.path) || a.line - b.line || a.column - b.column || compareText(a.code, b.code) || compareText(a.message, b.message);
+  compareText(a.path, b.path) ||
+  a.line - b.line ||
+  a.column - b.column ||
+  compareText(a.code, b.code) ||
+  compareText(a.message, b.message);
 
 /** Compares by UTF-16 code unit, the same on every machine. */
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -2,7 +2,15 @@ import { HOSTED_WORKER, type ExecutionBlock, type Harness, type McpServers } fro
 import type { Fields, Placed } from "./fields.ts";
 
 /** The keys of spec factory-files §4. */
-export const EXECUTION_KEYS = ["model", "harness", "runner", "environmentId", "secrets", "mcpServers", "workerHost"] as const;
+export const EXECUTION_KEYS = [
+  "model",
+  "harness",
+  "runner",
+  "environmentId",
+  "secrets",
+  "mcpServers",
+  "workerHost",
+] as const;
 
 /** A block, and the places that rules across files need. */
 export type ReadBlock = {
@@ -20,12 +28,18 @@ export type ReadBlock = {
 export function readExecutionBlock(fields: Fields, options: { needsModel: boolean }): ReadBlock {
   if (fields.has("model") && fields.has("harness")) {
     const [model, harness] = [fields.keyAt("model"), fields.keyAt("harness")];
-    const later = model.line > harness.line || (model.line === harness.line && model.column > harness.column) ? model : harness;
-    fields.error(later, "FF_CONFLICTING_FIELDS", "model and harness exclude each other: model is short for the built-in harness with that model.");
+    const later =
+      model.line > harness.line || (model.line === harness.line && model.column > harness.column) ? model : harness;
+    fields.error(
+      later,
+      "FF_CONFLICTING_FIELDS",
+      "model and harness exclude each other: model is short for the built-in harness with that model.",
+    );
   }
   const isHostCleared = fields.isNull("workerHost") || fields.isBlank("workerHost");
   fields.inherit("model", "runner", "environmentId");
-  if (options.needsModel && !fields.has("model") && !fields.has("harness")) fields.error(fields.at, "FF_MISSING_FIELD", "One of model and harness is required.");
+  if (options.needsModel && !fields.has("model") && !fields.has("harness"))
+    fields.error(fields.at, "FF_MISSING_FIELD", "One of model and harness is required.");
   const model = fields.text("model");
   const harness = readHarness(fields);
   const runner = fields.text("runner");
@@ -63,7 +77,8 @@ function readHarness(parent: Fields): { value: Harness; workerAuth?: Placed<true
   const auth = readAuth(fields);
   if (type === "oz") {
     for (const key of ["reasoningLevel", "auth"]) {
-      if (fields.has(key)) fields.error(fields.keyAt(key), "FF_CONFLICTING_FIELDS", `The built-in harness takes no ${key}.`);
+      if (fields.has(key))
+        fields.error(fields.keyAt(key), "FF_CONFLICTING_FIELDS", `The built-in harness takes no ${key}.`);
     }
   }
   if (!type) return undefined;
@@ -86,7 +101,12 @@ function readAuth(parent: Fields): Placed<NonNullable<Harness["auth"]>> | undefi
   const secretName = fields.text("secretName");
   const at = fields.valueAt("source");
   if (source === "workerEnvironment") {
-    if (fields.has("secretName")) fields.error(fields.keyAt("secretName"), "FF_CONFLICTING_FIELDS", "secretName belongs to the source managedSecret only.");
+    if (fields.has("secretName"))
+      fields.error(
+        fields.keyAt("secretName"),
+        "FF_CONFLICTING_FIELDS",
+        "secretName belongs to the source managedSecret only.",
+      );
     return { value: { source }, at };
   }
   if (source === "managedSecret") fields.require("secretName");
@@ -106,9 +126,20 @@ export function readMcpServers(parent: Fields): McpServers | undefined {
     if (!server) continue;
     const [key, ...more] = REFERENCE_KEYS.filter((candidate) => server.has(candidate));
     if (key === undefined) server.error(server.at, "FF_MISSING_FIELD", `${REFERENCE_KEYS[0]} is required.`);
-    else if (more.length > 0) server.error(server.keyAt(REFERENCE_KEYS[1]), "FF_CONFLICTING_FIELDS", `${REFERENCE_KEYS.join(" and ")} are the same key.`);
+    else if (more.length > 0)
+      server.error(
+        server.keyAt(REFERENCE_KEYS[1]),
+        "FF_CONFLICTING_FIELDS",
+        `${REFERENCE_KEYS.join(" and ")} are the same key.`,
+      );
     const id = key && server.text(key);
-    if (id !== undefined && id !== "") Object.defineProperty(servers, name, { value: { warp_id: id }, enumerable: true, configurable: true, writable: true });
+    if (id !== undefined && id !== "")
+      Object.defineProperty(servers, name, {
+        value: { warp_id: id },
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
   }
   return servers;
 }

@@ -3,11 +3,31 @@ import { EXECUTION_KEYS, readExecutionBlock, readMcpServers, type ReadBlock } fr
 import { readCloudProviders, readIntegrations, readScorerDefaults, readSelfImprovement } from "./factory-sections.ts";
 import { Fields, type Placed } from "./fields.ts";
 import type { Problems } from "./diagnostics.ts";
-import { ALIAS, ALIAS_MAX, CODE_FORGES, CREDENTIAL_STRATEGIES, FACTORY_NAME_MAX, REPOSITORY_NAME, REPOSITORY_OWNER } from "./rules.ts";
+import {
+  ALIAS,
+  ALIAS_MAX,
+  CODE_FORGES,
+  CREDENTIAL_STRATEGIES,
+  FACTORY_NAME_MAX,
+  REPOSITORY_NAME,
+  REPOSITORY_OWNER,
+} from "./rules.ts";
 import { parseYaml } from "./yaml-document.ts";
 
 const KEYS = [
-  ...["schemaVersion", "name", "description", "alias", "credentialStrategy", "repositories", "secrets", "mcpServers", "cloudProviders", "providers", "codeForges"],
+  ...[
+    "schemaVersion",
+    "name",
+    "description",
+    "alias",
+    "credentialStrategy",
+    "repositories",
+    "secrets",
+    "mcpServers",
+    "cloudProviders",
+    "providers",
+    "codeForges",
+  ],
   ...["integrations", "agentDefaults", "scorerDefaults", "scoring", "selfImprovement"],
 ] as const;
 
@@ -23,7 +43,11 @@ export function readFactoryFile(path: string, text: string, problems: Problems):
   fields.inherit("description", "alias", "credentialStrategy");
   const name = fields.text("name", { max: FACTORY_NAME_MAX });
   const description = fields.text("description");
-  const alias = fields.text("alias", { max: ALIAS_MAX, pattern: ALIAS, hint: "consist of letters, digits, spaces, and . _ -" });
+  const alias = fields.text("alias", {
+    max: ALIAS_MAX,
+    pattern: ALIAS,
+    hint: "consist of letters, digits, spaces, and . _ -",
+  });
   const strategy = fields.oneOf("credentialStrategy", CREDENTIAL_STRATEGIES);
   const repositories = readRepositories(fields);
   const forges = fields.texts("codeForges", { oneOf: CODE_FORGES }) as CodeForge[] | undefined;
@@ -71,8 +95,14 @@ function readRepositories(fields: Fields): FactoryPart["repositories"] {
   const seen = new Set<string>();
   return (fields.list("repositories", ["owner", "name", "codeForge"]) ?? []).flatMap((entry) => {
     for (const key of ["owner", "name"]) entry.require(key);
-    const owner = entry.text("owner", { pattern: REPOSITORY_OWNER, hint: "be an owner, or a namespace such as group/subgroup" });
-    const repo = entry.text("name", { pattern: REPOSITORY_NAME, hint: "be the name of a repository, without its owner" });
+    const owner = entry.text("owner", {
+      pattern: REPOSITORY_OWNER,
+      hint: "be an owner, or a namespace such as group/subgroup",
+    });
+    const repo = entry.text("name", {
+      pattern: REPOSITORY_NAME,
+      hint: "be the name of a repository, without its owner",
+    });
     const forge: CodeForge | undefined = entry.oneOf("codeForge", CODE_FORGES);
     if (owner === undefined || repo === undefined) return [];
     const pair = `${owner}/${repo}`.toLowerCase(); // code hosts do not tell cases apart

@@ -11,23 +11,33 @@ export function readCloudProviders(factory: Fields): CloudProviders | undefined 
 function readCloudProvidersOf(factory: Fields, section: string): CloudProviders | undefined {
   const fields = factory.fields(section, ["gcp", "aws"]);
   if (!fields) return undefined;
-  const required = ["projectNumber", "workloadIdentityFederationPoolId", "workloadIdentityFederationProviderId"] as const;
+  const required = [
+    "projectNumber",
+    "workloadIdentityFederationPoolId",
+    "workloadIdentityFederationProviderId",
+  ] as const;
   const gcp = fields.fields("gcp", [...required, "serviceAccountEmail"]);
   for (const key of required) gcp?.require(key);
-  const [project, pool, provider] = [gcp?.text("projectNumber", { pattern: /^\d+$/, hint: "consist of digits" }), gcp?.text(required[1]), gcp?.text(required[2])];
+  const [project, pool, provider] = [
+    gcp?.text("projectNumber", { pattern: /^\d+$/, hint: "consist of digits" }),
+    gcp?.text(required[1]),
+    gcp?.text(required[2]),
+  ];
   const account = gcp?.text("serviceAccountEmail");
   const aws = fields.fields("aws", ["roleArn"]);
   aws?.require("roleArn");
   const roleArn = aws?.text("roleArn");
   return {
-    ...(project !== undefined && pool !== undefined && provider !== undefined && {
-      gcp: {
-        project_number: project,
-        workload_identity_federation_pool_id: pool,
-        workload_identity_federation_provider_id: provider,
-        ...(account !== undefined && { service_account_email: account }),
-      },
-    }),
+    ...(project !== undefined &&
+      pool !== undefined &&
+      provider !== undefined && {
+        gcp: {
+          project_number: project,
+          workload_identity_federation_pool_id: pool,
+          workload_identity_federation_provider_id: provider,
+          ...(account !== undefined && { service_account_email: account }),
+        },
+      }),
     ...(roleArn !== undefined && { aws: { role_arn: roleArn } }),
   };
 }
@@ -42,13 +52,19 @@ export function readIntegrations(factory: Fields): Integration[] | undefined {
     const type = entry.oneOf("type", INTEGRATION_TYPES);
     for (const block of INTEGRATION_TYPES) {
       if (type && block !== type && entry.has(block)) {
-        entry.error(entry.keyAt(block), "FF_CONFLICTING_FIELDS", `Settings under ${block} do not belong to the type ${type}.`);
+        entry.error(
+          entry.keyAt(block),
+          "FF_CONFLICTING_FIELDS",
+          `Settings under ${block} do not belong to the type ${type}.`,
+        );
       }
     }
     if (!type) return [];
     const rival = { linear: "jira", jira: "linear" }[type as string];
-    if (seen.has(type)) entry.error(entry.valueAt("type"), "FF_DUPLICATE_NAME", `The integration ${type} is listed twice.`);
-    else if (rival !== undefined && seen.has(rival)) entry.error(entry.valueAt("type"), "FF_CONFLICTING_FIELDS", "linear and jira exclude each other.");
+    if (seen.has(type))
+      entry.error(entry.valueAt("type"), "FF_DUPLICATE_NAME", `The integration ${type} is listed twice.`);
+    else if (rival !== undefined && seen.has(rival))
+      entry.error(entry.valueAt("type"), "FF_CONFLICTING_FIELDS", "linear and jira exclude each other.");
     seen.add(type);
     return [{ type, ...readSettings(entry, type) }];
   });
@@ -80,7 +96,11 @@ export function readScorerDefaults(
   const secrets = fields.texts("secrets");
   const mcpServers = readMcpServers(fields);
   return {
-    value: { ...(runner !== undefined && { runner }), ...(secrets && { secrets }), ...(mcpServers && { mcp_servers: mcpServers }) },
+    value: {
+      ...(runner !== undefined && { runner }),
+      ...(secrets && { secrets }),
+      ...(mcpServers && { mcp_servers: mcpServers }),
+    },
     ...(runner !== undefined && { runner: { value: runner, at: fields.valueAt("runner") } }),
   };
 }
@@ -96,7 +116,11 @@ export function readSelfImprovement(factory: Fields): FactoryPart["self_improvem
   const threshold = fields.integer("failedRunThreshold", { min: 1, max: 50 });
   const emails = fields.texts("reviewerEmails");
   if (reviewerType && reviewerType !== "custom" && fields.has("reviewerEmails")) {
-    fields.error(fields.keyAt("reviewerEmails"), "FF_CONFLICTING_FIELDS", "reviewerEmails belongs to the reviewerType custom only.");
+    fields.error(
+      fields.keyAt("reviewerEmails"),
+      "FF_CONFLICTING_FIELDS",
+      "reviewerEmails belongs to the reviewerType custom only.",
+    );
   }
   return (
     reviewerType && {

@@ -27,7 +27,11 @@ export class Fields {
       const name = isScalar(key) ? key.value : undefined;
       if (isAlias(key)) continue; // reported as forbidden
       if (known !== "any" && (typeof name !== "string" || !known.includes(name))) {
-        this.error(keyAt, "FF_UNKNOWN_FIELD", `Unknown field ${JSON.stringify(name ?? "(not text)")}; known are: ${known.join(", ")}.`);
+        this.error(
+          keyAt,
+          "FF_UNKNOWN_FIELD",
+          `Unknown field ${JSON.stringify(name ?? "(not text)")}; known are: ${known.join(", ")}.`,
+        );
       } else if (typeof name !== "string") {
         this.error(keyAt, "FF_INVALID_TYPE", "A key must be text; quote it.");
       } else if (!isStorable(name)) {
@@ -101,7 +105,11 @@ export class Fields {
   integer(key: string, bounds: { min: number; max: number }): number | undefined {
     const value = this.#scalar(key, "a number", (found) => (typeof found === "number" ? found : undefined));
     if (value === undefined || (Number.isInteger(value) && value >= bounds.min && value <= bounds.max)) return value;
-    this.error(this.valueAt(key), "FF_INVALID_VALUE", `${key} must be a whole number from ${bounds.min} to ${bounds.max}.`);
+    this.error(
+      this.valueAt(key),
+      "FF_INVALID_VALUE",
+      `${key} must be a whole number from ${bounds.min} to ${bounds.max}.`,
+    );
     return undefined;
   }
 
@@ -123,7 +131,10 @@ export class Fields {
     const entry = this.#entries.get(key);
     if (!entry || isAlias(entry.node)) return undefined;
     this.#checkKeys(entry.node, entry.at);
-    return { value: jsonOf(entry.node), placeOf: (path) => this.#document.placeOf(nodeAt(entry.node, path)) ?? entry.at };
+    return {
+      value: jsonOf(entry.node),
+      placeOf: (path) => this.#document.placeOf(nodeAt(entry.node, path)) ?? entry.at,
+    };
   }
 
   /** A list of texts; repeated ones count once. */
@@ -172,7 +183,8 @@ export class Fields {
     if (isSeq(node)) for (const item of node.items) this.#checkKeys(item, at);
     if (!isMap(node)) return;
     for (const { key, value } of node.items) {
-      if (!isAlias(key) && !(isScalar(key) && isSpelledAlike(key))) this.error(this.#document.placeOf(key as Node) ?? at, "FF_INVALID_TYPE", "A key must be text; quote it.");
+      if (!isAlias(key) && !(isScalar(key) && isSpelledAlike(key)))
+        this.error(this.#document.placeOf(key as Node) ?? at, "FF_INVALID_TYPE", "A key must be text; quote it.");
       this.#checkKeys(value, at);
     }
   }
@@ -181,7 +193,10 @@ export class Fields {
     const entry = this.#entries.get(key);
     if (!entry || isAlias(entry.node)) return undefined;
     if (isSeq(entry.node)) {
-      return entry.node.items.map((item) => ({ node: item as Node | null, at: this.#document.placeOf(item as Node | null) ?? entry.at }));
+      return entry.node.items.map((item) => ({
+        node: item as Node | null,
+        at: this.#document.placeOf(item as Node | null) ?? entry.at,
+      }));
     }
     this.error(entry.at, "FF_INVALID_TYPE", `${key} must be a list.`);
     return undefined;
@@ -216,7 +231,10 @@ const isSpelledAlike = ({ value, source }: Scalar): boolean =>
 
 /** A node as plain JSON; numbers that a float would change are stored exactly. */
 function jsonOf(node: unknown): unknown {
-  if (isMap(node)) return Object.fromEntries(node.items.map(({ key, value }) => [isScalar(key) ? String(key.value) : "", jsonOf(value)]));
+  if (isMap(node))
+    return Object.fromEntries(
+      node.items.map(({ key, value }) => [isScalar(key) ? String(key.value) : "", jsonOf(value)]),
+    );
   if (isSeq(node)) return node.items.map(jsonOf);
   if (!isScalar(node)) return null;
   const { value, source } = node;
@@ -225,8 +243,13 @@ function jsonOf(node: unknown): unknown {
 
 /** YAML spells numbers in ways that JSON does not: `+1`, `.5`, `5.`, `007`, `0x1f`. */
 function exactNumber(source: string, value: number): unknown {
-  if (/^[-+]?0[xo]/.test(source)) return Number.isSafeInteger(value) ? value : storedNumber(BigInt(source.replace(/^[-+]/, "")).toString());
-  const text = source.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?=$|[eE])/, "").replace(/^(-?)0+(?=\d)/, "$1");
+  if (/^[-+]?0[xo]/.test(source))
+    return Number.isSafeInteger(value) ? value : storedNumber(BigInt(source.replace(/^[-+]/, "")).toString());
+  const text = source
+    .replace(/^\+/, "")
+    .replace(/^(-?)\./, "$10.")
+    .replace(/\.(?=$|[eE])/, "")
+    .replace(/^(-?)0+(?=\d)/, "$1");
   return /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(text) ? storedNumber(text) : value;
 }
 
@@ -238,7 +261,8 @@ function nodeAt(node: Node | null, path: string): Node | null {
     return nodeAt((node.items[Number(index)] ?? node) as Node, rest.join("."));
   }
   if (!isMap(node)) return node;
-  const fits = ({ key }: { key: unknown }): boolean => isScalar(key) && typeof key.value === "string" && (path === key.value || path.startsWith(`${key.value}.`));
+  const fits = ({ key }: { key: unknown }): boolean =>
+    isScalar(key) && typeof key.value === "string" && (path === key.value || path.startsWith(`${key.value}.`));
   const length = ({ key }: { key: unknown }): number => String((key as { value: unknown }).value).length;
   const [next] = node.items.filter(fits).toSorted((a, b) => length(b) - length(a));
   return next ? nodeAt((next.value ?? next.key) as Node, path.slice(length(next) + 1)) : node;
@@ -251,7 +275,8 @@ function textFault(value: string, { max, pattern, hint, oneOf }: TextRule): stri
   if (value.trim() === "") return "not be empty";
   if (!isStorable(value)) return "not contain NUL or half a surrogate pair";
   if (oneOf && !oneOf.includes(value)) return `be one of: ${oneOf.join(", ")}`;
-  if (max !== undefined && value.length > max && Array.from(value).length > max) return `have at most ${max} characters`;
+  if (max !== undefined && value.length > max && Array.from(value).length > max)
+    return `have at most ${max} characters`;
   if (pattern && !pattern.test(value)) return hint ?? "have another form";
   return undefined;
 }

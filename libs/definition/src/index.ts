@@ -1,5 +1,22 @@
 export type {
-  AgentPart, AgentType, AutomationPart, BenchmarkPart, BenchmarkTaskPart, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, ScorerPart, SkillPart, TriggerPart,
+  AgentPart,
+  AgentType,
+  AutomationPart,
+  BenchmarkPart,
+  BenchmarkTaskPart,
+  CloudProviders,
+  CodeForge,
+  CredentialStrategy,
+  Definition,
+  ExecutionBlock,
+  FactoryPart,
+  Harness,
+  Integration,
+  McpServers,
+  RunnerPart,
+  ScorerPart,
+  SkillPart,
+  TriggerPart,
 } from "./definition.ts";
 export { deferredResolutions } from "./deferred.ts";
 export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
@@ -9,10 +26,25 @@ export { locateAside, parseDefinitionAside } from "./parse-aside.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
 export {
-  CODE_FORGES, CREDENTIAL_STRATEGIES, HEADER_NAME, isAlias, isCredentialHeader, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES,
+  CODE_FORGES,
+  CREDENTIAL_STRATEGIES,
+  HEADER_NAME,
+  isAlias,
+  isCredentialHeader,
+  isFactoryName,
+  REPOSITORY_NAME,
+  REPOSITORY_OWNER,
+  SIGNATURE_SCHEMES,
+  WEBHOOK_AUTH_MODES,
   WEBHOOKS_MAX,
 } from "./rules.ts";
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
 export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";
 export { PROVIDERS, TASK_STAGES, type Provider } from "./trigger-rules.ts";
-export { isResourceKind, RESOURCE_KINDS, resourceChanges, type ResourceChange, type ResourceKind } from "./resource-changes.ts";
+export {
+  isResourceKind,
+  RESOURCE_KINDS,
+  resourceChanges,
+  type ResourceChange,
+  type ResourceKind,
+} from "./resource-changes.ts";

@@ -17,7 +17,15 @@ export type PathKind =
 /** The name of a resource as a path segment; case-sensitive. */
 export const SEGMENT = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
-const DIRECTORIES: ReadonlySet<string> = new Set(["agents", "automations", "runners", "scorers", "benchmarks", "skills", "webhooks"]);
+const DIRECTORIES: ReadonlySet<string> = new Set([
+  "agents",
+  "automations",
+  "runners",
+  "scorers",
+  "benchmarks",
+  "skills",
+  "webhooks",
+]);
 
 /** Classifies a path by its form alone; whether its names have the right syntax is for the caller to check. */
 export function classify(path: string): PathKind {
@@ -57,7 +65,8 @@ const skillFile = (name: string | undefined, inside: readonly string[], agent?: 
 
 function benchmarkFile(suite: string, third?: string, fourth?: string, fifth?: string): PathKind {
   if (third === "suite.yaml" && fourth === undefined) return { kind: "suite", name: suite };
-  if (third === "tasks" && fourth !== undefined && yamlFile(fourth, fifth)) return { kind: "suite task", name: stem(fourth), suite };
+  if (third === "tasks" && fourth !== undefined && yamlFile(fourth, fifth))
+    return { kind: "suite task", name: stem(fourth), suite };
   return { kind: "misplaced" };
 }
 

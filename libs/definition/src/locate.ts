@@ -10,16 +10,21 @@ export type Spot = { readonly path: string; readonly keys: readonly string[] };
 /** Where these values start, for faults found outside of the parser; the file's start where there is no such value. */
 export function locate(files: readonly TreeFile[], spots: readonly Spot[]): Place[] {
   const texts = new Map(files.map(({ path, content }) => [path, content]));
-  const read = new Map([...new Set(spots.map(({ path }) => path))].map((path) => [path, parse(path, textOf(texts.get(path) ?? "") ?? "")]));
+  const read = new Map(
+    [...new Set(spots.map(({ path }) => path))].map((path) => [path, parse(path, textOf(texts.get(path) ?? "") ?? "")]),
+  );
   return spots.map(({ path, keys }) => {
     const { document, map } = read.get(path) ?? {};
     return (keys.length > 0 && document?.placeOf(keys.reduce<unknown>(within, map) as Node | undefined)) || START;
   });
 }
 
-const parse = (path: string, text: string) => (path.endsWith(".md") ? parseMarkdown : parseYaml)(path, text, new Problems());
+const parse = (path: string, text: string) =>
+  (path.endsWith(".md") ? parseMarkdown : parseYaml)(path, text, new Problems());
 
 function within(node: unknown, key: string): unknown {
   if (isMap(node)) return node.get(key, true);
-  return isSeq(node) ? (node.items.find((item) => isScalar(item) && item.value === key) ?? node.items[Number(key)]) : undefined;
+  return isSeq(node)
+    ? (node.items.find((item) => isScalar(item) && item.value === key) ?? node.items[Number(key)])
+    : undefined;
 }

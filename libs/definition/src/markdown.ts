@@ -12,7 +12,12 @@ export type MarkdownFile = { document: YamlDocument; map: YAMLMap | null; body: 
 export function parseMarkdown(path: string, text: string, problems: Problems): MarkdownFile | undefined {
   const lines = text.replace(/^\uFEFF/, "").split("\n");
   if (!isFence(lines[0])) {
-    problems.error(path, START, "FF_PARSE_ERROR", "The file must start with frontmatter: a line --- before it and one after it.");
+    problems.error(
+      path,
+      START,
+      "FF_PARSE_ERROR",
+      "The file must start with frontmatter: a line --- before it and one after it.",
+    );
     return undefined;
   }
   const end = lines.findIndex((line, index) => index > 0 && isFence(line));
@@ -22,7 +27,15 @@ export function parseMarkdown(path: string, text: string, problems: Problems): M
   }
   // The fence becomes an empty line: every position stays that of the file.
   const parsed = parseYaml(path, ["", ...lines.slice(1, end), ""].join("\n"), problems);
-  return parsed && { ...parsed, body: lines.slice(end + 1).join("\n").trim() };
+  return (
+    parsed && {
+      ...parsed,
+      body: lines
+        .slice(end + 1)
+        .join("\n")
+        .trim(),
+    }
+  );
 }
 
 const isFence = (line: string | undefined): boolean => line !== undefined && /^---[ \t]*\r?$/.test(line);

@@ -32,12 +32,14 @@ scoring: { defaultModel: judge }
 selfImprovement: { reviewerType: custom, failedRunThreshold: 3, reviewerEmails: [a@b.c] }
 `,
   "agents/lead/agent.md": "---\nagentType: MAIN\nmcpServers: { docs: { managedId: srv-2 } }\n---\n\nLead them.\n",
-  "agents/hand/agent.md": "---\ndescription: does it\nagentType: IMPLEMENT\ncredentialStrategy: EXECUTOR\nmodel: auto\n---\nDo it.",
+  "agents/hand/agent.md":
+    "---\ndescription: does it\nagentType: IMPLEMENT\ncredentialStrategy: EXECUTOR\nmodel: auto\n---\nDo it.",
   "agents/hand/skills/tests/SKILL.md": "---\nname: tests\ndescription: own way\nlicense: MIT\n---\nRun.",
   "skills/tests/SKILL.md": "---\nname: tests\ndescription: common way\n---\nRun all.",
   "skills/tests/scripts/run.sh": "exit 0",
   "skills/broken/SKILL.md": "---\nname: [\n---\nx",
-  "runners/box.yaml": "setupCommands: [npm ci, npm ci]\nplatform: { linux: { dockerImage: node:24 } }\ninstanceShape: { vcpus: 2, memoryGb: 8 }\n",
+  "runners/box.yaml":
+    "setupCommands: [npm ci, npm ci]\nplatform: { linux: { dockerImage: node:24 } }\ninstanceShape: { vcpus: 2, memoryGb: 8 }\n",
   "runners/mac.yaml": "platform: { os: macos }\n",
   "README.md": "not ours",
   "agents/.gitkeep": "",
@@ -49,29 +51,71 @@ test("a whole tree becomes one normalised definition", () => {
   expect(definition).toEqual({
     schema_version: "v1alpha1",
     factory: {
-      name: "Shop", description: "All of the shop", alias: "Shop.1", credential_strategy: "CREATOR",
-      repositories: [{ owner: "acme/core", repo: "shop", code_forge: "GITLAB" }, { owner: "acme", repo: "docs" }],
+      name: "Shop",
+      description: "All of the shop",
+      alias: "Shop.1",
+      credential_strategy: "CREATOR",
+      repositories: [
+        { owner: "acme/core", repo: "shop", code_forge: "GITLAB" },
+        { owner: "acme", repo: "docs" },
+      ],
       secrets: ["NPM"],
       mcp_servers: { docs: { warp_id: "srv-1" } },
       cloud_providers: {
-        gcp: { project_number: "12", workload_identity_federation_pool_id: "p", workload_identity_federation_provider_id: "q" },
+        gcp: {
+          project_number: "12",
+          workload_identity_federation_pool_id: "p",
+          workload_identity_federation_provider_id: "q",
+        },
         aws: { role_arn: "arn:1" },
       },
-      integrations: [{ type: "jira", jira: { project_keys: ["A"] } }, { type: "slack", slack: { auto_respond_to_thread_replies: true } }],
+      integrations: [
+        { type: "jira", jira: { project_keys: ["A"] } },
+        { type: "slack", slack: { auto_respond_to_thread_replies: true } },
+      ],
       agent_defaults: {
-        harness: { type: "claude", model: "m", reasoning_level: "high", auth: { source: "managedSecret", secret_name: "KEY" } },
-        runner: "box", environment_id: "env", secrets: [], worker_host: "warp",
+        harness: {
+          type: "claude",
+          model: "m",
+          reasoning_level: "high",
+          auth: { source: "managedSecret", secret_name: "KEY" },
+        },
+        runner: "box",
+        environment_id: "env",
+        secrets: [],
+        worker_host: "warp",
       },
       scorer_defaults: { runner: "box", secrets: ["S"] },
       scoring: { default_model: "judge" },
       self_improvement: { reviewer_type: "custom", failed_run_threshold: 3, reviewer_emails: ["a@b.c"] },
     },
     agents: [
-      { name: "hand", description: "does it", agent_type: "IMPLEMENT", credential_strategy: "EXECUTOR", model: "auto", prompt: "Do it.", skills: ["tests"] },
-      { name: "lead", agent_type: "FOREMAN", mcp_servers: { docs: { warp_id: "srv-2" } }, prompt: "Lead them.", skills: ["tests"] },
+      {
+        name: "hand",
+        description: "does it",
+        agent_type: "IMPLEMENT",
+        credential_strategy: "EXECUTOR",
+        model: "auto",
+        prompt: "Do it.",
+        skills: ["tests"],
+      },
+      {
+        name: "lead",
+        agent_type: "FOREMAN",
+        mcp_servers: { docs: { warp_id: "srv-2" } },
+        prompt: "Lead them.",
+        skills: ["tests"],
+      },
     ],
     runners: [
-      { name: "box", setup_commands: ["npm ci", "npm ci"], os: "linux", docker_image: "node:24", vcpus: 2, memory_gb: 8 },
+      {
+        name: "box",
+        setup_commands: ["npm ci", "npm ci"],
+        os: "linux",
+        docker_image: "node:24",
+        vcpus: 2,
+        memory_gb: 8,
+      },
       { name: "mac", setup_commands: [], os: "macos", arch: "aarch64", mac_version: "26" },
     ],
     automations: [],
@@ -80,7 +124,13 @@ test("a whole tree becomes one normalised definition", () => {
     benchmarks: [],
     skills: [
       { name: "tests", agent: "hand", description: "own way", body: "Run.", path: "agents/hand/skills/tests/SKILL.md" },
-      { name: "broken", description: "", body: "", path: "skills/broken/SKILL.md", error: expect.stringContaining("line 3") },
+      {
+        name: "broken",
+        description: "",
+        body: "",
+        path: "skills/broken/SKILL.md",
+        error: expect.stringContaining("line 3"),
+      },
       { name: "tests", description: "common way", body: "Run all.", path: "skills/tests/SKILL.md" },
     ],
   });
@@ -100,28 +150,43 @@ test.each([
 });
 
 test("the bounds of a tree hold exactly", () => {
-  const codes = (files: Parameters<typeof parseDefinition>[0]) => parseDefinition(files).diagnostics.map(({ path, code }) => `${path} ${code}`);
+  const codes = (files: Parameters<typeof parseDefinition>[0]) =>
+    parseDefinition(files).diagnostics.map(({ path, code }) => `${path} ${code}`);
   const valid = filesOf(VALID);
-  const pad = (bytes: number) => ({ path: "runners/box.yaml", content: `platform: {linux: {dockerImage: x}}\n#${"p".repeat(bytes - 37)}` });
+  const pad = (bytes: number) => ({
+    path: "runners/box.yaml",
+    content: `platform: {linux: {dockerImage: x}}\n#${"p".repeat(bytes - 37)}`,
+  });
   expect(codes([...valid, pad(TREE_LIMITS.fileBytesMax)])).toEqual([]);
   expect(codes([...valid, pad(TREE_LIMITS.fileBytesMax + 1)])).toEqual(["runners/box.yaml FF_LIMIT_EXCEEDED"]);
-  const many = (count: number) => Array.from({ length: count }, (_, index) => ({ path: `runners/r${index}.yaml`, content: "platform: {os: macos}" }));
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ path: `runners/r${index}.yaml`, content: "platform: {os: macos}" }));
   expect(parseDefinition([...valid, ...many(1_998)]).definition).toBeDefined();
   expect(codes([...valid, ...many(1_999)])).toEqual(["factory.yaml FF_LIMIT_EXCEEDED"]);
   expect(parseDefinition([...valid, ...many(1_998), { path: "src/a.ts", content: "" }]).definition).toBeDefined();
-  const heavy = Array.from({ length: 11 }, (_, index) => ({ path: `webhooks/w${index}.yaml`, content: "#".repeat(2_000_000) }));
+  const heavy = Array.from({ length: 11 }, (_, index) => ({
+    path: `webhooks/w${index}.yaml`,
+    content: "#".repeat(2_000_000),
+  }));
   expect(codes([...valid, ...heavy])).toEqual(["factory.yaml FF_LIMIT_EXCEEDED"]);
 });
 
 test("a flood of problems ends with one that says so", () => {
-  const { diagnostics } = parseDefinition(filesOf({ ...VALID, "agents/foreman/agent.md": `---\nagentType: FOREMAN\n${Array.from({ length: 2_000 }, (_, n) => `k${n}: 1`).join("\n")}\n---\nx` }));
+  const { diagnostics } = parseDefinition(
+    filesOf({
+      ...VALID,
+      "agents/foreman/agent.md": `---\nagentType: FOREMAN\n${Array.from({ length: 2_000 }, (_, n) => `k${n}: 1`).join("\n")}\n---\nx`,
+    }),
+  );
   expect(diagnostics).toHaveLength(1_001);
   expect(diagnostics.at(-1)).toMatchObject({ path: "factory.yaml", code: "FF_LIMIT_EXCEEDED" });
 });
 
 test("a path that is not plain, or given twice, is refused", () => {
-  const codes = (path: string) => parseDefinition([...filesOf(VALID), { path, content: "---\n---\nx" }]).diagnostics.map(({ code }) => code);
-  for (const path of ["../agents/x/agent.md", "/factory.yaml", "agents//agent.md", "agents\\x\\agent.md", ""]) expect(codes(path)).toContain("FF_INVALID_VALUE");
+  const codes = (path: string) =>
+    parseDefinition([...filesOf(VALID), { path, content: "---\n---\nx" }]).diagnostics.map(({ code }) => code);
+  for (const path of ["../agents/x/agent.md", "/factory.yaml", "agents//agent.md", "agents\\x\\agent.md", ""])
+    expect(codes(path)).toContain("FF_INVALID_VALUE");
   expect(codes("agents/foreman/agent.md")).toContain("FF_DUPLICATE_NAME");
 });
 
@@ -136,7 +201,20 @@ test.each<[keys: string[], line: number, column: number]>([
   [[], 1, 1],
 ])("the value of %j is found again in YAML and in frontmatter", (keys, line, column) => {
   const text = "name: x\nalias:   y\nsecrets: [A, B, B]\nrepositories:\n  - owner: a\n  - owner: b\n";
-  expect(locate([{ path: "factory.yaml", content: text }], [{ path: "factory.yaml", keys }])).toEqual([{ line, column }]);
+  expect(locate([{ path: "factory.yaml", content: text }], [{ path: "factory.yaml", keys }])).toEqual([
+    { line, column },
+  ]);
   const isFound = line > 1 || column > 1;
-  expect(locate([{ path: "a.md", content: Buffer.from(`---\n${text}---\nsecrets: [B]\n`) }], [{ path: "a.md", keys }, { path: "b.md", keys }])).toEqual([{ line: isFound ? line + 1 : 1, column }, { line: 1, column: 1 }]);
+  expect(
+    locate(
+      [{ path: "a.md", content: Buffer.from(`---\n${text}---\nsecrets: [B]\n`) }],
+      [
+        { path: "a.md", keys },
+        { path: "b.md", keys },
+      ],
+    ),
+  ).toEqual([
+    { line: isFound ? line + 1 : 1, column },
+    { line: 1, column: 1 },
+  ]);
 });

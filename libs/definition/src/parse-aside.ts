@@ -15,19 +15,27 @@ const TIMEOUT_MS = 60_000;
  * As `parseDefinition`, but a large tree is parsed by a thread of its own, so that this one goes on serving. A tree that takes
  * longer than a minute is beyond its bounds.
  */
-export const parseDefinitionAside = (files: readonly TreeFile[]): Promise<ParsedDefinition> => aside({ files }, () => parseDefinition(files), tooSlow);
+export const parseDefinitionAside = (files: readonly TreeFile[]): Promise<ParsedDefinition> =>
+  aside({ files }, () => parseDefinition(files), tooSlow);
 
 /** As `locate`, likewise; what takes longer has no places. */
 export function locateAside(files: readonly TreeFile[], spots: readonly Spot[]): Promise<Place[]> {
   const paths = new Set(spots.map(({ path }) => path));
   const read = files.filter(({ path }) => paths.has(path));
-  return aside({ files: read, spots }, () => locate(read, spots), () => spots.map(() => START));
+  return aside(
+    { files: read, spots },
+    () => locate(read, spots),
+    () => spots.map(() => START),
+  );
 }
 
 async function aside<T>(asked: Asked, inPlace: () => T, tooLate: () => T): Promise<T> {
   const bytes = asked.files.reduce((sum, { content }) => sum + content.length, 0);
   if (bytes <= IN_PLACE_BYTES_MAX) return inPlace();
-  const worker = new Worker(new URL(import.meta.url.endsWith(".ts") ? "./parse-thread.ts" : "./parse-thread.js", import.meta.url), { workerData: asked });
+  const worker = new Worker(
+    new URL(import.meta.url.endsWith(".ts") ? "./parse-thread.ts" : "./parse-thread.js", import.meta.url),
+    { workerData: asked },
+  );
   let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise<T>((resolve, reject) => {

@@ -8,7 +8,12 @@ export type AutomationText = { readonly prompt: string; readonly [key: string]: 
 
 /** The API writes the keys of files with underscores. */
 const SPELLINGS: Readonly<Record<string, string>> = {
-  environment_id: "environmentId", mcp_servers: "mcpServers", worker_host: "workerHost", reasoning_level: "reasoningLevel", secret_name: "secretName", warp_id: "warpId",
+  environment_id: "environmentId",
+  mcp_servers: "mcpServers",
+  worker_host: "workerHost",
+  reasoning_level: "reasoningLevel",
+  secret_name: "secretName",
+  warp_id: "warpId",
 };
 
 /**
@@ -17,22 +22,40 @@ const SPELLINGS: Readonly<Record<string, string>> = {
  */
 export function parseAutomation(name: string, { prompt, ...keys }: AutomationText): ParsedAutomation {
   const problems = new Problems();
-  const read = readAutomationFile(name, "automation", `---\n${JSON.stringify(asWritten(inFileSpelling(keys)))}\n---\n${prompt}`, problems);
+  const read = readAutomationFile(
+    name,
+    "automation",
+    `---\n${JSON.stringify(asWritten(inFileSpelling(keys)))}\n---\n${prompt}`,
+    problems,
+  );
   const faults = problems.sorted().filter(({ severity }) => severity === "error");
   if (!read) return { faults };
   return faults.length === 0 ? { automation: read.part, faults } : { draft: read.part, faults };
 }
 
 /** `draft`: what could be read of an automation that has faults, for checks that need more than its text. */
-export type ParsedAutomation = { readonly automation?: AutomationPart; readonly draft?: AutomationPart; readonly faults: readonly Diagnostic[] };
+export type ParsedAutomation = {
+  readonly automation?: AutomationPart;
+  readonly draft?: AutomationPart;
+  readonly faults: readonly Diagnostic[];
+};
 
 /** Triggers are spelled alike in both; the names of servers are nobody's keys. */
 function inFileSpelling(keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined).map(([key, value]) => [
-    Object.hasOwn(SPELLINGS, key) ? SPELLINGS[key] : key,
-    key === "harness" || key === "auth" ? inner(value) : key === "mcp_servers" && isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, server]) => [name, inner(server)])) : value,
-  ]));
+  return Object.fromEntries(
+    Object.entries(keys)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [
+        Object.hasOwn(SPELLINGS, key) ? SPELLINGS[key] : key,
+        key === "harness" || key === "auth"
+          ? inner(value)
+          : key === "mcp_servers" && isObject(value)
+            ? Object.fromEntries(Object.entries(value).map(([name, server]) => [name, inner(server)]))
+            : value,
+      ]),
+  );
 }
 
 const inner = (value: unknown): unknown => (isObject(value) ? inFileSpelling(value) : value);
-const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === "object" && !Array.isArray(value);
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === "object" && !Array.isArray(value);

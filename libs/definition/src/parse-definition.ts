@@ -45,20 +45,42 @@ export function parseDefinition(files: readonly TreeFile[]): ParsedDefinition {
   const problems = new Problems();
   const tree = readTree(files, problems);
   if (tree === undefined) return { diagnostics: problems.sorted() };
-  const contents: Contents = { factory: undefined, agents: [], runners: [], automations: [], webhooks: [], scorers: [], suites: [], tasks: [], skills: [], kinds: [] };
+  const contents: Contents = {
+    factory: undefined,
+    agents: [],
+    runners: [],
+    automations: [],
+    webhooks: [],
+    scorers: [],
+    suites: [],
+    tasks: [],
+    skills: [],
+    kinds: [],
+  };
   for (const file of tree) readFile(file, contents, problems);
   checkTree(summaryOf(contents), problems);
   const diagnostics = problems.sorted();
-  if (problems.hasErrors || !contents.factory) return { draft: draftOf(assemble(contents, contents.factory?.part ?? NO_FACTORY)), diagnostics };
+  if (problems.hasErrors || !contents.factory)
+    return { draft: draftOf(assemble(contents, contents.factory?.part ?? NO_FACTORY)), diagnostics };
   return { definition: assemble(contents, contents.factory.part), diagnostics };
 }
 
-const NO_FACTORY: FactoryPart = { name: "", credential_strategy: "EXECUTOR", repositories: [], secrets: [], mcp_servers: {}, agent_defaults: {} };
+const NO_FACTORY: FactoryPart = {
+  name: "",
+  credential_strategy: "EXECUTOR",
+  repositories: [],
+  secrets: [],
+  mcp_servers: {},
+  agent_defaults: {},
+};
 
 const draftOf = (read: Definition): Definition => ({
   ...read,
   automations: read.automations.map(({ agent: _agent, runner: _runner, ...automation }) => automation),
-  webhooks: read.webhooks.filter((webhook) => webhook.secret_name !== "" && (webhook.auth_mode === "signature") === (webhook.signature_scheme !== undefined)),
+  webhooks: read.webhooks.filter(
+    (webhook) =>
+      webhook.secret_name !== "" && (webhook.auth_mode === "signature") === (webhook.signature_scheme !== undefined),
+  ),
 });
 
 function readFile(file: TextFile, into: Contents, problems: Problems): void {
@@ -78,12 +100,24 @@ function readFile(file: TextFile, into: Contents, problems: Problems): void {
   if (kind.kind === "factory") into.factory = readFactoryFile(path, text, problems);
   if (!("name" in kind)) return;
   for (const segment of kind.kind === "suite task" ? [kind.suite, kind.name] : [kind.name]) {
-    if (!SEGMENT.test(segment)) problems.error(path, START, "FF_INVALID_VALUE", `The name ${JSON.stringify(segment)} must match ${SEGMENT.source}.`);
+    if (!SEGMENT.test(segment))
+      problems.error(
+        path,
+        START,
+        "FF_INVALID_VALUE",
+        `The name ${JSON.stringify(segment)} must match ${SEGMENT.source}.`,
+      );
   }
   readResource(kind, path, text, into, problems);
 }
 
-function readResource(kind: Exclude<PathKind, { kind: "skill" | "factory" | "misplaced" | "other" }>, path: string, text: string, into: Contents, problems: Problems): void {
+function readResource(
+  kind: Exclude<PathKind, { kind: "skill" | "factory" | "misplaced" | "other" }>,
+  path: string,
+  text: string,
+  into: Contents,
+  problems: Problems,
+): void {
   const { name } = kind;
   const keep = <T>(list: T[], read: T | undefined): void => void (read !== undefined && list.push(read));
   if (kind.kind === "agent") keep(into.agents, readAgentFile(name, path, text, problems));
@@ -115,9 +149,13 @@ function summaryOf({ factory, agents, automations, scorers, suites, tasks, kinds
   };
 }
 
-const namesOf = (kinds: readonly PathKind[], of: "agent" | "runner" | "suite"): Set<string> => new Set(kinds.flatMap((kind) => (kind.kind === of ? [kind.name] : [])));
+const namesOf = (kinds: readonly PathKind[], of: "agent" | "runner" | "suite"): Set<string> =>
+  new Set(kinds.flatMap((kind) => (kind.kind === of ? [kind.name] : [])));
 
-function assemble({ agents, runners, automations, webhooks, scorers, suites, tasks, skills: found }: Contents, factory: FactoryPart): Definition {
+function assemble(
+  { agents, runners, automations, webhooks, scorers, suites, tasks, skills: found }: Contents,
+  factory: FactoryPart,
+): Definition {
   const skills = markDuplicates(found);
   return {
     schema_version: "v1alpha1",
@@ -136,4 +174,6 @@ const byName = (a: { name: string }, b: { name: string }): number => compareText
 const bySlug = (a: { slug: string }, b: { slug: string }): number => compareText(a.slug, b.slug);
 
 const tasksOf = (suite: ReadSuite, tasks: readonly ReadTask[]): ReadTask["part"][] =>
-  suite.tasks.flatMap(({ value }) => tasks.find((task) => task.suite === suite.part.slug && task.part.slug === value)?.part ?? []);
+  suite.tasks.flatMap(
+    ({ value }) => tasks.find((task) => task.suite === suite.part.slug && task.part.slug === value)?.part ?? [],
+  );

@@ -1,15 +1,34 @@
 /** Every kind of resource that a definition can create, change or delete. */
-export const RESOURCE_KINDS = ["factory", "agent", "runner", "skill", "automation", "webhook", "scorer", "benchmark"] as const;
+export const RESOURCE_KINDS = [
+  "factory",
+  "agent",
+  "runner",
+  "skill",
+  "automation",
+  "webhook",
+  "scorer",
+  "benchmark",
+] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 
-export const isResourceKind = (text: string): text is ResourceKind => (RESOURCE_KINDS as readonly string[]).includes(text);
+export const isResourceKind = (text: string): text is ResourceKind =>
+  (RESOURCE_KINDS as readonly string[]).includes(text);
 
 /** What becomes of one resource; the fields only of an update. */
-export type ResourceChange<Kind extends ResourceKind> = { kind: Kind; name: string; action: "create" | "update" | "delete" | "unchanged"; changedFields: string[] };
+export type ResourceChange<Kind extends ResourceKind> = {
+  kind: Kind;
+  name: string;
+  action: "create" | "update" | "delete" | "unchanged";
+  changedFields: string[];
+};
 
 /** What becomes of the resources of one kind, by name. `fieldsChanged` tells the fields in which two of one name differ. */
 export function resourceChanges<Kind extends ResourceKind, T extends object>(
-  kind: Kind, before: readonly T[], after: readonly T[], nameOf: (item: T) => string, fieldsChanged: (before: T, after: T) => string[],
+  kind: Kind,
+  before: readonly T[],
+  after: readonly T[],
+  nameOf: (item: T) => string,
+  fieldsChanged: (before: T, after: T) => string[],
 ): ResourceChange<Kind>[] {
   const old = new Map(before.map((item) => [nameOf(item), item]));
   const fresh = new Map(after.map((item) => [nameOf(item), item]));

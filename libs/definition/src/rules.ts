@@ -12,19 +12,49 @@ export const CODE_FORGES = ["GITHUB", "GITLAB", "AZURE_DEVOPS"] as const;
 export const CREDENTIAL_STRATEGIES = ["EXECUTOR", "CREATOR"] as const;
 
 export const isFactoryName = (name: string): boolean => name.trim() !== "" && name.length <= FACTORY_NAME_MAX;
-export const isAlias = (alias: string): boolean => alias.trim() !== "" && alias.length <= ALIAS_MAX && ALIAS.test(alias);
+export const isAlias = (alias: string): boolean =>
+  alias.trim() !== "" && alias.length <= ALIAS_MAX && ALIAS.test(alias);
 
 export const WEBHOOK_AUTH_MODES = ["token", "url_token", "signature"] as const;
 /** Those that need nothing but a secret; spec webhooks §4. */
-export const SIGNATURE_SCHEMES = ["github", "pagerduty", "sentry", "standard_webhooks", "stripe", "vercel", "slack", "linear", "shopify", "gitlab"] as const;
+export const SIGNATURE_SCHEMES = [
+  "github",
+  "pagerduty",
+  "sentry",
+  "standard_webhooks",
+  "stripe",
+  "vercel",
+  "slack",
+  "linear",
+  "shopify",
+  "gitlab",
+] as const;
 /** Of one factory, disabled ones included; spec §8. */
 export const WEBHOOKS_MAX = 20;
 /** RFC 9110 `token`, of a length that a log can show. */
 export const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
-  ...["authorization", "cookie", "proxy-authorization", "set-cookie", "webhook-signature", "svix-signature", "stripe-signature", "x-hub-signature-256", "x-hub-signature"],
-  ...["x-pagerduty-signature", "sentry-hook-signature", "x-vercel-signature", "x-slack-signature", "linear-signature", "x-shopify-hmac-sha256", "x-gitlab-token"],
+  ...[
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "set-cookie",
+    "webhook-signature",
+    "svix-signature",
+    "stripe-signature",
+    "x-hub-signature-256",
+    "x-hub-signature",
+  ],
+  ...[
+    "x-pagerduty-signature",
+    "sentry-hook-signature",
+    "x-vercel-signature",
+    "x-slack-signature",
+    "linear-signature",
+    "x-shopify-hmac-sha256",
+    "x-gitlab-token",
+  ],
 ]);
 
 /** Whether a header carries a credential or a signature, so that it is never stored as an identity. */

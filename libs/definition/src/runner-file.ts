@@ -16,7 +16,13 @@ export function readRunnerFile(name: string, path: string, text: string, problem
   const setupCommands = fields.lines("setupCommands") ?? [];
   const platform = readPlatform(fields);
   const shape = readShape(fields, platform.os);
-  return { name, ...(description !== undefined && { description }), setup_commands: setupCommands, ...platform, ...shape };
+  return {
+    name,
+    ...(description !== undefined && { description }),
+    setup_commands: setupCommands,
+    ...platform,
+    ...shape,
+  };
 }
 
 type Platform = Pick<RunnerPart, "os" | "arch" | "docker_image" | "mac_version">;
@@ -30,9 +36,15 @@ function readPlatform(runner: Fields): Platform {
   const os = fields.oneOf("os", ["linux", "macos"]) ?? "linux";
   const arch = fields.oneOf("arch", ["x86_64", "aarch64"]);
   const [own, foreign] = os === "linux" ? ["linux", "mac"] : ["mac", "linux"];
-  if (fields.has(foreign)) fields.error(fields.keyAt(foreign), "FF_CONFLICTING_FIELDS", `The block ${foreign} does not belong to a runner whose os is ${os}.`);
+  if (fields.has(foreign))
+    fields.error(
+      fields.keyAt(foreign),
+      "FF_CONFLICTING_FIELDS",
+      `The block ${foreign} does not belong to a runner whose os is ${os}.`,
+    );
   if (os === "macos") {
-    if (arch === "x86_64") fields.error(fields.valueAt("arch"), "FF_INVALID_VALUE", "A macOS runner has the arch aarch64.");
+    if (arch === "x86_64")
+      fields.error(fields.valueAt("arch"), "FF_INVALID_VALUE", "A macOS runner has the arch aarch64.");
     const version = fields.fields(own, ["version"])?.oneOf("version", MAC_VERSIONS);
     return { os, arch: "aarch64", mac_version: version ?? "26" };
   }
@@ -47,13 +59,24 @@ function readShape(runner: Fields, os: RunnerPart["os"]): { vcpus?: number; memo
   const fields = runner.fields("instanceShape", ["vcpus", "memoryGb"]);
   if (!fields) return {};
   for (const key of ["vcpus", "memoryGb"]) fields.require(key);
-  const [vcpus, memoryGb] = [fields.integer("vcpus", { min: 1, max: 1024 }), fields.integer("memoryGb", { min: 1, max: 16384 })];
+  const [vcpus, memoryGb] = [
+    fields.integer("vcpus", { min: 1, max: 1024 }),
+    fields.integer("memoryGb", { min: 1, max: 16384 }),
+  ];
   if (vcpus === undefined || memoryGb === undefined) return {};
   if (os === "macos" && !MAC_SHAPES.has(`${vcpus}/${memoryGb}`)) {
-    fields.error(fields.valueAt("vcpus"), "FF_INVALID_VALUE", `A macOS runner has one of the shapes vcpus/memoryGb: ${[...MAC_SHAPES].join(", ")}.`);
+    fields.error(
+      fields.valueAt("vcpus"),
+      "FF_INVALID_VALUE",
+      `A macOS runner has one of the shapes vcpus/memoryGb: ${[...MAC_SHAPES].join(", ")}.`,
+    );
   }
-  for (const [key, value] of [["vcpus", vcpus], ["memoryGb", memoryGb]] as const) {
-    if (os === "linux" && !Number.isInteger(Math.log2(value))) fields.error(fields.valueAt(key), "FF_INVALID_VALUE", `${key} must be a power of two.`);
+  for (const [key, value] of [
+    ["vcpus", vcpus],
+    ["memoryGb", memoryGb],
+  ] as const) {
+    if (os === "linux" && !Number.isInteger(Math.log2(value)))
+      fields.error(fields.valueAt(key), "FF_INVALID_VALUE", `${key} must be a power of two.`);
   }
   return { vcpus, memory_gb: memoryGb };
 }

@@ -3,7 +3,18 @@ import { START, type Problems } from "./diagnostics.ts";
 import { Fields, type Placed } from "./fields.ts";
 import { parseMarkdown } from "./markdown.ts";
 
-const KEYS = ["name", "description", "agents", "output", "labels", "passingScore", "samplingRate", "model", "selfImprovement", "enabled"] as const;
+const KEYS = [
+  "name",
+  "description",
+  "agents",
+  "output",
+  "labels",
+  "passingScore",
+  "samplingRate",
+  "model",
+  "selfImprovement",
+  "enabled",
+] as const;
 /** Percent; the API's own default is another. */
 const SAMPLING_RATE = 25;
 
@@ -19,7 +30,8 @@ export function readScorerFile(slug: string, path: string, text: string, problem
   const name = fields.text("name");
   const description = fields.text("description");
   const agents = fields.isList("agents") ? fields.texts("agents") : fields.oneOf("agents", ["*"]);
-  if (agents?.length === 0) fields.error(fields.valueAt("agents"), "FF_MISSING_FIELD", "A scorer needs at least one agent.");
+  if (agents?.length === 0)
+    fields.error(fields.valueAt("agents"), "FF_MISSING_FIELD", "A scorer needs at least one agent.");
   fields.oneOf("output", ["classification"]);
   const passing = fields.number("passingScore", { min: 0, max: 1 });
   const labels = readLabels(fields, passing);
@@ -27,7 +39,8 @@ export function readScorerFile(slug: string, path: string, text: string, problem
   const model = fields.text("model");
   const selfImprovement = fields.boolean("selfImprovement") ?? false;
   const enabled = fields.boolean("enabled") ?? true;
-  if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the rubric and is required.");
+  if (parsed.body === "")
+    problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the rubric and is required.");
   return {
     path,
     part: {
@@ -53,15 +66,24 @@ function readLabels(scorer: Fields, passing: number | undefined): ScorerPart["la
   const labels = (entries ?? []).flatMap((entry) => {
     for (const key of ["value", "score"]) entry.require(key);
     entry.inherit("description");
-    const [value, score, description] = [entry.text("value"), entry.number("score", { min: 0, max: 1 }), entry.text("description")];
+    const [value, score, description] = [
+      entry.text("value"),
+      entry.number("score", { min: 0, max: 1 }),
+      entry.text("description"),
+    ];
     if (value === undefined || score === undefined) return [];
-    if (seen.has(value)) entry.error(entry.valueAt("value"), "FF_DUPLICATE_NAME", `The label ${value} is listed twice.`);
+    if (seen.has(value))
+      entry.error(entry.valueAt("value"), "FF_DUPLICATE_NAME", `The label ${value} is listed twice.`);
     seen.add(value);
     return [{ value, score, ...(description !== undefined && { description }) }];
   });
   const isRead = passing !== undefined && labels.length === entries?.length && scorer.isList("labels");
   if (isRead && (labels.every(({ score }) => score >= passing) || labels.every(({ score }) => score < passing))) {
-    scorer.error(scorer.valueAt("labels"), "FF_INVALID_VALUE", "At least one label must reach passingScore, and at least one must not.");
+    scorer.error(
+      scorer.valueAt("labels"),
+      "FF_INVALID_VALUE",
+      "At least one label must reach passingScore, and at least one must not.",
+    );
   }
   return labels;
 }

@@ -31,7 +31,11 @@ export function readSkillFile(place: { name: string; agent?: string }, path: str
 }
 
 /** A SKILL.md that could not even be read. */
-export const brokenSkill = ({ name, agent }: { name: string; agent?: string }, path: string, error: string): SkillPart => ({
+export const brokenSkill = (
+  { name, agent }: { name: string; agent?: string },
+  path: string,
+  error: string,
+): SkillPart => ({
   name,
   ...(agent !== undefined && { agent }),
   description: "",
@@ -54,12 +58,16 @@ export function markDuplicates(skills: readonly SkillPart[]): SkillPart[] {
 
 /** The names an agent can use: its own skills, and everyone's. */
 export const skillsOf = (agent: string, skills: readonly SkillPart[]): string[] => {
-  const usable = skills.filter((skill) => skill.error === undefined && (skill.agent === undefined || skill.agent === agent));
+  const usable = skills.filter(
+    (skill) => skill.error === undefined && (skill.agent === undefined || skill.agent === agent),
+  );
   return [...new Set(usable.map(({ name }) => name))].toSorted();
 };
 
 function textOf(map: unknown, key: string): string | undefined {
   if (!isMap(map)) return undefined;
   const value = map.items.find((item) => isScalar(item.key) && item.key.value === key)?.value;
-  return isScalar(value) && typeof value.value === "string" && value.value.trim() !== "" && isStorable(value.value) ? value.value.trim() : undefined;
+  return isScalar(value) && typeof value.value === "string" && value.value.trim() !== "" && isStorable(value.value)
+    ? value.value.trim()
+    : undefined;
 }

@@ -34,24 +34,42 @@ const FACTORY = "factory.yaml";
 export function checkTree(tree: ReadTree, problems: Problems): void {
   if (!tree.hasFactoryFile) problems.error(FACTORY, START, "FF_MISSING_FILE", "A definition needs a factory.yaml.");
   for (const name of tree.agentNames) {
-    if (!tree.agentFiles.has(name)) problems.error(`agents/${name}/agent.md`, START, "FF_MISSING_FILE", `The agent ${name} needs an agent.md.`);
+    if (!tree.agentFiles.has(name))
+      problems.error(`agents/${name}/agent.md`, START, "FF_MISSING_FILE", `The agent ${name} needs an agent.md.`);
   }
-  if (tree.agentNames.size === 0) problems.error("agents", START, "FF_MISSING_FILE", "A definition needs at least one agent.");
+  if (tree.agentNames.size === 0)
+    problems.error("agents", START, "FF_MISSING_FILE", "A definition needs at least one agent.");
   else checkForeman(tree, problems);
   checkRunners(tree, problems);
   checkAgents(tree, problems);
   checkWorkerAuth(tree, problems);
   checkBenchmarks(tree, problems);
-  if (tree.webhookCount > WEBHOOKS_MAX) problems.error(FACTORY, START, "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; these are ${tree.webhookCount}.`);
+  if (tree.webhookCount > WEBHOOKS_MAX)
+    problems.error(
+      FACTORY,
+      START,
+      "FF_LIMIT_EXCEEDED",
+      `A factory has at most ${WEBHOOKS_MAX} webhooks; these are ${tree.webhookCount}.`,
+    );
 }
 
 function checkForeman({ agents, agentFiles }: ReadTree, problems: Problems): void {
   const foremen = agents.filter(({ part }) => part.agent_type === "FOREMAN");
   const isAllRead = agents.length === agentFiles.size; // an unreadable one may be the foreman
-  if (foremen.length === 0 && isAllRead) problems.error(FACTORY, START, "FF_FOREMAN_COUNT", "Exactly one agent must have the agentType FOREMAN; none has.");
+  if (foremen.length === 0 && isAllRead)
+    problems.error(FACTORY, START, "FF_FOREMAN_COUNT", "Exactly one agent must have the agentType FOREMAN; none has.");
   if (foremen.length < 2) return;
-  const names = foremen.map(({ part }) => part.name).toSorted(compareText).join(", ");
-  for (const { path, typeAt } of foremen) problems.error(path, typeAt, "FF_FOREMAN_COUNT", `Exactly one agent must have the agentType FOREMAN; these have: ${names}.`);
+  const names = foremen
+    .map(({ part }) => part.name)
+    .toSorted(compareText)
+    .join(", ");
+  for (const { path, typeAt } of foremen)
+    problems.error(
+      path,
+      typeAt,
+      "FF_FOREMAN_COUNT",
+      `Exactly one agent must have the agentType FOREMAN; these have: ${names}.`,
+    );
 }
 
 function checkRunners({ factory, agents, automations, suites, runnerNames }: ReadTree, problems: Problems): void {
@@ -68,7 +86,8 @@ function checkRunners({ factory, agents, automations, suites, runnerNames }: Rea
 /** Everything that names an agent. */
 function checkAgents({ automations, scorers, suites, agentFiles }: ReadTree, problems: Problems): void {
   const check = (path: string, agent: Placed<string> | undefined) => {
-    if (agent && !agentFiles.has(agent.value)) problems.error(path, agent.at, "FF_INVALID_REFERENCE", `There is no agent ${agent.value}.`);
+    if (agent && !agentFiles.has(agent.value))
+      problems.error(path, agent.at, "FF_INVALID_REFERENCE", `There is no agent ${agent.value}.`);
   };
   for (const { path, agent } of [...automations, ...suites]) check(path, agent);
   for (const { path, agents } of scorers) for (const agent of agents) check(path, agent);
@@ -79,15 +98,31 @@ function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: 
   const names = new Map<string, string>();
   for (const { path, part, nameAt, tasks } of suites.toSorted((a, b) => compareText(a.path, b.path))) {
     const first = names.get(nameAt.value);
-    if (first !== undefined) problems.error(path, nameAt.at, "FF_DUPLICATE_NAME", `The name ${nameAt.value} is already that of ${first}.`);
+    if (first !== undefined)
+      problems.error(path, nameAt.at, "FF_DUPLICATE_NAME", `The name ${nameAt.value} is already that of ${first}.`);
     else names.set(nameAt.value, path);
     const files = taskFiles.filter(({ suite }) => suite === part.slug).map(({ name }) => name);
-    for (const { value, at } of tasks) if (!files.includes(value)) problems.error(path, at, "FF_INVALID_REFERENCE", `There is no file tasks/${value}.yaml.`);
+    for (const { value, at } of tasks)
+      if (!files.includes(value))
+        problems.error(path, at, "FF_INVALID_REFERENCE", `There is no file tasks/${value}.yaml.`);
     const listed = new Set(tasks.map(({ value }) => value));
-    for (const name of files) if (!listed.has(name)) problems.error(`benchmarks/${part.slug}/tasks/${name}.yaml`, START, "FF_INVALID_REFERENCE", `The suite ${part.slug} does not list the task ${name}.`);
+    for (const name of files)
+      if (!listed.has(name))
+        problems.error(
+          `benchmarks/${part.slug}/tasks/${name}.yaml`,
+          START,
+          "FF_INVALID_REFERENCE",
+          `The suite ${part.slug} does not list the task ${name}.`,
+        );
   }
   for (const suite of new Set(taskFiles.map((task) => task.suite))) {
-    if (!suiteFiles.has(suite)) problems.error(`benchmarks/${suite}/suite.yaml`, START, "FF_MISSING_FILE", `The suite ${suite} needs a suite.yaml.`);
+    if (!suiteFiles.has(suite))
+      problems.error(
+        `benchmarks/${suite}/suite.yaml`,
+        START,
+        "FF_MISSING_FILE",
+        `The suite ${suite} needs a suite.yaml.`,
+      );
   }
 }
 
@@ -101,19 +136,29 @@ function checkWorkerAuth({ factory, agents, automations }: ReadTree, problems: P
   const defaults: Level[] = factory ? [{ path: FACTORY, read: factory.defaults }] : [];
   const wrong = new Set<string>();
   const check = (levels: readonly Level[]): void => {
-    const harnessAt = levels.findIndex(({ read: { block } }) => block.model !== undefined || block.harness !== undefined);
+    const harnessAt = levels.findIndex(
+      ({ read: { block } }) => block.model !== undefined || block.harness !== undefined,
+    );
     const hostAt = levels.findIndex(({ read }) => read.workerHost);
     const [auth, host] = [levels[harnessAt]?.read.workerAuth, levels[hostAt]?.read.workerHost];
     if (!auth || (host && host.value !== HOSTED_WORKER)) return;
     const [level, { at }] = host && hostAt < harnessAt ? [hostAt, host] : [harnessAt, auth];
     const { path } = levels[level]!;
-    if (!wrong.has(path)) problems.error(path, at, "FF_CONFLICTING_FIELDS", "Credentials from the worker's environment need a self-hosted workerHost.");
+    if (!wrong.has(path))
+      problems.error(
+        path,
+        at,
+        "FF_CONFLICTING_FIELDS",
+        "Credentials from the worker's environment need a self-hosted workerHost.",
+      );
     wrong.add(path);
   };
   for (const agent of agents) check([agent, ...defaults]);
   for (const automation of automations) {
     const { part } = automation;
-    const agent = agents.find((one) => (part.agent === undefined ? one.part.agent_type === "FOREMAN" : one.part.name === part.agent));
+    const agent = agents.find((one) =>
+      part.agent === undefined ? one.part.agent_type === "FOREMAN" : one.part.name === part.agent,
+    );
     check([automation, ...(agent ? [agent] : []), ...defaults]);
   }
 }

@@ -27,21 +27,47 @@ const isIssue: Applies = (event) => event.startsWith("issue_");
 const isPullRequest: Applies = (event) => event.startsWith("pull_request_");
 const isBuild: Applies = (event) => /^(check_(suite|run)|workflow_run)_/.test(event);
 const isMention: Applies = (event) => event.endsWith("_mentioned") || event === "pull_request_review_submitted";
-const either = (...rules: Applies[]): Applies => (event) => rules.some((rule) => rule(event));
-const only = (...events: string[]): Applies => (event) => events.includes(event);
+const either =
+  (...rules: Applies[]): Applies =>
+  (event) =>
+    rules.some((rule) => rule(event));
+const only =
+  (...events: string[]): Applies =>
+  (event) =>
+    events.includes(event);
 
-const all = (...keys: string[]): Record<string, FilterRule> => Object.fromEntries(keys.map((key) => [key, { on: every }]));
+const all = (...keys: string[]): Record<string, FilterRule> =>
+  Object.fromEntries(keys.map((key) => [key, { on: every }]));
 
-const onReactions = (...keys: string[]): Record<string, FilterRule> => Object.fromEntries(keys.map((key) => [key, { on: only("reaction_added") }]));
+const onReactions = (...keys: string[]): Record<string, FilterRule> =>
+  Object.fromEntries(keys.map((key) => [key, { on: only("reaction_added") }]));
 
 const GITHUB: Provider = {
   events: [
     ...["issue_created", "issue_labeled", "issue_assigned", "issue_mentioned"],
-    ...["opened", "closed", "merged", "labeled", "assigned", "mentioned", "ready", "reopened", "synchronized", "review_requested", "review_submitted"].map((what) => `pull_request_${what}`),
+    ...[
+      "opened",
+      "closed",
+      "merged",
+      "labeled",
+      "assigned",
+      "mentioned",
+      "ready",
+      "reopened",
+      "synchronized",
+      "review_requested",
+      "review_submitted",
+    ].map((what) => `pull_request_${what}`),
     ...["push", "check_suite_completed", "check_run_rerequested", "check_suite_rerequested", "workflow_run_completed"],
   ],
   filters: {
-    repos: { on: every, form: { pattern: /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+\/[A-Za-z0-9._-]+$/, hint: "be a repository with its owner, such as acme/shop" } },
+    repos: {
+      on: every,
+      form: {
+        pattern: /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+\/[A-Za-z0-9._-]+$/,
+        hint: "be a repository with its owner, such as acme/shop",
+      },
+    },
     branches: { on: either(isPush, isBuild) },
     base_branches: { on: isPullRequest },
     pr_numbers: { on: isPullRequest, kind: "numbers" },
@@ -58,7 +84,10 @@ const GITHUB: Provider = {
   },
 };
 
-const GITLAB_PROJECT = { pattern: /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)+$/, hint: "be a project with its group, such as acme/shop" };
+const GITLAB_PROJECT = {
+  pattern: /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)+$/,
+  hint: "be a project with its group, such as acme/shop",
+};
 
 const AZURE: Provider = {
   events: [
@@ -86,18 +115,46 @@ export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook", "schedu
 
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   github: GITHUB,
-  gitlab: { events: ["merge_request", "bot_mentioned"], filters: { repos: { on: every, form: GITLAB_PROJECT }, actions: { on: only("merge_request") }, base_branches: { on: only("merge_request") } } },
+  gitlab: {
+    events: ["merge_request", "bot_mentioned"],
+    filters: {
+      repos: { on: every, form: GITLAB_PROJECT },
+      actions: { on: only("merge_request") },
+      base_branches: { on: only("merge_request") },
+    },
+  },
   linear: {
-    events: ["issue_created", "issue_labeled", "issue_assigned", "issue_state_changed", "comment_created", "agent_session_created"],
+    events: [
+      "issue_created",
+      "issue_labeled",
+      "issue_assigned",
+      "issue_state_changed",
+      "comment_created",
+      "agent_session_created",
+    ],
     filters: {
       ...all("teams", "labels", "projects", "states", "assignees", "mentioned", "issues", "creators", "keywords"),
       ...all("team_ids", "project_ids", "state_ids", "assignee_ids", "mentioned_user_ids", "issue_ids", "creator_ids"),
     },
   },
-  jira: { events: ["issue_created", "issue_labeled", "status_changed", "agent_session_created"], filters: all("project_keys", "keywords", "labels", "statuses", "status_ids") },
+  jira: {
+    events: ["issue_created", "issue_labeled", "status_changed", "agent_session_created"],
+    filters: all("project_keys", "keywords", "labels", "statuses", "status_ids"),
+  },
   slack: {
-    events: ["app_mention", "message_posted", "message_dm", "member_joined_channel", "reaction_added", "message_im", "message_mpim"],
-    filters: { ...all("channels", "channel_ids", "users", "user_ids", "keywords"), ...onReactions("emojis", "item_users", "item_user_ids") },
+    events: [
+      "app_mention",
+      "message_posted",
+      "message_dm",
+      "member_joined_channel",
+      "reaction_added",
+      "message_im",
+      "message_mpim",
+    ],
+    filters: {
+      ...all("channels", "channel_ids", "users", "user_ids", "keywords"),
+      ...onReactions("emojis", "item_users", "item_user_ids"),
+    },
   },
   teams: {
     events: ["app_mention", "message_posted"],
@@ -110,6 +167,19 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   },
   azure_devops: AZURE,
   schedule: { events: ["cron_fired"], filters: {} },
-  webhook: { events: ["received"], filters: { webhook_ids: { on: every, isInclusionOnly: true, isRequired: true, max: 1 }, payload: { on: every, kind: "payload" } } },
-  factory: { events: ["work_item_stage_changed"], filters: { stages: { on: every, oneOf: TASK_STAGES }, from_stages: { on: every, oneOf: TASK_STAGES }, ...all("ticket_sources") } },
+  webhook: {
+    events: ["received"],
+    filters: {
+      webhook_ids: { on: every, isInclusionOnly: true, isRequired: true, max: 1 },
+      payload: { on: every, kind: "payload" },
+    },
+  },
+  factory: {
+    events: ["work_item_stage_changed"],
+    filters: {
+      stages: { on: every, oneOf: TASK_STAGES },
+      from_stages: { on: every, oneOf: TASK_STAGES },
+      ...all("ticket_sources"),
+    },
+  },
 };

@@ -34,7 +34,11 @@ export class YamlDocument {
  * documents and duplicate keys are reported. Gives the top-level mapping (null: the document is empty), or undefined
  * when the text cannot be relied upon.
  */
-export function parseYaml(path: string, text: string, problems: Problems): { document: YamlDocument; map: YAMLMap | null } | undefined {
+export function parseYaml(
+  path: string,
+  text: string,
+  problems: Problems,
+): { document: YamlDocument; map: YAMLMap | null } | undefined {
   const lines = new LineCounter();
   const document = new YamlDocument(path, problems, lines);
   let parsed: Document.Parsed | undefined;
@@ -43,7 +47,11 @@ export function parseYaml(path: string, text: string, problems: Problems): { doc
     const tokens = [...new Parser(lines.addNewLine).parse(text.replace(/^\uFEFF/, ""))];
     for (const token of tokens) reportForbidden(token, document);
     // Keys are compared below: the library's own check takes quadratic time.
-    [parsed, further] = new Composer({ version: "1.2", schema: "core", uniqueKeys: false }).compose(tokens, true, text.length);
+    [parsed, further] = new Composer({ version: "1.2", schema: "core", uniqueKeys: false }).compose(
+      tokens,
+      true,
+      text.length,
+    );
     reportDuplicateKeys(parsed?.contents, document);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // the stack is the only bound on nesting
@@ -57,7 +65,11 @@ export function parseYaml(path: string, text: string, problems: Problems): { doc
   const { contents } = parsed;
   if (isMap(contents)) return { document, map: contents };
   if (contents === null || (isScalar(contents) && contents.value === null)) return { document, map: null };
-  document.error(document.placeOf(contents) ?? START, "FF_INVALID_TYPE", "The document must be a mapping of keys to values.");
+  document.error(
+    document.placeOf(contents) ?? START,
+    "FF_INVALID_TYPE",
+    "The document must be a mapping of keys to values.",
+  );
   return undefined;
 }
 
@@ -83,7 +95,8 @@ function reportForbidden(token: unknown, document: YamlDocument): void {
   } else if (token !== null && typeof token === "object") {
     const { type, offset } = token as { type?: string; offset?: number };
     const message = type === undefined ? undefined : FORBIDDEN[type];
-    if (message !== undefined && offset !== undefined) document.error(document.placeAt(offset), "FF_FORBIDDEN_YAML", message);
+    if (message !== undefined && offset !== undefined)
+      document.error(document.placeAt(offset), "FF_FORBIDDEN_YAML", message);
     for (const inner of Object.values(token)) if (typeof inner === "object") reportForbidden(inner, document);
   }
 }
@@ -94,7 +107,12 @@ function reportDuplicateKeys(node: unknown, document: YamlDocument): void {
   const seen = new Set<unknown>();
   for (const { key, value } of node.items) {
     if (isScalar(key)) {
-      if (seen.has(key.value)) document.error(document.placeOf(key) ?? START, "FF_DUPLICATE_KEY", `The key ${JSON.stringify(key.value)} is already set.`);
+      if (seen.has(key.value))
+        document.error(
+          document.placeOf(key) ?? START,
+          "FF_DUPLICATE_KEY",
+          `The key ${JSON.stringify(key.value)} is already set.`,
+        );
       seen.add(key.value);
     }
     reportDuplicateKeys(value, document);

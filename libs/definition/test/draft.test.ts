@@ -2,7 +2,8 @@ import { expect, test } from "@jest/globals";
 import { parseDefinition } from "../src/index.ts";
 import { filesOf, VALID } from "./marked-tree.ts";
 
-const AUTOMATION = "---\nagent: nobody\nrunner: nowhere\nmodel: m\ntriggers: [{provider: github, event: push}]\n---\nGo.\n";
+const AUTOMATION =
+  "---\nagent: nobody\nrunner: nowhere\nmodel: m\ntriggers: [{provider: github, event: push}]\n---\nGo.\n";
 const parse = (changes: Record<string, string>) => parseDefinition(filesOf({ ...VALID, ...changes }));
 
 test("a tree with errors gives a draft of what could be read, for checks that need more than the files", () => {

@@ -25,13 +25,18 @@ const RUNNER_FAULTS = [
 
 const padding = fc.array(fc.constantFrom("", "# note", "#  § here".replace("§", "$"), "   "), { maxLength: 4 });
 const fault = (faults: readonly string[]) => fc.tuple(fc.constantFrom(...faults), padding);
-const trees = fc.tuple(fc.array(fault(AGENT_FAULTS), { minLength: 150, maxLength: 150 }), fc.array(fault(RUNNER_FAULTS), { minLength: 50, maxLength: 50 })).map(
-  ([agents, runners]) => ({
+const trees = fc
+  .tuple(
+    fc.array(fault(AGENT_FAULTS), { minLength: 150, maxLength: 150 }),
+    fc.array(fault(RUNNER_FAULTS), { minLength: 50, maxLength: 50 }),
+  )
+  .map(([agents, runners]) => ({
     ...VALID,
-    ...Object.fromEntries(agents.map(([text, pad], n) => [`agents/hand-${n}/agent.md`, ["---", ...pad, text, "---", "Work."].join("\n")])),
+    ...Object.fromEntries(
+      agents.map(([text, pad], n) => [`agents/hand-${n}/agent.md`, ["---", ...pad, text, "---", "Work."].join("\n")]),
+    ),
     ...Object.fromEntries(runners.map(([text, pad], n) => [`runners/box-${n}.yaml`, [...pad, text, ""].join("\n")])),
-  }),
-);
+  }));
 
 test("a tree with 200 faults reports the 200 exact positions", () => {
   fc.assert(
@@ -47,7 +52,10 @@ test("a tree with 200 faults reports the 200 exact positions", () => {
 test("the result depends on the files, not on their order", () => {
   const shuffled = trees.chain((marked) => {
     const { files } = unmark(marked);
-    return fc.tuple(fc.constant(files), fc.shuffledSubarray([...files, ...files.slice(0, 2)], { minLength: files.length + 2 }));
+    return fc.tuple(
+      fc.constant(files),
+      fc.shuffledSubarray([...files, ...files.slice(0, 2)], { minLength: files.length + 2 }),
+    );
   });
   fc.assert(
     fc.property(shuffled, ([files, other]) => {

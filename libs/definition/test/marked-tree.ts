@@ -13,11 +13,22 @@ export function unmark(marked: Readonly<Record<string, string>>): { files: TreeF
     let content = "";
     for (const [index, part] of text.split("§").entries()) {
       if (index % 2 === 0) content += part;
-      else expected.push({ path, line: content.split("\n").length, column: content.length - content.lastIndexOf("\n"), code: part as Diagnostic["code"] });
+      else
+        expected.push({
+          path,
+          line: content.split("\n").length,
+          column: content.length - content.lastIndexOf("\n"),
+          code: part as Diagnostic["code"],
+        });
     }
     files.push({ path, content });
   }
-  return { files, expected: expected.toSorted((a, b) => byPlace({ ...a, message: "", severity: "error" }, { ...b, message: "", severity: "error" })) };
+  return {
+    files,
+    expected: expected.toSorted((a, b) =>
+      byPlace({ ...a, message: "", severity: "error" }, { ...b, message: "", severity: "error" }),
+    ),
+  };
 }
 
 /** The errors that the parser finds, without their texts. */
@@ -28,8 +39,10 @@ export const errorsOf = (files: readonly TreeFile[]): Expected[] =>
 
 /** The smallest valid definition; tests override files of it. */
 export const VALID: Readonly<Record<string, string>> = {
-  "factory.yaml": "schemaVersion: v1alpha1\nname: Sample\nrepositories:\n  - owner: acme\n    name: shop\nagentDefaults:\n  model: auto\n",
+  "factory.yaml":
+    "schemaVersion: v1alpha1\nname: Sample\nrepositories:\n  - owner: acme\n    name: shop\nagentDefaults:\n  model: auto\n",
   "agents/foreman/agent.md": "---\nagentType: FOREMAN\n---\nPlan the work.\n",
 };
 
-export const filesOf = (tree: Readonly<Record<string, string>>): TreeFile[] => Object.entries(tree).map(([path, content]) => ({ path, content }));
+export const filesOf = (tree: Readonly<Record<string, string>>): TreeFile[] =>
+  Object.entries(tree).map(([path, content]) => ({ path, content }));

@@ -3,7 +3,20 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { parse } from "yaml";
 import { SCHEMA_DOCUMENTS } from "../src/index.ts";
 import { classify } from "../src/layout.ts";
-import { AGENT_FAULTS, AUTOMATION, AUTOMATION_FAULTS, FACTORY_FAULTS, JUDGING_FAULTS, LABELS, RUNNER_FAULTS, SCORER, SUITE, TASK, WEBHOOK, WEBHOOK_FAULTS } from "./faults.ts";
+import {
+  AGENT_FAULTS,
+  AUTOMATION,
+  AUTOMATION_FAULTS,
+  FACTORY_FAULTS,
+  JUDGING_FAULTS,
+  LABELS,
+  RUNNER_FAULTS,
+  SCORER,
+  SUITE,
+  TASK,
+  WEBHOOK,
+  WEBHOOK_FAULTS,
+} from "./faults.ts";
 import { errorsOf, filesOf, unmark, VALID } from "./marked-tree.ts";
 import { ACCEPTED } from "./published-format.ts";
 
@@ -23,18 +36,54 @@ function faultsOf(path: string, content: string): string[] | undefined {
 }
 
 /** What a schema can tell of one value alone. */
-const TELLABLE: ReadonlySet<string> = new Set(["FF_UNKNOWN_FIELD", "FF_MISSING_FIELD", "FF_INVALID_TYPE", "FF_INVALID_VALUE", "FF_CONFLICTING_FIELDS", "FF_UNKNOWN_EVENT", "FF_INVALID_FILTER", "FF_UNSUPPORTED_VERSION"]);
+const TELLABLE: ReadonlySet<string> = new Set([
+  "FF_UNKNOWN_FIELD",
+  "FF_MISSING_FIELD",
+  "FF_INVALID_TYPE",
+  "FF_INVALID_VALUE",
+  "FF_CONFLICTING_FIELDS",
+  "FF_UNKNOWN_EVENT",
+  "FF_INVALID_FILTER",
+  "FF_UNSUPPORTED_VERSION",
+]);
 
 /** Where the fault lies in how values stand to each other, in a name, in the text after the frontmatter, or in characters. */
 const BEYOND: ReadonlySet<string> = new Set([
-  ...["characters that cannot be stored", "linear and jira", "worker environment on the hosted worker", "worker environment without a host", "worker's credentials on the hosted worker"],
-  ...["empty body", "no text", "a name with capitals", "name", "all labels pass", "payload: the same value in and not in", "payload: numbers that are not finite", "payload: keys that JSON would spell otherwise", "header that carries a credential"],
+  ...[
+    "characters that cannot be stored",
+    "linear and jira",
+    "worker environment on the hosted worker",
+    "worker environment without a host",
+    "worker's credentials on the hosted worker",
+  ],
+  ...[
+    "empty body",
+    "no text",
+    "a name with capitals",
+    "name",
+    "all labels pass",
+    "payload: the same value in and not in",
+    "payload: numbers that are not finite",
+    "payload: keys that JSON would spell otherwise",
+    "header that carries a credential",
+  ],
 ]);
 
-const faulty = [...FACTORY_FAULTS, ...AGENT_FAULTS, ...RUNNER_FAULTS, ...AUTOMATION_FAULTS, ...WEBHOOK_FAULTS, ...JUDGING_FAULTS].flatMap(([name, marked]) => {
+const faulty = [
+  ...FACTORY_FAULTS,
+  ...AGENT_FAULTS,
+  ...RUNNER_FAULTS,
+  ...AUTOMATION_FAULTS,
+  ...WEBHOOK_FAULTS,
+  ...JUDGING_FAULTS,
+].flatMap(([name, marked]) => {
   const { files, expected } = unmark(marked);
   const told = new Set(expected.filter(({ code }) => TELLABLE.has(code)).map(({ path }) => path));
-  return BEYOND.has(name) ? [] : files.filter(({ path }) => told.has(path)).map(({ path, content }) => ({ name, path, content: content as string }));
+  return BEYOND.has(name)
+    ? []
+    : files
+        .filter(({ path }) => told.has(path))
+        .map(({ path, content }) => ({ name, path, content: content as string }));
 });
 
 test.each(faulty)("$name is refused by the schema of $path, too", ({ path, content }) => {
@@ -45,8 +94,12 @@ test("what the parser takes, the schemas take", () => {
   const tree = {
     ...VALID,
     ...WEBHOOK("authMode: signature\nsignatureScheme: stripe\nsecretName: S\nenabled: false\ndeliveryIdHeader: X-Id\n"),
-    ...SCORER(`agents: [foreman]\n${LABELS}\npassingScore: 0.5\nsamplingRate: 12.5\nmodel: auto\noutput: classification`),
-    ...SUITE("name: Basics\nagent: foreman\ntasks: [one]\nconfigurations: [{role: base, harness: {type: codex}}]\n", { one: `${TASK}startingRepoRefs: ['github.com:a/b@${"0".repeat(40)}']\n` }),
+    ...SCORER(
+      `agents: [foreman]\n${LABELS}\npassingScore: 0.5\nsamplingRate: 12.5\nmodel: auto\noutput: classification`,
+    ),
+    ...SUITE("name: Basics\nagent: foreman\ntasks: [one]\nconfigurations: [{role: base, harness: {type: codex}}]\n", {
+      one: `${TASK}startingRepoRefs: ['github.com:a/b@${"0".repeat(40)}']\n`,
+    }),
     ...AUTOMATION(
       [
         "harness: {type: claude, reasoningLevel: high, auth: {source: managedSecret, secretName: K}}\nmcpServers: {docs: {managedId: x}}\ntriggers:",
@@ -59,7 +112,8 @@ test("what the parser takes, the schemas take", () => {
       ].join("\n"),
     ),
     "runners/mac.yaml": "platform: {os: macos, mac: {version: '26'}}\ninstanceShape: {vcpus: 12, memoryGb: 28}\n",
-    "runners/box.yaml": "setupCommands: [ls]\nplatform: {arch: aarch64, linux: {dockerImage: x}}\ninstanceShape: {vcpus: 4, memoryGb: 16}\n",
+    "runners/box.yaml":
+      "setupCommands: [ls]\nplatform: {arch: aarch64, linux: {dockerImage: x}}\ninstanceShape: {vcpus: 4, memoryGb: 16}\n",
   };
   expect(errorsOf(filesOf(tree))).toEqual([]);
   const told = Object.entries(tree).map(([path, content]) => [path, faultsOf(path, content)]);
@@ -75,6 +129,9 @@ test("a document's id is its name, and what it refers to is in the bundle", () =
     expect(schema).toMatchObject({ $schema: "https://json-schema.org/draft/2020-12/schema", $id: name });
     expect(ajv.getSchema(name)).toBeInstanceOf(Function);
   }
-  expect(Object.keys(SCHEMA_DOCUMENTS)).toEqual(expect.arrayContaining(["common", "factory", "agent", "automation", "runner", "scorer"].map((name) => `${name}.schema.json`)));
+  expect(Object.keys(SCHEMA_DOCUMENTS)).toEqual(
+    expect.arrayContaining(
+      ["common", "factory", "agent", "automation", "runner", "scorer"].map((name) => `${name}.schema.json`),
+    ),
+  );
 });
-

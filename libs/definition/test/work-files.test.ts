@@ -1,6 +1,16 @@
 import { describe, expect, test } from "@jest/globals";
 import { deferredResolutions, parseDefinition } from "../src/index.ts";
-import { AUTOMATION, AUTOMATION_FAULTS, JUDGING_FAULTS, LABELS, SCORER, SUITE, TASK, WEBHOOK, WEBHOOK_FAULTS } from "./faults.ts";
+import {
+  AUTOMATION,
+  AUTOMATION_FAULTS,
+  JUDGING_FAULTS,
+  LABELS,
+  SCORER,
+  SUITE,
+  TASK,
+  WEBHOOK,
+  WEBHOOK_FAULTS,
+} from "./faults.ts";
 import { errorsOf, filesOf, unmark, VALID } from "./marked-tree.ts";
 
 const check = (marked: Record<string, string>) => {
@@ -24,7 +34,8 @@ describe("webhooks: every fault is reported at its place", () => {
 describe("scorers and benchmarks: every fault is reported at its place", () => {
   test.each(JUDGING_FAULTS)("%s", (name, marked) => {
     const { files, expected } = unmark({ ...VALID, ...marked });
-    const given = name === "tasks without a suite" ? files.filter(({ path }) => path !== "benchmarks/basics/suite.yaml") : files;
+    const given =
+      name === "tasks without a suite" ? files.filter(({ path }) => path !== "benchmarks/basics/suite.yaml") : files;
     expect(errorsOf(given)).toEqual(expected);
   });
 });
@@ -33,7 +44,9 @@ test("what is right is kept in its normalised form", () => {
   const { definition, diagnostics } = parseDefinition(
     filesOf({
       ...VALID,
-      ...AUTOMATION("agent: foreman\nmodel: auto\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: [w], payload: {event: [done], repo: {private: [false]}}}\n  - provider: schedule\n    event: cron_fired\n    schedule: {cron: '@every 1h', name: hourly}\n  - provider: github\n    event: push\n    filter: {repos: {not_in: [a/b]}, branches: [main]}"),
+      ...AUTOMATION(
+        "agent: foreman\nmodel: auto\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: [w], payload: {event: [done], repo: {private: [false]}}}\n  - provider: schedule\n    event: cron_fired\n    schedule: {cron: '@every 1h', name: hourly}\n  - provider: github\n    event: push\n    filter: {repos: {not_in: [a/b]}, branches: [main]}",
+      ),
       ...WEBHOOK("authMode: signature\nsignatureScheme: stripe\nsecretName: S\nenabled: false\n"),
       ...SCORER(`agents: [foreman]\n${LABELS}\npassingScore: 0.5\nmodel: auto`),
       ...SUITE("name: Basics\nagent: foreman\ntasks: [two, one]\n", { one: TASK, two: TASK }),
@@ -43,22 +56,53 @@ test("what is right is kept in its normalised form", () => {
   expect(definition).toMatchObject({
     automations: [
       {
-        name: "nightly", enabled: true, agent: "foreman", model: "auto", prompt: "Do it.",
+        name: "nightly",
+        enabled: true,
+        agent: "foreman",
+        model: "auto",
+        prompt: "Do it.",
         triggers: [
-          { provider: "webhook", event: "received", filter: { webhook_ids: { in: ["w"] } }, payload: { event: ["done"], repo: { private: [false] } } },
+          {
+            provider: "webhook",
+            event: "received",
+            filter: { webhook_ids: { in: ["w"] } },
+            payload: { event: ["done"], repo: { private: [false] } },
+          },
           { provider: "schedule", event: "cron_fired", filter: {}, schedule: { cron: "@every 1h", name: "hourly" } },
           { provider: "github", event: "push", filter: { repos: { not_in: ["a/b"] }, branches: { in: ["main"] } } },
         ],
       },
     ],
     webhooks: [{ name: "in", auth_mode: "signature", signature_scheme: "stripe", secret_name: "S", enabled: false }],
-    scorers: [{ slug: "tidy", name: "tidy", agents: ["foreman"], passing_score: 0.5, sampling_rate: 25, model: "auto", self_improvement: false, prompt: "Judge it." }],
-    benchmarks: [{ slug: "basics", name: "Basics", agent: "foreman", tasks: [{ slug: "two" }, { slug: "one", title: "t", prompt: "p", success_criteria: "s" }] }],
+    scorers: [
+      {
+        slug: "tidy",
+        name: "tidy",
+        agents: ["foreman"],
+        passing_score: 0.5,
+        sampling_rate: 25,
+        model: "auto",
+        self_improvement: false,
+        prompt: "Judge it.",
+      },
+    ],
+    benchmarks: [
+      {
+        slug: "basics",
+        name: "Basics",
+        agent: "foreman",
+        tasks: [{ slug: "two" }, { slug: "one", title: "t", prompt: "p", success_criteria: "s" }],
+      },
+    ],
   });
 });
 
 test("names that only a connected service knows are left to be found when the definition is applied", () => {
-  const triggers = ["{provider: linear, event: issue_created, filter: {teams: [Core], keywords: [x]}}", "{provider: github, event: push, filter: {repos: [a/b]}}", "{provider: slack, event: app_mention, filter: {channels: {not_in: [general]}}}"];
+  const triggers = [
+    "{provider: linear, event: issue_created, filter: {teams: [Core], keywords: [x]}}",
+    "{provider: github, event: push, filter: {repos: [a/b]}}",
+    "{provider: slack, event: app_mention, filter: {channels: {not_in: [general]}}}",
+  ];
   const { definition } = parseDefinition(filesOf({ ...VALID, ...AUTOMATION(`triggers: [${triggers.join(", ")}]`) }));
   const path = "automations/nightly/automation.md";
   expect(deferredResolutions(definition!)).toEqual([

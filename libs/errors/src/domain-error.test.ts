@@ -2,16 +2,25 @@ import { describe, expect, test } from "@jest/globals";
 import { bestEffort, DomainError, ERROR_KINDS, isDomainError, notFound, type ErrorKindName } from "./index.ts";
 
 describe("a domain error", () => {
-  test.each(Object.keys(ERROR_KINDS) as ErrorKindName[])("of kind %s takes code and retryability from the table", (kind) => {
-    const error = new DomainError({ kind, reason: "some_reason", message: "text" });
-    expect({ code: error.code, retryable: error.retryable }).toEqual({
-      code: ERROR_KINDS[kind].code,
-      retryable: ERROR_KINDS[kind].retryable,
-    });
-  });
+  test.each(Object.keys(ERROR_KINDS) as ErrorKindName[])(
+    "of kind %s takes code and retryability from the table",
+    (kind) => {
+      const error = new DomainError({ kind, reason: "some_reason", message: "text" });
+      expect({ code: error.code, retryable: error.retryable }).toEqual({
+        code: ERROR_KINDS[kind].code,
+        retryable: ERROR_KINDS[kind].retryable,
+      });
+    },
+  );
 
   test("may name a finer catalog code and its own retryability", () => {
-    const error = new DomainError({ kind: "unsupported", reason: "r", message: "m", code: "unknown_attachment", retryable: true });
+    const error = new DomainError({
+      kind: "unsupported",
+      reason: "r",
+      message: "m",
+      code: "unknown_attachment",
+      retryable: true,
+    });
     expect(error).toMatchObject({ code: "unknown_attachment", retryable: true });
   });
 
@@ -24,7 +33,12 @@ describe("a domain error", () => {
 
   test("is told apart from other errors", () => {
     expect(isDomainError(notFound("run"))).toBe(true);
-    expect([new Error("x"), "x", undefined, { kind: "internal", reason: "x" }].map(isDomainError)).toEqual([false, false, false, false]);
+    expect([new Error("x"), "x", undefined, { kind: "internal", reason: "x" }].map(isDomainError)).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
   });
 });
 
@@ -37,7 +51,9 @@ test.each([
 
 test("a best effort logs its failure by name and does not throw", async () => {
   const warnings: unknown[] = [];
-  await bestEffort("warm the cache", { warn: (fields) => warnings.push(fields.operation) }, () => Promise.reject(new Error("cold")));
+  await bestEffort("warm the cache", { warn: (fields) => warnings.push(fields.operation) }, () =>
+    Promise.reject(new Error("cold")),
+  );
   await bestEffort("fine", { warn: (fields) => warnings.push(fields.operation) }, () => "ok");
   expect(warnings).toEqual(["warm the cache"]);
 });

@@ -45,7 +45,8 @@ export class DomainError extends Error {
 
 /** Recognises our error, also across two loaded copies of this module. */
 export const isDomainError = (error: unknown): error is DomainError =>
-  error instanceof DomainError || (error instanceof Error && error.name === "DomainError" && "kind" in error && "reason" in error);
+  error instanceof DomainError ||
+  (error instanceof Error && error.name === "DomainError" && "kind" in error && "reason" in error);
 
 /**
  * The one answer for "absent" and "not yours to see": both must look the same.

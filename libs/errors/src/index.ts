@@ -1,6 +1,12 @@
 export { CONNECT_CODES, ERROR_KINDS, isErrorKind, type ErrorKind, type ErrorKindName } from "./kinds.ts";
 export { DomainError, invalidArgument, isDomainError, notFound, type DomainErrorInit } from "./domain-error.ts";
-export { PROMPT_PREVIEW_CHARACTERS, requireConfigWithin, requireTextWithin, RUN_CONFIG_BYTES_MAX, RUN_TEXT_BYTES_MAX } from "./run-text.ts";
+export {
+  PROMPT_PREVIEW_CHARACTERS,
+  requireConfigWithin,
+  requireTextWithin,
+  RUN_CONFIG_BYTES_MAX,
+  RUN_TEXT_BYTES_MAX,
+} from "./run-text.ts";
 export { bestEffort, type WarnLog } from "./best-effort.ts";
 export { holdsCredential, withoutCredentials } from "./credential-forms.ts";
 export { isLostConnection, serviceUnavailable } from "./lost-connection.ts";

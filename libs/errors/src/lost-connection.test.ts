@@ -3,18 +3,29 @@ import { asDomainError, isLostConnection } from "./index.ts";
 
 describe("a connection that failed is told from what was asked through it", () => {
   test.each<[string, unknown, boolean]>([
-    ["a database that is shut down", Object.assign(new Error("terminating connection due to administrator command"), { code: "57P01" }), true],
+    [
+      "a database that is shut down",
+      Object.assign(new Error("terminating connection due to administrator command"), { code: "57P01" }),
+      true,
+    ],
     ["a connection that broke", new Error("Connection terminated unexpectedly"), true],
     ["one that had broken before", new Error("Client has encountered a connection error and is not queryable"), true],
     ["one that could not be had", new Error("timeout exceeded when trying to connect"), true],
     ["a socket that was closed", Object.assign(new Error("write EPIPE"), { code: "EPIPE" }), true],
     ["what Prisma says of it", Object.assign(new Error("Invalid invocation"), { code: "P1017" }), true],
-    ["what Prisma says of it in a raw query", Object.assign(new Error("Raw query failed."), { code: "P2010", meta: { code: "57P01" } }), true],
+    [
+      "what Prisma says of it in a raw query",
+      Object.assign(new Error("Raw query failed."), { code: "P2010", meta: { code: "57P01" } }),
+      true,
+    ],
     ["a unique key", Object.assign(new Error("duplicate key"), { code: "23505" }), false],
     ["a fault of ours", new TypeError("x is undefined"), false],
     ["an answer of another kind of code", { code: 5, message: "not found" }, false],
     ["nothing", undefined, false],
   ])("%s", (_what, error, isLost) => {
-    expect([isLostConnection(error), asDomainError(error).reason]).toEqual([isLost, isLost ? "service_unavailable" : "internal"]);
+    expect([isLostConnection(error), asDomainError(error).reason]).toEqual([
+      isLost,
+      isLost ? "service_unavailable" : "internal",
+    ]);
   });
 });

@@ -7,14 +7,23 @@ const CODES = new Set([
 ]);
 
 /** What drivers say, without a code, when their connection is gone or none is to be had. */
-const TEXT = /Connection terminated|is not queryable$|^timeout exceeded when trying to connect|terminating connection due to administrator command/;
+const TEXT =
+  /Connection terminated|is not queryable$|^timeout exceeded when trying to connect|terminating connection due to administrator command/;
 
 /** Whether a connection failed, of a database mostly, and not what was asked through it. */
 export function isLostConnection(error: unknown): boolean {
   const { code, message = "", meta } = (error ?? {}) as { code?: unknown; message?: string; meta?: { code?: unknown } };
-  return [code, meta?.code].some((one) => typeof one === "string" && (CODES.has(one) || one.startsWith("08"))) || TEXT.test(message);
+  return (
+    [code, meta?.code].some((one) => typeof one === "string" && (CODES.has(one) || one.startsWith("08"))) ||
+    TEXT.test(message)
+  );
 }
 
 /** How a service says that it could not reach what it needs. */
 export const serviceUnavailable = (cause: unknown): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "service_unavailable", message: "A service is not reachable; retry in a moment.", cause });
+  new DomainError({
+    kind: "unavailable",
+    reason: "service_unavailable",
+    message: "A service is not reachable; retry in a moment.",
+    cause,
+  });

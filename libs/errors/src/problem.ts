@@ -6,26 +6,56 @@ import { isStorageFull, storageFull } from "./storage-full.ts";
 
 /** The public catalog (fields-runs §2.2): the short text of each code, and what its page says. */
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
-  invalid_request: { title: "Invalid request", about: "The body or a parameter is malformed, or the request makes no sense in the present state." },
-  integration_not_configured: { title: "Integration not configured", about: "An integration that the request needs is not fully set up." },
-  authentication_required: { title: "Authentication required", about: "The API key is missing, unknown, revoked or expired. Send it as `Authorization: Bearer <key>`." },
-  external_authentication_required: { title: "External authentication required", about: "A code host or tracker has not been authorised." },
+  invalid_request: {
+    title: "Invalid request",
+    about: "The body or a parameter is malformed, or the request makes no sense in the present state.",
+  },
+  integration_not_configured: {
+    title: "Integration not configured",
+    about: "An integration that the request needs is not fully set up.",
+  },
+  authentication_required: {
+    title: "Authentication required",
+    about: "The API key is missing, unknown, revoked or expired. Send it as `Authorization: Bearer <key>`.",
+  },
+  external_authentication_required: {
+    title: "External authentication required",
+    about: "A code host or tracker has not been authorised.",
+  },
   not_authorized: { title: "Not authorized", about: "The key is valid, but its role or scopes do not allow this." },
   insufficient_credits: { title: "Insufficient credits", about: "The team has no credits left." },
   budget_exceeded: { title: "Budget exceeded", about: "The team's spending cap is reached." },
   feature_not_available: { title: "Feature not available", about: "The feature is switched off for the team." },
   integration_disabled: { title: "Integration disabled", about: "The integration is switched off." },
   content_policy_violation: { title: "Content policy violation", about: "The content is not allowed." },
-  resource_not_found: { title: "Not found", about: "The thing does not exist, was deleted, or is not visible to the caller." },
-  conflict: { title: "Conflict", about: "The present state does not allow this. `retryable` says whether waiting may help." },
+  resource_not_found: {
+    title: "Not found",
+    about: "The thing does not exist, was deleted, or is not visible to the caller.",
+  },
+  conflict: {
+    title: "Conflict",
+    about: "The present state does not allow this. `retryable` says whether waiting may help.",
+  },
   operation_not_supported: { title: "Operation not supported", about: "This kind of run or format cannot do this." },
-  unknown_attachment: { title: "Unknown attachment", about: "The follow-up names an attachment that was not prepared for the newest run." },
+  unknown_attachment: {
+    title: "Unknown attachment",
+    about: "The follow-up names an attachment that was not prepared for the newest run.",
+  },
   resource_unavailable: { title: "Resource unavailable", about: "A passing lack of capacity or infrastructure." },
-  environment_setup_failed: { title: "Environment setup failed", about: "Cloning, a setup command or the start of a tool server failed." },
-  internal_error: { title: "Internal error", about: "Something unexpected went wrong. `trace_id` finds it in the logs." },
+  environment_setup_failed: {
+    title: "Environment setup failed",
+    about: "Cloning, a setup command or the start of a tool server failed.",
+  },
+  internal_error: {
+    title: "Internal error",
+    about: "Something unexpected went wrong. `trace_id` finds it in the logs.",
+  },
   infrastructure_timeout: { title: "Infrastructure timeout", about: "The run exceeded its longest allowed time." },
   agent_process_failed: { title: "Agent process failed", about: "The agent's process died after setup." },
-  agent_reported_failure: { title: "Agent reported failure", about: "Ours: the agent itself, or a step of its script, said that the work has failed." },
+  agent_reported_failure: {
+    title: "Agent reported failure",
+    about: "Ours: the agent itself, or a step of its script, said that the work has failed.",
+  },
   agent_stream_network_error: { title: "Agent stream lost", about: "The model stream was lost by the network." },
   agent_stream_failure: { title: "Agent stream failure", about: "The model stream ended with a reported failure." },
   rate_limited: { title: "Too many requests", about: "Slow down; `Retry-After` says for how long." },
@@ -64,18 +94,28 @@ export function asDomainError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
   if (isStorageFull(error)) return storageFull(error);
   if (isLostConnection(error)) return serviceUnavailable(error);
-  return new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong on our side.", cause: error });
+  return new DomainError({
+    kind: "internal",
+    reason: "internal",
+    message: "Something went wrong on our side.",
+    cause: error,
+  });
 }
 
 /** The one translation of an error into a public answer (fields-runs §2.1, decisions "problem body"). */
-export function problemOf(error: DomainError, context: ProblemContext): { status: number; headers: Record<string, string>; body: ProblemBody } {
+export function problemOf(
+  error: DomainError,
+  context: ProblemContext,
+): { status: number; headers: Record<string, string>; body: ProblemBody } {
   const { status } = ERROR_KINDS[error.kind];
   const retryable = error.retryable && !context.isNeverRetried && !(context.isUnrepeatable && status >= 500);
   const message = withoutCredentials(error.message);
   const title = ERROR_CATALOG[error.code]?.title ?? error.code;
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
-  if (context.isNeverRetried || status === 409 || status === 429 || status >= 500) headers["x-should-retry"] = String(retryable);
-  if (status === 429 || (status === 409 && retryable)) headers["retry-after"] = String(error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER_SECONDS);
+  if (context.isNeverRetried || status === 409 || status === 429 || status >= 500)
+    headers["x-should-retry"] = String(retryable);
+  if (status === 429 || (status === 409 && retryable))
+    headers["retry-after"] = String(error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER_SECONDS);
   return {
     status,
     headers,

@@ -9,7 +9,11 @@ test.each<[string, unknown, boolean]>([
   ["a quota", coded("EDQUOT"), true],
   ["PostgreSQL's disk_full", coded("53100"), true],
   ["what Prisma makes of it in a raw query", Object.assign(coded("P2010"), { meta: raw }), true],
-  ["what Prisma's driver adapter throws", Object.assign(new Error("x"), { cause: { kind: "postgres", code: "53100" } }), true],
+  [
+    "what Prisma's driver adapter throws",
+    Object.assign(new Error("x"), { cause: { kind: "postgres", code: "53100" } }),
+    true,
+  ],
   ["another error of the file system", coded("EACCES"), false],
   ["a unique key", coded("23505"), false],
   ["no error", undefined, false],
@@ -19,5 +23,10 @@ test.each<[string, unknown, boolean]>([
 
 test("a request that could not be stored is a 500 that may be retried, with a public text", () => {
   const error = asDomainError(coded("ENOSPC"));
-  expect(error).toMatchObject({ kind: "unavailable", code: "resource_unavailable", retryable: true, message: expect.stringContaining("disk is full") });
+  expect(error).toMatchObject({
+    kind: "unavailable",
+    code: "resource_unavailable",
+    retryable: true,
+    message: expect.stringContaining("disk is full"),
+  });
 });

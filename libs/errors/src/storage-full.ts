@@ -8,7 +8,11 @@ const DEPTH_MAX = 6;
 export function isStorageFull(error: unknown, depth = 0): boolean {
   if (typeof error !== "object" || error === null || depth > DEPTH_MAX) return false;
   const { code, originalCode, cause, meta, driverAdapterError } = error as Record<string, unknown>;
-  return CODES.has(code) || CODES.has(originalCode) || [cause, meta, driverAdapterError].some((inner) => isStorageFull(inner, depth + 1));
+  return (
+    CODES.has(code) ||
+    CODES.has(originalCode) ||
+    [cause, meta, driverAdapterError].some((inner) => isStorageFull(inner, depth + 1))
+  );
 }
 
 /** The error of a request that could not be stored. */
@@ -17,6 +21,7 @@ export const storageFull = (cause: unknown): DomainError =>
     kind: "unavailable",
     code: "resource_unavailable",
     reason: "storage_full",
-    message: "The request was not stored because the platform's disk is full. Retry after the operator has freed disk space.",
+    message:
+      "The request was not stored because the platform's disk is full. Retry after the operator has freed disk space.",
     cause,
   });

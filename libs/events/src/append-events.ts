@@ -16,9 +16,19 @@ export async function appendEvents(sql: Sql, events: readonly NewEvent[]): Promi
   const scope = currentScope();
   const traceparent = scope && formatTraceparent(scope.trace);
   const rows = events.map((event) => ({
-    uid: newUid<EventUid>(), type: event.type, entity: event.entity, entity_uid: event.entityUid,
-    entity_version: event.entityVersion, team_uid: event.teamUid, actor_type: event.actor.type, actor_uid: event.actor.uid,
-    request_id: event.requestId, cause: event.cause, traceparent: event.traceparent ?? traceparent, occurred_at: event.occurredAt, payload: event.payload,
+    uid: newUid<EventUid>(),
+    type: event.type,
+    entity: event.entity,
+    entity_uid: event.entityUid,
+    entity_version: event.entityVersion,
+    team_uid: event.teamUid,
+    actor_type: event.actor.type,
+    actor_uid: event.actor.uid,
+    request_id: event.requestId,
+    cause: event.cause,
+    traceparent: event.traceparent ?? traceparent,
+    occurred_at: event.occurredAt,
+    payload: event.payload,
   }));
   await sendTo(
     sql,

@@ -4,7 +4,15 @@ import type { Database, Sql } from "@millwright/database";
 import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
 import type { Doorbell } from "./doorbell.ts";
 import type { FeedPage, FeedReader, StoredEvent } from "./event.ts";
-import { applyAllInSavepoint, applyInSavepoint, entityKey, park, parkedEntities, reasonOf, replay } from "./parked-events.ts";
+import {
+  applyAllInSavepoint,
+  applyInSavepoint,
+  entityKey,
+  park,
+  parkedEntities,
+  reasonOf,
+  replay,
+} from "./parked-events.ts";
 import type { EventHandler, EventHandlers, EventsHandler, EventsHandlers, Subscription } from "./parked-events.ts";
 
 export type ConsumerDeps = {
@@ -68,7 +76,9 @@ export class Consumer {
     this.#subscription = { reader: deps.name, source: deps.source };
     const together = Object.entries(deps.together ?? {});
     const alone = together.map(([type, handle]): [string, EventHandler] => [type, (tx, event) => handle(tx, [event])]);
-    this.#handlers = Object.fromEntries([...alone, ...Object.entries(deps.handlers)].map(([type, handle]) => [type, inScopeOfCause(deps, handle)]));
+    this.#handlers = Object.fromEntries(
+      [...alone, ...Object.entries(deps.handlers)].map(([type, handle]) => [type, inScopeOfCause(deps, handle)]),
+    );
     this.#types = Object.keys(this.#handlers);
     const inScope = new Map(together.map(([, handle]) => [handle, inScopeOfCauses(deps, handle)]));
     this.#together = Object.fromEntries(together.map(([type, handle]) => [type, inScope.get(handle)!]));
@@ -106,7 +116,13 @@ export class Consumer {
     const { clock, name: reader, source } = this.#deps;
     if (Number.isNaN(this.#lookedMs)) return undefined;
     const { events, sinceMs } = this.#lag;
-    return { reader, source, lagEvents: events, lagSeconds: sinceMs === undefined ? 0 : Math.max(0, clock.now().getTime() - sinceMs) / 1000, lastLookSeconds: (clock.monotonicMs() - this.#lookedMs) / 1000 };
+    return {
+      reader,
+      source,
+      lagEvents: events,
+      lagSeconds: sinceMs === undefined ? 0 : Math.max(0, clock.now().getTime() - sinceMs) / 1000,
+      lastLookSeconds: (clock.monotonicMs() - this.#lookedMs) / 1000,
+    };
   }
 
   /** Tries the parked events again, in order. */
@@ -129,27 +145,35 @@ export class Consumer {
 
   async #step(): Promise<Step> {
     // Looked at without a lock, which would be a write: a ring for others' events costs this reader two reads.
-    const cursor = (await this.#readCursor(this.#deps.database.sql)) ?? (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
+    const cursor =
+      (await this.#readCursor(this.#deps.database.sql)) ??
+      (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
     if (cursor.parkedReason !== null) return "parked";
     const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types });
     this.#note(cursor.position, page);
     const reason = whyUnreadable(cursor, page);
     if (reason === undefined && page.through === cursor.position) return "caught up";
-    return this.#deps.database.transaction(async (tx) => {
-      const now = await this.#lockCursor(tx);
-      if (now.position !== cursor.position || now.logUid !== cursor.logUid || now.parkedReason !== null) return "moved by another";
-      if (reason !== undefined) {
-        this.#log.error({ reason, logUid: page.logUid, position: cursor.position, head: page.head }, "a consumer parked: decide where it goes on");
-        await this.#writeCursor(tx, { ...cursor, parkedReason: reason });
-        return "parked";
-      }
-      await this.#applyAll(tx, page.events);
-      await this.#writeCursor(tx, { logUid: page.logUid, position: page.through, parkedReason: null });
-      return page.events.length < BATCH && page.through >= page.head ? "applied" : "applied in part";
-    }).then((step) => {
-      if (step.startsWith("applied")) this.#note(page.through, { ...page, events: [] });
-      return step;
-    });
+    return this.#deps.database
+      .transaction(async (tx) => {
+        const now = await this.#lockCursor(tx);
+        if (now.position !== cursor.position || now.logUid !== cursor.logUid || now.parkedReason !== null)
+          return "moved by another";
+        if (reason !== undefined) {
+          this.#log.error(
+            { reason, logUid: page.logUid, position: cursor.position, head: page.head },
+            "a consumer parked: decide where it goes on",
+          );
+          await this.#writeCursor(tx, { ...cursor, parkedReason: reason });
+          return "parked";
+        }
+        await this.#applyAll(tx, page.events);
+        await this.#writeCursor(tx, { logUid: page.logUid, position: page.through, parkedReason: null });
+        return page.events.length < BATCH && page.through >= page.head ? "applied" : "applied in part";
+      })
+      .then((step) => {
+        if (step.startsWith("applied")) this.#note(page.through, { ...page, events: [] });
+        return step;
+      });
   }
 
   #note(position: number, { head, events }: FeedPage): void {
@@ -176,7 +200,17 @@ export class Consumer {
       if (isTransient(error)) throw error;
       parked.add(entityKey(event));
       await park(tx, this.#subscription, event, reasonOf(error));
-      this.#log.error({ eventType: event.type, eventUid: event.uid, entityUid: event.entityUid, requestId: event.requestId, traceId: parseTraceparent(event.traceparent)?.traceId, error }, "an event was parked");
+      this.#log.error(
+        {
+          eventType: event.type,
+          eventUid: event.uid,
+          entityUid: event.entityUid,
+          requestId: event.requestId,
+          traceId: parseTraceparent(event.traceparent)?.traceId,
+          error,
+        },
+        "an event was parked",
+      );
     }
   }
 
@@ -190,7 +224,10 @@ export class Consumer {
   async #lockCursor(tx: Sql): Promise<Cursor> {
     const cursor = await this.#readCursor(tx, "FOR UPDATE");
     if (cursor) return cursor;
-    await tx.query("INSERT INTO stream.feed_cursors (reader, source) VALUES ($1, $2) ON CONFLICT DO NOTHING", [this.#deps.name, this.#deps.source]);
+    await tx.query("INSERT INTO stream.feed_cursors (reader, source) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+      this.#deps.name,
+      this.#deps.source,
+    ]);
     return this.#lockCursor(tx);
   }
 
@@ -207,9 +244,18 @@ const inScopeOfCause =
   ({ name, source, tracer }: ConsumerDeps, handle: EventHandler): EventHandler =>
   (tx, event) => {
     const cause = parseTraceparent(event.traceparent);
-    const attributes = { "messaging.operation.type": "process", "messaging.destination.name": event.type, "messaging.message.id": event.uid, "messaging.consumer.group.name": `${name}/${source}` };
+    const attributes = {
+      "messaging.operation.type": "process",
+      "messaging.destination.name": event.type,
+      "messaging.message.id": event.uid,
+      "messaging.consumer.group.name": `${name}/${source}`,
+    };
     const fields = { requestId: event.requestId, eventUid: event.uid, eventType: event.type };
-    return traced(`process ${event.type}`, { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields }, () => handle(tx, event));
+    return traced(
+      `process ${event.type}`,
+      { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields },
+      () => handle(tx, event),
+    );
   };
 
 /** The same of many events: one span, linked to what brought each about. */
@@ -217,8 +263,14 @@ const inScopeOfCauses =
   ({ name, source, tracer }: ConsumerDeps, handle: EventsHandler): EventsHandler =>
   (tx, events) => {
     const links = events.flatMap((event) => parseTraceparent(event.traceparent) ?? []);
-    const attributes = { "messaging.operation.type": "process", "messaging.batch.message_count": events.length, "messaging.consumer.group.name": `${name}/${source}` };
-    return traced("process events", { tracer, kind: "consumer", parent: undefined, links, attributes }, () => handle(tx, events));
+    const attributes = {
+      "messaging.operation.type": "process",
+      "messaging.batch.message_count": events.length,
+      "messaging.consumer.group.name": `${name}/${source}`,
+    };
+    return traced("process events", { tracer, kind: "consumer", parent: undefined, links, attributes }, () =>
+      handle(tx, events),
+    );
   };
 
 /** "run" of "millwright.run.created.v1". */

@@ -47,7 +47,11 @@ export class EventLog {
         await this.#advance();
         return "idle";
       },
-      onError: (error) => deps.log[isTransient(error) ? "warn" : "error"]({ component: "sequencer", error }, "the sequencer failed; it goes on"),
+      onError: (error) =>
+        deps.log[isTransient(error) ? "warn" : "error"](
+          { component: "sequencer", error },
+          "the sequencer failed; it goes on",
+        ),
     });
   }
 
@@ -95,11 +99,21 @@ export class EventLog {
   }
 
   async #page(after: number, limit: number, types: readonly string[]): Promise<FeedPage> {
-    const { rows } = await (types.length === 0 ? this.#deps.database.sql.query<PageRow>(PAGE, [after, limit]) : this.#deps.database.sql.query<PageRow>(PAGE_OF_TYPES, [after, limit, JSON.stringify(types)]));
+    const { rows } = await (types.length === 0
+      ? this.#deps.database.sql.query<PageRow>(PAGE, [after, limit])
+      : this.#deps.database.sql.query<PageRow>(PAGE_OF_TYPES, [after, limit, JSON.stringify(types)]));
     const { logUid = "", head = 0 } = rows[0] ?? {};
     const events = rows.flatMap((row) => (row.position === null ? [] : [toEvent(row)]));
     const last = events.at(-1)?.position ?? after;
-    return { logUid, head, through: types.length === 0 || events.length === limit ? last : Math.max(after, Math.min(head, after + LOOKED_THROUGH_MAX)), events };
+    return {
+      logUid,
+      head,
+      through:
+        types.length === 0 || events.length === limit
+          ? last
+          : Math.max(after, Math.min(head, after + LOOKED_THROUGH_MAX)),
+      events,
+    };
   }
 
   /** One turn of the sequencer that begins after this call; callers in the meantime share it. */
@@ -148,7 +162,9 @@ const page = (which: string): string => `
     LEFT JOIN LATERAL (SELECT * FROM stream.event_log WHERE position > $1 ${which} ORDER BY position LIMIT $2) AS e ON true
    ORDER BY e.position`;
 const PAGE = page("");
-const PAGE_OF_TYPES = page(`AND position <= $1 + ${LOOKED_THROUGH_MAX} AND type IN (SELECT jsonb_array_elements_text($3::jsonb))`);
+const PAGE_OF_TYPES = page(
+  `AND position <= $1 + ${LOOKED_THROUGH_MAX} AND type IN (SELECT jsonb_array_elements_text($3::jsonb))`,
+);
 
 type EventRow = Omit<StoredEvent, "actor" | "teamUid" | "cause" | "traceparent"> & {
   actorType: string;
@@ -161,8 +177,15 @@ type PageRow = { logUid: string; head: number } & EventRow & { position: number 
 
 function toEvent(row: EventRow): StoredEvent {
   return {
-    uid: row.uid, position: row.position, type: row.type, entity: row.entity, entityUid: row.entityUid,
-    entityVersion: row.entityVersion, requestId: row.requestId, occurredAt: row.occurredAt, payload: row.payload,
+    uid: row.uid,
+    position: row.position,
+    type: row.type,
+    entity: row.entity,
+    entityUid: row.entityUid,
+    entityVersion: row.entityVersion,
+    requestId: row.requestId,
+    occurredAt: row.occurredAt,
+    payload: row.payload,
     actor: { type: row.actorType, uid: row.actorUid },
     ...(row.teamUid !== null && { teamUid: row.teamUid }),
     ...(row.cause !== null && { cause: row.cause }),

@@ -13,18 +13,35 @@ export function serveEventFeed(log: EventLog): ServiceImpl<typeof events.EventFe
   return {
     async read({ after, limit, waitMs, types }, { signal }) {
       const page = await log.read({
-        after: Number(after), limit: limit > 0 ? limit : LIMIT_DEFAULT, waitMs: Math.min(Math.max(waitMs, 0), WAIT_MS_MAX), signal, types,
+        after: Number(after),
+        limit: limit > 0 ? limit : LIMIT_DEFAULT,
+        waitMs: Math.min(Math.max(waitMs, 0), WAIT_MS_MAX),
+        signal,
+        types,
       });
-      return { logUid: page.logUid, head: BigInt(page.head), through: BigInt(page.through), events: page.events.map(toMessage) };
+      return {
+        logUid: page.logUid,
+        head: BigInt(page.head),
+        through: BigInt(page.through),
+        events: page.events.map(toMessage),
+      };
     },
   };
 }
 
 /** Reads a neighbour's feed. `options` gives the caller's headers and deadline for each call. */
-export function feedReader(client: Client<typeof events.EventFeedService>, options: () => CallOptions = () => ({})): FeedReader {
+export function feedReader(
+  client: Client<typeof events.EventFeedService>,
+  options: () => CallOptions = () => ({}),
+): FeedReader {
   return async ({ after, limit, waitMs = 0, types = [] }) => {
     const page = await client.read({ after: BigInt(after), limit, waitMs, types: [...types] }, options());
     const found = page.events.map(toEvent);
-    return { logUid: page.logUid, head: Number(page.head), through: Number(page.through) || (found.at(-1)?.position ?? after), events: found };
+    return {
+      logUid: page.logUid,
+      head: Number(page.head),
+      through: Number(page.through) || (found.at(-1)?.position ?? after),
+      events: found,
+    };
   };
 }

@@ -8,7 +8,12 @@ export type FeedState = {
   readonly oldestPendingSeconds: number;
   /** Events that the relay has not published; undefined where there is none. */
   readonly relayLag: number | undefined;
-  readonly parked: readonly { readonly reader: string; readonly source: string; readonly events: number; readonly isStopped: boolean }[];
+  readonly parked: readonly {
+    readonly reader: string;
+    readonly source: string;
+    readonly events: number;
+    readonly isStopped: boolean;
+  }[];
 };
 
 const COUNT_MAX = 10_000;
@@ -27,5 +32,11 @@ export async function readFeedState(sql: Sql): Promise<FeedState> {
        FROM stream.feed_cursors c WHERE c.reader <> 'nats-relay'`,
   );
   const { head = 0, pending = 0, age = null, relayed = null } = rows[0] ?? {};
-  return { head, pending, oldestPendingSeconds: Math.max(0, age ?? 0), relayLag: relayed === null ? undefined : Math.max(0, head - relayed), parked };
+  return {
+    head,
+    pending,
+    oldestPendingSeconds: Math.max(0, age ?? 0),
+    relayLag: relayed === null ? undefined : Math.max(0, head - relayed),
+    parked,
+  };
 }

@@ -19,8 +19,17 @@ export class NatsLink {
   }
 
   static open(url: string, name: string, log: Logger): NatsLink {
-    const established = connect({ servers: url, name, maxReconnectAttempts: -1, waitOnFirstConnect: true, reconnectTimeWait: RETRY_MS, timeout: CONNECT_TIMEOUT_MS });
-    established.catch((error: unknown) => log.error({ component: "nats", error }, "NATS refuses the connection for good"));
+    const established = connect({
+      servers: url,
+      name,
+      maxReconnectAttempts: -1,
+      waitOnFirstConnect: true,
+      reconnectTimeWait: RETRY_MS,
+      timeout: CONNECT_TIMEOUT_MS,
+    });
+    established.catch((error: unknown) =>
+      log.error({ component: "nats", error }, "NATS refuses the connection for good"),
+    );
     return new NatsLink(established);
   }
 
@@ -35,7 +44,9 @@ export class NatsLink {
       ring: () => {},
       listen: (f) => {
         const subscription = this.#established.then((nats) =>
-          nats.subscribe("millwright.>", { callback: (error, message) => error === null && f(message.subject.split(".")[1] ?? "") }),
+          nats.subscribe("millwright.>", {
+            callback: (error, message) => error === null && f(message.subject.split(".")[1] ?? ""),
+          }),
         );
         subscription.catch(() => {}); // logged in open
         return () => void subscription.then((s) => s.unsubscribe()).catch(() => {});

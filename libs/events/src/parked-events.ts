@@ -31,9 +31,14 @@ export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: St
  * Applies events one after the other in one savepoint, and at once those that follow one another and have a handler in common.
  * Returns the error of the first that failed; all writes are then undone, and each event must be tried by itself.
  */
-export async function applyAllInSavepoint(tx: Sql, handlers: EventHandlers, together: EventsHandlers, events: readonly StoredEvent[]): Promise<unknown> {
+export async function applyAllInSavepoint(
+  tx: Sql,
+  handlers: EventHandlers,
+  together: EventsHandlers,
+  events: readonly StoredEvent[],
+): Promise<unknown> {
   const all: EventHandler = async () => {
-    for (let left = events; left.length > 0; ) {
+    for (let left = events; left.length > 0;) {
       const handleAll = together[left[0]!.type];
       const others = handleAll ? left.findIndex(({ type }) => together[type] !== handleAll) : 1;
       const some = left.slice(0, others < 0 ? left.length : others);
@@ -45,7 +50,8 @@ export async function applyAllInSavepoint(tx: Sql, handlers: EventHandlers, toge
 }
 
 /** What a parked event shows: the error, without its stack. */
-export const reasonOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);
+export const reasonOf = (error: unknown): string =>
+  (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);
 
 /** The entities that have parked events: later ones must wait behind them. */
 export async function parkedEntities(tx: Sql, { reader, source }: Subscription): Promise<Set<string>> {
@@ -56,7 +62,12 @@ export async function parkedEntities(tx: Sql, { reader, source }: Subscription):
   return new Set(rows.map(entityKey));
 }
 
-export async function park(tx: Sql, { reader, source }: Subscription, event: StoredEvent, reason: string): Promise<void> {
+export async function park(
+  tx: Sql,
+  { reader, source }: Subscription,
+  event: StoredEvent,
+  reason: string,
+): Promise<void> {
   await tx.query(
     `INSERT INTO stream.parked_events (reader, source, position, entity, entity_uid, event, reason)
      VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
@@ -68,7 +79,11 @@ export async function park(tx: Sql, { reader, source }: Subscription, event: Sto
  * Tries every parked event again, in order. An entity's first event that still fails keeps the later ones of that
  * entity parked. Call it with the cursor locked, so that no new event overtakes.
  */
-export async function replay(tx: Sql, subscription: Subscription, handlers: EventHandlers): Promise<{ applied: number; parked: number }> {
+export async function replay(
+  tx: Sql,
+  subscription: Subscription,
+  handlers: EventHandlers,
+): Promise<{ applied: number; parked: number }> {
   const { reader, source } = subscription;
   const { rows } = await tx.query<{ event: StoredEvent }>(
     "SELECT event FROM stream.parked_events WHERE reader = $1 AND source = $2 ORDER BY position",
@@ -80,9 +95,15 @@ export async function replay(tx: Sql, subscription: Subscription, handlers: Even
     const event = { ...row.event, occurredAt: new Date(row.event.occurredAt) };
     if (stuck.has(entityKey(event))) continue;
     const handler = handlers[event.type];
-    const error = handler ? await applyInSavepoint(tx, handler, event) : new Error(`there is no handler for ${event.type}`);
+    const error = handler
+      ? await applyInSavepoint(tx, handler, event)
+      : new Error(`there is no handler for ${event.type}`);
     if (error === undefined) {
-      await tx.query("DELETE FROM stream.parked_events WHERE reader = $1 AND source = $2 AND position = $3", [reader, source, event.position]);
+      await tx.query("DELETE FROM stream.parked_events WHERE reader = $1 AND source = $2 AND position = $3", [
+        reader,
+        source,
+        event.position,
+      ]);
       applied += 1;
     } else {
       stuck.add(entityKey(event));

@@ -59,7 +59,10 @@ export class Relay {
     const cursor = await this.#readCursor();
     const page = await this.#deps.eventLog.read({ after: cursor.position, limit: BATCH, waitMs: WAIT_MS, signal });
     if (cursor.logUid !== null && cursor.logUid !== page.logUid) {
-      this.#deps.log.error({ component: "relay", logUid: page.logUid }, "the log was replaced; it is published from its start");
+      this.#deps.log.error(
+        { component: "relay", logUid: page.logUid },
+        "the log was replaced; it is published from its start",
+      );
       await this.#writeCursor(page.logUid, 0);
       return "again";
     }

@@ -15,7 +15,11 @@ export type ReplicaBell = {
  *
  * @param connected the connection while the server is there; a disconnected one would gather messages in memory
  */
-export function replicaBell(service: string, established: Promise<NatsConnection>, connected: () => NatsConnection | undefined): ReplicaBell {
+export function replicaBell(
+  service: string,
+  established: Promise<NatsConnection>,
+  connected: () => NatsConnection | undefined,
+): ReplicaBell {
   const subject = `millwright-bell.${service}`;
   const self = randomUUID();
   let rung = new Set<string>();

@@ -10,7 +10,12 @@ export type ReplicaCast = {
 };
 
 /** @param connected the connection while the server is there; a disconnected one would gather messages in memory */
-export function replicaCast(service: string, topic: string, established: Promise<NatsConnection>, connected: () => NatsConnection | undefined): ReplicaCast {
+export function replicaCast(
+  service: string,
+  topic: string,
+  established: Promise<NatsConnection>,
+  connected: () => NatsConnection | undefined,
+): ReplicaCast {
   const subject = `millwright-cast.${service}.${topic}`;
   const self = randomUUID();
   return {

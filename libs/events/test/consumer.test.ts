@@ -31,12 +31,27 @@ const note: EventHandler = async (tx, event) => {
 };
 
 const effects = async (): Promise<string[]> =>
-  (await reader.database.sql.query<{ entity: string; version: number }>("SELECT * FROM effects ORDER BY n")).rows.map((r) => `${r.entity}.${r.version}`);
+  (await reader.database.sql.query<{ entity: string; version: number }>("SELECT * FROM effects ORDER BY n")).rows.map(
+    (r) => `${r.entity}.${r.version}`,
+  );
 
-const aConsumer = (read: FeedReader = (range) => source.read(range), database = reader.database, handler = note): Consumer =>
-  new Consumer({ name: "tasks", source: "orchestrator", read, database, clock: systemClock, log, handlers: { "millwright.run.created.v1": handler } });
+const aConsumer = (
+  read: FeedReader = (range) => source.read(range),
+  database = reader.database,
+  handler = note,
+): Consumer =>
+  new Consumer({
+    name: "tasks",
+    source: "orchestrator",
+    read,
+    database,
+    clock: systemClock,
+    log,
+    handlers: { "millwright.run.created.v1": handler },
+  });
 
-const versions = (entityUid: string, ...numbers: number[]) => numbers.map((entityVersion) => ({ entityUid, entityVersion }));
+const versions = (entityUid: string, ...numbers: number[]) =>
+  numbers.map((entityVersion) => ({ entityUid, entityVersion }));
 
 describe("a consumer", () => {
   test("applies events in order and passes over types it does not know", async () => {
@@ -52,13 +67,20 @@ describe("a consumer", () => {
       told.push(...page.events.map(({ type }) => type));
       return page;
     };
-    await append(owner.database, ...versions("a", 1), ...Array.from({ length: 300 }, () => ({ type: "millwright.other.happened.v1" })), ...versions("b", 1));
+    await append(
+      owner.database,
+      ...versions("a", 1),
+      ...Array.from({ length: 300 }, () => ({ type: "millwright.other.happened.v1" })),
+      ...versions("b", 1),
+    );
     const consumer = aConsumer(read);
     await consumer.drain();
     await append(owner.database, { type: "millwright.other.happened.v1" });
     await consumer.drain();
     expect([told, await effects()]).toEqual([Array(2).fill("millwright.run.created.v1"), ["a.1", "b.1"]]);
-    expect((await reader.database.sql.query("SELECT position FROM stream.feed_cursors")).rows).toEqual([{ position: 303 }]);
+    expect((await reader.database.sql.query("SELECT position FROM stream.feed_cursors")).rows).toEqual([
+      { position: 303 },
+    ]);
     expect(consumer.progress()).toMatchObject({ lagEvents: 0 });
   });
 
@@ -75,7 +97,10 @@ describe("a consumer", () => {
     const dying = Database.open(reader.url, { max: 1 });
     const dieAtTheEnd: EventHandler = async (tx, event) => {
       await note(tx, event);
-      if (event.entityVersion === 3) await reader.database.sql.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()");
+      if (event.entityVersion === 3)
+        await reader.database.sql.query(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()",
+        );
     };
     await expect(aConsumer(undefined, dying, dieAtTheEnd).drain()).rejects.toThrow(/terminat|not queryable/i);
     expect(await effects()).toEqual([]);
@@ -102,7 +127,16 @@ describe("a consumer", () => {
 
   test("is woken by the doorbell and by itself", async () => {
     const doorbell = localDoorbell();
-    const consumer = new Consumer({ name: "tasks", source: "orchestrator", read: (r) => source.read(r), database: reader.database, clock: systemClock, log, handlers: { "millwright.run.created.v1": note }, doorbell });
+    const consumer = new Consumer({
+      name: "tasks",
+      source: "orchestrator",
+      read: (r) => source.read(r),
+      database: reader.database,
+      clock: systemClock,
+      log,
+      handlers: { "millwright.run.created.v1": note },
+      doorbell,
+    });
     consumer.start();
     await append(owner.database, ...versions("a", 1));
     doorbell.ring("run");
@@ -114,7 +148,9 @@ describe("a consumer", () => {
 
   test("survives a source that is away", async () => {
     let isAway = true;
-    const consumer = aConsumer((range) => (isAway ? Promise.reject(new Error("connect ECONNREFUSED")) : source.read(range)));
+    const consumer = aConsumer((range) =>
+      isAway ? Promise.reject(new Error("connect ECONNREFUSED")) : source.read(range),
+    );
     await append(owner.database, ...versions("a", 1));
     consumer.start();
     await eventually(() => log.entries.length > 0);
@@ -147,7 +183,8 @@ describe("an event that cannot be applied", () => {
     let tries = 0;
     const passing: EventHandler = async (tx, event) => {
       await note(tx, event);
-      if (event.entityUid === "b" && tries++ === 0) throw Object.assign(new Error("the lock was not available"), { code: "55P03" });
+      if (event.entityUid === "b" && tries++ === 0)
+        throw Object.assign(new Error("the lock was not available"), { code: "55P03" });
     };
     await append(owner.database, ...versions("a", 1), ...versions("b", 1));
     const consumer = aConsumer(undefined, undefined, passing);
@@ -184,13 +221,25 @@ describe("types that are applied together", () => {
       await note(tx, event);
     };
     return new Consumer({
-      name: "tasks", source: "orchestrator", read: (range) => source.read(range), database: reader.database, clock: systemClock, log,
-      handlers: { "millwright.other.happened.v1": alone }, together: { "millwright.run.created.v1": gather, [CHANGED]: gather },
+      name: "tasks",
+      source: "orchestrator",
+      read: (range) => source.read(range),
+      database: reader.database,
+      clock: systemClock,
+      log,
+      handlers: { "millwright.other.happened.v1": alone },
+      together: { "millwright.run.created.v1": gather, [CHANGED]: gather },
     });
   };
 
   test("are given to their function at once, in the order of all events", async () => {
-    await append(owner.database, ...versions("a", 1), { entityUid: "a", entityVersion: 2, type: CHANGED }, { type: "millwright.other.happened.v1", entityUid: "x" }, ...versions("b", 1));
+    await append(
+      owner.database,
+      ...versions("a", 1),
+      { entityUid: "a", entityVersion: 2, type: CHANGED },
+      { type: "millwright.other.happened.v1", entityUid: "x" },
+      ...versions("b", 1),
+    );
     await aGatherer().drain();
     expect(calls).toEqual(["a.1 a.2", "x", "b.1"]);
     expect(await effects()).toEqual(["a.1", "a.2", "x.1", "b.1"]);
@@ -217,7 +266,9 @@ describe("a replaced log", () => {
     await append(owner.database, ...versions("a", 3));
     await consumer.drain();
     expect(await effects()).toEqual(["a.1", "a.2"]);
-    expect(log.entries).toEqual([expect.objectContaining({ level: "error", fields: expect.objectContaining({ reason }) })]);
+    expect(log.entries).toEqual([
+      expect.objectContaining({ level: "error", fields: expect.objectContaining({ reason }) }),
+    ]);
 
     await consumer.resumeAfter((await source.head()) - 1);
     await consumer.drain();
@@ -231,19 +282,38 @@ describe("the trace of an event", () => {
 
   test("is that of the request that wrote it, unless the event names another; its reader goes on with it", async () => {
     const other = { ...request, traceId: "c".repeat(32) };
-    await inRequest(() => append(owner.database, { entityUid: "a", requestId: "req-1" }, { entityUid: "b", traceparent: formatTraceparent(other) }));
+    await inRequest(() =>
+      append(
+        owner.database,
+        { entityUid: "a", requestId: "req-1" },
+        { entityUid: "b", traceparent: formatTraceparent(other) },
+      ),
+    );
     await append(owner.database, { entityUid: "nobody's" });
     const tracer = memoryTracer();
     const scopes: unknown[] = [];
     const handler: EventHandler = async () => void scopes.push(currentScope()?.fields);
     const handlers = { "millwright.run.created.v1": handler };
-    await new Consumer({ name: "tasks", source: "orchestrator", read: (range) => source.read(range), database: reader.database, clock: systemClock, log, handlers, tracer }).drain();
+    await new Consumer({
+      name: "tasks",
+      source: "orchestrator",
+      read: (range) => source.read(range),
+      database: reader.database,
+      clock: systemClock,
+      log,
+      handlers,
+      tracer,
+    }).drain();
     expect(tracer.told).toMatchObject([
       { name: "process millwright.run.created.v1", kind: "consumer", parent: request, links: [request], isEnded: true },
       { parent: other, links: [other] },
       { parent: undefined, links: [] },
     ]);
-    expect(scopes[0]).toMatchObject({ requestId: "req-1", traceId: request.traceId, eventType: "millwright.run.created.v1" });
+    expect(scopes[0]).toMatchObject({
+      requestId: "req-1",
+      traceId: request.traceId,
+      eventType: "millwright.run.created.v1",
+    });
   });
 
   test("goes on to the events that a reader writes, and is named where one is parked", async () => {
@@ -254,7 +324,12 @@ describe("the trace of an event", () => {
       await appendEvents(tx, [anEvent({ entityUid: `after ${event.entityUid}` })]);
     };
     await aConsumer(undefined, undefined, chain).drain();
-    expect((await readAll(aLog(reader.database))).map(({ entityUid, traceparent }) => [entityUid, traceparent])).toEqual([["after a", formatTraceparent(request)]]);
-    expect(log.entries.at(-1)).toMatchObject({ message: "an event was parked", fields: { requestId: "r", traceId: request.traceId } });
+    expect(
+      (await readAll(aLog(reader.database))).map(({ entityUid, traceparent }) => [entityUid, traceparent]),
+    ).toEqual([["after a", formatTraceparent(request)]]);
+    expect(log.entries.at(-1)).toMatchObject({
+      message: "an event was parked",
+      fields: { requestId: "r", traceId: request.traceId },
+    });
   });
 });

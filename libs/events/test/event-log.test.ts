@@ -30,8 +30,11 @@ describe("the log", () => {
 
   test("gives back what was written", async () => {
     const event = anEvent({
-      teamUid: "0199a000-0000-7000-8000-000000000001", cause: "c", occurredAt: new Date("2026-01-02T03:04:05.678Z"),
-      payload: { text: "ü'\"", nothing: null, list: [1, { a: true }] }, entityVersion: 7,
+      teamUid: "0199a000-0000-7000-8000-000000000001",
+      cause: "c",
+      occurredAt: new Date("2026-01-02T03:04:05.678Z"),
+      payload: { text: "ü'\"", nothing: null, list: [1, { a: true }] },
+      entityVersion: 7,
     });
     await append(t.database, event);
     expect(await readAll(log)).toEqual([{ ...event, uid: expect.any(String), position: 1 }]);
@@ -40,7 +43,10 @@ describe("the log", () => {
   test("a transaction that commits late gets a position no reader has passed", async () => {
     const late = await t.database.pool.connect();
     await late.query("BEGIN");
-    await appendEvents({ query: async (text, params) => ({ rows: (await late.query(text, [...(params ?? [])])).rows, rowCount: 0 }) }, [anEvent({ entityUid: "late" })]);
+    await appendEvents(
+      { query: async (text, params) => ({ rows: (await late.query(text, [...(params ?? [])])).rows, rowCount: 0 }) },
+      [anEvent({ entityUid: "late" })],
+    );
     await append(t.database, { entityUid: "early" });
     const first = await log.read({ after: 0, limit: 10 });
     expect(first.events.map((e) => e.entityUid)).toEqual(["early"]);
@@ -87,8 +93,13 @@ describe("the log", () => {
     const logs = others.map(aLog);
     await append(t.database, ...Array.from({ length: 1234 }, (_, i) => ({ entityUid: `${i}` })));
     await Promise.all(logs.map((l) => l.head()));
-    const events = [...(await log.read({ after: 0, limit: 1000 })).events, ...(await log.read({ after: 1000, limit: 1000 })).events];
-    expect(events.map((e) => [e.position, e.entityUid])).toEqual(Array.from({ length: 1234 }, (_, i) => [i + 1, `${i}`]));
+    const events = [
+      ...(await log.read({ after: 0, limit: 1000 })).events,
+      ...(await log.read({ after: 1000, limit: 1000 })).events,
+    ];
+    expect(events.map((e) => [e.position, e.entityUid])).toEqual(
+      Array.from({ length: 1234 }, (_, i) => [i + 1, `${i}`]),
+    );
     await Promise.all(others.map((o) => o.close()));
   });
 
@@ -104,7 +115,8 @@ describe("the log", () => {
 
 describe("a reader of some types", () => {
   const OTHER = { type: "millwright.other.happened.v1" };
-  const ask = (after: number, limit: number) => log.read({ after, limit, types: ["millwright.run.created.v1", "millwright.run.finished.v1"] });
+  const ask = (after: number, limit: number) =>
+    log.read({ after, limit, types: ["millwright.run.created.v1", "millwright.run.finished.v1"] });
   const positions = ({ events, through }: FeedPage) => [events.map(({ position }) => position), through];
 
   test("gets no others, and hears how far it has come", async () => {

@@ -7,11 +7,18 @@ import { aLog, anEvent, append, eventDatabase } from "./setup.ts";
 test("a feed read over RPC is the log read in place", async () => {
   const t = await eventDatabase();
   const log = aLog(t.database);
-  const transport = createRouterTransport((router) => void router.service(events.EventFeedService, serveEventFeed(log)));
+  const transport = createRouterTransport(
+    (router) => void router.service(events.EventFeedService, serveEventFeed(log)),
+  );
   const read = feedReader(createClient(events.EventFeedService, transport));
   await append(
     t.database,
-    anEvent({ teamUid: "0199a000-0000-7000-8000-000000000001", cause: "c", traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, payload: { text: "ü", n: 1.5, list: [null, true] } }),
+    anEvent({
+      teamUid: "0199a000-0000-7000-8000-000000000001",
+      cause: "c",
+      traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`,
+      payload: { text: "ü", n: 1.5, list: [null, true] },
+    }),
     anEvent({ occurredAt: new Date("2026-01-02T03:04:05.678Z") }),
   );
   expect(await read({ after: 0, limit: 10 })).toEqual(await log.read({ after: 0, limit: 10 }));
@@ -25,7 +32,16 @@ test("a feed read over RPC is the log read in place", async () => {
 });
 
 test("a service that knows no types tells of all, and the piece ends with its last event", async () => {
-  const transport = createRouterTransport((router) => void router.service(events.EventFeedService, { read: () => ({ logUid: "l", head: 9n, events: [{ position: 4n }, { position: 5n }] }) }));
+  const transport = createRouterTransport(
+    (router) =>
+      void router.service(events.EventFeedService, {
+        read: () => ({ logUid: "l", head: 9n, events: [{ position: 4n }, { position: 5n }] }),
+      }),
+  );
   const read = feedReader(createClient(events.EventFeedService, transport));
-  expect(await read({ after: 3, limit: 2, types: ["t"] })).toMatchObject({ head: 9, through: 5, events: [{ position: 4 }, { position: 5 }] });
+  expect(await read({ after: 3, limit: 2, types: ["t"] })).toMatchObject({
+    head: 9,
+    through: 5,
+    events: [{ position: 4 }, { position: 5 }],
+  });
 });

@@ -18,8 +18,15 @@ test("a relay that has nothing to do for long gathers no listeners", async () =>
       return { logUid: "0199a000-0000-7000-8000-000000000001", head: 0, through: 0, events: [] };
     },
   };
-  const connected: Pick<NatsLink, "connection"> = { connection: async () => ({}) as Awaited<ReturnType<NatsLink["connection"]>> };
-  const relay = new Relay({ eventLog: quiet as EventLog, database: t.database, nats: connected as NatsLink, log: memoryLog() });
+  const connected: Pick<NatsLink, "connection"> = {
+    connection: async () => ({}) as Awaited<ReturnType<NatsLink["connection"]>>,
+  };
+  const relay = new Relay({
+    eventLog: quiet as EventLog,
+    database: t.database,
+    nats: connected as NatsLink,
+    log: memoryLog(),
+  });
   relay.start();
   await eventually(() => expect(signals.length).toBeGreaterThan(5));
   expect(getEventListeners(signals[0] as AbortSignal, "abort").length).toBeLessThan(3);

@@ -32,7 +32,12 @@ async function aReplica(service = "orchestrator"): Promise<{ bell: ReplicaBell; 
 needs("nats-server", "what a replica rings is heard by the others of its service, and by nobody else", async () => {
   const [one, two, three, other] = [await aReplica(), await aReplica(), await aReplica(), await aReplica("factories")];
   one.bell.ring(["work", "run:a", "work"]);
-  await eventually(() => expect([two.heard, three.heard]).toEqual([["work", "run:a"], ["work", "run:a"]]));
+  await eventually(() =>
+    expect([two.heard, three.heard]).toEqual([
+      ["work", "run:a"],
+      ["work", "run:a"],
+    ]),
+  );
   two.bell.ring(["run:b"]);
   await eventually(() => expect([one.heard, three.heard]).toEqual([["run:b"], ["work", "run:a", "run:b"]]));
   expect(other.heard).toEqual([]);
@@ -55,7 +60,8 @@ needs("nats-server", "nothing is gathered while the server is away, and it rings
 needs("nats-server", "a message that is not understood is passed over", async () => {
   const one = await aReplica();
   const nats = await connect({ servers: server!.url });
-  for (const text of ["", "no json", "null", "7", '{"from":"x"}', '{"topics":"work"}']) nats.publish("millwright-bell.orchestrator", text);
+  for (const text of ["", "no json", "null", "7", '{"from":"x"}', '{"topics":"work"}'])
+    nats.publish("millwright-bell.orchestrator", text);
   nats.publish("millwright-bell.orchestrator", '{"from":"x","topics":["work"]}');
   await eventually(() => expect(one.heard).toEqual(["work"]));
   await nats.close();

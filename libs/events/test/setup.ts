@@ -13,8 +13,14 @@ export async function eventDatabase() {
 
 export function anEvent(overrides: Partial<NewEvent> = {}): NewEvent {
   return {
-    type: "millwright.run.created.v1", entity: "run", entityUid: "run-1", entityVersion: 1,
-    actor: { type: "user", uid: "u" }, requestId: "r", payload: {}, ...overrides,
+    type: "millwright.run.created.v1",
+    entity: "run",
+    entityUid: "run-1",
+    entityVersion: 1,
+    actor: { type: "user", uid: "u" },
+    requestId: "r",
+    payload: {},
+    ...overrides,
   };
 }
 

@@ -4,10 +4,14 @@ import { missingTables, testDatabase } from "@millwright/testing";
 
 test("a database whose migration holds the tables misses nothing, an empty one misses them all", async () => {
   const t = await testDatabase();
-  expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toContain("column event_meta.head bigint not null default 0");
+  expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toContain(
+    "column event_meta.head bigint not null default 0",
+  );
   await t.database.pool.query(EVENT_TABLES_SQL);
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toEqual([]);
-  await t.database.pool.query("ALTER TABLE stream.feed_cursors ALTER parked_reason SET NOT NULL; DROP INDEX stream.parked_events_by_entity");
+  await t.database.pool.query(
+    "ALTER TABLE stream.feed_cursors ALTER parked_reason SET NOT NULL; DROP INDEX stream.parked_events_by_entity",
+  );
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toHaveLength(2);
   await t.close();
 });

@@ -12,10 +12,18 @@ const KEPT_MS = (24 * 60 + 10) * 60_000;
  *
  * Errors: idempotency_mismatch (conflict), when the key came with another body.
  */
-export async function rememberAnswer<T>(tx: Sql, request: IdempotentRequest, answer: T, now: Date, vault?: Vault): Promise<T> {
+export async function rememberAnswer<T>(
+  tx: Sql,
+  request: IdempotentRequest,
+  answer: T,
+  now: Date,
+  vault?: Vault,
+): Promise<T> {
   const { principalUid, operation, key, bodyHash } = request;
   const text = JSON.stringify(answer);
-  await tx.query("DELETE FROM idempotency_keys WHERE created_at < $1::timestamptz", [new Date(now.getTime() - KEPT_MS).toISOString()]);
+  await tx.query("DELETE FROM idempotency_keys WHERE created_at < $1::timestamptz", [
+    new Date(now.getTime() - KEPT_MS).toISOString(),
+  ]);
   await tx.query(
     `INSERT INTO idempotency_keys (principal_uid, operation, key, body_hash, answer, created_at)
      VALUES ($1, $2, $3, $4, $5, $6::timestamptz) ON CONFLICT DO NOTHING`,
@@ -25,9 +33,16 @@ export async function rememberAnswer<T>(tx: Sql, request: IdempotentRequest, ans
 }
 
 /** The answer remembered for a request that came before: what was there then need not be there any more. Errors: idempotency_mismatch (conflict). */
-export async function rememberedAnswer<T>(sql: Sql, request: IdempotentRequest, now: Date, vault?: Vault): Promise<T | undefined> {
+export async function rememberedAnswer<T>(
+  sql: Sql,
+  request: IdempotentRequest,
+  now: Date,
+  vault?: Vault,
+): Promise<T | undefined> {
   const { principalUid, operation, key, bodyHash } = request;
-  const { rows: [known] } = await sql.query<{ body_hash: string; answer: string }>(
+  const {
+    rows: [known],
+  } = await sql.query<{ body_hash: string; answer: string }>(
     "SELECT body_hash, answer::text FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3 AND created_at >= $4::timestamptz",
     [principalUid, operation, key, new Date(now.getTime() - KEPT_MS).toISOString()],
   );
@@ -36,4 +51,5 @@ export async function rememberedAnswer<T>(sql: Sql, request: IdempotentRequest, 
   return JSON.parse(vault?.open(known.answer, placeOf(request)) ?? known.answer) as T;
 }
 
-const placeOf = ({ principalUid, operation, key }: IdempotentRequest): string => `idempotency:${principalUid} ${operation} ${key}`;
+const placeOf = ({ principalUid, operation, key }: IdempotentRequest): string =>
+  `idempotency:${principalUid} ${operation} ${key}`;

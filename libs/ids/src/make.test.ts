@@ -3,7 +3,9 @@ import { isUuid, newEnvironmentUid, newUid, randomHex, randomToken, uidOf } from
 
 test("uids are UUIDv7 and sort in the order they were made", () => {
   const uids = Array.from({ length: 20_000 }, () => newUid());
-  expect(uids.every((uid) => /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uid))).toBe(true);
+  expect(uids.every((uid) => /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uid))).toBe(
+    true,
+  );
   expect([...uids].sort()).toEqual(uids);
   expect(new Set(uids).size).toBe(uids.length);
 });

@@ -41,9 +41,11 @@ export function uidOf(text: string): string {
 }
 
 /** The uid of a factory's runner: the same wherever it is shown, as runners have no identity beside their name. */
-export const runnerUidOf = (factoryUid: string, name: string): string => uidOf(JSON.stringify(["runner", factoryUid, name]));
+export const runnerUidOf = (factoryUid: string, name: string): string =>
+  uidOf(JSON.stringify(["runner", factoryUid, name]));
 
-const dashed = (hex: string): string => `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+const dashed = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 

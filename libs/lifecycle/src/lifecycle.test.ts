@@ -4,7 +4,10 @@ import { Lifecycle, stopOnSignals } from "./index.ts";
 
 function recorder() {
   const steps: string[] = [];
-  const part = (name: string) => ({ start: () => void steps.push(`start ${name}`), stop: () => void steps.push(`stop ${name}`) });
+  const part = (name: string) => ({
+    start: () => void steps.push(`start ${name}`),
+    stop: () => void steps.push(`stop ${name}`),
+  });
   return { steps, part };
 }
 const never = () => new Promise<void>(() => {});
@@ -20,7 +23,10 @@ describe("a lifecycle", () => {
 
   test("stops what had started when a part fails to start", async () => {
     const { steps, part } = recorder();
-    const lifecycle = new Lifecycle().add("a", part("a")).add("bad", { start: () => Promise.reject(new Error("no port")) }).add("c", part("c"));
+    const lifecycle = new Lifecycle()
+      .add("a", part("a"))
+      .add("bad", { start: () => Promise.reject(new Error("no port")) })
+      .add("c", part("c"));
     await expect(lifecycle.start()).rejects.toThrow("no port");
     expect(steps).toEqual(["start a", "stop a"]);
   });
@@ -38,7 +44,10 @@ describe("a lifecycle", () => {
   test("that is stopped while a part is starting waits for it, and stops it too", async () => {
     const { steps, part } = recorder();
     const slow = slowToStart();
-    const lifecycle = new Lifecycle().add("a", part("a")).add("slow", { ...part("slow"), start: slow.start }).add("c", part("c"));
+    const lifecycle = new Lifecycle()
+      .add("a", part("a"))
+      .add("slow", { ...part("slow"), start: slow.start })
+      .add("c", part("c"));
     const starting = lifecycle.start();
     await slow.begun;
     const stopping = lifecycle.stop();
@@ -60,7 +69,10 @@ describe("a lifecycle", () => {
 
   test("stops the others when one fails or hangs, and names it", async () => {
     const { steps, part } = recorder();
-    const lifecycle = new Lifecycle().add("a", part("a")).add("hangs", { stop: never }).add("bad", { stop: () => Promise.reject(new Error("x")) });
+    const lifecycle = new Lifecycle()
+      .add("a", part("a"))
+      .add("hangs", { stop: never })
+      .add("bad", { stop: () => Promise.reject(new Error("x")) });
     await lifecycle.start();
     expect(await lifecycle.stop(20)).toEqual(["bad", "hangs"]);
     expect(steps).toEqual(["start a", "stop a"]);

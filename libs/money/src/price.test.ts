@@ -18,7 +18,12 @@ test.each([
 ])("%s costs what the table says", (_, tokens, micros) => expect(priceUsage(tokens, price)).toBe(micros));
 
 test("cached tokens without a price of their own cost as much as input", () =>
-  expect(priceUsage({ input: 0, output: 0, cacheRead: 10, cacheWrite: 10 }, { inputPerMillionMicros: 2_000_000n, outputPerMillionMicros: 0n })).toBe(40n));
+  expect(
+    priceUsage(
+      { input: 0, output: 0, cacheRead: 10, cacheWrite: 10 },
+      { inputPerMillionMicros: 2_000_000n, outputPerMillionMicros: 0n },
+    ),
+  ).toBe(40n));
 
 test("a free model costs nothing", () =>
   expect(priceUsage({ input: 9e9, output: 9e9 }, { inputPerMillionMicros: 0n, outputPerMillionMicros: 0n })).toBe(0n));
@@ -28,4 +33,6 @@ test.each([
   [1n, 0.000001, 0.0001],
   [1_234_567n, 1.234567, 123.4567],
   [-20_000n, -0.02, -2],
-])("%s micro-dollars are %d dollars, %d cents", (micros, dollars, cents) => expect([toDollars(micros), toCents(micros)]).toEqual([dollars, cents]));
+])("%s micro-dollars are %d dollars, %d cents", (micros, dollars, cents) =>
+  expect([toDollars(micros), toCents(micros)]).toEqual([dollars, cents]),
+);

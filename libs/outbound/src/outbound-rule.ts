@@ -7,7 +7,9 @@ import { Agent, buildConnector, fetch as undiciFetch } from "undici";
 /** An address that people of a team have set leads into the network of the platform, and its operator has not allowed that. */
 export class InternalAddressRefused extends Error {
   constructor(host: string) {
-    super(`${host} is an internal address, which is not reached unless the operator allows it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).`);
+    super(
+      `${host} is an internal address, which is not reached unless the operator allows it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).`,
+    );
     this.name = "InternalAddressRefused";
   }
 }
@@ -36,8 +38,10 @@ export function outboundRule(allowed: readonly string[], resolve: Resolve = syst
   const names = texts.filter((text) => isIP(text.split("/")[0] ?? "") === 0);
   const wrong = names.find((name) => !NAME.test(name));
   if (wrong !== undefined) throw new Error(`"${wrong}" is no host, address or network`);
-  const isNamed = (host: string): boolean => names.some((name) => name === "*" || name === host || (name.startsWith("*.") && host.endsWith(name.slice(1))));
-  const mayReach = (host: string, address: string): boolean => isNamed(host) || !isInternal(address) || networks.has(address);
+  const isNamed = (host: string): boolean =>
+    names.some((name) => name === "*" || name === host || (name.startsWith("*.") && host.endsWith(name.slice(1))));
+  const mayReach = (host: string, address: string): boolean =>
+    isNamed(host) || !isInternal(address) || networks.has(address);
 
   const refuses = (text: string): boolean => {
     const host = bare(text);
@@ -55,7 +59,9 @@ export function outboundRule(allowed: readonly string[], resolve: Resolve = syst
   const lookup: LookupFunction = (host, options, callback) => {
     askAddresses(host, (error, addresses) => {
       if (error) return callback(error, "");
-      const all = addresses.map((address) => ({ address, family: isIP(address) })).filter(({ family }) => !options.family || options.family === family);
+      const all = addresses
+        .map((address) => ({ address, family: isIP(address) }))
+        .filter(({ family }) => !options.family || options.family === family);
       const [first] = all;
       if (!first) callback(new InternalAddressRefused(host), "");
       else if (options.all) callback(null, all);
@@ -64,21 +70,34 @@ export function outboundRule(allowed: readonly string[], resolve: Resolve = syst
   };
   const connect = buildConnector({ lookup });
   const dispatcher = new Agent({
-    connect: (options, callback) => (refuses(options.hostname) ? callback(new InternalAddressRefused(bare(options.hostname)), null) : connect(options, callback)),
+    connect: (options, callback) =>
+      refuses(options.hostname)
+        ? callback(new InternalAddressRefused(bare(options.hostname)), null)
+        : connect(options, callback),
   });
-  const guarded = (input: Parameters<typeof undiciFetch>[0], init?: Parameters<typeof undiciFetch>[1]) => undiciFetch(input, { ...init, dispatcher });
+  const guarded = (input: Parameters<typeof undiciFetch>[0], init?: Parameters<typeof undiciFetch>[1]) =>
+    undiciFetch(input, { ...init, dispatcher });
   return { refuses, addressesOf, lookup, fetch: guarded as unknown as typeof fetch };
 }
 
 /** The refusal that an error comes from, wherever a client has wrapped it. */
 export function refusalIn(error: unknown): InternalAddressRefused | undefined {
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1) if (cause instanceof InternalAddressRefused) return cause;
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1)
+    if (cause instanceof InternalAddressRefused) return cause;
   return undefined;
 }
 
 const NAME = /^(?:\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)$/;
 const LOCAL = /^(?:.+\.)?localhost$/;
-const bare = (host: string): string => host.toLowerCase().replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+const bare = (host: string): string =>
+  host
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, "$1")
+    .replace(/\.$/, "");
 
 const systemResolve: Resolve = (host) =>
-  new Promise((resolve, reject) => systemLookup(host, { all: true }, (error, found) => (error ? reject(error) : resolve(found.map(({ address }) => address)))));
+  new Promise((resolve, reject) =>
+    systemLookup(host, { all: true }, (error, found) =>
+      error ? reject(error) : resolve(found.map(({ address }) => address)),
+    ),
+  );

@@ -19,7 +19,12 @@ test.each<[string, Partial<Exposure>, readonly string[]]>([
   expect(defaultInternalHosts({ ...local, ...exposure })).toEqual(expected);
 });
 
-test.each([["127.8.9.10", true], ["[::1]", true], ["::ffff:127.0.0.1", true], ["a.localhost", true], ["localhost.", true], ["128.0.0.1", false], ["", false]])(
-  "whether %j is a loopback host: %j",
-  (host, expected) => expect(isLoopbackHost(host)).toBe(expected),
-);
+test.each([
+  ["127.8.9.10", true],
+  ["[::1]", true],
+  ["::ffff:127.0.0.1", true],
+  ["a.localhost", true],
+  ["localhost.", true],
+  ["128.0.0.1", false],
+  ["", false],
+])("whether %j is a loopback host: %j", (host, expected) => expect(isLoopbackHost(host)).toBe(expected));

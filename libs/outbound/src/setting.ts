@@ -8,12 +8,17 @@ export const allowedInternalHosts: Setting<readonly string[] | undefined> = {
   name: "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS",
   read(text) {
     if (text === undefined) return { value: undefined };
-    const hosts = text.split(",").map((part) => part.trim()).filter(Boolean);
+    const hosts = text
+      .split(",")
+      .map((part) => part.trim())
+      .filter(Boolean);
     try {
       outboundRule(hosts);
       return { value: hosts };
     } catch {
-      return { fault: "must be hosts, addresses or networks such as ollama.internal or 10.1.0.0/16, with commas between" };
+      return {
+        fault: "must be hosts, addresses or networks such as ollama.internal or 10.1.0.0/16, with commas between",
+      };
     }
   },
 };
@@ -25,7 +30,10 @@ const loopback = addressSet(["127.0.0.0/8", "::1"]);
 
 /** Whether a listen address, or the host of a URL, is one that only programs on this machine reach. */
 export function isLoopbackHost(text: string): boolean {
-  const host = text.toLowerCase().replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+  const host = text
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, "$1")
+    .replace(/\.$/, "");
   return isIP(host) === 0 ? /^(?:.+\.)?localhost$/.test(host) : loopback.has(host);
 }
 
@@ -43,6 +51,7 @@ export type Exposure = {
  * the platform; else nothing. A platform that listens on a loopback address behind a proxy serves others too.
  */
 export function defaultInternalHosts({ host, origins, trustedProxies }: Exposure): readonly string[] {
-  const isLocal = (origin: string | undefined): boolean => origin === undefined || isLoopbackHost(new URL(origin).hostname);
+  const isLocal = (origin: string | undefined): boolean =>
+    origin === undefined || isLoopbackHost(new URL(origin).hostname);
   return isLoopbackHost(host) && trustedProxies.length === 0 && origins.every(isLocal) ? LOOPBACK : [];
 }

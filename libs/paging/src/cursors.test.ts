@@ -14,7 +14,13 @@ describe("a cursor", () => {
   });
 
   test("is bound to the question, not to how it was written down", () =>
-    expect(cursors.open("runs", { filters: { q: "ä", state: ["QUEUED"], absent: undefined }, sort: "updated_at desc" }, cursor)).toEqual(position));
+    expect(
+      cursors.open(
+        "runs",
+        { filters: { q: "ä", state: ["QUEUED"], absent: undefined }, sort: "updated_at desc" },
+        cursor,
+      ),
+    ).toEqual(position));
 
   const foreign = new Cursors(new Uint8Array(32).fill(8)).seal("runs", bind, position);
   test.each([
@@ -29,7 +35,10 @@ describe("a cursor", () => {
     ["nonsense", "runs", bind, "%%%"],
     ["nothing", "runs", bind, ""],
   ])("does not open under %s", (_, list, question, text) =>
-    expect(() => cursors.open(list, question, text)).toThrow(expect.objectContaining({ kind: "invalid_argument", reason: "invalid_cursor" })));
+    expect(() => cursors.open(list, question, text)).toThrow(
+      expect.objectContaining({ kind: "invalid_argument", reason: "invalid_cursor" }),
+    ),
+  );
 });
 
 test("a short key is refused", () => expect(() => new Cursors(new Uint8Array(16))).toThrow("32 bytes"));
@@ -42,4 +51,6 @@ test.each([
   [5000, 100],
   [-3, 1],
   [2.9, 2],
-])("a page size of %s is answered with %i rows", (requested, expected) => expect(clampPageSize(requested, { default: 20, max: 100 })).toBe(expected));
+])("a page size of %s is answered with %i rows", (requested, expected) =>
+  expect(clampPageSize(requested, { default: 20, max: 100 })).toBe(expected),
+);

@@ -38,10 +38,15 @@ export class Cursors {
   }
 
   #mac(list: string, bind: Readonly<Record<string, unknown>>, body: Uint8Array): Buffer {
-    const scope = createHash("sha256").update(canonicalJson([list, bind])).digest();
+    const scope = createHash("sha256")
+      .update(canonicalJson([list, bind]))
+      .digest();
     return createHmac("sha256", this.#key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
   }
 }
 
 const invalidCursor = (): DomainError =>
-  invalidArgument("invalid_cursor", "The cursor is not one of this list, or the sort order or a filter has changed since.");
+  invalidArgument(
+    "invalid_cursor",
+    "The cursor is not one of this list, or the sort order or a filter has changed since.",
+  );

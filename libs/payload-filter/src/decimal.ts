@@ -12,6 +12,9 @@ export function decimalOf(text: string): Decimal {
   const digits = (whole + fraction).replace(/^0+/, "");
   if (digits === "") return { decimal: "0" }; // -0 is 0, whatever its exponent
   const significant = digits.replace(/0+$/, "");
-  if (exponent.replace(/^[+-]?0*/, "").length > EXPONENT_DIGITS_MAX) return { decimal: `${sign}${significant}e${exponent} of ${fraction.length}` };
-  return { decimal: `${sign}${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}` };
+  if (exponent.replace(/^[+-]?0*/, "").length > EXPONENT_DIGITS_MAX)
+    return { decimal: `${sign}${significant}e${exponent} of ${fraction.length}` };
+  return {
+    decimal: `${sign}${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}`,
+  };
 }

@@ -13,7 +13,8 @@ export function evaluateFilter(filter: PayloadFilter, { json }: Payload): Verdic
 
 /** Every path at which a value does not meet the pattern; `at` is the pattern's own. */
 function failures(pattern: Pattern, value: unknown, at: string): string[] {
-  if (Array.isArray(value)) return value.some((element) => isObject(element) && failures(pattern, element, at).length === 0) ? [] : [at];
+  if (Array.isArray(value))
+    return value.some((element) => isObject(element) && failures(pattern, element, at).length === 0) ? [] : [at];
   if (!isObject(value)) return [at];
   return pattern.fields.flatMap(([name, node]) => {
     const path = at === "" ? name : `${at}.${name}`;
@@ -27,7 +28,8 @@ function holds(leaf: Leaf, field: { readonly value: unknown } | undefined): bool
   if (leaf.exists !== undefined && leaf.exists !== (field !== undefined)) return false;
   if (leaf.in.length === 0 && leaf.notIn.length === 0) return true;
   const values = field ? scalarsOf(field.value) : [];
-  const hasOneOf = (set: readonly Scalar[]): boolean => values.some((one) => set.some((other) => sameScalar(one, other)));
+  const hasOneOf = (set: readonly Scalar[]): boolean =>
+    values.some((one) => set.some((other) => sameScalar(one, other)));
   return (leaf.in.length === 0 || hasOneOf(leaf.in)) && !hasOneOf(leaf.notIn);
 }
 

@@ -5,8 +5,14 @@ export type StoredNumber = { readonly $decimal: string };
 
 type RawNumber = { readonly rawJSON: string };
 /** Not in TypeScript's library yet: values that `JSON.stringify` writes as they are. */
-const { rawJSON, isRawJSON } = JSON as unknown as { rawJSON(this: void, text: string): RawNumber; isRawJSON(this: void, value: unknown): value is RawNumber };
-type Parse = (text: string, reviver: (key: string, value: unknown, context?: { source?: string }) => unknown) => unknown;
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(this: void, text: string): RawNumber;
+  isRawJSON(this: void, value: unknown): value is RawNumber;
+};
+type Parse = (
+  text: string,
+  reviver: (key: string, value: unknown, context?: { source?: string }) => unknown,
+) => unknown;
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
@@ -18,7 +24,11 @@ const isFloat = (text: string): boolean => {
 };
 
 const parse = (text: string, exactly: (source: string) => unknown): unknown =>
-  (JSON.parse as Parse)(text, (_key, value, context) => (typeof value === "number" && context?.source !== undefined && !isFloat(context.source) ? exactly(context.source) : value));
+  (JSON.parse as Parse)(text, (_key, value, context) =>
+    typeof value === "number" && context?.source !== undefined && !isFloat(context.source)
+      ? exactly(context.source)
+      : value,
+  );
 
 /** Parses JSON; `JSON.stringify` writes every number of the result as it was. Errors: SyntaxError, and RangeError for deep nesting. */
 export const parseExactly = (text: string): unknown => parse(text, rawJSON);
@@ -27,7 +37,8 @@ export const parseExactly = (text: string): unknown => parse(text, rawJSON);
 export const parseStored = (text: string): unknown => parse(text, storedNumber);
 
 /** A number as filters store it, from its text as a JSON number. */
-export const storedNumber = (text: string): number | StoredNumber => (isFloat(text) ? Number(text) : { $decimal: text });
+export const storedNumber = (text: string): number | StoredNumber =>
+  isFloat(text) ? Number(text) : { $decimal: text };
 
 /** The text of a number that is no float; undefined for any other value. */
 export function exactText(value: unknown): string | undefined {

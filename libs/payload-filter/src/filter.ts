@@ -5,10 +5,18 @@ export type Scalar = string | boolean | null | Decimal;
 export type Decimal = { readonly decimal: string };
 
 /** What must hold of one field. A set without values puts no constraint. */
-export type Leaf = { readonly kind: "leaf"; readonly in: readonly Scalar[]; readonly notIn: readonly Scalar[]; readonly exists?: boolean };
+export type Leaf = {
+  readonly kind: "leaf";
+  readonly in: readonly Scalar[];
+  readonly notIn: readonly Scalar[];
+  readonly exists?: boolean;
+};
 
 /** What must hold of an object: every named field. */
-export type Pattern = { readonly kind: "pattern"; readonly fields: readonly (readonly [name: string, node: Leaf | Pattern])[] };
+export type Pattern = {
+  readonly kind: "pattern";
+  readonly fields: readonly (readonly [name: string, node: Leaf | Pattern])[];
+};
 
 /** A valid filter of delivered bodies (spec factory-files §7). Made by `parseFilter`. */
 export type PayloadFilter = Pattern;

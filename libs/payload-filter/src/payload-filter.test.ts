@@ -1,6 +1,16 @@
 import { expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { asWritten, evaluateFilter, FILTER_LIMITS, isJson, parseExactly, parseFilter, parsePayload, parseStored, storedNumber } from "./index.ts";
+import {
+  asWritten,
+  evaluateFilter,
+  FILTER_LIMITS,
+  isJson,
+  parseExactly,
+  parseFilter,
+  parsePayload,
+  parseStored,
+  storedNumber,
+} from "./index.ts";
 
 const bytes = (text: string) => Buffer.from(text, "utf8");
 function verdict(filter: unknown, body: string) {
@@ -81,7 +91,18 @@ test.each<[string, unknown, boolean]>([
   ['{"a":[{"b":1}]}', { a: [1] }, false],
 ])("the body %s and the filter %j: %s", (body, filter, matches) => expect(verdict(filter, body).matches).toBe(matches));
 
-const NUMBERS = ["1e400", "2.0000000000000001", "9007199254740993", "-9007199254740993.5", "1e-400", "0.1", "1", "0.10000000000000000000001", "12345678901234567890", "1E5"];
+const NUMBERS = [
+  "1e400",
+  "2.0000000000000001",
+  "9007199254740993",
+  "-9007199254740993.5",
+  "1e-400",
+  "0.1",
+  "1",
+  "0.10000000000000000000001",
+  "12345678901234567890",
+  "1E5",
+];
 
 test("a filter's numbers are exact however it was read, stored and written again", () => {
   const text = `{"a":{"b":[${NUMBERS.join(",")},"1e400",null]},"c":{"not_in":[1e400]}}`;
@@ -89,8 +110,10 @@ test("a filter's numbers are exact however it was read, stored and written again
   expect(JSON.stringify(asWritten(stored))).toBe(JSON.stringify(parseExactly(text)));
   expect(JSON.stringify(parseExactly(text))).toBe(text.replace("1E5", "100000"));
   for (const filter of [parseExactly(text), stored, asWritten(stored)]) {
-    for (const number of NUMBERS) expect([number, verdict(filter, `{"a":{"b":${number}}}`).failedPaths]).toEqual([number, []]);
-    for (const other of ["1e401", "2", "9007199254740992", "1e-401", "0.10000000000000000000002"]) expect([other, verdict(filter, `{"a":{"b":${other}}}`).failedPaths]).toEqual([other, ["a.b"]]);
+    for (const number of NUMBERS)
+      expect([number, verdict(filter, `{"a":{"b":${number}}}`).failedPaths]).toEqual([number, []]);
+    for (const other of ["1e401", "2", "9007199254740992", "1e-401", "0.10000000000000000000002"])
+      expect([other, verdict(filter, `{"a":{"b":${other}}}`).failedPaths]).toEqual([other, ["a.b"]]);
     expect(verdict(filter, '{"a":{"b":1},"c":1e400}').failedPaths).toEqual(["c"]);
   }
 });
@@ -106,11 +129,21 @@ test.each<[string, unknown, string[]]>([
   ["a number with something beside it", '{"a":[{"$decimal":"1","b":1}]}', ["a.0"]],
 ])("%s in a set is refused", (_what, text, paths) => expect(faultsOf(parseExactly(text as string))).toEqual(paths));
 
-test.each([[5, "5"], [{ $decimal: "9007199254740992" }, "9007199254740992"], [0.5, "0.50"]])("%j is how %s is stored", (stored, text) => expect(storedNumber(text)).toEqual(stored));
+test.each([
+  [5, "5"],
+  [{ $decimal: "9007199254740992" }, "9007199254740992"],
+  [0.5, "0.50"],
+])("%j is how %s is stored", (stored, text) => expect(storedNumber(text)).toEqual(stored));
 
 test("failed paths name every field that does not match", () => {
-  expect(verdict({ event: ["x"], repo: { name: ["core"], private: [true] }, owner: { login: ["a"] }, jobs: { name: ["none"] } }, BODY)).toEqual({
-    matches: false, failedPaths: ["event", "repo.private", "owner", "jobs"],
+  expect(
+    verdict(
+      { event: ["x"], repo: { name: ["core"], private: [true] }, owner: { login: ["a"] }, jobs: { name: ["none"] } },
+      BODY,
+    ),
+  ).toEqual({
+    matches: false,
+    failedPaths: ["event", "repo.private", "owner", "jobs"],
   });
   expect(verdict({ event: ["build.finished"] }, BODY)).toEqual({ matches: true, failedPaths: [] });
 });
@@ -145,32 +178,73 @@ test("limits: as much as allowed passes, one more does not", () => {
   expect(faultsOf({ a: many(33), b: { not_in: many(33) } })).toEqual(["a", "b.not_in"]);
 });
 
-const LEAF = fc.oneof(fc.constant(null), fc.boolean(), fc.string({ maxLength: 3 }), fc.integer({ min: -3, max: 3 }), fc.double({ noNaN: true, noDefaultInfinity: true }));
+const LEAF = fc.oneof(
+  fc.constant(null),
+  fc.boolean(),
+  fc.string({ maxLength: 3 }),
+  fc.integer({ min: -3, max: 3 }),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+);
 
 /** The table of spec §7.2 once more, said as directly as possible, for filters whose numbers are floats. */
 function model(pattern: any, value: any): boolean {
   if (Object.keys(pattern).length === 0 && value !== undefined) return true;
   const meets = (object: any): boolean =>
-    object !== null && typeof object === "object" && !Array.isArray(object) &&
+    object !== null &&
+    typeof object === "object" &&
+    !Array.isArray(object) &&
     Object.entries<any>(pattern).every(([name, node]) => {
       const has = Object.hasOwn(object, name);
       const operators = Array.isArray(node) ? { in: node } : node;
       const isLeaf = ["in", "not_in", "exists"].some((key) => key in operators);
-      if (!isLeaf) return has && (Object.keys(node).length === 0 ? typeof object[name] === "object" && object[name] !== null && (!Array.isArray(object[name]) || object[name].some((one: any) => one !== null && typeof one === "object" && !Array.isArray(one))) : model(node, object[name]));
+      if (!isLeaf)
+        return (
+          has &&
+          (Object.keys(node).length === 0
+            ? typeof object[name] === "object" &&
+              object[name] !== null &&
+              (!Array.isArray(object[name]) ||
+                object[name].some((one: any) => one !== null && typeof one === "object" && !Array.isArray(one)))
+            : model(node, object[name]))
+        );
       const members = has ? [object[name]].flat().filter((one) => one === null || typeof one !== "object") : [];
       const overlaps = (set: any[]) => set.some((one) => members.some((member) => member === one));
-      return (operators.exists ?? has) === has && (!operators.in?.length || overlaps(operators.in)) && !(operators.not_in ?? []).some((one: any) => members.includes(one === 0 ? 0 : one));
+      return (
+        (operators.exists ?? has) === has &&
+        (!operators.in?.length || overlaps(operators.in)) &&
+        !(operators.not_in ?? []).some((one: any) => members.includes(one === 0 ? 0 : one))
+      );
     });
   return Array.isArray(value) ? value.some(meets) : meets(value);
 }
 
 test("evaluation equals the table said another way, for any filter and any body", () => {
   const name = fc.constantFrom("a", "b", "c");
-  const scalar = fc.oneof(fc.constant(null), fc.boolean(), fc.constantFrom("", "x", "y"), fc.integer({ min: 0, max: 3 }));
-  const body = fc.letrec((tie) => ({ value: fc.oneof({ maxDepth: 4 }, scalar, fc.array(tie("value"), { maxLength: 3 }), fc.dictionary(name, tie("value"), { maxKeys: 3 })) })).value;
+  const scalar = fc.oneof(
+    fc.constant(null),
+    fc.boolean(),
+    fc.constantFrom("", "x", "y"),
+    fc.integer({ min: 0, max: 3 }),
+  );
+  const body = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      scalar,
+      fc.array(tie("value"), { maxLength: 3 }),
+      fc.dictionary(name, tie("value"), { maxKeys: 3 }),
+    ),
+  })).value;
   const set = fc.array(scalar, { maxLength: 2 });
-  const operators = fc.record({ in: set, not_in: set, exists: fc.boolean() }, { requiredKeys: [] }).filter((one) => Object.keys(one).length > 0);
-  const filter = fc.dictionary(name, fc.letrec((tie) => ({ node: fc.oneof({ maxDepth: 3 }, set, operators, fc.dictionary(name, tie("node"), { maxKeys: 2 })) })).node, { maxKeys: 3 });
+  const operators = fc
+    .record({ in: set, not_in: set, exists: fc.boolean() }, { requiredKeys: [] })
+    .filter((one) => Object.keys(one).length > 0);
+  const filter = fc.dictionary(
+    name,
+    fc.letrec((tie) => ({
+      node: fc.oneof({ maxDepth: 3 }, set, operators, fc.dictionary(name, tie("node"), { maxKeys: 2 })),
+    })).node,
+    { maxKeys: 3 },
+  );
   fc.assert(
     fc.property(filter, body, (given, value) => {
       fc.pre(parseFilter(given).filter !== undefined);
@@ -182,25 +256,42 @@ test("evaluation equals the table said another way, for any filter and any body"
 
 test("a filter of a body's own scalars matches it, and of others does not", () => {
   fc.assert(
-    fc.property(fc.dictionary(fc.stringMatching(/^[a-z]{1,4}$/).filter((one) => one !== "in"), LEAF, { minKeys: 1, maxKeys: 5 }), (fields) => {
-      const filter = Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, [value]]));
-      const parsed = parseFilter(filter);
-      fc.pre(parsed.filter !== undefined);
-      expect(verdict(filter, JSON.stringify(fields))).toEqual({ matches: true, failedPaths: [] });
-      const others = Object.fromEntries(Object.keys(fields).map((key) => [key, ["no such value"]]));
-      expect(verdict(others, JSON.stringify(fields)).failedPaths).toEqual(Object.keys(fields));
-    }),
+    fc.property(
+      fc.dictionary(
+        fc.stringMatching(/^[a-z]{1,4}$/).filter((one) => one !== "in"),
+        LEAF,
+        { minKeys: 1, maxKeys: 5 },
+      ),
+      (fields) => {
+        const filter = Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, [value]]));
+        const parsed = parseFilter(filter);
+        fc.pre(parsed.filter !== undefined);
+        expect(verdict(filter, JSON.stringify(fields))).toEqual({ matches: true, failedPaths: [] });
+        const others = Object.fromEntries(Object.keys(fields).map((key) => [key, ["no such value"]]));
+        expect(verdict(others, JSON.stringify(fields)).failedPaths).toEqual(Object.keys(fields));
+      },
+    ),
   );
 });
 
 test("no filter and no body makes reading throw", () => {
   fc.assert(fc.property(fc.jsonValue(), (filter) => void parseFilter(filter)));
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 40 }), (body) => expect(isJson(body)).toBe(parsePayload(body) !== undefined)));
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 40 }), (body) =>
+      expect(isJson(body)).toBe(parsePayload(body) !== undefined),
+    ),
+  );
 });
 
 test.each([
-  ["nothing", ""], ["a byte order mark", "\ufeff{}"], ["a trailing comma", "[1,]"], ["two values", "1 2"], ["NaN", "NaN"],
-])("%s is not JSON", (_what, text) => expect([isJson(bytes(text)), parsePayload(bytes(text))]).toEqual([false, undefined]));
+  ["nothing", ""],
+  ["a byte order mark", "\ufeff{}"],
+  ["a trailing comma", "[1,]"],
+  ["two values", "1 2"],
+  ["NaN", "NaN"],
+])("%s is not JSON", (_what, text) =>
+  expect([isJson(bytes(text)), parsePayload(bytes(text))]).toEqual([false, undefined]),
+);
 
 test("invalid UTF-8 is not JSON; 131,072 levels are, and match nothing they do not have", () => {
   expect(isJson(Buffer.from([0x22, 0xff, 0x22]))).toBe(false);

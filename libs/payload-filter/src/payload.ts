@@ -73,4 +73,9 @@ export function filterScalarOf(value: unknown): Scalar | undefined {
 export const sameScalar = (a: Scalar, b: Scalar): boolean =>
   a !== null && b !== null && typeof a === "object" && typeof b === "object" ? a.decimal === b.decimal : a === b;
 
-export const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Exact) && !isRawNumber(value);
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null &&
+  typeof value === "object" &&
+  !Array.isArray(value) &&
+  !(value instanceof Exact) &&
+  !isRawNumber(value);

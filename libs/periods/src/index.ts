@@ -1,1 +1,9 @@
-export { calendarPeriod, PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "./periods.ts";
+export {
+  calendarPeriod,
+  PERIOD_UNITS,
+  periodsOf,
+  resolveRange,
+  type DateRange,
+  type Period,
+  type PeriodUnit,
+} from "./periods.ts";

@@ -11,20 +11,34 @@ const PERIODS_MAX = 365;
 const RANGE_DAYS = 30;
 
 /** Returns [start, end) with defaults: until now, from 30 days before the end. Errors: date_range_invalid. Source: API spec §4 "Metrics". */
-export function resolveRange(given: { readonly start?: Date | undefined; readonly end?: Date | undefined }, now: Date): DateRange {
+export function resolveRange(
+  given: { readonly start?: Date | undefined; readonly end?: Date | undefined },
+  now: Date,
+): DateRange {
   const end = given.end ?? now;
   const start = given.start ?? new Date(end.getTime() - RANGE_DAYS * DAY_MS);
   if (start < end) return { start, end };
-  throw invalidArgument("date_range_invalid", `start_date (${start.toISOString()}) must be before end_date (${end.toISOString()}).`);
+  throw invalidArgument(
+    "date_range_invalid",
+    `start_date (${start.toISOString()}) must be before end_date (${end.toISOString()}).`,
+  );
 }
 
 /** Returns the calendar periods that a range touches, UTC; weeks start on Sunday. Errors: too_many_periods. */
 export function periodsOf({ start, end }: DateRange, unit: PeriodUnit): Period[] {
   const periods: Period[] = [];
   for (let calendar = calendarStart(start, unit); calendar < end; calendar = nextStart(calendar, unit)) {
-    if (periods.length === PERIODS_MAX) throw invalidArgument("too_many_periods", `The range touches more than ${PERIODS_MAX} periods of a ${unit}; use a shorter range or longer periods.`);
+    if (periods.length === PERIODS_MAX)
+      throw invalidArgument(
+        "too_many_periods",
+        `The range touches more than ${PERIODS_MAX} periods of a ${unit}; use a shorter range or longer periods.`,
+      );
     const next = nextStart(calendar, unit);
-    periods.push({ label: calendar.toISOString().slice(0, 10), from: calendar < start ? start : calendar, to: next > end ? end : next });
+    periods.push({
+      label: calendar.toISOString().slice(0, 10),
+      from: calendar < start ? start : calendar,
+      to: next > end ? end : next,
+    });
   }
   return periods;
 }

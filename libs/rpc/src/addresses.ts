@@ -28,7 +28,8 @@ export class Addresses {
 
   /** What is known, or the first answer. A name that does not resolve just now keeps its old addresses. */
   async all(): Promise<readonly Address[]> {
-    if (performance.now() - this.#askedMs > RESOLVE_MS) this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
+    if (performance.now() - this.#askedMs > RESOLVE_MS)
+      this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
     if (this.#known.length === 0) await this.#asking;
     return this.#known;
   }
@@ -44,6 +45,9 @@ export class Addresses {
     const name = hostname.replace(/^\[|\]$/g, "");
     if (isIP(name)) return [{ url: origin, host: name }];
     const before = this.#known.filter(({ url }) => url === origin);
-    return this.#resolve(name).then((hosts) => hosts.map((host) => ({ url: origin, host })), () => before);
+    return this.#resolve(name).then(
+      (hosts) => hosts.map((host) => ({ url: origin, host })),
+      () => before,
+    );
   }
 }

@@ -28,7 +28,9 @@ test("a changed token is refused", async () => {
   const verifier = new CallerVerifier([signer.jwk]);
   const [head, body = "", signature] = (await signer.sign(aCaller())).split(".");
   const claims = JSON.parse(Buffer.from(body, "base64url").toString()) as { caller: object };
-  const raised = Buffer.from(JSON.stringify({ ...claims, caller: { ...claims.caller, platformAdmin: true } })).toString("base64url");
+  const raised = Buffer.from(JSON.stringify({ ...claims, caller: { ...claims.caller, platformAdmin: true } })).toString(
+    "base64url",
+  );
   const unsigned = Buffer.from(JSON.stringify({ alg: "none" })).toString("base64url");
   for (const token of [`${head}.${raised}.${signature}`, `${unsigned}.${raised}.`, "", "a.b.c"]) {
     await expect(verifier.verify(token)).rejects.toEqual(invalid);
@@ -38,7 +40,11 @@ test("a changed token is refused", async () => {
 test("a service speaks for users and for itself, never for another service", async () => {
   const [gateway, factories] = [await CallerSigner.create("gateway"), await CallerSigner.create("factories")];
   const verifier = new CallerVerifier([gateway.jwk, factories.jwk]);
-  await expect(verifier.verify(await factories.sign(serviceCaller("factories", "r1")))).resolves.toMatchObject({ principal: { uid: "factories" } });
-  await expect(verifier.verify(await factories.sign(aCaller()))).resolves.toMatchObject({ principal: { type: "user" } });
+  await expect(verifier.verify(await factories.sign(serviceCaller("factories", "r1")))).resolves.toMatchObject({
+    principal: { uid: "factories" },
+  });
+  await expect(verifier.verify(await factories.sign(aCaller()))).resolves.toMatchObject({
+    principal: { type: "user" },
+  });
   await expect(verifier.verify(await factories.sign(serviceCaller("gateway", "r1")))).rejects.toEqual(invalid);
 });

@@ -98,13 +98,17 @@ export class CallerVerifier implements Verifier {
 
   async #verifyNew(token: string): Promise<{ caller: Caller; untilMs: number }> {
     try {
-      const { payload, protectedHeader } = await jwtVerify<{ caller: Caller }>(token, ({ kid }) => keyOf(this.#keys, kid), {
-        audience: AUDIENCE,
-        algorithms: ["EdDSA"],
-        requiredClaims: ["iss", "exp", "caller"],
-        currentDate: this.#clock.now(),
-        clockTolerance: 5,
-      });
+      const { payload, protectedHeader } = await jwtVerify<{ caller: Caller }>(
+        token,
+        ({ kid }) => keyOf(this.#keys, kid),
+        {
+          audience: AUDIENCE,
+          algorithms: ["EdDSA"],
+          requiredClaims: ["iss", "exp", "caller"],
+          currentDate: this.#clock.now(),
+          clockTolerance: 5,
+        },
+      );
       const { caller, iss, exp } = payload;
       const speaksForItself = protectedHeader.kid?.startsWith(`${iss}.`) === true;
       const isItself = caller.principal.type !== "service" || caller.principal.uid === iss;

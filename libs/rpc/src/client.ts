@@ -1,4 +1,10 @@
-import type { DescMessage, DescMethodStreaming, DescMethodUnary, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  DescMessage,
+  DescMethodStreaming,
+  DescMethodUnary,
+  DescService,
+  MessageInitShape,
+} from "@bufbuild/protobuf";
 import {
   createClient,
   createContextValues,
@@ -37,8 +43,11 @@ export type ClientOptions = {
 };
 
 /** A client of a neighbour. Every failure it throws is a DomainError. */
-export const clientFor = <S extends DescService>(service: S, transport: Transport, options: ClientOptions = {}): Client<S> =>
-  createClient(service, translating(transport, options.signer));
+export const clientFor = <S extends DescService>(
+  service: S,
+  transport: Transport,
+  options: ClientOptions = {},
+): Client<S> => createClient(service, translating(transport, options.signer));
 
 function translating(transport: Transport, signer: CallerSigner | undefined): Transport {
   return {
@@ -52,7 +61,14 @@ function translating(transport: Transport, signer: CallerSigner | undefined): Tr
     ) {
       return inSpan(methodName(method), { kind: "client", attributes: rpcAttributes(method) }, async () => {
         try {
-          return await transport.unary(method, signal, timeoutMs, await addressed(transport, header, values, signer), input, values);
+          return await transport.unary(
+            method,
+            signal,
+            timeoutMs,
+            await addressed(transport, header, values, signer),
+            input,
+            values,
+          );
         } catch (error) {
           throw fromConnectError(error);
         }
@@ -67,7 +83,14 @@ function translating(transport: Transport, signer: CallerSigner | undefined): Tr
       values?: ContextValues,
     ) {
       try {
-        const response = await transport.stream(method, signal, timeoutMs, await addressed(transport, header, values, signer), input, values);
+        const response = await transport.stream(
+          method,
+          signal,
+          timeoutMs,
+          await addressed(transport, header, values, signer),
+          input,
+          values,
+        );
         return { ...response, message: translated(response.message) };
       } catch (error) {
         throw fromConnectError(error);
@@ -85,10 +108,15 @@ async function* translated<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
 }
 
 /** The headers with the trace and the caller. A transport that ends in this process is told who could sign instead. */
-async function addressed(transport: Transport, header: HeadersInit, values: ContextValues | undefined, signer: CallerSigner | undefined): Promise<HeadersInit> {
+async function addressed(
+  transport: Transport,
+  header: HeadersInit,
+  values: ContextValues | undefined,
+  signer: CallerSigner | undefined,
+): Promise<HeadersInit> {
   const outgoing = values?.get(OUTGOING);
   if (!outgoing) return isInPerson(transport) ? header : tracedHeader(header);
   if (!signer) throw new Error("this client has no signer for callers");
-  if (isInPerson(transport)) return void values?.set(SIGNER, signer), header;
+  if (isInPerson(transport)) return (void values?.set(SIGNER, signer), header);
   return signedHeader(header, outgoing.caller, signer);
 }

@@ -7,7 +7,9 @@ import type { RequestContext, Scope, Span } from "@millwright/telemetry";
 export const REQUEST = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
 /** The scope and the span of the call, from the gate to its end. */
-export const CALL = createContextKey<{ readonly scope: Scope; readonly span: Span } | undefined>(undefined, { description: "scope and span of the call" });
+export const CALL = createContextKey<{ readonly scope: Scope; readonly span: Span } | undefined>(undefined, {
+  description: "scope and span of the call",
+});
 
 /** The request an RPC implementation is serving. */
 export function requestContextOf(context: HandlerContext): RequestContext {

@@ -10,13 +10,22 @@ test("the table of codes is Connect's", () => {
 
 test.each(Object.keys(ERROR_KINDS) as ErrorKindName[])("an error of kind %s survives the way", (kind) => {
   const error = new DomainError({ kind, reason: "some_reason", message: "Text." });
-  expect(fromConnectError(toConnectError(error))).toEqual(domainError({ kind, reason: "some_reason", code: error.code, retryable: error.retryable }));
+  expect(fromConnectError(toConnectError(error))).toEqual(
+    domainError({ kind, reason: "some_reason", code: error.code, retryable: error.retryable }),
+  );
 });
 
 test.each([
   ["unavailable", new ConnectError("x", Code.Unavailable), "unavailable", "service_unavailable"],
   ["deadline exceeded", new ConnectError("x", Code.DeadlineExceeded), "unavailable", "deadline_exceeded"],
   ["not found, but not by our hand", new ConnectError("x", Code.NotFound), "internal", "unexpected_answer"],
-  ["a network failure Connect does not know", new ConnectError("x", Code.Internal, undefined, undefined, Object.assign(new Error("x"), { code: "EHOSTUNREACH" })), "unavailable", "service_unavailable"],
+  [
+    "a network failure Connect does not know",
+    new ConnectError("x", Code.Internal, undefined, undefined, Object.assign(new Error("x"), { code: "EHOSTUNREACH" })),
+    "unavailable",
+    "service_unavailable",
+  ],
   ["anything else", new TypeError("x"), "internal", "unexpected_answer"],
-])("%s without a detail is named by us", (_, error, kind, reason) => expect(fromConnectError(error)).toEqual(domainError({ kind, reason })));
+])("%s without a detail is named by us", (_, error, kind, reason) =>
+  expect(fromConnectError(error)).toEqual(domainError({ kind, reason })),
+);

@@ -63,11 +63,30 @@ export function isUnreachable(error: unknown, depth = 0): boolean {
 }
 
 const UNANSWERED: Partial<Record<Code, { kind: ErrorKindName; reason: string; message: string }>> = {
-  [Code.Unavailable]: { kind: "unavailable", reason: "service_unavailable", message: "A service is not reachable; retry in a moment." },
-  [Code.DeadlineExceeded]: { kind: "unavailable", reason: "deadline_exceeded", message: "A service did not answer in time; retry in a moment." },
-  [Code.Canceled]: { kind: "unavailable", reason: "call_cancelled", message: "The call was given up before it was answered." },
-  [Code.Aborted]: { kind: "unavailable", reason: "service_unavailable", message: "A service is not reachable; retry in a moment." },
+  [Code.Unavailable]: {
+    kind: "unavailable",
+    reason: "service_unavailable",
+    message: "A service is not reachable; retry in a moment.",
+  },
+  [Code.DeadlineExceeded]: {
+    kind: "unavailable",
+    reason: "deadline_exceeded",
+    message: "A service did not answer in time; retry in a moment.",
+  },
+  [Code.Canceled]: {
+    kind: "unavailable",
+    reason: "call_cancelled",
+    message: "The call was given up before it was answered.",
+  },
+  [Code.Aborted]: {
+    kind: "unavailable",
+    reason: "service_unavailable",
+    message: "A service is not reachable; retry in a moment.",
+  },
 };
 
 const fromCode = (code: Code, cause: unknown): DomainError =>
-  new DomainError({ ...(UNANSWERED[code] ?? { kind: "internal", reason: "unexpected_answer", message: "Something went wrong." }), cause });
+  new DomainError({
+    ...(UNANSWERED[code] ?? { kind: "internal", reason: "unexpected_answer", message: "Something went wrong." }),
+    cause,
+  });

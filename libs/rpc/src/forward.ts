@@ -12,9 +12,20 @@ type Call = (request: unknown, options: object) => unknown;
 export function forwardService(router: ConnectRouter, service: DescService, transport: Transport): void {
   const client = clientFor(service, transport) as unknown as Readonly<Record<string, Call>>;
   const forward = (localName: string) => (request: unknown, context: HandlerContext) =>
-    client[localName]?.(request, { headers: headersOf(context), signal: context.signal, timeoutMs: context.timeoutMs() });
-  const methods = service.methods.filter(({ methodKind }) => methodKind === "unary" || methodKind === "server_streaming");
-  router.service(service, Object.fromEntries(methods.map(({ localName }) => [localName, forward(localName)])) as unknown as Partial<ServiceImpl<DescService>>);
+    client[localName]?.(request, {
+      headers: headersOf(context),
+      signal: context.signal,
+      timeoutMs: context.timeoutMs(),
+    });
+  const methods = service.methods.filter(
+    ({ methodKind }) => methodKind === "unary" || methodKind === "server_streaming",
+  );
+  router.service(
+    service,
+    Object.fromEntries(methods.map(({ localName }) => [localName, forward(localName)])) as unknown as Partial<
+      ServiceImpl<DescService>
+    >,
+  );
 }
 
 function headersOf(context: HandlerContext): Headers {

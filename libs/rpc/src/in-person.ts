@@ -6,11 +6,17 @@ import { CALLER_HEADER, type CallerSigner } from "./caller-token.ts";
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 
 /** For whom a call goes out. */
-export const OUTGOING = createContextKey<{ readonly caller: Caller } | undefined>(undefined, { description: "outgoing caller" });
+export const OUTGOING = createContextKey<{ readonly caller: Caller } | undefined>(undefined, {
+  description: "outgoing caller",
+});
 /** Who would sign, on a call that stays in this process. */
-export const SIGNER = createContextKey<CallerSigner | undefined>(undefined, { description: "signer of the outgoing caller" });
+export const SIGNER = createContextKey<CallerSigner | undefined>(undefined, {
+  description: "signer of the outgoing caller",
+});
 /** On the side of the server: the call comes from this process; with its caller, when that needs no proof. No header can say so. */
-export const LOCAL = createContextKey<{ readonly caller?: Caller | undefined } | undefined>(undefined, { description: "call of the same process" });
+export const LOCAL = createContextKey<{ readonly caller?: Caller | undefined } | undefined>(undefined, {
+  description: "call of the same process",
+});
 
 /** Marks a transport that ends in this process and asks for signatures only where it needs one. */
 export const IN_PERSON = Symbol("callers are handed over in person");

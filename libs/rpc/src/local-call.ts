@@ -1,5 +1,12 @@
 import type { DescMethodUnary } from "@bufbuild/protobuf";
-import { Code, ConnectError, createContextValues, type ContextValues, type HandlerContext, type UnaryRequest } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  type ContextValues,
+  type HandlerContext,
+  type UnaryRequest,
+} from "@connectrpc/connect";
 
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 
@@ -54,12 +61,25 @@ export class LocalCall {
     const deadlineMs = this.#deadlineMs;
     const call = this; // oxlint-disable-line no-this-alias -- the getters below are the context's own, so that it can be copied
     return {
-      method, service: method.parent, requestMethod: "POST", protocolName: "connect", url: urlOf(method), values: this.values,
+      method,
+      service: method.parent,
+      requestMethod: "POST",
+      protocolName: "connect",
+      url: urlOf(method),
+      values: this.values,
       timeoutMs: () => (deadlineMs === undefined ? undefined : deadlineMs - performance.now()),
-      get signal() { return call.signal; },
-      get requestHeader() { return call.requestHeader; },
-      get responseHeader() { return call.responseHeader; },
-      get responseTrailer() { return call.responseTrailer; },
+      get signal() {
+        return call.signal;
+      },
+      get requestHeader() {
+        return call.requestHeader;
+      },
+      get responseHeader() {
+        return call.responseHeader;
+      },
+      get responseTrailer() {
+        return call.responseTrailer;
+      },
     };
   }
 
@@ -68,9 +88,19 @@ export class LocalCall {
     const { method } = this.#init;
     const call = this; // oxlint-disable-line no-this-alias -- as above
     return {
-      stream: false, method, service: method.parent, requestMethod: "POST", url: urlOf(method), contextValues: this.values, message,
-      get signal() { return call.signal; },
-      get header() { return call.requestHeader; },
+      stream: false,
+      method,
+      service: method.parent,
+      requestMethod: "POST",
+      url: urlOf(method),
+      contextValues: this.values,
+      message,
+      get signal() {
+        return call.signal;
+      },
+      get header() {
+        return call.requestHeader;
+      },
     };
   }
 
@@ -82,7 +112,10 @@ export class LocalCall {
     const cut = new Promise<never>((_resolve, fail) => (reject = fail));
     const giveUp = (error: ConnectError): void => (this.#finish(error), reject(error));
     const onAbort = (): void => giveUp(canceled(signal));
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => giveUp(new ConnectError("the operation timed out", Code.DeadlineExceeded)), timeoutMs);
+    const timer =
+      timeoutMs === undefined
+        ? undefined
+        : setTimeout(() => giveUp(new ConnectError("the operation timed out", Code.DeadlineExceeded)), timeoutMs);
     signal?.addEventListener("abort", onAbort);
     try {
       return await Promise.race([f(), cut]);

@@ -89,10 +89,21 @@ class Replica {
   constructor({ url, host }: Address, ca: string | undefined) {
     const family = isIP(host);
     // The session is to one address, while host header and certificate check keep the name.
-    const lookup = (_name: string, { all }: { all?: boolean }, give: (error: null, found: unknown, family?: number) => void): void =>
-      all ? give(null, [{ address: host, family }]) : give(null, host, family);
-    this.#session = new Http2SessionManager(url, { pingIntervalMs: PING_EVERY_MS, pingTimeoutMs: PING_TIMEOUT_MS }, { lookup, ...(ca === undefined ? {} : { ca }) } as object);
-    this.transport = createConnectTransport({ baseUrl: url, httpVersion: "2", useBinaryFormat: true, sessionManager: this.#session });
+    const lookup = (
+      _name: string,
+      { all }: { all?: boolean },
+      give: (error: null, found: unknown, family?: number) => void,
+    ): void => (all ? give(null, [{ address: host, family }]) : give(null, host, family));
+    this.#session = new Http2SessionManager(url, { pingIntervalMs: PING_EVERY_MS, pingTimeoutMs: PING_TIMEOUT_MS }, {
+      lookup,
+      ...(ca === undefined ? {} : { ca }),
+    } as object);
+    this.transport = createConnectTransport({
+      baseUrl: url,
+      httpVersion: "2",
+      useBinaryFormat: true,
+      sessionManager: this.#session,
+    });
   }
 
   /** Sorts the free before the busy, and both before those that failed just now. */
@@ -168,13 +179,16 @@ class Replicas {
   }
 
   async #all(): Promise<Replica[]> {
-    const addresses = new Map((await this.#addresses.all()).map((address) => [`${address.url} ${address.host}`, address]));
+    const addresses = new Map(
+      (await this.#addresses.all()).map((address) => [`${address.url} ${address.host}`, address]),
+    );
     for (const [key, replica] of this.#known) {
       if (addresses.has(key)) continue;
       this.#known.delete(key); // its calls end by themselves; then the session is closed for idleness
       replica.rest();
     }
-    for (const [key, address] of addresses) if (!this.#known.has(key)) this.#known.set(key, new Replica(address, this.#ca));
+    for (const [key, address] of addresses)
+      if (!this.#known.has(key)) this.#known.set(key, new Replica(address, this.#ca));
     return [...this.#known.values()];
   }
 

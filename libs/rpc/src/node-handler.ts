@@ -1,18 +1,34 @@
 import type http from "node:http";
 import type http2 from "node:http2";
 import { createConnectRouter, type ConnectRouterOptions } from "@connectrpc/connect";
-import { compressionBrotli, compressionGzip, universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
 import { serverOptions } from "./server.ts";
 import type { Routes, ServerOptions } from "./server-options.ts";
 
-type NodeHandler = (request: http.IncomingMessage | http2.Http2ServerRequest, response: http.ServerResponse | http2.Http2ServerResponse) => void;
+type NodeHandler = (
+  request: http.IncomingMessage | http2.Http2ServerRequest,
+  response: http.ServerResponse | http2.Http2ServerResponse,
+) => void;
 
 /**
  * Serves the routes of a door below `prefix`; other paths are 404. Connect's own adapter prints to the console whenever a
  * reader leaves a stream. How an RPC ended is recorded by the door itself, so here that is worth a word at debug level only.
  */
-export function nodeHandler(routes: Routes, options: ServerOptions, { prefix = "", ...more }: ConnectRouterOptions & { prefix?: string } = {}): NodeHandler {
-  const router = createConnectRouter({ acceptCompression: [compressionGzip, compressionBrotli], ...serverOptions(options), ...more });
+export function nodeHandler(
+  routes: Routes,
+  options: ServerOptions,
+  { prefix = "", ...more }: ConnectRouterOptions & { prefix?: string } = {},
+): NodeHandler {
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    ...serverOptions(options),
+    ...more,
+  });
   routes(router);
   const handlers = new Map(router.handlers.map((handler) => [prefix + handler.requestPath, handler]));
   return (request, response) => {
@@ -24,6 +40,8 @@ export function nodeHandler(routes: Routes, options: ServerOptions, { prefix = "
     }
     handler(universalRequestFromNodeRequest(request, response, undefined, undefined))
       .then((answer) => universalResponseToNodeResponse(answer, response))
-      .catch((error: unknown) => options.log.debug({ error, operation: handler.method.name }, "an answer was not read to its end"));
+      .catch((error: unknown) =>
+        options.log.debug({ error, operation: handler.method.name }, "an answer was not read to its end"),
+      );
   };
 }

@@ -18,10 +18,14 @@ function aNetwork(published: Record<string, readonly PublicKey[]>) {
 const seed = (byte: number) => new Uint8Array(32).fill(byte);
 
 test("a key is asked for once, at every address; replicas of a service have the same one", async () => {
-  const [one, other] = [await CallerSigner.fromSeed("gateway", seed(1)), await CallerSigner.fromSeed("gateway", seed(1))];
+  const [one, other] = [
+    await CallerSigner.fromSeed("gateway", seed(1)),
+    await CallerSigner.fromSeed("gateway", seed(1)),
+  ];
   const { asked, get } = aNetwork({ [A]: [], [B]: [one.jwk] });
   const verifier = new CallerVerifier(new RemoteKeys({ owners: { gateway: [A, B] }, fetch: get }));
-  for (const signer of [one, other]) await expect(verifier.verify(await signer.sign(aCaller()))).resolves.toMatchObject({ principal: { type: "user" } });
+  for (const signer of [one, other])
+    await expect(verifier.verify(await signer.sign(aCaller()))).resolves.toMatchObject({ principal: { type: "user" } });
   expect(asked).toEqual([A, B]);
 });
 
@@ -30,7 +34,9 @@ test("any address of an owner will do; with none the caller is told to come back
   const network = aNetwork({});
   const verifier = new CallerVerifier(new RemoteKeys({ owners: { gateway: [A, B] }, fetch: network.get }));
   const token = await signer.sign(aCaller());
-  await expect(verifier.verify(token)).rejects.toEqual(domainError({ kind: "unavailable", reason: "keys_unavailable" }));
+  await expect(verifier.verify(token)).rejects.toEqual(
+    domainError({ kind: "unavailable", reason: "keys_unavailable" }),
+  );
   network.published[B] = [signer.jwk];
   await expect(verifier.verify(token)).resolves.toBeDefined();
 });
@@ -39,12 +45,17 @@ test("a service cannot publish keys in another's name", async () => {
   const forger = await CallerSigner.fromSeed("gateway", seed(9));
   const { get } = aNetwork({ [A]: [], [B]: [forger.jwk] });
   const verifier = new CallerVerifier(new RemoteKeys({ owners: { gateway: [A], factories: [B] }, fetch: get }));
-  await expect(verifier.verify(await forger.sign(aCaller()))).rejects.toEqual(domainError({ reason: "caller_invalid" }));
+  await expect(verifier.verify(await forger.sign(aCaller()))).rejects.toEqual(
+    domainError({ reason: "caller_invalid" }),
+  );
 });
 
 test("a new key is found at once, a withdrawn one forgotten after a while, and made-up ids do not make us ask on and on", async () => {
   const clock = manualClock();
-  const [old, fresh] = [await CallerSigner.fromSeed("gateway", seed(1)), await CallerSigner.fromSeed("gateway", seed(2))];
+  const [old, fresh] = [
+    await CallerSigner.fromSeed("gateway", seed(1)),
+    await CallerSigner.fromSeed("gateway", seed(2)),
+  ];
   const network = aNetwork({ [A]: [old.jwk] });
   const keys = new RemoteKeys({ owners: { gateway: [A] }, fetch: network.get, clock });
   expect(await keys.find(old.jwk.kid)).toEqual(old.jwk);

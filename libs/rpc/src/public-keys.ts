@@ -77,8 +77,15 @@ class Owner {
     const { name, urls, clock } = this.#o;
     const answers = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
     if (answers.every(({ status }) => status === "rejected")) {
-      const cause = new AggregateError(answers.map((answer) => (answer.status === "rejected" ? answer.reason : undefined)));
-      throw new DomainError({ kind: "unavailable", reason: "keys_unavailable", message: "A service is not reachable; retry in a moment.", cause });
+      const cause = new AggregateError(
+        answers.map((answer) => (answer.status === "rejected" ? answer.reason : undefined)),
+      );
+      throw new DomainError({
+        kind: "unavailable",
+        reason: "keys_unavailable",
+        message: "A service is not reachable; retry in a moment.",
+        cause,
+      });
     }
     const keys = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
     this.#keys = new Map(keys.filter(({ kid }) => kid.startsWith(`${name}.`)).map((key) => [key.kid, key]));
@@ -89,6 +96,8 @@ class Owner {
     const response = await this.#o.get(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (!response.ok) throw new Error(`${url} answers ${response.status}`);
     const { keys } = (await response.json()) as { keys?: unknown };
-    return Array.isArray(keys) ? keys.filter((key): key is PublicKey => typeof (key as { kid?: unknown } | null)?.kid === "string") : [];
+    return Array.isArray(keys)
+      ? keys.filter((key): key is PublicKey => typeof (key as { kid?: unknown } | null)?.kid === "string")
+      : [];
   }
 }

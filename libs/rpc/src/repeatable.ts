@@ -16,9 +16,14 @@ function isKeyed(message: DescMessage, input: unknown): boolean {
   const values = (input ?? {}) as Readonly<Record<string, unknown>>;
   const keys = message.fields.filter(({ localName }) => KEYS.has(localName));
   if (keys.length > 0) return keys.some(({ localName }) => Boolean(values[localName]));
-  return message.fields.every((field) => !holdsKeyed(field) || ((values[field.localName] ?? []) as unknown[]).every((one) => isKeyed(field.message, one)));
+  return message.fields.every(
+    (field) =>
+      !holdsKeyed(field) || ((values[field.localName] ?? []) as unknown[]).every((one) => isKeyed(field.message, one)),
+  );
 }
 
 /** A list of requests, each with a key of its own. */
 const holdsKeyed = (field: DescField): field is DescField & { fieldKind: "list"; message: DescMessage } =>
-  field.fieldKind === "list" && field.listKind === "message" && field.message.fields.some(({ localName }) => KEYS.has(localName));
+  field.fieldKind === "list" &&
+  field.listKind === "message" &&
+  field.message.fields.some(({ localName }) => KEYS.has(localName));

@@ -25,7 +25,11 @@ export type Http2Listen = {
 };
 
 /** Serves Connect and gRPC over HTTP/2, with gRPC's health service. An HTTP/1.1 request is not understood. */
-export async function serveHttp2(routes: Routes, options: ServerOptions, { port, host = "127.0.0.1", tls, isReady = async () => true }: Http2Listen): Promise<Http2Server> {
+export async function serveHttp2(
+  routes: Routes,
+  options: ServerOptions,
+  { port, host = "127.0.0.1", tls, isReady = async () => true }: Http2Listen,
+): Promise<Http2Server> {
   const shutdown = new AbortController();
   const withHealth: Routes = (router) => {
     routes(router);
@@ -33,7 +37,9 @@ export async function serveHttp2(routes: Routes, options: ServerOptions, { port,
   };
   const handler = nodeHandler(withHealth, options, { shutdownSignal: shutdown.signal });
   const settings = { maxConcurrentStreams: STREAMS_MAX };
-  const server = tls ? http2.createSecureServer({ settings, ...tls }, handler) : http2.createServer({ settings }, handler);
+  const server = tls
+    ? http2.createSecureServer({ settings, ...tls }, handler)
+    : http2.createServer({ settings }, handler);
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on("session", (session) => {
     sessions.add(session);
@@ -60,6 +66,10 @@ export async function serveHttp2(routes: Routes, options: ServerOptions, { port,
  * A request handler for Connect over HTTP/1.1 below a path prefix, for a door on a port that serves other things too:
  * the mounter passes on requests whose path starts with the prefix. gRPC is not answered there.
  */
-export function mountHttp1(routes: Routes, options: ServerOptions, prefix: string): (request: IncomingMessage, response: ServerResponse) => void {
+export function mountHttp1(
+  routes: Routes,
+  options: ServerOptions,
+  prefix: string,
+): (request: IncomingMessage, response: ServerResponse) => void {
   return nodeHandler(routes, options, { prefix, grpc: false, grpcWeb: false });
 }

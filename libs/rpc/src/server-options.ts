@@ -37,7 +37,10 @@ export function methodName(method: DescMethod): string {
 const methodNames = new WeakMap<DescMethod, string>();
 
 /** How the method appears in spans (OpenTelemetry's semantic conventions for RPC). */
-export const rpcAttributes = (method: DescMethod): SpanAttributes => ({ "rpc.system.name": "connectrpc", "rpc.method": methodName(method) });
+export const rpcAttributes = (method: DescMethod): SpanAttributes => ({
+  "rpc.system.name": "connectrpc",
+  "rpc.method": methodName(method),
+});
 
 /** Entries of `ServerOptions.allow` for the methods of one service: `allowServices(RunService, { createRun: ["factories"] })`. */
 export const allowServices = <S extends DescService>(

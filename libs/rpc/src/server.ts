@@ -1,10 +1,33 @@
-import { Code, ConnectError, type ConnectRouterOptions, type ContextValues, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouterOptions,
+  type ContextValues,
+  type HandlerContext,
+  type Interceptor,
+} from "@connectrpc/connect";
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
 import { events, health } from "@millwright/contracts";
-import { DomainError, isDomainError, isLostConnection, isStorageFull, serviceUnavailable, storageFull } from "@millwright/errors";
+import {
+  DomainError,
+  isDomainError,
+  isLostConnection,
+  isStorageFull,
+  serviceUnavailable,
+  storageFull,
+} from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { currentScope, inScope, iterateInScope, openScope, parseTraceparent, TRACEPARENT, type RequestContext, type Span } from "@millwright/telemetry";
+import {
+  currentScope,
+  inScope,
+  iterateInScope,
+  openScope,
+  parseTraceparent,
+  TRACEPARENT,
+  type RequestContext,
+  type Span,
+} from "@millwright/telemetry";
 import { CALL, REQUEST } from "./context.ts";
 import { toConnectError } from "./errors.ts";
 import { LOCAL } from "./in-person.ts";
@@ -21,7 +44,11 @@ export function serverOptions(options: ServerOptions): ConnectRouterOptions {
   const polled = [...health.Health.methods, ...events.EventFeedService.methods].map(methodName);
   const quiet = new Set([...polled, ...(options.quiet ?? [])]);
   const finish = recorder(options, quiet);
-  return { requestGate: gate(options, quiet, finish), interceptors: [translate(finish)], readMaxBytes: MESSAGE_BYTES_MAX };
+  return {
+    requestGate: gate(options, quiet, finish),
+    interceptors: [translate(finish)],
+    readMaxBytes: MESSAGE_BYTES_MAX,
+  };
 }
 
 function gate(options: ServerOptions, quiet: ReadonlySet<string>, finish: Finish) {
@@ -74,7 +101,13 @@ function translate(finish: Finish): Interceptor {
     const { scope } = values.get(CALL)!; // the gate comes first
     try {
       const response = await inScope(scope, () => next(request));
-      if (response.stream) return { ...response, message: watched(iterateInScope(scope, response.message), (error) => finish(request.method, values, startedMs, error)) };
+      if (response.stream)
+        return {
+          ...response,
+          message: watched(iterateInScope(scope, response.message), (error) =>
+            finish(request.method, values, startedMs, error),
+          ),
+        };
       finish(request.method, values, startedMs);
       return response;
     } catch (error) {
@@ -99,8 +132,15 @@ async function* watched<T>(messages: AsyncIterable<T>, finish: (error?: unknown)
 type Finish = (method: DescMethod, values: ContextValues, startedMs: number, error?: unknown) => unknown;
 
 function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
-  const requests = options.metrics.counter("millwright_rpc_requests_total", "Finished RPCs by outcome.", ["service", "method", "outcome"]);
-  const seconds = options.metrics.histogram("millwright_rpc_duration_seconds", "How long RPCs took.", ["service", "method"]);
+  const requests = options.metrics.counter("millwright_rpc_requests_total", "Finished RPCs by outcome.", [
+    "service",
+    "method",
+    "outcome",
+  ]);
+  const seconds = options.metrics.histogram("millwright_rpc_duration_seconds", "How long RPCs took.", [
+    "service",
+    "method",
+  ]);
   return (method, values, startedMs, error) => {
     const [context, call] = [values.get(REQUEST), values.get(CALL)];
     const durationMs = Math.round(performance.now() - startedMs);
@@ -127,11 +167,21 @@ function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
 }
 
 /** Ours, not the caller's. */
-const FAULTS: ReadonlySet<Code> = new Set([Code.Internal, Code.Unavailable, Code.DeadlineExceeded, Code.Unimplemented, Code.Unknown, Code.DataLoss]);
+const FAULTS: ReadonlySet<Code> = new Set([
+  Code.Internal,
+  Code.Unavailable,
+  Code.DeadlineExceeded,
+  Code.Unimplemented,
+  Code.Unknown,
+  Code.DataLoss,
+]);
 
 function endSpan(span: Span | undefined, answer: Answer | undefined): void {
   const errorType = answer && (answer.reason ?? answer.outcome);
-  span?.set({ "rpc.status_code": answer ? Code[answer.error.code].replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase() : "OK", "error.type": errorType });
+  span?.set({
+    "rpc.status_code": answer ? Code[answer.error.code].replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase() : "OK",
+    "error.type": errorType,
+  });
   if (answer && errorType !== undefined && FAULTS.has(answer.error.code)) span?.fail(errorType);
   span?.end();
 }
@@ -148,7 +198,8 @@ function answerTo(error: unknown): Answer {
     const outcome = Code[error.code].toLowerCase();
     return { error: new ConnectError(outcome, error.code), outcome, loud: false };
   }
-  if (error instanceof Error && "code" in error && error.code === CALLER_GONE) return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
+  if (error instanceof Error && "code" in error && error.code === CALLER_GONE)
+    return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
   if (isStorageFull(error)) return { ...answerTo(storageFull(error)), loud: true };
   if (isLostConnection(error)) return answerTo(serviceUnavailable(error));
   const hidden = new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong." });
@@ -158,4 +209,10 @@ function answerTo(error: unknown): Answer {
 /** What reading a request ends with when its sender dies in the middle of it. */
 const CALLER_GONE = "ERR_STREAM_PREMATURE_CLOSE";
 
-const FRAMEWORK_CODES: ReadonlySet<Code> = new Set([Code.Canceled, Code.DeadlineExceeded, Code.Unimplemented, Code.Aborted, Code.Unavailable]);
+const FRAMEWORK_CODES: ReadonlySet<Code> = new Set([
+  Code.Canceled,
+  Code.DeadlineExceeded,
+  Code.Unimplemented,
+  Code.Aborted,
+  Code.Unavailable,
+]);

@@ -1,5 +1,13 @@
 import { create, type DescMethod } from "@bufbuild/protobuf";
-import { createRouterTransport, type ConnectRouter, type HandlerContext, type Interceptor, type Transport, type UnaryRequest, type UnaryResponse } from "@connectrpc/connect";
+import {
+  createRouterTransport,
+  type ConnectRouter,
+  type HandlerContext,
+  type Interceptor,
+  type Transport,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Handover, IN_PERSON, LOCAL } from "./in-person.ts";
 import { LocalCall } from "./local-call.ts";
@@ -24,9 +32,15 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
     [IN_PERSON]: true,
     async unary(method, signal, timeoutMs, header, input, values) {
       const implementation = implementations.get(method);
-      if (!implementation) return router.unary(method, signal, timeoutMs, await handover.signed(header, values), input, values);
+      if (!implementation)
+        return router.unary(method, signal, timeoutMs, await handover.signed(header, values), input, values);
       const caller = handover.caller(values);
-      const call = new LocalCall({ method, signal, timeoutMs, header: caller ? header : await handover.signed(header, values) });
+      const call = new LocalCall({
+        method,
+        signal,
+        timeoutMs,
+        header: caller ? header : await handover.signed(header, values),
+      });
       call.values.set(LOCAL, { caller });
       const context = call.context();
       const { message } = await call.within(async () => {
@@ -36,9 +50,16 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
         return intercepted(interceptors, request, invoke(implementation, request, context));
       });
       return {
-        stream: false, method, service: method.parent, message,
-        get header() { return call.responseHeader; },
-        get trailer() { return call.responseTrailer; },
+        stream: false,
+        method,
+        service: method.parent,
+        message,
+        get header() {
+          return call.responseHeader;
+        },
+        get trailer() {
+          return call.responseTrailer;
+        },
       } as UnaryResponse<typeof method.input, typeof method.output>;
     },
     async stream(method, signal, timeoutMs, header, input, values) {
@@ -54,7 +75,8 @@ function noting(implementations: Map<DescMethod, Implementation>, router: Connec
   const service: ConnectRouter["service"] = (desc, implementation, options) => {
     const functions = implementation as Readonly<Record<string, Implementation | undefined>>;
     for (const method of desc.methods) {
-      if (method.methodKind === "unary" && functions[method.localName]) implementations.set(method, (request, context) => functions[method.localName]!(request, context));
+      if (method.methodKind === "unary" && functions[method.localName])
+        implementations.set(method, (request, context) => functions[method.localName]!(request, context));
     }
     router.service(desc, implementation, options);
     return noted;
@@ -69,16 +91,29 @@ const intercepted = (interceptors: readonly Interceptor[], request: UnaryRequest
   interceptors.reduceRight((next, interceptor) => interceptor(next), last)(request) as Promise<UnaryResponse>;
 
 /** Calls the implementation, with what interceptors have made of the request. */
-const invoke = (implementation: Implementation, own: UnaryRequest, context: HandlerContext): Next => async (request) => {
-  const seen = request === own ? context : { ...context, requestHeader: request.header, values: request.contextValues, signal: request.signal };
-  const answer = (await implementation(request.message, seen)) as Record<string, unknown>;
-  const { method } = own;
-  return {
-    stream: false, method, service: method.parent, message: create(method.output, answer),
-    get header() { return context.responseHeader; },
-    get trailer() { return context.responseTrailer; },
+const invoke =
+  (implementation: Implementation, own: UnaryRequest, context: HandlerContext): Next =>
+  async (request) => {
+    const seen =
+      request === own
+        ? context
+        : { ...context, requestHeader: request.header, values: request.contextValues, signal: request.signal };
+    const answer = (await implementation(request.message, seen)) as Record<string, unknown>;
+    const { method } = own;
+    return {
+      stream: false,
+      method,
+      service: method.parent,
+      message: create(method.output, answer),
+      get header() {
+        return context.responseHeader;
+      },
+      get trailer() {
+        return context.responseTrailer;
+      },
+    };
   };
-};
 
 /** A transport to `mountHttp1`; `baseUrl` contains its prefix, such as "https://host/rpc". */
-export const http1Transport = (baseUrl: string): Transport => createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true });
+export const http1Transport = (baseUrl: string): Transport =>
+  createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true });

@@ -29,7 +29,11 @@ const log = memoryLog();
 const metrics = new Metrics();
 const tracer = memoryTracer();
 /** Of whoever calls. */
-const SCOPE: Scope = { trace: { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true }, tracer, fields: {} };
+const SCOPE: Scope = {
+  trace: { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true },
+  tracer,
+  fields: {},
+};
 const options: ServerOptions = {
   service: "orchestrator",
   verifier: new CallerVerifier([signer.jwk]),
@@ -119,9 +123,21 @@ describe.each(doors)("a call %s", (_name, open) => {
       cause: new Error("hunter2"),
     });
     read = () => Promise.reject(error);
-    const thrown = await feed().read({}, call(aCaller())).catch((e: unknown) => e);
+    const thrown = await feed()
+      .read({}, call(aCaller()))
+      .catch((e: unknown) => e);
     const { kind, reason, message, code, retryable, metadata, retryAfterSeconds, details } = error;
-    expect(thrown).toMatchObject({ name: "DomainError", kind, reason, message, code, retryable, metadata, retryAfterSeconds, details });
+    expect(thrown).toMatchObject({
+      name: "DomainError",
+      kind,
+      reason,
+      message,
+      code,
+      retryable,
+      metadata,
+      retryAfterSeconds,
+      details,
+    });
     expect(inspect(thrown, { depth: 10, showHidden: true })).not.toContain("hunter2");
   });
 
@@ -132,10 +148,14 @@ describe.each(doors)("a call %s", (_name, open) => {
   ])("hides %s, and logs it once", async (_what, thrown) => {
     // oxlint-disable-next-line prefer-promise-reject-errors -- that is the case
     read = () => Promise.reject(thrown);
-    const error = await feed().read({}, call(aCaller())).catch((e: unknown) => e);
+    const error = await feed()
+      .read({}, call(aCaller()))
+      .catch((e: unknown) => e);
     expect(error).toEqual(domainError({ kind: "internal", reason: "internal" }));
     expect((error as DomainError).message).not.toContain("hunter2");
-    expect(log.entries.filter((entry) => entry.level === "error").map((entry) => entry.fields["error"])).toEqual([thrown]);
+    expect(log.entries.filter((entry) => entry.level === "error").map((entry) => entry.fields["error"])).toEqual([
+      thrown,
+    ]);
   });
 
   test("ends at its deadline as unavailable, and tells the implementation", async () => {
@@ -167,10 +187,17 @@ describe.each(doors)("a call %s", (_name, open) => {
 
   test("is refused without a caller, with a forged one, or in the name of another service", async () => {
     const forger = await CallerSigner.create("gateway");
-    const readAs = (by: CallerSigner, caller: Caller) => clientFor(events.EventFeedService, door.transport, { signer: by }).read({}, call(caller));
-    await expect(clientFor(events.EventFeedService, door.transport).read({})).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "caller_missing" }));
-    await expect(readAs(forger, aCaller())).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "caller_invalid" }));
-    await expect(readAs(signer, serviceCaller("scoring", "r1"))).rejects.toEqual(domainError({ reason: "caller_invalid" }));
+    const readAs = (by: CallerSigner, caller: Caller) =>
+      clientFor(events.EventFeedService, door.transport, { signer: by }).read({}, call(caller));
+    await expect(clientFor(events.EventFeedService, door.transport).read({})).rejects.toEqual(
+      domainError({ kind: "unauthenticated", reason: "caller_missing" }),
+    );
+    await expect(readAs(forger, aCaller())).rejects.toEqual(
+      domainError({ kind: "unauthenticated", reason: "caller_invalid" }),
+    );
+    await expect(readAs(signer, serviceCaller("scoring", "r1"))).rejects.toEqual(
+      domainError({ reason: "caller_invalid" }),
+    );
   });
 
   test("in a service's own name needs an entry in the table", async () => {
@@ -181,7 +208,9 @@ describe.each(doors)("a call %s", (_name, open) => {
   });
 
   test("is logged in one line, without a word of its content; a poll at debug level", async () => {
-    await inScope(SCOPE, () => workers().complete({ completions: [{ executionId: 424_242n }] }, call(aCaller({ requestId: "req-1" }))));
+    await inScope(SCOPE, () =>
+      workers().complete({ completions: [{ executionId: 424_242n }] }, call(aCaller({ requestId: "req-1" }))),
+    );
     await inScope(SCOPE, () => feed().read({ limit: 424_242 }, call(aCaller({ requestId: "req-2" }))));
     const lineOf = (level: string, requestId: string, operation: string) => ({
       level,
@@ -201,7 +230,13 @@ describe.each(doors)("a call %s", (_name, open) => {
     const name = "millwright.worker.v1.WorkerService/Complete";
     expect(tracer.told).toMatchObject([
       { name, kind: "client", parent: SCOPE.trace, isEnded: true },
-      { name, kind: "server", parent: client!.context, isEnded: true, attributes: { "rpc.method": name, "rpc.status_code": "OK" } },
+      {
+        name,
+        kind: "server",
+        parent: client!.context,
+        isEnded: true,
+        attributes: { "rpc.method": name, "rpc.status_code": "OK" },
+      },
       { name: "implementation", parent: server!.context },
     ]);
     expect(implementation!.context.traceId).toBe(SCOPE.trace.traceId);
@@ -209,11 +244,16 @@ describe.each(doors)("a call %s", (_name, open) => {
   });
 
   test("that is refused is no fault of the server's span; one that breaks is, without its text", async () => {
-    const complete = (displayName: string) => workers().complete({}, call(aCaller({ principal: { type: "user", uid: "u", displayName } }))).catch(() => {});
+    const complete = (displayName: string) =>
+      workers()
+        .complete({}, call(aCaller({ principal: { type: "user", uid: "u", displayName } })))
+        .catch(() => {});
     await complete("unlucky");
     await complete("broken");
     const [refused, broken] = tracer.told.filter(({ kind }) => kind === "server");
-    expect(refused).toMatchObject({ attributes: { "rpc.status_code": "NOT_FOUND", "error.type": "session_not_found" } });
+    expect(refused).toMatchObject({
+      attributes: { "rpc.status_code": "NOT_FOUND", "error.type": "session_not_found" },
+    });
     expect(refused).not.toHaveProperty("error");
     expect(broken).toMatchObject({ error: "internal", attributes: { "rpc.status_code": "INTERNAL" } });
     expect(JSON.stringify(tracer.told)).not.toContain("hunter2");
@@ -228,7 +268,10 @@ describe.each(doors)("a call %s", (_name, open) => {
   test("may stream; an error after the first message arrives as our error", async () => {
     const subscribe = async (displayName: string) => {
       const seen: boolean[] = [];
-      const stream = clientFor(worker.WorkerService, door.transport, { signer }).subscribe({}, call(aCaller({ principal: { type: "worker", uid: "w", displayName } })));
+      const stream = clientFor(worker.WorkerService, door.transport, { signer }).subscribe(
+        {},
+        call(aCaller({ principal: { type: "worker", uid: "w", displayName } })),
+      );
       try {
         for await (const message of stream) seen.push(message.workAvailable);
         return { seen };
@@ -268,26 +311,29 @@ test("nothing is printed when a reader leaves a stream that goes on", async () =
   const endless = (router: ConnectRouter) =>
     void router.service(worker.WorkerService, {
       complete: (_request, context) =>
-      inSpan("implementation", {}, async () => {
-        const { displayName } = callerOf(context).principal;
-        if (displayName === "unlucky") throw notFound("session");
-        if (displayName === "broken") throw new Error("hunter2");
-        return {};
-      }),
-    async *subscribe(_request, { signal }) {
+        inSpan("implementation", {}, async () => {
+          const { displayName } = callerOf(context).principal;
+          if (displayName === "unlucky") throw notFound("session");
+          if (displayName === "broken") throw new Error("hunter2");
+          return {};
+        }),
+      async *subscribe(_request, { signal }) {
         yield {};
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
         hasLeft();
         yield {};
       },
     });
-  const server = http.createServer(mountHttp1(endless, { ...options, verifier: { authenticate: () => Promise.resolve(undefined) } }, "/rpc"));
+  const server = http.createServer(
+    mountHttp1(endless, { ...options, verifier: { authenticate: () => Promise.resolve(undefined) } }, "/rpc"),
+  );
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   try {
     const transport = http1Transport(`http://127.0.0.1:${(server.address() as AddressInfo).port}/rpc`);
     const leaving = new AbortController();
     const reading = (async () => {
-      for await (const _ of clientFor(worker.WorkerService, transport).subscribe({}, { signal: leaving.signal })) leaving.abort();
+      for await (const _ of clientFor(worker.WorkerService, transport).subscribe({}, { signal: leaving.signal }))
+        leaving.abort();
     })();
     await reading.catch(() => {}); // cut short by itself
     await left;
@@ -314,9 +360,15 @@ test("a call to nobody is unavailable", async () => {
 });
 
 test("a door may learn its callers in another way than by signed tokens", async () => {
-  const session = { authenticate: (header: Headers) => Promise.resolve(header.get("authorization") === "Bearer s1" ? aCaller() : undefined) };
+  const session = {
+    authenticate: (header: Headers) =>
+      Promise.resolve(header.get("authorization") === "Bearer s1" ? aCaller() : undefined),
+  };
   const door = inProcess(
-    (router) => router.service(events.EventFeedService, { read: (_request, context) => ({ logUid: requestContextOf(context).caller ? "known" : "anonymous" }) }),
+    (router) =>
+      router.service(events.EventFeedService, {
+        read: (_request, context) => ({ logUid: requestContextOf(context).caller ? "known" : "anonymous" }),
+      }),
     { ...options, verifier: session },
   );
   const feed = clientFor(events.EventFeedService, door);
@@ -336,5 +388,7 @@ test("polled methods are quiet while they succeed", async () => {
 });
 
 test("finished calls are counted by method and outcome", async () => {
-  expect(await metrics.text()).toMatch(/millwright_rpc_requests_total\{service="orchestrator",method="millwright.events.v1.EventFeedService\/Read",outcome="ok"\} \d+/);
+  expect(await metrics.text()).toMatch(
+    /millwright_rpc_requests_total\{service="orchestrator",method="millwright.events.v1.EventFeedService\/Read",outcome="ok"\} \d+/,
+  );
 });

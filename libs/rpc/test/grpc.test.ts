@@ -1,4 +1,13 @@
-import { create, fromBinary, toBinary, type DescMessage, type DescMethodServerStreaming, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import {
+  create,
+  fromBinary,
+  toBinary,
+  type DescMessage,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { Client, credentials, Metadata, status, type ServiceError } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
@@ -6,7 +15,14 @@ import { events, health, worker } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, domainError, memoryLog } from "@millwright/testing";
-import { callerOf, CallerSigner, CallerVerifier, fromConnectError, serveHttp2, type Http2Server } from "../src/index.ts";
+import {
+  callerOf,
+  CallerSigner,
+  CallerVerifier,
+  fromConnectError,
+  serveHttp2,
+  type Http2Server,
+} from "../src/index.ts";
 
 const signer = await CallerSigner.create("gateway");
 let server: Http2Server;
@@ -14,12 +30,24 @@ let client: Client;
 let isReady = true;
 
 beforeAll(async () => {
-  const options = { service: "orchestrator", verifier: new CallerVerifier([signer.jwk]), log: memoryLog(), metrics: new Metrics() };
+  const options = {
+    service: "orchestrator",
+    verifier: new CallerVerifier([signer.jwk]),
+    log: memoryLog(),
+    metrics: new Metrics(),
+  };
   server = await serveHttp2(
     (router) => {
       router.service(events.EventFeedService, {
         read({ after, limit }, context) {
-          if (limit === 1) throw new DomainError({ kind: "conflict", reason: "log_busy", message: "Again, please.", retryable: true, metadata: { log: "l1" } });
+          if (limit === 1)
+            throw new DomainError({
+              kind: "conflict",
+              reason: "log_busy",
+              message: "Again, please.",
+              retryable: true,
+              metadata: { log: "l1" },
+            });
           if (limit === 2) return new Promise(() => {}); // until the deadline
           context.responseHeader.set("x-answer", "header");
           return { logUid: callerOf(context).principal.uid, head: after };
@@ -51,31 +79,63 @@ const withCaller = async () => {
 };
 
 /** A unary call by the plain gRPC client of another maker, which knows nothing of us. */
-function ask<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, request: MessageInitShape<I>, metadata = new Metadata(), deadlineMs = 5_000): Promise<Answer<O>> {
+function ask<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  request: MessageInitShape<I>,
+  metadata = new Metadata(),
+  deadlineMs = 5_000,
+): Promise<Answer<O>> {
   return new Promise((resolve, reject) => {
     let header = new Metadata();
     const encode = (message: MessageShape<I>) => Buffer.from(toBinary(method.input, message));
-    const call = client.makeUnaryRequest(pathOf(method), encode, (bytes) => fromBinary(method.output, bytes), create(method.input, request), metadata, { deadline: Date.now() + deadlineMs }, (error, message) => {
-      if (error) reject(error);
-      else resolve({ message: message!, header });
-    });
+    const call = client.makeUnaryRequest(
+      pathOf(method),
+      encode,
+      (bytes) => fromBinary(method.output, bytes),
+      create(method.input, request),
+      metadata,
+      { deadline: Date.now() + deadlineMs },
+      (error, message) => {
+        if (error) reject(error);
+        else resolve({ message: message!, header });
+      },
+    );
     call.on("metadata", (received) => (header = received));
   });
 }
 
-function stream<I extends DescMessage, O extends DescMessage>(method: DescMethodServerStreaming<I, O>, request: MessageInitShape<I>, metadata = new Metadata()) {
-  return client.makeServerStreamRequest(pathOf(method), (message: MessageShape<I>) => Buffer.from(toBinary(method.input, message)), (bytes) => fromBinary(method.output, bytes), create(method.input, request), metadata);
+function stream<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodServerStreaming<I, O>,
+  request: MessageInitShape<I>,
+  metadata = new Metadata(),
+) {
+  return client.makeServerStreamRequest(
+    pathOf(method),
+    (message: MessageShape<I>) => Buffer.from(toBinary(method.input, message)),
+    (bytes) => fromBinary(method.output, bytes),
+    create(method.input, request),
+    metadata,
+  );
 }
 
 /** What our own clients would make of the trailers. */
 const errorOf = ({ metadata }: ServiceError): DomainError => {
-  const trailer = new Headers(Object.entries(metadata.getMap()).map(([name, value]): [string, string] => [name, Buffer.isBuffer(value) ? value.toString("base64") : value]));
+  const trailer = new Headers(
+    Object.entries(metadata.getMap()).map(([name, value]): [string, string] => [
+      name,
+      Buffer.isBuffer(value) ? value.toString("base64") : value,
+    ]),
+  );
   trailer.set("grpc-status", String(status.FAILED_PRECONDITION)); // grpc-js takes it out of the trailers
   return fromConnectError(findTrailerError(trailer));
 };
 
 test("a plain gRPC client is answered, with the caller in its metadata, int64 and response headers", async () => {
-  const { message, header } = await ask(events.EventFeedService.method.read, { after: 9_007_199_254_740_993n }, await withCaller());
+  const { message, header } = await ask(
+    events.EventFeedService.method.read,
+    { after: 9_007_199_254_740_993n },
+    await withCaller(),
+  );
   expect(message).toMatchObject({ logUid: "u1", head: 9_007_199_254_740_993n });
   expect(header.get("x-answer")).toEqual(["header"]);
 });
@@ -85,11 +145,15 @@ test("and refused without one", async () => {
 });
 
 test("its deadline is kept", async () => {
-  await expect(ask(events.EventFeedService.method.read, { limit: 2 }, await withCaller(), 50)).rejects.toMatchObject({ code: status.DEADLINE_EXCEEDED });
+  await expect(ask(events.EventFeedService.method.read, { limit: 2 }, await withCaller(), 50)).rejects.toMatchObject({
+    code: status.DEADLINE_EXCEEDED,
+  });
 });
 
 test("it gets the whole error in the status details", async () => {
-  const error = (await ask(events.EventFeedService.method.read, { limit: 1 }, await withCaller()).catch((thrown: unknown) => thrown)) as ServiceError;
+  const error = (await ask(events.EventFeedService.method.read, { limit: 1 }, await withCaller()).catch(
+    (thrown: unknown) => thrown,
+  )) as ServiceError;
   expect(error).toMatchObject({ code: status.FAILED_PRECONDITION, details: expect.stringContaining("Again") });
   expect(errorOf(error)).toEqual(domainError({ kind: "conflict", reason: "log_busy", retryable: true }));
   expect(errorOf(error).metadata).toEqual({ log: "l1" });
@@ -119,5 +183,9 @@ test("gRPC's health service says whether the process is ready, to anybody", asyn
       messages.once("data", (message: health.HealthCheckResponse) => (messages.cancel(), resolve(message.status)));
     });
   isReady = false;
-  expect([await statusOf(""), await firstOf(""), await firstOf("no.such.Service")]).toEqual([NOT_SERVING, NOT_SERVING, SERVICE_UNKNOWN]);
+  expect([await statusOf(""), await firstOf(""), await firstOf("no.such.Service")]).toEqual([
+    NOT_SERVING,
+    NOT_SERVING,
+    SERVICE_UNKNOWN,
+  ]);
 });

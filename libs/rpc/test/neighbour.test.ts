@@ -5,10 +5,28 @@ import { events, factories, orchestrator, worker } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, domainError, eventually, memoryLog } from "@millwright/testing";
-import { call, CallerSigner, CallerVerifier, clientFor, forwardService, inProcess, neighbourTransport, serveHttp2, type Http2Listen, type NeighbourOptions, type NeighbourTransport } from "../src/index.ts";
+import {
+  call,
+  CallerSigner,
+  CallerVerifier,
+  clientFor,
+  forwardService,
+  inProcess,
+  neighbourTransport,
+  serveHttp2,
+  type Http2Listen,
+  type NeighbourOptions,
+  type NeighbourTransport,
+} from "../src/index.ts";
 
 const signer = await CallerSigner.create("gateway");
-const options = { service: "orchestrator", verifier: new CallerVerifier([signer.jwk]), log: memoryLog(), metrics: new Metrics(), open: [worker.WorkerService.typeName] };
+const options = {
+  service: "orchestrator",
+  verifier: new CallerVerifier([signer.jwk]),
+  log: memoryLog(),
+  metrics: new Metrics(),
+  open: [worker.WorkerService.typeName],
+};
 const unavailable = domainError({ kind: "unavailable" });
 
 /** What a replica does with a call. */
@@ -29,7 +47,9 @@ async function aReplica(name: string, conduct: Conduct = atOnce, listen: Partial
     return {};
   };
   const routes = (router: ConnectRouter) => {
-    router.service(events.EventFeedService, { read: async (_request, { signal }) => ({ ...(await answer(signal)), logUid: name }) });
+    router.service(events.EventFeedService, {
+      read: async (_request, { signal }) => ({ ...(await answer(signal)), logUid: name }),
+    });
     router.service(factories.FactoryService, { updateFactory: (_request, { signal }) => answer(signal) });
     router.service(orchestrator.RunService, { createRuns: (_request, { signal }) => answer(signal) });
     router.service(worker.WorkerService, {
@@ -53,9 +73,12 @@ function to(urls: readonly string[], more: NeighbourOptions = {}): NeighbourTran
   closers.push(() => transport.close());
   return transport;
 }
-const reading = (transport: NeighbourTransport) => clientFor(events.EventFeedService, transport, { signer }).read({}, call(aCaller()));
-const updating = (transport: NeighbourTransport) => clientFor(factories.FactoryService, transport, { signer }).updateFactory({}, call(aCaller()));
-const creating = (transport: NeighbourTransport, requests: { causeKey?: string; idempotencyKey?: string }[]) => clientFor(orchestrator.RunService, transport, { signer }).createRuns({ runs: requests }, call(aCaller()));
+const reading = (transport: NeighbourTransport) =>
+  clientFor(events.EventFeedService, transport, { signer }).read({}, call(aCaller()));
+const updating = (transport: NeighbourTransport) =>
+  clientFor(factories.FactoryService, transport, { signer }).updateFactory({}, call(aCaller()));
+const creating = (transport: NeighbourTransport, requests: { causeKey?: string; idempotencyKey?: string }[]) =>
+  clientFor(orchestrator.RunService, transport, { signer }).createRuns({ runs: requests }, call(aCaller()));
 
 /** Stays until the test lets go. */
 function held(): { conduct: Conduct; go: () => void } {
@@ -120,7 +143,13 @@ describe("a replica that dies in the middle of a call", () => {
   /** Calls until the dying replica was among those asked. */
   async function untilAsked(ask: () => Promise<unknown>): Promise<unknown[]> {
     const outcomes: unknown[] = [];
-    while (!calls.includes("first")) outcomes.push(await ask().then(() => "answered", (error: unknown) => error));
+    while (!calls.includes("first"))
+      outcomes.push(
+        await ask().then(
+          () => "answered",
+          (error: unknown) => error,
+        ),
+      );
     return outcomes;
   }
   test("is replaced by another for reads", async () => {
@@ -130,7 +159,9 @@ describe("a replica that dies in the middle of a call", () => {
   });
   test("and for requests with a key against repetition", async () => {
     const transport = await both();
-    expect(new Set(await untilAsked(() => creating(transport, [{ causeKey: "c" }, { idempotencyKey: "i" }])))).toEqual(new Set(["answered"]));
+    expect(new Set(await untilAsked(() => creating(transport, [{ causeKey: "c" }, { idempotencyKey: "i" }])))).toEqual(
+      new Set(["answered"]),
+    );
   });
   test("but not for one without, or for other changes", async () => {
     const keyless = await both();
@@ -145,7 +176,9 @@ test("a name stands for every address behind it, and for new ones later", async 
   const [a] = [await aReplica("a", atOnce, { host: "127.0.0.1" })];
   await aReplica("b", atOnce, { host: "127.0.0.2", port: a.port });
   const asked: string[] = [];
-  const transport = to([`http://neighbour.test:${a.port}`], { resolve: async (name) => (asked.push(name), ["127.0.0.1", "127.0.0.2"]) });
+  const transport = to([`http://neighbour.test:${a.port}`], {
+    resolve: async (name) => (asked.push(name), ["127.0.0.1", "127.0.0.2"]),
+  });
   for (let count = 0; count < 4; count++) await reading(transport);
   expect(calls.toSorted()).toEqual(["a", "a", "b", "b"]);
   expect(asked).toEqual(["neighbour.test"]);
@@ -167,10 +200,18 @@ describe("with TLS", () => {
 describe("a service forwarded to a neighbour", () => {
   const forwarded = async (conduct?: Conduct) => {
     const transport = to([(await aReplica("a", conduct)).url]);
-    return clientFor(worker.WorkerService, inProcess((router) => forwardService(router, worker.WorkerService, transport), { ...options, service: "gateway" }));
+    return clientFor(
+      worker.WorkerService,
+      inProcess((router) => forwardService(router, worker.WorkerService, transport), {
+        ...options,
+        service: "gateway",
+      }),
+    );
   };
   test("gets the caller's own credential", async () => {
-    expect((await (await forwarded()).register({}, { headers: { authorization: "Bearer w1" } })).sessionToken).toBe("Bearer w1");
+    expect((await (await forwarded()).register({}, { headers: { authorization: "Bearer w1" } })).sessionToken).toBe(
+      "Bearer w1",
+    );
   });
   test("streams, errors at the end included", async () => {
     const seen: boolean[] = [];
@@ -182,7 +223,9 @@ describe("a service forwarded to a neighbour", () => {
   });
   test("hears of it when the caller goes away", async () => {
     let hasHeard = false;
-    const client = await forwarded((signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((hasHeard = true), resolve()))));
+    const client = await forwarded(
+      (signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((hasHeard = true), resolve()))),
+    );
     const leaving = new AbortController();
     const messages = client.subscribe({}, { signal: leaving.signal })[Symbol.asyncIterator]();
     expect((await messages.next()).done).toBe(false);

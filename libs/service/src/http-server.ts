@@ -23,14 +23,21 @@ export type HttpServer = {
 export async function listen(host: string, port: number): Promise<HttpServer> {
   let begin: (listener: RequestListener) => void = () => {};
   const listening = new Promise<RequestListener>((resolve) => (begin = resolve));
-  const server = createServer({ maxHeaderSize: REQUEST_HEAD_BYTES_MAX }, (request, response) => void listening.then((listener) => listener(request, response)));
+  const server = createServer(
+    { maxHeaderSize: REQUEST_HEAD_BYTES_MAX },
+    (request, response) => void listening.then((listener) => listener(request, response)),
+  );
   server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.on("clientError", answerUnreadable);
   server.listen(port, host);
   await once(server, "listening");
-  return { port: (server.address() as AddressInfo).port, serve: (listener) => begin(listener), stop: () => stop(server) };
+  return {
+    port: (server.address() as AddressInfo).port,
+    serve: (listener) => begin(listener),
+    stop: () => stop(server),
+  };
 }
 
 async function stop(server: Server): Promise<void> {

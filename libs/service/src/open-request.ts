@@ -6,10 +6,22 @@ import { openScope, parseTraceparent, TRACEPARENT, type Tracer } from "@millwrig
 const REQUEST_ID = /^[\w.-]{1,64}$/;
 
 /** Begins a request of a public port: its id (the client's own when well-formed) in the answer, its trace (the client's, when it sent one) in the scope, and its span. */
-export function openRequest(tracer: Tracer | undefined, req: IncomingMessage, res: ServerResponse): { readonly requestId: string } & ReturnType<typeof openScope> {
+export function openRequest(
+  tracer: Tracer | undefined,
+  req: IncomingMessage,
+  res: ServerResponse,
+): { readonly requestId: string } & ReturnType<typeof openScope> {
   const given = req.headers["x-request-id"];
   const requestId = typeof given === "string" && REQUEST_ID.test(given) && !holdsCredential(given) ? given : newUid();
   const traceparent = req.headers[TRACEPARENT];
   res.setHeader("x-request-id", requestId);
-  return { requestId, ...openScope("HTTP", { tracer, kind: "server", parent: parseTraceparent(typeof traceparent === "string" ? traceparent : undefined), fields: { requestId } }) };
+  return {
+    requestId,
+    ...openScope("HTTP", {
+      tracer,
+      kind: "server",
+      parent: parseTraceparent(typeof traceparent === "string" ? traceparent : undefined),
+      fields: { requestId },
+    }),
+  };
 }

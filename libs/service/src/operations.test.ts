@@ -20,10 +20,16 @@ test("a process that lives is healthy, and ready when all of its parts are", asy
   const lifecycle = new Lifecycle().add("database", { ready: () => isUp });
   let isUp = true;
   await lifecycle.start();
-  expect(await ask("/readyz?verbose", { lifecycle })).toEqual({ status: 200, body: { ready: true, checks: { database: "ok" } } });
+  expect(await ask("/readyz?verbose", { lifecycle })).toEqual({
+    status: 200,
+    body: { ready: true, checks: { database: "ok" } },
+  });
   await server.stop();
   isUp = false;
-  expect(await ask("/readyz", { lifecycle })).toEqual({ status: 503, body: { ready: false, checks: { database: "failed" } } });
+  expect(await ask("/readyz", { lifecycle })).toEqual({
+    status: 503,
+    body: { ready: false, checks: { database: "failed" } },
+  });
 });
 
 test("public keys are published by processes that have any; everything else is somebody else's, or nobody's", async () => {
@@ -32,5 +38,7 @@ test("public keys are published by processes that have any; everything else is s
   await server.stop();
   expect((await ask("/jwks.json")).status).toBe(404);
   await server.stop();
-  expect(await ask("/other", { others: (request, response) => void response.end(`asked for ${request.url}`) })).toEqual({ status: 200, body: "asked for /other" });
+  expect(await ask("/other", { others: (request, response) => void response.end(`asked for ${request.url}`) })).toEqual(
+    { status: 200, body: "asked for /other" },
+  );
 });

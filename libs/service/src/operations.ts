@@ -17,9 +17,14 @@ export type Operations = {
 export function answerOperations({ others = notFound, ...operations }: Operations): RequestListener {
   return (request, response) => {
     const answer = ANSWERS[(request.url ?? "").split("?")[0] ?? ""];
-    const isServed = answer && !(answer === ANSWERS["/jwks.json"] && !operations.keys) && !(answer === ANSWERS["/metrics"] && !operations.metrics);
+    const isServed =
+      answer &&
+      !(answer === ANSWERS["/jwks.json"] && !operations.keys) &&
+      !(answer === ANSWERS["/metrics"] && !operations.metrics);
     if (!isServed) return others(request, response);
-    return void answer(operations).then(({ status, type, body }) => response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body));
+    return void answer(operations).then(({ status, type, body }) =>
+      response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body),
+    );
   };
 }
 
@@ -35,6 +40,10 @@ const ANSWERS: Readonly<Record<string, (operations: Operations) => Promise<Answe
   "/jwks.json": async ({ keys }) => json(200, { keys: keys?.() ?? [] }),
 };
 
-const json = (status: number, body: object): Answer => ({ status, type: "application/json", body: JSON.stringify(body) });
+const json = (status: number, body: object): Answer => ({
+  status,
+  type: "application/json",
+  body: JSON.stringify(body),
+});
 
 const notFound: RequestListener = (_request, response) => void response.writeHead(404).end();

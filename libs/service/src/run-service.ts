@@ -17,7 +17,15 @@ import {
   type Routes,
   type ServerOptions,
 } from "@millwright/rpc";
-import { createLogger, ignoreStandardStreamErrors, loadTracingSettings, Metrics, startTracing, type Logger, type Tracing } from "@millwright/telemetry";
+import {
+  createLogger,
+  ignoreStandardStreamErrors,
+  loadTracingSettings,
+  Metrics,
+  startTracing,
+  type Logger,
+  type Tracing,
+} from "@millwright/telemetry";
 import { listen, type HttpServer } from "./http-server.ts";
 import { answerOperations } from "./operations.ts";
 import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
@@ -27,7 +35,13 @@ import type { ServiceSettings } from "./settings.ts";
 /** Where a neighbour answers: its RPC addresses, and the addresses of its public keys. */
 export type NeighbourAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
 
-type Surroundings = { readonly secrets: Secrets; readonly tls: Tls; readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing };
+type Surroundings = {
+  readonly secrets: Secrets;
+  readonly tls: Tls;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly tracing: Tracing;
+};
 
 export type Composed = {
   readonly routes: Routes;
@@ -66,7 +80,13 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
     const log = createLogger({ service: plan.name, level: config.logLevel as "info" });
     const metrics = new Metrics({ processMetrics: true });
     const tracing = await startTracing(loadTracingSettings(plan.env), { log, metrics });
-    const lifecycle = await processOf(plan, config, { secrets: readSecrets(config), tls: readTls(config), log, metrics, tracing });
+    const lifecycle = await processOf(plan, config, {
+      secrets: readSecrets(config),
+      tls: readTls(config),
+      log,
+      metrics,
+      tracing,
+    });
     stopOnSignals(lifecycle, log);
     await lifecycle.start();
     log.info("the service has started");
@@ -76,12 +96,20 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
   }
 }
 
-async function processOf<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>, config: C, { secrets, tls, log, metrics, tracing }: Surroundings): Promise<Lifecycle> {
+async function processOf<C extends ServiceSettings, N extends string>(
+  plan: ServicePlan<C, N>,
+  config: C,
+  { secrets, tls, log, metrics, tracing }: Surroundings,
+): Promise<Lifecycle> {
   const tracer = tracing.tracer(plan.name);
   const signer = await CallerSigner.fromSeed(plan.name, secrets.serviceKey);
   const neighbours = Object.entries<NeighbourAddresses>(plan.neighbours(config));
-  const verifier = new CallerVerifier(new RemoteKeys({ owners: Object.fromEntries(neighbours.map(([name, { jwksUrls }]) => [name, jwksUrls])) }));
-  const transports = Object.fromEntries(neighbours.map(([name, { urls }]) => [name, neighbourTransport(urls, tls)])) as Record<N, NeighbourTransport>;
+  const verifier = new CallerVerifier(
+    new RemoteKeys({ owners: Object.fromEntries(neighbours.map(([name, { jwksUrls }]) => [name, jwksUrls])) }),
+  );
+  const transports = Object.fromEntries(
+    neighbours.map(([name, { urls }]) => [name, neighbourTransport(urls, tls)]),
+  ) as Record<N, NeighbourTransport>;
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, plan.name, log);
   const { databaseUrl, databasePool: poolSize, publicUrl, host } = config;
   const { masterKey } = secrets;
@@ -98,7 +126,9 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
     .add("operations port", {
       start: async () => {
         operations = await listen(host, config.opsPort);
-        operations.serve(answerOperations({ lifecycle, metrics, keys: () => [signer.jwk, ...(service?.publicKeys ?? [])] }));
+        operations.serve(
+          answerOperations({ lifecycle, metrics, keys: () => [signer.jwk, ...(service?.publicKeys ?? [])] }),
+        );
       },
       stop: () => operations?.stop(),
     })
@@ -111,7 +141,24 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
     .add("migrations", { start: async () => void (await migrate(databaseUrl, plan.migrationsDir)) })
     .add("service", {
       start: async () => {
-        service = await plan.compose(config, { databaseUrl, poolSize, masterKey, publicUrl, signer, verifier, clock: systemClock, log, metrics, tracer, doorbell, ...(nats && { nats }) }, transports);
+        service = await plan.compose(
+          config,
+          {
+            databaseUrl,
+            poolSize,
+            masterKey,
+            publicUrl,
+            signer,
+            verifier,
+            clock: systemClock,
+            log,
+            metrics,
+            tracer,
+            doorbell,
+            ...(nats && { nats }),
+          },
+          transports,
+        );
         await service.start();
       },
       stop: () => service?.stop(),
@@ -120,7 +167,11 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
     .add("rpc port", {
       start: async () => {
         const { routes, ...door } = service!;
-        rpc = await serveHttp2(routes, { service: plan.name, verifier, log, metrics, tracer, ...pick(door) }, { port: config.grpcPort, host, isReady, ...(tls.server && { tls: tls.server }) });
+        rpc = await serveHttp2(
+          routes,
+          { service: plan.name, verifier, log, metrics, tracer, ...pick(door) },
+          { port: config.grpcPort, host, isReady, ...(tls.server && { tls: tls.server }) },
+        );
       },
       stop: () => rpc?.close(),
     })
@@ -134,4 +185,12 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
     });
 }
 
-const pick = ({ allow, open, quiet }: Pick<Composed, "allow" | "open" | "quiet">): Pick<ServerOptions, "allow" | "open" | "quiet"> => ({ ...(allow && { allow }), ...(open && { open }), ...(quiet && { quiet }) });
+const pick = ({
+  allow,
+  open,
+  quiet,
+}: Pick<Composed, "allow" | "open" | "quiet">): Pick<ServerOptions, "allow" | "open" | "quiet"> => ({
+  ...(allow && { allow }),
+  ...(open && { open }),
+  ...(quiet && { quiet }),
+});

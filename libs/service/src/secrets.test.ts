@@ -10,7 +10,8 @@ const dir = mkdtempSync(join(tmpdir(), "millwright-secrets-"));
 afterAll(() => rmSync(dir, { recursive: true }));
 
 const key = Buffer.alloc(32, 7).toString("base64");
-const settings = (env: Record<string, string>) => readConfig({ DATABASE_URL: "postgres://h/db", MILLWRIGHT_PUBLIC_URL: "http://mill.test", ...env }, serviceSettings);
+const settings = (env: Record<string, string>) =>
+  readConfig({ DATABASE_URL: "postgres://h/db", MILLWRIGHT_PUBLIC_URL: "http://mill.test", ...env }, serviceSettings);
 
 test("keys come from the environment or from files that only their owner reads", () => {
   const file = join(dir, "key");
@@ -35,6 +36,9 @@ test("a certificate needs its key", () => {
   const file = join(dir, "cert");
   writeFileSync(file, "PEM");
   expect(() => readTls(settings({ TLS_CERT_FILE: file }))).toThrow("go together");
-  expect(readTls(settings({ TLS_CERT_FILE: file, TLS_KEY_FILE: file, TLS_CA_FILE: file }))).toEqual({ server: { cert: "PEM", key: "PEM" }, ca: "PEM" });
+  expect(readTls(settings({ TLS_CERT_FILE: file, TLS_KEY_FILE: file, TLS_CA_FILE: file }))).toEqual({
+    server: { cert: "PEM", key: "PEM" },
+    ca: "PEM",
+  });
   expect(readTls(settings({}))).toEqual({});
 });

@@ -13,16 +13,20 @@ export function readSecrets(settings: ServiceSettings): Secrets {
 }
 
 function secret(name: string, text: string | undefined, file: string | undefined): Uint8Array {
-  if ((text === undefined) === (file === undefined)) throw new Error(`Invalid configuration:\n  set ${name} or ${name}_FILE, and not both`);
+  if ((text === undefined) === (file === undefined))
+    throw new Error(`Invalid configuration:\n  set ${name} or ${name}_FILE, and not both`);
   return file === undefined ? parseKey(text ?? "", name) : readKeyFile(file);
 }
 
 export type Tls = { readonly server?: { readonly cert: string; readonly key: string }; readonly ca?: string };
 
 export function readTls({ tlsCertFile, tlsKeyFile, tlsCaFile }: ServiceSettings): Tls {
-  if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) throw new Error("Invalid configuration:\n  TLS_CERT_FILE and TLS_KEY_FILE go together");
+  if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined))
+    throw new Error("Invalid configuration:\n  TLS_CERT_FILE and TLS_KEY_FILE go together");
   return {
-    ...(tlsCertFile !== undefined && tlsKeyFile !== undefined ? { server: { cert: readFileSync(tlsCertFile, "utf8"), key: readFileSync(tlsKeyFile, "utf8") } } : {}),
+    ...(tlsCertFile !== undefined && tlsKeyFile !== undefined
+      ? { server: { cert: readFileSync(tlsCertFile, "utf8"), key: readFileSync(tlsKeyFile, "utf8") } }
+      : {}),
     ...(tlsCaFile === undefined ? {} : { ca: readFileSync(tlsCaFile, "utf8") }),
   };
 }

@@ -33,4 +33,6 @@ export const serviceSettings = {
   logLevel: optional.string("LOG_LEVEL", "info"),
 };
 
-export type ServiceSettings = { readonly [K in keyof typeof serviceSettings]: (typeof serviceSettings)[K] extends Setting<infer T> ? T : never };
+export type ServiceSettings = {
+  readonly [K in keyof typeof serviceSettings]: (typeof serviceSettings)[K] extends Setting<infer T> ? T : never;
+};

@@ -10,12 +10,22 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-const PROBLEM = { status: 400, error_code: "invalid_request", retryable: false, type: "/errors/invalid_request", trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) };
+const PROBLEM = {
+  status: 400,
+  error_code: "invalid_request",
+  retryable: false,
+  type: "/errors/invalid_request",
+  trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+};
 
 test.each([20_000, 500_000])("a query string of %i bytes gets problem+json that names the limit", async (length) => {
   const response = await fetch(`http://127.0.0.1:${server.port}/api/v1/agent/runs?q=${"x".repeat(length)}`);
   expect([response.status, response.headers.get("content-type")]).toEqual([400, "application/problem+json"]);
-  expect(await response.json()).toMatchObject({ ...PROBLEM, reason: "request_head_too_large", detail: expect.stringContaining("16384 bytes") });
+  expect(await response.json()).toMatchObject({
+    ...PROBLEM,
+    reason: "request_head_too_large",
+    detail: expect.stringContaining("16384 bytes"),
+  });
 });
 
 test("a query string below the limit is served", async () => {

@@ -13,10 +13,19 @@ const LINGER_MS = 2_000;
 export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   const { _httpMessage: underWay } = socket as Duplex & { _httpMessage?: ServerResponse };
   if (error.code === "ECONNRESET" || !socket.writable || underWay?.headersSent) return void socket.destroy(error);
-  const { status, headers, body } = problemOf(problemFor(error), { publicUrl: "", path: "", traceId: randomBytes(16).toString("hex"), isUnrepeatable: false });
+  const { status, headers, body } = problemOf(problemFor(error), {
+    publicUrl: "",
+    path: "",
+    traceId: randomBytes(16).toString("hex"),
+    isUnrepeatable: false,
+  });
   const text = JSON.stringify(body);
   const head = { ...headers, "content-length": String(Buffer.byteLength(text)), connection: "close" };
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${text}`);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${Object.entries(head)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join("")}\r\n${text}`,
+  );
   const linger = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once("close", () => clearTimeout(linger));
   socket.resume();
@@ -24,7 +33,10 @@ export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): 
 
 const problemFor = ({ code }: NodeJS.ErrnoException) =>
   code === "HPE_HEADER_OVERFLOW"
-    ? invalidArgument("request_head_too_large", `The request line and the headers must have at most ${REQUEST_HEAD_BYTES_MAX} bytes together. Shorten the query string, or send fewer headers.`)
+    ? invalidArgument(
+        "request_head_too_large",
+        `The request line and the headers must have at most ${REQUEST_HEAD_BYTES_MAX} bytes together. Shorten the query string, or send fewer headers.`,
+      )
     : code === "ERR_HTTP_REQUEST_TIMEOUT"
       ? invalidArgument("request_incomplete", "Timed out while reading the request.")
       : invalidArgument("malformed_request", "The request is not valid HTTP/1.1.");

@@ -17,18 +17,57 @@ export type Watched = {
  * all replicas. Returns how to stop.
  */
 export function watchService({ service, metrics, database, consumers, work }: Watched): () => void {
-  const connections = metrics.lookedUp("millwright_database_connections", "Connections to the service's database; waiting: statements that wait for one.", ["service", "state"]);
+  const connections = metrics.lookedUp(
+    "millwright_database_connections",
+    "Connections to the service's database; waiting: statements that wait for one.",
+    ["service", "state"],
+  );
   const head = metrics.lookedUp("millwright_events_head", "Events in the service's log, ever.", ["service"]);
-  const pending = metrics.lookedUp("millwright_events_pending", "Committed events that have no place in the log yet (10000: or more).", ["service"]);
-  const oldest = metrics.lookedUp("millwright_events_oldest_pending_seconds", "Age of the oldest of them: the lag of the sequencer.", ["service"]);
-  const relay = metrics.lookedUp("millwright_relay_lag_events", "Events in the log that have not been published to NATS.", ["service"]);
-  const parked = metrics.lookedUp("millwright_parked_events", "Events that a reader could not apply, and those that wait behind them.", ["service", "reader", "source"]);
-  const stopped = metrics.lookedUp("millwright_feed_stopped", "1: a reader does not read its source until somebody decides where it goes on.", ["service", "reader", "source"]);
-  const lag = metrics.lookedUp("millwright_feed_lag_events", "Events that a reader has not applied.", ["service", "reader", "source"]);
-  const lagSeconds = metrics.lookedUp("millwright_feed_lag_seconds", "Age of the oldest event that a reader has not applied.", ["service", "reader", "source"]);
-  const lastLook = metrics.lookedUp("millwright_feed_last_look_seconds", "Since a reader heard its source.", ["service", "reader", "source"]);
+  const pending = metrics.lookedUp(
+    "millwright_events_pending",
+    "Committed events that have no place in the log yet (10000: or more).",
+    ["service"],
+  );
+  const oldest = metrics.lookedUp(
+    "millwright_events_oldest_pending_seconds",
+    "Age of the oldest of them: the lag of the sequencer.",
+    ["service"],
+  );
+  const relay = metrics.lookedUp(
+    "millwright_relay_lag_events",
+    "Events in the log that have not been published to NATS.",
+    ["service"],
+  );
+  const parked = metrics.lookedUp(
+    "millwright_parked_events",
+    "Events that a reader could not apply, and those that wait behind them.",
+    ["service", "reader", "source"],
+  );
+  const stopped = metrics.lookedUp(
+    "millwright_feed_stopped",
+    "1: a reader does not read its source until somebody decides where it goes on.",
+    ["service", "reader", "source"],
+  );
+  const lag = metrics.lookedUp("millwright_feed_lag_events", "Events that a reader has not applied.", [
+    "service",
+    "reader",
+    "source",
+  ]);
+  const lagSeconds = metrics.lookedUp(
+    "millwright_feed_lag_seconds",
+    "Age of the oldest event that a reader has not applied.",
+    ["service", "reader", "source"],
+  );
+  const lastLook = metrics.lookedUp("millwright_feed_last_look_seconds", "Since a reader heard its source.", [
+    "service",
+    "reader",
+    "source",
+  ]);
   const items = metrics.lookedUp("millwright_work_items", "Work that is not done.", ["service", "kind", "state"]);
-  const overdue = metrics.lookedUp("millwright_work_overdue_seconds", "For how long the oldest due work has waited.", ["service", "kind"]);
+  const overdue = metrics.lookedUp("millwright_work_overdue_seconds", "For how long the oldest due work has waited.", [
+    "service",
+    "kind",
+  ]);
 
   const readers = {
     connections: () => {

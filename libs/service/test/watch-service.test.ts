@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
-import { appendEvents, Consumer, EVENT_TABLES_SQL, EventLog, type EventHandler, type FeedReader } from "@millwright/events";
+import {
+  appendEvents,
+  Consumer,
+  EVENT_TABLES_SQL,
+  EventLog,
+  type EventHandler,
+  type FeedReader,
+} from "@millwright/events";
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog, testDatabase, type TestDatabase } from "@millwright/testing";
 import { enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
@@ -16,9 +23,20 @@ beforeEach(async () => {
 afterEach(() => t.close());
 
 const append = (...entities: string[]) =>
-  t.database.transaction((tx) => appendEvents(tx, entities.map((entityUid) => ({
-    type: "millwright.run.created.v1", entity: "run", entityUid, entityVersion: 1, actor: { type: "user", uid: "u" }, requestId: "r", payload: {},
-  }))));
+  t.database.transaction((tx) =>
+    appendEvents(
+      tx,
+      entities.map((entityUid) => ({
+        type: "millwright.run.created.v1",
+        entity: "run",
+        entityUid,
+        entityVersion: 1,
+        actor: { type: "user", uid: "u" },
+        requestId: "r",
+        payload: {},
+      })),
+    ),
+  );
 
 /** Lines of some metrics, without the service's own label. */
 async function told(...names: string[]): Promise<string[]> {
@@ -33,24 +51,46 @@ test("a service tells of its log, how its readers follow it, what is parked, and
   const apply: EventHandler = async (_tx, { entityUid }) => {
     if (entityUid === "bad") throw new Error("cannot be applied");
   };
-  const consumer = new Consumer({ name: "tasks", source: "orchestrator", read: (range) => read(range), database: t.database, clock, log, handlers: { "millwright.run.created.v1": apply } });
+  const consumer = new Consumer({
+    name: "tasks",
+    source: "orchestrator",
+    read: (range) => read(range),
+    database: t.database,
+    clock,
+    log,
+    handlers: { "millwright.run.created.v1": apply },
+  });
   const work = new WorkQueue({ database: t.database, clock, log, handlers: {} });
   const stop = watchService({ service: "factories", metrics, database: t.database, consumers: [consumer], work });
 
   await append("a", "bad", "b");
   await t.database.sql.query("UPDATE stream.event_pending SET occurred_at = now() - interval '1 minute'");
-  expect(await told("millwright_events_head", "millwright_events_pending", "millwright_feed_lag_events")).toEqual(["millwright_events_head{} 0", "millwright_events_pending{} 3"]);
+  expect(await told("millwright_events_head", "millwright_events_pending", "millwright_feed_lag_events")).toEqual([
+    "millwright_events_head{} 0",
+    "millwright_events_pending{} 3",
+  ]);
   expect(Number((await told("millwright_events_oldest_pending_seconds"))[0]!.split(" ")[1])).toBeGreaterThanOrEqual(60);
 
   await eventLog.head();
   const { read: whole } = { read };
   read = async (range) => ({ ...(await whole(range)), through: range.after, events: [] }); // it has heard of them, and cannot have them yet
   await consumer.drain();
-  expect(await told("millwright_events_pending", "millwright_feed_lag_events")).toEqual(["millwright_events_pending{} 0", 'millwright_feed_lag_events{reader="tasks",source="orchestrator"} 3']);
+  expect(await told("millwright_events_pending", "millwright_feed_lag_events")).toEqual([
+    "millwright_events_pending{} 0",
+    'millwright_feed_lag_events{reader="tasks",source="orchestrator"} 3',
+  ]);
   read = whole;
   await consumer.drain();
   await enqueueWork(t.database.sql, { kind: "cancel-tree", key: "1", payload: null });
-  expect(await told("millwright_feed_lag_events", "millwright_parked_events", "millwright_feed_stopped", "millwright_feed_lag_seconds", "millwright_work_items")).toEqual([
+  expect(
+    await told(
+      "millwright_feed_lag_events",
+      "millwright_parked_events",
+      "millwright_feed_stopped",
+      "millwright_feed_lag_seconds",
+      "millwright_work_items",
+    ),
+  ).toEqual([
     'millwright_parked_events{reader="tasks",source="orchestrator"} 1',
     'millwright_feed_stopped{reader="tasks",source="orchestrator"} 0',
     'millwright_feed_lag_events{reader="tasks",source="orchestrator"} 0',
@@ -61,7 +101,9 @@ test("a service tells of its log, how its readers follow it, what is parked, and
 
   await t.database.sql.query("UPDATE stream.event_meta SET log_uid = gen_random_uuid()");
   await consumer.drain();
-  expect(await told("millwright_feed_stopped")).toEqual(['millwright_feed_stopped{reader="tasks",source="orchestrator"} 1']);
+  expect(await told("millwright_feed_stopped")).toEqual([
+    'millwright_feed_stopped{reader="tasks",source="orchestrator"} 1',
+  ]);
   stop();
   expect(await told("millwright_events_head")).toEqual([]);
 });

@@ -5,7 +5,8 @@ import { resampledMeans } from "./paired-bootstrap.ts";
 const pair = (baseline: number | null, candidate: number | null) => ({ baseline, candidate });
 const repeat = <T>(count: number, value: T): T[] => new Array<T>(count).fill(value);
 const both = (differences: readonly number[]) => differences.map((difference) => pair(0, difference));
-const run = (differences: readonly number[], seed = 1) => pairedBootstrap(both(differences), { seed, resamples: 10_000 });
+const run = (differences: readonly number[], seed = 1) =>
+  pairedBootstrap(both(differences), { seed, resamples: 10_000 });
 
 /** Sums of all n^n resamples of n values, each with its probability. */
 function everyResample(values: readonly number[]): Map<number, number> {
@@ -60,8 +61,17 @@ describe("the paired bootstrap", () => {
   });
 
   test("finds the published difference of the second drug and that it is one", () => {
-    const result = pairedBootstrap(SLEEP.first.map((baseline, i) => pair(baseline, SLEEP.second[i]!)), { seed: 1 });
-    expect(result).toMatchObject({ difference: expect.closeTo(15.8, 12), pairs: 10, differingPairs: 9, confidence: 0.95, resamples: 2_000 });
+    const result = pairedBootstrap(
+      SLEEP.first.map((baseline, i) => pair(baseline, SLEEP.second[i]!)),
+      { seed: 1 },
+    );
+    expect(result).toMatchObject({
+      difference: expect.closeTo(15.8, 12),
+      pairs: 10,
+      differingPairs: 9,
+      confidence: 0.95,
+      resamples: 2_000,
+    });
     expect(isDistinguishable(result)).toBe(true);
   });
 
@@ -72,17 +82,27 @@ describe("the paired bootstrap", () => {
     expect(resampledMeans(values, 7, 50)).not.toEqual(resampledMeans(values, 8, 50));
   });
 
-  test("takes fewer resamples of many pairs", () => expect(pairedBootstrap(both(repeat(200, 1)), { seed: 1 }).resamples).toBe(1_250));
+  test("takes fewer resamples of many pairs", () =>
+    expect(pairedBootstrap(both(repeat(200, 1)), { seed: 1 }).resamples).toBe(1_250));
 
   test("changes only its sign when the sides are exchanged", () => {
     const values = [1, 1, 0, 1, 0, -1, 1];
     const [there, back] = [run(values), run(values.map((value) => -value))];
-    expect([-back.difference!, -back.interval!.high, -back.interval!.low]).toEqual([there.difference, there.interval!.low, there.interval!.high]);
+    expect([-back.difference!, -back.interval!.high, -back.interval!.low]).toEqual([
+      there.difference,
+      there.interval!.low,
+      there.interval!.high,
+    ]);
   });
 
   test("leaves out pairs that lack a side and counts them", () =>
-    expect(pairedBootstrap([pair(0, 1), pair(null, 1), pair(1, null), pair(null, null), pair(0, 0)], { seed: 1 })).toMatchObject({
-      difference: 0.5, pairs: 2, incompletePairs: 3, differingPairs: 1,
+    expect(
+      pairedBootstrap([pair(0, 1), pair(null, 1), pair(1, null), pair(null, null), pair(0, 0)], { seed: 1 }),
+    ).toMatchObject({
+      difference: 0.5,
+      pairs: 2,
+      incompletePairs: 3,
+      differingPairs: 1,
     }));
 
   test.each([
@@ -103,7 +123,10 @@ describe("a difference", () => {
     ["as many pairs differ in each direction", false, [...repeat(20, 1), ...repeat(20, -1)]],
     ["four of nine pairs differ, although the interval is above 0", false, [...repeat(4, 1), ...repeat(5, 0)]],
     ["fifteen of twenty differ in one direction, five in the other", true, [...repeat(15, 1), ...repeat(5, -1)]],
-  ])("when %s is distinguishable: %s", (_what, expected, values) => expect(isDistinguishable(run(values))).toBe(expected));
+  ])("when %s is distinguishable: %s", (_what, expected, values) =>
+    expect(isDistinguishable(run(values))).toBe(expected),
+  );
 
-  test("without variance has an interval of one point", () => expect(run(repeat(8, 1)).interval).toEqual({ low: 1, high: 1 }));
+  test("without variance has an interval of one point", () =>
+    expect(run(repeat(8, 1)).interval).toEqual({ low: 1, high: 1 }));
 });

@@ -33,7 +33,9 @@ const DRAWS_MAX = 250_000;
  * Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, §13.3.
  */
 export function pairedBootstrap(pairs: readonly Pair[], options: BootstrapOptions): PairedDifference {
-  const differences = pairs.flatMap(({ baseline, candidate }) => (baseline === null || candidate === null ? [] : [candidate - baseline]));
+  const differences = pairs.flatMap(({ baseline, candidate }) =>
+    baseline === null || candidate === null ? [] : [candidate - baseline],
+  );
   const { seed, confidence = DEFAULT_CONFIDENCE } = options;
   const resamples = options.resamples ?? resamplesOf(differences.length);
   return {
@@ -70,7 +72,8 @@ export function resampledMeans(values: readonly number[], seed: number, resample
   return means.sort();
 }
 
-const resamplesOf = (pairs: number): number => Math.min(RESAMPLES_MAX, Math.max(RESAMPLES_MIN, Math.floor(DRAWS_MAX / Math.max(pairs, 1))));
+const resamplesOf = (pairs: number): number =>
+  Math.min(RESAMPLES_MAX, Math.max(RESAMPLES_MIN, Math.floor(DRAWS_MAX / Math.max(pairs, 1))));
 
 /** The central part of ascending values; both ends are values that occur. */
 function middle(ascending: Float64Array, confidence: Confidence): Interval {

@@ -3,7 +3,9 @@ import { seededIndex, xoshiro128 } from "./random.ts";
 
 test("xoshiro128** returns the numbers of its authors' C program", () => {
   const next = xoshiro128([1, 2, 3, 4]);
-  expect(Array.from({ length: 10 }, next)).toEqual([11520, 0, 5927040, 70819200, 2031721883, 1637235492, 1287239034, 3734860849, 3729100597, 4258142804]);
+  expect(Array.from({ length: 10 }, next)).toEqual([
+    11520, 0, 5927040, 70819200, 2031721883, 1637235492, 1287239034, 3734860849, 3729100597, 4258142804,
+  ]);
 });
 
 test("an index is uniform below its bound", () => {

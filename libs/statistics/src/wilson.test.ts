@@ -50,10 +50,12 @@ describe("the Wilson interval", () => {
     [1, 1, 0.2065, 1],
     [9, 9, 0.7009, 1],
   ])("of the small sample %i of %i stays within 0 and 1 and is not a point", (successes, trials, low, high) =>
-    expect(wilson(successes, trials)).toEqual({ low: expect.closeTo(low, 4), high: expect.closeTo(high, 4) }));
+    expect(wilson(successes, trials)).toEqual({ low: expect.closeTo(low, 4), high: expect.closeTo(high, 4) }),
+  );
 
   test("is narrower at 90 % and wider at 99 % confidence", () => {
-    const width = (confidence: 0.9 | 0.95 | 0.99): number => wilson(7, 20, confidence)!.high - wilson(7, 20, confidence)!.low;
+    const width = (confidence: 0.9 | 0.95 | 0.99): number =>
+      wilson(7, 20, confidence)!.high - wilson(7, 20, confidence)!.low;
     expect([width(0.9) < width(0.95), width(0.95) < width(0.99)]).toEqual([true, true]);
   });
 
@@ -64,5 +66,7 @@ describe("the Wilson interval", () => {
     [-1, 3],
     [0.5, 3],
     [Number.NaN, 3],
-  ])("of %d of %d throws RangeError", (successes, trials) => expect(() => wilson(successes, trials)).toThrow(RangeError));
+  ])("of %d of %d throws RangeError", (successes, trials) =>
+    expect(() => wilson(successes, trials)).toThrow(RangeError),
+  );
 });

@@ -9,7 +9,8 @@ let dir: string;
 beforeEach(() => void (dir = mkdtempSync(join(tmpdir(), "line-output-"))));
 afterEach(() => rmSync(dir, { recursive: true }));
 
-const lossOf = (count: number) => expect.stringMatching(new RegExp(`"message":"log lines could not be written and are lost","count":${count}}$`));
+const lossOf = (count: number) =>
+  expect.stringMatching(new RegExp(`"message":"log lines could not be written and are lost","count":${count}}$`));
 
 test("reports how many lines were lost once writing works again", () => {
   const path = join(dir, "log");

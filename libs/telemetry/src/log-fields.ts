@@ -6,14 +6,63 @@ import { types } from "node:util";
  */
 export const LOG_FIELDS = [
   // who and what
-  "service", "version", "requestId", "traceId", "spanId", "teamUid", "principalType", "principalUid", "callerService",
-  "operation", "outcome", "reason", "kind", "durationMs", "status", "method", "route",
+  "service",
+  "version",
+  "requestId",
+  "traceId",
+  "spanId",
+  "teamUid",
+  "principalType",
+  "principalUid",
+  "callerService",
+  "operation",
+  "outcome",
+  "reason",
+  "kind",
+  "durationMs",
+  "status",
+  "method",
+  "route",
   // things
-  "runUid", "executionId", "attempt", "workerUid", "taskUid", "factoryUid", "versionUid", "agentUid", "artifactUid", "environmentUid", "scheduleUid",
-  "entity", "entityUid", "eventUid", "eventType", "harness", "state", "exitCode",
+  "runUid",
+  "executionId",
+  "attempt",
+  "workerUid",
+  "taskUid",
+  "factoryUid",
+  "versionUid",
+  "agentUid",
+  "artifactUid",
+  "environmentUid",
+  "scheduleUid",
+  "entity",
+  "entityUid",
+  "eventUid",
+  "eventType",
+  "harness",
+  "state",
+  "exitCode",
   // machinery
-  "component", "consumer", "source", "position", "head", "logUid", "workKind", "workId", "lane", "count", "attempts", "delayMs",
-  "address", "port", "pid", "signal", "database", "migration", "path", "bytes",
+  "component",
+  "consumer",
+  "source",
+  "position",
+  "head",
+  "logUid",
+  "workKind",
+  "workId",
+  "lane",
+  "count",
+  "attempts",
+  "delayMs",
+  "address",
+  "port",
+  "pid",
+  "signal",
+  "database",
+  "migration",
+  "path",
+  "bytes",
   // the error answered at this boundary, with its causes
   "error",
 ] as const;
@@ -24,7 +73,10 @@ export type LogFields = Partial<Readonly<Record<LogField, unknown>>>;
 const allowed: ReadonlySet<string> = new Set(LOG_FIELDS);
 
 /** Keeps the allowed fields, beside those in `kept`, and turns an error into name, message, stack and causes (never its other properties). */
-export function allowListed(fields: Readonly<Record<string, unknown>>, kept: Record<string, unknown> = {}): Record<string, unknown> {
+export function allowListed(
+  fields: Readonly<Record<string, unknown>>,
+  kept: Record<string, unknown> = {},
+): Record<string, unknown> {
   for (const name in fields) {
     const value = fields[name];
     if (value !== undefined && allowed.has(name)) kept[name] = name === "error" ? describeError(value) : value;
@@ -32,12 +84,20 @@ export function allowListed(fields: Readonly<Record<string, unknown>>, kept: Rec
   return kept;
 }
 
-type DescribedError = { name: string; message: string; reason?: string; code?: string; stack?: string; cause?: DescribedError };
+type DescribedError = {
+  name: string;
+  message: string;
+  reason?: string;
+  code?: string;
+  stack?: string;
+  cause?: DescribedError;
+};
 
 const CAUSES_MAX = 5;
 
 function describeError(error: unknown, depth = 0): DescribedError {
-  if (!types.isNativeError(error)) return { name: typeof error, message: typeof error === "string" ? error : "thrown value is not an Error" };
+  if (!types.isNativeError(error))
+    return { name: typeof error, message: typeof error === "string" ? error : "thrown value is not an Error" };
   const { reason, code } = error as { reason?: unknown; code?: unknown };
   return {
     name: error.name,

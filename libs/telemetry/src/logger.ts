@@ -55,7 +55,10 @@ function loggerOn(output: Pino, bound: LogFields): Logger {
       else output[level](allowListed(fields, line), message);
     };
   return {
-    debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"),
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
     child: (fields) => loggerOn(output, { ...bound, ...allowListed(fields) }),
   };
 }

@@ -20,11 +20,17 @@ export class Metrics {
   }
 
   counter<L extends string = never>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
-    return this.#existing<Counter<L>>(name) ?? new Counter({ name, help, labelNames: [...labelNames], registers: [this.#registry] });
+    return (
+      this.#existing<Counter<L>>(name) ??
+      new Counter({ name, help, labelNames: [...labelNames], registers: [this.#registry] })
+    );
   }
 
   gauge<L extends string = never>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> {
-    return this.#existing<Gauge<L>>(name) ?? new Gauge({ name, help, labelNames: [...labelNames], registers: [this.#registry] });
+    return (
+      this.#existing<Gauge<L>>(name) ??
+      new Gauge({ name, help, labelNames: [...labelNames], registers: [this.#registry] })
+    );
   }
 
   /** Buckets are in seconds unless given. */
@@ -65,11 +71,17 @@ export class Metrics {
   }
 
   async #look(): Promise<void> {
-    const failures = this.counter("millwright_scrape_failures_total", "Looks for a scrape that failed or took too long.", ["reader"]);
+    const failures = this.counter(
+      "millwright_scrape_failures_total",
+      "Looks for a scrape that failed or took too long.",
+      ["reader"],
+    );
     for (const gauge of this.#lookedUp) gauge.reset();
-    await Promise.all([...this.#readers].map(async ({ name, read }) => {
-      if (!(await isInTime(async () => read()))) failures.inc({ reader: name });
-    }));
+    await Promise.all(
+      [...this.#readers].map(async ({ name, read }) => {
+        if (!(await isInTime(async () => read()))) failures.inc({ reader: name });
+      }),
+    );
   }
 
   /** The content type of `text()`. */
@@ -86,7 +98,13 @@ async function isInTime(look: () => Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), LOOK_MS)));
   try {
-    return await Promise.race([look().then(() => true, () => false), late]);
+    return await Promise.race([
+      look().then(
+        () => true,
+        () => false,
+      ),
+      late,
+    ]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,9 +1,24 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { ROOT_CONTEXT, SpanKind as Kind, SpanStatusCode, trace, TraceFlags, type SpanContext, type Tracer as OtelTracer } from "@opentelemetry/api";
+import {
+  ROOT_CONTEXT,
+  SpanKind as Kind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type SpanContext,
+  type Tracer as OtelTracer,
+} from "@opentelemetry/api";
 import { detectResources, resourceAttributesEnvDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
-  AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler, TracerProvider, type Sampler, type SpanExporter,
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+  type Sampler,
+  type SpanExporter,
 } from "@opentelemetry/sdk-trace";
 import type { TraceContext } from "./trace-context.ts";
 import type { Span, SpanKind, Tracer } from "./tracer.ts";
@@ -14,7 +29,9 @@ const ATTRIBUTE_CHARACTERS_MAX = 256;
 /** A collector that is away is told of this often. */
 const COMPLAIN_EVERY_MS = 60_000;
 
-const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
 
 /** Spans by the OpenTelemetry SDK, sent in batches by OTLP over HTTP. Loaded only where a collector is configured. */
 export async function openTelemetry(settings: TracingSettings, deps: TracingDeps): Promise<Tracing> {
@@ -28,9 +45,19 @@ export async function openTelemetry(settings: TracingSettings, deps: TracingDeps
   const given = detectResources({ detectors: [resourceAttributesEnvDetector] });
   const tracers = new Map<string, Tracer>();
   const make = (service: string): Tracer => {
-    const own = { "service.namespace": "millwright", "service.name": serviceName ?? service, "service.version": version, "service.instance.id": instance };
+    const own = {
+      "service.namespace": "millwright",
+      "service.name": serviceName ?? service,
+      "service.version": version,
+      "service.instance.id": instance,
+    };
     const resource = resourceFromAttributes({ ...own, "millwright.service": service }).merge(given);
-    const provider = new TracerProvider({ resource, sampler, spanProcessors: [processor], spanLimits: { attributeValueLengthLimit: ATTRIBUTE_CHARACTERS_MAX } });
+    const provider = new TracerProvider({
+      resource,
+      sampler,
+      spanProcessors: [processor],
+      spanLimits: { attributeValueLengthLimit: ATTRIBUTE_CHARACTERS_MAX },
+    });
     return tracerOn(provider.getTracer("millwright", version));
   };
   return {
@@ -43,13 +70,22 @@ export async function openTelemetry(settings: TracingSettings, deps: TracingDeps
   };
 }
 
-const KINDS: Readonly<Record<SpanKind, Kind>> = { internal: Kind.INTERNAL, server: Kind.SERVER, client: Kind.CLIENT, consumer: Kind.CONSUMER };
+const KINDS: Readonly<Record<SpanKind, Kind>> = {
+  internal: Kind.INTERNAL,
+  server: Kind.SERVER,
+  client: Kind.CLIENT,
+  consumer: Kind.CONSUMER,
+};
 
 const tracerOn = (otel: OtelTracer): Tracer => ({
   isRecording: true,
   start(name, { kind = "internal", attributes = {}, parent, links = [] } = {}): Span {
     const context = parent ? trace.setSpanContext(ROOT_CONTEXT, toOtel(parent)) : ROOT_CONTEXT;
-    const span = otel.startSpan(name, { kind: KINDS[kind], attributes, links: links.map((link) => ({ context: toOtel(link) })) }, context);
+    const span = otel.startSpan(
+      name,
+      { kind: KINDS[kind], attributes, links: links.map((link) => ({ context: toOtel(link) })) },
+      context,
+    );
     const { traceId, spanId, traceFlags } = span.spanContext();
     let isFailed = false;
     return {
@@ -65,7 +101,12 @@ const tracerOn = (otel: OtelTracer): Tracer => ({
   },
 });
 
-const toOtel = ({ traceId, spanId, isSampled }: TraceContext): SpanContext => ({ traceId, spanId, traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE, isRemote: true });
+const toOtel = ({ traceId, spanId, isSampled }: TraceContext): SpanContext => ({
+  traceId,
+  spanId,
+  traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+  isRemote: true,
+});
 
 function samplerOf({ sampler, samplerArgument }: TracingSettings): Sampler {
   const ratio = Number(samplerArgument);
@@ -75,7 +116,8 @@ function samplerOf({ sampler, samplerArgument }: TracingSettings): Sampler {
     traceidratio: () => new TraceIdRatioBasedSampler(ratio),
   };
   const root = roots[sampler.replace(/^parentbased_/, "")];
-  if (!root || !(ratio >= 0 && ratio <= 1)) throw new Error("Invalid configuration:\n  OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG is not understood");
+  if (!root || !(ratio >= 0 && ratio <= 1))
+    throw new Error("Invalid configuration:\n  OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG is not understood");
   return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root: root() }) : root();
 }
 
@@ -101,7 +143,8 @@ function telling(exporter: SpanExporter, { log, metrics }: TracingDeps): SpanExp
         if (result.code.valueOf() !== 0) {
           lost?.inc(spans.length);
           const nowMs = performance.now();
-          if (nowMs - toldMs > COMPLAIN_EVERY_MS) log.warn({ component: "tracing", count: spans.length, error: result.error }, "spans could not be sent");
+          if (nowMs - toldMs > COMPLAIN_EVERY_MS)
+            log.warn({ component: "tracing", count: spans.length, error: result.error }, "spans could not be sent");
           toldMs = nowMs - toldMs > COMPLAIN_EVERY_MS ? nowMs : toldMs;
         }
         done(result);

@@ -1,7 +1,16 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
 import { memoryTracer } from "@millwright/testing";
-import { createLogger, currentScope, inSpan, iterateInScope, openScope, outsideScopes, traced, type TraceContext } from "./index.ts";
+import {
+  createLogger,
+  currentScope,
+  inSpan,
+  iterateInScope,
+  openScope,
+  outsideScopes,
+  traced,
+  type TraceContext,
+} from "./index.ts";
 
 const PARENT: TraceContext = { traceId: "t", spanId: "caller", isSampled: true };
 
@@ -12,12 +21,18 @@ describe("a scope", () => {
       await turn();
       await inSpan("below", { kind: "client" }, async () => {
         const { context } = tracer.told[1]!;
-        expect(currentScope()).toMatchObject({ trace: context, fields: { requestId: "r", traceId: "t", spanId: context.spanId } });
+        expect(currentScope()).toMatchObject({
+          trace: context,
+          fields: { requestId: "r", traceId: "t", spanId: context.spanId },
+        });
       });
       expect(currentScope()?.trace).toEqual(tracer.told[0]!.context);
     });
     expect(currentScope()).toBeUndefined();
-    expect(tracer.told).toMatchObject([{ name: "door", parent: PARENT, isEnded: true }, { name: "below", kind: "client", parent: tracer.told[0]!.context, isEnded: true }]);
+    expect(tracer.told).toMatchObject([
+      { name: "door", parent: PARENT, isEnded: true },
+      { name: "below", kind: "client", parent: tracer.told[0]!.context, isEnded: true },
+    ]);
   });
 
   test("tells of a failure its reason, code or class, and not a word of its text", async () => {
@@ -40,7 +55,9 @@ describe("a scope", () => {
     const begun = openScope("door", { tracer: undefined, parent: undefined }).scope;
     expect([passed.trace, begun.trace.isSampled]).toEqual([PARENT, false]);
     expect(passed.fields).toEqual({ traceId: "t" });
-    await traced("door", { tracer: undefined, parent: PARENT }, () => inSpan("below", {}, async () => expect(currentScope()?.trace).toEqual(PARENT)));
+    await traced("door", { tracer: undefined, parent: PARENT }, () =>
+      inSpan("below", {}, async () => expect(currentScope()?.trace).toEqual(PARENT)),
+    );
   });
 
   test("can be left by work that one request sets off for all", async () => {
@@ -72,13 +89,31 @@ test("a log line has the fields of its scope; what the line or its logger says i
   const lines: string[] = [];
   const log = createLogger({ service: "worker", destination: { write: (text: string) => void lines.push(text) } });
   const tracer = memoryTracer();
-  return traced("door", { tracer, parent: PARENT, fields: { requestId: "r", runUid: "run-1", executionId: "7" } }, async () => {
-    const { spanId } = tracer.told[0]!.context;
-    log.info("plain");
-    log.child({ runUid: "run-2" }).warn({ executionId: "8" }, "own");
-    const [plain, own] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(plain).toMatchObject({ requestId: "r", traceId: "t", spanId, runUid: "run-1", executionId: "7", message: "plain" });
-    expect(own).toMatchObject({ requestId: "r", traceId: "t", spanId, runUid: "run-2", executionId: "8", message: "own" });
-    expect(lines[1]!.match(/"runUid"/g)).toHaveLength(1);
-  });
+  return traced(
+    "door",
+    { tracer, parent: PARENT, fields: { requestId: "r", runUid: "run-1", executionId: "7" } },
+    async () => {
+      const { spanId } = tracer.told[0]!.context;
+      log.info("plain");
+      log.child({ runUid: "run-2" }).warn({ executionId: "8" }, "own");
+      const [plain, own] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      expect(plain).toMatchObject({
+        requestId: "r",
+        traceId: "t",
+        spanId,
+        runUid: "run-1",
+        executionId: "7",
+        message: "plain",
+      });
+      expect(own).toMatchObject({
+        requestId: "r",
+        traceId: "t",
+        spanId,
+        runUid: "run-2",
+        executionId: "8",
+        message: "own",
+      });
+      expect(lines[1]!.match(/"runUid"/g)).toHaveLength(1);
+    },
+  );
 });

@@ -54,9 +54,15 @@ export type DoorOptions = Omit<SpanOptions, "parent"> & {
 };
 
 /** Opens the scope of something that comes from outside: the span is the caller's to end. */
-export function openScope(name: string, { tracer = NO_TRACER, parent, fields = {}, ...span }: DoorOptions): { scope: Scope; span: Span } {
+export function openScope(
+  name: string,
+  { tracer = NO_TRACER, parent, fields = {}, ...span }: DoorOptions,
+): { scope: Scope; span: Span } {
   const started = tracer.start(name, { ...span, parent });
-  return { span: started, scope: { trace: started.context, tracer, fields: withTrace(fields, started.context, tracer) } };
+  return {
+    span: started,
+    scope: { trace: started.context, tracer, fields: withTrace(fields, started.context, tracer) },
+  };
 }
 
 /** Runs `f` in a scope of its own, as `openScope`, and ends the span with it. */
@@ -66,11 +72,18 @@ export function traced<T>(name: string, options: DoorOptions, f: (span: Span) =>
 }
 
 /** Runs `f` in a span below the present one; just runs it where nothing is recorded. */
-export function inSpan<T>(name: string, options: Omit<SpanOptions, "parent">, f: (span: Span) => Promise<T>): Promise<T> {
+export function inSpan<T>(
+  name: string,
+  options: Omit<SpanOptions, "parent">,
+  f: (span: Span) => Promise<T>,
+): Promise<T> {
   const scope = scopes.getStore();
   if (!scope?.tracer.isRecording) return f(NOTHING);
   const span = scope.tracer.start(name, { ...options, parent: scope.trace });
-  return scopes.run({ ...scope, trace: span.context, fields: withTrace(scope.fields, span.context, scope.tracer) }, () => ended(span, f));
+  return scopes.run(
+    { ...scope, trace: span.context, fields: withTrace(scope.fields, span.context, scope.tracer) },
+    () => ended(span, f),
+  );
 }
 
 const NOTHING: Span = NO_TRACER.start("", { parent: { traceId: "", spanId: "", isSampled: false } });
@@ -86,4 +99,8 @@ async function ended<T>(span: Span, f: (span: Span) => Promise<T>): Promise<T> {
   }
 }
 
-const withTrace = (fields: LogFields, { traceId, spanId }: TraceContext, tracer: Tracer): LogFields => ({ ...fields, traceId, ...(tracer.isRecording ? { spanId } : {}) });
+const withTrace = (fields: LogFields, { traceId, spanId }: TraceContext, tracer: Tracer): LogFields => ({
+  ...fields,
+  traceId,
+  ...(tracer.isRecording ? { spanId } : {}),
+});

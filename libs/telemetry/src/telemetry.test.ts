@@ -3,7 +3,10 @@ import { createLogger, Metrics, type LogFields } from "./index.ts";
 
 function captured() {
   const lines: Record<string, unknown>[] = [];
-  const log = createLogger({ service: "orchestrator", destination: { write: (text: string) => void lines.push(JSON.parse(text) as Record<string, unknown>) } });
+  const log = createLogger({
+    service: "orchestrator",
+    destination: { write: (text: string) => void lines.push(JSON.parse(text) as Record<string, unknown>) },
+  });
   return { lines, log };
 }
 
@@ -12,14 +15,28 @@ describe("the logger", () => {
     const { lines, log } = captured();
     log.child({ requestId: "r1" }).info({ operation: "GetRun", durationMs: 3 }, "finished");
     expect(lines).toEqual([
-      { service: "orchestrator", level: "info", time: expect.stringMatching(/^\d{4}-.*Z$/), message: "finished", requestId: "r1", operation: "GetRun", durationMs: 3 },
+      {
+        service: "orchestrator",
+        level: "info",
+        time: expect.stringMatching(/^\d{4}-.*Z$/),
+        message: "finished",
+        requestId: "r1",
+        operation: "GetRun",
+        durationMs: 3,
+      },
     ]);
   });
 
   test("writes each key of a line once, also those that a child or the line itself replaces", () => {
     const texts: string[] = [];
-    const parent = createLogger({ service: "standalone", destination: { write: (text: string) => void texts.push(text) } });
-    parent.child({ service: "gateway", requestId: "r1" }).child({ requestId: "r2" }).info({ requestId: "r3" }, "finished");
+    const parent = createLogger({
+      service: "standalone",
+      destination: { write: (text: string) => void texts.push(text) },
+    });
+    parent
+      .child({ service: "gateway", requestId: "r1" })
+      .child({ requestId: "r2" })
+      .info({ requestId: "r3" }, "finished");
     expect(texts[0]!.match(/"service"|"requestId"/g)).toHaveLength(2);
     expect(JSON.parse(texts[0]!)).toMatchObject({ service: "gateway", requestId: "r3" });
   });
@@ -35,7 +52,9 @@ describe("the logger", () => {
     const { lines, log } = captured();
     const cause = Object.assign(new Error("inner"), { code: "ECONNREFUSED", config: { token: "hunter2" } });
     log.error({ error: Object.assign(new Error("outer", { cause }), { reason: "run_broken" }) }, "failed");
-    expect(lines[0]).toMatchObject({ error: { message: "outer", reason: "run_broken", cause: { message: "inner", code: "ECONNREFUSED" } } });
+    expect(lines[0]).toMatchObject({
+      error: { message: "outer", reason: "run_broken", cause: { message: "inner", code: "ECONNREFUSED" } },
+    });
     expect(JSON.stringify(lines)).not.toContain("hunter2");
   });
 
@@ -81,7 +100,10 @@ describe("what is looked up for a scrape", () => {
 
   test("is absent, and counted, when the look fails; the others stand", async () => {
     const metrics = new Metrics();
-    const [broken, fine] = [metrics.lookedUp("millwright_broken", "B.", ["service"]), metrics.lookedUp("millwright_fine", "F.", ["service"])];
+    const [broken, fine] = [
+      metrics.lookedUp("millwright_broken", "B.", ["service"]),
+      metrics.lookedUp("millwright_fine", "F.", ["service"]),
+    ];
     let isAway = false;
     metrics.onScrape("broken", async () => {
       if (isAway) throw new Error("the database is away");

@@ -18,11 +18,17 @@ const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 /** Reads a `traceparent`; undefined when there is none, or none that the standard lets pass. Versions to come are read as far as known. */
 export function parseTraceparent(text: string | null | undefined): TraceContext | undefined {
   const [, version, traceId = "", spanId = "", flags = "", more] = FORM.exec(text ?? "") ?? [];
-  const isValid = version !== undefined && version !== "ff" && (version !== "00" || more === undefined) && !/^0+$/.test(traceId) && !/^0+$/.test(spanId);
+  const isValid =
+    version !== undefined &&
+    version !== "ff" &&
+    (version !== "00" || more === undefined) &&
+    !/^0+$/.test(traceId) &&
+    !/^0+$/.test(spanId);
   return isValid ? { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 } : undefined;
 }
 
-export const formatTraceparent = ({ traceId, spanId, isSampled }: TraceContext): string => `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
+export const formatTraceparent = ({ traceId, spanId, isSampled }: TraceContext): string =>
+  `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 
 /** The beginning of a trace that nobody records: its id still ties log lines together. */
 export function newTraceContext(): TraceContext {

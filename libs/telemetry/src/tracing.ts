@@ -45,9 +45,14 @@ export const loadTracingSettings = (env: Env) => {
   });
   return {
     ...settings,
-    isOn: (settings.endpoint ?? settings.tracesEndpoint) !== undefined && settings.exporter === "otlp" && !settings.isDisabled,
+    isOn:
+      (settings.endpoint ?? settings.tracesEndpoint) !== undefined &&
+      settings.exporter === "otlp" &&
+      !settings.isDisabled,
     /** All of them as they are, for a process that this one starts. */
-    environment: Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => NAMES.test(entry[0]) && entry[1] !== undefined)),
+    environment: Object.fromEntries(
+      Object.entries(env).filter((entry): entry is [string, string] => NAMES.test(entry[0]) && entry[1] !== undefined),
+    ),
   };
 };
 

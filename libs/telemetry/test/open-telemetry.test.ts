@@ -3,9 +3,22 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { eventually, memoryLog, TraceCollector, type CollectedSpan } from "@millwright/testing";
-import { inSpan, loadTracingSettings, Metrics, NO_TRACER, startTracing, traced, type TraceContext, type Tracing } from "../src/index.ts";
+import {
+  inSpan,
+  loadTracingSettings,
+  Metrics,
+  NO_TRACER,
+  startTracing,
+  traced,
+  type TraceContext,
+  type Tracing,
+} from "../src/index.ts";
 
-const PARENT: TraceContext = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: true };
+const PARENT: TraceContext = {
+  traceId: "0af7651916cd43dd8448eb211c80319c",
+  spanId: "b7ad6b7169203331",
+  isSampled: true,
+};
 
 let collector: TraceCollector;
 let tracing: Tracing;
@@ -33,12 +46,35 @@ async function spanNamed(name: string): Promise<CollectedSpan> {
 describe("with a collector", () => {
   test("spans arrive with parents, links, attributes, kinds, and the service they are of", async () => {
     await start({ OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test" });
-    const options = { tracer: tracing.tracer("gateway"), kind: "server", parent: PARENT, attributes: { "http.route": "/x", n: 3, none: undefined }, links: [PARENT] } as const;
-    await traced("door", options, () => inSpan("below", { kind: "client" }, () => Promise.reject(Object.assign(new Error("private"), { reason: "busy" })))).catch(() => {});
+    const options = {
+      tracer: tracing.tracer("gateway"),
+      kind: "server",
+      parent: PARENT,
+      attributes: { "http.route": "/x", n: 3, none: undefined },
+      links: [PARENT],
+    } as const;
+    await traced("door", options, () =>
+      inSpan("below", { kind: "client" }, () =>
+        Promise.reject(Object.assign(new Error("private"), { reason: "busy" })),
+      ),
+    ).catch(() => {});
     const [door, below] = [await spanNamed("door"), await spanNamed("below")];
-    expect(door).toMatchObject({ traceId: PARENT.traceId, parentSpanId: PARENT.spanId, kind: 2, service: "gateway", isError: true, links: [{ traceId: PARENT.traceId, spanId: PARENT.spanId }] });
+    expect(door).toMatchObject({
+      traceId: PARENT.traceId,
+      parentSpanId: PARENT.spanId,
+      kind: 2,
+      service: "gateway",
+      isError: true,
+      links: [{ traceId: PARENT.traceId, spanId: PARENT.spanId }],
+    });
     expect(door.attributes).toEqual({ "http.route": "/x", n: 3, "error.type": "busy" });
-    expect(below).toMatchObject({ traceId: PARENT.traceId, parentSpanId: door.spanId, kind: 3, isError: true, attributes: { "error.type": "busy" } });
+    expect(below).toMatchObject({
+      traceId: PARENT.traceId,
+      parentSpanId: door.spanId,
+      kind: 3,
+      isError: true,
+      attributes: { "error.type": "busy" },
+    });
     const sent = collector.bodies.map(({ bytes }) => bytes.toString()).join();
     expect(sent).not.toContain("private");
     expect(sent).toContain("deployment.environment.name");
@@ -102,12 +138,24 @@ describe("without one", () => {
   test("nothing of the SDK is even loaded", async () => {
     const program = fileURLToPath(new URL("print-loaded.ts", import.meta.url));
     const loadedWith = async (env: Record<string, string>) =>
-      JSON.parse((await promisify(execFile)(process.execPath, ["--conditions=@millwright/source", "--no-warnings", program], { env })).stdout) as string[];
+      JSON.parse(
+        (
+          await promisify(execFile)(process.execPath, ["--conditions=@millwright/source", "--no-warnings", program], {
+            env,
+          })
+        ).stdout,
+      ) as string[];
     expect((await loadedWith({})).filter((name) => name !== "@opentelemetry/api")).toEqual([]); // which prom-client has anyway
     expect(await loadedWith(collector.environment)).toContain("@opentelemetry/sdk-trace");
   });
 
-  test.each([{ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, { OTEL_TRACES_SAMPLER: "sometimes" }, { OTEL_TRACES_SAMPLER_ARG: "2" }])("what is not understood is said at the start: %j", async (env) => {
-    await expect(startTracing(loadTracingSettings({ ...collector.environment, ...env }), { log })).rejects.toThrow(/Invalid configuration:\n {2}OTEL_/);
+  test.each([
+    { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
+    { OTEL_TRACES_SAMPLER: "sometimes" },
+    { OTEL_TRACES_SAMPLER_ARG: "2" },
+  ])("what is not understood is said at the start: %j", async (env) => {
+    await expect(startTracing(loadTracingSettings({ ...collector.environment, ...env }), { log })).rejects.toThrow(
+      /Invalid configuration:\n {2}OTEL_/,
+    );
   });
 });

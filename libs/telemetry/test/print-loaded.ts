@@ -9,7 +9,9 @@ registerHooks({
   },
 });
 const { createLogger, inSpan, loadTracingSettings, startTracing, traced } = await import("../src/index.ts");
-const tracing = await startTracing(loadTracingSettings(process.env), { log: createLogger({ service: "test", level: "silent" }) });
+const tracing = await startTracing(loadTracingSettings(process.env), {
+  log: createLogger({ service: "test", level: "silent" }),
+});
 await traced("door", { tracer: tracing.tracer("test"), parent: undefined }, () => inSpan("below", {}, async () => {}));
 process.stdout.write(JSON.stringify([...loaded].toSorted()));
 process.exit(0);

@@ -15,6 +15,7 @@ export function bar(value: number, most: number, isPlain: boolean, width = WIDTH
 export function sparkline(values: readonly (number | null)[], isPlain: boolean): string {
   const levels = isPlain ? LEVELS.plain : LEVELS.blocks;
   const most = Math.max(0, ...values.map((value) => value ?? 0));
-  const level = (value: number): string => levels[most === 0 ? 0 : Math.round((Math.max(0, value) / most) * (levels.length - 1))]!;
+  const level = (value: number): string =>
+    levels[most === 0 ? 0 : Math.round((Math.max(0, value) / most) * (levels.length - 1))]!;
   return values.map((value) => (value === null ? " " : level(value))).join("");
 }

@@ -5,4 +5,13 @@ export { describeRunEvent, type ProgressLine, type RunEventJson } from "./run-pr
 export { printable, printableJson } from "./printable.ts";
 export { colourDiff } from "./diff.ts";
 export { percent, points, range } from "./rates.ts";
-export { comparisonTable, configurationName, progressLine, resultsTable, unmetConditions, type BenchmarkRun, type Comparison, type Results } from "./benchmark-report.ts";
+export {
+  comparisonTable,
+  configurationName,
+  progressLine,
+  resultsTable,
+  unmetConditions,
+  type BenchmarkRun,
+  type Comparison,
+  type Results,
+} from "./benchmark-report.ts";

@@ -4,6 +4,9 @@ export type Paint = Record<keyof typeof CODES, (text: string) => string>;
 
 /** Functions that colour text, or leave it as it is where the output is not a colour terminal (or NO_COLOR is set). */
 export function paint(isColour: boolean): Paint {
-  const entries = Object.entries(CODES).map(([name, code]) => [name, (text: string) => (isColour ? `\u001b[${code}m${text}\u001b[0m` : text)]);
+  const entries = Object.entries(CODES).map(([name, code]) => [
+    name,
+    (text: string) => (isColour ? `\u001b[${code}m${text}\u001b[0m` : text),
+  ]);
   return Object.fromEntries(entries) as Paint;
 }

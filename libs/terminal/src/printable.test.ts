@@ -6,7 +6,11 @@ describe("text of others is printed without", () => {
     ["colours", "a\u001b[31mred\u001b[0mb", "aredb"],
     ["cursor movement and erasing", "safe\u001b[2K\u001b[1A\u001b[1;1Hx", "safex"],
     ["private modes", "\u001b[?1049hx\u001b[?25l", "x"],
-    ["window titles and hyperlinks", "\u001b]0;title\u0007a\u001b]8;;https://evil.test\u001b\\link\u001b]8;;\u001b\\", "alink"],
+    [
+      "window titles and hyperlinks",
+      "\u001b]0;title\u0007a\u001b]8;;https://evil.test\u001b\\link\u001b]8;;\u001b\\",
+      "alink",
+    ],
     ["clipboard writes", "\u001b]52;c;ZWNobw==\u0007x", "x"],
     ["device control strings", "\u001bP1$r0m\u001b\\x\u001b_payload\u001b\\y", "xy"],
     ["one-character forms (C1)", "\u009b31mx\u009d0;t\u009cy\u0090z\u009c", "xy"],

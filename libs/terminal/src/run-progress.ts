@@ -6,7 +6,11 @@ type Json = Record<string, unknown>;
 export type RunEventJson = { seq: number; kind: string; occurred_at: string; payload?: Json };
 
 /** What a person should read about one event: a mark, one line, and perhaps some lines of detail below it. */
-export type ProgressLine = { mark: "start" | "say" | "work" | "done" | "fail" | "wait" | "note"; text: string; detail?: string[] };
+export type ProgressLine = {
+  mark: "start" | "say" | "work" | "done" | "fail" | "wait" | "note";
+  text: string;
+  detail?: string[];
+};
 
 const DETAIL_LINES_MAX = 6;
 
@@ -24,7 +28,10 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   run_claimed: (p) => ({ mark: "start", text: `claimed by worker ${text(p["worker_host"])}` }),
   sandbox_ready: (p) => ({ mark: "start", text: `sandbox ready (${text(p["kind"])})` }),
   image_substituted: (p) => ({ mark: "note", text: `image ${text(p["image"])} stands for the host's tools here` }),
-  repository_cloned: (p) => ({ mark: "work", text: `cloned ${text(p["owner"])}/${text(p["name"])} on branch ${text(p["branch"])}` }),
+  repository_cloned: (p) => ({
+    mark: "work",
+    text: `cloned ${text(p["owner"])}/${text(p["name"])} on branch ${text(p["branch"])}`,
+  }),
   setup_command: (p) => ({ mark: p["exit_code"] === 0 ? "work" : "fail", text: `setup: ${text(p["command"])}` }),
   message: (p) => (p["role"] === "assistant" ? { mark: "say", text: text(p["text"]) } : undefined),
   model_step: (p) => (text(p["text"]) ? { mark: "say", text: text(p["text"]) } : undefined),
@@ -32,7 +39,10 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   agent_resumed: (p) => ({ mark: "note", text: text(p["text"]).split("\n", 1)[0] ?? "" }),
   tool_end: (p) => marked(describeTool(p), p["repeated"] === true),
   pushed: (p) => ({ mark: "work", text: `pushed ${text(p["branch"])} (${text(p["sha"]).slice(0, 7)})` }),
-  egress_denied: (p) => ({ mark: "note", text: `refused: ${text(p["host"])}:${String(p["port"])} (${text(p["reason"])})` }),
+  egress_denied: (p) => ({
+    mark: "note",
+    text: `refused: ${text(p["host"])}:${String(p["port"])} (${text(p["reason"])})`,
+  }),
   limit_exceeded: (p) => ({ mark: "fail", text: `over its limit of ${text(p["resource"])}: the sandbox is ended` }),
   run_waiting: (p) => ({ mark: "wait", text: text(p["message"]) || "waiting for its child runs" }),
   child_finished: (p) => ({ mark: "note", text: `child run ended ${text(p["state"])}` }),
@@ -45,11 +55,15 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
     mark: p["state"] === "SUCCEEDED" ? "done" : "fail",
     text: `${text(p["state"]).toLowerCase()}${text(p["message"]) ? `: ${firstLine(text(p["message"]))}` : ""}`,
   }),
-  debug_window_opened: (p) => ({ mark: "note", text: `debug window open for ${Math.round(Number(p["window_ms"]) / 60_000)} min: follow-ups work in what the setup left` }),
+  debug_window_opened: (p) => ({
+    mark: "note",
+    text: `debug window open for ${Math.round(Number(p["window_ms"]) / 60_000)} min: follow-ups work in what the setup left`,
+  }),
   debug_window_ended: () => ({ mark: "note", text: "debug window closed" }),
 };
 
-const marked = (line: ProgressLine, isRepeated: boolean): ProgressLine => (isRepeated ? { ...line, text: `${line.text} (executed again)` } : line);
+const marked = (line: ProgressLine, isRepeated: boolean): ProgressLine =>
+  isRepeated ? { ...line, text: `${line.text} (executed again)` } : line;
 
 function describeTool(payload: Json): ProgressLine {
   const input = object(payload["input"]);
@@ -60,9 +74,23 @@ function describeTool(payload: Json): ProgressLine {
   if (name === "run_command") {
     const exit = typeof output["exit_code"] === "number" ? output["exit_code"] : undefined;
     const line = `$ ${text(input["command"]) || text(output["command"])}`;
-    return { mark: exit === 0 && !hasFailed ? "work" : "fail", text: exit === 0 ? line : `${line}  (exit ${exit ?? "?"})`, detail: tail(text(output["output"])) };
+    return {
+      mark: exit === 0 && !hasFailed ? "work" : "fail",
+      text: exit === 0 ? line : `${line}  (exit ${exit ?? "?"})`,
+      detail: tail(text(output["output"])),
+    };
   }
-  const subject = [input["agent"], input["title"], output["url"], input["stage"], input["path"], ...paths(output), ...paths(input)].map(text).find((value) => value !== "");
+  const subject = [
+    input["agent"],
+    input["title"],
+    output["url"],
+    input["stage"],
+    input["path"],
+    ...paths(output),
+    ...paths(input),
+  ]
+    .map(text)
+    .find((value) => value !== "");
   return { mark, text: subject ? `${LABELS[name] ?? name} ${subject}` : (LABELS[name] ?? name) };
 }
 
@@ -83,9 +111,15 @@ function paths(value: Json): unknown[] {
 
 /** The last lines of an output, after a mark for those that are left out. */
 function tail(output: string): string[] {
-  const lines = output.trimEnd().split("\n").filter((line) => line.trim() !== "");
+  const lines = output
+    .trimEnd()
+    .split("\n")
+    .filter((line) => line.trim() !== "");
   const omitted = Math.max(0, lines.length - DETAIL_LINES_MAX);
-  return [...(omitted > 0 ? [`[${omitted} ${omitted === 1 ? "line" : "lines"} omitted]`] : []), ...lines.slice(omitted)];
+  return [
+    ...(omitted > 0 ? [`[${omitted} ${omitted === 1 ? "line" : "lines"} omitted]`] : []),
+    ...lines.slice(omitted),
+  ];
 }
 
 /** The first line of a text, with a mark if there are more. */

@@ -20,18 +20,20 @@ export function serveFeed(router: ConnectRouter, logUid: string, list: readonly 
     read: async ({ after, limit }) => ({
       logUid,
       head: BigInt(list.length),
-      events: list.slice(Number(after), Number(after) + limit).map(({ occurredAt = new Date("2026-11-20T10:00:00.000Z"), entityVersion = 1, ...event }, index) => ({
-        payload: {},
-        ...event,
-        uid: newUid(),
-        position: after + BigInt(index) + 1n,
-        entity: event.type.split(".")[1]!,
-        entityVersion: BigInt(entityVersion),
-        actorType: "user",
-        actorUid: "u-1",
-        requestId: "r-1",
-        occurredAt: timestampFromDate(occurredAt),
-      })),
+      events: list
+        .slice(Number(after), Number(after) + limit)
+        .map(({ occurredAt = new Date("2026-11-20T10:00:00.000Z"), entityVersion = 1, ...event }, index) => ({
+          payload: {},
+          ...event,
+          uid: newUid(),
+          position: after + BigInt(index) + 1n,
+          entity: event.type.split(".")[1]!,
+          entityVersion: BigInt(entityVersion),
+          actorType: "user",
+          actorUid: "u-1",
+          requestId: "r-1",
+          occurredAt: timestampFromDate(occurredAt),
+        })),
     }),
   });
 }

@@ -4,7 +4,10 @@ import { setTimeout as pause } from "node:timers/promises";
 export const patience = (): number => Number(process.env["MILLWRIGHT_PATIENCE"] ?? 1);
 
 /** Repeats `f` until it neither throws nor answers false, and returns its value. Errors: the last one, after `timeoutMs`, by default 60 s × `patience()`. */
-export async function eventually<T>(f: () => T | Promise<T>, { timeoutMs = 60_000 * patience(), everyMs = 20 } = {}): Promise<T> {
+export async function eventually<T>(
+  f: () => T | Promise<T>,
+  { timeoutMs = 60_000 * patience(), everyMs = 20 } = {},
+): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     try {

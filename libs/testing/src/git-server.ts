@@ -52,9 +52,22 @@ export class GitServer {
     const { pathname, search } = new URL(request.url ?? "/", this.url);
     const backend = spawn("git", ["http-backend"], {
       env: {
-        PATH: process.env["PATH"], GIT_PROJECT_ROOT: this.root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: pathname, QUERY_STRING: search.slice(1), REQUEST_METHOD: request.method,
-        CONTENT_TYPE: request.headers["content-type"] ?? "", HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", GIT_PROTOCOL: this.isOld ? "" : String(request.headers["git-protocol"] ?? ""), REMOTE_ADDR: "127.0.0.1",
-        GIT_CONFIG_COUNT: "2", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*", GIT_CONFIG_KEY_1: "uploadpack.allowFilter", GIT_CONFIG_VALUE_1: String(this.canFilter), HOME: this.root,
+        PATH: process.env["PATH"],
+        GIT_PROJECT_ROOT: this.root,
+        GIT_HTTP_EXPORT_ALL: "1",
+        PATH_INFO: pathname,
+        QUERY_STRING: search.slice(1),
+        REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers["content-type"] ?? "",
+        HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "",
+        GIT_PROTOCOL: this.isOld ? "" : String(request.headers["git-protocol"] ?? ""),
+        REMOTE_ADDR: "127.0.0.1",
+        GIT_CONFIG_COUNT: "2",
+        GIT_CONFIG_KEY_0: "safe.directory",
+        GIT_CONFIG_VALUE_0: "*",
+        GIT_CONFIG_KEY_1: "uploadpack.allowFilter",
+        GIT_CONFIG_VALUE_1: String(this.canFilter),
+        HOME: this.root,
       },
     });
     request.pipe(backend.stdin).on("error", () => {});
@@ -63,7 +76,13 @@ export class GitServer {
     backend.once("close", () => {
       const answer = Buffer.concat(chunks);
       const end = answer.indexOf("\r\n\r\n");
-      const headers = Object.fromEntries(answer.subarray(0, end).toString("latin1").split("\r\n").map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]));
+      const headers = Object.fromEntries(
+        answer
+          .subarray(0, end)
+          .toString("latin1")
+          .split("\r\n")
+          .map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]),
+      );
       response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(answer.subarray(end + 4));
     });
   }

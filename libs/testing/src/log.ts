@@ -9,12 +9,19 @@ export function memoryLog(): Logger & { entries: LogEntry[] } {
 }
 
 function loggerInto(entries: LogEntry[], common: LogFields): Logger {
-  const at = (level: LogEntry["level"]) => (fields: LogFields | string, message = "") =>
-    void entries.push(
-      typeof fields === "string" ? { level, fields: common, message: fields } : { level, fields: { ...common, ...fields }, message },
-    );
+  const at =
+    (level: LogEntry["level"]) =>
+    (fields: LogFields | string, message = "") =>
+      void entries.push(
+        typeof fields === "string"
+          ? { level, fields: common, message: fields }
+          : { level, fields: { ...common, ...fields }, message },
+      );
   return {
-    debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"),
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
     child: (fields) => loggerInto(entries, { ...common, ...fields }),
   };
 }

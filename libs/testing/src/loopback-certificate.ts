@@ -26,7 +26,16 @@ function certificate(o: { issuer: Buffer; subject: Buffer; key: KeyObject; by: K
   const spki = createPublicKey(o.key).export({ type: "spki", format: "der" });
   const serial = tlv(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)]));
   const validity = seq(time(Date.now() - 3_600_000), time(Date.now() + 3_600_000));
-  const body = seq(tlv(0xa0, tlv(0x02, Buffer.from([2]))), serial, algorithm, o.issuer, validity, o.subject, spki, tlv(0xa3, seq(o.extension)));
+  const body = seq(
+    tlv(0xa0, tlv(0x02, Buffer.from([2]))),
+    serial,
+    algorithm,
+    o.issuer,
+    validity,
+    o.subject,
+    spki,
+    tlv(0xa3, seq(o.extension)),
+  );
   const der = seq(body, algorithm, bits(sign("sha256", body, o.by)));
   return `-----BEGIN CERTIFICATE-----\n${der.toString("base64").replaceAll(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`;
 }
@@ -40,6 +49,7 @@ function tlv(tag: number, content: Buffer): Buffer {
 const seq = (...parts: Buffer[]): Buffer => tlv(0x30, Buffer.concat(parts));
 const oid = (hex: string): Buffer => tlv(0x06, Buffer.from(hex, "hex"));
 const bits = (content: Buffer): Buffer => tlv(0x03, Buffer.concat([Buffer.from([0]), content]));
-const time = (ms: number): Buffer => tlv(0x18, Buffer.from(`${new Date(ms).toISOString().replaceAll(/[-:T]|\..*/g, "")}Z`));
+const time = (ms: number): Buffer =>
+  tlv(0x18, Buffer.from(`${new Date(ms).toISOString().replaceAll(/[-:T]|\..*/g, "")}Z`));
 const name = (text: string): Buffer => seq(tlv(0x31, seq(oid("550403"), tlv(0x0c, Buffer.from(text)))));
 const extension = (id: string, content: Buffer): Buffer => seq(oid(id), tlv(0x04, content));

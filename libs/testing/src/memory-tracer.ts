@@ -19,7 +19,11 @@ export function memoryTracer(): Tracer & { readonly told: ToldSpan[] } {
     isRecording: true,
     start(name, { kind = "internal", attributes = {}, parent, links = [] }: SpanOptions = {}) {
       const number = String(told.length + 1);
-      const context = { traceId: parent?.traceId ?? number.padStart(32, "f"), spanId: number.padStart(16, "0"), isSampled: true };
+      const context = {
+        traceId: parent?.traceId ?? number.padStart(32, "f"),
+        spanId: number.padStart(16, "0"),
+        isSampled: true,
+      };
       const span: ToldSpan = { name, kind, context, parent, links, attributes, isEnded: false };
       told.push(span);
       return {

@@ -3,9 +3,19 @@ import type { AddressInfo } from "node:net";
 import { SPEAK, type WholeAnswer, type WireName } from "./model-wires.ts";
 
 /** What the server does with a call: answers; refuses; says nothing; ends in the middle, properly or by a broken connection. */
-export type ModelAnswer = (WholeAnswer & { /** It ends not before this. */ readonly until?: Promise<unknown> }) | { readonly status: number; readonly message?: string; readonly retryAfter?: number } | "hang" | "cut" | "reset";
+export type ModelAnswer =
+  | (WholeAnswer & { /** It ends not before this. */ readonly until?: Promise<unknown> })
+  | { readonly status: number; readonly message?: string; readonly retryAfter?: number }
+  | "hang"
+  | "cut"
+  | "reset";
 
-export type ModelRequest = { readonly wire: WireName; readonly model: string; readonly key: string | undefined; readonly body: Record<string, any> };
+export type ModelRequest = {
+  readonly wire: WireName;
+  readonly model: string;
+  readonly key: string | undefined;
+  readonly body: Record<string, any>;
+};
 
 /** AI providers on this machine: the four wires, streamed, with answers at the test's hand. */
 export class ModelServer {
@@ -23,8 +33,12 @@ export class ModelServer {
   }
 
   /** @param answer what the call gets that is the `index`th, from 0; or the answers in their order, the last one again and again */
-  static async start(answer: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer)): Promise<ModelServer> {
-    const server = new ModelServer(typeof answer === "function" ? answer : (_request, index) => answer[Math.min(index, answer.length - 1)]!);
+  static async start(
+    answer: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer),
+  ): Promise<ModelServer> {
+    const server = new ModelServer(
+      typeof answer === "function" ? answer : (_request, index) => answer[Math.min(index, answer.length - 1)]!,
+    );
     await new Promise<void>((resolve) => server.#server.listen(0, "127.0.0.1", resolve));
     return server;
   }
@@ -42,20 +56,36 @@ export class ModelServer {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (request.method === "GET" && request.url === "/v1/models") {
-      return void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ object: "list", data: this.models.map((id) => ({ id, object: "model" })) }));
+      return void response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ object: "list", data: this.models.map((id) => ({ id, object: "model" })) }));
     }
     const asked = readRequest(request, Buffer.concat(chunks).toString());
-    if (!asked) return void response.writeHead(404, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: `There is no ${request.url}` } }));
+    if (!asked)
+      return void response
+        .writeHead(404, { "content-type": "application/json" })
+        .end(JSON.stringify({ error: { message: `There is no ${request.url}` } }));
     const answer = this.#answer(asked, this.requests.push(asked) - 1);
     response.once("close", () => response.writableEnded || this.abandoned.push(asked));
     if (answer === "hang") return;
     if (typeof answer === "object" && "status" in answer) {
       const { status, message = "No.", retryAfter } = answer;
-      response.writeHead(status, { "content-type": "application/json", ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }) });
-      return void response.end(JSON.stringify({ type: "error", error: { type: "api_error", message, code: status, status: "ERROR" } }));
+      response.writeHead(status, {
+        "content-type": "application/json",
+        ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
+      });
+      return void response.end(
+        JSON.stringify({ type: "error", error: { type: "api_error", message, code: status, status: "ERROR" } }),
+      );
     }
-    const { beginning, ending } = SPEAK[asked.wire](typeof answer === "string" ? { text: "It begins, and", usage: { input: 5, output: 3 } } : answer, asked.model);
-    const write = ([event, data]: readonly [string, object | string]) => response.write(`${event === "" ? "" : `event: ${event}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`);
+    const { beginning, ending } = SPEAK[asked.wire](
+      typeof answer === "string" ? { text: "It begins, and", usage: { input: 5, output: 3 } } : answer,
+      asked.model,
+    );
+    const write = ([event, data]: readonly [string, object | string]) =>
+      response.write(
+        `${event === "" ? "" : `event: ${event}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`,
+      );
     response.writeHead(200, { "content-type": "text/event-stream" });
     beginning.forEach(write);
     if (answer === "reset") return void setImmediate(() => response.destroy());
@@ -70,9 +100,11 @@ function readRequest({ url = "", headers }: IncomingMessage, text: string): Mode
   const body = (text === "" ? {} : JSON.parse(text)) as Record<string, any>;
   const bearer = headers.authorization?.replace(/^Bearer /, "");
   const one = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header);
-  if (pathname === "/v1/messages") return { wire: "anthropic", model: body["model"], key: one(headers["x-api-key"]), body };
+  if (pathname === "/v1/messages")
+    return { wire: "anthropic", model: body["model"], key: one(headers["x-api-key"]), body };
   if (pathname === "/v1/responses") return { wire: "openai", model: body["model"], key: bearer, body };
-  if (pathname === "/v1/chat/completions") return { wire: "openai-compatible", model: body["model"], key: bearer, body };
+  if (pathname === "/v1/chat/completions")
+    return { wire: "openai-compatible", model: body["model"], key: bearer, body };
   const model = /^\/v1beta\/models\/(.+):streamGenerateContent$/.exec(pathname)?.[1];
   return model === undefined ? undefined : { wire: "google", model, key: one(headers["x-goog-api-key"]), body };
 }

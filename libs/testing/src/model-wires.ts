@@ -2,8 +2,17 @@
 export type WholeAnswer = {
   readonly text?: string;
   /** An `input` that is a text stands for arguments as they are sent, malformed ones included. */
-  readonly calls?: readonly { readonly name: string; readonly input: object | string; /** Group of tools, where a wire has some. */ readonly namespace?: string }[];
-  readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number; readonly cacheWrite?: number };
+  readonly calls?: readonly {
+    readonly name: string;
+    readonly input: object | string;
+    /** Group of tools, where a wire has some. */ readonly namespace?: string;
+  }[];
+  readonly usage?: {
+    readonly input: number;
+    readonly output: number;
+    readonly cacheRead?: number;
+    readonly cacheWrite?: number;
+  };
   readonly end?: "length" | "refused";
 };
 
@@ -14,12 +23,22 @@ type SaidEvent = readonly [event: string, data: object | string];
 export type WireName = "anthropic" | "openai" | "openai-compatible" | "google";
 
 const argumentsOf = (input: object | string): string => (typeof input === "string" ? input : JSON.stringify(input));
-const halves = (text: string): string[] => [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((half) => half !== "");
-const defined = (fields: Record<string, number | undefined>) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+const halves = (text: string): string[] =>
+  [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((half) => half !== "");
+const defined = (fields: Record<string, number | undefined>) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 const typed = (data: { type: string }): SaidEvent => [data.type, data];
 
 function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
-  const texts = text === "" ? [] : [{ start: { type: "text", text: "" }, deltas: halves(text).map((half) => ({ type: "text_delta", text: half })) }];
+  const texts =
+    text === ""
+      ? []
+      : [
+          {
+            start: { type: "text", text: "" },
+            deltas: halves(text).map((half) => ({ type: "text_delta", text: half })),
+          },
+        ];
   const tools = calls.map(({ name, input }, index) => ({
     start: { type: "tool_use", id: `toolu_${index}`, name, input: {} },
     deltas: halves(argumentsOf(input)).map((half) => ({ type: "input_json_delta", partial_json: half })),
@@ -29,34 +48,98 @@ function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: st
     ...deltas.map((delta) => typed({ type: "content_block_delta", index, delta } as { type: string })),
     typed({ type: "content_block_stop", index } as { type: string }),
   ]);
-  const counted = { input_tokens: usage?.input ?? 0, output_tokens: 1, ...defined({ cache_read_input_tokens: usage?.cacheRead, cache_creation_input_tokens: usage?.cacheWrite }) };
-  const message = { id: "msg_1", type: "message", role: "assistant", model, content: [], stop_reason: null, stop_sequence: null, usage: counted };
-  const reason = end === "length" ? "max_tokens" : end === "refused" ? "refusal" : calls.length > 0 ? "tool_use" : "end_turn";
+  const counted = {
+    input_tokens: usage?.input ?? 0,
+    output_tokens: 1,
+    ...defined({ cache_read_input_tokens: usage?.cacheRead, cache_creation_input_tokens: usage?.cacheWrite }),
+  };
+  const message = {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: counted,
+  };
+  const reason =
+    end === "length" ? "max_tokens" : end === "refused" ? "refusal" : calls.length > 0 ? "tool_use" : "end_turn";
   return {
     beginning: [typed({ type: "message_start", message } as { type: string }), ...blocks],
-    ending: [typed({ type: "message_delta", delta: { stop_reason: reason, stop_sequence: null }, usage: { output_tokens: usage?.output ?? 0 } } as { type: string }), typed({ type: "message_stop" })],
+    ending: [
+      typed({
+        type: "message_delta",
+        delta: { stop_reason: reason, stop_sequence: null },
+        usage: { output_tokens: usage?.output ?? 0 },
+      } as { type: string }),
+      typed({ type: "message_stop" }),
+    ],
   };
 }
 
 function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
   const event = (type: string, fields: object) => typed({ type, ...fields });
-  const texts = text === "" ? [] : [{ item: { type: "message", id: "msg_1", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] }, deltas: halves(text).map((delta) => event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta })) }];
+  const texts =
+    text === ""
+      ? []
+      : [
+          {
+            item: {
+              type: "message",
+              id: "msg_1",
+              role: "assistant",
+              status: "completed",
+              content: [{ type: "output_text", text, annotations: [] }],
+            },
+            deltas: halves(text).map((delta) =>
+              event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta }),
+            ),
+          },
+        ];
   const tools = calls.map(({ name, input, namespace }, index) => ({
-    item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name, ...(namespace === undefined ? {} : { namespace }), arguments: argumentsOf(input), status: "completed" },
-    deltas: halves(argumentsOf(input)).map((delta) => event("response.function_call_arguments.delta", { item_id: `fc_${index}`, output_index: texts.length + index, delta })),
+    item: {
+      type: "function_call",
+      id: `fc_${index}`,
+      call_id: `call_${index}`,
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      arguments: argumentsOf(input),
+      status: "completed",
+    },
+    deltas: halves(argumentsOf(input)).map((delta) =>
+      event("response.function_call_arguments.delta", {
+        item_id: `fc_${index}`,
+        output_index: texts.length + index,
+        delta,
+      }),
+    ),
   }));
   const items = [...texts, ...tools].flatMap(({ item, deltas }, index) => [
-    event("response.output_item.added", { output_index: index, item: "arguments" in item ? { ...item, arguments: "" } : { ...item, content: [] } }),
+    event("response.output_item.added", {
+      output_index: index,
+      item: "arguments" in item ? { ...item, arguments: "" } : { ...item, content: [] },
+    }),
     ...deltas,
     event("response.output_item.done", { output_index: index, item }),
   ]);
   const counted = usage && {
-    ...{ input_tokens: usage.input + (usage.cacheRead ?? 0), output_tokens: usage.output, total_tokens: usage.input + (usage.cacheRead ?? 0) + usage.output },
+    ...{
+      input_tokens: usage.input + (usage.cacheRead ?? 0),
+      output_tokens: usage.output,
+      total_tokens: usage.input + (usage.cacheRead ?? 0) + usage.output,
+    },
     ...(usage.cacheRead === undefined ? {} : { input_tokens_details: { cached_tokens: usage.cacheRead } }),
   };
   const isIncomplete = end !== undefined;
   const reason = end === "length" ? "max_output_tokens" : "content_filter";
-  const response = { id: "resp_1", created_at: 1, model, usage: counted ?? null, ...(isIncomplete ? { incomplete_details: { reason } } : {}) };
+  const response = {
+    id: "resp_1",
+    created_at: 1,
+    model,
+    usage: counted ?? null,
+    ...(isIncomplete ? { incomplete_details: { reason } } : {}),
+  };
   return {
     beginning: [event("response.created", { response: { id: "resp_1", created_at: 1, model } }), ...items],
     ending: [event(isIncomplete ? "response.incomplete" : "response.completed", { response })],
@@ -64,7 +147,16 @@ function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: strin
 }
 
 function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
-  const chunk = (delta: object, finish: string | null = null): SaidEvent => ["", { id: "chat_1", object: "chat.completion.chunk", created: 1, model, choices: [{ index: 0, delta, finish_reason: finish }] }];
+  const chunk = (delta: object, finish: string | null = null): SaidEvent => [
+    "",
+    {
+      id: "chat_1",
+      object: "chat.completion.chunk",
+      created: 1,
+      model,
+      choices: [{ index: 0, delta, finish_reason: finish }],
+    },
+  ];
   const tools = calls.flatMap(({ name, input }, index) => [
     chunk({ tool_calls: [{ index, id: `call_${index}`, type: "function", function: { name, arguments: "" } }] }),
     ...halves(argumentsOf(input)).map((half) => chunk({ tool_calls: [{ index, function: { arguments: half } }] })),
@@ -73,26 +165,64 @@ function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: s
     ...{ prompt_tokens: usage.input + (usage.cacheRead ?? 0), completion_tokens: usage.output },
     ...(usage.cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: usage.cacheRead } }),
   };
-  const reason = end === "length" ? "length" : end === "refused" ? "content_filter" : calls.length > 0 ? "tool_calls" : "stop";
+  const reason =
+    end === "length" ? "length" : end === "refused" ? "content_filter" : calls.length > 0 ? "tool_calls" : "stop";
   return {
-    beginning: [chunk({ role: "assistant", content: "" }), ...halves(text).map((half) => chunk({ content: half })), ...tools],
-    ending: [chunk({}, reason), ...(counted ? [["", { id: "chat_1", object: "chat.completion.chunk", created: 1, model, choices: [], usage: counted }] as const] : []), ["", "[DONE]"]],
+    beginning: [
+      chunk({ role: "assistant", content: "" }),
+      ...halves(text).map((half) => chunk({ content: half })),
+      ...tools,
+    ],
+    ending: [
+      chunk({}, reason),
+      ...(counted
+        ? [
+            [
+              "",
+              { id: "chat_1", object: "chat.completion.chunk", created: 1, model, choices: [], usage: counted },
+            ] as const,
+          ]
+        : []),
+      ["", "[DONE]"],
+    ],
   };
 }
 
 function google({ text = "", calls = [], usage, end }: WholeAnswer): SaidEvents {
-  const soFar = usage && { usageMetadata: { promptTokenCount: usage.input + (usage.cacheRead ?? 0), totalTokenCount: usage.input + (usage.cacheRead ?? 0) } };
-  const chunk = (parts: readonly object[], more: object = {}): SaidEvent => ["", { candidates: [{ index: 0, content: { role: "model", parts }, ...more }], ...soFar }];
+  const soFar = usage && {
+    usageMetadata: {
+      promptTokenCount: usage.input + (usage.cacheRead ?? 0),
+      totalTokenCount: usage.input + (usage.cacheRead ?? 0),
+    },
+  };
+  const chunk = (parts: readonly object[], more: object = {}): SaidEvent => [
+    "",
+    { candidates: [{ index: 0, content: { role: "model", parts }, ...more }], ...soFar },
+  ];
   const counted = usage && {
-    ...{ promptTokenCount: usage.input + (usage.cacheRead ?? 0), candidatesTokenCount: usage.output, totalTokenCount: usage.input + (usage.cacheRead ?? 0) + usage.output },
+    ...{
+      promptTokenCount: usage.input + (usage.cacheRead ?? 0),
+      candidatesTokenCount: usage.output,
+      totalTokenCount: usage.input + (usage.cacheRead ?? 0) + usage.output,
+    },
     ...defined({ cachedContentTokenCount: usage.cacheRead }),
   };
   const reason = end === "length" ? "MAX_TOKENS" : end === "refused" ? "SAFETY" : "STOP";
   const [, last] = chunk([{ text: "" }], { finishReason: reason });
   return {
-    beginning: [...halves(text).map((half) => chunk([{ text: half }])), ...calls.map(({ name, input }, index) => chunk([{ functionCall: { name, args: input }, thoughtSignature: `signature-${index}` }]))],
+    beginning: [
+      ...halves(text).map((half) => chunk([{ text: half }])),
+      ...calls.map(({ name, input }, index) =>
+        chunk([{ functionCall: { name, args: input }, thoughtSignature: `signature-${index}` }]),
+      ),
+    ],
     ending: [["", { ...(last as object), ...(counted ? { usageMetadata: counted } : {}) }]],
   };
 }
 
-export const SPEAK: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => SaidEvents>> = { anthropic, openai, "openai-compatible": compatible, google };
+export const SPEAK: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => SaidEvents>> = {
+  anthropic,
+  openai,
+  "openai-compatible": compatible,
+  google,
+};

@@ -6,7 +6,12 @@ import { test } from "@jest/globals";
  * Declares a test that needs a program on the PATH. Where it is absent the test is skipped under a name that says so;
  * with `CI=true` it runs, and fails.
  */
-export function needs(program: "nats-server" | "bwrap" | "git" | "script", name: string, f: () => Promise<void> | void, timeoutMs?: number): void {
+export function needs(
+  program: "nats-server" | "bwrap" | "git" | "script",
+  name: string,
+  f: () => Promise<void> | void,
+  timeoutMs?: number,
+): void {
   const canRun = isExpected(program);
   const declare = canRun ? test : test.skip;
   declare(canRun ? name : `${name} (needs ${program})`, f, timeoutMs);

@@ -8,7 +8,9 @@ export type OpenApiDocument = { readonly paths?: Readonly<Record<string, unknown
 /** An answer of the public API; `body` is parsed JSON, else text. */
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: any };
 
-type Operation = { readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>> };
+type Operation = {
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>>;
+};
 
 /**
  * Checks an answer against what the document says about its operation and status. Unknown operations pass, but for the
@@ -32,12 +34,16 @@ export function responseValidator(document: OpenApiDocument): (method: string, p
     const types = Object.keys(documented.content ?? {});
     if (types.length === 0) return expect(body).toBe("");
     const type = types.find((each) => headers.get("content-type")?.includes(each));
-    if (!type) throw new Error(`${method} ${template} ${status}: expected ${types.join(" or ")}, got ${headers.get("content-type")}`);
+    if (!type)
+      throw new Error(
+        `${method} ${template} ${status}: expected ${types.join(" or ")}, got ${headers.get("content-type")}`,
+      );
     if (!/json/.test(type)) return;
     const escape = (part: string) => part.replaceAll("~", "~0").replaceAll("/", "~1");
     const ref = `openapi#/paths/${escape(template)}/${method.toLowerCase()}/responses/${status}/content/${escape(type)}/schema`;
     const check = compiled.get(ref) ?? ajv.compile({ $ref: ref.replaceAll("{", "%7B").replaceAll("}", "%7D") });
     compiled.set(ref, check);
-    if (!check(body)) throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(check.errors)}\n${JSON.stringify(body)}`);
+    if (!check(body))
+      throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(check.errors)}\n${JSON.stringify(body)}`);
   };
 }

@@ -28,7 +28,9 @@ const REGION = "eu-test-1";
  */
 export async function s3Server(): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), "millwright-s3-"));
-  const inner = new Worker(new URL("s3rver-thread.mjs", import.meta.url), { workerData: { directory, bucket: BUCKET } });
+  const inner = new Worker(new URL("s3rver-thread.mjs", import.meta.url), {
+    workerData: { directory, bucket: BUCKET },
+  });
   const [innerPort] = (await once(inner, "message")) as [number];
   const requests: string[] = [];
   const outer = createServer((request, response) => {
@@ -54,21 +56,29 @@ export async function s3Server(): Promise<S3Server> {
 async function answer(innerPort: number, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = Buffer.concat(await request.toArray());
   const fault = faultOf(request, body);
-  if (fault) return void response.writeHead(fault.status, { "content-type": "application/xml" }).end(`<Error><Code>${fault.code}</Code></Error>`);
+  if (fault)
+    return void response
+      .writeHead(fault.status, { "content-type": "application/xml" })
+      .end(`<Error><Code>${fault.code}</Code></Error>`);
   const { method, url: path, headers } = request;
   await new Promise<void>((resolve, reject) => {
-    const passed = httpRequest({ host: "127.0.0.1", port: innerPort, method, path, headers, agent: false }, (answered) => {
-      response.writeHead(answered.statusCode ?? 500, answered.headers);
-      answered.pipe(response).once("close", resolve);
-    });
+    const passed = httpRequest(
+      { host: "127.0.0.1", port: innerPort, method, path, headers, agent: false },
+      (answered) => {
+        response.writeHead(answered.statusCode ?? 500, answered.headers);
+        answered.pipe(response).once("close", resolve);
+      },
+    );
     passed.once("error", reject).end(body);
   });
 }
 
 function faultOf({ headers, url = "" }: IncomingMessage, body: Buffer): { status: number; code: string } | undefined {
-  if (headers.authorization === undefined && !url.includes("X-Amz-Signature=")) return { status: 403, code: "AccessDenied" };
+  if (headers.authorization === undefined && !url.includes("X-Amz-Signature="))
+    return { status: 403, code: "AccessDenied" };
   const announced = headers["x-amz-content-sha256"];
   const isHash = typeof announced === "string" && /^[0-9a-f]{64}$/.test(announced);
-  if (isHash && announced !== createHash("sha256").update(body).digest("hex")) return { status: 400, code: "XAmzContentSHA256Mismatch" };
+  if (isHash && announced !== createHash("sha256").update(body).digest("hex"))
+    return { status: 400, code: "XAmzContentSHA256Mismatch" };
   return undefined;
 }

@@ -24,6 +24,10 @@ export function seededRandom(seed: number): SeededRandom {
     below,
     chance: (probability) => next() < probability,
     pick: (list) => list[below(list.length)]!,
-    shuffled: (list) => list.map((item) => ({ item, key: next() })).toSorted((a, b) => a.key - b.key).map(({ item }) => item),
+    shuffled: (list) =>
+      list
+        .map((item) => ({ item, key: next() }))
+        .toSorted((a, b) => a.key - b.key)
+        .map(({ item }) => item),
   };
 }

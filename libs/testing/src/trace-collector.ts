@@ -17,12 +17,29 @@ export type CollectedSpan = {
   readonly instance: string;
 };
 
-type Value = { stringValue?: string; intValue?: number | string; doubleValue?: number; boolValue?: boolean; arrayValue?: { values: Value[] } };
+type Value = {
+  stringValue?: string;
+  intValue?: number | string;
+  doubleValue?: number;
+  boolValue?: boolean;
+  arrayValue?: { values: Value[] };
+};
 type Attribute = { key: string; value: Value };
 type Posted = {
   resourceSpans?: {
     resource: { attributes: Attribute[] };
-    scopeSpans: { spans: { traceId: string; spanId: string; parentSpanId?: string; name: string; kind: number; attributes?: Attribute[]; links?: { traceId: string; spanId: string }[]; status?: { code?: number } }[] }[];
+    scopeSpans: {
+      spans: {
+        traceId: string;
+        spanId: string;
+        parentSpanId?: string;
+        name: string;
+        kind: number;
+        attributes?: Attribute[];
+        links?: { traceId: string; spanId: string }[];
+        status?: { code?: number };
+      }[];
+    }[];
   }[];
 };
 
@@ -43,8 +60,11 @@ export class TraceCollector {
         const type = request.headers["content-type"] ?? "";
         const bytes = Buffer.concat(chunks);
         this.bodies.push({ path: request.url ?? "", type, bytes });
-        if (this.refusal === undefined && type.startsWith("application/json")) this.spans.push(...spansOf(JSON.parse(bytes.toString()) as Posted));
-        response.writeHead(this.refusal ?? 200, { "content-type": type }).end(type.startsWith("application/json") ? "{}" : "");
+        if (this.refusal === undefined && type.startsWith("application/json"))
+          this.spans.push(...spansOf(JSON.parse(bytes.toString()) as Posted));
+        response
+          .writeHead(this.refusal ?? 200, { "content-type": type })
+          .end(type.startsWith("application/json") ? "{}" : "");
       });
     });
   }
@@ -76,11 +96,21 @@ const spansOf = ({ resourceSpans = [] }: Posted): CollectedSpan[] =>
     return scopeSpans.flatMap(({ spans }) =>
       spans.map(({ traceId, spanId, parentSpanId = "", name, kind, attributes = [], links = [], status }) => ({
         ...{ traceId, spanId, parentSpanId, name, kind, attributes: attributesOf(attributes) },
-        ...{ links: links.map((link) => ({ traceId: link.traceId, spanId: link.spanId })), isError: status?.code === 2, service: String(service), instance: String(instance) },
+        ...{
+          links: links.map((link) => ({ traceId: link.traceId, spanId: link.spanId })),
+          isError: status?.code === 2,
+          service: String(service),
+          instance: String(instance),
+        },
       })),
     );
   });
 
-const attributesOf = (attributes: readonly Attribute[]): Record<string, unknown> => Object.fromEntries(attributes.map(({ key, value }) => [key, valueOf(value)]));
+const attributesOf = (attributes: readonly Attribute[]): Record<string, unknown> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, valueOf(value)]));
 
-const valueOf = (value: Value): unknown => value.stringValue ?? value.boolValue ?? value.doubleValue ?? (value.intValue === undefined ? value.arrayValue?.values.map(valueOf) : Number(value.intValue));
+const valueOf = (value: Value): unknown =>
+  value.stringValue ??
+  value.boolValue ??
+  value.doubleValue ??
+  (value.intValue === undefined ? value.arrayValue?.values.map(valueOf) : Number(value.intValue));

@@ -9,7 +9,10 @@ let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), "migrations-"));
   await mkdir(join(dir, "0001_init"));
-  await writeFile(join(dir, "0001_init", "migration.sql"), "CREATE TABLE things (n int PRIMARY KEY); INSERT INTO things VALUES (1);");
+  await writeFile(
+    join(dir, "0001_init", "migration.sql"),
+    "CREATE TABLE things (n int PRIMARY KEY); INSERT INTO things VALUES (1);",
+  );
 });
 afterAll(() => rm(dir, { recursive: true }));
 

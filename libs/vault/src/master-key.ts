@@ -47,7 +47,8 @@ function readKey(path: string): Uint8Array | undefined {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  if ((statSync(path).mode & 0o077) !== 0) throw new Error(`the key file ${path} must be readable by its owner only (mode 0600)`);
+  if ((statSync(path).mode & 0o077) !== 0)
+    throw new Error(`the key file ${path} must be readable by its owner only (mode 0600)`);
   return parseKey(text, `the key file ${path}`);
 }
 

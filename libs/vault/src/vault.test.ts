@@ -11,13 +11,16 @@ const unreadable = expect.objectContaining({ kind: "internal", reason: "sealed_u
 
 describe("a sealed secret", () => {
   test.each(["", "hunter2", "ä€😀".repeat(1000)])("opens to what was sealed (%#)", (plain) =>
-    expect(vault.open(vault.seal(plain, "secret:1"), "secret:1")).toBe(plain));
+    expect(vault.open(vault.seal(plain, "secret:1"), "secret:1")).toBe(plain),
+  );
 
-  test("may be bytes", () => expect([...vault.openBytes(vault.seal(new Uint8Array([0, 255, 128]), "k"), "k")]).toEqual([0, 255, 128]));
+  test("may be bytes", () =>
+    expect([...vault.openBytes(vault.seal(new Uint8Array([0, 255, 128]), "k"), "k")]).toEqual([0, 255, 128]));
 
   test("does not show equal plaintexts", () => expect(vault.seal("same", "a")).not.toBe(vault.seal("same", "a")));
 
-  test("does not open in another place", () => expect(() => vault.open(vault.seal("x", "secret:1"), "secret:2")).toThrow(unreadable));
+  test("does not open in another place", () =>
+    expect(() => vault.open(vault.seal("x", "secret:1"), "secret:2")).toThrow(unreadable));
 
   test("does not open under another master key", () =>
     expect(() => Vault.fromMasterKey(newKey).open(vault.seal("x", "a"), "a")).toThrow(unreadable));
@@ -25,7 +28,9 @@ describe("a sealed secret", () => {
   test("does not open when any part has changed", () => {
     const parts = vault.seal("some text", "a").split(".");
     for (let i = 0; i < parts.length; i++) {
-      const changed = parts.map((part, index) => (index === i ? (part.startsWith("A") ? "B" : "A") + part.slice(1) : part));
+      const changed = parts.map((part, index) =>
+        index === i ? (part.startsWith("A") ? "B" : "A") + part.slice(1) : part,
+      );
       expect(() => vault.open(changed.join("."), "a")).toThrow(unreadable);
     }
     expect(() => vault.open("", "a")).toThrow(unreadable);
@@ -45,7 +50,9 @@ test("rotation: old records stay readable, are rewrapped without their place, an
 });
 
 test("derived keys differ by purpose and by master key", () => {
-  const keys = [deriveKey(oldKey, "cursors"), deriveKey(oldKey, "blobs"), deriveKey(newKey, "cursors")].map((key) => Buffer.from(key).toString("hex"));
+  const keys = [deriveKey(oldKey, "cursors"), deriveKey(oldKey, "blobs"), deriveKey(newKey, "cursors")].map((key) =>
+    Buffer.from(key).toString("hex"),
+  );
   expect(new Set(keys).size).toBe(3);
   expect(keys[0]).toHaveLength(64);
 });

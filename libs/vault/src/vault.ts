@@ -60,13 +60,19 @@ export class Vault {
 
   #join(master: MasterKey, dataKey: Uint8Array, body: Uint8Array): Sealed {
     const wrapped = encrypt(master.wrapping, dataKey, `${VERSION}.${master.id}`);
-    return [VERSION, master.id, Buffer.from(wrapped).toString("base64url"), Buffer.from(body).toString("base64url")].join(".");
+    return [
+      VERSION,
+      master.id,
+      Buffer.from(wrapped).toString("base64url"),
+      Buffer.from(body).toString("base64url"),
+    ].join(".");
   }
 
   #unwrap(sealed: Sealed): { dataKey: Uint8Array; body: Uint8Array } {
     const [version, keyId, wrapped, body, ...rest] = sealed.split(".");
     const master = this.#byId.get(keyId ?? "");
-    if (version !== VERSION || !master || wrapped === undefined || body === undefined || rest.length > 0) throw unreadable();
+    if (version !== VERSION || !master || wrapped === undefined || body === undefined || rest.length > 0)
+      throw unreadable();
     const dataKey = decrypt(master.wrapping, Buffer.from(wrapped, "base64url"), `${VERSION}.${master.id}`);
     return { dataKey, body: Buffer.from(body, "base64url") };
   }
@@ -80,7 +86,10 @@ export const masterKeyId = (key: Uint8Array): string => masterKey(key).id;
 function masterKey(key: Uint8Array): MasterKey {
   if (key.length !== 32) throw new Error("a master key has 32 bytes");
   const wrapping = deriveKey(key, "vault wrapping key");
-  return { id: createHash("sha256").update("millwright vault key id").update(wrapping).digest("base64url").slice(0, 12), wrapping };
+  return {
+    id: createHash("sha256").update("millwright vault key id").update(wrapping).digest("base64url").slice(0, 12),
+    wrapping,
+  };
 }
 
 function encrypt(key: Uint8Array, plain: Uint8Array, aad: string): Uint8Array {
@@ -101,4 +110,10 @@ function decrypt(key: Uint8Array, bytes: Uint8Array, aad: string): Uint8Array {
 }
 
 const unreadable = (cause?: unknown): DomainError =>
-  new DomainError({ kind: "internal", reason: "sealed_unreadable", message: "A stored secret could not be read.", retryable: false, cause });
+  new DomainError({
+    kind: "internal",
+    reason: "sealed_unreadable",
+    message: "A stored secret could not be read.",
+    retryable: false,
+    cause,
+  });

@@ -53,5 +53,12 @@ const ENQUEUE_ALL = `
 
 function rowOf({ kind, key, teamUid, payload, runAt, traceparent }: NewWork): unknown[] {
   const scope = currentScope();
-  return [kind, key, teamUid ?? null, JSON.stringify(payload ?? null), runAt?.toISOString() ?? null, traceparent ?? (scope ? formatTraceparent(scope.trace) : null)];
+  return [
+    kind,
+    key,
+    teamUid ?? null,
+    JSON.stringify(payload ?? null),
+    runAt?.toISOString() ?? null,
+    traceparent ?? (scope ? formatTraceparent(scope.trace) : null),
+  ];
 }

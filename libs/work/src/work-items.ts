@@ -50,7 +50,13 @@ const CLAIM = `
    RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
 
 /** `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of replicas do not matter. */
-export async function claim(sql: Sql, kinds: readonly string[], limit: number, leaseSeconds: number, served: readonly string[] = []): Promise<WorkItem[]> {
+export async function claim(
+  sql: Sql,
+  kinds: readonly string[],
+  limit: number,
+  leaseSeconds: number,
+  served: readonly string[] = [],
+): Promise<WorkItem[]> {
   const { rows } = await sql.query<WorkItem>(CLAIM, [kinds, limit, leaseSeconds, 4 * limit + 16, served]);
   return rows;
 }
@@ -91,7 +97,10 @@ export async function release(sql: Sql, { id, lease }: WorkItem): Promise<void> 
 }
 
 export async function park(sql: Sql, { id, lease }: WorkItem, error: string): Promise<void> {
-  await sql.query("UPDATE stream.work_items SET state = 'parked', lease = NULL, last_error = $3 WHERE id = $1 AND lease = $2", [id, lease, error]);
+  await sql.query(
+    "UPDATE stream.work_items SET state = 'parked', lease = NULL, last_error = $3 WHERE id = $1 AND lease = $2",
+    [id, lease, error],
+  );
 }
 
 /** Lets parked items (of one kind, or all) start over. Returns how many. */
@@ -105,7 +114,10 @@ export async function unpark(sql: Sql, kind?: string): Promise<number> {
 
 /** Forgets items done longer than `days` ago; their keys become free. */
 export async function forget(sql: Sql, days: number): Promise<void> {
-  await sql.query("DELETE FROM stream.work_items WHERE state = 'done' AND ended_at < now() - make_interval(days => $1)", [days]);
+  await sql.query(
+    "DELETE FROM stream.work_items WHERE state = 'done' AND ended_at < now() - make_interval(days => $1)",
+    [days],
+  );
 }
 
 export type WorkCount = {

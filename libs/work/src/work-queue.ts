@@ -70,8 +70,16 @@ export class WorkQueue {
     this.#schedule = deps.retrySchedule ?? RETRY_SCHEDULE_SECONDS;
     const { separate = {} } = deps;
     this.#lanes = [
-      { kinds: Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined), places: deps.concurrency ?? 4, active: new Set() },
-      ...Object.entries(separate).map(([kind, places]) => ({ kinds: [kind], places, active: new Set<Promise<void>>() })),
+      {
+        kinds: Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined),
+        places: deps.concurrency ?? 4,
+        active: new Set(),
+      },
+      ...Object.entries(separate).map(([kind, places]) => ({
+        kinds: [kind],
+        places,
+        active: new Set<Promise<void>>(),
+      })),
     ];
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
@@ -162,7 +170,9 @@ export class WorkQueue {
       await this.#try(item, signal);
       await finish(this.#sql, item);
     } catch (error) {
-      await this.#fail(item, error).catch((cause) => this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"));
+      await this.#fail(item, error).catch((cause) =>
+        this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"),
+      );
     } finally {
       clearInterval(renewing);
     }
@@ -173,8 +183,10 @@ export class WorkQueue {
     const cause = parseTraceparent(item.traceparent);
     const attributes = { "millwright.work.kind": item.kind, "millwright.work.tries": item.tries };
     const fields = { workKind: item.kind, workId: item.id };
-    await traced(`work ${item.kind}`, { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields }, async () =>
-      handlers[item.kind]?.(item, { signal, finish: (tx) => finishIn(tx, item) }),
+    await traced(
+      `work ${item.kind}`,
+      { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields },
+      async () => handlers[item.kind]?.(item, { signal, finish: (tx) => finishIn(tx, item) }),
     );
   }
 
@@ -185,7 +197,13 @@ export class WorkQueue {
 
   async #fail(item: WorkItem, error: unknown): Promise<void> {
     if (this.#stopping.signal.aborted) return release(this.#sql, item);
-    const fields = { workKind: item.kind, workId: item.id, attempts: item.tries, traceId: parseTraceparent(item.traceparent)?.traceId, error };
+    const fields = {
+      workKind: item.kind,
+      workId: item.id,
+      attempts: item.tries,
+      traceId: parseTraceparent(item.traceparent)?.traceId,
+      error,
+    };
     const text = describe(error);
     const pause = this.#schedule[item.tries - 1];
     if (pause === undefined || (isDomainError(error) && !error.retryable)) {
@@ -203,4 +221,5 @@ async function finishIn(tx: Sql, item: WorkItem): Promise<void> {
   if (!(await finish(tx, item))) throw new Error("The claim was lost.");
 }
 
-const describe = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);
+const describe = (error: unknown): string =>
+  (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);

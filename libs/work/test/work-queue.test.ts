@@ -27,9 +27,14 @@ const enqueue = (...keys: string[]): Promise<void> =>
   });
 
 const states = async (): Promise<string[]> =>
-  (await t.database.sql.query<{ line: string }>("SELECT concat_ws(' ', key, state, tries) AS line FROM stream.work_items ORDER BY key")).rows.map((r) => r.line);
+  (
+    await t.database.sql.query<{ line: string }>(
+      "SELECT concat_ws(' ', key, state, tries) AS line FROM stream.work_items ORDER BY key",
+    )
+  ).rows.map((r) => r.line);
 
-const makeDue = (): Promise<unknown> => t.database.sql.query("UPDATE stream.work_items SET due_at = date_trunc('milliseconds', now()) WHERE state <> 'done'");
+const makeDue = (): Promise<unknown> =>
+  t.database.sql.query("UPDATE stream.work_items SET due_at = date_trunc('milliseconds', now()) WHERE state <> 'done'");
 
 test("the migration text is what missingTables compares", async () => {
   expect(await missingTables(t.database.sql, WORK_TABLES_SQL)).toEqual([]);
@@ -41,8 +46,12 @@ test("a claim reads a few pages of a queue that has become long since PostgreSQL
     const { sql } = database;
     await sql.query("ALTER TABLE stream.work_items SET (autovacuum_enabled = off)");
     for (let n = 0; n < 10; n++) await claim(sql, ["call"], 4, 30); // from the sixth time on, the plan is kept
-    await sql.query("INSERT INTO stream.work_items (kind, key, payload, due_at, created_at) SELECT 'call', n, '{}', date_trunc('milliseconds', now()), now() FROM generate_series(1, 5000) n");
-    expect(await pagesRead(sql, async () => expect(await claim(sql, ["call"], 4, 30)).toHaveLength(4))).toBeLessThan(1_000);
+    await sql.query(
+      "INSERT INTO stream.work_items (kind, key, payload, due_at, created_at) SELECT 'call', n, '{}', date_trunc('milliseconds', now()), now() FROM generate_series(1, 5000) n",
+    );
+    expect(await pagesRead(sql, async () => expect(await claim(sql, ["call"], 4, 30)).toHaveLength(4))).toBeLessThan(
+      1_000,
+    );
   } finally {
     await database.close();
   }
@@ -56,7 +65,10 @@ test("items of a separate kind that do not end keep no place from the other kind
   let release = (): void => {};
   const released = new Promise<void>((resolve) => (release = resolve));
   const [called, slow] = [[] as string[], [] as string[]];
-  const handlers = { call: async ({ key }: { key: string }) => void called.push(key), slow: async ({ key }: { key: string }) => (slow.push(key), released) };
+  const handlers = {
+    call: async ({ key }: { key: string }) => void called.push(key),
+    slow: async ({ key }: { key: string }) => (slow.push(key), released),
+  };
   const queue = aQueue(handlers.call, { handlers, concurrency: 1, separate: { slow: 2 } });
   const drained = queue.drain();
   await eventually(() => called.length === 1 && slow.length === 2);
@@ -67,12 +79,17 @@ test("items of a separate kind that do not end keep no place from the other kind
 
 describe("an item of work", () => {
   test("exists only when its transaction commits, and once for its key", async () => {
-    await expect(t.database.transaction(async (tx) => {
-      await enqueueWork(tx, { kind: "call", key: "undone", payload: 1 });
-      throw new Error("the use case failed");
-    })).rejects.toThrow("the use case failed");
+    await expect(
+      t.database.transaction(async (tx) => {
+        await enqueueWork(tx, { kind: "call", key: "undone", payload: 1 });
+        throw new Error("the use case failed");
+      }),
+    ).rejects.toThrow("the use case failed");
     const work = { kind: "call", key: "a", payload: { list: [1], text: "ü" } };
-    expect([await enqueueWork(t.database.sql, work), await enqueueWork(t.database.sql, { ...work, payload: 2 })]).toEqual(["enqueued", "duplicate"]);
+    expect([
+      await enqueueWork(t.database.sql, work),
+      await enqueueWork(t.database.sql, { ...work, payload: 2 }),
+    ]).toEqual(["enqueued", "duplicate"]);
     const seen: unknown[] = [];
     await aQueue(async (item) => void seen.push(item.payload)).drain();
     expect(seen).toEqual([{ list: [1], text: "ü" }]);
@@ -90,7 +107,9 @@ describe("an item of work", () => {
       { kind: "call", key: "later", payload: null, runAt: new Date("2999-01-01T00:00:00.000Z") },
     ]);
     const seen: Record<string, unknown> = {};
-    await aQueue(async ({ key, payload }) => void (seen[key] = [payload, currentScope()?.trace.traceId === "a".repeat(32)])).drain();
+    await aQueue(
+      async ({ key, payload }) => void (seen[key] = [payload, currentScope()?.trace.traceId === "a".repeat(32)]),
+    ).drain();
     expect(seen).toEqual({ known: [{ key: "known" }, false], a: [{ text: "ü'\"", list: [null] }, true] });
     expect(await states()).toEqual(["a done 1", "known done 1", "later waiting 0"]);
   });
@@ -108,23 +127,39 @@ describe("an item of work", () => {
     await inScope({ trace: request, tracer: NO_TRACER, fields: {} }, () => enqueue("a"));
     const tracer = memoryTracer();
     const traces: unknown[] = [];
-    const queue = aQueue(async ({ tries }) => {
-      traces.push(currentScope()?.trace.traceId);
-      if (tries === 1) throw new DomainError({ kind: "unavailable", reason: "neighbour_away", message: "Later.", retryable: true });
-    }, { tracer });
+    const queue = aQueue(
+      async ({ tries }) => {
+        traces.push(currentScope()?.trace.traceId);
+        if (tries === 1)
+          throw new DomainError({ kind: "unavailable", reason: "neighbour_away", message: "Later.", retryable: true });
+      },
+      { tracer },
+    );
     await queue.drain();
     await makeDue();
     await queue.drain();
     expect(traces).toEqual([request.traceId, request.traceId]);
     expect(tracer.told).toMatchObject([
-      { name: "work call", kind: "consumer", parent: request, links: [request], error: "neighbour_away", isEnded: true },
+      {
+        name: "work call",
+        kind: "consumer",
+        parent: request,
+        links: [request],
+        error: "neighbour_away",
+        isEnded: true,
+      },
       { name: "work call", parent: request, isEnded: true },
     ]);
     expect(log.entries[0]?.fields).toMatchObject({ traceId: request.traceId });
   });
 
   test("waits until it is due", async () => {
-    await enqueueWork(t.database.sql, { kind: "call", key: "later", payload: null, runAt: new Date(Date.now() + 3_600_000) });
+    await enqueueWork(t.database.sql, {
+      kind: "call",
+      key: "later",
+      payload: null,
+      runAt: new Date(Date.now() + 3_600_000),
+    });
     await aQueue(async () => {}).drain();
     expect(await states()).toEqual(["later waiting 0"]);
   });
@@ -138,7 +173,9 @@ describe("an item of work", () => {
   test("is claimed by one of many workers only", async () => {
     const runs: string[] = [];
     const replicas = Array.from({ length: 5 }, () => Database.open(t.url, { max: 3 }));
-    const queues = replicas.map((database) => aQueue(async (item) => void runs.push(item.key), { database, concurrency: 3 }));
+    const queues = replicas.map((database) =>
+      aQueue(async (item) => void runs.push(item.key), { database, concurrency: 3 }),
+    );
     const keys = Array.from({ length: 200 }, (_, i) => `k${i}`);
     await enqueue(...keys);
     await Promise.all(queues.map((q) => q.drain()));
@@ -151,7 +188,8 @@ describe("teams take turns", () => {
   const [FLOOD, OTHER] = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
   const put = (teamUid: string | undefined, ...keys: string[]) =>
     t.database.transaction(async (tx) => {
-      for (const key of keys) await enqueueWork(tx, { kind: "call", key, payload: null, ...(teamUid === undefined ? {} : { teamUid }) });
+      for (const key of keys)
+        await enqueueWork(tx, { kind: "call", key, payload: null, ...(teamUid === undefined ? {} : { teamUid }) });
     });
   const many = (name: string, count: number) => Array.from({ length: count }, (_none, n) => `${name}${n}`);
 
@@ -162,7 +200,12 @@ describe("teams take turns", () => {
     const seen: string[] = [];
     await aQueue(async ({ key }) => void seen.push(key), { concurrency: 1 }).drain();
     expect(seen).toHaveLength(53);
-    for (const [name, by] of [["other0", 3], ["none0", 3], ["other1", 6]] as const) expect(seen.indexOf(name)).toBeLessThan(by);
+    for (const [name, by] of [
+      ["other0", 3],
+      ["none0", 3],
+      ["other1", 6],
+    ] as const)
+      expect(seen.indexOf(name)).toBeLessThan(by);
     expect(seen.filter((key) => key.startsWith("flood"))).toEqual(many("flood", 50));
   });
 
@@ -170,7 +213,9 @@ describe("teams take turns", () => {
     await put(FLOOD, ...many("flood", 4));
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
-    const queue = aQueue(({ key }) => new Promise<void>((resolve) => void (begun.push(key), ends.set(key, resolve))), { concurrency: 2 });
+    const queue = aQueue(({ key }) => new Promise<void>((resolve) => void (begun.push(key), ends.set(key, resolve))), {
+      concurrency: 2,
+    });
     queue.start();
     await eventually(() => begun.length === 2);
     await put(OTHER, "other0");
@@ -183,7 +228,10 @@ describe("teams take turns", () => {
   });
 
   test("a long queue of one team hides no other's", async () => {
-    await t.database.sql.query("INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at) SELECT 'call', 'k' || n, $1, 'null', now(), now() FROM generate_series(1, 5000) n", [FLOOD]);
+    await t.database.sql.query(
+      "INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at) SELECT 'call', 'k' || n, $1, 'null', now(), now() FROM generate_series(1, 5000) n",
+      [FLOOD],
+    );
     await t.database.sql.query("ANALYZE stream.work_items");
     await put(OTHER, "other0");
     const items = await claim(t.database.sql, ["call"], 2, 30);
@@ -194,13 +242,18 @@ describe("teams take turns", () => {
 describe("a failing item", () => {
   test("is tried again by the schedule, then parked, and starts over when replayed", async () => {
     let isBroken = true;
-    const queue = aQueue(async () => {
-      if (isBroken) throw new Error("neighbour away");
-    }, { retrySchedule: [60, 600] });
+    const queue = aQueue(
+      async () => {
+        if (isBroken) throw new Error("neighbour away");
+      },
+      { retrySchedule: [60, 600] },
+    );
     await enqueue("a");
     await queue.drain();
     expect(await states()).toEqual(["a waiting 1"]);
-    const { rows } = await t.database.sql.query("SELECT due_at > now() + interval '55 seconds' AS late, due_at < now() + interval '76 seconds' AS soon, last_error FROM stream.work_items");
+    const { rows } = await t.database.sql.query(
+      "SELECT due_at > now() + interval '55 seconds' AS late, due_at < now() + interval '76 seconds' AS soon, last_error FROM stream.work_items",
+    );
     expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: neighbour away" }]);
     for (const state of ["a waiting 2", "a parked 3", "a parked 3"]) {
       await makeDue();
@@ -216,7 +269,9 @@ describe("a failing item", () => {
   });
 
   test("that another try cannot mend is parked at once", async () => {
-    const queue = aQueue(() => Promise.reject(new DomainError({ kind: "not_found", reason: "run_not_found", message: "No such run." })));
+    const queue = aQueue(() =>
+      Promise.reject(new DomainError({ kind: "not_found", reason: "run_not_found", message: "No such run." })),
+    );
     await enqueue("a");
     await queue.drain();
     expect(await states()).toEqual(["a parked 1"]);
@@ -237,11 +292,21 @@ describe("a claim", () => {
     const { promise: thaw, resolve: letGo } = aSignal();
     const { promise: hasBegun, resolve: begun } = aSignal();
     const finishing: boolean[] = [];
-    const frozen = aQueue(async (_, context) => {
-      begun();
-      await thaw;
-      finishing.push(await t.database.transaction((tx) => context.finish(tx)).then(() => true, () => false));
-    }, { leaseSeconds: 300 }).drain();
+    const frozen = aQueue(
+      async (_, context) => {
+        begun();
+        await thaw;
+        finishing.push(
+          await t.database
+            .transaction((tx) => context.finish(tx))
+            .then(
+              () => true,
+              () => false,
+            ),
+        );
+      },
+      { leaseSeconds: 300 },
+    ).drain();
     await hasBegun;
     await aQueue(async () => {}).drain();
     expect(await states()).toEqual(["a running 1"]); // not before the lease ends
@@ -255,13 +320,16 @@ describe("a claim", () => {
   test("is renewed while its handler works, and its handler learns when it is lost", async () => {
     await enqueue("a");
     let reason: unknown;
-    const done = aQueue(async (_, { signal }) => {
-      const before = await due();
-      await eventually(async () => expect(await due()).toBeGreaterThan(before));
-      await t.database.sql.query("UPDATE stream.work_items SET lease = gen_random_uuid()");
-      await eventually(() => signal.aborted);
-      reason = signal.reason;
-    }, { leaseSeconds: 1 }).drain();
+    const done = aQueue(
+      async (_, { signal }) => {
+        const before = await due();
+        await eventually(async () => expect(await due()).toBeGreaterThan(before));
+        await t.database.sql.query("UPDATE stream.work_items SET lease = gen_random_uuid()");
+        await eventually(() => signal.aborted);
+        reason = signal.reason;
+      },
+      { leaseSeconds: 1 },
+    ).drain();
     await eventually(() => reason !== undefined);
     expect(String(reason)).toContain("lost");
     await t.database.sql.query("UPDATE stream.work_items SET state = 'done', lease = NULL");
@@ -291,16 +359,19 @@ describe("a claim", () => {
   test("can be finished in the handler's own transaction", async () => {
     await t.database.pool.query("CREATE TABLE effects (key text)");
     await enqueue("a");
-    await aQueue((item, context) => t.database.transaction(async (tx) => {
-      await tx.query("INSERT INTO effects VALUES ($1)", [item.key]);
-      await context.finish(tx);
-    })).drain();
+    await aQueue((item, context) =>
+      t.database.transaction(async (tx) => {
+        await tx.query("INSERT INTO effects VALUES ($1)", [item.key]);
+        await context.finish(tx);
+      }),
+    ).drain();
     expect([await states(), (await t.database.sql.query("SELECT * FROM effects")).rowCount]).toEqual([["a done 1"], 1]);
   });
 });
 
 const due = async (): Promise<number> =>
-  (await t.database.sql.query<{ due: Date }>("SELECT due_at AS due FROM stream.work_items")).rows[0]?.due.getTime() ?? 0;
+  (await t.database.sql.query<{ due: Date }>("SELECT due_at AS due FROM stream.work_items")).rows[0]?.due.getTime() ??
+  0;
 
 function aSignal(): { promise: Promise<void>; resolve: () => void } {
   let resolve = (): void => {};

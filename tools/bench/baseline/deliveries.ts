@@ -18,7 +18,11 @@ export class DeliveryFloor {
   /** Answers whether the identity is new. */
   async insert(body: Buffer, id: string = randomUUID()): Promise<boolean> {
     const webhook = WEBHOOKS[this.#sent++ % WEBHOOKS.length]!;
-    const { rowCount } = await this.#pool.query({ name: "deliver", text: INSERT, values: [randomUUID(), webhook, OWNER, id, body.length, new Date(), body] });
+    const { rowCount } = await this.#pool.query({
+      name: "deliver",
+      text: INSERT,
+      values: [randomUUID(), webhook, OWNER, id, body.length, new Date(), body],
+    });
     return rowCount === 1;
   }
 

@@ -13,7 +13,10 @@ createServer((request, response) => {
     const answer = JSON.stringify({ delivery_id: id });
     const isReady = request.method === "GET";
     (isReady ? Promise.resolve() : floor.insert(Buffer.concat(chunks), id)).then(
-      () => response.writeHead(isReady ? 200 : 202, { "content-type": "application/json", "content-length": answer.length }).end(answer),
+      () =>
+        response
+          .writeHead(isReady ? 200 : 202, { "content-type": "application/json", "content-length": answer.length })
+          .end(answer),
       () => response.writeHead(500).end(),
     );
   });

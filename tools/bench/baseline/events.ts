@@ -27,12 +27,17 @@ export class EventFloor {
     return (from, count) =>
       transaction(this.#pool, async (tx) => {
         await tx.query({ name: "counters", text: UPDATE, values: [uid, from + count, from + count - 1] });
-        const events = Array.from({ length: count }, (_, n) => ({ seq: from + n + 1, uid: randomUUID(), payload: { step_id: `s${from + n}`, text: STEP_TEXT } }));
+        const events = Array.from({ length: count }, (_, n) => ({
+          seq: from + n + 1,
+          uid: randomUUID(),
+          payload: { step_id: `s${from + n}`, text: STEP_TEXT },
+        }));
         await tx.query({ name: "events", text: INSERT, values: [uid, JSON.stringify(events)] });
       });
   }
 }
 
-const UPDATE = "UPDATE run_streams SET last_seq = $2, last_client_seq = $3, last_worker_at = clock_timestamp() WHERE run_uid = $1";
+const UPDATE =
+  "UPDATE run_streams SET last_seq = $2, last_client_seq = $3, last_worker_at = clock_timestamp() WHERE run_uid = $1";
 const INSERT = `INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, execution_id, attempt, payload)
   SELECT $1, (e->>'seq')::bigint, (e->>'uid')::uuid, 'model_step', now(), 1, 1, e->'payload' FROM jsonb_array_elements($2::jsonb) AS e`;

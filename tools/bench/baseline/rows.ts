@@ -43,25 +43,53 @@ export async function insertRows(tx: PoolClient, { prompt, title }: NewRow): Pro
      VALUES ($1, $1, 0, 'team', $2, 'user', $3, $3, $4, 'QUEUED', $5, $5, 'normal', false, 'API', $6, 'scripted', $7, $8, '{}')`,
     [uid, OWNER, OWNER_TEXT, title, prompt, randomUUID(), AGENT_CONFIG, FROZEN],
   );
-  await query("execution", "INSERT INTO executions (run_uid, seq, state, lane_id, depth) SELECT $1, 1, 'QUEUED', id, 0 FROM lanes WHERE owner_uid = $2", [uid, OWNER]);
+  await query(
+    "execution",
+    "INSERT INTO executions (run_uid, seq, state, lane_id, depth) SELECT $1, 1, 'QUEUED', id, 0 FROM lanes WHERE owner_uid = $2",
+    [uid, OWNER],
+  );
   await query("stream", "INSERT INTO run_streams (run_uid, last_seq) VALUES ($1, 1)", [uid]);
   await query(
     "message",
     "INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid) VALUES ($1, $2, 1, 'prompt', $3, 'normal', 'user', $4)",
     [randomUUID(), uid, prompt, OWNER_TEXT],
   );
-  await query("event", "INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, payload) VALUES ($1, 1, $2, 'run_created', clock_timestamp(), '{}')", [uid, randomUUID()]);
+  await query(
+    "event",
+    "INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, payload) VALUES ($1, 1, $2, 'run_created', clock_timestamp(), '{}')",
+    [uid, randomUUID()],
+  );
   await query(
     "fact",
     `INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid, request_id, occurred_at, payload)
      VALUES ($1, 'millwright.run.created.v1', 'run', $2::uuid::text, 1, $3, 'user', $4, $5, now(), $6)`,
-    [randomUUID(), uid, OWNER, OWNER_TEXT, randomUUID(), JSON.stringify({ run_uid: uid, root_run_uid: uid, title, source: "API" })],
+    [
+      randomUUID(),
+      uid,
+      OWNER,
+      OWNER_TEXT,
+      randomUUID(),
+      JSON.stringify({ run_uid: uid, root_run_uid: uid, title, source: "API" }),
+    ],
   );
   return uid;
 }
 
 const AGENT_CONFIG = JSON.stringify({ model_id: "scripted", idle_timeout_minutes: 10, harness: { type: "oz" } });
 const FROZEN = JSON.stringify({
-  agent_prompt: "", base_prompt: "", model_id: "scripted", provider: "scripted", harness: "oz", skills: [], repositories: [], setup_commands: [], docker_image: "",
-  env: {}, secret_names: [], requirements: { harness: "oz" }, idle_timeout_minutes: 10, spawnable_agents: [], provenance: {},
+  agent_prompt: "",
+  base_prompt: "",
+  model_id: "scripted",
+  provider: "scripted",
+  harness: "oz",
+  skills: [],
+  repositories: [],
+  setup_commands: [],
+  docker_image: "",
+  env: {},
+  secret_names: [],
+  requirements: { harness: "oz" },
+  idle_timeout_minutes: 10,
+  spawnable_agents: [],
+  provenance: {},
 });

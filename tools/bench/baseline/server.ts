@@ -31,19 +31,31 @@ creates("/graphile-worker", async (row) => (await graphile.addJob(TASK, row)).id
 creates("/floor-with-pg-boss", (row) =>
   transaction(pool, async (tx) => {
     const uid = await insertRows(tx, row);
-    await boss.send(QUEUE, { uid }, { db: { executeSql: (text: string, values: unknown[]) => tx.query(text, values) } });
+    await boss.send(
+      QUEUE,
+      { uid },
+      { db: { executeSql: (text: string, values: unknown[]) => tx.query(text, values) } },
+    );
     return uid;
   }),
 );
 creates("/floor-with-graphile-worker", (row) =>
   transaction(pool, async (tx) => {
     const uid = await insertRows(tx, row);
-    await tx.query({ name: "job", text: "SELECT graphile_worker.add_job($1, $2::json)", values: [TASK, JSON.stringify({ uid })] });
+    await tx.query({
+      name: "job",
+      text: "SELECT graphile_worker.add_job($1, $2::json)",
+      values: [TASK, JSON.stringify({ uid })],
+    });
     return uid;
   }),
 );
 router.get("/floor/:uid", async (ctx) => {
-  const { rows } = await pool.query({ name: "read", text: "SELECT * FROM runs WHERE uid = $1", values: [ctx["params"].uid] });
+  const { rows } = await pool.query({
+    name: "read",
+    text: "SELECT * FROM runs WHERE uid = $1",
+    values: [ctx["params"].uid],
+  });
   if (!rows[0]) return;
   const { frozen: _, ...row } = rows[0];
   ctx.body = row;

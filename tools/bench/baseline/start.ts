@@ -13,7 +13,10 @@ export async function startBaseline(dir: string, platform: Platform): Promise<Ba
   await ensureDatabase(platform.databaseUrl("postgres"), DATABASE);
   await migrate(databaseUrl, MIGRATIONS);
   const url = `http://127.0.0.1:${await freePort()}`;
-  const program: Program = startProgram("tools/bench/baseline/server.ts", dir, { BASELINE_DATABASE_URL: databaseUrl, PORT: new URL(url).port });
+  const program: Program = startProgram("tools/bench/baseline/server.ts", dir, {
+    BASELINE_DATABASE_URL: databaseUrl,
+    PORT: new URL(url).port,
+  });
   try {
     await untilReady(program, `${url}/ready`);
   } catch (error) {

@@ -20,10 +20,20 @@ export async function measureAppending({ platform, baseline, isQuick }: Bench): 
   const taken: Taken[] = [];
   while (taken.length < RUNS) taken.push(...(await worker.take(RUNS - taken.length, 5_000)));
   const seconds = isQuick ? 1 : SECONDS;
-  const ours = await appendAll(taken.map((run): Append => (from, count) => worker.append(run, from, count)), seconds);
+  const ours = await appendAll(
+    taken.map(
+      (run): Append =>
+        (from, count) =>
+          worker.append(run, from, count),
+    ),
+    seconds,
+  );
   await worker.complete(taken);
   const theirs = await measureFloor(baseline.databaseUrl, seconds);
-  return [...compared("append run events, one at a time", ours.single, theirs.single), ...compared(`append run events, ${BATCH} at a time, ${RUNS - 1} runs`, ours.batched, theirs.batched)];
+  return [
+    ...compared("append run events, one at a time", ours.single, theirs.single),
+    ...compared(`append run events, ${BATCH} at a time, ${RUNS - 1} runs`, ours.batched, theirs.batched),
+  ];
 }
 
 async function measureFloor(databaseUrl: string, seconds: number): Promise<{ single: Figures; batched: Figures }> {
@@ -39,15 +49,27 @@ type Append = (from: number, count: number) => Promise<void>;
 type Figures = { readonly perSecond: number; readonly latencies: readonly number[] };
 
 /** One run by single events, then the others at once by batches. */
-async function appendAll([first, ...others]: readonly Append[], seconds: number): Promise<{ single: Figures; batched: Figures }> {
+async function appendAll(
+  [first, ...others]: readonly Append[],
+  seconds: number,
+): Promise<{ single: Figures; batched: Figures }> {
   const single = await appendFor(first!, 1, seconds);
   const batched = (await Promise.all(others.map((append) => appendFor(append, BATCH, seconds)))).flat();
-  return { single: { perSecond: single.length / seconds, latencies: single }, batched: { perSecond: (batched.length * BATCH) / seconds, latencies: batched } };
+  return {
+    single: { perSecond: single.length / seconds, latencies: single },
+    batched: { perSecond: (batched.length * BATCH) / seconds, latencies: batched },
+  };
 }
 
 const compared = (what: string, ours: Figures, floor: Figures): Measured[] => [
   { what, who: "millwright", perSecond: round(ours.perSecond), latencyMs: summarize(ours.latencies) },
-  { what, who: "floor", perSecond: round(floor.perSecond), latencyMs: summarize(floor.latencies), ours: round(ours.perSecond / floor.perSecond) },
+  {
+    what,
+    who: "floor",
+    perSecond: round(floor.perSecond),
+    latencyMs: summarize(floor.latencies),
+    ours: round(ours.perSecond / floor.perSecond),
+  },
 ];
 
 /** Appends one batch after the other; answers how long each took, after a warm-up. */

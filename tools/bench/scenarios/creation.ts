@@ -7,7 +7,10 @@ const JSON_BODY = { method: "POST", headers: { "content-type": "application/json
 
 /** Durable creation over REST: the answer comes after the commit, everywhere. */
 export async function measureCreation({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
-  const peers = isQuick || platform.setup === "processes" ? ["pg-boss"] : ["pg-boss", "graphile-worker", "floor-with-pg-boss", "floor-with-graphile-worker"];
+  const peers =
+    isQuick || platform.setup === "processes"
+      ? ["pg-boss"]
+      : ["pg-boss", "graphile-worker", "floor-with-pg-boss", "floor-with-graphile-worker"];
   const endpoints: Endpoint[] = [
     { ...JSON_BODY, who: "millwright", url: `${platform.url}/api/v1/agent/runs`, headers: AUTHORIZED },
     ...["floor", ...peers].map((who) => ({ ...JSON_BODY, who, url: `${baseline.url}/${who}` })),

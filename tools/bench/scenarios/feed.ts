@@ -16,7 +16,8 @@ const TYPE = "millwright.run.created.v1";
 const BURST_BATCH = 20;
 
 /** Within one process, or between processes as an outsider sees it. */
-export const measureFeed = (bench: Bench): Promise<Measured[]> => (bench.platform.setup === "standalone" ? measureWithinProcess(bench) : measureOnNats(bench));
+export const measureFeed = (bench: Bench): Promise<Measured[]> =>
+  bench.platform.setup === "standalone" ? measureWithinProcess(bench) : measureOnNats(bench);
 
 /**
  * The event feed as services of one process use it: a log over one database, a consumer over another, a bell between them.
@@ -29,15 +30,28 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
   const eventLog = new EventLog({ database: owner, clock: systemClock, log, doorbell });
   let count = 0;
   let seen: (uid: string) => void = () => {};
-  const handlers = { [TYPE]: (_tx: unknown, { entityUid }: { entityUid: string }) => ((count += 1), seen(entityUid), Promise.resolve()) };
-  const consumer = new Consumer({ name: "bench", source: "bench", read: (range) => eventLog.read(range), database: reader, clock: systemClock, log, handlers, doorbell });
+  const handlers = {
+    [TYPE]: (_tx: unknown, { entityUid }: { entityUid: string }) => ((count += 1), seen(entityUid), Promise.resolve()),
+  };
+  const consumer = new Consumer({
+    name: "bench",
+    source: "bench",
+    read: (range) => eventLog.read(range),
+    database: reader,
+    clock: systemClock,
+    log,
+    handlers,
+    doorbell,
+  });
   eventLog.start();
   consumer.start();
   try {
     const latencies: number[] = [];
     for (let n = 0; n < (isQuick ? 40 : 100); n++) {
       const event = anEvent();
-      const arrived = new Promise<number>((resolve) => (seen = (uid) => uid === event.entityUid && resolve(performance.now())));
+      const arrived = new Promise<number>(
+        (resolve) => (seen = (uid) => uid === event.entityUid && resolve(performance.now())),
+      );
       await owner.transaction((tx) => appendEvents(tx, [event]));
       const committedMs = performance.now();
       latencies.push(Math.max(0, (await arrived) - committedMs));
@@ -47,7 +61,8 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
     const goal = count + burst;
     const whole = new Promise<void>((resolve) => (seen = () => count === goal && resolve()));
     const beganMs = performance.now();
-    for (let n = 0; n < burst; n += BURST_BATCH) await owner.transaction((tx) => appendEvents(tx, Array.from({ length: BURST_BATCH }, anEvent)));
+    for (let n = 0; n < burst; n += BURST_BATCH)
+      await owner.transaction((tx) => appendEvents(tx, Array.from({ length: BURST_BATCH }, anEvent)));
     await whole;
     const perSecond = round(burst / ((performance.now() - beganMs) / 1000));
     return [
@@ -67,7 +82,12 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
   const nats = await connect({ servers: platform.natsUrl });
   const arrivals = new Map<string, number>();
   let heard: () => void = () => {};
-  nats.subscribe(TYPE, { callback: (_error, message) => (arrivals.set(message.json<{ entityUid: string }>().entityUid, performance.now()), heard()) });
+  nats.subscribe(TYPE, {
+    callback: (_error, message) => (
+      arrivals.set(message.json<{ entityUid: string }>().entityUid, performance.now()),
+      heard()
+    ),
+  });
   await nats.flush();
   try {
     const latencies: number[] = [];
@@ -78,7 +98,9 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
       latencies.push(Math.max(0, arrivals.get(uid)! - answeredMs));
       await pause(60); // longer than events are gathered: each is a first one
     }
-    return [{ what: "feed lag, answer to NATS subscriber", who: "millwright", latencyMs: summarize(latencies.slice(10)) }];
+    return [
+      { what: "feed lag, answer to NATS subscriber", who: "millwright", latencyMs: summarize(latencies.slice(10)) },
+    ];
   } finally {
     await nats.close();
   }
@@ -92,5 +114,13 @@ async function open(platform: Bench["platform"], name: string): Promise<Database
 
 const anEvent = (): NewEvent => {
   const uid = newUid();
-  return { type: TYPE, entity: "run", entityUid: uid, entityVersion: 1, actor: { type: "user", uid: "bench" }, requestId: uid, payload: { run_uid: uid, title: "A run" } };
+  return {
+    type: TYPE,
+    entity: "run",
+    entityUid: uid,
+    entityVersion: 1,
+    actor: { type: "user", uid: "bench" },
+    requestId: uid,
+    payload: { run_uid: uid, title: "A run" },
+  };
 };

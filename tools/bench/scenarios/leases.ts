@@ -28,7 +28,14 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
   const leases = holders.length * SLOTS;
   for (const { worker, held } of holders) await worker.complete(held);
   const perSecond = (latencies.length * SLOTS) / (latencies.reduce((sum, ms) => sum + ms, 0) / 1000);
-  return [{ what: `heartbeat of ${SLOTS} leases, ${leases.toLocaleString("en")} live`, who: "millwright", perSecond: round(perSecond), latencyMs: summarize(latencies) }];
+  return [
+    {
+      what: `heartbeat of ${SLOTS} leases, ${leases.toLocaleString("en")} live`,
+      who: "millwright",
+      perSecond: round(perSecond),
+      latencyMs: summarize(latencies),
+    },
+  ];
 }
 
 /** A worker with every slot taken. */

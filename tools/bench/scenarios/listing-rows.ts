@@ -8,8 +8,12 @@ const BATCH = 100_000;
  * half a minute apart. Deterministic: what is asked for later is known to be there.
  */
 export async function writeRuns({ sql }: Database, ownerUid: string, count: number): Promise<void> {
-  await sql.query("CREATE OR REPLACE FUNCTION bench_any(n bigint, salt integer, most integer) RETURNS integer LANGUAGE sql IMMUTABLE RETURN (abs(hashint8extended(n, salt)) % most)::integer");
-  await sql.query("CREATE OR REPLACE FUNCTION bench_skewed(n bigint, salt integer, most integer) RETURNS integer LANGUAGE sql IMMUTABLE RETURN floor(most * power((abs(hashint8extended(n, salt)) % 1000000) / 1000000.0, 3))::integer");
+  await sql.query(
+    "CREATE OR REPLACE FUNCTION bench_any(n bigint, salt integer, most integer) RETURNS integer LANGUAGE sql IMMUTABLE RETURN (abs(hashint8extended(n, salt)) % most)::integer",
+  );
+  await sql.query(
+    "CREATE OR REPLACE FUNCTION bench_skewed(n bigint, salt integer, most integer) RETURNS integer LANGUAGE sql IMMUTABLE RETURN floor(most * power((abs(hashint8extended(n, salt)) % 1000000) / 1000000.0, 3))::integer",
+  );
   for (let first = 1; first <= count; first += BATCH) {
     const range = [first, Math.min(first + BATCH - 1, count)];
     await sql.query(RUNS, [ownerUid, ...range]);

@@ -8,7 +8,9 @@ import { writeRuns } from "./listing-rows.ts";
 
 const RUNS = 1_000_000;
 const PAGES = 25;
-const ORDERS = ["updated_at", "created_at", "title", "agent"].flatMap((by) => ["desc", "asc"].map((order) => `sort_by=${by}&sort_order=${order}`));
+const ORDERS = ["updated_at", "created_at", "title", "agent"].flatMap((by) =>
+  ["desc", "asc"].map((order) => `sort_by=${by}&sort_order=${order}`),
+);
 
 const md5 = (text: string): string => createHash("md5").update(text).digest("hex");
 const uuid = (text: string): string => md5(text).replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
@@ -19,7 +21,14 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
   none: [""],
   state: ["state=SUCCEEDED", "state=QUEUED", "state=CLAIMED", "state=FAILED&state=ERROR"],
   task_status: ["task_status=complete", "task_status=running", "task_status=blocked"],
-  "created_after, created_before, updated_after": [`created_after=${ago(300)}`, `created_after=${ago(0.01)}`, `created_before=${ago(200)}`, `created_before=${ago(10)}`, `updated_after=${ago(300)}`, `updated_after=${ago(2)}`],
+  "created_after, created_before, updated_after": [
+    `created_after=${ago(300)}`,
+    `created_after=${ago(0.01)}`,
+    `created_before=${ago(200)}`,
+    `created_before=${ago(10)}`,
+    `updated_after=${ago(300)}`,
+    `updated_after=${ago(2)}`,
+  ],
   factory_uid: ["factory0", "factory39", "none"].map((one) => `factory_uid=${uuid(one)}`),
   name: ["agent0", "agent199", "none"].map((one) => `name=${one}`),
   model_id: ["model0", "model11", "none"].map((one) => `model_id=${one}`),
@@ -27,11 +36,21 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
   executor: ["executor0", "executor299", "none"].map((one) => `executor=${uuid(one)}`),
   source: ["API", "LOCAL", "TEAMS"].map((one) => `source=${one}`),
   execution_location: ["LOCAL", "REMOTE"].map((one) => `execution_location=${one}`),
-  environment_id: [...["environment0", "environment199", "none"].map((one) => md5(one).slice(0, 22)), "empty-environment"].map((one) => `environment_id=${one}`),
-  skill_spec: ["acme/shop0:skills/s0/SKILL.md", "acme/shop19:skills/s299/SKILL.md", "acme/none:skills/s/SKILL.md"].map((one) => `skill_spec=${encodeURIComponent(one)}`),
+  environment_id: [
+    ...["environment0", "environment199", "none"].map((one) => md5(one).slice(0, 22)),
+    "empty-environment",
+  ].map((one) => `environment_id=${one}`),
+  skill_spec: ["acme/shop0:skills/s0/SKILL.md", "acme/shop19:skills/s299/SKILL.md", "acme/none:skills/s/SKILL.md"].map(
+    (one) => `skill_spec=${encodeURIComponent(one)}`,
+  ),
   schedule_id: ["schedule0", "schedule999", "none"].map((one) => `schedule_id=${uuid(one)}`),
   artifact_type: ["PULL_REQUEST", "PLAN", "EXTERNAL_REFERENCE"].map((one) => `artifact_type=${one}`),
-  metadata: ["metadata[squad]=squad0", "metadata[squad]=squad19", "metadata[ticket_id]=T-777", "metadata[ticket_id]=none"],
+  metadata: [
+    "metadata[squad]=squad0",
+    "metadata[squad]=squad19",
+    "metadata[ticket_id]=T-777",
+    "metadata[ticket_id]=none",
+  ],
   ancestor_run_id: [`ancestor_run_id=${uuid("run5")}`],
   q: ["q=word0", "q=word1999", "q=word150", "q=part44", "q=xylophone", "q=word3%20part7", `q=${uuid("run77")}`],
   "factory_uid and state": [`factory_uid=${uuid("factory0")}&state=FAILED`],
@@ -63,7 +82,11 @@ export async function measureListing({ platform, isQuick }: Bench): Promise<Meas
       const found = summarize(times);
       if (!worst || found.p99 > worst.p99) worst = found;
     }
-    measured.push({ what: `a page of ${count.toLocaleString("en")} runs by ${filter}`, who: "millwright", latencyMs: worst! });
+    measured.push({
+      what: `a page of ${count.toLocaleString("en")} runs by ${filter}`,
+      who: "millwright",
+      latencyMs: worst!,
+    });
   }
   return measured;
 }
@@ -72,9 +95,12 @@ export async function measureListing({ platform, isQuick }: Bench): Promise<Meas
 async function pages(url: string, path: string): Promise<number[]> {
   await api(url, path);
   const times: number[] = [];
-  for (let token = ""; times.length < PAGES; ) {
+  for (let token = ""; times.length < PAGES;) {
     const beganMs = performance.now();
-    const { page_info: page } = await api<{ page_info: { has_next_page: boolean; next_cursor?: string } }>(url, token === "" ? path : `${path}&cursor=${encodeURIComponent(token)}`);
+    const { page_info: page } = await api<{ page_info: { has_next_page: boolean; next_cursor?: string } }>(
+      url,
+      token === "" ? path : `${path}&cursor=${encodeURIComponent(token)}`,
+    );
     times.push(performance.now() - beganMs);
     token = page.next_cursor ?? "";
   }

@@ -12,21 +12,30 @@ export type FactoryOfTeam = { readonly factoryUid: string; readonly teamUid: str
  * Writes a year of a factory: `runs` runs in trees of five, ten ledger entries of each, and a pull request of every second tree. Triggers make the sums.
  * Fifty people start work from two sources each; seven agents use four models.
  */
-export async function writeYear({ sql }: Database, { factoryUid, teamUid }: FactoryOfTeam, runs: number): Promise<void> {
-  for (let first = 0; first < runs; first += BATCH) await sql.query(RUNS, [factoryUid, teamUid, first, Math.min(first + BATCH, runs) - 1, runs]);
+export async function writeYear(
+  { sql }: Database,
+  { factoryUid, teamUid }: FactoryOfTeam,
+  runs: number,
+): Promise<void> {
+  for (let first = 0; first < runs; first += BATCH)
+    await sql.query(RUNS, [factoryUid, teamUid, first, Math.min(first + BATCH, runs) - 1, runs]);
   const entries = runs * ENTRIES_PER_RUN;
-  for (let first = 0; first < entries; first += BATCH) await sql.query(ENTRIES, [factoryUid, teamUid, first, Math.min(first + BATCH, entries) - 1, runs]);
+  for (let first = 0; first < entries; first += BATCH)
+    await sql.query(ENTRIES, [factoryUid, teamUid, first, Math.min(first + BATCH, entries) - 1, runs]);
   await sql.query(PULL_REQUESTS, [factoryUid, teamUid, Math.floor(runs / RUNS_PER_TREE / 2), runs]);
   await sql.query(PRODUCED, [factoryUid]);
   await sql.query(SHARES, [factoryUid]);
-  await sql.query("VACUUM (ANALYZE) run_facts, run_days, ledger_entries, cost_group_days, tree_costs, produced_pull_requests, pull_request_shares, factory_pull_requests");
+  await sql.query(
+    "VACUUM (ANALYZE) run_facts, run_days, ledger_entries, cost_group_days, tree_costs, produced_pull_requests, pull_request_shares, factory_pull_requests",
+  );
 }
 
 /** The uid of the n-th run of this factory. */
 const run = (n: string): string => `md5($1::text || ${n})::uuid`;
 const tree = (n: string): string => `(${n}) / ${RUNS_PER_TREE}`;
 const user = (n: string): string => `'user-' || (${tree(n)}) % 50`;
-const source = (n: string): string => `(ARRAY['API', 'SLACK', 'GITHUB', 'SCHEDULED_AGENT', 'WEB_APP'])[1 + ((${tree(n)}) % 50 + (${tree(n)}) / 50 % 2) % 5]`;
+const source = (n: string): string =>
+  `(ARRAY['API', 'SLACK', 'GITHUB', 'SCHEDULED_AGENT', 'WEB_APP'])[1 + ((${tree(n)}) % 50 + (${tree(n)}) / 50 % 2) % 5]`;
 const agent = (n: string): string => `'agent-' || (${n}) % 7`;
 const model = (n: string): string => `'model-' || (${n}) % 7 % 4`;
 const at = (n: string, count: string): string => `now() - ${YEAR} + (${n})::double precision / (${count}) * ${YEAR}`;

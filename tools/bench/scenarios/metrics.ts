@@ -11,7 +11,10 @@ const READS = 100;
 const READS_PER_KEY = 50;
 const DAY_MS = 86_400_000;
 
-const RANGES = { "30 days": "", "365 days by day": `group_by_period=day&start_date=${new Date(Date.now() - 364 * DAY_MS).toISOString()}` } as const;
+const RANGES = {
+  "30 days": "",
+  "365 days by day": `group_by_period=day&start_date=${new Date(Date.now() - 364 * DAY_MS).toISOString()}`,
+} as const;
 
 /** With the required parameters of each. */
 const ENDPOINTS = {
@@ -25,15 +28,21 @@ const ENDPOINTS = {
 
 /** The same questions of 30 days to the raw tables, as a report would ask them. */
 const PLAIN_SQL = {
-  "run breakdown, 30 days": "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '30 days' GROUP BY state",
-  "cost breakdown, 30 days": "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '30 days' GROUP BY 1, 2",
+  "run breakdown, 30 days":
+    "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '30 days' GROUP BY state",
+  "cost breakdown, 30 days":
+    "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '30 days' GROUP BY 1, 2",
 } as const;
 
 /** How long answers about a factory take among a million runs, ten million ledger entries and a hundred thousand pull requests. */
 export async function measureMetrics({ platform, isQuick }: Bench): Promise<Measured[]> {
   const database = Database.open(platform.databaseUrl("millwright_metrics"), { max: 1 });
   try {
-    const { uid: factoryUid, team_uid: teamUid } = await api<{ uid: string; team_uid: string }>(platform.url, "/factory", post({ name: "Measured" }));
+    const { uid: factoryUid, team_uid: teamUid } = await api<{ uid: string; team_uid: string }>(
+      platform.url,
+      "/factory",
+      post({ name: "Measured" }),
+    );
     const runs = isQuick ? RUNS / 20 : RUNS;
     await writeYear(database, { factoryUid, teamUid }, runs);
     const among = `${runs.toLocaleString("en")} runs`;
@@ -42,12 +51,24 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
     for (const [what, path] of Object.entries(ENDPOINTS)) {
       for (const [range, query] of Object.entries(RANGES)) {
         if (path.startsWith("/costs/per-pr/top") && query !== "") continue; // it has no periods
-        measured.push({ what: `${what}, ${range}, ${among}`, who: "millwright", latencyMs: summarize(await reader.measure(path + query)) });
+        measured.push({
+          what: `${what}, ${range}, ${among}`,
+          who: "millwright",
+          latencyMs: summarize(await reader.measure(path + query)),
+        });
       }
     }
-    measured.push({ what: `a page of pull requests, ${among}`, who: "millwright", latencyMs: summarize(await reader.measure("/pull-requests")) });
+    measured.push({
+      what: `a page of pull requests, ${among}`,
+      who: "millwright",
+      latencyMs: summarize(await reader.measure("/pull-requests")),
+    });
     for (const [what, text] of Object.entries(PLAIN_SQL)) {
-      measured.push({ what: `${what}, ${among}`, who: "plain SQL", latencyMs: summarize(await timesOf(() => database.sql.query(text, [factoryUid]))) });
+      measured.push({
+        what: `${what}, ${among}`,
+        who: "plain SQL",
+        latencyMs: summarize(await timesOf(() => database.sql.query(text, [factoryUid]))),
+      });
     }
     return measured;
   } finally {
@@ -68,27 +89,37 @@ class Reader {
   }
 
   measure(path: string): Promise<number[]> {
-    return timesOf((key) => this.#read(path, key), () => this.#nextKey());
+    return timesOf(
+      (key) => this.#read(path, key),
+      () => this.#nextKey(),
+    );
   }
 
   async #nextKey(): Promise<string> {
     if (this.#reads === READS_PER_KEY) {
       this.#reads = 0;
-      this.#key = (await api<{ api_key: string }>(this.#url, `/team/${this.#of.teamUid}/keys`, post({ name: "bench" }))).api_key;
+      this.#key = (
+        await api<{ api_key: string }>(this.#url, `/team/${this.#of.teamUid}/keys`, post({ name: "bench" }))
+      ).api_key;
     }
     this.#reads += 1;
     return this.#key;
   }
 
   async #read(path: string, key: string): Promise<void> {
-    const response = await fetch(`${this.#url}/api/v1/factory/${this.#of.factoryUid}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    const response = await fetch(`${this.#url}/api/v1/factory/${this.#of.factoryUid}${path}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
     const text = await response.text();
     if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
   }
 }
 
 /** Milliseconds of each; what `prepare` does is not measured. */
-async function timesOf(read: (prepared: string) => Promise<unknown>, prepare: () => Promise<string> = async () => ""): Promise<number[]> {
+async function timesOf(
+  read: (prepared: string) => Promise<unknown>,
+  prepare: () => Promise<string> = async () => "",
+): Promise<number[]> {
   const times: number[] = [];
   for (let n = -10; n < READS; n++) {
     const prepared = await prepare();

@@ -11,7 +11,13 @@ export async function measureReading({ platform, baseline, isQuick }: Bench): Pr
   const theirs = await Promise.all(Array.from({ length: RUNS }, () => createRow(baseline.url)));
   await api(platform.url, `/agent/runs/${ours[0]}`);
   const endpoints: Endpoint[] = [
-    { who: "millwright", url: platform.url, method: "GET", headers: AUTHORIZED, paths: ours.map((uid) => `/api/v1/agent/runs/${uid}`) },
+    {
+      who: "millwright",
+      url: platform.url,
+      method: "GET",
+      headers: AUTHORIZED,
+      paths: ours.map((uid) => `/api/v1/agent/runs/${uid}`),
+    },
     { who: "floor", url: baseline.url, method: "GET", paths: theirs.map((uid) => `/floor/${uid}`) },
   ];
   for (const endpoint of endpoints) await drive(endpoint, 8, isQuick ? 1 : 3);

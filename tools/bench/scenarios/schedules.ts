@@ -20,7 +20,14 @@ export async function measureSchedules({ platform, isQuick }: Bench): Promise<Me
     await lags(platform.url, scheduler, orchestrator, WARM_UP);
     const found = await lags(platform.url, scheduler, orchestrator, count);
     const seconds = Math.max(...found) / 1_000;
-    return [{ what: `${count.toLocaleString("en")} schedules due in the same second, to committed runs`, who: "millwright", perSecond: round(count / seconds), latencyMs: summarize(found) }];
+    return [
+      {
+        what: `${count.toLocaleString("en")} schedules due in the same second, to committed runs`,
+        who: "millwright",
+        perSecond: round(count / seconds),
+        latencyMs: summarize(found),
+      },
+    ];
   } finally {
     await scheduler.close();
     await orchestrator.close();
@@ -28,14 +35,27 @@ export async function measureSchedules({ platform, isQuick }: Bench): Promise<Me
 }
 
 async function lags(url: string, scheduler: Database, orchestrator: Database, count: number): Promise<number[]> {
-  const asked = { name: `bench ${count}`, cron_schedule: "0 0 1 1 *", prompt: "Read the release notes.", catch_up_seconds: 31_622_400 };
+  const asked = {
+    name: `bench ${count}`,
+    cron_schedule: "0 0 1 1 *",
+    prompt: "Read the release notes.",
+    catch_up_seconds: 31_622_400,
+  };
   const { id } = await api<{ id: string }>(url, "/agent/schedules", { method: "POST", body: JSON.stringify(asked) });
-  const { rows: columns } = await scheduler.sql.query<{ list: string }>("SELECT string_agg(quote_ident(column_name), ', ') AS list FROM information_schema.columns WHERE table_name = 'schedules' AND column_name <> 'uid'");
+  const { rows: columns } = await scheduler.sql.query<{ list: string }>(
+    "SELECT string_agg(quote_ident(column_name), ', ') AS list FROM information_schema.columns WHERE table_name = 'schedules' AND column_name <> 'uid'",
+  );
   // The others are copies of the one that was made through the door.
-  await scheduler.sql.query(`INSERT INTO schedules (uid, ${columns[0]!.list}) SELECT gen_random_uuid(), ${columns[0]!.list} FROM schedules, generate_series(2, $2::integer) WHERE uid = $1`, [id, count]);
+  await scheduler.sql.query(
+    `INSERT INTO schedules (uid, ${columns[0]!.list}) SELECT gen_random_uuid(), ${columns[0]!.list} FROM schedules, generate_series(2, $2::integer) WHERE uid = $1`,
+    [id, count],
+  );
   const before = await made(orchestrator);
   const dueMs = Math.ceil((Date.now() + 1_500) / 1_000) * 1_000;
-  await scheduler.sql.query("UPDATE schedules SET next_slot = $2 WHERE name = (SELECT name FROM schedules WHERE uid = $1)", [id, new Date(dueMs)]);
+  await scheduler.sql.query(
+    "UPDATE schedules SET next_slot = $2 WHERE name = (SELECT name FROM schedules WHERE uid = $1)",
+    [id, new Date(dueMs)],
+  );
   await pause(dueMs - Date.now());
   const found: number[] = [];
   while (found.length < count) {
@@ -49,6 +69,8 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
 
 /** Counting walks all runs: what it takes is in the figure, too. */
 async function made(orchestrator: Database): Promise<number> {
-  const { rows } = await orchestrator.sql.query<{ n: number }>("SELECT count(*) AS n FROM runs WHERE source = 'SCHEDULED_AGENT'");
+  const { rows } = await orchestrator.sql.query<{ n: number }>(
+    "SELECT count(*) AS n FROM runs WHERE source = 'SCHEDULED_AGENT'",
+  );
   return rows[0]!.n;
 }

@@ -10,7 +10,12 @@ const SCORES_PER_RUN = TASKS * CONFIGURATIONS * REPETITIONS * 4;
 /** Attempts per statement: what is held back for the end of a transaction stays small. */
 const BATCH = 100_000;
 
-export type ScoringRows = { readonly factoryUid: string; readonly teamUid: string; readonly suiteUid: string; readonly scorerUids: readonly string[] };
+export type ScoringRows = {
+  readonly factoryUid: string;
+  readonly teamUid: string;
+  readonly suiteUid: string;
+  readonly scorerUids: readonly string[];
+};
 
 /** Writes a suite's finished benchmark runs and the attempts of its four scorers: `scores` of either. Returns a few of the benchmark runs. */
 export async function writeScores({ sql }: Database, rows: ScoringRows, scores: number): Promise<string[]> {
@@ -18,36 +23,86 @@ export async function writeScores({ sql }: Database, rows: ScoringRows, scores: 
   const hash = manifestHash(manifest.content);
   const runUids = Array.from({ length: Math.ceil(scores / SCORES_PER_RUN) }, () => newUid());
   for (const runUid of runUids) {
-    await sql.query(RUN, [runUid, rows.suiteUid, rows.factoryUid, rows.teamUid, JSON.stringify(manifest), hash, REPETITIONS]);
-    await sql.query(TRIALS, [runUid, manifest.identifiers.tasks.map(({ uid }) => uid), manifest.identifiers.configurations.map(({ uid }) => uid), REPETITIONS]);
-    await sql.query("INSERT INTO trial_attempts (trial_uid, attempt_number, run_uid, state, started_at) SELECT uid, 1, run_uid, 'succeeded', now() FROM trials WHERE benchmark_run_uid = $1", [runUid]);
+    await sql.query(RUN, [
+      runUid,
+      rows.suiteUid,
+      rows.factoryUid,
+      rows.teamUid,
+      JSON.stringify(manifest),
+      hash,
+      REPETITIONS,
+    ]);
+    await sql.query(TRIALS, [
+      runUid,
+      manifest.identifiers.tasks.map(({ uid }) => uid),
+      manifest.identifiers.configurations.map(({ uid }) => uid),
+      REPETITIONS,
+    ]);
+    await sql.query(
+      "INSERT INTO trial_attempts (trial_uid, attempt_number, run_uid, state, started_at) SELECT uid, 1, run_uid, 'succeeded', now() FROM trials WHERE benchmark_run_uid = $1",
+      [runUid],
+    );
     await sql.query(TRIAL_SCORES, [runUid, rows.scorerUids]);
   }
-  for (let first = 1; first <= scores; first += BATCH) await sql.query(ATTEMPTS, [rows.scorerUids, rows.factoryUid, rows.teamUid, first, Math.min(first + BATCH - 1, scores)]);
+  for (let first = 1; first <= scores; first += BATCH)
+    await sql.query(ATTEMPTS, [
+      rows.scorerUids,
+      rows.factoryUid,
+      rows.teamUid,
+      first,
+      Math.min(first + BATCH - 1, scores),
+    ]);
   await sql.query("VACUUM (ANALYZE) benchmark_runs, trials, trial_attempts, trial_scores, attempts");
   return runUids.slice(0, 10);
 }
 
 function manifestOf({ factoryUid, suiteUid, scorerUids }: ScoringRows): Manifest {
   const uids = (count: number): string[] => Array.from({ length: count }, () => newUid());
-  const labels = [{ value: "good", score: 1 }, { value: "bad", score: 0 }];
+  const labels = [
+    { value: "good", score: 1 },
+    { value: "bad", score: 0 },
+  ];
   return {
     content: {
-      format: "millwright.benchmark.v1", runners: [],
+      format: "millwright.benchmark.v1",
+      runners: [],
       repetition_count: REPETITIONS,
       agents: [{ name: "coder", layers: [], environment: null, skills: [] }],
       tasks: uids(TASKS).map((_uid, n) => ({
-        title: `Task ${n}`, prompt: "Read the issue and change what it asks for. ".repeat(20), success_criteria: "The tests pass.", rule: null, tags: [`tag${n % 5}`], labels: {}, repositories: [],
+        title: `Task ${n}`,
+        prompt: "Read the issue and change what it asks for. ".repeat(20),
+        success_criteria: "The tests pass.",
+        rule: null,
+        tags: [`tag${n % 5}`],
+        labels: {},
+        repositories: [],
       })),
       configurations: uids(CONFIGURATIONS).map((_uid, n) => ({
-        role: n === 0 ? "baseline" as const : "candidate" as const, display_name: `configuration ${n}`, harness: "", model: "", runner: "", harness_auth_secret_name: null, agent_configs: [],
+        role: n === 0 ? ("baseline" as const) : ("candidate" as const),
+        display_name: `configuration ${n}`,
+        harness: "",
+        model: "",
+        runner: "",
+        harness_auth_secret_name: null,
+        agent_configs: [],
       })),
       scorers: scorerUids.map((_uid, n) => ({
-        name: `scorer ${n}`, kind: n === 0 ? "benchmark_task_correctness" : "user", labels, threshold: 0.5, scoring_prompt: "", model_id: "rule", rule: null, agent_config: null,
+        name: `scorer ${n}`,
+        kind: n === 0 ? "benchmark_task_correctness" : "user",
+        labels,
+        threshold: 0.5,
+        scoring_prompt: "",
+        model_id: "rule",
+        rule: null,
+        agent_config: null,
       })),
     },
     identifiers: {
-      factory_uid: factoryUid, suite_uid: suiteUid, suite_version: 1, agents: [], scorer_selection: [],
+      factory_uid: factoryUid,
+      suite_uid: suiteUid,
+      suite_version: 1,
+      agents: [],
+      scorer_selection: [],
       tasks: uids(TASKS).map((uid, n) => ({ uid, id: n + 1, source_run_uid: null })),
       configurations: uids(CONFIGURATIONS).map((uid, n) => ({ uid, id: n + 1, runner_uid: "" })),
       scorers: scorerUids.map((uid, n) => ({ uid, id: n + 1, version: 1 })),

@@ -17,8 +17,23 @@ const POLL_MS = 50;
 const GIVE_UP_MS = 180_000;
 
 const A_SCORER = {
-  scope_mode: "all_agents", allowed_classifications: [{ value: "good", score: 1 }, { value: "bad", score: 0 }], threshold: 0.5, scoring_prompt: "Did the run succeed?", model_id: "rule",
-  sampling_rate: 0, rule: { checks: [{ kind: "state", in: ["SUCCEEDED"] }, { kind: "regex", target: "conversation", pattern: "greeting" }], pass: "good", fail: "bad" },
+  scope_mode: "all_agents",
+  allowed_classifications: [
+    { value: "good", score: 1 },
+    { value: "bad", score: 0 },
+  ],
+  threshold: 0.5,
+  scoring_prompt: "Did the run succeed?",
+  model_id: "rule",
+  sampling_rate: 0,
+  rule: {
+    checks: [
+      { kind: "state", in: ["SUCCEEDED"] },
+      { kind: "regex", target: "conversation", pattern: "greeting" },
+    ],
+    pass: "good",
+    fail: "bad",
+  },
 };
 
 /** How many finished runs rules judge, and how long results take among a million scores. */
@@ -40,9 +55,14 @@ async function measureJudging(url: string, scoring: Database, factoryUid: string
   const worker = await ProtocolWorker.register(url, await createWorkerKey(url), SLOTS);
   const runUids: string[] = [];
   while (runUids.length < count) {
-    const create = () => api<{ run_id: string }>(url, "/agent/runs", post({ prompt: "Greet.", title: "Greet", agent_identity_uid: agent.uid }));
+    const create = () =>
+      api<{ run_id: string }>(
+        url,
+        "/agent/runs",
+        post({ prompt: "Greet.", title: "Greet", agent_identity_uid: agent.uid }),
+      );
     await Promise.all(Array.from({ length: SLOTS }, create));
-    for (let open = SLOTS; open > 0; ) {
+    for (let open = SLOTS; open > 0;) {
       const taken = await worker.take(SLOTS, 5_000);
       await Promise.all(taken.map((each) => worker.append(each, 1, 2)));
       await worker.complete(taken);
@@ -52,30 +72,49 @@ async function measureJudging(url: string, scoring: Database, factoryUid: string
   }
   const beganMs = performance.now();
   for (let n = 0; n < runUids.length; n += DISPATCHED_AT_ONCE) {
-    await api(url, `/factory/${factoryUid}/scorers/${scorer}/dispatch`, post({ run_ids: runUids.slice(n, n + DISPATCHED_AT_ONCE) }));
+    await api(
+      url,
+      `/factory/${factoryUid}/scorers/${scorer}/dispatch`,
+      post({ run_ids: runUids.slice(n, n + DISPATCHED_AT_ONCE) }),
+    );
   }
   for (let scored = 0; scored < runUids.length; await pause(POLL_MS)) {
-    const { rows } = await scoring.sql.query<{ n: number }>("SELECT count(*) AS n FROM attempts WHERE scorer_uid = $1 AND state = 'scored'", [scorer]);
+    const { rows } = await scoring.sql.query<{ n: number }>(
+      "SELECT count(*) AS n FROM attempts WHERE scorer_uid = $1 AND state = 'scored'",
+      [scorer],
+    );
     scored = rows[0]!.n;
-    if (performance.now() - beganMs > GIVE_UP_MS) throw new Error(`Only ${scored} of ${runUids.length} runs were scored.`);
+    if (performance.now() - beganMs > GIVE_UP_MS)
+      throw new Error(`Only ${scored} of ${runUids.length} runs were scored.`);
   }
-  return { what: "finished runs judged by a rule", who: "millwright", perSecond: round(runUids.length / ((performance.now() - beganMs) / 1_000)) };
+  return {
+    what: "finished runs judged by a rule",
+    who: "millwright",
+    perSecond: round(runUids.length / ((performance.now() - beganMs) / 1_000)),
+  };
 }
 
 /** Each endpoint by itself, one request after the other. */
-async function measureResults(url: string, scoring: Database, { uid: factoryUid, team_uid: teamUid }: { uid: string; team_uid: string }, count: number): Promise<Measured[]> {
+async function measureResults(
+  url: string,
+  scoring: Database,
+  { uid: factoryUid, team_uid: teamUid }: { uid: string; team_uid: string },
+  count: number,
+): Promise<Measured[]> {
   const scorerUids: string[] = [];
   for (let n = 0; n < 4; n++) scorerUids.push(await createScorer(url, factoryUid, `Scorer ${n}`));
   const suiteUid = newUid();
   const runUids = await writeScores(scoring, { factoryUid, teamUid, suiteUid, scorerUids }, count);
   const scorer = (n: number): string => `/factory/${factoryUid}/scorers/${scorerUids[n % scorerUids.length]}`;
-  const run = (n: number): string => `/factory/${factoryUid}/benchmarks/${suiteUid}/runs/${runUids[n % runUids.length]}`;
+  const run = (n: number): string =>
+    `/factory/${factoryUid}/benchmarks/${suiteUid}/runs/${runUids[n % runUids.length]}`;
   const endpoints: Readonly<Record<string, (n: number) => string>> = {
     "a scorer's results": (n) => `${scorer(n)}/results?limit=50`,
     "a scorer's metrics": (n) => `${scorer(n)}/metrics`,
     "the list of scorers": () => `/factory/${factoryUid}/scorers`,
     "benchmark results": (n) => `${run(n)}/results`,
-    "benchmark results with all metric arrays": (n) => `${run(n)}/results?include=configuration_metrics&include=scorer_metrics&include=task_metrics&include=tag_metrics`,
+    "benchmark results with all metric arrays": (n) =>
+      `${run(n)}/results?include=configuration_metrics&include=scorer_metrics&include=task_metrics&include=tag_metrics`,
     "a page of trials with scores": (n) => `${run(n)}/trials?limit=50&include=results`,
   };
   const measured: Measured[] = [];
@@ -87,7 +126,11 @@ async function measureResults(url: string, scoring: Database, { uid: factoryUid,
       await api(url, path(n));
       times.push(performance.now() - beganMs);
     }
-    measured.push({ what: `${what}, ${count.toLocaleString("en")} scores`, who: "millwright", latencyMs: summarize(times) });
+    measured.push({
+      what: `${what}, ${count.toLocaleString("en")} scores`,
+      who: "millwright",
+      latencyMs: summarize(times),
+    });
   }
   return measured;
 }

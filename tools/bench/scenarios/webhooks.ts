@@ -49,16 +49,32 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
     await meetAll(deliver, hooks.length);
     for (const { size, bytes, atOnce } of LOADS) {
       const bodies = bodyOf(bytes);
-      const who = [["millwright", deliver], ["floor", floor.insert], ["floor behind http", floor.post]] as const;
+      const who = [
+        ["millwright", deliver],
+        ["floor", floor.insert],
+        ["floor behind http", floor.post],
+      ] as const;
       for (const [, one] of who) await deliverFor(one, bodies, atOnce, isQuick ? 0.3 : 1);
       const shots = who.map((): Shot[] => []);
-      for (let turn = 0; turn < 2; turn++) for (const [n, [, one]] of who.entries()) shots[n]!.push(await deliverFor(one, bodies, atOnce, seconds));
-      found.push(...who.map(([name], n) => ({
-        what: `deliver ${size} to webhooks, ${atOnce} at a time`, who: name, perSecond: round(median(shots[n]!.map((shot) => shot.perSecond))), latencyMs: summarize(shots[n]!.flatMap((shot) => shot.latencies)),
-        ...(n > 0 && { ours: round(median(shots[n]!.map((shot, turn) => shots[0]![turn]!.perSecond / shot.perSecond))) }),
-      })));
+      for (let turn = 0; turn < 2; turn++)
+        for (const [n, [, one]] of who.entries()) shots[n]!.push(await deliverFor(one, bodies, atOnce, seconds));
+      found.push(
+        ...who.map(([name], n) => ({
+          what: `deliver ${size} to webhooks, ${atOnce} at a time`,
+          who: name,
+          perSecond: round(median(shots[n]!.map((shot) => shot.perSecond))),
+          latencyMs: summarize(shots[n]!.flatMap((shot) => shot.latencies)),
+          ...(n > 0 && {
+            ours: round(median(shots[n]!.map((shot, turn) => shots[0]![turn]!.perSecond / shot.perSecond))),
+          }),
+        })),
+      );
     }
-    found.push({ what: `deliver 1 KB to webhooks, ${PACE_PER_SECOND}/s`, who: "millwright", latencyMs: summarize(await deliverPaced(deliver, bodyOf(1_024), seconds * 2)) });
+    found.push({
+      what: `deliver 1 KB to webhooks, ${PACE_PER_SECOND}/s`,
+      who: "millwright",
+      latencyMs: summarize(await deliverPaced(deliver, bodyOf(1_024), seconds * 2)),
+    });
   } finally {
     connections.close();
     await floor.close();
@@ -77,8 +93,15 @@ type Hook = { readonly url: URL; readonly secret: string };
 async function createWebhooks(url: string, factories: number): Promise<Hook[]> {
   const hooks: Hook[] = [];
   for (let n = 0; n < factories; n++) {
-    const { uid } = await api<{ uid: string }>(url, "/factory", { method: "POST", body: JSON.stringify({ name: `Webhooks ${n}` }) });
-    const create = () => api<{ ingress_url: string; secret: string }>(url, `/factory/${uid}/webhooks`, { method: "POST", body: JSON.stringify({ name: "bench" }) });
+    const { uid } = await api<{ uid: string }>(url, "/factory", {
+      method: "POST",
+      body: JSON.stringify({ name: `Webhooks ${n}` }),
+    });
+    const create = () =>
+      api<{ ingress_url: string; secret: string }>(url, `/factory/${uid}/webhooks`, {
+        method: "POST",
+        body: JSON.stringify({ name: "bench" }),
+      });
     const made = await Promise.all(Array.from({ length: PER_FACTORY }, create));
     hooks.push(...made.map(({ ingress_url: address, secret }) => ({ url: new URL(address), secret })));
   }
@@ -91,7 +114,13 @@ function senderTo(connections: Connections, hooks: readonly Hook[]): Deliver {
   return async (body) => {
     const { url, secret } = hooks[sent++ % hooks.length]!;
     if (sent > hooks.length * PER_WEBHOOK) throw new Error("More deliveries than there are webhooks for.");
-    await accepted(connections.post(url.pathname, `authorization: Bearer ${secret}\r\nx-service-delivery-id: ${randomUUID()}\r\n`, body));
+    await accepted(
+      connections.post(
+        url.pathname,
+        `authorization: Bearer ${secret}\r\nx-service-delivery-id: ${randomUUID()}\r\n`,
+        body,
+      ),
+    );
   };
 }
 
@@ -108,7 +137,11 @@ async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: 
   const url = `http://127.0.0.1:${await freePort()}`;
   const dir = await mkdtemp(join(tmpdir(), "millwright-bench-floor-"));
   process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
-  const program = startProgram("tools/bench/baseline/delivery-server.ts", dir, { DELIVERIES_DATABASE_URL: databaseUrl, PORT: new URL(url).port, CONNECTIONS: String(FLOOR_CONNECTIONS) });
+  const program = startProgram("tools/bench/baseline/delivery-server.ts", dir, {
+    DELIVERIES_DATABASE_URL: databaseUrl,
+    PORT: new URL(url).port,
+    CONNECTIONS: String(FLOOR_CONNECTIONS),
+  });
   const connections = new Connections(url);
   await untilReady(program, url);
   return {
@@ -161,11 +194,29 @@ async function timed(f: () => Promise<void>): Promise<number> {
 
 /** A body as code hosts send it, read and matched anew each time. */
 function measureFilter(): Measured {
-  const body = Buffer.from(JSON.stringify({ action: "opened", number: 7, pull_request: { draft: false, labels: [{ name: "bug" }, { name: "ui" }], base: { ref: "main" }, body: "x".repeat(800) } }));
-  const { filter } = parseFilter({ action: ["opened", "reopened"], pull_request: { draft: [false], labels: { name: ["bug"] }, base: { ref: { not_in: ["wip"] } } } });
+  const body = Buffer.from(
+    JSON.stringify({
+      action: "opened",
+      number: 7,
+      pull_request: {
+        draft: false,
+        labels: [{ name: "bug" }, { name: "ui" }],
+        base: { ref: "main" },
+        body: "x".repeat(800),
+      },
+    }),
+  );
+  const { filter } = parseFilter({
+    action: ["opened", "reopened"],
+    pull_request: { draft: [false], labels: { name: ["bug"] }, base: { ref: { not_in: ["wip"] } } },
+  });
   const evaluate = (): boolean => evaluateFilter(filter!, parsePayload(body)!).matches;
   for (let n = 0; n < 5_000; n++) if (!evaluate()) throw new Error("The filter must match.");
   const [count, beganMs] = [50_000, performance.now()];
   for (let n = 0; n < count; n++) evaluate();
-  return { what: "evaluate a payload filter, 1 KB body", who: "millwright", perSecond: round(count / ((performance.now() - beganMs) / 1000)) };
+  return {
+    what: "evaluate a payload filter, 1 KB body",
+    who: "millwright",
+    perSecond: round(count / ((performance.now() - beganMs) / 1000)),
+  };
 }

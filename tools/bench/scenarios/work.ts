@@ -26,11 +26,26 @@ export async function measureWork(bench: Bench): Promise<Measured[]> {
   const paced = await measurePaced(bench, bench.isQuick ? 3 : 10);
   return [
     { what: LATENCY, who: "millwright", latencyMs: summarize(ours.latencies) },
-    { what: LATENCY, who: "graphile-worker", latencyMs: summarize(theirs.latencies), ours: round(summarize(theirs.latencies).p50 / summarize(ours.latencies).p50) },
+    {
+      what: LATENCY,
+      who: "graphile-worker",
+      latencyMs: summarize(theirs.latencies),
+      ours: round(summarize(theirs.latencies).p50 / summarize(ours.latencies).p50),
+    },
     { what: FINISHED, who: "millwright", perSecond: round(ours.finished) },
-    { what: FINISHED, who: "graphile-worker", perSecond: round(theirs.finished), ours: round(ours.finished / theirs.finished) },
+    {
+      what: FINISHED,
+      who: "graphile-worker",
+      perSecond: round(theirs.finished),
+      ours: round(ours.finished / theirs.finished),
+    },
     { what: FINISHED, who: "pg-boss", perSecond: round(boss.workers), ours: round(ours.finished / boss.workers) },
-    { what: FINISHED, who: "pg-boss, fetched in a loop", perSecond: round(boss.loops), ours: round(ours.finished / boss.loops) },
+    {
+      what: FINISHED,
+      who: "pg-boss, fetched in a loop",
+      perSecond: round(boss.loops),
+      ours: round(ours.finished / boss.loops),
+    },
     { what: PACED, who: "millwright", perSecond: PACE_PER_SECOND, latencyMs: summarize(paced) },
   ];
 }
@@ -45,14 +60,18 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
     const taking = worker.take(1, WAIT_MS);
     await pause(5); // the worker waits before the run is there
     const beganMs = performance.now();
-    const [, taken] = await Promise.all([createRun(platform.url), taking.then((all) => ({ all, ms: performance.now() - beganMs }))]);
+    const [, taken] = await Promise.all([
+      createRun(platform.url),
+      taking.then((all) => ({ all, ms: performance.now() - beganMs })),
+    ]);
     if (taken.all.length !== 1) throw new Error("A run was not offered to the worker that waited for it.");
     if (n >= WARM_UP) latencies.push(taken.ms);
     await worker.complete(taken.all);
   }
-  for (let n = 0; n < backlog; n += SLOTS) await Promise.all(Array.from({ length: Math.min(SLOTS, backlog - n) }, () => createRun(platform.url)));
+  for (let n = 0; n < backlog; n += SLOTS)
+    await Promise.all(Array.from({ length: Math.min(SLOTS, backlog - n) }, () => createRun(platform.url)));
   const beganMs = performance.now();
-  for (let done = 0; done < backlog; ) {
+  for (let done = 0; done < backlog;) {
     const taken = await worker.take(SLOTS, WAIT_MS);
     if (taken.length === 0) throw new Error(`Only ${done} of ${backlog} runs were offered.`);
     await worker.complete(taken);
@@ -104,7 +123,8 @@ async function measureGraphile({ baseline }: Bench, jobs: number, backlog: numbe
 async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ workers: number; loops: number }> {
   const boss = new PgBoss({ connectionString: baseline.databaseUrl, max: SLOTS, supervise: false, schedule: false });
   await boss.start();
-  const put = (name: string, count: number) => boss.insert(Array.from({ length: count }, (_, n) => ({ name, data: { n } })));
+  const put = (name: string, count: number) =>
+    boss.insert(Array.from({ length: count }, (_, n) => ({ name, data: { n } })));
   const rate = async (work: () => Promise<unknown>): Promise<number> => {
     const beganMs = performance.now();
     await work();
@@ -117,7 +137,9 @@ async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ wo
       let left = backlog;
       const all = Promise.withResolvers<void>();
       const one = (): Promise<void> => Promise.resolve(--left === 0 ? all.resolve() : undefined);
-      await Promise.all(Array.from({ length: SLOTS }, () => boss.work("worked", { batchSize: 1, pollingIntervalSeconds: 0.5 }, one)));
+      await Promise.all(
+        Array.from({ length: SLOTS }, () => boss.work("worked", { batchSize: 1, pollingIntervalSeconds: 0.5 }, one)),
+      );
       await all.promise;
     });
     await boss.offWork("worked");
@@ -130,7 +152,10 @@ async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ wo
       }
     };
     await finish(WARM_UP);
-    return { workers, loops: await rate(() => Promise.all(Array.from({ length: SLOTS }, () => finish(backlog / SLOTS)))) };
+    return {
+      workers,
+      loops: await rate(() => Promise.all(Array.from({ length: SLOTS }, () => finish(backlog / SLOTS)))),
+    };
   } finally {
     await boss.stop({ graceful: false });
   }

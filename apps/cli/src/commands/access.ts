@@ -5,7 +5,10 @@ import { CHOICES } from "../choices.ts";
 import { checkedId, checkedUrl, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
 import { writeLogin } from "../login-file.ts";
 
-type WhoAmI = { principal: { type: string; uid: string; display_name?: string; email?: string }; teams: { uid: string; name?: string; role?: string }[] };
+type WhoAmI = {
+  principal: { type: string; uid: string; display_name?: string; email?: string };
+  teams: { uid: string; name?: string; role?: string }[];
+};
 type Key = { uid: string; name: string; kind: string; prefix: string; created_at: string; expires_at?: string | null };
 
 /** The team named with --team, else the only one the caller has. */
@@ -26,7 +29,10 @@ export const accessCommands: Command[] = [
     run: async (cli, [url, apiKey]) => {
       const me = await new ApiClient({ url: checkedUrl(url!), apiKey: apiKey! }).get<WhoAmI>("/whoami");
       const file = writeLogin(cli.env, { url: url!, apiKey: apiKey! });
-      cli.show(me, () => `Signed in as ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}; kept in ${file}.`);
+      cli.show(
+        me,
+        () => `Signed in as ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}; kept in ${file}.`,
+      );
     },
   },
   {
@@ -35,7 +41,14 @@ export const accessCommands: Command[] = [
     summary: "Show whom the key belongs to.",
     run: async (cli) => {
       const me = await cli.api().get<WhoAmI>("/whoami");
-      cli.show(me, () => `${me.principal.type} ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}\n${table(["TEAM", "NAME", "ROLE"], me.teams.map((team) => [team.uid, team.name ?? "", team.role ?? ""]))}`);
+      cli.show(
+        me,
+        () =>
+          `${me.principal.type} ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}\n${table(
+            ["TEAM", "NAME", "ROLE"],
+            me.teams.map((team) => [team.uid, team.name ?? "", team.role ?? ""]),
+          )}`,
+      );
     },
   },
   {
@@ -46,8 +59,13 @@ export const accessCommands: Command[] = [
     run: async (cli, [name], values) => {
       const owner = textOption(values, "owner");
       if (!owner) throw new UsageError("Name the owner with --owner EMAIL.");
-      const made = await cli.api().post<{ team: { uid: string; name: string }; api_key: string }>("/team", { name, owner_email: owner });
-      cli.show(made, () => `team ${made.team.uid} (${made.team.name})\nAPI key of its owner, shown once: ${made.api_key}`);
+      const made = await cli
+        .api()
+        .post<{ team: { uid: string; name: string }; api_key: string }>("/team", { name, owner_email: owner });
+      cli.show(
+        made,
+        () => `team ${made.team.uid} (${made.team.name})\nAPI key of its owner, shown once: ${made.api_key}`,
+      );
     },
   },
   {
@@ -56,18 +74,31 @@ export const accessCommands: Command[] = [
     summary: "List your teams.",
     run: async (cli) => {
       const { teams } = await cli.api().get<{ teams: { uid: string; name: string }[] }>("/team");
-      cli.show(teams, () => table(["TEAM", "NAME"], teams.map((team) => [team.uid, team.name])));
+      cli.show(teams, () =>
+        table(
+          ["TEAM", "NAME"],
+          teams.map((team) => [team.uid, team.name]),
+        ),
+      );
     },
   },
   {
     words: "user add",
     args: ["EMAIL"],
     options: { role: { type: "string", choices: CHOICES.roles } },
-    summary: "Add a person who is new to the platform (--role, by default member); prints their first key once. Others: `invitation create`.",
+    summary:
+      "Add a person who is new to the platform (--role, by default member); prints their first key once. Others: `invitation create`.",
     run: async (cli, [email], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      const member = await cli.api().post<{ role: string; api_key: string }>(`/team/${team}/members`, { email, role: textOption(values, "role") ?? "member" });
-      cli.show(member, () => `${email} is now ${member.role} of team ${team}.\nTheir first API key, shown once: ${member.api_key}\nWith it they create a key of their own: millwright key create NAME`);
+      const member = await cli.api().post<{ role: string; api_key: string }>(`/team/${team}/members`, {
+        email,
+        role: textOption(values, "role") ?? "member",
+      });
+      cli.show(
+        member,
+        () =>
+          `${email} is now ${member.role} of team ${team}.\nTheir first API key, shown once: ${member.api_key}\nWith it they create a key of their own: millwright key create NAME`,
+      );
     },
   },
   {
@@ -76,8 +107,15 @@ export const accessCommands: Command[] = [
     summary: "List the team's members.",
     run: async (cli, _args, values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      const { members } = await cli.api().get<{ members: { uid: string; email: string; role: string }[] }>(`/team/${team}/members`);
-      cli.show(members, () => table(["USER", "EMAIL", "ROLE"], members.map((one) => [one.uid, one.email, one.role])));
+      const { members } = await cli
+        .api()
+        .get<{ members: { uid: string; email: string; role: string }[] }>(`/team/${team}/members`);
+      cli.show(members, () =>
+        table(
+          ["USER", "EMAIL", "ROLE"],
+          members.map((one) => [one.uid, one.email, one.role]),
+        ),
+      );
     },
   },
   {
@@ -90,7 +128,8 @@ export const accessCommands: Command[] = [
       scope: { type: "string", choices: CHOICES.scopes, multiple: true },
       "expires-at": { type: "string" },
     },
-    summary: "Create an API key for yourself (--all-teams: for every team you are in), an agent (--agent UID) or workers (--worker); printed once.",
+    summary:
+      "Create an API key for yourself (--all-teams: for every team you are in), an agent (--agent UID) or workers (--worker); printed once.",
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const scopes = textOptions(values, "scope");
@@ -112,7 +151,12 @@ export const accessCommands: Command[] = [
     run: async (cli, _args, values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const { keys } = await cli.api().get<{ keys: Key[] }>(`/team/${team}/keys`);
-      cli.show(keys, () => table(["KEY", "NAME", "KIND", "PREFIX", "CREATED", "EXPIRES"], keys.map((key) => [key.uid, key.name, key.kind, key.prefix, key.created_at, key.expires_at ?? "never"])));
+      cli.show(keys, () =>
+        table(
+          ["KEY", "NAME", "KIND", "PREFIX", "CREATED", "EXPIRES"],
+          keys.map((key) => [key.uid, key.name, key.kind, key.prefix, key.created_at, key.expires_at ?? "never"]),
+        ),
+      );
     },
   },
   {
@@ -142,8 +186,15 @@ export const accessCommands: Command[] = [
     summary: "List the names of the team's secrets; values are never readable.",
     run: async (cli, _args, values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      const { secrets } = await cli.api().get<{ secrets: { name: string; updated_at: string }[] }>(`/team/${team}/secrets`);
-      cli.show(secrets, () => table(["SECRET", "CHANGED"], secrets.map((secret) => [secret.name, secret.updated_at])));
+      const { secrets } = await cli
+        .api()
+        .get<{ secrets: { name: string; updated_at: string }[] }>(`/team/${team}/secrets`);
+      cli.show(secrets, () =>
+        table(
+          ["SECRET", "CHANGED"],
+          secrets.map((secret) => [secret.name, secret.updated_at]),
+        ),
+      );
     },
   },
   {

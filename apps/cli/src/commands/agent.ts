@@ -20,10 +20,12 @@ export const agentCommands: Command[] = [
       secret: { type: "string", multiple: true },
       skill: { type: "string", multiple: true },
     },
-    summary: "Create an agent in the team, or in a factory (--factory); its instructions come from --prompt TEXT or --file FILE.",
+    summary:
+      "Create an agent in the team, or in a factory (--factory); its instructions come from --prompt TEXT or --file FILE.",
     run: async (cli, [name], values) => {
       const file = textOption(values, "file");
-      if (file !== undefined && textOption(values, "prompt") !== undefined) throw new UsageError("Give --prompt TEXT or --file FILE, not both.");
+      if (file !== undefined && textOption(values, "prompt") !== undefined)
+        throw new UsageError("Give --prompt TEXT or --file FILE, not both.");
       const [secrets, skills] = [textOptions(values, "secret"), textOptions(values, "skill")];
       const made = await cli.api().post<Agent>("/agent/identities", {
         name,
@@ -46,7 +48,12 @@ export const agentCommands: Command[] = [
     run: async (cli, _args, values) => {
       const factory = textOption(values, "factory") === undefined ? undefined : await factoryUid(cli, values);
       const { agents } = await cli.api().get<{ agents: Agent[] }>("/agent/identities", { factory_uid: factory });
-      const rows = agents.map(({ uid, name, available, description }) => [uid, name, available ? "yes" : "no", description ?? ""]);
+      const rows = agents.map(({ uid, name, available, description }) => [
+        uid,
+        name,
+        available ? "yes" : "no",
+        description ?? "",
+      ]);
       cli.show(agents, () => table(["AGENT", "NAME", "AVAILABLE", "DESCRIPTION"], rows));
     },
   },

@@ -4,17 +4,39 @@ import { readJson } from "../files.ts";
 import { FACTORY, factoryPath } from "../which-factory.ts";
 
 type Trigger = { provider: string; event: string };
-type Automation = { uid: string; name: string; enabled: boolean; agent: string | null; prompt: string; triggers: Trigger[]; management: string; last_fired_at: string | null };
-type Decision = { event_uid: string; automation: string; provider: string; event: string; outcome: string; explanation: string; run_id: string | null; decided_at: string; next_attempt_at?: string | null };
+type Automation = {
+  uid: string;
+  name: string;
+  enabled: boolean;
+  agent: string | null;
+  prompt: string;
+  triggers: Trigger[];
+  management: string;
+  last_fired_at: string | null;
+};
+type Decision = {
+  event_uid: string;
+  automation: string;
+  provider: string;
+  event: string;
+  outcome: string;
+  explanation: string;
+  run_id: string | null;
+  decided_at: string;
+  next_attempt_at?: string | null;
+};
 
-const triggersOf = ({ triggers }: Automation): string => triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
+const triggersOf = ({ triggers }: Automation): string =>
+  triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
 const said = (one: Automation): string =>
   `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
 export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
 export const saidOfReplay = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
-const decided = (one: Decision): string => `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
+const decided = (one: Decision): string =>
+  `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
 
-const why = ({ explanation, next_attempt_at: next }: Decision): string => (next ? `${explanation} Next attempt: ${next}.` : explanation);
+const why = ({ explanation, next_attempt_at: next }: Decision): string =>
+  next ? `${explanation} Next attempt: ${next}.` : explanation;
 
 const turn = (word: "enable" | "disable", summary: string): Command => ({
   words: `automation ${word}`,
@@ -24,13 +46,27 @@ const turn = (word: "enable" | "disable", summary: string): Command => ({
   run: async (cli, [uid], values) => {
     const path = await factoryPath(cli, values, "automations", uid!);
     const present = await cli.api().get<Automation>(path);
-    const changed = await cli.api().request<Automation>("PUT", path, { body: { ...present, enabled: word === "enable" } });
+    const changed = await cli
+      .api()
+      .request<Automation>("PUT", path, { body: { ...present, enabled: word === "enable" } });
     cli.show(changed, () => said(changed));
   },
 });
 
 const showDecisions = (cli: Cli, decisions: Decision[]): void =>
-  cli.show(decisions, () => table(["DECIDED", "AUTOMATION", "EVENT", "OUTCOME", "RUN", "WHY"], decisions.map((one) => [one.decided_at, one.automation, `${one.provider} ${one.event}`, one.outcome, one.run_id ?? "", why(one)])));
+  cli.show(decisions, () =>
+    table(
+      ["DECIDED", "AUTOMATION", "EVENT", "OUTCOME", "RUN", "WHY"],
+      decisions.map((one) => [
+        one.decided_at,
+        one.automation,
+        `${one.provider} ${one.event}`,
+        one.outcome,
+        one.run_id ?? "",
+        why(one),
+      ]),
+    ),
+  );
 
 /** Automations of factories. */
 export const automationCommands: Command[] = [
@@ -38,9 +74,12 @@ export const automationCommands: Command[] = [
     words: "automation create",
     args: ["FILE"],
     options: FACTORY,
-    summary: "Create an automation from a JSON file: name, prompt, triggers, and what else its file in a definition says.",
+    summary:
+      "Create an automation from a JSON file: name, prompt, triggers, and what else its file in a definition says.",
     run: async (cli, [file], values) => {
-      const made = await cli.api().post<Automation>(await factoryPath(cli, values, "automations"), await readJson(file!));
+      const made = await cli
+        .api()
+        .post<Automation>(await factoryPath(cli, values, "automations"), await readJson(file!));
       cli.show(made, () => said(made));
     },
   },
@@ -50,8 +89,21 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "List a factory's automations.",
     run: async (cli, _args, values) => {
-      const { automations } = await cli.api().get<{ automations: Automation[] }>(`${await factoryPath(cli, values, "automations")}?limit=100`);
-      cli.show(automations, () => table(["AUTOMATION", "NAME", "ENABLED", "TRIGGERS", "LAST FIRED"], automations.map((one) => [one.uid, one.name, one.enabled ? "yes" : "no", triggersOf(one), one.last_fired_at ?? "never"])));
+      const { automations } = await cli
+        .api()
+        .get<{ automations: Automation[] }>(`${await factoryPath(cli, values, "automations")}?limit=100`);
+      cli.show(automations, () =>
+        table(
+          ["AUTOMATION", "NAME", "ENABLED", "TRIGGERS", "LAST FIRED"],
+          automations.map((one) => [
+            one.uid,
+            one.name,
+            one.enabled ? "yes" : "no",
+            triggersOf(one),
+            one.last_fired_at ?? "never",
+          ]),
+        ),
+      );
     },
   },
   {
@@ -83,8 +135,15 @@ export const automationCommands: Command[] = [
     summary: "Say why it fired or did not, newest first; --event takes an event or a delivery.",
     run: async (cli, [uid], values) => {
       const event = textOption(values, "event");
-      const path = uid === undefined ? await factoryPath(cli, values, "decisions") : await factoryPath(cli, values, "automations", uid, "decisions");
-      showDecisions(cli, (await cli.api().get<{ decisions: Decision[] }>(`${path}${event === undefined ? "" : `?event_uid=${event}`}`)).decisions);
+      const path =
+        uid === undefined
+          ? await factoryPath(cli, values, "decisions")
+          : await factoryPath(cli, values, "automations", uid, "decisions");
+      showDecisions(
+        cli,
+        (await cli.api().get<{ decisions: Decision[] }>(`${path}${event === undefined ? "" : `?event_uid=${event}`}`))
+          .decisions,
+      );
     },
   },
   {
@@ -93,7 +152,12 @@ export const automationCommands: Command[] = [
     options: { ...FACTORY, "dry-run": { type: "boolean" } },
     summary: "Have it look at a stored delivery again, and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, webhook, delivery], values) => {
-      const replayed = await cli.api().post<Replayed>(await factoryPath(cli, values, "webhooks", webhook!, "deliveries", delivery!, "replay"), { automation_uid: uid, dry_run: values["dry-run"] === true });
+      const replayed = await cli
+        .api()
+        .post<Replayed>(await factoryPath(cli, values, "webhooks", webhook!, "deliveries", delivery!, "replay"), {
+          automation_uid: uid,
+          dry_run: values["dry-run"] === true,
+        });
       cli.show(replayed, () => saidOfReplay(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },

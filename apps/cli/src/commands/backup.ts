@@ -11,14 +11,16 @@ export const backupCommands: Command[] = [
   {
     words: "backup",
     args: ["DIR"],
-    summary: "Back up the standalone platform of MILLWRIGHT_DATA_DIR, running or not, below DIR; its master key goes to --key-file.",
+    summary:
+      "Back up the standalone platform of MILLWRIGHT_DATA_DIR, running or not, below DIR; its master key goes to --key-file.",
     options,
     run: (cli, [directory = ""], values) => runStandalone(cli, "backup", directory, values),
   },
   {
     words: "restore",
     args: ["BACKUP"],
-    summary: "Create MILLWRIGHT_DATA_DIR from a backup, or from the newest below a directory, with the master key in --key-file.",
+    summary:
+      "Create MILLWRIGHT_DATA_DIR from a backup, or from the newest below a directory, with the master key in --key-file.",
     options,
     run: (cli, [directory = ""], values) => runStandalone(cli, "restore", directory, values),
   },
@@ -27,7 +29,10 @@ export const backupCommands: Command[] = [
 async function runStandalone(cli: Cli, command: string, directory: string, values: Values): Promise<number> {
   const keyFile = textOption(values, "key-file");
   const args = [command, ...(keyFile === undefined ? [] : ["--key-file", keyFile]), "--", directory];
-  const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", BACKUP_MAIN, ...args], { stdio: "inherit", env: cli.env });
+  const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", BACKUP_MAIN, ...args], {
+    stdio: "inherit",
+    env: cli.env,
+  });
   const [code] = (await once(child, "exit")) as [number | null];
   return code ?? EXIT.failed;
 }

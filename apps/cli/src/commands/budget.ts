@@ -4,8 +4,16 @@ import { textOption, textOptions, UsageError, type Cli, type Command, type Value
 import { teamOf } from "./access.ts";
 
 type Budget = {
-  uid: string; scope: string; scope_uid: string; period: string; limit_usd: number; thresholds_percent: number[];
-  spent_usd: number; reserved_usd: number; remaining_usd: number; resets_at: string | null;
+  uid: string;
+  scope: string;
+  scope_uid: string;
+  period: string;
+  limit_usd: number;
+  thresholds_percent: number[];
+  spent_usd: number;
+  reserved_usd: number;
+  remaining_usd: number;
+  resets_at: string | null;
 };
 
 const pathOf = async (cli: Cli, values: Values) => `/team/${await teamOf(cli, textOption(values, "team"))}/budgets`;
@@ -30,7 +38,9 @@ export const budgetCommands: Command[] = [
         ...[budget.uid, budget.scope, budget.scope_uid, budget.period, `$${budget.limit_usd}`, `$${budget.spent_usd}`],
         ...[`$${budget.reserved_usd}`, `$${budget.remaining_usd}`, budget.resets_at ?? "never"],
       ]);
-      cli.show(budgets, () => table(["BUDGET", "SCOPE", "OF", "PERIOD", "LIMIT", "SPENT", "RESERVED", "REMAINING", "RESETS"], rows));
+      cli.show(budgets, () =>
+        table(["BUDGET", "SCOPE", "OF", "PERIOD", "LIMIT", "SPENT", "RESERVED", "REMAINING", "RESETS"], rows),
+      );
     },
   },
   {
@@ -42,7 +52,8 @@ export const budgetCommands: Command[] = [
       of: { type: "string" },
       threshold: { type: "string", multiple: true },
     },
-    summary: "Create a budget (--period, by default month; --scope, by default team; --of UID; --threshold PERCENT, as often as you like), or change it.",
+    summary:
+      "Create a budget (--period, by default month; --scope, by default team; --of UID; --threshold PERCENT, as often as you like), or change it.",
     run: async (cli, [limit], values) => {
       const path = await pathOf(cli, values);
       const team = path.split("/")[2];
@@ -50,9 +61,14 @@ export const budgetCommands: Command[] = [
       const of = textOption(values, "of") ?? (scope === "team" ? team : undefined);
       if (of === undefined) throw new UsageError(`Give --of UID: the ${scope} that the budget is of.`);
       const percents = textOptions(values, "threshold").map((text) => numberOf(text, "--threshold"));
-      const settings = { limit_usd: numberOf(limit, "LIMIT_USD"), ...(percents.length > 0 ? { thresholds_percent: percents } : {}) };
+      const settings = {
+        limit_usd: numberOf(limit, "LIMIT_USD"),
+        ...(percents.length > 0 ? { thresholds_percent: percents } : {}),
+      };
       const { budgets } = await cli.api().get<{ budgets: Budget[] }>(path);
-      const known = budgets.find((budget) => budget.scope === scope && budget.scope_uid === of.toLowerCase() && budget.period === period);
+      const known = budgets.find(
+        (budget) => budget.scope === scope && budget.scope_uid === of.toLowerCase() && budget.period === period,
+      );
       const budget = known
         ? await cli.api().request<Budget>("PATCH", `${path}/${known.uid}`, { body: settings })
         : await cli.api().post<Budget>(path, { scope, scope_uid: of, period, ...settings });

@@ -2,7 +2,10 @@ import { table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
 import { textOption, type Command } from "../command.ts";
 
-type Skill = { name: string; variants: { id: string; description: string; error?: string; last_run_timestamp?: string | null }[] };
+type Skill = {
+  name: string;
+  variants: { id: string; description: string; error?: string; last_run_timestamp?: string | null }[];
+};
 type Model = { id: string; provider: string; disabled: boolean; disabled_message?: string };
 
 /** What runs can use: skills and models, and where their requests come from. */
@@ -24,8 +27,12 @@ export const catalogCommands: Command[] = [
       if (sort) query.set("sort_by", sort);
       if (values["refresh"]) query.set("refresh", "true");
       if (values["malformed"]) query.set("include_malformed_skills", "true");
-      const { agents } = await cli.api().get<{ agents: Skill[] }>(`/agent${query.size > 0 ? `?${query.toString()}` : ""}`);
-      const rows = agents.flatMap(({ name, variants }) => variants.map((one) => [name, one.id, one.last_run_timestamp ?? "", one.error ?? one.description]));
+      const { agents } = await cli
+        .api()
+        .get<{ agents: Skill[] }>(`/agent${query.size > 0 ? `?${query.toString()}` : ""}`);
+      const rows = agents.flatMap(({ name, variants }) =>
+        variants.map((one) => [name, one.id, one.last_run_timestamp ?? "", one.error ?? one.description]),
+      );
       cli.show(agents, () => table(["SKILL", "ID", "LAST RUN", "DESCRIPTION"], rows));
     },
   },
@@ -35,7 +42,12 @@ export const catalogCommands: Command[] = [
     summary: "List models, the default first, and what would enable the disabled ones.",
     run: async (cli) => {
       const answer = await cli.api().get<{ default_model_id: string; models: Model[] }>("/agent/models");
-      const rows = answer.models.map(({ id, provider, disabled, disabled_message: why }) => [id, provider, id === answer.default_model_id ? "default" : disabled ? "disabled" : "", why ?? ""]);
+      const rows = answer.models.map(({ id, provider, disabled, disabled_message: why }) => [
+        id,
+        provider,
+        id === answer.default_model_id ? "default" : disabled ? "disabled" : "",
+        why ?? "",
+      ]);
       cli.show(answer, () => table(["MODEL", "PROVIDER", "", "WHY"], rows));
     },
   },

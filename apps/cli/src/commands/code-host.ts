@@ -8,13 +8,26 @@ import { saidOfReplay, type Replayed } from "./automation.ts";
 
 type CodeHost = { uid: string; name: string; kind: string; base_url: string; root: string; owners: string[] };
 type Webhook = { ingress_url: string; enabled: boolean; bot_login: string | null; secret?: string };
-type Delivery = { uid: string; event: string | null; action: string | null; label: string; delivery_id: string | null; size_bytes: number; received_at: string; payload?: unknown };
+type Delivery = {
+  uid: string;
+  event: string | null;
+  action: string | null;
+  label: string;
+  delivery_id: string | null;
+  size_bytes: number;
+  received_at: string;
+  payload?: unknown;
+};
 
 const paths = async (cli: Cli, values: Values) => `/team/${await teamOf(cli, textOption(values, "team"))}/code-hosts`;
 const pathOf = async (cli: Cli, values: Values, uid: string | undefined) => `${await paths(cli, values)}/${uid}`;
 
 const said = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook): string =>
-  [`the code host POSTs to ${url}${enabled ? "" : " (disabled)"}`, ...(bot ? [`the platform is ${bot} there`] : []), ...(secret ? [`secret, shown once: ${secret}`] : [])].join("\n");
+  [
+    `the code host POSTs to ${url}${enabled ? "" : " (disabled)"}`,
+    ...(bot ? [`the platform is ${bot} there`] : []),
+    ...(secret ? [`secret, shown once: ${secret}`] : []),
+  ].join("\n");
 
 const happened = ({ event, action }: Delivery): string => [event, action].filter((word) => word !== null).join(" ");
 
@@ -30,9 +43,17 @@ export const codeHostCommands: Command[] = [
       "secret-name": { type: "string" },
       owner: { type: "string", multiple: true },
     },
-    summary: "Connect a code host (--kind github, gitlab or local; --secret-name of the token; --owner, as often as you like).",
+    summary:
+      "Connect a code host (--kind github, gitlab or local; --secret-name of the token; --owner, as often as you like).",
     run: async (cli, [name], values) => {
-      const body = { name, kind: textOption(values, "kind") ?? "github", base_url: textOption(values, "base-url"), root: textOption(values, "root"), secret_name: textOption(values, "secret-name"), owners: textOptions(values, "owner") };
+      const body = {
+        name,
+        kind: textOption(values, "kind") ?? "github",
+        base_url: textOption(values, "base-url"),
+        root: textOption(values, "root"),
+        secret_name: textOption(values, "secret-name"),
+        owners: textOptions(values, "owner"),
+      };
       const made = await cli.api().post<CodeHost>(await paths(cli, values), body);
       cli.show(made, () => `code host ${made.uid} (${made.name})`);
     },
@@ -43,7 +64,12 @@ export const codeHostCommands: Command[] = [
     summary: "List a team's code hosts.",
     run: async (cli, _args, values) => {
       const { code_hosts: hosts } = await cli.api().get<{ code_hosts: CodeHost[] }>(await paths(cli, values));
-      cli.show(hosts, () => table(["CODE HOST", "NAME", "KIND", "AT", "OWNERS"], hosts.map((one) => [one.uid, one.name, one.kind, one.base_url || one.root, one.owners.join(" ")])));
+      cli.show(hosts, () =>
+        table(
+          ["CODE HOST", "NAME", "KIND", "AT", "OWNERS"],
+          hosts.map((one) => [one.uid, one.name, one.kind, one.base_url || one.root, one.owners.join(" ")]),
+        ),
+      );
     },
   },
   {
@@ -59,9 +85,13 @@ export const codeHostCommands: Command[] = [
     words: "code-host webhook",
     args: ["CODE_HOST"],
     options: { "bot-login": { type: "string" }, enable: { type: "boolean" }, disable: { type: "boolean" } },
-    summary: "Open the address for its webhooks, or change its settings (--bot-login, --enable, --disable); a new secret is printed once.",
+    summary:
+      "Open the address for its webhooks, or change its settings (--bot-login, --enable, --disable); a new secret is printed once.",
     run: async (cli, [uid], values) => {
-      const body = { enabled: values["disable"] ? false : values["enable"] ? true : undefined, bot_login: textOption(values, "bot-login") };
+      const body = {
+        enabled: values["disable"] ? false : values["enable"] ? true : undefined,
+        bot_login: textOption(values, "bot-login"),
+      };
       const webhook = await cli.api().request<Webhook>("PUT", `${await pathOf(cli, values, uid)}/webhook`, { body });
       cli.show(webhook, () => said(webhook));
     },
@@ -82,8 +112,22 @@ export const codeHostCommands: Command[] = [
     args: ["CODE_HOST"],
     summary: "List what it delivered, newest first.",
     run: async (cli, [uid], values) => {
-      const { deliveries } = await cli.api().get<{ deliveries: Delivery[] }>(`${await pathOf(cli, values, uid)}/webhook/deliveries`);
-      cli.show(deliveries, () => table(["DELIVERY", "RECEIVED", "OUTCOME", "EVENT", "BYTES", "DELIVERY ID"], deliveries.map((one) => [one.uid, one.received_at, one.label, happened(one), String(one.size_bytes), one.delivery_id ?? ""])));
+      const { deliveries } = await cli
+        .api()
+        .get<{ deliveries: Delivery[] }>(`${await pathOf(cli, values, uid)}/webhook/deliveries`);
+      cli.show(deliveries, () =>
+        table(
+          ["DELIVERY", "RECEIVED", "OUTCOME", "EVENT", "BYTES", "DELIVERY ID"],
+          deliveries.map((one) => [
+            one.uid,
+            one.received_at,
+            one.label,
+            happened(one),
+            String(one.size_bytes),
+            one.delivery_id ?? "",
+          ]),
+        ),
+      );
     },
   },
   {
@@ -92,17 +136,28 @@ export const codeHostCommands: Command[] = [
     summary: "Show one delivery with its payload.",
     run: async (cli, [uid, delivery], values) => {
       const one = await cli.api().get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}`);
-      cli.show(one, () => `${one.label}  ${one.received_at}  ${happened(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`);
+      cli.show(
+        one,
+        () =>
+          `${one.label}  ${one.received_at}  ${happened(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`,
+      );
     },
   },
   {
     words: "code-host replay",
     args: ["CODE_HOST", "DELIVERY", "AUTOMATION"],
     options: { ...FACTORY, "dry-run": { type: "boolean" } },
-    summary: "Have an automation (--factory: whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
+    summary:
+      "Have an automation (--factory: whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, delivery, automation], values) => {
-      const body = { factory_uid: await factoryUid(cli, values), automation_uid: automation, dry_run: values["dry-run"] === true };
-      const replayed = await cli.api().post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}/replay`, body);
+      const body = {
+        factory_uid: await factoryUid(cli, values),
+        automation_uid: automation,
+        dry_run: values["dry-run"] === true,
+      };
+      const replayed = await cli
+        .api()
+        .post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}/replay`, body);
       cli.show(replayed, () => saidOfReplay(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },

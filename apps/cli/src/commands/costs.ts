@@ -1,14 +1,38 @@
 import { bar, sparkline, table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
 import { textOption, UsageError, type Cli, type Command, type Values } from "../command.ts";
-import { dollarsText, NAMED_FACTORY, namedFactoryPath, PERIOD, periodText, rangeQuery, rangeText, type Ranged } from "../metrics-text.ts";
+import {
+  dollarsText,
+  NAMED_FACTORY,
+  namedFactoryPath,
+  PERIOD,
+  periodText,
+  rangeQuery,
+  rangeText,
+  type Ranged,
+} from "../metrics-text.ts";
 
 type Dollars = { inference: number; compute: number; platform: number; total: number };
-type Means = { mean: number | null; inference_mean: number | null; compute_mean: number | null; platform_mean: number | null };
+type Means = {
+  mean: number | null;
+  inference_mean: number | null;
+  compute_mean: number | null;
+  platform_mean: number | null;
+};
 type PerPr = Means & { pr_count: number; dollars: Dollars };
-type Coverage = { model_calls: number; priced_model_calls: number; compute_intervals: number; priced_compute_intervals: number };
+type Coverage = {
+  model_calls: number;
+  priced_model_calls: number;
+  compute_intervals: number;
+  priced_compute_intervals: number;
+};
 type Group = { key: string; label: string; deleted: boolean; dollars: Dollars; series?: Dollars[] };
-type Breakdown = Ranged & { group_by: string; total: Dollars & { series?: Dollars[] }; groups: Group[]; coverage: Coverage };
+type Breakdown = Ranged & {
+  group_by: string;
+  total: Dollars & { series?: Dollars[] };
+  groups: Group[];
+  coverage: Coverage;
+};
 type Costed = { url: string; title: string | null; dollars: Dollars; models: { model_id: string; share: number }[] };
 type Bucket = { size: string; pr_count: number; mean: number | null; series?: (number | null)[] };
 type BySize = Ranged & { pr_count: number; sized_pr_count: number; buckets: Bucket[] };
@@ -18,9 +42,19 @@ const COMPONENTS = ["inference", "compute", "platform", "total"] as const;
 function perPrText(cli: Cli, cost: PerPr & Ranged & { series?: PerPr[] }): string {
   const row = (name: (typeof COMPONENTS)[number], mean: keyof Means): string[] => {
     const series = cost.series?.map((entry) => entry[mean]);
-    return [name, dollarsText(cost.dollars[name]), dollarsText(cost[mean]), series ? sparkline(series, cli.isPlain) : ""];
+    return [
+      name,
+      dollarsText(cost.dollars[name]),
+      dollarsText(cost[mean]),
+      series ? sparkline(series, cli.isPlain) : "",
+    ];
   };
-  const rows = [row("inference", "inference_mean"), row("compute", "compute_mean"), row("platform", "platform_mean"), row("total", "mean")];
+  const rows = [
+    row("inference", "inference_mean"),
+    row("compute", "compute_mean"),
+    row("platform", "platform_mean"),
+    row("total", "mean"),
+  ];
   const headings = ["COMPONENT", "DOLLARS", "MEAN PER PULL REQUEST", periodText(cost)];
   return [rangeText(cost), `${cost.pr_count} pull requests`, table(headings, rows)].join("\n");
 }
@@ -28,13 +62,23 @@ function perPrText(cli: Cli, cost: PerPr & Ranged & { series?: PerPr[] }): strin
 function breakdownText(cli: Cli, costs: Breakdown): string {
   const most = Math.max(0, ...costs.groups.map(({ dollars }) => dollars.total));
   const row = (name: string, dollars: Dollars, series: Dollars[] | undefined, chart: string): string[] => {
-    const line = series ? sparkline(series.map(({ total }) => total), cli.isPlain) : "";
+    const line = series
+      ? sparkline(
+          series.map(({ total }) => total),
+          cli.isPlain,
+        )
+      : "";
     return [name, ...COMPONENTS.map((component) => dollarsText(dollars[component])), chart, line];
   };
   const rows = costs.groups.map(({ label, deleted, dollars, series }) =>
-    row(deleted ? `${label} (deleted)` : label, dollars, series, bar(dollars.total, most, cli.isPlain)));
+    row(deleted ? `${label} (deleted)` : label, dollars, series, bar(dollars.total, most, cli.isPlain)),
+  );
   const headings = [costs.group_by.toUpperCase(), "INFERENCE", "COMPUTE", "PLATFORM", "TOTAL", "", periodText(costs)];
-  return [rangeText(costs), table(headings, [...rows, row("all", costs.total, costs.total.series, "")]), coverageText(costs.coverage)].join("\n");
+  return [
+    rangeText(costs),
+    table(headings, [...rows, row("all", costs.total, costs.total.series, "")]),
+    coverageText(costs.coverage),
+  ].join("\n");
 }
 
 const coverageText = (coverage: Coverage): string =>
@@ -43,15 +87,25 @@ const coverageText = (coverage: Coverage): string =>
 
 function topText(cli: Cli, { data, ...range }: Ranged & { data: Costed[] }): string {
   const most = data[0]?.dollars.total ?? 0;
-  const row = ({ url, title, dollars, models }: Costed): string[] =>
-    [dollarsText(dollars.total), bar(dollars.total, most, cli.isPlain), url, title ?? "", models.map((each) => each.model_id).join(", ")];
+  const row = ({ url, title, dollars, models }: Costed): string[] => [
+    dollarsText(dollars.total),
+    bar(dollars.total, most, cli.isPlain),
+    url,
+    title ?? "",
+    models.map((each) => each.model_id).join(", "),
+  ];
   return [rangeText(range), table(["DOLLARS", "", "PULL REQUEST", "TITLE", "MODELS"], data.map(row))].join("\n");
 }
 
 function bySizeText(cli: Cli, costs: BySize): string {
   const most = Math.max(0, ...costs.buckets.map(({ mean }) => mean ?? 0));
-  const rows = costs.buckets.map(({ size, pr_count: count, mean, series }) =>
-    [size, String(count), dollarsText(mean), bar(mean ?? 0, most, cli.isPlain), series ? sparkline(series, cli.isPlain) : ""]);
+  const rows = costs.buckets.map(({ size, pr_count: count, mean, series }) => [
+    size,
+    String(count),
+    dollarsText(mean),
+    bar(mean ?? 0, most, cli.isPlain),
+    series ? sparkline(series, cli.isPlain) : "",
+  ]);
   const sized = `${costs.sized_pr_count} of ${costs.pr_count} pull requests have a known size`;
   return [rangeText(costs), sized, table(["SIZE", "PULL REQUESTS", "MEAN", "", periodText(costs)], rows)].join("\n");
 }
@@ -89,7 +143,9 @@ export const costCommands: Command[] = [
         return cli.show(costs, () => breakdownText(cli, costs));
       }
       if (values["top"] === true) {
-        const top = await cli.api().get<Ranged & { data: Costed[] }>(`${path}/per-pr/top`, { ...query, limit: textOption(values, "limit") });
+        const top = await cli
+          .api()
+          .get<Ranged & { data: Costed[] }>(`${path}/per-pr/top`, { ...query, limit: textOption(values, "limit") });
         return cli.show(top, () => topText(cli, top));
       }
       if (values["by-size"] === true) {

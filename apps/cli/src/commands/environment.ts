@@ -6,7 +6,8 @@ type Environment = { uid: string; config: Config; last_updated: string; scope?: 
 
 function repositoryOf(text: string): { owner: string; repo: string } {
   const [owner, repo, ...more] = text.split("/");
-  if (!owner || !repo || more.length > 0) throw new UsageError(`--repo must be OWNER/REPO (got ${JSON.stringify(text)}).`);
+  if (!owner || !repo || more.length > 0)
+    throw new UsageError(`--repo must be OWNER/REPO (got ${JSON.stringify(text)}).`);
   return { owner, repo };
 }
 
@@ -24,7 +25,8 @@ export const environmentCommands: Command[] = [
       "allow-host": { type: "string", multiple: true },
       personal: { type: "boolean" },
     },
-    summary: "Create an environment; --repo OWNER/REPO, --setup COMMAND, --secret NAME and --allow-host HOST may be repeated.",
+    summary:
+      "Create an environment; --repo OWNER/REPO, --setup COMMAND, --secret NAME and --allow-host HOST may be repeated.",
     run: async (cli, [name], values) => {
       const hosts = textOptions(values, "allow-host");
       const config = {
@@ -47,9 +49,14 @@ export const environmentCommands: Command[] = [
     summary: "List environments, newest change first.",
     run: async (cli) => {
       const { environments } = await cli.api().get<{ environments: Environment[] }>("/agent/environments");
-      const repositories = (config: Config) => (config.github_repos ?? []).map(({ owner, repo }) => `${owner}/${repo}`).join(" ");
+      const repositories = (config: Config) =>
+        (config.github_repos ?? []).map(({ owner, repo }) => `${owner}/${repo}`).join(" ");
       const rows = environments.map(({ uid, config, last_updated: updated, scope }) => [
-        uid, config.name ?? "", scope?.type ?? "", repositories(config), updated,
+        uid,
+        config.name ?? "",
+        scope?.type ?? "",
+        repositories(config),
+        updated,
       ]);
       cli.show(environments, () => table(["ENVIRONMENT", "NAME", "OF", "REPOSITORIES", "UPDATED"], rows));
     },
@@ -62,8 +69,14 @@ export const environmentCommands: Command[] = [
     ignoresTeam: true,
     run: async (cli, [uid], values) => {
       const [team, user] = [textOption(values, "team"), textOption(values, "user")];
-      if ((team === undefined) === (user === undefined)) throw new UsageError("Name one team with --team UID, or one user with --user UID.");
-      const grant = await cli.api().post<{ uid: string }>(`/agent/environments/${uid}/grants`, team === undefined ? { user_uid: user } : { team_uid: team });
+      if ((team === undefined) === (user === undefined))
+        throw new UsageError("Name one team with --team UID, or one user with --user UID.");
+      const grant = await cli
+        .api()
+        .post<{ uid: string }>(
+          `/agent/environments/${uid}/grants`,
+          team === undefined ? { user_uid: user } : { team_uid: team },
+        );
       cli.show(grant, () => `grant ${grant.uid}`);
     },
   },

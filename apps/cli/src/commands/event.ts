@@ -17,11 +17,22 @@ export const eventCommands: Command[] = [
       const events: TeamEvent[] = [];
       let cursor: string | undefined;
       do {
-        const page = await cli.api().get<{ events: TeamEvent[]; page_info: { next_cursor?: string } }>("/agent/events", { ...asked(values), limit: 500, cursor });
+        const page = await cli
+          .api()
+          .get<{ events: TeamEvent[]; page_info: { next_cursor?: string } }>("/agent/events", {
+            ...asked(values),
+            limit: 500,
+            cursor,
+          });
         events.push(...page.events);
         cursor = page.page_info.next_cursor;
       } while (cursor !== undefined);
-      cli.show(events, () => table(["SEQUENCE", "WHEN", "RUN", "EVENT"], events.map((one) => [String(one.sequence), one.occurred_at, one.run_id, one.event_type])));
+      cli.show(events, () =>
+        table(
+          ["SEQUENCE", "WHEN", "RUN", "EVENT"],
+          events.map((one) => [String(one.sequence), one.occurred_at, one.run_id, one.event_type]),
+        ),
+      );
     },
   },
   {

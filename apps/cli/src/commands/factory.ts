@@ -12,11 +12,18 @@ const diagnosticLines = (diagnostics: Diagnostic[]): string =>
   diagnostics.map((d) => `${d.path}:${d.line}:${d.column} ${d.severity ?? "error"} ${d.code} ${d.message}`).join("\n");
 
 const planLines = (plan: PlanItem[]): string =>
-  table(["ACTION", "KIND", "NAME", "FIELDS"], plan.map((item) => [item.action, item.kind, item.name, (item.changed_fields ?? []).join(", ")]));
+  table(
+    ["ACTION", "KIND", "NAME", "FIELDS"],
+    plan.map((item) => [item.action, item.kind, item.name, (item.changed_fields ?? []).join(", ")]),
+  );
 
 type Applied = { source: { active_version: number; state: string }; plan: PlanItem[] };
 const showApplied = (cli: Cli, applied: Applied): void =>
-  cli.show(applied, () => `${planLines(applied.plan)}\nversion ${applied.source.active_version} is ${applied.source.state.toLowerCase()}.`);
+  cli.show(
+    applied,
+    () =>
+      `${planLines(applied.plan)}\nversion ${applied.source.active_version} is ${applied.source.state.toLowerCase()}.`,
+  );
 
 type Source = { kind: string; repository_url: string | null; branch: string | null };
 
@@ -49,8 +56,15 @@ export const factoryCommands: Command[] = [
     options: { search: { type: "string" } },
     summary: "List factories.",
     run: async (cli, _args, values) => {
-      const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", { search: textOption(values, "search"), limit: 100 });
-      cli.show(factories, () => table(["FACTORY", "NAME", "ALIAS"], factories.map((one) => [one.uid, one.name, one.alias ?? ""])));
+      const { factories } = await cli
+        .api()
+        .get<{ factories: Factory[] }>("/factory", { search: textOption(values, "search"), limit: 100 });
+      cli.show(factories, () =>
+        table(
+          ["FACTORY", "NAME", "ALIAS"],
+          factories.map((one) => [one.uid, one.name, one.alias ?? ""]),
+        ),
+      );
     },
   },
   {
@@ -60,8 +74,12 @@ export const factoryCommands: Command[] = [
     summary: "Show what applying a definition directory would change.",
     run: async (cli, [dir], values) => {
       const uid = await factoryUid(cli, values);
-      const check = await cli.api().post<Check>(`/factory/${uid}/source/plan`, { files: await readDefinitionDirectory(dir!) });
-      cli.show(check, () => [diagnosticLines(check.diagnostics), planLines(check.plan ?? [])].filter(Boolean).join("\n"));
+      const check = await cli
+        .api()
+        .post<Check>(`/factory/${uid}/source/plan`, { files: await readDefinitionDirectory(dir!) });
+      cli.show(check, () =>
+        [diagnosticLines(check.diagnostics), planLines(check.plan ?? [])].filter(Boolean).join("\n"),
+      );
       return check.valid ? EXIT.done : EXIT.failed;
     },
   },
@@ -69,11 +87,14 @@ export const factoryCommands: Command[] = [
     words: "factory apply",
     args: ["DIR"],
     options: { ...FACTORY, "replace-source": { type: "boolean" } },
-    summary: "Upload a definition directory and put it in force (--replace-source: also when the definition comes from a git repository).",
+    summary:
+      "Upload a definition directory and put it in force (--replace-source: also when the definition comes from a git repository).",
     run: async (cli, [dir], values) => {
       const uid = await factoryUid(cli, values);
       if (values["replace-source"] !== true) await requireNoRepository(cli, uid);
-      await cli.api().request("PUT", `/factory/${uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
+      await cli
+        .api()
+        .request("PUT", `/factory/${uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
       showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`));
     },
   },
@@ -81,7 +102,8 @@ export const factoryCommands: Command[] = [
     words: "factory repair",
     args: [],
     options: FACTORY,
-    summary: "Put the source's definition in force anew (of a git source: its newest head), where something serves otherwise.",
+    summary:
+      "Put the source's definition in force anew (of a git source: its newest head), where something serves otherwise.",
     run: async (cli, _args, values) => {
       const uid = await factoryUid(cli, values);
       showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`, { repair: true }));
@@ -94,11 +116,13 @@ export const factoryCommands: Command[] = [
     summary: "Send work to a factory's foreman.",
     run: async (cli, [prompt], values) => {
       const uid = await factoryUid(cli, values);
-      const run = await cli.api().post<{ run_id: string; foreman_agent: string; run_url?: string }>(`/factory/${uid}/runs`, {
-        prompt,
-        ...(textOption(values, "title") && { title: textOption(values, "title") }),
-        ...(textOption(values, "ticket") && { ticket_ref: textOption(values, "ticket") }),
-      });
+      const run = await cli
+        .api()
+        .post<{ run_id: string; foreman_agent: string; run_url?: string }>(`/factory/${uid}/runs`, {
+          prompt,
+          ...(textOption(values, "title") && { title: textOption(values, "title") }),
+          ...(textOption(values, "ticket") && { ticket_ref: textOption(values, "ticket") }),
+        });
       cli.show(run, () => `run ${run.run_id} went to ${run.foreman_agent}\n${run.run_url ?? ""}`.trimEnd());
     },
   },
@@ -110,7 +134,9 @@ export const factoryCommands: Command[] = [
     run: async (cli, [dir]) => {
       const { diagnostics } = parseDefinition(await readDefinitionDirectory(dir!));
       const isValid = diagnostics.every((one) => one.severity === "warning");
-      cli.show({ valid: isValid, diagnostics }, () => (diagnostics.length > 0 ? diagnosticLines(diagnostics) : "The definition is valid."));
+      cli.show({ valid: isValid, diagnostics }, () =>
+        diagnostics.length > 0 ? diagnosticLines(diagnostics) : "The definition is valid.",
+      );
       return isValid ? EXIT.done : EXIT.failed;
     },
   },

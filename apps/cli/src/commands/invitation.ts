@@ -3,10 +3,20 @@ import { CHOICES } from "../choices.ts";
 import { textOption, type Command } from "../command.ts";
 import { teamOf } from "./access.ts";
 
-type Invitation = { uid: string; team: { uid: string; name: string }; email: string; role: string; invited_by: string; expires_at: string };
+type Invitation = {
+  uid: string;
+  team: { uid: string; name: string };
+  email: string;
+  role: string;
+  invited_by: string;
+  expires_at: string;
+};
 
 const listed = (invitations: readonly Invitation[]): string =>
-  table(["INVITATION", "TEAM", "EMAIL", "ROLE", "INVITED BY", "EXPIRES"], invitations.map((one) => [one.uid, one.team.name, one.email, one.role, one.invited_by, one.expires_at]));
+  table(
+    ["INVITATION", "TEAM", "EMAIL", "ROLE", "INVITED BY", "EXPIRES"],
+    invitations.map((one) => [one.uid, one.team.name, one.email, one.role, one.invited_by, one.expires_at]),
+  );
 
 /** How people who use the platform join a team. */
 export const invitationCommands: Command[] = [
@@ -17,8 +27,14 @@ export const invitationCommands: Command[] = [
     summary: "Invite a person to the team (--role, by default member); they join with `invitation accept`.",
     run: async (cli, [email], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      const invitation = await cli.api().post<Invitation>(`/team/${team}/invitations`, { email, role: textOption(values, "role") ?? "member" });
-      cli.show(invitation, () => `${invitation.email} is invited as ${invitation.role} until ${invitation.expires_at}: invitation ${invitation.uid}`);
+      const invitation = await cli
+        .api()
+        .post<Invitation>(`/team/${team}/invitations`, { email, role: textOption(values, "role") ?? "member" });
+      cli.show(
+        invitation,
+        () =>
+          `${invitation.email} is invited as ${invitation.role} until ${invitation.expires_at}: invitation ${invitation.uid}`,
+      );
     },
   },
   {
@@ -27,7 +43,9 @@ export const invitationCommands: Command[] = [
     options: { mine: { type: "boolean" } },
     summary: "List the team's invitations; with --mine those that you received.",
     run: async (cli, _args, values) => {
-      const path = values["mine"] ? "/invitations" : `/team/${await teamOf(cli, textOption(values, "team"))}/invitations`;
+      const path = values["mine"]
+        ? "/invitations"
+        : `/team/${await teamOf(cli, textOption(values, "team"))}/invitations`;
       const { invitations } = await cli.api().get<{ invitations: Invitation[] }>(path);
       cli.show(invitations, () => listed(invitations));
     },
@@ -37,9 +55,14 @@ export const invitationCommands: Command[] = [
     args: ["INVITATION"],
     summary: "Join the team that invites you; needs a key that you created yourself.",
     run: async (cli, [uid]) => {
-      const accepted = await cli.api().post<{ team: Invitation["team"]; member: { role: string } }>(`/invitations/${uid}/accept`);
+      const accepted = await cli
+        .api()
+        .post<{ team: Invitation["team"]; member: { role: string } }>(`/invitations/${uid}/accept`);
       const next = "A key for all your teams: millwright key create NAME --all-teams --team UID";
-      cli.show(accepted, () => `You are now ${accepted.member.role} of team ${accepted.team.uid} (${accepted.team.name}).\n${next}`);
+      cli.show(
+        accepted,
+        () => `You are now ${accepted.member.role} of team ${accepted.team.uid} (${accepted.team.name}).\n${next}`,
+      );
     },
   },
   {

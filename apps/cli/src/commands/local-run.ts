@@ -6,7 +6,12 @@ import { LocalCommand } from "../local-command.ts";
 import { LocalReport } from "../local-report.ts";
 
 type Registered = { run_id: string; state: string; report_every_ms: number };
-type Answer = { lease: "held" | "stopping" | "over"; acked_seq: number; followups: { followup_id: string; message: string }[]; state: string };
+type Answer = {
+  lease: "held" | "stopping" | "over";
+  acked_seq: number;
+  followups: { followup_id: string; message: string }[];
+  state: string;
+};
 
 /** Output waits this long for more, so that a chatty command makes few reports. */
 const GATHER_MS = 500;
@@ -33,7 +38,12 @@ export const localRunCommand: Command = {
 };
 
 /** Runs the command, and tells the platform of it until it has its end. Answers the state of the run. */
-async function execute(cli: Cli, { run_id: runId, report_every_ms: everyMs }: Registered, clientId: string, words: readonly string[]): Promise<string> {
+async function execute(
+  cli: Cli,
+  { run_id: runId, report_every_ms: everyMs }: Registered,
+  clientId: string,
+  words: readonly string[],
+): Promise<string> {
   const report = new LocalReport();
   let wake = (): void => {};
   const command = new LocalCommand(words, cli.env, (stream, text) => {
@@ -46,12 +56,16 @@ async function execute(cli: Cli, { run_id: runId, report_every_ms: everyMs }: Re
   })();
   const given = new Set<string>();
   for (;;) {
-    if (report.isEmpty) await Promise.race([new Promise<void>((resolve) => (wake = resolve)), delay(everyMs, undefined, { ref: false })]);
+    if (report.isEmpty)
+      await Promise.race([new Promise<void>((resolve) => (wake = resolve)), delay(everyMs, undefined, { ref: false })]);
     if (!report.isOver) await Promise.race([ended, delay(Math.min(GATHER_MS, everyMs))]);
     const answer = await send(cli, runId, clientId, report, everyMs);
     report.acknowledged(answer.acked_seq);
     if (answer.lease !== "held") {
-      if (!report.isOver) cli.printError(`millwright: the platform ended this run (${answer.state.toLowerCase()}); the command is stopped.`);
+      if (!report.isOver)
+        cli.printError(
+          `millwright: the platform ended this run (${answer.state.toLowerCase()}); the command is stopped.`,
+        );
       if (!report.isOver) command.stop();
       await ended;
       return answer.state;
@@ -71,7 +85,13 @@ async function execute(cli: Cli, { run_id: runId, report_every_ms: everyMs }: Re
 async function send(cli: Cli, runId: string, clientId: string, report: LocalReport, everyMs: number): Promise<Answer> {
   for (let waitedMs = 0; ; waitedMs += report.isOver ? everyMs : 0) {
     try {
-      return await cli.api().post<Answer>(`/agent/runs/${runId}/report`, { client_id: clientId, events: report.next() }, { signal: AbortSignal.timeout(3 * everyMs) });
+      return await cli
+        .api()
+        .post<Answer>(
+          `/agent/runs/${runId}/report`,
+          { client_id: clientId, events: report.next() },
+          { signal: AbortSignal.timeout(3 * everyMs) },
+        );
     } catch (error) {
       const isRefused = error instanceof ApiError && error.status < 500 && error.status !== 429;
       if (isRefused || waitedMs > LEASE_REPORTS * everyMs) throw error;

@@ -1,14 +1,28 @@
 import { bar, percent, sparkline, table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
 import { textOption, type Cli, type Command } from "../command.ts";
-import { durationText, NAMED_FACTORY, PERIOD, periodText, rangeQuery, rangeText, namedFactoryPath, type Ranged } from "../metrics-text.ts";
+import {
+  durationText,
+  NAMED_FACTORY,
+  PERIOD,
+  periodText,
+  rangeQuery,
+  rangeText,
+  namedFactoryPath,
+  type Ranged,
+} from "../metrics-text.ts";
 
 type Count = { total: number; series?: number[] };
 type Mean = { mean: number | null; series?: (number | null)[] };
 type Funnel = { total_merged: number; factory_merged: number; factory_merged_observed: number; rate: number | null };
 type Impact = { additions: number; deletions: number; merged_pr_count: number; measured_pr_count: number };
 type Stage = { median_seconds: number | null; measured_pr_count: number };
-type Latency = { kickoff_to_pr: Stage; pr_to_first_review: Stage; first_review_to_merge: Stage; kickoff_to_merge: Stage };
+type Latency = {
+  kickoff_to_pr: Stage;
+  pr_to_first_review: Stage;
+  first_review_to_merge: Stage;
+  kickoff_to_merge: Stage;
+};
 type Metrics = Ranged & {
   run_count: Count;
   pr_count: Count;
@@ -31,13 +45,27 @@ const STAGES = [
 const shareText = (part: number, whole: number): string => `${part} of ${whole}`;
 
 function metricsText(cli: Cli, metrics: Metrics): string {
-  const { autonomy_funnel: funnel, impact, pr_latency: latency, average_human_interactions_per_pr: interactions } = metrics;
-  const row = (name: string, value: string, of: string, series?: readonly (number | null)[]): string[] =>
-    [name, value, of, series ? sparkline(series, cli.isPlain) : ""];
+  const {
+    autonomy_funnel: funnel,
+    impact,
+    pr_latency: latency,
+    average_human_interactions_per_pr: interactions,
+  } = metrics;
+  const row = (name: string, value: string, of: string, series?: readonly (number | null)[]): string[] => [
+    name,
+    value,
+    of,
+    series ? sparkline(series, cli.isPlain) : "",
+  ];
   const count = (name: string, { total, series }: Count): string[] => row(name, String(total), "", series);
   const stage = (key: (typeof STAGES)[number][0], name: string): string[] => {
     const { median_seconds: median, measured_pr_count: measured } = latency[key];
-    return row(name, durationText(median), shareText(measured, latency.merged_pr_count), latency.series?.map((entry) => entry[key].median_seconds));
+    return row(
+      name,
+      durationText(median),
+      shareText(measured, latency.merged_pr_count),
+      latency.series?.map((entry) => entry[key].median_seconds),
+    );
   };
   const { additions, deletions } = impact;
   const lines = impact.series?.map((entry) => entry.additions + entry.deletions);
@@ -48,9 +76,19 @@ function metricsText(cli: Cli, metrics: Metrics): string {
     count("pull requests", metrics.pr_count),
     count("opened and merged by now", metrics.merged_pr_count),
     row("human interactions per pull request", interactions.mean?.toFixed(1) ?? "-", "", interactions.series),
-    row("merged by the factory", String(funnel.factory_merged), shareText(funnel.factory_merged, funnel.total_merged), merges),
+    row(
+      "merged by the factory",
+      String(funnel.factory_merged),
+      shareText(funnel.factory_merged, funnel.total_merged),
+      merges,
+    ),
     row("autonomy", percent(funnel.rate), shareText(funnel.factory_merged_observed, funnel.factory_merged), rates),
-    row("merged lines", `+${additions} -${deletions}`, shareText(impact.measured_pr_count, impact.merged_pr_count), lines),
+    row(
+      "merged lines",
+      `+${additions} -${deletions}`,
+      shareText(impact.measured_pr_count, impact.merged_pr_count),
+      lines,
+    ),
     ...STAGES.map(([key, name]) => stage(key, name)),
   ];
   return [rangeText(metrics), table(["METRIC", "VALUE", "MEASURED", periodText(metrics)], rows)].join("\n");
@@ -58,10 +96,18 @@ function metricsText(cli: Cli, metrics: Metrics): string {
 
 function breakdownText(cli: Cli, breakdown: Breakdown): string {
   const most = Math.max(0, ...breakdown.groups.map(({ total }) => total));
-  const row = ({ key, label, total, series }: Group): string[] =>
-    [label ?? key, String(total), bar(total, most, cli.isPlain), series ? sparkline(series, cli.isPlain) : ""];
+  const row = ({ key, label, total, series }: Group): string[] => [
+    label ?? key,
+    String(total),
+    bar(total, most, cli.isPlain),
+    series ? sparkline(series, cli.isPlain) : "",
+  ];
   const all = `${breakdown.total.total} runs, ${breakdown.root_run_count.total} of them root runs`;
-  return [rangeText(breakdown), all, table([breakdown.group_by.toUpperCase(), "RUNS", "", periodText(breakdown)], breakdown.groups.map(row))].join("\n");
+  return [
+    rangeText(breakdown),
+    all,
+    table([breakdown.group_by.toUpperCase(), "RUNS", "", periodText(breakdown)], breakdown.groups.map(row)),
+  ].join("\n");
 }
 
 /** What the runs of a factory produce. */
@@ -80,9 +126,10 @@ export const metricsCommands: Command[] = [
         const metrics = await cli.api().get<Metrics>(path, rangeQuery(values));
         return cli.show(metrics, () => metricsText(cli, metrics));
       }
-      const breakdown = await cli.api().get<Breakdown>(`${path}/run-breakdown`, { ...rangeQuery(values), group_by: by });
+      const breakdown = await cli
+        .api()
+        .get<Breakdown>(`${path}/run-breakdown`, { ...rangeQuery(values), group_by: by });
       cli.show(breakdown, () => breakdownText(cli, breakdown));
     },
   },
 ];
-

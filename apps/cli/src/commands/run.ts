@@ -5,7 +5,12 @@ import { readText } from "../files.ts";
 import { attachmentInputs, uploadFor } from "./attached-files.ts";
 
 type Run = {
-  run_id: string; state: string; title: string; created_at: string; finished_at?: string | null; session_link?: string;
+  run_id: string;
+  state: string;
+  title: string;
+  created_at: string;
+  finished_at?: string | null;
+  session_link?: string;
   status_message?: { message: string; session_debug_until?: string };
   request_usage?: { total_tokens?: number; inference_cost_usd?: number };
 };
@@ -44,14 +49,19 @@ function printEvent(cli: Cli, event: RunEventJson, data: string): void {
 /** Mentions an open debug window. Returns the exit code of a run's end. */
 function ended(cli: Cli, { run_id: id, state, status_message: status }: Run): number {
   const until = status?.session_debug_until;
-  if (until && !cli.isJson) cli.print(`! debug window open until ${until}: millwright run follow-up ${id} MESSAGE works in what the setup left`);
+  if (until && !cli.isJson)
+    cli.print(
+      `! debug window open until ${until}: millwright run follow-up ${id} MESSAGE works in what the setup left`,
+    );
   return state === "SUCCEEDED" ? EXIT.done : EXIT.failed;
 }
 
 /** What its model calls used, once they used any; without a price there is none. */
 function spentBy({ request_usage: usage }: Run): string[] {
   if (!usage?.total_tokens) return [];
-  return [`${usage.total_tokens} tokens${usage.inference_cost_usd === undefined ? "" : `, $${usage.inference_cost_usd.toFixed(6)}`}`];
+  return [
+    `${usage.total_tokens} tokens${usage.inference_cost_usd === undefined ? "" : `, $${usage.inference_cost_usd.toFixed(6)}`}`,
+  ];
 }
 
 /** Runs: start, follow, steer, stop. */
@@ -68,7 +78,8 @@ export const runCommands: Command[] = [
       attach: { type: "string", multiple: true },
       watch: { type: "boolean" },
     },
-    summary: "Start a run with a prompt (or --file FILE) and files (--attach FILE, repeatable), as an agent (--agent UID); --watch follows it.",
+    summary:
+      "Start a run with a prompt (or --file FILE) and files (--attach FILE, repeatable), as an agent (--agent UID); --watch follows it.",
     run: async (cli, [prompt], values) => {
       const file = textOption(values, "file");
       const body = file ? await readText(file) : prompt;
@@ -79,7 +90,10 @@ export const runCommands: Command[] = [
         ...(attachments.length > 0 && { attachments }),
         ...(textOption(values, "title") && { title: textOption(values, "title") }),
         ...(textOption(values, "agent") && { agent_identity_uid: textOption(values, "agent") }),
-        config: { ...(textOption(values, "model") && { model_id: textOption(values, "model") }), ...(textOption(values, "environment") && { environment_id: textOption(values, "environment") }) },
+        config: {
+          ...(textOption(values, "model") && { model_id: textOption(values, "model") }),
+          ...(textOption(values, "environment") && { environment_id: textOption(values, "environment") }),
+        },
       });
       if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
       return watch(cli, made.run_id);
@@ -91,8 +105,16 @@ export const runCommands: Command[] = [
     options: { state: { type: "string", choices: CHOICES.runStates }, limit: { type: "string" } },
     summary: "List runs, most recently changed first.",
     run: async (cli, _args, values) => {
-      const { runs } = await cli.api().get<{ runs: Run[] }>("/agent/runs", { state: textOption(values, "state"), limit: textOption(values, "limit") });
-      cli.show(runs, () => table(["RUN", "STATE", "CREATED", "TITLE"], runs.map((run) => [run.run_id, run.state, run.created_at, run.title])));
+      const { runs } = await cli.api().get<{ runs: Run[] }>("/agent/runs", {
+        state: textOption(values, "state"),
+        limit: textOption(values, "limit"),
+      });
+      cli.show(runs, () =>
+        table(
+          ["RUN", "STATE", "CREATED", "TITLE"],
+          runs.map((run) => [run.run_id, run.state, run.created_at, run.title]),
+        ),
+      );
     },
   },
   {
@@ -101,8 +123,18 @@ export const runCommands: Command[] = [
     summary: "Show one run; of one that waits, what it waits for.",
     run: async (cli, [id]) => {
       const run = await cli.api().get<Run>(`/agent/runs/${id}`);
-      const why = run.state === "QUEUED" ? (await cli.api().get<{ message: string }>(`/agent/runs/${id}/queue`)).message : run.status_message?.message;
-      cli.show(run, () => [run.title, `${run.state}${why === undefined ? "" : `: ${why}`}`, ...spentBy(run), ...(run.session_link ? [run.session_link] : [])].join("\n"));
+      const why =
+        run.state === "QUEUED"
+          ? (await cli.api().get<{ message: string }>(`/agent/runs/${id}/queue`)).message
+          : run.status_message?.message;
+      cli.show(run, () =>
+        [
+          run.title,
+          `${run.state}${why === undefined ? "" : `: ${why}`}`,
+          ...spentBy(run),
+          ...(run.session_link ? [run.session_link] : []),
+        ].join("\n"),
+      );
     },
   },
   {
@@ -149,11 +181,25 @@ export const runCommands: Command[] = [
       const followups: { message: string; state: string; reason?: string; created_at: string }[] = [];
       let cursor: string | undefined;
       do {
-        const page = await cli.api().get<{ followups: typeof followups; page_info: { next_cursor?: string } }>(`/agent/runs/${id}/followups`, { limit: "100", cursor });
+        const page = await cli
+          .api()
+          .get<{ followups: typeof followups; page_info: { next_cursor?: string } }>(`/agent/runs/${id}/followups`, {
+            limit: "100",
+            cursor,
+          });
         followups.push(...page.followups);
         cursor = page.page_info.next_cursor;
       } while (cursor !== undefined);
-      cli.show(followups, () => table(["SENT", "STATE", "MESSAGE"], followups.map((one) => [one.created_at, one.reason ? `${one.state} (${one.reason})` : one.state, one.message])));
+      cli.show(followups, () =>
+        table(
+          ["SENT", "STATE", "MESSAGE"],
+          followups.map((one) => [
+            one.created_at,
+            one.reason ? `${one.state} (${one.reason})` : one.state,
+            one.message,
+          ]),
+        ),
+      );
     },
   },
   {
@@ -165,7 +211,10 @@ export const runCommands: Command[] = [
       const paths = textOptions(values, "attach");
       if (message === undefined && paths.length === 0) throw new UsageError("Give a MESSAGE or --attach FILE.");
       const attachments = await uploadFor(cli, id!, paths);
-      const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, { message: message ?? "", ...(attachments.length > 0 && { attachments }) });
+      const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, {
+        message: message ?? "",
+        ...(attachments.length > 0 && { attachments }),
+      });
       cli.show(answer, () => `accepted: ${answer.outcome}`);
     },
   },
@@ -175,11 +224,15 @@ export const runCommands: Command[] = [
     summary: "Print the commands of a run's conversation with what they wrote.",
     run: async (cli, [id]) => {
       const { conversation_id: conversation } = await cli.api().get<{ conversation_id: string }>(`/agent/runs/${id}`);
-      const { blocks } = JSON.parse(await cli.api().download(`/agent/conversations/${conversation}/block-snapshot`)) as { blocks: TerminalBlock[] };
-      cli.show(blocks, () => blocks.flatMap(({ command, output, exit_code: code, state }) => [
-        { text: `$ ${command}`, style: "bold" as const },
-        { text: `\n${output}${code === 0 ? "" : `[${code ?? state}]\n`}` },
-      ]));
+      const { blocks } = JSON.parse(
+        await cli.api().download(`/agent/conversations/${conversation}/block-snapshot`),
+      ) as { blocks: TerminalBlock[] };
+      cli.show(blocks, () =>
+        blocks.flatMap(({ command, output, exit_code: code, state }) => [
+          { text: `$ ${command}`, style: "bold" as const },
+          { text: `\n${output}${code === 0 ? "" : `[${code ?? state}]\n`}` },
+        ]),
+      );
     },
   },
   {

@@ -4,8 +4,20 @@ import { textOption, UsageError, type Cli, type Command, type Values } from "../
 import { readText } from "../files.ts";
 
 type Schedule = {
-  id: string; name: string; cron_schedule: string; time_zone: string | null; enabled: boolean; prompt: string; agent_config?: object; agent_uid?: string; mode?: string;
-  metadata?: object; overlap_policy: string; catch_up_seconds: number; history: { last_ran: string | null; next_run: string | null }; last_spawn_error: string | null;
+  id: string;
+  name: string;
+  cron_schedule: string;
+  time_zone: string | null;
+  enabled: boolean;
+  prompt: string;
+  agent_config?: object;
+  agent_uid?: string;
+  mode?: string;
+  metadata?: object;
+  overlap_policy: string;
+  catch_up_seconds: number;
+  history: { last_ran: string | null; next_run: string | null };
+  last_spawn_error: string | null;
 };
 type Slot = { slot_at: string; state: string; reason?: string; message?: string; run_id?: string };
 
@@ -18,7 +30,8 @@ const SETTINGS = {
 } as const;
 
 const nextOf = ({ enabled, history }: Schedule): string => (enabled ? (history.next_run ?? "never") : "paused");
-const line = (schedule: Schedule): string => `schedule ${schedule.id} (${schedule.name}): ${schedule.cron_schedule}${schedule.time_zone ? ` ${schedule.time_zone}` : ""}, next ${nextOf(schedule)}`;
+const line = (schedule: Schedule): string =>
+  `schedule ${schedule.id} (${schedule.name}): ${schedule.cron_schedule}${schedule.time_zone ? ` ${schedule.time_zone}` : ""}, next ${nextOf(schedule)}`;
 
 async function promptOf(values: Values): Promise<string | undefined> {
   const file = textOption(values, "file");
@@ -27,7 +40,12 @@ async function promptOf(values: Values): Promise<string | undefined> {
 
 /** What was given, by the names of the API. */
 const given = async (values: Values): Promise<Record<string, string>> => {
-  const named = { prompt: await promptOf(values), time_zone: textOption(values, "zone"), agent_uid: textOption(values, "agent"), overlap_policy: textOption(values, "overlap") };
+  const named = {
+    prompt: await promptOf(values),
+    time_zone: textOption(values, "zone"),
+    agent_uid: textOption(values, "agent"),
+    overlap_policy: textOption(values, "overlap"),
+  };
   return Object.fromEntries(Object.entries(named).filter((one): one is [string, string] => one[1] !== undefined));
 };
 
@@ -47,7 +65,8 @@ export const scheduleCommands: Command[] = [
     words: "schedule create",
     args: ["NAME", "CRON"],
     options: SETTINGS,
-    summary: "Start a run at the times of a cron expression, with --prompt TEXT or --file FILE; --zone, --agent, --overlap.",
+    summary:
+      "Start a run at the times of a cron expression, with --prompt TEXT or --file FILE; --zone, --agent, --overlap.",
     run: async (cli, [name, cron], values) => {
       const settings = await given(values);
       if (!settings["prompt"]) throw new UsageError("Give --prompt TEXT or --file FILE.");
@@ -61,7 +80,12 @@ export const scheduleCommands: Command[] = [
     summary: "List schedules by name.",
     run: async (cli) => {
       const { schedules } = await cli.api().get<{ schedules: Schedule[] }>("/agent/schedules");
-      cli.show(schedules, () => table(["SCHEDULE", "NAME", "CRON", "ZONE", "NEXT"], schedules.map((one) => [one.id, one.name, one.cron_schedule, one.time_zone ?? "UTC", nextOf(one)])));
+      cli.show(schedules, () =>
+        table(
+          ["SCHEDULE", "NAME", "CRON", "ZONE", "NEXT"],
+          schedules.map((one) => [one.id, one.name, one.cron_schedule, one.time_zone ?? "UTC", nextOf(one)]),
+        ),
+      );
     },
   },
   {
@@ -70,7 +94,9 @@ export const scheduleCommands: Command[] = [
     summary: "Show one schedule.",
     run: async (cli, [id]) => {
       const schedule = await cli.api().get<Schedule>(`/agent/schedules/${id}`);
-      cli.show(schedule, () => [line(schedule), schedule.last_spawn_error ?? "", schedule.prompt].filter(Boolean).join("\n"));
+      cli.show(schedule, () =>
+        [line(schedule), schedule.last_spawn_error ?? "", schedule.prompt].filter(Boolean).join("\n"),
+      );
     },
   },
   {
@@ -79,9 +105,20 @@ export const scheduleCommands: Command[] = [
     options: { ...SETTINGS, name: { type: "string" }, cron: { type: "string" } },
     summary: "Change what is named of a schedule: --name, --cron, --prompt, --file, --zone, --agent, --overlap.",
     run: async (cli, [id], values) => {
-      const { agent_config: _config, id: _id, history: _history, last_spawn_error: _error, ...settings } = await cli.api().get<Schedule>(`/agent/schedules/${id}`);
+      const {
+        agent_config: _config,
+        id: _id,
+        history: _history,
+        last_spawn_error: _error,
+        ...settings
+      } = await cli.api().get<Schedule>(`/agent/schedules/${id}`);
       const [name, cron] = [textOption(values, "name"), textOption(values, "cron")];
-      const body = { ...settings, ...(name !== undefined && { name }), ...(cron !== undefined && { cron_schedule: cron }), ...(await given(values)) };
+      const body = {
+        ...settings,
+        ...(name !== undefined && { name }),
+        ...(cron !== undefined && { cron_schedule: cron }),
+        ...(await given(values)),
+      };
       const schedule = await cli.api().request<Schedule>("PUT", `/agent/schedules/${id}`, { body });
       cli.show(schedule, () => line(schedule));
     },
@@ -103,8 +140,20 @@ export const scheduleCommands: Command[] = [
     options: { state: { type: "string", choices: CHOICES.slotStates }, limit: { type: "string" } },
     summary: "Show what became of a schedule's slots, newest first.",
     run: async (cli, [id], values) => {
-      const { slots } = await cli.api().get<{ slots: Slot[] }>(`/agent/schedules/${id}/slots`, { state: textOption(values, "state"), limit: textOption(values, "limit") });
-      cli.show(slots, () => table(["SLOT", "STATE", "RUN OR REASON"], slots.map((one) => [one.slot_at, one.state, one.run_id ?? [one.reason, one.message].filter(Boolean).join(": ")])));
+      const { slots } = await cli.api().get<{ slots: Slot[] }>(`/agent/schedules/${id}/slots`, {
+        state: textOption(values, "state"),
+        limit: textOption(values, "limit"),
+      });
+      cli.show(slots, () =>
+        table(
+          ["SLOT", "STATE", "RUN OR REASON"],
+          slots.map((one) => [
+            one.slot_at,
+            one.state,
+            one.run_id ?? [one.reason, one.message].filter(Boolean).join(": "),
+          ]),
+        ),
+      );
     },
   },
 ];

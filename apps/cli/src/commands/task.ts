@@ -13,8 +13,15 @@ export const taskCommands: Command[] = [
     options: { ...FACTORY, stage: { type: "string", choices: CHOICES.stages } },
     summary: "List a factory's tasks, newest first.",
     run: async (cli, _args, values) => {
-      const { tasks } = await cli.api().get<{ tasks: Task[] }>(`/factory/${await factoryUid(cli, values)}/tasks`, { stage: textOption(values, "stage") });
-      cli.show(tasks, () => table(["TASK", "STAGE", "CREATED", "TITLE"], tasks.map((task) => [task.uid, task.stage, task.created_at, task.title])));
+      const { tasks } = await cli.api().get<{ tasks: Task[] }>(`/factory/${await factoryUid(cli, values)}/tasks`, {
+        stage: textOption(values, "stage"),
+      });
+      cli.show(tasks, () =>
+        table(
+          ["TASK", "STAGE", "CREATED", "TITLE"],
+          tasks.map((task) => [task.uid, task.stage, task.created_at, task.title]),
+        ),
+      );
     },
   },
   {
@@ -23,8 +30,19 @@ export const taskCommands: Command[] = [
     options: FACTORY,
     summary: "Show a task with its outputs.",
     run: async (cli, [uid], values) => {
-      const task = await cli.api().get<Task & { outputs: { artifact_type: string; data: Record<string, string> }[] }>(`/factory/${await factoryUid(cli, values)}/tasks/${uid}`);
-      cli.show(task, () => [`${task.title}  [${task.stage}]`, ...task.outputs.map((one) => `  ${one.artifact_type}  ${one.data["url"] ?? one.data["filename"] ?? one.data["title"] ?? ""}`)].join("\n"));
+      const task = await cli
+        .api()
+        .get<Task & { outputs: { artifact_type: string; data: Record<string, string> }[] }>(
+          `/factory/${await factoryUid(cli, values)}/tasks/${uid}`,
+        );
+      cli.show(task, () =>
+        [
+          `${task.title}  [${task.stage}]`,
+          ...task.outputs.map(
+            (one) => `  ${one.artifact_type}  ${one.data["url"] ?? one.data["filename"] ?? one.data["title"] ?? ""}`,
+          ),
+        ].join("\n"),
+      );
     },
   },
   {
@@ -33,7 +51,12 @@ export const taskCommands: Command[] = [
     options: { ...FACTORY, stage: { type: "string", choices: CHOICES.stages }, description: { type: "string" } },
     summary: "Bind a new task to a conversation.",
     run: async (cli, [conversation, title], values) => {
-      const body = { title, conversation_id: conversation, stage: textOption(values, "stage"), description: textOption(values, "description") };
+      const body = {
+        title,
+        conversation_id: conversation,
+        stage: textOption(values, "stage"),
+        description: textOption(values, "description"),
+      };
       const task = await cli.api().post<Task>(`/factory/${await factoryUid(cli, values)}/tasks`, body);
       cli.show(task, () => `${task.uid}  ${task.title}  [${task.stage}]`);
     },
@@ -65,7 +88,9 @@ export const taskCommands: Command[] = [
     options: FACTORY,
     summary: "Move a task to another stage.",
     run: async (cli, [uid, stage], values) => {
-      const task = await cli.api().request<Task>("PATCH", `/factory/${await factoryUid(cli, values)}/tasks/${uid}`, { body: { stage } });
+      const task = await cli
+        .api()
+        .request<Task>("PATCH", `/factory/${await factoryUid(cli, values)}/tasks/${uid}`, { body: { stage } });
       cli.show(task, () => `${task.title} is in ${task.stage}.`);
     },
   },

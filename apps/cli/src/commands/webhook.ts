@@ -5,12 +5,38 @@ import { EXIT, textOption, type Command, type Values } from "../command.ts";
 import { readJson } from "../files.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
 
-type Webhook = { uid: string; name: string; auth_mode: string; signature_scheme: string | null; enabled: boolean; secret_set: boolean; ingress_url: string; delivery_id_header: string | null; last_delivery_at: string | null; secret?: string };
-type Delivery = { uid: string; label: string; delivery_id: string | null; size_bytes: number; received_at: string; payload?: unknown };
-type Tested = { would_trigger: boolean; label: string; checks: { webhook: { detail: string }; payload: { detail: string } } };
+type Webhook = {
+  uid: string;
+  name: string;
+  auth_mode: string;
+  signature_scheme: string | null;
+  enabled: boolean;
+  secret_set: boolean;
+  ingress_url: string;
+  delivery_id_header: string | null;
+  last_delivery_at: string | null;
+  secret?: string;
+};
+type Delivery = {
+  uid: string;
+  label: string;
+  delivery_id: string | null;
+  size_bytes: number;
+  received_at: string;
+  payload?: unknown;
+};
+type Tested = {
+  would_trigger: boolean;
+  label: string;
+  checks: { webhook: { detail: string }; payload: { detail: string } };
+};
 
 const said = (hook: Webhook): string =>
-  [`webhook ${hook.uid} (${hook.name})${hook.enabled ? "" : hook.secret_set ? ", disabled" : ", waits for the provider's secret: webhook rotate"}`, `senders POST to ${hook.ingress_url}`, ...(hook.secret ? [`secret, shown once: ${hook.secret}`] : [])].join("\n");
+  [
+    `webhook ${hook.uid} (${hook.name})${hook.enabled ? "" : hook.secret_set ? ", disabled" : ", waits for the provider's secret: webhook rotate"}`,
+    `senders POST to ${hook.ingress_url}`,
+    ...(hook.secret ? [`secret, shown once: ${hook.secret}`] : []),
+  ].join("\n");
 
 /** A switch, or what else can be replaced; the rest stays as it is. */
 const change = (words: string, summary: string, next: (values: Values) => object): Command => ({
@@ -19,7 +45,9 @@ const change = (words: string, summary: string, next: (values: Values) => object
   summary,
   run: async (cli, [uid], values) => {
     const { name, delivery_id_header, enabled } = await cli.api().get<Webhook>(`/factory/webhooks/${uid}`);
-    const changed = await cli.api().request<Webhook>("PUT", `/factory/webhooks/${uid}`, { body: { name, delivery_id_header, enabled, ...next(values) } });
+    const changed = await cli.api().request<Webhook>("PUT", `/factory/webhooks/${uid}`, {
+      body: { name, delivery_id_header, enabled, ...next(values) },
+    });
     cli.show(changed, () => said(changed));
   },
 });
@@ -37,11 +65,17 @@ export const webhookCommands: Command[] = [
       "secret-stdin": { type: "boolean" },
       "delivery-id-header": { type: "string" },
     },
-    summary: "Create a webhook (--auth token, url_token or signature with --scheme); a generated secret is printed once.",
+    summary:
+      "Create a webhook (--auth token, url_token or signature with --scheme); a generated secret is printed once.",
     run: async (cli, [name], values) => {
       const secret = values["secret-stdin"] ? (await readAll(process.stdin)).replace(/\n$/, "") : undefined;
       const body = {
-        name, auth_mode: textOption(values, "auth"), signature_scheme: textOption(values, "scheme"), secret_name: textOption(values, "secret-name"), delivery_id_header: textOption(values, "delivery-id-header"), secret,
+        name,
+        auth_mode: textOption(values, "auth"),
+        signature_scheme: textOption(values, "scheme"),
+        secret_name: textOption(values, "secret-name"),
+        delivery_id_header: textOption(values, "delivery-id-header"),
+        secret,
       };
       const made = await cli.api().post<Webhook>(`/factory/${await factoryUid(cli, values)}/webhooks`, body);
       cli.show(made, () => said(made));
@@ -53,8 +87,21 @@ export const webhookCommands: Command[] = [
     options: FACTORY,
     summary: "List a factory's webhooks.",
     run: async (cli, _args, values) => {
-      const { webhooks } = await cli.api().get<{ webhooks: Webhook[] }>(`/factory/${await factoryUid(cli, values)}/webhooks`);
-      cli.show(webhooks, () => table(["WEBHOOK", "NAME", "AUTH", "ENABLED", "LAST DELIVERY"], webhooks.map((one) => [one.uid, one.name, one.signature_scheme ?? one.auth_mode, one.enabled ? "yes" : "no", one.last_delivery_at ?? "never"])));
+      const { webhooks } = await cli
+        .api()
+        .get<{ webhooks: Webhook[] }>(`/factory/${await factoryUid(cli, values)}/webhooks`);
+      cli.show(webhooks, () =>
+        table(
+          ["WEBHOOK", "NAME", "AUTH", "ENABLED", "LAST DELIVERY"],
+          webhooks.map((one) => [
+            one.uid,
+            one.name,
+            one.signature_scheme ?? one.auth_mode,
+            one.enabled ? "yes" : "no",
+            one.last_delivery_at ?? "never",
+          ]),
+        ),
+      );
     },
   },
   {
@@ -94,7 +141,12 @@ export const webhookCommands: Command[] = [
     summary: "List what was delivered to it, newest first.",
     run: async (cli, [uid]) => {
       const { deliveries } = await cli.api().get<{ deliveries: Delivery[] }>(`/factory/webhooks/${uid}/deliveries`);
-      cli.show(deliveries, () => table(["DELIVERY", "RECEIVED", "OUTCOME", "BYTES", "DELIVERY ID"], deliveries.map((one) => [one.uid, one.received_at, one.label, String(one.size_bytes), one.delivery_id ?? ""])));
+      cli.show(deliveries, () =>
+        table(
+          ["DELIVERY", "RECEIVED", "OUTCOME", "BYTES", "DELIVERY ID"],
+          deliveries.map((one) => [one.uid, one.received_at, one.label, String(one.size_bytes), one.delivery_id ?? ""]),
+        ),
+      );
     },
   },
   {
@@ -103,7 +155,11 @@ export const webhookCommands: Command[] = [
     summary: "Show one delivery with its payload.",
     run: async (cli, [uid, delivery]) => {
       const one = await cli.api().get<Delivery>(`/factory/webhooks/${uid}/deliveries/${delivery}`);
-      cli.show(one, () => `${one.label}  ${one.received_at}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`);
+      cli.show(
+        one,
+        () =>
+          `${one.label}  ${one.received_at}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`,
+      );
     },
   },
   {
@@ -113,7 +169,11 @@ export const webhookCommands: Command[] = [
     summary: "Say whether a trigger with the filter (a JSON file) would take a stored delivery; exit code 1 if not.",
     run: async (cli, [uid, delivery, file], values) => {
       const filter = file === undefined ? undefined : await readJson(file);
-      const tested = await cli.api().post<Tested>(`/factory/${await factoryUid(cli, values)}/webhooks/test-filter`, { webhook_ids: [uid], delivery_uid: delivery, payload_filter: filter });
+      const tested = await cli.api().post<Tested>(`/factory/${await factoryUid(cli, values)}/webhooks/test-filter`, {
+        webhook_ids: [uid],
+        delivery_uid: delivery,
+        payload_filter: filter,
+      });
       cli.show(tested, () => [tested.label, tested.checks.webhook.detail, tested.checks.payload.detail].join("\n"));
       return tested.would_trigger ? EXIT.done : EXIT.failed;
     },

@@ -13,8 +13,27 @@ export const workerCommands: Command[] = [
     args: [],
     summary: "List the team's connected workers.",
     run: async (cli) => {
-      const { workers } = await cli.api().get<{ workers: { worker_host: string; connection_count: number; last_seen_at: string; sandbox: string; sandbox_features: string[] }[] }>("/agent/connected-self-hosted-workers");
-      cli.show(workers, () => table(["WORKER", "CONNECTIONS", "LAST SEEN", "SANDBOX", "LIMITS"], workers.map((one) => [one.worker_host, String(one.connection_count), one.last_seen_at, one.sandbox, limitsOf(one.sandbox_features)])));
+      const { workers } = await cli.api().get<{
+        workers: {
+          worker_host: string;
+          connection_count: number;
+          last_seen_at: string;
+          sandbox: string;
+          sandbox_features: string[];
+        }[];
+      }>("/agent/connected-self-hosted-workers");
+      cli.show(workers, () =>
+        table(
+          ["WORKER", "CONNECTIONS", "LAST SEEN", "SANDBOX", "LIMITS"],
+          workers.map((one) => [
+            one.worker_host,
+            String(one.connection_count),
+            one.last_seen_at,
+            one.sandbox,
+            limitsOf(one.sandbox_features),
+          ]),
+        ),
+      );
     },
   },
   {
@@ -24,9 +43,14 @@ export const workerCommands: Command[] = [
     ignoresTeam: true,
     run: async (cli, _args, values) => {
       const url = textOption(values, "url") ?? cli.env["MILLWRIGHT_URL"];
-      const isNamed = ["MILLWRIGHT_WORKER_KEY", "MILLWRIGHT_WORKER_OFFER", "MILLWRIGHT_WORKER_OFFER_FILE"].some((name) => cli.env[name]);
+      const isNamed = ["MILLWRIGHT_WORKER_KEY", "MILLWRIGHT_WORKER_OFFER", "MILLWRIGHT_WORKER_OFFER_FILE"].some(
+        (name) => cli.env[name],
+      );
       if (!url || !isNamed) throw new UsageError("Set MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY.");
-      const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], { stdio: "inherit", env: { ...cli.env, MILLWRIGHT_URL: url } });
+      const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], {
+        stdio: "inherit",
+        env: { ...cli.env, MILLWRIGHT_URL: url },
+      });
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
       const [code] = (await once(child, "exit")) as [number | null];
       return code ?? EXIT.failed; // its codes are the client's, and more

@@ -12,21 +12,33 @@ import type { UnplacedDiagnostic } from "../domain/source.ts";
 
 /** This service's own caller, carrying out what a principal was allowed to ask for. */
 export const callerFor = (service: string, { factory, actor, requestId }: Activation): Caller =>
-  serviceCaller(service, requestId, { type: actor.type as PrincipalType, uid: actor.uid }, [{ teamUid: factory.teamUid, verbs: ["factory.view", "source.apply"] }]);
+  serviceCaller(service, requestId, { type: actor.type as PrincipalType, uid: actor.uid }, [
+    { teamUid: factory.teamUid, verbs: ["factory.view", "source.apply"] },
+  ]);
 
 /**
  * The owners of parts of a definition, each behind its transport (architecture §6). The parts of `dependents` name agents: they are activated
  * once the others serve the version.
  */
-export function definitionOwners(transports: readonly Transport[], signer: CallerSigner, dependents: readonly Transport[] = []) {
+export function definitionOwners(
+  transports: readonly Transport[],
+  signer: CallerSigner,
+  dependents: readonly Transport[] = [],
+) {
   const clientOf = (transport: Transport) => clientFor(definitions.DefinitionOwnerService, transport, { signer });
   const [first, second] = [transports.map(clientOf), dependents.map(clientOf)];
   const owners = [...first, ...second];
   return {
-    async stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }> {
+    async stage(
+      caller: Caller,
+      stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean },
+    ): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }> {
       const self = serviceCaller(signer.service, caller.requestId, caller.principal, caller.teams);
       const request = {
-        factoryUid: stage.factory.uid, teamUid: stage.factory.teamUid, version: BigInt(stage.version), dryRun: stage.isDryRun,
+        factoryUid: stage.factory.uid,
+        teamUid: stage.factory.teamUid,
+        version: BigInt(stage.version),
+        dryRun: stage.isDryRun,
         definition: stage.definition as unknown as JsonObject,
       };
       const answers = await all(owners.map((owner) => owner.stageDefinition(request, call(self))));
@@ -43,7 +55,11 @@ export function definitionOwners(transports: readonly Transport[], signer: Calle
       for (const group of [first, second]) {
         const answers = await all(group.map((owner) => owner.activateDefinition(request, call(self))));
         if (answers.every(({ activeVersion }) => activeVersion >= request.version)) continue;
-        throw new DomainError({ kind: "unavailable", reason: "definition_not_active", message: "An owner does not serve the version yet." });
+        throw new DomainError({
+          kind: "unavailable",
+          reason: "definition_not_active",
+          message: "An owner does not serve the version yet.",
+        });
       }
     },
 
@@ -61,5 +77,9 @@ async function all<T>(answers: readonly Promise<T>[]): Promise<T[]> {
 }
 
 const toDiagnostic = ({ path, keys, code, message, severity }: definitions.Diagnostic): UnplacedDiagnostic => ({
-  path, keys, code, message, severity: severity === "warning" ? "warning" : "error",
+  path,
+  keys,
+  code,
+  message,
+  severity: severity === "warning" ? "warning" : "error",
 });

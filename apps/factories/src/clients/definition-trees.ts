@@ -24,10 +24,25 @@ export const definitionTrees = (deps: TreeDeps) => ({
 });
 
 /** Errors: secret_missing · secret_malformed. */
-async function credentialOf({ secretOf }: TreeDeps, { url, secretName, username }: GitSettings, teamUid: string): Promise<GitCredential | undefined> {
+async function credentialOf(
+  { secretOf }: TreeDeps,
+  { url, secretName, username }: GitSettings,
+  teamUid: string,
+): Promise<GitCredential | undefined> {
   if (secretName === undefined) return undefined;
   const password = await secretOf(teamUid, secretName);
-  if (password === undefined) throw invalidArgument("secret_missing", `The team has no managed secret named ${secretName}, which the repository is read with.`);
-  if (/[\r\n\0]/.test(password)) throw invalidArgument("secret_malformed", `The managed secret ${secretName} has more than one line: it is no password or token.`);
-  return { username: username ?? (/(^|\.)gitlab\./.test(new URL(url).hostname) ? "oauth2" : "x-access-token"), password };
+  if (password === undefined)
+    throw invalidArgument(
+      "secret_missing",
+      `The team has no managed secret named ${secretName}, which the repository is read with.`,
+    );
+  if (/[\r\n\0]/.test(password))
+    throw invalidArgument(
+      "secret_malformed",
+      `The managed secret ${secretName} has more than one line: it is no password or token.`,
+    );
+  return {
+    username: username ?? (/(^|\.)gitlab\./.test(new URL(url).hostname) ? "oauth2" : "x-access-token"),
+    password,
+  };
 }

@@ -46,15 +46,29 @@ export type Git = {
  *
  * Errors: source_unreachable · repository_not_allowed · internal_address_refused.
  */
-export async function withGit<T>(rules: GitRules, { url: given, credential }: Repository, f: (git: Git) => Promise<T>): Promise<T> {
+export async function withGit<T>(
+  rules: GitRules,
+  { url: given, credential }: Repository,
+  f: (git: Git) => Promise<T>,
+): Promise<T> {
   checkRepository(rules, given);
   const url = isLocal(given) ? await localRepository(rules, given) : given;
   const gitDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
   try {
     const configFile = join(gitDir, "millwright.config");
     await writeFile(configFile, await configuration(rules, url, credential !== undefined));
-    const base = { gitDir, configFile, protocol: isLocal(url) ? "file" : "https", timeoutMs: rules.timeoutMs, stdoutBytesMax: OUTPUT_BYTES_MAX, fileBytesMax: rules.fileBytesMax };
-    const environment = { ...(rules.caFile && { GIT_SSL_CAINFO: rules.caFile }), ...(credential && { [USERNAME]: credential.username, [PASSWORD]: credential.password }) };
+    const base = {
+      gitDir,
+      configFile,
+      protocol: isLocal(url) ? "file" : "https",
+      timeoutMs: rules.timeoutMs,
+      stdoutBytesMax: OUTPUT_BYTES_MAX,
+      fileBytesMax: rules.fileBytesMax,
+    };
+    const environment = {
+      ...(rules.caFile && { GIT_SSL_CAINFO: rules.caFile }),
+      ...(credential && { [USERNAME]: credential.username, [PASSWORD]: credential.password }),
+    };
     const run: Git["run"] = (args, more = {}) =>
       runGit({ ...base, environment, ...more, args }).catch((cause: unknown) => {
         throw unreachable("The repository could not be read: git is not available.", cause);
@@ -81,10 +95,18 @@ const [USERNAME, PASSWORD] = ["MILLWRIGHT_GIT_USERNAME", "MILLWRIGHT_GIT_PASSWOR
 async function configuration(rules: GitRules, url: string, hasCredential: boolean): Promise<string> {
   const helper = `!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$${USERNAME}" "$${PASSWORD}"; }; f`;
   return [
-    "[safe]", `\tdirectory = ${JSON.stringify(url)}`,
-    "[http]", "\tfollowRedirects = false", ...(await pinned(rules, url)),
-    "[core]", "\thooksPath = /dev/null", "\tbigFileThreshold = 1m", // large files are streamed, not held
-    ...(hasCredential ? [`[credential ${JSON.stringify(new URL(url).origin)}]`, `\thelper = ${JSON.stringify(helper)}`] : []), "",
+    "[safe]",
+    `\tdirectory = ${JSON.stringify(url)}`,
+    "[http]",
+    "\tfollowRedirects = false",
+    ...(await pinned(rules, url)),
+    "[core]",
+    "\thooksPath = /dev/null",
+    "\tbigFileThreshold = 1m", // large files are streamed, not held
+    ...(hasCredential
+      ? [`[credential ${JSON.stringify(new URL(url).origin)}]`, `\thelper = ${JSON.stringify(helper)}`]
+      : []),
+    "",
   ].join("\n");
 }
 
@@ -96,7 +118,9 @@ async function pinned({ outbound }: GitRules, url: string): Promise<string[]> {
     throw refusalIn(error) ? internal() : unreachable("The repository's host is not known.", error);
   });
   if (isIP(hostname.replace(/^\[|\]$/g, "")) !== 0) return [];
-  return [`\tcurloptResolve = ${hostname}:${port || "443"}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}`];
+  return [
+    `\tcurloptResolve = ${hostname}:${port || "443"}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}`,
+  ];
 }
 
 /** The real place of a local repository, which must lie below a root as well. */
@@ -109,7 +133,8 @@ async function localRepository({ localRepositoryRoots }: GitRules, path: string)
 }
 
 /** Whether a URL names a directory of this server's disk that does not exist. */
-export const isAbsentHere = async (url: string): Promise<boolean> => isLocal(url) && (await stat(url).catch(() => undefined)) === undefined;
+export const isAbsentHere = async (url: string): Promise<boolean> =>
+  isLocal(url) && (await stat(url).catch(() => undefined)) === undefined;
 
 const isLocal = (url: string): boolean => url.startsWith("/");
 const isBelow = (root: string, path: string): boolean => path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
@@ -132,20 +157,45 @@ export function answered(result: GitResult): Buffer {
   const cause = new Error(`git: ${complaint || "killed, or out of time"}`);
   const fault = isOutOfTime ? undefined : FAULTS.find(({ sign }) => sign.test(complaint));
   if (fault) throw new DomainError({ kind: "invalid_argument", reason: fault.reason, message: fault.message, cause });
-  throw unreachable(isOutOfTime ? "The repository did not answer in time." : "The repository could not be fetched.", cause);
+  throw unreachable(
+    isOutOfTime ? "The repository did not answer in time." : "The repository could not be fetched.",
+    cause,
+  );
 }
 
 const REFUSED = "The repository refused to be read: it wants other credentials.";
 const FAULTS: readonly { sign: RegExp; reason: string; message: string }[] = [
-  { sign: /Authentication failed|could not read (?:Username|Password)|returned error: 40[13]/, reason: "source_refused", message: REFUSED },
-  { sign: /returned error: 3\d\d|redirect/, reason: "source_redirected", message: "The repository is at another address: register that one. Redirects are not followed." },
-  { sign: /repository '.*' not found|does not appear to be a git repository|returned error: 404/, reason: "source_unreachable", message: "There is no repository at this address." },
-  { sign: /died of signal (?:25|31)\b|File too large/, reason: "source_too_large", message: "The repository's files are too large to be fetched." },
+  {
+    sign: /Authentication failed|could not read (?:Username|Password)|returned error: 40[13]/,
+    reason: "source_refused",
+    message: REFUSED,
+  },
+  {
+    sign: /returned error: 3\d\d|redirect/,
+    reason: "source_redirected",
+    message: "The repository is at another address: register that one. Redirects are not followed.",
+  },
+  {
+    sign: /repository '.*' not found|does not appear to be a git repository|returned error: 404/,
+    reason: "source_unreachable",
+    message: "There is no repository at this address.",
+  },
+  {
+    sign: /died of signal (?:25|31)\b|File too large/,
+    reason: "source_too_large",
+    message: "The repository's files are too large to be fetched.",
+  },
 ];
 
 export const unreachable = (message: string, cause: unknown): DomainError =>
   new DomainError({ kind: "unavailable", reason: "source_unreachable", message, cause });
 const internal = (): DomainError =>
-  invalidArgument("internal_address_refused", "The repository is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).");
+  invalidArgument(
+    "internal_address_refused",
+    "The repository is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).",
+  );
 const notAllowed = (): DomainError =>
-  invalidArgument("repository_not_allowed", "Repositories of this server's disk are allowed below configured directories only; this path is not.");
+  invalidArgument(
+    "repository_not_allowed",
+    "Repositories of this server's disk are allowed below configured directories only; this path is not.",
+  );

@@ -9,11 +9,22 @@ const HEADS_BYTES_MAX = 64 * 1024;
 const HEAD = "refs/millwright/head";
 
 /** The commit that the branch is at; undefined: the repository has no such branch. Errors: as `withGit` and `answered`. */
-export const readGitHead = (rules: GitRules, source: GitSettings, credential: GitCredential | undefined): Promise<string | undefined> =>
+export const readGitHead = (
+  rules: GitRules,
+  source: GitSettings,
+  credential: GitCredential | undefined,
+): Promise<string | undefined> =>
   withGit(rules, { url: source.url, ...(credential && { credential }) }, async (git) => {
     const ref = `refs/heads/${source.branch}`;
-    const heads = answered(await git.run(["ls-remote", "--quiet", "--refs", "--end-of-options", git.url, ref], { stdoutBytesMax: HEADS_BYTES_MAX }));
-    const line = heads.toString("utf8").split("\n").find((one) => one.endsWith(`\t${ref}`));
+    const heads = answered(
+      await git.run(["ls-remote", "--quiet", "--refs", "--end-of-options", git.url, ref], {
+        stdoutBytesMax: HEADS_BYTES_MAX,
+      }),
+    );
+    const line = heads
+      .toString("utf8")
+      .split("\n")
+      .find((one) => one.endsWith(`\t${ref}`));
     return line?.split("\t")[0];
   });
 
@@ -24,7 +35,12 @@ export const readGitHead = (rules: GitRules, source: GitSettings, credential: Gi
  * Errors: as `withGit` and `answered`; source_unreachable (invalid_argument), when there is no such branch · branch_head_gone
  *   · definition_invalid, when the tree is beyond its bounds.
  */
-export async function readGitTree(rules: GitRules, source: GitSettings, credential?: GitCredential, sha?: string): Promise<Tree> {
+export async function readGitTree(
+  rules: GitRules,
+  source: GitSettings,
+  credential?: GitCredential,
+  sha?: string,
+): Promise<Tree> {
   const repository = { url: source.url, ...(credential && { credential }) };
   const isRemote = !source.url.startsWith("/");
   return withGit(rules, repository, (git) => readTree(git, source, sha, isRemote)).catch((error: unknown) => {
@@ -38,13 +54,24 @@ class FilesNotGiven extends Error {}
 
 async function readTree(git: Git, source: GitSettings, sha: string | undefined, isFiltered: boolean): Promise<Tree> {
   const revision = await fetchCommit(git, source, sha, isFiltered ? FILTER : []);
-  const listing = ok(await git.run(["ls-tree", "-r", "-z", "--full-tree", revision, ...(source.directory === "" ? [] : ["--", source.directory])]));
+  const listing = ok(
+    await git.run([
+      "ls-tree",
+      "-r",
+      "-z",
+      "--full-tree",
+      revision,
+      ...(source.directory === "" ? [] : ["--", source.directory]),
+    ]),
+  );
   const named = definitionEntries(listing, source.directory);
   refuse(treeFault(named.map(() => ({ bytes: 0 })))); // before they are fetched
   if (isFiltered && named.length > 0) await fetchFiles(git, named);
   const entries = await withSizes(git, named);
   refuse(treeFault(entries));
-  const contents = ok(await git.run(["cat-file", "--batch"], { stdin: linesOf(entries), stdoutBytesMax: CONTENT_BYTES_MAX }));
+  const contents = ok(
+    await git.run(["cat-file", "--batch"], { stdin: linesOf(entries), stdoutBytesMax: CONTENT_BYTES_MAX }),
+  );
   return { revision, files: filesOf(entries, contents) };
 }
 
@@ -57,13 +84,21 @@ const FETCH = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no
 const FILTER = ["--filter=blob:none"];
 const NOT_GIVEN = /not our ref|unadvertised object/;
 
-async function fetchCommit(git: Git, { branch }: GitSettings, sha: string | undefined, filter: readonly string[]): Promise<string> {
+async function fetchCommit(
+  git: Git,
+  { branch }: GitSettings,
+  sha: string | undefined,
+  filter: readonly string[],
+): Promise<string> {
   const what = sha ?? `refs/heads/${branch}`;
   const result = await git.run([...FETCH, ...filter, "--depth=1", "--end-of-options", git.url, `+${what}:${HEAD}`]);
-  if (result.exitCode !== 0 && /couldn't find remote ref/.test(result.complaint)) throw invalidArgument("source_unreachable", `The repository has no branch ${branch}.`);
+  if (result.exitCode !== 0 && /couldn't find remote ref/.test(result.complaint))
+    throw invalidArgument("source_unreachable", `The repository has no branch ${branch}.`);
   if (result.exitCode !== 0 && NOT_GIVEN.test(result.complaint)) throw headGone();
   answered(result);
-  return ok(await git.run(["rev-parse", "--verify", `${HEAD}^{commit}`])).toString("utf8").trim();
+  return ok(await git.run(["rev-parse", "--verify", `${HEAD}^{commit}`]))
+    .toString("utf8")
+    .trim();
 }
 
 type Named = { path: string; oid: string };
@@ -71,7 +106,10 @@ type Entry = Named & { bytes: number };
 
 /** Fetches those that are not there. Errors: as `answered`; FilesNotGiven. */
 async function fetchFiles(git: Git, named: readonly Named[]): Promise<void> {
-  const result = await git.run(["-c", "fetch.negotiationAlgorithm=noop", ...FETCH, ...FILTER, "--stdin", "--end-of-options", git.url], { stdin: linesOf(named) });
+  const result = await git.run(
+    ["-c", "fetch.negotiationAlgorithm=noop", ...FETCH, ...FILTER, "--stdin", "--end-of-options", git.url],
+    { stdin: linesOf(named) },
+  );
   if (result.exitCode !== 0 && NOT_GIVEN.test(result.complaint)) throw new FilesNotGiven();
   answered(result);
 }
@@ -79,19 +117,24 @@ async function fetchFiles(git: Git, named: readonly Named[]): Promise<void> {
 const linesOf = (named: readonly Named[]): string => named.map(({ oid }) => `${oid}\n`).join("");
 
 async function withSizes(git: Git, named: readonly Named[]): Promise<Entry[]> {
-  const lines = ok(await git.run(["cat-file", "--batch-check=%(objectsize)"], { stdin: linesOf(named) })).toString("utf8").split("\n");
+  const lines = ok(await git.run(["cat-file", "--batch-check=%(objectsize)"], { stdin: linesOf(named) }))
+    .toString("utf8")
+    .split("\n");
   return named.map((one, n) => ({ ...one, bytes: Number(lines[n]) }));
 }
 
 /** Regular files of the layout below `directory`, out of `ls-tree -z`. */
 function definitionEntries(listing: Buffer, directory: string): Named[] {
   const prefix = directory === "" ? "" : `${directory}/`;
-  return listing.toString("utf8").split("\0").flatMap((line) => {
-    const match = /^100\d{3} blob ([0-9a-f]+)\t(.+)$/s.exec(line);
-    if (!match?.[1] || !match[2]?.startsWith(prefix)) return [];
-    const path = match[2].slice(prefix.length);
-    return isDefinitionPath(path) ? [{ path, oid: match[1] }] : [];
-  });
+  return listing
+    .toString("utf8")
+    .split("\0")
+    .flatMap((line) => {
+      const match = /^100\d{3} blob ([0-9a-f]+)\t(.+)$/s.exec(line);
+      if (!match?.[1] || !match[2]?.startsWith(prefix)) return [];
+      const path = match[2].slice(prefix.length);
+      return isDefinitionPath(path) ? [{ path, oid: match[1] }] : [];
+    });
 }
 
 /** Splits the answer of `cat-file --batch`: a line `<oid> blob <bytes>`, the bytes, a line feed; in the order asked. */

@@ -16,9 +16,11 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
     /** Errors: foreman_missing (conflict). */
     async findForeman(caller: Caller, factory: Factory): Promise<Foreman> {
       const self = serviceCaller(signer.service, caller.requestId, caller.principal, caller.teams);
-      const found = await agents.findForeman({ teamUid: factory.teamUid, factoryUid: factory.uid }, call(self)).catch((error: unknown) => {
-        throw isMissing(error) ? foremanMissing(error) : error;
-      });
+      const found = await agents
+        .findForeman({ teamUid: factory.teamUid, factoryUid: factory.uid }, call(self))
+        .catch((error: unknown) => {
+          throw isMissing(error) ? foremanMissing(error) : error;
+        });
       return { agentUid: found.agentUid, agentName: found.agentName };
     },
 
@@ -30,19 +32,25 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
 
     /** The value of a team's managed secret as it is now; undefined: there is none of this name. */
     async secretOf(teamUid: string, name: string): Promise<string | undefined> {
-      const { values } = await agents.resolveSecrets({ teamUid, optionalNames: [name] }, call(serviceCaller(signer.service, newUid())));
+      const { values } = await agents.resolveSecrets(
+        { teamUid, optionalNames: [name] },
+        call(serviceCaller(signer.service, newUid())),
+      );
       return values[name];
     },
 
     async foremanOf(activation: Activation): Promise<AgentUid | undefined> {
       const { uid, teamUid } = activation.factory;
-      const found = await agents.findForeman({ teamUid, factoryUid: uid }, call(callerFor(signer.service, activation))).catch((error: unknown) => {
-        if (isMissing(error)) return undefined;
-        throw error;
-      });
+      const found = await agents
+        .findForeman({ teamUid, factoryUid: uid }, call(callerFor(signer.service, activation)))
+        .catch((error: unknown) => {
+          if (isMissing(error)) return undefined;
+          throw error;
+        });
       return found && as<AgentUid>(found.agentUid);
     },
   };
 }
 
-const isMissing = (error: unknown): boolean => isDomainError(error) && (error.reason === "foreman_missing" || error.kind === "not_found");
+const isMissing = (error: unknown): boolean =>
+  isDomainError(error) && (error.reason === "foreman_missing" || error.kind === "not_found");

@@ -17,9 +17,15 @@ import type { RunVersion, Standing } from "../domain/task.ts";
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
-  const createOne = async (caller: Caller, request: MessageInitShape<typeof orchestrator.RunRequestSchema>): Promise<{ runUid: string }> => {
-    const { runs: [created] } = await runs.createRuns({ runs: [request] }, call(caller));
-    if (!created?.run) throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
+  const createOne = async (
+    caller: Caller,
+    request: MessageInitShape<typeof orchestrator.RunRequestSchema>,
+  ): Promise<{ runUid: string }> => {
+    const {
+      runs: [created],
+    } = await runs.createRuns({ runs: [request] }, call(caller));
+    if (!created?.run)
+      throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
     return { runUid: created.run.uid };
   };
   return {
@@ -31,14 +37,24 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
 
     /** For this service itself, of a run that the team may have. */
     async chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]> {
-      const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
+      const self = serviceCaller(signer.service, newUid(), undefined, [
+        { teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] },
+      ]);
       const found = await orAbsent(runs.getRun({ runUid: rootRunUid }, call(self)));
       return chainOf(found?.run?.metadata ?? {});
     },
 
     /** For this service itself. */
-    async describePullRequests(teamUid: string, codeHostUid: string, repository: string, numbers: readonly number[]): Promise<Attributes> {
-      const { labels, authors, baseBranches, paths } = await catalog.describePullRequests({ teamUid, codeHostUid, repository, numbers: [...numbers] }, call(serviceCaller(signer.service, newUid())));
+    async describePullRequests(
+      teamUid: string,
+      codeHostUid: string,
+      repository: string,
+      numbers: readonly number[],
+    ): Promise<Attributes> {
+      const { labels, authors, baseBranches, paths } = await catalog.describePullRequests(
+        { teamUid, codeHostUid, repository, numbers: [...numbers] },
+        call(serviceCaller(signer.service, newUid())),
+      );
       return { labels, authors, base_branches: baseBranches, paths };
     },
 
@@ -47,17 +63,32 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
     },
 
     async standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined> {
-      const { conversations: [found] } = await runs.describeConversations({ conversationUids: [conversationUid], teamUid }, call(caller));
+      const {
+        conversations: [found],
+      } = await runs.describeConversations({ conversationUids: [conversationUid], teamUid }, call(caller));
       if (!found) return undefined;
       const { hidden, runUid, version, ownerType, ownerUid, creatorUid, metadata } = found;
-      return hidden ? { isHidden: true } : { isHidden: false, runUid, version, creatorUid, metadata, ...(ownerType === "team" && { teamUid: ownerUid }) };
+      return hidden
+        ? { isHidden: true }
+        : {
+            isHidden: false,
+            runUid,
+            version,
+            creatorUid,
+            metadata,
+            ...(ownerType === "team" && { teamUid: ownerUid }),
+          };
     },
 
     /** For this service itself: the team's current run of a conversation. */
     async currentRunOf(teamUid: string, conversationUid: string): Promise<RunVersion | undefined> {
-      const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
+      const self = serviceCaller(signer.service, newUid(), undefined, [
+        { teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] },
+      ]);
       const request = { conversationUids: [conversationUid], teamUid };
-      const { conversations: [found] } = await runs.describeConversations(request, call(self));
+      const {
+        conversations: [found],
+      } = await runs.describeConversations(request, call(self));
       return found && !found.hidden ? { runUid: found.runUid, version: found.version } : undefined;
     },
 
@@ -74,53 +105,99 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return (await runs.getRunTitles({ runUids: [...runUids] }, call(self))).titles;
     },
 
-    async dispatch(caller: Caller, { factory, agentUid, prompt, title, metadata, idempotencyKey }: NewRun): Promise<{ runUid: string }> {
+    async dispatch(
+      caller: Caller,
+      { factory, agentUid, prompt, title, metadata, idempotencyKey }: NewRun,
+    ): Promise<{ runUid: string }> {
       const request = {
-        prompt, agentUid, metadata,
-        ownerType: "team", ownerUid: factory.teamUid, factoryUid: factory.uid, origin: "dispatch",
+        prompt,
+        agentUid,
+        metadata,
+        ownerType: "team",
+        ownerUid: factory.teamUid,
+        factoryUid: factory.uid,
+        origin: "dispatch",
         ...(title !== undefined && { title }),
         ...(idempotencyKey !== undefined && { idempotencyKey }),
       };
       return createOne(caller, request);
     },
 
-    startAutomated: (caller: Caller, run: AutomationRun): Promise<{ runUid: string }> => createOne(caller, automatedRun(run)),
+    startAutomated: (caller: Caller, run: AutomationRun): Promise<{ runUid: string }> =>
+      createOne(caller, automatedRun(run)),
 
-    async continueAutomated(caller: Caller, run: AutomationRun, conversationUid: string): Promise<{ runUid: string } | undefined> {
-      const told = await runs.continueConversation({ run: { ...automatedRun(run), conversationUid } }, call(caller)).catch((error: unknown) => {
-        if (isDomainError(error) && error.reason === "conversation_not_found") return undefined;
-        throw error;
-      });
+    async continueAutomated(
+      caller: Caller,
+      run: AutomationRun,
+      conversationUid: string,
+    ): Promise<{ runUid: string } | undefined> {
+      const told = await runs
+        .continueConversation({ run: { ...automatedRun(run), conversationUid } }, call(caller))
+        .catch((error: unknown) => {
+          if (isDomainError(error) && error.reason === "conversation_not_found") return undefined;
+          throw error;
+        });
       return told && { runUid: told.runUid };
     },
 
     /** For this service itself. What is no URL is nobody's. */
     async conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]> {
-      const found = await runs.findConversationsByUrl({ teamUid, url }, call(serviceCaller(signer.service, newUid()))).catch((error: unknown) => {
-        if (isDomainError(error) && error.reason === "url_invalid") return undefined;
-        throw error;
-      });
+      const found = await runs
+        .findConversationsByUrl({ teamUid, url }, call(serviceCaller(signer.service, newUid())))
+        .catch((error: unknown) => {
+          if (isDomainError(error) && error.reason === "url_invalid") return undefined;
+          throw error;
+        });
       return found?.conversationUids ?? [];
     },
 
     /** For this service itself, of runs that the team may have; what is hidden from it is left out. */
-    async standingsOf(teamUid: string, conversationUids: readonly string[]): Promise<Map<string, NonNullable<BoundTask["at"]>>> {
-      const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
-      const { conversations } = await runs.describeConversations({ conversationUids: [...conversationUids], teamUid }, call(self));
-      return new Map(conversations.flatMap(({ conversationUid, hidden, factoryUid, agentUid, agentName }) => (hidden ? [] : [[conversationUid, { factoryUid, agentUid, agentName }]])));
+    async standingsOf(
+      teamUid: string,
+      conversationUids: readonly string[],
+    ): Promise<Map<string, NonNullable<BoundTask["at"]>>> {
+      const self = serviceCaller(signer.service, newUid(), undefined, [
+        { teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] },
+      ]);
+      const { conversations } = await runs.describeConversations(
+        { conversationUids: [...conversationUids], teamUid },
+        call(self),
+      );
+      return new Map(
+        conversations.flatMap(({ conversationUid, hidden, factoryUid, agentUid, agentName }) =>
+          hidden ? [] : [[conversationUid, { factoryUid, agentUid, agentName }]],
+        ),
+      );
     },
   };
 }
 
-function automatedRun({ factory, order, agentUid, causeKey, triggerUrl, payload }: AutomationRun): MessageInitShape<typeof orchestrator.RunRequestSchema> & object {
+function automatedRun({
+  factory,
+  order,
+  agentUid,
+  causeKey,
+  triggerUrl,
+  payload,
+}: AutomationRun): MessageInitShape<typeof orchestrator.RunRequestSchema> & object {
   const { agent, prompt, title, config, source, metadata } = order;
   return {
-    prompt, title, source, metadata, causeKey, triggerUrl,
-    ownerType: "team", ownerUid: factory.teamUid, factoryUid: factory.uid, origin: "automation",
+    prompt,
+    title,
+    source,
+    metadata,
+    causeKey,
+    triggerUrl,
+    ownerType: "team",
+    ownerUid: factory.teamUid,
+    factoryUid: factory.uid,
+    origin: "automation",
     dispatcherConfig: config,
     ...(agentUid !== undefined && { agentUid }),
     ...(agentUid === undefined && agent !== undefined && { agentName: agent }),
-    ...(payload && { attachments: [{ fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) }] }),
+    ...(payload && {
+      attachments: [{ fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) }],
+    }),
   };
 }
 

@@ -14,7 +14,13 @@ export const withTitles =
     const untitled = page.events.filter(lacksTitle).map(({ entityUid }) => entityUid);
     if (untitled.length === 0) return page;
     const titles = await findTitles(untitled);
-    return { ...page, events: page.events.map((event) => (lacksTitle(event) ? { ...event, payload: { ...event.payload, title: titles[event.entityUid] ?? "" } } : event)) };
+    return {
+      ...page,
+      events: page.events.map((event) =>
+        lacksTitle(event) ? { ...event, payload: { ...event.payload, title: titles[event.entityUid] ?? "" } } : event,
+      ),
+    };
   };
 
-const lacksTitle = ({ type, payload }: StoredEvent): boolean => type === "millwright.run.created.v1" && payload["origin"] === "dispatch" && payload["title"] === undefined;
+const lacksTitle = ({ type, payload }: StoredEvent): boolean =>
+  type === "millwright.run.created.v1" && payload["origin"] === "dispatch" && payload["title"] === undefined;

@@ -23,7 +23,17 @@ export type GitCommand = {
  * Runs git against a repository that we made ourselves, shielded from the machine: no system or user configuration, no prompts,
  * no hooks, one transport, and of credential helpers only what the given configuration says. Ends the command with all its children when it is out of time or says too much.
  */
-export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, stdin, stdoutBytesMax, fileBytesMax, environment }: GitCommand): Promise<GitResult> {
+export async function runGit({
+  args,
+  gitDir,
+  configFile,
+  protocol,
+  timeoutMs,
+  stdin,
+  stdoutBytesMax,
+  fileBytesMax,
+  environment,
+}: GitCommand): Promise<GitResult> {
   const limited = `ulimit -f ${Math.ceil(fileBytesMax / 512)}; exec git "$@"`; // in blocks of 512 bytes
   const child = spawn("/bin/sh", ["-c", limited, "sh", "--git-dir", gitDir, "--literal-pathspecs", ...args], {
     cwd: gitDir,
@@ -71,7 +81,12 @@ export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, st
     const exitCode = await new Promise<number | null>((resolve, reject) => {
       child.once("error", reject).once("close", resolve);
     });
-    return { exitCode: bytes > stdoutBytesMax ? null : exitCode, stdout: Buffer.concat(chunks), complaint: complaint.trim(), isOutOfTime };
+    return {
+      exitCode: bytes > stdoutBytesMax ? null : exitCode,
+      stdout: Buffer.concat(chunks),
+      complaint: complaint.trim(),
+      isOutOfTime,
+    };
   } finally {
     clearTimeout(timer);
   }

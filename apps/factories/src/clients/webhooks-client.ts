@@ -19,7 +19,13 @@ export function webhooksClient(transport: Transport, signer: CallerSigner) {
     if (!found?.delivery) return undefined;
     const { teamUid, codeHostUid, provider, deliveryId, sizeBytes, receivedAt } = found.delivery;
     return {
-      uid, teamUid, codeHostUid, provider, deliveryId, sizeBytes: Number(sizeBytes), receivedAt: receivedAt ? timestampDate(receivedAt) : new Date(0),
+      uid,
+      teamUid,
+      codeHostUid,
+      provider,
+      deliveryId,
+      sizeBytes: Number(sizeBytes),
+      receivedAt: receivedAt ? timestampDate(receivedAt) : new Date(0),
       told: found.body && { provider, headers: found.headers, body: found.body, botLogin: found.botLogin },
     };
   };
@@ -37,8 +43,15 @@ export function webhooksClient(transport: Transport, signer: CallerSigner) {
       if (!found?.delivery) return undefined;
       const { factoryUid, teamUid, webhookUid, deliveryId, receivedAt, sizeBytes } = found.delivery;
       return {
-        uid, factoryUid, teamUid, webhookUid, deliveryId, webhookName: found.webhookName, sizeBytes: Number(sizeBytes),
-        receivedAt: receivedAt ? timestampDate(receivedAt) : new Date(0), payload: found.payload,
+        uid,
+        factoryUid,
+        teamUid,
+        webhookUid,
+        deliveryId,
+        webhookName: found.webhookName,
+        sizeBytes: Number(sizeBytes),
+        receivedAt: receivedAt ? timestampDate(receivedAt) : new Date(0),
+        payload: found.payload,
       };
     },
   };

@@ -26,7 +26,12 @@ export type AppliedBranch = {
 };
 
 /** What a version consists of before anybody has staged it. */
-export type NewVersion = { fingerprint: string; tree: Tree; definition: Definition; activation: Omit<Activation, "version"> };
+export type NewVersion = {
+  fingerprint: string;
+  tree: Tree;
+  definition: Definition;
+  activation: Omit<Activation, "version">;
+};
 
 /** What is kept of an apply that failed: the error, where people look for it. `dropped`: the version that was opened for it. */
 export type FailedApply = { error?: BranchError; branch?: AppliedBranch; dropped?: Activation; now: Date };
@@ -53,4 +58,9 @@ export const DROP = "definition.drop";
 export const workKey = ({ factory, version }: Activation): string => `${factory.uid}/${version}`;
 
 export const applyInProgress = (): DomainError =>
-  new DomainError({ kind: "conflict", reason: "apply_in_progress", message: "Another apply of this factory is under way; retry in a moment.", retryable: true });
+  new DomainError({
+    kind: "conflict",
+    reason: "apply_in_progress",
+    message: "Another apply of this factory is under way; retry in a moment.",
+    retryable: true,
+  });

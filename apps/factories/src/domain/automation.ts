@@ -49,15 +49,25 @@ export type ReadAutomation = { readonly part: AutomationPart | undefined; readon
  */
 export function readAutomation(asked: JsonObject): ReadAutomation {
   const { name, prompt, ...keys } = asked;
-  if (typeof name !== "string" || name.trim() === "" || name.trim().length > NAME_CHARACTERS_MAX) throw invalid(`name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
-  if (typeof prompt !== "string" || !prompt.isWellFormed() || Buffer.byteLength(prompt) > PROMPT_BYTES_MAX) throw invalid(`prompt must be text of at most ${PROMPT_BYTES_MAX} bytes${typeof prompt === "string" ? ` (got ${Buffer.byteLength(prompt)})` : ""}.`);
-  if (Buffer.byteLength(JSON.stringify(keys)) > DEFINITION_BYTES_MAX || (Array.isArray(keys["triggers"]) && keys["triggers"].length > TRIGGERS_MAX)) {
-    throw invalid(`An automation has at most ${TRIGGERS_MAX} triggers, and ${DEFINITION_BYTES_MAX} bytes without its prompt.`);
+  if (typeof name !== "string" || name.trim() === "" || name.trim().length > NAME_CHARACTERS_MAX)
+    throw invalid(`name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
+  if (typeof prompt !== "string" || !prompt.isWellFormed() || Buffer.byteLength(prompt) > PROMPT_BYTES_MAX)
+    throw invalid(
+      `prompt must be text of at most ${PROMPT_BYTES_MAX} bytes${typeof prompt === "string" ? ` (got ${Buffer.byteLength(prompt)})` : ""}.`,
+    );
+  if (
+    Buffer.byteLength(JSON.stringify(keys)) > DEFINITION_BYTES_MAX ||
+    (Array.isArray(keys["triggers"]) && keys["triggers"].length > TRIGGERS_MAX)
+  ) {
+    throw invalid(
+      `An automation has at most ${TRIGGERS_MAX} triggers, and ${DEFINITION_BYTES_MAX} bytes without its prompt.`,
+    );
   }
   const { automation, draft, faults } = parseAutomation(name.trim(), { ...keys, prompt });
   const part = automation ?? draft;
   const found = faults.map(({ code, message }): AutomationFault => ({ code, message }));
-  if (part?.triggers.some(({ filter }) => filter["webhook_ids"]?.in?.some((uid) => !isUuid(uid)))) found.push({ code: "FF_INVALID_REFERENCE", message: "webhook_ids takes the uid of a webhook." });
+  if (part?.triggers.some(({ filter }) => filter["webhook_ids"]?.in?.some((uid) => !isUuid(uid))))
+    found.push({ code: "FF_INVALID_REFERENCE", message: "webhook_ids takes the uid of a webhook." });
   if (!name.isWellFormed()) found.push({ code: "FF_INVALID_VALUE", message: "name is not a text." });
   return { part, faults: found };
 }
@@ -65,15 +75,36 @@ export function readAutomation(asked: JsonObject): ReadAutomation {
 /** The whole automation. Errors: invalid_automation; every fault is a detail. */
 export function faultless({ part, faults }: ReadAutomation): AutomationPart {
   if (part && faults.length === 0) return part;
-  throw new DomainError({ kind: "invalid_argument", reason: "invalid_automation", message: faults.map(({ message }) => message).join(" "), details: [...faults] });
+  throw new DomainError({
+    kind: "invalid_argument",
+    reason: "invalid_automation",
+    message: faults.map(({ message }) => message).join(" "),
+    details: [...faults],
+  });
 }
 
 const invalid = (message: string): DomainError => invalidArgument("invalid_automation", message);
 
 /** An automation that begins now; with `defined` it is a file's. */
-export function newAutomation(part: AutomationPart, at: Pick<Automation, "factoryUid" | "teamUid" | "creator" | "management">, now: Date): Automation {
+export function newAutomation(
+  part: AutomationPart,
+  at: Pick<Automation, "factoryUid" | "teamUid" | "creator" | "management">,
+  now: Date,
+): Automation {
   const { name, enabled, ...rules } = part;
-  return { ...at, uid: newUid<AutomationUid>(), name, enabled, rules, defined: at.management === "files" ? part : null, creatorLeft: false, version: 1, createdAt: now, updatedAt: now, lastFiredAt: null };
+  return {
+    ...at,
+    uid: newUid<AutomationUid>(),
+    name,
+    enabled,
+    rules,
+    defined: at.management === "files" ? part : null,
+    creatorLeft: false,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+    lastFiredAt: null,
+  };
 }
 
 /** The automation as its maker says it now. */
@@ -83,8 +114,10 @@ export function changeAutomation(automation: Automation, part: AutomationPart, n
 }
 
 /** Whether two say the same, but for the switch. */
-export const isSameButSwitch = (automation: Automation, { name, enabled: _switch, ...rules }: AutomationPart): boolean =>
-  name === automation.name && canonicalJson(rules) === canonicalJson(automation.rules);
+export const isSameButSwitch = (
+  automation: Automation,
+  { name, enabled: _switch, ...rules }: AutomationPart,
+): boolean => name === automation.name && canonicalJson(rules) === canonicalJson(automation.rules);
 
 export type ProjectedChange = { readonly happened: "created" | "updated" | "deleted"; readonly automation: Automation };
 
@@ -92,38 +125,71 @@ export type ProjectedChange = { readonly happened: "created" | "updated" | "dele
  * What a definition makes of a factory's file automations: each keeps its uid while its file is there, and its switch while
  * the file says the same; without its file it is deleted.
  */
-export function projectAutomations(before: readonly Automation[], parts: readonly AutomationPart[], at: Pick<Automation, "factoryUid" | "teamUid" | "creator">, now: Date): ProjectedChange[] {
+export function projectAutomations(
+  before: readonly Automation[],
+  parts: readonly AutomationPart[],
+  at: Pick<Automation, "factoryUid" | "teamUid" | "creator">,
+  now: Date,
+): ProjectedChange[] {
   const known = new Map(before.map((one) => [one.name, one]));
   const gone = before.filter(({ name }) => parts.every((part) => part.name !== name));
   return [
-    ...gone.map((one): ProjectedChange => ({ happened: "deleted", automation: { ...one, version: one.version + 1, updatedAt: now } })),
+    ...gone.map((one): ProjectedChange => ({
+      happened: "deleted",
+      automation: { ...one, version: one.version + 1, updatedAt: now },
+    })),
     ...parts.flatMap((part): ProjectedChange[] => {
       const old = known.get(part.name);
       if (!old) return [{ happened: "created", automation: newAutomation(part, { ...at, management: "files" }, now) }];
       if (canonicalJson(old.defined) === canonicalJson(part)) return [];
-      return [{ happened: "updated", automation: { ...changeAutomation(old, part, now), defined: part, creator: at.creator } }];
+      return [
+        {
+          happened: "updated",
+          automation: { ...changeAutomation(old, part, now), defined: part, creator: at.creator },
+        },
+      ];
     }),
   ];
 }
 
 /** What its execution keys say of a run, in the keys of AgentConfigSnapshot (fields-runs §4). */
-export function dispatcherConfig({ model, harness, runner, environment_id, secrets, mcp_servers, worker_host }: ExecutionBlock): JsonObject {
+export function dispatcherConfig({
+  model,
+  harness,
+  runner,
+  environment_id,
+  secrets,
+  mcp_servers,
+  worker_host,
+}: ExecutionBlock): JsonObject {
   const isOwn = harness === undefined || harness.type === "oz";
   const secret = harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : undefined;
   return present({
     model_id: model ?? (isOwn ? harness?.model : undefined),
-    harness: harness && present({ type: harness.type, model_id: isOwn ? undefined : harness.model, reasoning_level: harness.reasoning_level }),
-    harness_auth_secrets: harness && secret !== undefined ? { [`${harness.type}_auth_secret_name`]: secret } : undefined,
-    runner, environment_id, mcp_servers, worker_host,
+    harness:
+      harness &&
+      present({
+        type: harness.type,
+        model_id: isOwn ? undefined : harness.model,
+        reasoning_level: harness.reasoning_level,
+      }),
+    harness_auth_secrets:
+      harness && secret !== undefined ? { [`${harness.type}_auth_secret_name`]: secret } : undefined,
+    runner,
+    environment_id,
+    mcp_servers,
+    worker_host,
     secrets: secrets?.map((name) => ({ name })),
   });
 }
 
 /** Its one run for an event, for ever. */
-export const causeKeyOf = (eventUid: string, automationUid: string): string => `automation/${automationUid}/${eventUid}`;
+export const causeKeyOf = (eventUid: string, automationUid: string): string =>
+  `automation/${automationUid}/${eventUid}`;
 
 /** An event's uid that repetitions of one request share. */
-export const eventUidOf = (principalUid: string, operation: string, key: string): string => (key === "" ? newUid() : uidOf(JSON.stringify([principalUid, operation, key])));
+export const eventUidOf = (principalUid: string, operation: string, key: string): string =>
+  key === "" ? newUid() : uidOf(JSON.stringify([principalUid, operation, key]));
 
 /** After so many automations that have set each other off, the next one does not start. */
 const CHAIN_MAX = 5;
@@ -135,25 +201,43 @@ export function chainOf(metadata: Readonly<Record<string, string>>): readonly st
 }
 
 /** The same as metadata: a chain of one is told by the automation alone. */
-export const chainMetadata = (chain: readonly string[]): Readonly<Record<string, string>> => (chain.length > 1 ? { automation_chain: chain.slice(-CHAIN_MAX).join(",") } : {});
+export const chainMetadata = (chain: readonly string[]): Readonly<Record<string, string>> =>
+  chain.length > 1 ? { automation_chain: chain.slice(-CHAIN_MAX).join(",") } : {};
 
 /**
  * Why an automation must not start by what a run has done: the run came about by itself, or at the end of a long chain.
  * Undefined: it may.
  */
 export function loopOf(automation: Pick<Automation, "uid">, chain: readonly string[]): string | undefined {
-  if (chain.includes(automation.uid)) return "It matches, but a run that this automation has brought about made the change.";
-  return chain.length >= CHAIN_MAX ? `It matches, but ${CHAIN_MAX} automations have set each other off already.` : undefined;
+  if (chain.includes(automation.uid))
+    return "It matches, but a run that this automation has brought about made the change.";
+  return chain.length >= CHAIN_MAX
+    ? `It matches, but ${CHAIN_MAX} automations have set each other off already.`
+    : undefined;
 }
 
-export const CREATOR_LEFT = "its creator was removed from the team or became a viewer. Enable the automation to run it as yourself.";
+export const CREATOR_LEFT =
+  "its creator was removed from the team or became a viewer. Enable the automation to run it as yourself.";
 
 /** Disables the automation of a person who may not create runs in the team any more. */
-export const withoutCreator = (automation: Automation, now: Date): Automation =>
-  ({ ...automation, enabled: false, creatorLeft: true, version: automation.version + 1, updatedAt: now });
+export const withoutCreator = (automation: Automation, now: Date): Automation => ({
+  ...automation,
+  enabled: false,
+  creatorLeft: true,
+  version: automation.version + 1,
+  updatedAt: now,
+});
 
 export const automationDisabled = (): DomainError =>
-  new DomainError({ kind: "conflict", reason: "automation_disabled", message: "The automation is disabled; enable it first." });
+  new DomainError({
+    kind: "conflict",
+    reason: "automation_disabled",
+    message: "The automation is disabled; enable it first.",
+  });
 
 export const managedByFiles = (): DomainError =>
-  new DomainError({ kind: "conflict", reason: "managed_by_files", message: "Files define this factory's automations; change them there." });
+  new DomainError({
+    kind: "conflict",
+    reason: "managed_by_files",
+    message: "Files define this factory's automations; change them there.",
+  });

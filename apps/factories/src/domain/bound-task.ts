@@ -6,11 +6,19 @@ import type { Task } from "./task.ts";
 export type BoundTask = {
   readonly task: Pick<Task, "uid" | "conversationUid">;
   /** Of the conversation's newest run; absent: not known, or not for the team to see. */
-  readonly at?: { readonly factoryUid?: string | undefined; readonly agentUid?: string | undefined; readonly agentName?: string | undefined };
+  readonly at?: {
+    readonly factoryUid?: string | undefined;
+    readonly agentUid?: string | undefined;
+    readonly agentName?: string | undefined;
+  };
 };
 
 /** What an event on an item goes on with, instead of starting work of its own. */
-export type Continuation = { readonly taskUid: string; readonly conversationUid: string; /** A build is the cause. */ readonly isForBuild?: true };
+export type Continuation = {
+  readonly taskUid: string;
+  readonly conversationUid: string;
+  /** A build is the cause. */ readonly isForBuild?: true;
+};
 
 /** How often within a day an automation continues a task for builds: nobody writes them, and what goes on may cause the next one. Those that are decided at the same moment may exceed it by a few. */
 export const BUILDS_PER_DAY_MAX = 10;
@@ -19,8 +27,13 @@ export const BUILDS_PER_DAY_MAX = 10;
 export type BuildsOfTask = { readonly automationUid: string; readonly taskUid: string; readonly times: number };
 
 /** Why an automation does not continue a task for one more build; undefined: it does. */
-export function tooManyBuilds(continues: Continuation | undefined, { uid }: Pick<Automation, "uid">, builds: readonly BuildsOfTask[]): string | undefined {
-  const times = builds.find(({ automationUid, taskUid }) => automationUid === uid && taskUid === continues?.taskUid)?.times ?? 0;
+export function tooManyBuilds(
+  continues: Continuation | undefined,
+  { uid }: Pick<Automation, "uid">,
+  builds: readonly BuildsOfTask[],
+): string | undefined {
+  const times =
+    builds.find(({ automationUid, taskUid }) => automationUid === uid && taskUid === continues?.taskUid)?.times ?? 0;
   if (times < BUILDS_PER_DAY_MAX) return undefined;
   return `It matches, but it has continued task ${continues!.taskUid} for ${times} builds within a day. Replay the delivery to continue it once more.`;
 }
@@ -29,8 +42,18 @@ export function tooManyBuilds(continues: Continuation | undefined, { uid }: Pick
  * The task that an automation continues, the newest one first: its conversation is held by the agent that the automation is for. Another agent's
  * work is a run of its own, as who reviews is not who wrote.
  */
-export function continuationOf(bound: readonly BoundTask[], { factoryUid, rules }: Pick<Automation, "factoryUid" | "rules">, foremanUid: string | undefined): Continuation | undefined {
-  const found = bound.find(({ at }) => at?.factoryUid === factoryUid && (rules.agent === undefined ? at.agentUid !== undefined && at.agentUid === foremanUid : at.agentName === rules.agent));
+export function continuationOf(
+  bound: readonly BoundTask[],
+  { factoryUid, rules }: Pick<Automation, "factoryUid" | "rules">,
+  foremanUid: string | undefined,
+): Continuation | undefined {
+  const found = bound.find(
+    ({ at }) =>
+      at?.factoryUid === factoryUid &&
+      (rules.agent === undefined
+        ? at.agentUid !== undefined && at.agentUid === foremanUid
+        : at.agentName === rules.agent),
+  );
   return found && { taskUid: found.task.uid, conversationUid: found.task.conversationUid };
 }
 
@@ -43,4 +66,5 @@ export function ticketMetadata(provider: string, item: Item | undefined): Readon
   return { ticket_source: provider, ticket_id: item.id, ...(isValue(item.url) && { ticket_url: item.url }) };
 }
 
-const isValue = (text: string): boolean => Buffer.byteLength(text) <= VALUE_BYTES_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text);
+const isValue = (text: string): boolean =>
+  Buffer.byteLength(text) <= VALUE_BYTES_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text);

@@ -12,4 +12,6 @@ test.each([
   ["/srv/git/acme/factory.git", "acme", "factory", "NONE"],
   ["/srv/acme/factory/.git", "acme", "factory", "NONE"],
   ["/factory", "", "factory", "NONE"],
-])("the repository %s is %s/%s of %s", (url, owner, repo, codeForge) => expect(repositoryOf(url)).toEqual({ owner, repo, codeForge }));
+])("the repository %s is %s/%s of %s", (url, owner, repo, codeForge) =>
+  expect(repositoryOf(url)).toEqual({ owner, repo, codeForge }),
+);

@@ -5,11 +5,23 @@ import { bodyOf, checkDelivery } from "./webhook-trigger.ts";
 
 const HOOK = "0198c2d0-0000-7000-8000-0000000000a1";
 const OTHER = "0198c2d0-0000-7000-8000-0000000000a2";
-const trigger = (payload?: object, uid = HOOK): TriggerPart => ({ provider: "webhook", event: "received", filter: { webhook_ids: { in: [uid] } }, ...(payload && { payload }) });
+const trigger = (payload?: object, uid = HOOK): TriggerPart => ({
+  provider: "webhook",
+  event: "received",
+  filter: { webhook_ids: { in: [uid] } },
+  ...(payload && { payload }),
+});
 const bytes = (value: unknown) => Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
-const automation = (triggers: TriggerPart[], enabled = true) => ({ enabled, creatorLeft: false, rules: { triggers, prompt: "Do." } });
-const verdict = (triggers: TriggerPart[], body: Parameters<typeof bodyOf>[0], more: { enabled?: boolean; veto?: string } = {}) =>
-  judge(automation(triggers, more.enabled ?? true), checkDelivery(HOOK, bodyOf(body)), more.veto);
+const automation = (triggers: TriggerPart[], enabled = true) => ({
+  enabled,
+  creatorLeft: false,
+  rules: { triggers, prompt: "Do." },
+});
+const verdict = (
+  triggers: TriggerPart[],
+  body: Parameters<typeof bodyOf>[0],
+  more: { enabled?: boolean; veto?: string } = {},
+) => judge(automation(triggers, more.enabled ?? true), checkDelivery(HOOK, bodyOf(body)), more.veto);
 
 describe("a webhook trigger", () => {
   test.each([
@@ -18,28 +30,47 @@ describe("a webhook trigger", () => {
     ["a filter that matches", trigger({ kind: ["a"] }), { kind: "a" }, "pending"],
     ["a filter that does not", trigger({ kind: ["a"] }), { kind: "b" }, "not_matched"],
     ["a uid in capitals", trigger(undefined, HOOK.toUpperCase()), {}, "pending"],
-    ["a payload too deep to be read", trigger({ kind: ["a"], n: [1.5] }), `${"[".repeat(60_000)}1234567890123456.5${"]".repeat(60_000)}`, "not_matched"],
+    [
+      "a payload too deep to be read",
+      trigger({ kind: ["a"], n: [1.5] }),
+      `${"[".repeat(60_000)}1234567890123456.5${"]".repeat(60_000)}`,
+      "not_matched",
+    ],
     ["a payload that is not kept", trigger(), undefined, "not_matched"],
-  ])("with %s", (_case, one, body, outcome) => expect(verdict([one], body === undefined ? undefined : bytes(body))).toMatchObject({ outcome }));
+  ])("with %s", (_case, one, body, outcome) =>
+    expect(verdict([one], body === undefined ? undefined : bytes(body))).toMatchObject({ outcome }),
+  );
 
   test("names the fields that do not match", () =>
     expect(verdict([trigger({ a: { b: [1] }, c: ["x"] })], bytes({ a: { b: 2 }, c: "x" }))).toEqual({
-      outcome: "not_matched", explanation: "The payload does not match: a.b.", checks: [{ trigger: 0, passed: false, detail: "The payload does not match: a.b.", failed: ["a.b"] }],
+      outcome: "not_matched",
+      explanation: "The payload does not match: a.b.",
+      checks: [{ trigger: 0, passed: false, detail: "The payload does not match: a.b.", failed: ["a.b"] }],
     }));
 
   test("does not listen to another webhook, nor to events of others", () => {
     expect(verdict([trigger(undefined, OTHER)], bytes({}))).toBeUndefined();
-    expect(verdict([{ provider: "schedule", event: "cron_fired", filter: {}, schedule: { cron: "@daily" } }], bytes({}))).toBeUndefined();
+    expect(
+      verdict([{ provider: "schedule", event: "cron_fired", filter: {}, schedule: { cron: "@daily" } }], bytes({})),
+    ).toBeUndefined();
   });
 });
 
 test("several matching triggers of one automation start one run", () =>
   expect(verdict([trigger({ kind: ["b"] }), trigger(), trigger({ kind: ["a"] })], bytes({ kind: "a" }))).toMatchObject({
-    outcome: "pending", checks: [{ trigger: 0, passed: false }, { trigger: 1, passed: true }, { trigger: 2, passed: true }],
+    outcome: "pending",
+    checks: [
+      { trigger: 0, passed: false },
+      { trigger: 1, passed: true },
+      { trigger: 2, passed: true },
+    ],
   }));
 
 test("what matches and is disabled, or would loop, starts nothing", () => {
   expect(verdict([trigger()], bytes({}), { enabled: false })).toMatchObject({ outcome: "disabled" });
-  expect(verdict([trigger()], bytes({}), { veto: "A loop." })).toMatchObject({ outcome: "suppressed", explanation: "A loop." });
+  expect(verdict([trigger()], bytes({}), { veto: "A loop." })).toMatchObject({
+    outcome: "suppressed",
+    explanation: "A loop.",
+  });
   expect(verdict([trigger({ kind: ["a"] })], bytes({}), { veto: "A loop." })).toMatchObject({ outcome: "not_matched" });
 });

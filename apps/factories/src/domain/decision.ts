@@ -9,7 +9,12 @@ import type { TriggerEvent } from "./trigger-event.ts";
 export type Outcome = "pending" | "fired" | "continued" | "not_matched" | "disabled" | "suppressed" | "failed";
 
 /** How one trigger looks at an event. `trigger`: its place in the list; `failed`: filters that do not hold. */
-export type TriggerCheck = { readonly trigger: number; readonly passed: boolean; readonly detail: string; readonly failed: readonly string[] };
+export type TriggerCheck = {
+  readonly trigger: number;
+  readonly passed: boolean;
+  readonly detail: string;
+  readonly failed: readonly string[];
+};
 
 /** What the run of a decision is made of, frozen when it was decided. */
 export type RunOrder = {
@@ -26,7 +31,10 @@ export type RunOrder = {
   /** The task that goes on with it, as it was when the decision was made. */
   readonly continues?: Continuation;
   /** Where its event-payload.json is: a stored delivery, or here. Absent: it has none. */
-  readonly payload?: { readonly deliveryUid: string } | { readonly codeHostDeliveryUid: string } | { readonly json: string };
+  readonly payload?:
+    | { readonly deliveryUid: string }
+    | { readonly codeHostDeliveryUid: string }
+    | { readonly json: string };
 };
 
 /** What became of an event for an automation. */
@@ -57,7 +65,10 @@ export type ShownDecision = Omit<Decision, "order" | "outcome" | "isDelayed"> & 
 /** The delayed decisions of one event. `attempt`: how often the code host has been asked for them, this time included. */
 export type DelayedRef = { readonly factoryUid: string; readonly eventUid: string; readonly attempt: number };
 
-export type Delayed = { readonly event: TriggerEvent; readonly automations: readonly { readonly uid: AutomationUid; readonly name: string }[] };
+export type Delayed = {
+  readonly event: TriggerEvent;
+  readonly automations: readonly { readonly uid: AutomationUid; readonly name: string }[];
+};
 
 /** The run that is asked for. */
 export type AutomationRun = {
@@ -90,7 +101,12 @@ export type DecisionQuery = {
 };
 
 /** `eventUid`: of the delivery, when it is about one. */
-export type EventRun = { readonly eventUid: string; readonly automationUid: string; readonly automationName: string; readonly runUid: string };
+export type EventRun = {
+  readonly eventUid: string;
+  readonly automationUid: string;
+  readonly automationName: string;
+  readonly runUid: string;
+};
 
 /** Kinds of durable work: to decide about an event (its payload a TriggerEvent), to decide what was delayed (a DelayedRef), and to make the run of a decision (a DecisionRef). */
 export const DECIDE = "automation.decide";
@@ -101,24 +117,47 @@ export const START = "automation.start";
 export const KEEP_DAYS = { others: 30, fired: 365 } as const;
 
 /** What a trigger says to an event; undefined: it is about other events. */
-export type CheckTrigger = (trigger: TriggerPart) => (Omit<TriggerCheck, "trigger"> & { readonly isUndecided?: true }) | undefined;
+export type CheckTrigger = (
+  trigger: TriggerPart,
+) => (Omit<TriggerCheck, "trigger"> & { readonly isUndecided?: true }) | undefined;
 
 /** `undecided`: no trigger matches, and one of them needs what is not known yet. */
-export type Verdict = Pick<Decision, "explanation" | "checks"> & { readonly outcome: "pending" | "undecided" | "not_matched" | "disabled" | "suppressed" };
+export type Verdict = Pick<Decision, "explanation" | "checks"> & {
+  readonly outcome: "pending" | "undecided" | "not_matched" | "disabled" | "suppressed";
+};
 
 /**
  * What an automation makes of an event: one matching trigger is enough, and several start one run (factory-files §6.4).
  * `veto` says why it must not start although it matches. Undefined: none of its triggers is about such an event.
  */
-export function judge({ rules, enabled, creatorLeft }: Pick<Automation, "rules" | "enabled" | "creatorLeft">, check: CheckTrigger, veto: string | undefined): Verdict | undefined {
+export function judge(
+  { rules, enabled, creatorLeft }: Pick<Automation, "rules" | "enabled" | "creatorLeft">,
+  check: CheckTrigger,
+  veto: string | undefined,
+): Verdict | undefined {
   const found = rules.triggers.map(check);
-  const checks = found.flatMap((one, index): TriggerCheck[] => (one ? [{ trigger: index, passed: one.passed, detail: shown(one.detail), failed: one.failed }] : []));
+  const checks = found.flatMap((one, index): TriggerCheck[] =>
+    one ? [{ trigger: index, passed: one.passed, detail: shown(one.detail), failed: one.failed }] : [],
+  );
   if (checks.length === 0) return undefined;
   const passed = checks.find((one) => one.passed);
-  if (!passed && enabled && found.some((one) => one?.isUndecided)) return { outcome: "undecided", checks, explanation: "A filter needs what the delivery does not contain; the code host is being asked." };
-  if (!passed) return { outcome: "not_matched", checks, explanation: checks.length === 1 ? checks[0]!.detail : `None of its ${checks.length} triggers for such events matches.` };
+  if (!passed && enabled && found.some((one) => one?.isUndecided))
+    return {
+      outcome: "undecided",
+      checks,
+      explanation: "A filter needs what the delivery does not contain; the code host is being asked.",
+    };
+  if (!passed)
+    return {
+      outcome: "not_matched",
+      checks,
+      explanation:
+        checks.length === 1 ? checks[0]!.detail : `None of its ${checks.length} triggers for such events matches.`,
+    };
   if (!enabled) {
-    const explanation = creatorLeft ? `It matches, but the automation is disabled: ${CREATOR_LEFT}` : "It matches, but the automation is disabled.";
+    const explanation = creatorLeft
+      ? `It matches, but the automation is disabled: ${CREATOR_LEFT}`
+      : "It matches, but the automation is disabled.";
     return { outcome: "disabled", checks, explanation };
   }
   if (veto !== undefined) return { outcome: "suppressed", checks, explanation: veto };
@@ -128,4 +167,5 @@ export function judge({ rules, enabled, creatorLeft }: Pick<Automation, "rules" 
 const DETAIL_CHARACTERS_MAX = 2_000;
 
 /** Details quote what outside systems say: without what no column can keep, and not at any length. */
-const shown = (detail: string): string => detail.replaceAll("\0", "\uFFFD").slice(0, DETAIL_CHARACTERS_MAX).toWellFormed();
+const shown = (detail: string): string =>
+  detail.replaceAll("\0", "\uFFFD").slice(0, DETAIL_CHARACTERS_MAX).toWellFormed();

@@ -15,4 +15,9 @@ export type NewRun = {
 };
 
 export const foremanMissing = (cause?: unknown): DomainError =>
-  new DomainError({ kind: "conflict", reason: "foreman_missing", message: "The factory has no foreman to receive work.", cause });
+  new DomainError({
+    kind: "conflict",
+    reason: "foreman_missing",
+    message: "The factory has no foreman to receive work.",
+    cause,
+  });

@@ -6,7 +6,12 @@ export const PAYLOAD_FILE = "event-payload.json";
  * it: that is a file, and the envelope says that it is untrusted (webhooks §8). Every line of the envelope is the platform's
  * own: names are put on one line.
  */
-export const withEnvelope = (prompt: string, heading: string, facts: Readonly<Record<string, string>>, payloadBytes: number | undefined): string =>
+export const withEnvelope = (
+  prompt: string,
+  heading: string,
+  facts: Readonly<Record<string, string>>,
+  payloadBytes: number | undefined,
+): string =>
   [
     prompt,
     "",
@@ -27,10 +32,16 @@ const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp
 const quoted = (id: string): string => (/^[\x21-\x7e]+$/.test(id) ? id : JSON.stringify(id));
 
 /** The envelope of a delivery to a webhook. */
-export const deliveryText = (prompt: string, delivery: { webhookName: string; webhookUid: string; deliveryId: string; receivedAt: string; sizeBytes: number }): string =>
+export const deliveryText = (
+  prompt: string,
+  delivery: { webhookName: string; webhookUid: string; deliveryId: string; receivedAt: string; sizeBytes: number },
+): string =>
   withEnvelope(
     prompt,
     "webhook delivery",
-    { webhook: `${oneLine(delivery.webhookName)} (${delivery.webhookUid})`, delivery: `${quoted(delivery.deliveryId)} received ${delivery.receivedAt}` },
+    {
+      webhook: `${oneLine(delivery.webhookName)} (${delivery.webhookUid})`,
+      delivery: `${quoted(delivery.deliveryId)} received ${delivery.receivedAt}`,
+    },
     delivery.sizeBytes,
   );

@@ -13,16 +13,49 @@ const definitionOf = (factoryYaml: string) => {
   return definition;
 };
 const NOW = new Date("2026-11-20T00:00:00Z");
-const live = { ...newSettings({ name: "Live", description: "by hand" }), management: "live", currentVersion: 0, version: 3 } as Factory;
+const live = {
+  ...newSettings({ name: "Live", description: "by hand" }),
+  management: "live",
+  currentVersion: 0,
+  version: 3,
+} as Factory;
 
 test.each([
-  ["a model", "repositories: []\nagentDefaults: { model: auto }", { defaultModel: "auto", codeForge: "NONE", integrations: null }],
-  ["the built-in harness", "repositories: []\nagentDefaults: { harness: { type: oz, model: m } }", { defaultModel: "m" }],
-  ["another harness has no default model of ours", "repositories: []\nagentDefaults: { harness: { type: gemini, model: g } }", { defaultModel: null }],
-  ["named forges", "repositories: [{ owner: a, name: b }]\ncodeForges: [GITLAB]\nagentDefaults: { model: auto }", { codeForge: "GITLAB", codeForges: ["GITLAB"] }],
-  ["forges", "repositories: [{ owner: a, name: b, codeForge: GITLAB }, { owner: a, name: c }]\nagentDefaults: { model: auto }", { codeForge: "GITLAB", codeForges: ["GITLAB", "GITHUB"] }],
-  ["integrations declared empty", "repositories: []\nintegrations: []\nagentDefaults: { model: auto }", { integrations: [] }],
-  ["scoring", "repositories: []\nscoring: { defaultModel: j }\nscorerDefaults: { secrets: [] }\nagentDefaults: { model: auto }", { scoringDefaultModel: "j", scorerDefaults: { secrets: [] } }],
+  [
+    "a model",
+    "repositories: []\nagentDefaults: { model: auto }",
+    { defaultModel: "auto", codeForge: "NONE", integrations: null },
+  ],
+  [
+    "the built-in harness",
+    "repositories: []\nagentDefaults: { harness: { type: oz, model: m } }",
+    { defaultModel: "m" },
+  ],
+  [
+    "another harness has no default model of ours",
+    "repositories: []\nagentDefaults: { harness: { type: gemini, model: g } }",
+    { defaultModel: null },
+  ],
+  [
+    "named forges",
+    "repositories: [{ owner: a, name: b }]\ncodeForges: [GITLAB]\nagentDefaults: { model: auto }",
+    { codeForge: "GITLAB", codeForges: ["GITLAB"] },
+  ],
+  [
+    "forges",
+    "repositories: [{ owner: a, name: b, codeForge: GITLAB }, { owner: a, name: c }]\nagentDefaults: { model: auto }",
+    { codeForge: "GITLAB", codeForges: ["GITLAB", "GITHUB"] },
+  ],
+  [
+    "integrations declared empty",
+    "repositories: []\nintegrations: []\nagentDefaults: { model: auto }",
+    { integrations: [] },
+  ],
+  [
+    "scoring",
+    "repositories: []\nscoring: { defaultModel: j }\nscorerDefaults: { secrets: [] }\nagentDefaults: { model: auto }",
+    { scoringDefaultModel: "j", scorerDefaults: { secrets: [] } },
+  ],
 ])("the record shows %s", (_what, yaml, settings) => {
   expect(settingsFrom(definitionOf(yaml))).toMatchObject(settings);
 });
@@ -41,7 +74,8 @@ agentDefaults:
   expect(settingsFrom(definitionOf(yaml))).toMatchObject({
     defaultEnvironment: "env",
     agentDefaults: {
-      default_runner_uid: "box", worker_host: "big-box",
+      default_runner_uid: "box",
+      worker_host: "big-box",
       secrets: [{ name: "KEY" }, { name: "ALL" }],
       mcp_servers: { own: { warp_id: "o" }, docs: { warp_id: "d" } },
       harness: { type: "claude", model_id: "m", reasoning_level: "high" },
@@ -52,21 +86,36 @@ agentDefaults:
 
 test.each(["claude", "codex", "gemini", "opencode"])("the named secret of %s is its own", (type) => {
   const yaml = `repositories: []\nagentDefaults: { harness: { type: ${type}, model: m, auth: { source: managedSecret, secretName: KEY } } }`;
-  expect(settingsFrom(definitionOf(yaml)).agentDefaults).toMatchObject({ harness_auth_secrets: { [`${type}_auth_secret_name`]: "KEY" } });
+  expect(settingsFrom(definitionOf(yaml)).agentDefaults).toMatchObject({
+    harness_auth_secrets: { [`${type}_auth_secret_name`]: "KEY" },
+  });
 });
 
 test("a definition replaces every setting, also by leaving it out", () => {
   const definition = definitionOf("repositories: []\nagentDefaults: { model: auto }");
   expect(changedSettings(live, { definition, before: undefined })).toEqual(["default_model", "description", "name"]);
   const next = defineBy(live, { definition, before: undefined }, 4, "external_files", NOW);
-  expect(next).toMatchObject({ name: "Shop", description: null, management: "external_files", currentVersion: 4, version: 4, updatedAt: NOW });
+  expect(next).toMatchObject({
+    name: "Shop",
+    description: null,
+    management: "external_files",
+    currentVersion: 4,
+    version: 4,
+    updatedAt: NOW,
+  });
   expect(changedSettings(next, { definition, before: definition })).toEqual([]);
 });
 
 test("an alias that was set at creation stays until a definition names one, and goes with the definition that named it", () => {
   const defaults = "repositories: []\nagentDefaults: { model: auto }";
   const [without, named] = [definitionOf(defaults), definitionOf(`alias: filed\n${defaults}`)];
-  const first = defineBy({ ...live, alias: "made" }, { definition: without, before: undefined }, 4, "external_files", NOW);
+  const first = defineBy(
+    { ...live, alias: "made" },
+    { definition: without, before: undefined },
+    4,
+    "external_files",
+    NOW,
+  );
   expect(first.alias).toBe("made");
   expect(changedSettings(first, { definition: without, before: without })).toEqual([]);
   const second = defineBy(first, { definition: named, before: without }, 5, "external_files", NOW);

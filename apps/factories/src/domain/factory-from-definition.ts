@@ -31,15 +31,29 @@ function settingsOf(factory: Factory, { definition, before }: Definitions): Fact
 export type Definitions = { readonly definition: Definition; readonly before: Definition | undefined };
 
 /** The record after a definition version was committed. */
-export const defineBy = (factory: Factory, definitions: Definitions, version: number, management: Management, now: Date): Factory => ({
-  ...factory, ...settingsOf(factory, definitions), management, currentVersion: version, version: factory.version + 1, updatedAt: now,
+export const defineBy = (
+  factory: Factory,
+  definitions: Definitions,
+  version: number,
+  management: Management,
+  now: Date,
+): Factory => ({
+  ...factory,
+  ...settingsOf(factory, definitions),
+  management,
+  currentVersion: version,
+  version: factory.version + 1,
+  updatedAt: now,
 });
 
 /** Names of the record's settings that a definition would change; all of them when the factory is new to files. */
 export function changedSettings(factory: Factory, definitions: Definitions): string[] {
   const next = settingsOf(factory, definitions);
   const keys = Object.keys(next) as (keyof FactorySettings)[];
-  return keys.filter((key) => canonicalJson(next[key]) !== canonicalJson(factory[key])).map(snakeCase).sort();
+  return keys
+    .filter((key) => canonicalJson(next[key]) !== canonicalJson(factory[key]))
+    .map(snakeCase)
+    .sort();
 }
 
 /** As agents inherit them: what the factory grants to everyone is always added. */
@@ -58,7 +72,9 @@ function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObje
         ...(harness.reasoning_level !== undefined && { reasoning_level: harness.reasoning_level }),
       },
     }),
-    ...(harness && secret !== undefined ? { harness_auth_secrets: { [`${harness.type}_auth_secret_name`]: secret } } : {}),
+    ...(harness && secret !== undefined
+      ? { harness_auth_secrets: { [`${harness.type}_auth_secret_name`]: secret } }
+      : {}),
   };
 }
 

@@ -1,4 +1,11 @@
-import { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "@millwright/definition";
+import {
+  CODE_FORGES,
+  CREDENTIAL_STRATEGIES,
+  isAlias,
+  isFactoryName,
+  REPOSITORY_NAME,
+  REPOSITORY_OWNER,
+} from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
@@ -40,36 +47,56 @@ export type FactoryQueue = {
 export type FactoryChanges = Partial<FactorySettings & FactoryQueue>;
 
 /** A team's container of agents, runs and tasks. Source: API spec §2 "Factory". */
-export type Factory = FactorySettings & FactoryQueue & {
-  uid: FactoryUid;
-  teamUid: TeamUid;
-  creatorUid: string;
-  management: Management;
-  /** The definition version that serves; 0 = none. */
-  currentVersion: number;
-  foremanAgentUid: AgentUid | null;
-  version: number;
-  createdAt: Date;
-  updatedAt: Date;
-};
+export type Factory = FactorySettings &
+  FactoryQueue & {
+    uid: FactoryUid;
+    teamUid: TeamUid;
+    creatorUid: string;
+    management: Management;
+    /** The definition version that serves; 0 = none. */
+    currentVersion: number;
+    foremanAgentUid: AgentUid | null;
+    version: number;
+    createdAt: Date;
+    updatedAt: Date;
+  };
 
-export const NO_AGENT_DEFAULTS: JsonObject = Object.freeze({ default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" });
+export const NO_AGENT_DEFAULTS: JsonObject = Object.freeze({
+  default_runner_uid: "",
+  mcp_servers: {},
+  secrets: [],
+  worker_host: "",
+});
 
 const CONCURRENCY_MAX = 100_000;
 
 /** Errors: invalid_factory. */
 export function newQueue({ concurrencyLimit = 0, queuePaused = false }: Partial<FactoryQueue>): FactoryQueue {
-  if (!Number.isInteger(concurrencyLimit) || concurrencyLimit < 0 || concurrencyLimit > CONCURRENCY_MAX) throw wrong("concurrency_limit", `is a number from 0 to ${CONCURRENCY_MAX}`);
+  if (!Number.isInteger(concurrencyLimit) || concurrencyLimit < 0 || concurrencyLimit > CONCURRENCY_MAX)
+    throw wrong("concurrency_limit", `is a number from 0 to ${CONCURRENCY_MAX}`);
   return { concurrencyLimit, queuePaused };
 }
 
 /** The settings of a factory of which only these are given. Errors: as `checkSettings`. */
 export function newSettings(given: Partial<FactorySettings>): FactorySettings {
-  return checkSettings(withForges({
-    name: "", alias: null, description: null, codeForge: "", codeForges: [], repositories: [], credentialStrategy: "EXECUTOR",
-    defaultEnvironment: null, defaultModel: null, agentDefaults: {}, scorerDefaults: {}, scoringDefaultModel: null, integrations: null,
-    ...given,
-  }));
+  return checkSettings(
+    withForges({
+      name: "",
+      alias: null,
+      description: null,
+      codeForge: "",
+      codeForges: [],
+      repositories: [],
+      credentialStrategy: "EXECUTOR",
+      defaultEnvironment: null,
+      defaultModel: null,
+      agentDefaults: {},
+      scorerDefaults: {},
+      scoringDefaultModel: null,
+      integrations: null,
+      ...given,
+    }),
+  );
 }
 
 /**
@@ -83,7 +110,9 @@ export function changeSettings(factory: Factory, changes: FactoryChanges, now: D
   const queue = newQueue({ concurrencyLimit, queuePaused });
   if (Object.keys(given).length === 0) return { ...factory, ...queue, version: factory.version + 1, updatedAt: now };
   if (factory.management !== "live") {
-    throw invalidArgument("managed_by_files", "This factory is defined by files: change them and apply.", { management: factory.management });
+    throw invalidArgument("managed_by_files", "This factory is defined by files: change them and apply.", {
+      management: factory.management,
+    });
   }
   const forges = given.repositories && !given.codeForge && !given.codeForges ? { codeForge: "", codeForges: [] } : {};
   const settings = checkSettings(withForges({ ...factory, ...forges, ...given }));
@@ -92,7 +121,10 @@ export function changeSettings(factory: Factory, changes: FactoryChanges, now: D
 
 /** Fills what follows from other settings: forges from repositories, the fixed members of agent defaults. */
 const withForges = (settings: FactorySettings): FactorySettings => {
-  const named = settings.codeForges.length > 0 ? settings.codeForges : settings.repositories.map(({ code_forge }) => code_forge ?? (settings.codeForge || "GITHUB"));
+  const named =
+    settings.codeForges.length > 0
+      ? settings.codeForges
+      : settings.repositories.map(({ code_forge }) => code_forge ?? (settings.codeForge || "GITHUB"));
   const primary = settings.codeForge || (named[0] ?? "NONE");
   return {
     ...settings,
@@ -107,17 +139,31 @@ const FORGES: readonly string[] = [...CODE_FORGES, "NONE"];
 /** Errors: invalid_factory naming the field. */
 function checkSettings<T extends FactorySettings>(settings: T): T {
   if (!isFactoryName(settings.name)) throw wrong("name", "must have 1 to 100 characters");
-  if (settings.alias !== null && !isAlias(settings.alias)) throw wrong("alias", "has at most 60 letters, digits, spaces and . _ -");
-  if (!CREDENTIAL_STRATEGIES.some((known) => known === settings.credentialStrategy)) throw wrong("credential_strategy", "is EXECUTOR or CREATOR");
-  if (![settings.codeForge, ...settings.codeForges].every((forge) => FORGES.includes(forge))) throw wrong("code_forge", `is one of ${FORGES.join(", ")}`);
+  if (settings.alias !== null && !isAlias(settings.alias))
+    throw wrong("alias", "has at most 60 letters, digits, spaces and . _ -");
+  if (!CREDENTIAL_STRATEGIES.some((known) => known === settings.credentialStrategy))
+    throw wrong("credential_strategy", "is EXECUTOR or CREATOR");
+  if (![settings.codeForge, ...settings.codeForges].every((forge) => FORGES.includes(forge)))
+    throw wrong("code_forge", `is one of ${FORGES.join(", ")}`);
   const pairs = settings.repositories.map(({ owner, repo }) => `${owner}/${repo}`.toLowerCase());
-  const isNamed = settings.repositories.every(({ owner, repo, code_forge: forge }) =>
-    REPOSITORY_OWNER.test(owner) && REPOSITORY_NAME.test(repo) && (forge === undefined || CODE_FORGES.some((known) => known === forge)));
-  if (!isNamed || new Set(pairs).size < pairs.length) throw wrong("repositories", "are distinct pairs of owner and repo, with a known code_forge");
+  const isNamed = settings.repositories.every(
+    ({ owner, repo, code_forge: forge }) =>
+      REPOSITORY_OWNER.test(owner) &&
+      REPOSITORY_NAME.test(repo) &&
+      (forge === undefined || CODE_FORGES.some((known) => known === forge)),
+  );
+  if (!isNamed || new Set(pairs).size < pairs.length)
+    throw wrong("repositories", "are distinct pairs of owner and repo, with a known code_forge");
   return settings;
 }
 
-const wrong = (field: string, what: string): DomainError => invalidArgument("invalid_factory", `${field} ${what}.`, { field });
+const wrong = (field: string, what: string): DomainError =>
+  invalidArgument("invalid_factory", `${field} ${what}.`, { field });
 
 export const aliasTaken = (cause?: unknown): DomainError =>
-  new DomainError({ kind: "conflict", reason: "alias_taken", message: "Another factory of the team has this alias.", cause });
+  new DomainError({
+    kind: "conflict",
+    reason: "alias_taken",
+    message: "Another factory of the team has this alias.",
+    cause,
+  });

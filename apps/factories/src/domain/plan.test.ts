@@ -7,15 +7,25 @@ const TREE = {
   "agents/foreman/agent.md": "---\nagentType: FOREMAN\n---\nWork.\n",
 };
 const HOOK = { "webhooks/ci.yaml": "secretName: S\n" };
-const SCORER = (name: string) => ({ "scorers/tidy/scorer.md": `---\nname: ${name}\nagents: '*'\nlabels: [{value: a, score: 1}, {value: b, score: 0}]\npassingScore: 0.5\nmodel: auto\n---\nJudge.\n` });
+const SCORER = (name: string) => ({
+  "scorers/tidy/scorer.md": `---\nname: ${name}\nagents: '*'\nlabels: [{value: a, score: 1}, {value: b, score: 0}]\npassingScore: 0.5\nmodel: auto\n---\nJudge.\n`,
+});
 const definition = (more: Record<string, string>): Definition =>
   parseDefinition(Object.entries({ ...TREE, ...more }).map(([path, content]) => ({ path, content }))).definition!;
-const lines = (before: Definition | undefined, after: Definition) => completePlan([], before, after).map(({ kind, name, action, changedFields }) => [action, kind, name, ...changedFields].join(" "));
+const lines = (before: Definition | undefined, after: Definition) =>
+  completePlan([], before, after).map(({ kind, name, action, changedFields }) =>
+    [action, kind, name, ...changedFields].join(" "),
+  );
 
 test("resources that no owner takes yet are in the plan, field by field", () => {
-  expect(lines(undefined, definition({ ...HOOK, ...SCORER("Tidy") }))).toEqual(["create scorer tidy", "create webhook ci"]);
+  expect(lines(undefined, definition({ ...HOOK, ...SCORER("Tidy") }))).toEqual([
+    "create scorer tidy",
+    "create webhook ci",
+  ]);
   const before = definition({ ...HOOK, ...SCORER("Tidy") });
-  expect(lines(before, definition({ "webhooks/ci.yaml": "secretName: T\nenabled: false\n", ...SCORER("Tidy") }))).toEqual(["unchanged scorer tidy", "update webhook ci enabled secret_name"]);
+  expect(
+    lines(before, definition({ "webhooks/ci.yaml": "secretName: T\nenabled: false\n", ...SCORER("Tidy") })),
+  ).toEqual(["unchanged scorer tidy", "update webhook ci enabled secret_name"]);
   expect(lines(before, definition(SCORER("Neat")))).toEqual(["update scorer tidy name", "delete webhook ci"]);
 });
 
@@ -33,7 +43,11 @@ test("an apply needs the right of every kind of resource that its plan touches",
   const touching = (kind: ResourceKind, action: string): PlanItem => ({ kind, name: "x", action, changedFields: [] });
   for (const action of ["create", "update", "delete"]) {
     expect(verbsFor([touching("webhook", action), touching("agent", "unchanged")])).toEqual(["webhook.manage"]);
-    expect(verbsFor([touching("agent", action), touching("webhook", action), touching("skill", action)])).toEqual(["agent.manage", "webhook.manage", "factory.manage"]);
+    expect(verbsFor([touching("agent", action), touching("webhook", action), touching("skill", action)])).toEqual([
+      "agent.manage",
+      "webhook.manage",
+      "factory.manage",
+    ]);
   }
   expect(RESOURCE_KINDS.filter((kind) => verbsFor([touching(kind, "update")]).length !== 1)).toEqual([]);
 });

@@ -11,9 +11,18 @@ export type PlanItem = { kind: ResourceKind; name: string; action: string; chang
  *
  * Errors: resource_kind_unknown (internal).
  */
-export function readPlanItem({ kind, name, action, changedFields }: Omit<PlanItem, "kind"> & { kind: string }): PlanItem {
+export function readPlanItem({
+  kind,
+  name,
+  action,
+  changedFields,
+}: Omit<PlanItem, "kind"> & { kind: string }): PlanItem {
   if (!isResourceKind(kind)) {
-    throw new DomainError({ kind: "internal", reason: "resource_kind_unknown", message: `The plan has a resource of the unknown kind "${kind}".` });
+    throw new DomainError({
+      kind: "internal",
+      reason: "resource_kind_unknown",
+      message: `The plan has a resource of the unknown kind "${kind}".`,
+    });
   }
   return { kind, name, action, changedFields };
 }
@@ -52,11 +61,18 @@ const merge = (first: PlanItem, second: PlanItem): PlanItem => ({
 });
 
 /** An older version may not have known the kind. */
-const compared = <T extends object>(kind: ResourceKind, before: readonly T[] = [], after: readonly T[], nameOf: (item: T) => string): PlanItem[] => resourceChanges(kind, before, after, nameOf, changedKeys);
+const compared = <T extends object>(
+  kind: ResourceKind,
+  before: readonly T[] = [],
+  after: readonly T[],
+  nameOf: (item: T) => string,
+): PlanItem[] => resourceChanges(kind, before, after, nameOf, changedKeys);
 
 function changedKeys(a: object, b: object): string[] {
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => canonicalJson(left[key] ?? null) !== canonicalJson(right[key] ?? null)).sort();
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .filter((key) => canonicalJson(left[key] ?? null) !== canonicalJson(right[key] ?? null))
+    .sort();
 }
 
 /** The right that the API demands to create, change or delete one resource of a kind. A new kind does not compile without its right. */
@@ -72,5 +88,6 @@ const VERB_OF_KIND: Readonly<Record<ResourceKind, Verb>> = {
 };
 
 /** The rights that applying a plan needs beside `source.apply`: to change every resource that it touches (spec/decisions). */
-export const verbsFor = (plan: readonly PlanItem[]): Verb[] =>
-  [...new Set(plan.filter(({ action }) => action !== "unchanged").map(({ kind }) => VERB_OF_KIND[kind]))];
+export const verbsFor = (plan: readonly PlanItem[]): Verb[] => [
+  ...new Set(plan.filter(({ action }) => action !== "unchanged").map(({ kind }) => VERB_OF_KIND[kind])),
+];

@@ -6,9 +6,7 @@ import { canonicalJson } from "@millwright/json";
 export type DefinitionFile = { path: string; content: string };
 
 /** Where a factory's definition comes from. */
-export type SourceSettings =
-  | { kind: "files"; files: DefinitionFile[] }
-  | GitSettings;
+export type SourceSettings = { kind: "files"; files: DefinitionFile[] } | GitSettings;
 
 /** A git repository. */
 export type GitSettings = {
@@ -56,7 +54,8 @@ export const fingerprintOf = (settings: SourceSettings, revision: string): strin
 };
 
 /** The revision of files that the service keeps: a hash of paths and contents, whatever their order. */
-export const revisionOf = (files: readonly DefinitionFile[]): string => hash(Object.fromEntries(files.map(({ path, content }) => [path, content])));
+export const revisionOf = (files: readonly DefinitionFile[]): string =>
+  hash(Object.fromEntries(files.map(({ path, content }) => [path, content])));
 
 const hash = (value: unknown): string => createHash("sha256").update(canonicalJson(value)).digest("hex");
 
@@ -69,7 +68,8 @@ export function checkSourceSettings(settings: SourceSettings): SourceSettings {
   if (settings.kind === "files") return { kind: "files", files: checkFiles(settings.files) };
   const { branch } = settings;
   const directory = settings.directory.replace(/^\.?\/+|\/+$/g, "").replace(/^\.$/, "");
-  if (directory !== "" && !isPlainPath(directory)) throw invalidArgument("invalid_source", "directory is a relative path inside the repository.");
+  if (directory !== "" && !isPlainPath(directory))
+    throw invalidArgument("invalid_source", "directory is a relative path inside the repository.");
   checkBranchName(branch);
   const url = checkUrl(settings.url);
   checkCredential(settings);
@@ -77,11 +77,15 @@ export function checkSourceSettings(settings: SourceSettings): SourceSettings {
 }
 
 function checkCredential({ url, secretName, username }: GitSettings): void {
-  if (username !== undefined && secretName === undefined) throw invalidArgument("invalid_source", "username comes with secret_name.");
+  if (username !== undefined && secretName === undefined)
+    throw invalidArgument("invalid_source", "username comes with secret_name.");
   if (secretName === undefined) return;
-  if (url.startsWith("/")) throw invalidArgument("invalid_source", "secret_name is for repositories that are reached over https.");
-  if (!/^[\w.-]{1,128}$/.test(secretName)) throw invalidArgument("invalid_source", "secret_name is not the name of a managed secret.");
-  if (username !== undefined && !/^[^\p{Cc}:]{1,128}$/u.test(username)) throw invalidArgument("invalid_source", "username has 1 to 128 characters, without colons.");
+  if (url.startsWith("/"))
+    throw invalidArgument("invalid_source", "secret_name is for repositories that are reached over https.");
+  if (!/^[\w.-]{1,128}$/.test(secretName))
+    throw invalidArgument("invalid_source", "secret_name is not the name of a managed secret.");
+  if (username !== undefined && !/^[^\p{Cc}:]{1,128}$/u.test(username))
+    throw invalidArgument("invalid_source", "username has 1 to 128 characters, without colons.");
 }
 
 /** Errors: invalid_source. */
@@ -93,19 +97,31 @@ export function checkBranchName(name: string): string {
 function checkUrl(url: string): string {
   if (url.startsWith("/") && !url.includes("\0")) return url;
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed?.protocol !== "https:") throw invalidArgument("invalid_source", "repository_url is an https URL, or the path of a repository on this server.");
-  if (parsed.username !== "" || parsed.password !== "") throw invalidArgument("invalid_source", "repository_url must not contain credentials.");
+  if (parsed?.protocol !== "https:")
+    throw invalidArgument(
+      "invalid_source",
+      "repository_url is an https URL, or the path of a repository on this server.",
+    );
+  if (parsed.username !== "" || parsed.password !== "")
+    throw invalidArgument("invalid_source", "repository_url must not contain credentials.");
   return parsed.href;
 }
 
 /** The rules of `git check-ref-format --branch`, a little stricter. */
 const isBranchName = (name: string): boolean =>
-  /^[A-Za-z0-9_][A-Za-z0-9._/+@#-]*$/.test(name) && name.length <= 255 && !/\.\.|\/\/|@\{|\/\.|\.lock(\/|$)|[./]$/.test(name) && name !== "HEAD";
+  /^[A-Za-z0-9_][A-Za-z0-9._/+@#-]*$/.test(name) &&
+  name.length <= 255 &&
+  !/\.\.|\/\/|@\{|\/\.|\.lock(\/|$)|[./]$/.test(name) &&
+  name !== "HEAD";
 
 function checkFiles(files: readonly DefinitionFile[]): DefinitionFile[] {
   const sizes = files.map(({ content }) => Buffer.byteLength(content));
   const { filesMax, fileBytesMax, treeBytesMax } = TREE_LIMITS;
-  if (files.length > filesMax || sizes.some((size) => size > fileBytesMax) || sizes.reduce((a, b) => a + b, 0) > treeBytesMax) {
+  if (
+    files.length > filesMax ||
+    sizes.some((size) => size > fileBytesMax) ||
+    sizes.reduce((a, b) => a + b, 0) > treeBytesMax
+  ) {
     const message = "A definition has at most 2,000 files, of at most 2 MiB each and 20 MiB together.";
     throw new DomainError({ kind: "too_large", reason: "source_too_large", message });
   }
@@ -113,12 +129,17 @@ function checkFiles(files: readonly DefinitionFile[]): DefinitionFile[] {
   if (paths.size < files.length || ![...paths].every(isPlainPath)) {
     throw invalidArgument("invalid_source", "files have distinct relative paths without empty, . or .. segments.");
   }
-  if (files.some(({ path, content }) => `${path}${content}`.includes("\0"))) throw invalidArgument("invalid_source", "files are texts; one contains a NUL.");
+  if (files.some(({ path, content }) => `${path}${content}`.includes("\0")))
+    throw invalidArgument("invalid_source", "files are texts; one contains a NUL.");
   return files.map(({ path, content }) => ({ path, content }));
 }
 
 export const sourceMissing = (): DomainError =>
-  new DomainError({ kind: "conflict", reason: "source_missing", message: "The factory has no definition source yet: put files or name a repository first." });
+  new DomainError({
+    kind: "conflict",
+    reason: "source_missing",
+    message: "The factory has no definition source yet: put files or name a repository first.",
+  });
 
 /** A definition that cannot serve; the details are all its diagnostics. */
 export const definitionInvalid = (diagnostics: readonly OwnedDiagnostic[]): DomainError => {
@@ -127,4 +148,5 @@ export const definitionInvalid = (diagnostics: readonly OwnedDiagnostic[]): Doma
   return new DomainError({ kind: "invalid_argument", reason: "definition_invalid", message, details: diagnostics });
 };
 
-export const hasErrors = (diagnostics: readonly OwnedDiagnostic[]): boolean => diagnostics.some(({ severity }) => severity === "error");
+export const hasErrors = (diagnostics: readonly OwnedDiagnostic[]): boolean =>
+  diagnostics.some(({ severity }) => severity === "error");

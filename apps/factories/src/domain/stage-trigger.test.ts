@@ -3,7 +3,11 @@ import type { TriggerPart } from "@millwright/definition";
 import { chainMetadata, chainOf, loopOf, type AutomationUid } from "./automation.ts";
 import { checkStageMove } from "./stage-trigger.ts";
 
-const trigger = (filter: TriggerPart["filter"] = {}): TriggerPart => ({ provider: "factory", event: "work_item_stage_changed", filter });
+const trigger = (filter: TriggerPart["filter"] = {}): TriggerPart => ({
+  provider: "factory",
+  event: "work_item_stage_changed",
+  filter,
+});
 const move = { stage: "REVIEW", from: "IMPLEMENT", ticketSource: "linear" };
 
 test.each<[string, TriggerPart["filter"], boolean]>([
@@ -16,11 +20,17 @@ test.each<[string, TriggerPart["filter"], boolean]>([
   ["both, of which one does not hold", { stages: { in: ["REVIEW"] }, from_stages: { in: ["TRIAGE"] } }, false],
   ["the source of the ticket", { ticket_sources: { in: ["linear"] } }, true],
   ["another source", { ticket_sources: { not_in: ["linear"] } }, false],
-])("a trigger that asks for %s", (_asked, filter, passed) => expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed }));
+])("a trigger that asks for %s", (_asked, filter, passed) =>
+  expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed }),
+);
 
 test("a task without a ticket has none of the sources, and none is excluded", () => {
-  expect(checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { in: ["linear"] } }))).toMatchObject({ passed: false, failed: ["ticket_sources"] });
-  expect(checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { not_in: ["linear"] } }))).toMatchObject({ passed: true });
+  expect(
+    checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { in: ["linear"] } })),
+  ).toMatchObject({ passed: false, failed: ["ticket_sources"] });
+  expect(
+    checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { not_in: ["linear"] } })),
+  ).toMatchObject({ passed: true });
   expect(checkStageMove(move)({ ...trigger(), provider: "webhook" })).toBeUndefined();
 });
 

@@ -1,6 +1,13 @@
 import { TASK_STAGES } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { newUid, type ConversationUid, type FactoryUid, type RunUid, type TaskUid, type TeamUid } from "@millwright/ids";
+import {
+  newUid,
+  type ConversationUid,
+  type FactoryUid,
+  type RunUid,
+  type TaskUid,
+  type TeamUid,
+} from "@millwright/ids";
 
 /** Where a task is; any stage may follow any other (API spec §3). */
 export type TaskStage = (typeof TASK_STAGES)[number];
@@ -78,7 +85,10 @@ export type Standing =
     };
 
 /** What a task is made of. */
-export type NewTask = Pick<Task, "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "starterUid" | "title" | "ticketSource" | "ticketId"> & {
+export type NewTask = Pick<
+  Task,
+  "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "starterUid" | "title" | "ticketSource" | "ticketId"
+> & {
   stageBasis?: RunVersion;
   description?: string | null;
   stage?: TaskStage;
@@ -104,7 +114,11 @@ export function readTitle(title: string): string {
 }
 
 export const conversationBound = (): DomainError =>
-  new DomainError({ kind: "conflict", reason: "conversation_bound", message: "The conversation is bound to another live task." });
+  new DomainError({
+    kind: "conflict",
+    reason: "conversation_bound",
+    message: "The conversation is bound to another live task.",
+  });
 
 /** Which tasks of a factory a list shows. */
 export type TaskFilter = {

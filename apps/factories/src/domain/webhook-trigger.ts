@@ -15,14 +15,31 @@ export function bodyOf(bytes: Uint8Array | undefined): Body {
 }
 
 /** Triggers `webhook`/`received` that select the webhook; what cannot be evaluated does not match (factory-files §7.2). */
-export const checkDelivery = (webhookUid: string, body: Body): CheckTrigger => ({ provider, event, filter, payload }) => {
-  if (provider !== "webhook" || event !== "received" || !filter["webhook_ids"]?.in?.some((uid) => uid.toLowerCase() === webhookUid)) return undefined;
-  if (body === "not kept") return { passed: false, detail: "The payload is not kept any more.", failed: [] };
-  const { filter: parsed } = parseFilter(payload);
-  if (!parsed) return { passed: false, detail: "The payload filter cannot be read.", failed: [] };
-  if (parsed.fields.length === 0) return { passed: true, detail: "Without a payload filter every delivery matches.", failed: [] };
-  if (body === "unreadable") return { passed: false, detail: "The payload is nested too deeply to be evaluated, so it does not match.", failed: [] };
-  const { matches, failedPaths } = evaluateFilter(parsed, body);
-  if (matches) return { passed: true, detail: "Every field of the payload filter matches.", failed: [] };
-  return { passed: false, detail: `The payload does not match: ${failedPaths.map((path) => path || "the body itself").join(", ")}.`, failed: failedPaths };
-};
+export const checkDelivery =
+  (webhookUid: string, body: Body): CheckTrigger =>
+  ({ provider, event, filter, payload }) => {
+    if (
+      provider !== "webhook" ||
+      event !== "received" ||
+      !filter["webhook_ids"]?.in?.some((uid) => uid.toLowerCase() === webhookUid)
+    )
+      return undefined;
+    if (body === "not kept") return { passed: false, detail: "The payload is not kept any more.", failed: [] };
+    const { filter: parsed } = parseFilter(payload);
+    if (!parsed) return { passed: false, detail: "The payload filter cannot be read.", failed: [] };
+    if (parsed.fields.length === 0)
+      return { passed: true, detail: "Without a payload filter every delivery matches.", failed: [] };
+    if (body === "unreadable")
+      return {
+        passed: false,
+        detail: "The payload is nested too deeply to be evaluated, so it does not match.",
+        failed: [],
+      };
+    const { matches, failedPaths } = evaluateFilter(parsed, body);
+    if (matches) return { passed: true, detail: "Every field of the payload filter matches.", failed: [] };
+    return {
+      passed: false,
+      detail: `The payload does not match: ${failedPaths.map((path) => path || "the body itself").join(", ")}.`,
+      failed: failedPaths,
+    };
+  };

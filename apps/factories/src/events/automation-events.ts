@@ -7,15 +7,29 @@ import type { Origin } from "./origin.ts";
  * Facts about automations. Payload: `{factory_uid, name, enabled, management, schedules}`, all schedules that trigger it each time; never a prompt. `requested`: somebody had it run, or replayed a
  * delivery (`{mode, event_uid, delivery_uid?, dry_run?, outcome}`).
  */
-export const automationFact = (happened: "created" | "updated" | "deleted" | "requested", automation: Automation, origin: Origin, more: JsonObject = {}): NewEvent => ({
+export const automationFact = (
+  happened: "created" | "updated" | "deleted" | "requested",
+  automation: Automation,
+  origin: Origin,
+  more: JsonObject = {},
+): NewEvent => ({
   type: `millwright.automation.${happened}.v1`,
   entity: "automation",
   entityUid: automation.uid,
   entityVersion: automation.version,
   teamUid: automation.teamUid,
   ...origin,
-  payload: { automation_uid: automation.uid, factory_uid: automation.factoryUid, name: automation.name, enabled: automation.enabled, management: automation.management, schedules: schedulesOf(automation), ...more },
+  payload: {
+    automation_uid: automation.uid,
+    factory_uid: automation.factoryUid,
+    name: automation.name,
+    enabled: automation.enabled,
+    management: automation.management,
+    schedules: schedulesOf(automation),
+    ...more,
+  },
 });
 
 /** The scheduler follows them; one rule twice is one. */
-const schedulesOf = ({ rules }: Automation): { cron: string; name?: string }[] => rules.triggers.flatMap(({ provider, schedule }) => (provider === "schedule" && schedule ? [{ ...schedule }] : []));
+const schedulesOf = ({ rules }: Automation): { cron: string; name?: string }[] =>
+  rules.triggers.flatMap(({ provider, schedule }) => (provider === "schedule" && schedule ? [{ ...schedule }] : []));

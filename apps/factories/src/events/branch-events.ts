@@ -9,7 +9,12 @@ export const branchUpdated = (branch: TrackedBranch, origin: Origin, changed: re
 /** Its tracking was retired. */
 export const branchRetired = (branch: TrackedBranch, origin: Origin): NewEvent => fact("deleted", branch, origin);
 
-const fact = (past: string, branch: TrackedBranch, origin: Origin, more: { registered_head_sha?: string | null; changed?: string[] } = {}): NewEvent => ({
+const fact = (
+  past: string,
+  branch: TrackedBranch,
+  origin: Origin,
+  more: { registered_head_sha?: string | null; changed?: string[] } = {},
+): NewEvent => ({
   type: `millwright.branch.${past}.v1`,
   entity: "branch",
   entityUid: branch.uid,

@@ -26,5 +26,11 @@ const fact = (past: string, factory: Factory, origin: Origin, more: { changed?: 
   entityVersion: factory.version,
   teamUid: factory.teamUid,
   ...origin,
-  payload: { factory_uid: factory.uid, team_uid: factory.teamUid, concurrency_limit: factory.concurrencyLimit, queue_paused: factory.queuePaused, ...more },
+  payload: {
+    factory_uid: factory.uid,
+    team_uid: factory.teamUid,
+    concurrency_limit: factory.concurrencyLimit,
+    queue_paused: factory.queuePaused,
+    ...more,
+  },
 });

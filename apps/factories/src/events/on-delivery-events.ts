@@ -9,19 +9,62 @@ export type OnDeliveryEventsDeps = HearEventsDeps & {
 };
 
 /** Deliveries that webhook-ingress has accepted: automations look at them. Those of code hosts belong to a team, and all its factories hear of them. */
-export const onDeliveryEvents = (deps: OnDeliveryEventsDeps): { handlers: EventHandlers; together: EventsHandlers } => ({
+export const onDeliveryEvents = (
+  deps: OnDeliveryEventsDeps,
+): { handlers: EventHandlers; together: EventsHandlers } => ({
   together: { "millwright.delivery.accepted.v1": hearEvents(deps, "webhook", deliveredBy) },
   handlers: {
-    async "millwright.code_host_delivery.accepted.v1"(tx, { entityUid, teamUid = "", requestId, occurredAt, payload, traceparent }) {
-      const { provider, event, code_host_uid, delivery_id, size_bytes } = payload as { provider: string; event: string; code_host_uid: string; delivery_id: string; size_bytes: number };
-      const told = { uid: entityUid, teamUid, provider, event, deliveryUid: entityUid, requestId, occurredAt: occurredAt.toISOString(), subject: { code_host_uid, delivery_id, size_bytes } };
+    async "millwright.code_host_delivery.accepted.v1"(
+      tx,
+      { entityUid, teamUid = "", requestId, occurredAt, payload, traceparent },
+    ) {
+      const { provider, event, code_host_uid, delivery_id, size_bytes } = payload as {
+        provider: string;
+        event: string;
+        code_host_uid: string;
+        delivery_id: string;
+        size_bytes: number;
+      };
+      const told = {
+        uid: entityUid,
+        teamUid,
+        provider,
+        event,
+        deliveryUid: entityUid,
+        requestId,
+        occurredAt: occurredAt.toISOString(),
+        subject: { code_host_uid, delivery_id, size_bytes },
+      };
       const factoryUids = await deps.listeningFactories(tx, teamUid, provider);
-      await deps.enqueueDecisions(tx, factoryUids.map((factoryUid) => ({ event: { ...told, factoryUid }, traceparent })));
+      await deps.enqueueDecisions(
+        tx,
+        factoryUids.map((factoryUid) => ({ event: { ...told, factoryUid }, traceparent })),
+      );
     },
   },
 });
 
-function deliveredBy({ entityUid, teamUid = "", requestId, occurredAt, payload }: StoredEvent): Omit<TriggerEvent, "provider"> {
-  const { factory_uid: factoryUid, webhook_uid, delivery_id, size_bytes } = payload as { factory_uid: string; webhook_uid: string; delivery_id: string; size_bytes: number };
-  return { uid: entityUid, factoryUid, teamUid, event: "received", deliveryUid: entityUid, requestId, occurredAt: occurredAt.toISOString(), subject: { webhook_uid, delivery_id, size_bytes } };
+function deliveredBy({
+  entityUid,
+  teamUid = "",
+  requestId,
+  occurredAt,
+  payload,
+}: StoredEvent): Omit<TriggerEvent, "provider"> {
+  const {
+    factory_uid: factoryUid,
+    webhook_uid,
+    delivery_id,
+    size_bytes,
+  } = payload as { factory_uid: string; webhook_uid: string; delivery_id: string; size_bytes: number };
+  return {
+    uid: entityUid,
+    factoryUid,
+    teamUid,
+    event: "received",
+    deliveryUid: entityUid,
+    requestId,
+    occurredAt: occurredAt.toISOString(),
+    subject: { webhook_uid, delivery_id, size_bytes },
+  };
 }

@@ -15,7 +15,10 @@ export type OnMemberEventsDeps = {
 };
 
 /** Disables the automations of a person who was removed from the team or became a viewer. */
-export const onMemberEvents = ({ updateAutomationsOfMember, clock }: OnMemberEventsDeps): Record<string, EventHandler> => {
+export const onMemberEvents = ({
+  updateAutomationsOfMember,
+  clock,
+}: OnMemberEventsDeps): Record<string, EventHandler> => {
   const disable = (tx: Sql, event: StoredEvent): Promise<void> => {
     const [teamUid = "", userUid = ""] = event.entityUid.split(":");
     return updateAutomationsOfMember(tx, { teamUid, userUid, since: event.occurredAt }, (automation) => {

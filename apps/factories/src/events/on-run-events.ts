@@ -16,21 +16,33 @@ export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string,
       conversationUid: required(text("conversation_uid")),
       starterUid: event.actor.uid,
       title: text("title") ?? "",
-      ...present({ parentRunUid: text("parent_run_uid"), retryOfRunUid: text("retry_of_run_uid"), origin: text("origin"), factoryUid: text("factory_uid"), teamUid: event.teamUid }),
+      ...present({
+        parentRunUid: text("parent_run_uid"),
+        retryOfRunUid: text("retry_of_run_uid"),
+        origin: text("origin"),
+        factoryUid: text("factory_uid"),
+        teamUid: event.teamUid,
+      }),
       ...present({ ticketSource: text("ticket_source"), ticketId: text("ticket_id") }),
     };
     return followRunStart(tasksIn(tx, causedBy(event)), clock, run);
   },
   "millwright.run.finished.v1": (tx, event) => {
     const text = textsOf(event);
-    return followRunEnd(tasksIn(tx, causedBy(event)), clock, { runUid: required(text("run_uid")), version: event.entityVersion, state: text("state") ?? "" });
+    return followRunEnd(tasksIn(tx, causedBy(event)), clock, {
+      runUid: required(text("run_uid")),
+      version: event.entityVersion,
+      state: text("state") ?? "",
+    });
   },
 });
 
-const textsOf = ({ payload }: StoredEvent) => (name: string): string | undefined => {
-  const value = payload[name];
-  return typeof value === "string" && value !== "" ? value : undefined;
-};
+const textsOf =
+  ({ payload }: StoredEvent) =>
+  (name: string): string | undefined => {
+    const value = payload[name];
+    return typeof value === "string" && value !== "" ? value : undefined;
+  };
 
 function required(text: string | undefined): string {
   if (text === undefined) throw new Error("the event lacks a uid that its type promises");

@@ -10,4 +10,8 @@ export const originOf = (caller: Caller): Origin => {
 };
 
 /** Of what an event brought about here. */
-export const causedBy = (event: StoredEvent): Origin => ({ actor: event.actor, requestId: event.requestId, cause: event.uid });
+export const causedBy = (event: StoredEvent): Origin => ({
+  actor: event.actor,
+  requestId: event.requestId,
+  cause: event.uid,
+});

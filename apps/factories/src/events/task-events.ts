@@ -10,12 +10,21 @@ export const taskCreated = (task: Task, origin: Origin): NewEvent => fact("creat
 export const taskUpdated = (task: Task, origin: Origin, changed: readonly string[], stage?: StageChange): NewEvent =>
   fact("updated", task, origin, {
     changed: [...changed],
-    ...(stage && stage.from !== task.stage && { previous_stage: stage.from, ...(stage.byRootRun !== undefined && { by_root_run_uid: stage.byRootRun }) }),
+    ...(stage &&
+      stage.from !== task.stage && {
+        previous_stage: stage.from,
+        ...(stage.byRootRun !== undefined && { by_root_run_uid: stage.byRootRun }),
+      }),
   });
 
 export const taskDeleted = (task: Task, origin: Origin): NewEvent => fact("deleted", task, origin);
 
-const fact = (past: string, task: Task, origin: Origin, more: { changed?: string[]; previous_stage?: string; by_root_run_uid?: string } = {}): NewEvent => ({
+const fact = (
+  past: string,
+  task: Task,
+  origin: Origin,
+  more: { changed?: string[]; previous_stage?: string; by_root_run_uid?: string } = {},
+): NewEvent => ({
   type: `millwright.task.${past}.v1`,
   entity: "task",
   entityUid: task.uid,

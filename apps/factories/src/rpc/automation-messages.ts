@@ -4,22 +4,46 @@ import type { factories } from "@millwright/contracts";
 import { CREATOR_LEFT, type Automation } from "../domain/automation.ts";
 import type { ShownDecision } from "../domain/decision.ts";
 
-export function toAutomationMessage({ rules, ...automation }: Automation): MessageInitShape<typeof factories.AutomationSchema> {
+export function toAutomationMessage({
+  rules,
+  ...automation
+}: Automation): MessageInitShape<typeof factories.AutomationSchema> {
   const { agent, prompt, ...definition } = rules;
   return {
-    uid: automation.uid, factoryUid: automation.factoryUid, teamUid: automation.teamUid, name: automation.name, enabled: automation.enabled, prompt, management: automation.management,
+    uid: automation.uid,
+    factoryUid: automation.factoryUid,
+    teamUid: automation.teamUid,
+    name: automation.name,
+    enabled: automation.enabled,
+    prompt,
+    management: automation.management,
     definition: definition as unknown as ProtoObject,
-    createdAt: timestampFromDate(automation.createdAt), updatedAt: timestampFromDate(automation.updatedAt),
+    createdAt: timestampFromDate(automation.createdAt),
+    updatedAt: timestampFromDate(automation.updatedAt),
     ...(agent !== undefined && { agent }),
     ...(automation.creatorLeft && { disabledReason: `Disabled: ${CREATOR_LEFT}` }),
     ...(automation.lastFiredAt && { lastFiredAt: timestampFromDate(automation.lastFiredAt) }),
   };
 }
 
-export const toDecisionMessage = ({ event, runUid, checks, nextAttemptAt, ...decision }: ShownDecision): MessageInitShape<typeof factories.DecisionSchema> => ({
-  eventUid: event.uid, automationUid: decision.automationUid, automationName: decision.automationName, provider: event.provider, event: event.event, outcome: decision.outcome,
-  explanation: decision.explanation, checks: checks.map(({ failed, ...check }) => ({ ...check, failed: [...failed] })),
-  subject: event.subject, occurredAt: timestampFromDate(new Date(event.occurredAt)), decidedAt: timestampFromDate(decision.decidedAt),
+export const toDecisionMessage = ({
+  event,
+  runUid,
+  checks,
+  nextAttemptAt,
+  ...decision
+}: ShownDecision): MessageInitShape<typeof factories.DecisionSchema> => ({
+  eventUid: event.uid,
+  automationUid: decision.automationUid,
+  automationName: decision.automationName,
+  provider: event.provider,
+  event: event.event,
+  outcome: decision.outcome,
+  explanation: decision.explanation,
+  checks: checks.map(({ failed, ...check }) => ({ ...check, failed: [...failed] })),
+  subject: event.subject,
+  occurredAt: timestampFromDate(new Date(event.occurredAt)),
+  decidedAt: timestampFromDate(decision.decidedAt),
   ...(runUid !== null && { runUid }),
   ...(nextAttemptAt && { nextAttemptAt: timestampFromDate(nextAttemptAt) }),
 });

@@ -5,7 +5,11 @@ import { repositoryOf } from "../domain/branch.ts";
 import type { BranchStatus } from "../usecases/branches.ts";
 import { toDiagnosticMessage } from "./source-messages.ts";
 
-export function toBranchMessage({ branch, freshness, isServing }: BranchStatus): MessageInitShape<typeof factories.BranchSchema> {
+export function toBranchMessage({
+  branch,
+  freshness,
+  isServing,
+}: BranchStatus): MessageInitShape<typeof factories.BranchSchema> {
   const error = branch.applyError ?? branch.checkError;
   return {
     uid: branch.uid,
@@ -24,6 +28,8 @@ export function toBranchMessage({ branch, freshness, isServing }: BranchStatus):
     ...(branch.lastAppliedAt && { lastAppliedAt: timestampFromDate(branch.lastAppliedAt) }),
     ...(branch.lastCheckedAt && { lastCheckedAt: timestampFromDate(branch.lastCheckedAt) }),
     ...(branch.deletedAt && { deletedAt: timestampFromDate(branch.deletedAt) }),
-    ...(error && { lastError: { code: error.code, message: error.message, diagnostics: error.diagnostics.map(toDiagnosticMessage) } }),
+    ...(error && {
+      lastError: { code: error.code, message: error.message, diagnostics: error.diagnostics.map(toDiagnosticMessage) },
+    }),
   };
 }

@@ -13,7 +13,11 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
     teamUid: factory.teamUid,
     codeForge: factory.codeForge,
     codeForges: factory.codeForges,
-    repositories: factory.repositories.map(({ owner, repo, code_forge: codeForge = "" }) => ({ owner, repo, codeForge })),
+    repositories: factory.repositories.map(({ owner, repo, code_forge: codeForge = "" }) => ({
+      owner,
+      repo,
+      codeForge,
+    })),
     credentialStrategy: factory.credentialStrategy,
     agentDefaults: withRunnerUid(factory, factory.agentDefaults),
     scorerDefaults: withRunnerUid(factory, factory.scorerDefaults),
@@ -37,7 +41,9 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
 /** Files name runners; the record shows their uids. */
 function withRunnerUid({ uid, management }: Factory, defaults: JsonObject): JsonObject {
   const { default_runner_uid: name } = defaults;
-  return management === "live" || typeof name !== "string" || name === "" ? defaults : { ...defaults, default_runner_uid: runnerUidOf(uid, name) };
+  return management === "live" || typeof name !== "string" || name === ""
+    ? defaults
+    : { ...defaults, default_runner_uid: runnerUidOf(uid, name) };
 }
 
 /** The public field names, each with how a message says it. Clearing is an absent value or an empty text. */
@@ -48,7 +54,11 @@ const READERS = {
   code_forge: ({ codeForge }) => ({ codeForge }),
   code_forges: ({ codeForges }) => ({ codeForges }),
   repositories: ({ repositories }) => ({
-    repositories: repositories.map(({ owner, repo, codeForge }) => ({ owner, repo, ...(codeForge && { code_forge: codeForge }) })),
+    repositories: repositories.map(({ owner, repo, codeForge }) => ({
+      owner,
+      repo,
+      ...(codeForge && { code_forge: codeForge }),
+    })),
   }),
   credential_strategy: ({ credentialStrategy }) => ({ credentialStrategy: credentialStrategy || "EXECUTOR" }),
   default_environment: ({ defaultEnvironment }) => ({ defaultEnvironment: defaultEnvironment || null }),
@@ -65,7 +75,8 @@ type Field = keyof typeof READERS;
 const FIELDS = Object.keys(READERS) as Field[];
 
 /** What a new factory is given; everything unset has its default. */
-export const readNewSettings = (message: factories.Factory): FactoryChanges => Object.assign({}, ...FIELDS.map((field) => READERS[field](message)));
+export const readNewSettings = (message: factories.Factory): FactoryChanges =>
+  Object.assign({}, ...FIELDS.map((field) => READERS[field](message)));
 
 /** Exactly the masked settings. Errors: unknown_field. */
 export const readMaskedSettings = (message: factories.Factory, paths: readonly string[]): FactoryChanges =>

@@ -3,6 +3,7 @@ import { invalidArgument } from "@millwright/errors";
 /** Errors: unknown_field, for a mask that names what cannot be set. */
 export function checkMask<const T extends string>(paths: readonly string[], known: readonly T[]): Set<T> {
   const unknown = paths.find((path) => !known.some((name) => name === path));
-  if (unknown !== undefined) throw invalidArgument("unknown_field", `The field ${unknown} cannot be changed.`, { field: unknown });
+  if (unknown !== undefined)
+    throw invalidArgument("unknown_field", `The field ${unknown} cannot be changed.`, { field: unknown });
   return new Set(paths as readonly T[]);
 }

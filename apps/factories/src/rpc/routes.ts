@@ -21,20 +21,45 @@ import { updateTask, type UpdateTaskDeps } from "../usecases/update-task.ts";
 import { hasErrors } from "../domain/source.ts";
 import { branchRoutes, type BranchRoutesDeps } from "./branch-routes.ts";
 import { readMaskedSettings, readNewSettings, toFactoryMessage } from "./factory-messages.ts";
-import { readSourceSettings, toDiagnosticMessage, toDriftMessage, toPlanMessage, toSourceMessage } from "./source-messages.ts";
+import {
+  readSourceSettings,
+  toDiagnosticMessage,
+  toDriftMessage,
+  toPlanMessage,
+  toSourceMessage,
+} from "./source-messages.ts";
 import { readListTasks, readNewTask, readTaskChange, toTaskMessage } from "./task-messages.ts";
 
-export type RoutesDeps = CreateFactoryDeps & ListFactoriesDeps & UpdateFactoryDeps & DeleteFactoryDeps & DispatchRunDeps & PutSourceDeps &
-  CheckSourceDeps & ApplySourceDeps & BranchRoutesDeps & ListTasksDeps & FindTaskDeps & UpdateTaskDeps & CreateTaskDeps & DeleteTaskDeps & CancelTaskDeps;
+export type RoutesDeps = CreateFactoryDeps &
+  ListFactoriesDeps &
+  UpdateFactoryDeps &
+  DeleteFactoryDeps &
+  DispatchRunDeps &
+  PutSourceDeps &
+  CheckSourceDeps &
+  ApplySourceDeps &
+  BranchRoutesDeps &
+  ListTasksDeps &
+  FindTaskDeps &
+  UpdateTaskDeps &
+  CreateTaskDeps &
+  DeleteTaskDeps &
+  CancelTaskDeps;
 
 /** The door: every RPC of this service and the use case that serves it. */
 export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
   router.service(factories.FactoryService, {
     createFactory: served(async ({ teamUid, factory, idempotencyKey }: factories.CreateFactoryRequest, caller) => {
-      const created = await createFactory(deps, caller, { teamUid, settings: factory ? readNewSettings(factory) : {}, idempotencyKey });
+      const created = await createFactory(deps, caller, {
+        teamUid,
+        settings: factory ? readNewSettings(factory) : {},
+        idempotencyKey,
+      });
       return { factory: toFactoryMessage(created) };
     }),
-    getFactory: served(async ({ uid }: factories.GetFactoryRequest, caller) => ({ factory: toFactoryMessage(await findFactory(deps, caller, uid, "factory.view")) })),
+    getFactory: served(async ({ uid }: factories.GetFactoryRequest, caller) => ({
+      factory: toFactoryMessage(await findFactory(deps, caller, uid, "factory.view")),
+    })),
     listFactories: served(async (request: factories.ListFactoriesRequest, caller) => {
       const page = await listFactories(deps, caller, request);
       return { factories: page.factories.map(toFactoryMessage), nextPageToken: page.nextPageToken };
@@ -50,7 +75,9 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
     dispatchRun: served(async (request: factories.DispatchRunRequest, caller) => {
       const { factoryUid, prompt, title, ticketRef, ticketUrl, idempotencyKey } = request;
       return dispatchRun(deps, caller, {
-        factoryUid, prompt, idempotencyKey,
+        factoryUid,
+        prompt,
+        idempotencyKey,
         ...(title !== undefined && { title }),
         ...(ticketRef !== undefined && { ticketRef }),
         ...(ticketUrl !== undefined && { ticketUrl }),
@@ -73,7 +100,9 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
         revision: checked.revision,
       };
     }),
-    getDrift: served(async ({ factoryUid }: factories.GetDriftRequest, caller) => toDriftMessage(await getDrift(deps, caller, factoryUid))),
+    getDrift: served(async ({ factoryUid }: factories.GetDriftRequest, caller) =>
+      toDriftMessage(await getDrift(deps, caller, factoryUid)),
+    ),
     applySource: served(async ({ factoryUid, repair }: factories.ApplySourceRequest, caller) => {
       const { factory, source, plan } = await applySource(deps, caller, factoryUid, repair);
       return { source: toSourceMessage(factory, source), plan: plan.map(toPlanMessage) };
@@ -87,20 +116,28 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       const page = await listTasks(deps, caller, readListTasks(request));
       return { tasks: page.tasks.map(toTaskMessage), nextPageToken: page.nextPageToken };
     }),
-    getTask: served(async ({ factoryUid, taskUid }: factories.GetTaskRequest, caller) => ({ task: toTaskMessage(await getTask(deps, caller, factoryUid, taskUid)) })),
-    createTask: served(async (request: factories.CreateTaskRequest, caller) => ({ task: toTaskMessage(await createTask(deps, caller, readNewTask(request))) })),
+    getTask: served(async ({ factoryUid, taskUid }: factories.GetTaskRequest, caller) => ({
+      task: toTaskMessage(await getTask(deps, caller, factoryUid, taskUid)),
+    })),
+    createTask: served(async (request: factories.CreateTaskRequest, caller) => ({
+      task: toTaskMessage(await createTask(deps, caller, readNewTask(request))),
+    })),
     deleteTask: served(async (ref: factories.DeleteTaskRequest, caller) => {
       await deleteTask(deps, caller, ref);
       return {};
     }),
-    cancelTask: served(async (ref: factories.CancelTaskRequest, caller) => ({ task: toTaskMessage(await cancelTask(deps, caller, ref)) })),
+    cancelTask: served(async (ref: factories.CancelTaskRequest, caller) => ({
+      task: toTaskMessage(await cancelTask(deps, caller, ref)),
+    })),
     updateTask: served(async ({ factoryUid, task, updateMask }: factories.UpdateTaskRequest, caller) => {
       const change = readTaskChange(task, updateMask?.paths ?? []);
       return { task: toTaskMessage(await updateTask(deps, caller, { factoryUid, taskUid: task?.uid ?? "" }, change)) };
     }),
-    getTaskByConversation: served(async ({ factoryUid, conversationUid }: factories.GetTaskByConversationRequest, caller) => ({
-      task: toTaskMessage(await getTaskByConversation(deps, caller, factoryUid, conversationUid)),
-    })),
+    getTaskByConversation: served(
+      async ({ factoryUid, conversationUid }: factories.GetTaskByConversationRequest, caller) => ({
+        task: toTaskMessage(await getTaskByConversation(deps, caller, factoryUid, conversationUid)),
+      }),
+    ),
     getTaskByRun: served(async ({ factoryUid, runUid }: factories.GetTaskByRunRequest, caller) => ({
       task: toTaskMessage(await getTaskByRun(deps, caller, factoryUid, runUid)),
     })),

@@ -7,7 +7,10 @@ import type { PlanItem } from "../domain/plan.ts";
 import type { GitSettings, OwnedDiagnostic, Source, SourceSettings } from "../domain/source.ts";
 import type { Drift } from "../usecases/get-drift.ts";
 
-export function toSourceMessage(factory: Factory, source: Source | undefined): MessageInitShape<typeof factories.SourceSchema> {
+export function toSourceMessage(
+  factory: Factory,
+  source: Source | undefined,
+): MessageInitShape<typeof factories.SourceSchema> {
   if (!source) return { kind: "none", state: "NONE", activeVersion: BigInt(factory.currentVersion) };
   const { settings, status } = source;
   return {
@@ -22,28 +25,65 @@ export function toSourceMessage(factory: Factory, source: Source | undefined): M
 }
 
 const toGitMembers = ({ url, branch, directory, secretName, username }: GitSettings) => ({
-  repositoryUrl: url, branch, directory, ...(secretName !== undefined && { secretName }), ...(username !== undefined && { username }),
+  repositoryUrl: url,
+  branch,
+  directory,
+  ...(secretName !== undefined && { secretName }),
+  ...(username !== undefined && { username }),
 });
 
 /** Errors: invalid_source. */
 export function readSourceSettings(message: factories.Source | undefined): SourceSettings {
-  if (message?.kind === "files") return { kind: "files", files: message.files.map(({ path, content }) => ({ path, content })) };
+  if (message?.kind === "files")
+    return { kind: "files", files: message.files.map(({ path, content }) => ({ path, content })) };
   if (message?.kind === "git") {
     const { repositoryUrl: url = "", branch, directory, secretName, username } = message;
-    return { kind: "git", url, branch: branch || "main", directory, ...(secretName !== undefined && { secretName }), ...(username !== undefined && { username }) };
+    return {
+      kind: "git",
+      url,
+      branch: branch || "main",
+      directory,
+      ...(secretName !== undefined && { secretName }),
+      ...(username !== undefined && { username }),
+    };
   }
   throw invalidArgument("invalid_source", "kind is files or git.");
 }
 
-export const toDiagnosticMessage = ({ path, line, column, code, message, severity }: OwnedDiagnostic): MessageInitShape<typeof definitions.DiagnosticSchema> => ({
-  path, line, column, code, message, severity,
+export const toDiagnosticMessage = ({
+  path,
+  line,
+  column,
+  code,
+  message,
+  severity,
+}: OwnedDiagnostic): MessageInitShape<typeof definitions.DiagnosticSchema> => ({
+  path,
+  line,
+  column,
+  code,
+  message,
+  severity,
 });
 
-export const toPlanMessage = ({ kind, name, action, changedFields }: PlanItem): MessageInitShape<typeof definitions.PlanItemSchema> => ({
-  kind, name, action, changedFields,
+export const toPlanMessage = ({
+  kind,
+  name,
+  action,
+  changedFields,
+}: PlanItem): MessageInitShape<typeof definitions.PlanItemSchema> => ({
+  kind,
+  name,
+  action,
+  changedFields,
 });
 
-export const toDriftMessage = ({ activeVersion, activeRevision, serving, head }: Drift): MessageInitShape<typeof factories.GetDriftResponseSchema> => ({
+export const toDriftMessage = ({
+  activeVersion,
+  activeRevision,
+  serving,
+  head,
+}: Drift): MessageInitShape<typeof factories.GetDriftResponseSchema> => ({
   activeVersion: BigInt(activeVersion),
   serving: serving.map(toPlanMessage),
   head: {

@@ -23,8 +23,19 @@ export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.Tas
   ...(task.ticketId !== null && { ticketId: task.ticketId }),
 });
 
-export const readNewTask = ({ factoryUid, title, conversationUid, description, stage, idempotencyKey }: factories.CreateTaskRequest): CreateTaskInput => ({
-  factoryUid, title, conversationUid, stage, idempotencyKey,
+export const readNewTask = ({
+  factoryUid,
+  title,
+  conversationUid,
+  description,
+  stage,
+  idempotencyKey,
+}: factories.CreateTaskRequest): CreateTaskInput => ({
+  factoryUid,
+  title,
+  conversationUid,
+  stage,
+  idempotencyKey,
   ...(description !== undefined && { description }),
 });
 
@@ -41,7 +52,14 @@ export function readTaskChange(task: factories.Task | undefined, paths: readonly
 export function readListTasks(request: factories.ListTasksRequest): ListTasksInput {
   const { factoryUid, stages, createdBy, q, sortBy, sortOrder, pageSize, pageToken } = request;
   return {
-    factoryUid, stages, createdBy, q, sortBy, sortOrder, pageSize, pageToken,
+    factoryUid,
+    stages,
+    createdBy,
+    q,
+    sortBy,
+    sortOrder,
+    pageSize,
+    pageToken,
     ...(request.createdAfter && { createdAfter: readTime(request.createdAfter) }),
     ...(request.createdBefore && { createdBefore: readTime(request.createdBefore) }),
     ...(request.updatedAfter && { updatedAfter: readTime(request.updatedAfter) }),

@@ -3,7 +3,17 @@ import { appendEvents, type NewEvent } from "@millwright/events";
 import type { AgentUid, FactoryUid } from "@millwright/ids";
 import { enqueueWork } from "@millwright/work";
 import type { Sql } from "@millwright/database";
-import { ACTIVATE, applyInProgress, DROP, workKey, type Activation, type AppliedBranch, type Commit, type FailedApply, type NewVersion } from "../domain/apply.ts";
+import {
+  ACTIVATE,
+  applyInProgress,
+  DROP,
+  workKey,
+  type Activation,
+  type AppliedBranch,
+  type Commit,
+  type FailedApply,
+  type NewVersion,
+} from "../domain/apply.ts";
 import { projectAutomations } from "../domain/automation.ts";
 import type { PlanItem } from "../domain/plan.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
@@ -31,54 +41,102 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
     },
 
     async end(uid: FactoryUid, token: string): Promise<void> {
-      await prisma.definitionSource.updateMany({ where: { factoryUid: uid, applyToken: token }, data: { applyToken: null, applyUntil: null } });
+      await prisma.definitionSource.updateMany({
+        where: { factoryUid: uid, applyToken: token },
+        data: { applyToken: null, applyUntil: null },
+      });
     },
 
-    open: (uid: FactoryUid, token: string, { fingerprint, tree, definition, activation }: NewVersion): Promise<number> =>
+    open: (
+      uid: FactoryUid,
+      token: string,
+      { fingerprint, tree, definition, activation }: NewVersion,
+    ): Promise<number> =>
       changes.change(async (tx, sql) => {
         await holdLease(tx, uid, token);
         await lockFactory(tx, uid);
-        const left = await tx.definitionVersion.findMany({ where: { factoryUid: uid, state: "STAGING" }, select: { version: true } });
+        const left = await tx.definitionVersion.findMany({
+          where: { factoryUid: uid, state: "STAGING" },
+          select: { version: true },
+        });
         for (const { version } of left) await dropVersion(tx, sql, { ...activation, version });
-        const { lastVersion } = await tx.factory.update({ where: { uid }, data: { lastVersion: { increment: 1 } }, select: { lastVersion: true } });
+        const { lastVersion } = await tx.factory.update({
+          where: { uid },
+          data: { lastVersion: { increment: 1 } },
+          select: { lastVersion: true },
+        });
         const files = tree.files.map(({ path, content }) => ({ path, content: storable(content) }));
         await tx.definitionVersion.create({
           data: {
-            factoryUid: uid, version: lastVersion, fingerprint, revision: tree.revision, files: json(files), definition: json(definition),
-            requestId: activation.requestId, createdBy: activation.actor.uid,
+            factoryUid: uid,
+            version: lastVersion,
+            fingerprint,
+            revision: tree.revision,
+            files: json(files),
+            definition: json(definition),
+            requestId: activation.requestId,
+            createdBy: activation.actor.uid,
           },
         });
         return lastVersion;
       }),
 
-    commit: (uid: FactoryUid, token: string, { activation, branch, diagnostics, plan, now, define, automations, facts }: Commit<NewEvent>): Promise<void> =>
-      orAliasTaken(changes.change(async (tx, sql) => {
-        await holdLease(tx, uid, token);
-        const next = define(await lockFactory(tx, uid));
-        await tx.definitionVersion.updateMany({ where: { factoryUid: uid, state: "CURRENT" }, data: { state: "SUPERSEDED" } });
-        const { fingerprint, revision } = await tx.definitionVersion.update({
-          where: { factoryUid_version: { factoryUid: uid, version: activation.version } },
-          data: { state: "CURRENT", diagnostics: json(diagnostics), plan: json(plan), committedAt: now },
-          select: { fingerprint: true, revision: true },
-        });
-        await tx.trackedBranch.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "ACTIVE" } });
-        if (branch) await noteApplied(tx, branch, { fingerprint, revision, at: now, state: "APPLYING" }, now);
-        await tx.factory.update({ where: { uid }, data: toChangeData(next) });
-        await tx.definitionSource.update({
-          where: { factoryUid: uid },
-          data: { state: "APPLYING", appliedFingerprint: fingerprint, appliedRevision: revision, appliedAt: now, diagnostics: json(diagnostics) },
-        });
-        const { uid: factoryUid, teamUid } = next;
-        const projected = await applyAutomations(sql, factoryUid, (before) => projectAutomations(before, automations, { factoryUid, teamUid, creator: activation.actor }, now));
-        await appendEvents(sql, facts(next, projected));
-        await enqueueWork(sql, { kind: ACTIVATE, key: workKey(activation), payload: activation, teamUid: next.teamUid });
-      })),
+    commit: (
+      uid: FactoryUid,
+      token: string,
+      { activation, branch, diagnostics, plan, now, define, automations, facts }: Commit<NewEvent>,
+    ): Promise<void> =>
+      orAliasTaken(
+        changes.change(async (tx, sql) => {
+          await holdLease(tx, uid, token);
+          const next = define(await lockFactory(tx, uid));
+          await tx.definitionVersion.updateMany({
+            where: { factoryUid: uid, state: "CURRENT" },
+            data: { state: "SUPERSEDED" },
+          });
+          const { fingerprint, revision } = await tx.definitionVersion.update({
+            where: { factoryUid_version: { factoryUid: uid, version: activation.version } },
+            data: { state: "CURRENT", diagnostics: json(diagnostics), plan: json(plan), committedAt: now },
+            select: { fingerprint: true, revision: true },
+          });
+          await tx.trackedBranch.updateMany({
+            where: { factoryUid: uid, state: "APPLYING" },
+            data: { state: "ACTIVE" },
+          });
+          if (branch) await noteApplied(tx, branch, { fingerprint, revision, at: now, state: "APPLYING" }, now);
+          await tx.factory.update({ where: { uid }, data: toChangeData(next) });
+          await tx.definitionSource.update({
+            where: { factoryUid: uid },
+            data: {
+              state: "APPLYING",
+              appliedFingerprint: fingerprint,
+              appliedRevision: revision,
+              appliedAt: now,
+              diagnostics: json(diagnostics),
+            },
+          });
+          const { uid: factoryUid, teamUid } = next;
+          const projected = await applyAutomations(sql, factoryUid, (before) =>
+            projectAutomations(before, automations, { factoryUid, teamUid, creator: activation.actor }, now),
+          );
+          await appendEvents(sql, facts(next, projected));
+          await enqueueWork(sql, {
+            kind: ACTIVATE,
+            key: workKey(activation),
+            payload: activation,
+            teamUid: next.teamUid,
+          });
+        }),
+      ),
 
     fail: (uid: FactoryUid, token: string, { error, branch, dropped, now }: FailedApply): Promise<void> =>
       changes.change(async (tx, sql) => {
         await holdLease(tx, uid, token);
         if (error && (!branch || branch.isProduction)) {
-          await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state: "FAILED", diagnostics: json(error.diagnostics) } });
+          await tx.definitionSource.update({
+            where: { factoryUid: uid },
+            data: { state: "FAILED", diagnostics: json(error.diagnostics) },
+          });
         }
         if (error && branch) await noteFailed(tx, branch, error, now);
         if (dropped) await dropVersion(tx, sql, dropped);
@@ -87,40 +145,76 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
     settle: (uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void> =>
       changes.change(async (tx) => {
         await holdLease(tx, uid, token);
-        const { confirmedVersion, appliedFingerprint, appliedRevision, appliedAt } = await tx.definitionSource.findUniqueOrThrow({ where: { factoryUid: uid } });
-        const current = await tx.definitionVersion.findFirstOrThrow({ where: { factoryUid: uid, state: "CURRENT" }, select: { version: true, diagnostics: true } });
+        const { confirmedVersion, appliedFingerprint, appliedRevision, appliedAt } =
+          await tx.definitionSource.findUniqueOrThrow({ where: { factoryUid: uid } });
+        const current = await tx.definitionVersion.findFirstOrThrow({
+          where: { factoryUid: uid, state: "CURRENT" },
+          select: { version: true, diagnostics: true },
+        });
         const isConfirmed = confirmedVersion === current.version;
-        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state: isConfirmed ? "APPLIED" : "APPLYING", diagnostics: json(current.diagnostics) } });
-        if (branch) await noteApplied(tx, branch, { fingerprint: appliedFingerprint, revision: appliedRevision, at: appliedAt, state: isConfirmed ? "ACTIVE" : "APPLYING" }, now);
+        await tx.definitionSource.update({
+          where: { factoryUid: uid },
+          data: { state: isConfirmed ? "APPLIED" : "APPLYING", diagnostics: json(current.diagnostics) },
+        });
+        if (branch)
+          await noteApplied(
+            tx,
+            branch,
+            {
+              fingerprint: appliedFingerprint,
+              revision: appliedRevision,
+              at: appliedAt,
+              state: isConfirmed ? "ACTIVE" : "APPLYING",
+            },
+            now,
+          );
       }),
 
     confirm: (uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void> =>
       changes.change(async (tx) => {
         await lockSource(tx, uid);
-        const { count } = await tx.factory.updateMany({ where: { uid, currentVersion: version }, data: { foremanAgentUid: foreman } });
+        const { count } = await tx.factory.updateMany({
+          where: { uid, currentVersion: version },
+          data: { foremanAgentUid: foreman },
+        });
         if (count === 0) return;
         await tx.definitionSource.update({ where: { factoryUid: uid }, data: { confirmedVersion: version } });
-        await tx.definitionSource.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "APPLIED" } });
+        await tx.definitionSource.updateMany({
+          where: { factoryUid: uid, state: "APPLYING" },
+          data: { state: "APPLIED" },
+        });
         await tx.trackedBranch.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "ACTIVE" } });
       }),
 
     async isSettling(uid: FactoryUid): Promise<boolean> {
-      const row = await prisma.factory.findUnique({ where: { uid }, select: { currentVersion: true, source: { select: { confirmedVersion: true } } } });
+      const row = await prisma.factory.findUnique({
+        where: { uid },
+        select: { currentVersion: true, source: { select: { confirmedVersion: true } } },
+      });
       return row?.source ? row.source.confirmedVersion < row.currentVersion : false;
     },
 
     async currentDefinition(uid: FactoryUid): Promise<Definition | undefined> {
-      const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { definition: true } });
+      const row = await prisma.definitionVersion.findFirst({
+        where: { factoryUid: uid, state: "CURRENT" },
+        select: { definition: true },
+      });
       return row ? (row.definition as unknown as Definition) : undefined;
     },
 
     async currentFiles(uid: FactoryUid): Promise<TreeFile[]> {
-      const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { files: true } });
+      const row = await prisma.definitionVersion.findFirst({
+        where: { factoryUid: uid, state: "CURRENT" },
+        select: { files: true },
+      });
       return row ? (row.files as unknown as TreeFile[]) : [];
     },
 
     async currentPlan(uid: FactoryUid): Promise<PlanItem[]> {
-      const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { plan: true } });
+      const row = await prisma.definitionVersion.findFirst({
+        where: { factoryUid: uid, state: "CURRENT" },
+        select: { plan: true },
+      });
       return row ? (row.plan as PlanItem[]) : [];
     },
   };
@@ -133,7 +227,10 @@ async function holdLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<
 
 async function dropVersion(tx: PrismaTx, sql: Sql, activation: Activation): Promise<void> {
   const { factory, version } = activation;
-  await tx.definitionVersion.update({ where: { factoryUid_version: { factoryUid: factory.uid, version } }, data: { state: "DROPPED" } });
+  await tx.definitionVersion.update({
+    where: { factoryUid_version: { factoryUid: factory.uid, version } },
+    data: { state: "DROPPED" },
+  });
   await enqueueWork(sql, { kind: DROP, key: workKey(activation), payload: activation, teamUid: factory.teamUid });
 }
 

@@ -3,7 +3,13 @@ import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
-import { AUTOMATIONS_PER_FACTORY_MAX, type Automation, type AutomationRules, type AutomationUid, type ProjectedChange } from "../domain/automation.ts";
+import {
+  AUTOMATIONS_PER_FACTORY_MAX,
+  type Automation,
+  type AutomationRules,
+  type AutomationUid,
+  type ProjectedChange,
+} from "../domain/automation.ts";
 import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
 
 /** What is remembered of a request; answers of earlier releases are without the time. */
@@ -18,33 +24,60 @@ export function automationStore(database: Database) {
     },
 
     /** Oldest first, after a position. */
-    list: (factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]> =>
-      select(sql, "factory_uid = $1::uuid AND ($2::timestamptz IS NULL OR (created_at, uid) > ($2, $3::uuid))", [factoryUid, after?.at ?? null, after?.uid ?? null], `LIMIT ${limit}`),
+    list: (
+      factoryUid: FactoryUid,
+      after: { at: Date; uid: string } | undefined,
+      limit: number,
+    ): Promise<Automation[]> =>
+      select(
+        sql,
+        "factory_uid = $1::uuid AND ($2::timestamptz IS NULL OR (created_at, uid) > ($2, $3::uuid))",
+        [factoryUid, after?.at ?? null, after?.uid ?? null],
+        `LIMIT ${limit}`,
+      ),
 
     countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
 
     /** Saves it with its fact, unless the factory has too many: undefined then. With a request key that is known, answers the one of then as it was made. */
-    create: (automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined> =>
-      database.transaction(async (tx) => {
-        const made = request && (await rememberAnswer<Made>(tx, request, { uid: automation.uid, at: automation.createdAt.toISOString() }, automation.createdAt));
-        if (made && made.uid !== automation.uid) {
-          const at = made.at === undefined ? automation.createdAt : new Date(made.at);
-          return { ...automation, uid: made.uid, createdAt: at, updatedAt: at };
-        }
-        await lockSet(tx, automation.factoryUid);
-        if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
-        await insert(tx, automation);
-        await appendEvents(tx, [fact]);
-        return automation;
-      }).catch((error: unknown) => {
-        if (error instanceof TooMany) return undefined;
-        throw error;
-      }),
+    create: (
+      automation: Automation,
+      fact: NewEvent,
+      request: IdempotentRequest | undefined,
+    ): Promise<Automation | undefined> =>
+      database
+        .transaction(async (tx) => {
+          const made =
+            request &&
+            (await rememberAnswer<Made>(
+              tx,
+              request,
+              { uid: automation.uid, at: automation.createdAt.toISOString() },
+              automation.createdAt,
+            ));
+          if (made && made.uid !== automation.uid) {
+            const at = made.at === undefined ? automation.createdAt : new Date(made.at);
+            return { ...automation, uid: made.uid, createdAt: at, updatedAt: at };
+          }
+          await lockSet(tx, automation.factoryUid);
+          if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
+          await insert(tx, automation);
+          await appendEvents(tx, [fact]);
+          return automation;
+        })
+        .catch((error: unknown) => {
+          if (error instanceof TooMany) return undefined;
+          throw error;
+        }),
 
-    remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> => (await rememberedAnswer<Made>(sql, request, now)) !== undefined,
+    remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
+      (await rememberedAnswer<Made>(sql, request, now)) !== undefined,
 
     /** Changes a locked automation, unless the change gives the same one back. Errors: automation_not_found. */
-    update: (factoryUid: FactoryUid, uid: string, change: (automation: Automation) => { next: Automation; isDeleted?: boolean; fact: NewEvent }): Promise<Automation> =>
+    update: (
+      factoryUid: FactoryUid,
+      uid: string,
+      change: (automation: Automation) => { next: Automation; isDeleted?: boolean; fact: NewEvent },
+    ): Promise<Automation> =>
       database.transaction(async (tx) => {
         const { next, isDeleted, fact } = change(await locked(tx, factoryUid, uid));
         await save(tx, next, isDeleted ?? false);
@@ -59,7 +92,11 @@ export type AutomationStore = ReturnType<typeof automationStore>;
 class TooMany extends Error {}
 
 /** Brings the automations of files into force, in the transaction of the commit. `project` is the rule; answers what it said. */
-export async function applyAutomations(tx: Sql, factoryUid: FactoryUid, project: (before: readonly Automation[]) => readonly ProjectedChange[]): Promise<readonly ProjectedChange[]> {
+export async function applyAutomations(
+  tx: Sql,
+  factoryUid: FactoryUid,
+  project: (before: readonly Automation[]) => readonly ProjectedChange[],
+): Promise<readonly ProjectedChange[]> {
   await lockSet(tx, factoryUid);
   const changes = project(await select(tx, "factory_uid = $1::uuid AND management = 'files'", [factoryUid]));
   for (const { happened, automation } of changes) {
@@ -75,12 +112,17 @@ export async function applyAutomations(tx: Sql, factoryUid: FactoryUid, project:
  * allows for clocks that differ.
  */
 export async function updateAutomationsOfMember(
-  tx: Sql, { teamUid, userUid, since }: { teamUid: string; userUid: string; since: Date }, change: (automation: Automation) => { next: Automation; fact: NewEvent },
+  tx: Sql,
+  { teamUid, userUid, since }: { teamUid: string; userUid: string; since: Date },
+  change: (automation: Automation) => { next: Automation; fact: NewEvent },
 ): Promise<void> {
   const where = `team_uid = $1::uuid AND management = 'live' AND creator_type = 'user' AND creator_uid = $2
     AND updated_at < $3::timestamptz + interval '1 minute' AND NOT (creator_left AND NOT enabled) AND deleted_at IS NULL`;
   const params = [teamUid, userUid, since.toISOString()];
-  const { rows } = await tx.query<{ factory_uid: string; uid: string }>(`SELECT factory_uid, uid FROM automations WHERE ${where} ORDER BY uid FOR UPDATE`, params);
+  const { rows } = await tx.query<{ factory_uid: string; uid: string }>(
+    `SELECT factory_uid, uid FROM automations WHERE ${where} ORDER BY uid FOR UPDATE`,
+    params,
+  );
   for (const { factory_uid: factoryUid, uid } of rows) {
     const { next, fact } = change(await locked(tx, factoryUid, uid));
     await save(tx, next, false);
@@ -103,25 +145,38 @@ export async function listeningAmong(sql: Sql, factoryUids: readonly string[], p
 
 /** The factories of a team in which any listens. */
 export async function listeningFactories(sql: Sql, teamUid: string, provider: string): Promise<string[]> {
-  const { rows } = await sql.query<{ uid: string }>("SELECT DISTINCT factory_uid AS uid FROM automations WHERE team_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL ORDER BY 1", [teamUid, provider]);
+  const { rows } = await sql.query<{ uid: string }>(
+    "SELECT DISTINCT factory_uid AS uid FROM automations WHERE team_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL ORDER BY 1",
+    [teamUid, provider],
+  );
   return rows.map(({ uid }) => uid);
 }
 
 /** Part of deleting their factory. */
 export async function deleteAutomationsOf(tx: Sql, factoryUid: string, now: Date): Promise<void> {
-  await tx.query("UPDATE automations SET deleted_at = $2::timestamptz, updated_at = $2::timestamptz, version = version + 1 WHERE factory_uid = $1::uuid AND deleted_at IS NULL", [factoryUid, now.toISOString()]);
+  await tx.query(
+    "UPDATE automations SET deleted_at = $2::timestamptz, updated_at = $2::timestamptz, version = version + 1 WHERE factory_uid = $1::uuid AND deleted_at IS NULL",
+    [factoryUid, now.toISOString()],
+  );
 }
 
 /** Changes of one factory's set wait for each other until their transactions end. */
-const lockSet = (tx: Sql, factoryUid: string) => tx.query("SELECT pg_advisory_xact_lock(hashtextextended('automations ' || $1::text, 0))::text", [factoryUid]);
+const lockSet = (tx: Sql, factoryUid: string) =>
+  tx.query("SELECT pg_advisory_xact_lock(hashtextextended('automations ' || $1::text, 0))::text", [factoryUid]);
 
 async function count(sql: Sql, factoryUid: string, more = ""): Promise<number> {
-  const { rows } = await sql.query<{ count: number }>(`SELECT count(*)::int AS count FROM automations WHERE factory_uid = $1::uuid AND deleted_at IS NULL ${more}`, [factoryUid]);
+  const { rows } = await sql.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM automations WHERE factory_uid = $1::uuid AND deleted_at IS NULL ${more}`,
+    [factoryUid],
+  );
   return rows[0]!.count;
 }
 
 async function locked(tx: Sql, factoryUid: string, uid: string): Promise<Automation> {
-  await tx.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND uid = $2::uuid FOR UPDATE", [factoryUid, uid]);
+  await tx.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND uid = $2::uuid FOR UPDATE", [
+    factoryUid,
+    uid,
+  ]);
   const [found] = await select(tx, "factory_uid = $1::uuid AND uid = $2::uuid", [factoryUid, uid]);
   if (!found) throw notFound("automation");
   return found;
@@ -132,8 +187,19 @@ async function insert(tx: Sql, one: Automation): Promise<void> {
     `INSERT INTO automations (uid, factory_uid, team_uid, name, enabled, definition, providers, management, defined, creator_type, creator_uid, version, created_at, updated_at)
      VALUES ($1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::jsonb, ARRAY(SELECT jsonb_array_elements_text($7::jsonb)), $8, $9::jsonb, $10, $11, $12::int, $13::timestamptz, $13::timestamptz)`,
     [
-      one.uid, one.factoryUid, one.teamUid, one.name, one.enabled, JSON.stringify(one.rules), JSON.stringify(providersOf(one)), one.management, one.defined && JSON.stringify(one.defined),
-      one.creator.type, one.creator.uid, one.version, one.createdAt.toISOString(),
+      one.uid,
+      one.factoryUid,
+      one.teamUid,
+      one.name,
+      one.enabled,
+      JSON.stringify(one.rules),
+      JSON.stringify(providersOf(one)),
+      one.management,
+      one.defined && JSON.stringify(one.defined),
+      one.creator.type,
+      one.creator.uid,
+      one.version,
+      one.createdAt.toISOString(),
     ],
   );
 }
@@ -145,17 +211,41 @@ async function save(tx: Sql, one: Automation, isDeleted: boolean): Promise<void>
             creator_left = $12::boolean
       WHERE uid = $1::uuid`,
     [
-      one.uid, one.name, one.enabled, JSON.stringify(one.rules), JSON.stringify(providersOf(one)), one.defined && JSON.stringify(one.defined), one.creator.type, one.creator.uid,
-      one.version, one.updatedAt.toISOString(), isDeleted, one.creatorLeft,
+      one.uid,
+      one.name,
+      one.enabled,
+      JSON.stringify(one.rules),
+      JSON.stringify(providersOf(one)),
+      one.defined && JSON.stringify(one.defined),
+      one.creator.type,
+      one.creator.uid,
+      one.version,
+      one.updatedAt.toISOString(),
+      isDeleted,
+      one.creatorLeft,
     ],
   );
 }
 
-const providersOf = ({ rules }: Automation): string[] => [...new Set(rules.triggers.map(({ provider }) => provider))].toSorted();
+const providersOf = ({ rules }: Automation): string[] =>
+  [...new Set(rules.triggers.map(({ provider }) => provider))].toSorted();
 
 type Row = {
-  uid: string; factory_uid: string; team_uid: string; name: string; enabled: boolean; definition: AutomationRules; management: "live" | "files"; defined: AutomationPart | null;
-  creator_type: string; creator_uid: string; creator_left: boolean; version: number; created_at: Date; updated_at: Date; last_fired_at: Date | null;
+  uid: string;
+  factory_uid: string;
+  team_uid: string;
+  name: string;
+  enabled: boolean;
+  definition: AutomationRules;
+  management: "live" | "files";
+  defined: AutomationPart | null;
+  creator_type: string;
+  creator_uid: string;
+  creator_left: boolean;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  last_fired_at: Date | null;
 };
 
 async function select(sql: Sql, where: string, params: unknown[], more = ""): Promise<Automation[]> {
@@ -166,9 +256,19 @@ async function select(sql: Sql, where: string, params: unknown[], more = ""): Pr
     params,
   );
   return rows.map((row) => ({
-    uid: as<AutomationUid>(row.uid), factoryUid: as<FactoryUid>(row.factory_uid), teamUid: as<TeamUid>(row.team_uid), name: row.name, enabled: row.enabled, rules: row.definition,
-    management: row.management, defined: row.defined, creator: { type: row.creator_type, uid: row.creator_uid }, version: row.version,
+    uid: as<AutomationUid>(row.uid),
+    factoryUid: as<FactoryUid>(row.factory_uid),
+    teamUid: as<TeamUid>(row.team_uid),
+    name: row.name,
+    enabled: row.enabled,
+    rules: row.definition,
+    management: row.management,
+    defined: row.defined,
+    creator: { type: row.creator_type, uid: row.creator_uid },
+    version: row.version,
     creatorLeft: row.creator_left && !row.enabled, // the previous version enables without clearing it
-    createdAt: new Date(row.created_at), updatedAt: new Date(row.updated_at), lastFiredAt: row.last_fired_at && new Date(row.last_fired_at),
+    createdAt: new Date(row.created_at),
+    updatedAt: new Date(row.updated_at),
+    lastFiredAt: row.last_fired_at && new Date(row.last_fired_at),
   }));
 }

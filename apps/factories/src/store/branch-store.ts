@@ -1,7 +1,16 @@
 import type { Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { newUid, type FactoryUid } from "@millwright/ids";
-import { BRANCHES_MAX, branchDeleted, isUnread, noRepository, productionBranch, tooManyBranches, type BranchError, type TrackedBranch } from "../domain/branch.ts";
+import {
+  BRANCHES_MAX,
+  branchDeleted,
+  isUnread,
+  noRepository,
+  productionBranch,
+  tooManyBranches,
+  type BranchError,
+  type TrackedBranch,
+} from "../domain/branch.ts";
 import type { AppliedBranch } from "../domain/apply.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { SourceSettings } from "../domain/source.ts";
@@ -33,19 +42,34 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
 
     /** The live ones: the production branch first, then by name. */
     async list(factoryUid: FactoryUid): Promise<TrackedBranch[]> {
-      const rows = await prisma.trackedBranch.findMany({ where: { factoryUid, deletedAt: null }, orderBy: [{ isProduction: "desc" }, { name: "asc" }] });
+      const rows = await prisma.trackedBranch.findMany({
+        where: { factoryUid, deletedAt: null },
+        orderBy: [{ isProduction: "desc" }, { name: "asc" }],
+      });
       return rows.map(toBranch);
     },
 
-    track: (factoryUid: FactoryUid, name: string, now: Date, fact: BranchFacts["created"]): Promise<{ branch: TrackedBranch; isNew: boolean }> =>
+    track: (
+      factoryUid: FactoryUid,
+      name: string,
+      now: Date,
+      fact: BranchFacts["created"],
+    ): Promise<{ branch: TrackedBranch; isNew: boolean }> =>
       changes.change(async (tx, inTx) => {
         const factory = await lockFactory(tx, factoryUid);
         const known = await tx.trackedBranch.findFirst({ where: { factoryUid, name, deletedAt: null } });
         if (known) return { branch: toBranch(known), isNew: false };
-        const source = await tx.definitionSource.findUnique({ where: { factoryUid }, select: { kind: true, repositoryUrl: true } });
+        const source = await tx.definitionSource.findUnique({
+          where: { factoryUid },
+          select: { kind: true, repositoryUrl: true },
+        });
         if (source?.kind !== "git" || source.repositoryUrl === null) throw noRepository();
-        if ((await tx.trackedBranch.count({ where: { factoryUid, deletedAt: null } })) >= BRANCHES_MAX) throw tooManyBranches();
-        return { branch: await insert(tx, inTx, factory, { url: source.repositoryUrl, name, isProduction: false }, now, fact), isNew: true };
+        if ((await tx.trackedBranch.count({ where: { factoryUid, deletedAt: null } })) >= BRANCHES_MAX)
+          throw tooManyBranches();
+        return {
+          branch: await insert(tx, inTx, factory, { url: source.repositoryUrl, name, isProduction: false }, now, fact),
+          isNew: true,
+        };
       }),
 
     retire: (uid: string, now: Date, fact: BranchFacts["deleted"]): Promise<void> =>
@@ -56,7 +80,14 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       }),
 
     /** Keeps what a look has found, and says when the next one is due; a retired branch stays as it is. Gives the branch afterwards. */
-    observe: (uid: string, { head, error }: Observation, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent, claim?: string): Promise<TrackedBranch | undefined> =>
+    observe: (
+      uid: string,
+      { head, error }: Observation,
+      now: Date,
+      nextMs: (failed: number) => number,
+      fact: (branch: TrackedBranch) => NewEvent,
+      claim?: string,
+    ): Promise<TrackedBranch | undefined> =>
       changes.change(async (tx, inTx) => {
         const before = await lockBranch(tx, uid);
         if (!before || before.deletedAt) return before;
@@ -69,7 +100,10 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         await tx.$executeRaw`UPDATE tracked_branches SET check_at = now() + ${nextMs(checksFailed)}::double precision * interval '1 ms' WHERE uid = ${uid}::uuid`;
         const isKnown = head !== null || error?.code === "branch_missing";
         if (!isKnown || head === before.registeredHeadSha) return { ...before, lastCheckedAt: now, checkError: error };
-        const row = await tx.trackedBranch.update({ where: { uid }, data: { registeredHeadSha: head, version: { increment: 1 }, updatedAt: now } });
+        const row = await tx.trackedBranch.update({
+          where: { uid },
+          data: { registeredHeadSha: head, version: { increment: 1 }, updatedAt: now },
+        });
         await appendEvents(inTx, [fact(toBranch(row))]);
         return toBranch(row);
       }),
@@ -84,7 +118,10 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         [limit, leaseSeconds],
       );
       const claims = new Map(rows.map(({ uid, claim }) => [uid, claim]));
-      return (await prisma.trackedBranch.findMany({ where: { uid: { in: [...claims.keys()] } } })).map((row) => ({ branch: toBranch(row), claim: claims.get(row.uid)! }));
+      return (await prisma.trackedBranch.findMany({ where: { uid: { in: [...claims.keys()] } } })).map((row) => ({
+        branch: toBranch(row),
+        claim: claims.get(row.uid)!,
+      }));
     },
 
     async findNamed(teamUid: string, name: string): Promise<TrackedBranch[]> {
@@ -92,7 +129,10 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     },
 
     async lookSoon(uids: readonly string[]): Promise<void> {
-      await sql.query("UPDATE tracked_branches SET check_at = now() WHERE uid = ANY ($1::uuid[]) AND check_at > now()", [uids]);
+      await sql.query(
+        "UPDATE tracked_branches SET check_at = now() WHERE uid = ANY ($1::uuid[]) AND check_at > now()",
+        [uids],
+      );
     },
 
     /** Forgets identities that were retired so long ago. */
@@ -103,36 +143,86 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
 }
 
 /** Has the tracked branches follow a source that is being registered: its branch is the production branch, those of another repository are retired. */
-export async function followSource(tx: PrismaTx, sql: Sql, factory: Factory, settings: SourceSettings, now: Date, facts: BranchFacts): Promise<void> {
+export async function followSource(
+  tx: PrismaTx,
+  sql: Sql,
+  factory: Factory,
+  settings: SourceSettings,
+  now: Date,
+  facts: BranchFacts,
+): Promise<void> {
   const live = (await tx.trackedBranch.findMany({ where: { factoryUid: factory.uid, deletedAt: null } })).map(toBranch);
   const url = settings.kind === "git" ? settings.url : undefined;
-  await tx.trackedBranch.updateMany({ where: { factoryUid: factory.uid, isProduction: true }, data: { isProduction: false } });
-  for (const branch of live.filter(({ repositoryUrl }) => repositoryUrl !== url)) await retire(tx, sql, { ...branch, isProduction: false }, now, facts.deleted);
+  await tx.trackedBranch.updateMany({
+    where: { factoryUid: factory.uid, isProduction: true },
+    data: { isProduction: false },
+  });
+  for (const branch of live.filter(({ repositoryUrl }) => repositoryUrl !== url))
+    await retire(tx, sql, { ...branch, isProduction: false }, now, facts.deleted);
   if (settings.kind !== "git") return;
   const known = live.find(({ repositoryUrl, name }) => repositoryUrl === url && name === settings.branch);
-  if (!known) await insert(tx, sql, factory, { url: settings.url, name: settings.branch, isProduction: true }, now, facts.created);
-  else await tx.trackedBranch.update({ where: { uid: known.uid }, data: { isProduction: true, updatedAt: known.isProduction ? known.updatedAt : now } });
+  if (!known)
+    await insert(
+      tx,
+      sql,
+      factory,
+      { url: settings.url, name: settings.branch, isProduction: true },
+      now,
+      facts.created,
+    );
+  else
+    await tx.trackedBranch.update({
+      where: { uid: known.uid },
+      data: { isProduction: true, updatedAt: known.isProduction ? known.updatedAt : now },
+    });
   await tx.$executeRaw`UPDATE tracked_branches SET check_at = now() WHERE factory_uid = ${factory.uid}::uuid AND deleted_at IS NULL`;
 }
 
 type NewBranch = { url: string; name: string; isProduction: boolean };
 
-async function insert(tx: PrismaTx, sql: Sql, factory: Factory, { url, name, isProduction }: NewBranch, now: Date, fact: BranchFacts["created"]): Promise<TrackedBranch> {
+async function insert(
+  tx: PrismaTx,
+  sql: Sql,
+  factory: Factory,
+  { url, name, isProduction }: NewBranch,
+  now: Date,
+  fact: BranchFacts["created"],
+): Promise<TrackedBranch> {
   const row = await tx.trackedBranch.create({
-    data: { uid: newUid(), factoryUid: factory.uid, teamUid: factory.teamUid, repositoryUrl: url, name, isProduction, createdAt: now, updatedAt: now },
+    data: {
+      uid: newUid(),
+      factoryUid: factory.uid,
+      teamUid: factory.teamUid,
+      repositoryUrl: url,
+      name,
+      isProduction,
+      createdAt: now,
+      updatedAt: now,
+    },
   });
   await appendEvents(sql, [fact(toBranch(row))]);
   return toBranch(row);
 }
 
-async function retire(tx: PrismaTx, sql: Sql, { uid }: TrackedBranch, now: Date, fact: BranchFacts["deleted"]): Promise<void> {
-  const row = await tx.trackedBranch.update({ where: { uid }, data: { deletedAt: now, updatedAt: now, version: { increment: 1 } } });
+async function retire(
+  tx: PrismaTx,
+  sql: Sql,
+  { uid }: TrackedBranch,
+  now: Date,
+  fact: BranchFacts["deleted"],
+): Promise<void> {
+  const row = await tx.trackedBranch.update({
+    where: { uid },
+    data: { deletedAt: now, updatedAt: now, version: { increment: 1 } },
+  });
   await appendEvents(sql, [fact(toBranch(row))]);
 }
 
 /** Every claim, finding and wish for a look moves the time of the next one. */
 async function isClaimed(tx: PrismaTx, uid: string, claim: string): Promise<boolean> {
-  const rows = await tx.$queryRaw<unknown[]>`SELECT 1 FROM tracked_branches WHERE uid = ${uid}::uuid AND check_at = ${claim}::text::timestamptz`;
+  const rows = await tx.$queryRaw<
+    unknown[]
+  >`SELECT 1 FROM tracked_branches WHERE uid = ${uid}::uuid AND check_at = ${claim}::text::timestamptz`;
   return rows.length > 0;
 }
 
@@ -146,25 +236,46 @@ async function lockBranch(tx: PrismaTx, uid: string): Promise<TrackedBranch | un
  * Notes that a branch was applied; `state` says whether every owner has confirmed it. Errors: branch_deleted, when its tracking
  * was retired meanwhile.
  */
-export async function noteApplied(tx: PrismaTx, branch: AppliedBranch, applied: { fingerprint: string | null; revision: string | null; at: Date | null; state: "ACTIVE" | "APPLYING" }, now: Date): Promise<void> {
+export async function noteApplied(
+  tx: PrismaTx,
+  branch: AppliedBranch,
+  applied: { fingerprint: string | null; revision: string | null; at: Date | null; state: "ACTIVE" | "APPLYING" },
+  now: Date,
+): Promise<void> {
   const { count } = await tx.trackedBranch.updateMany({
     where: { uid: branch.uid, deletedAt: null },
-    data: { state: applied.state, appliedSha: applied.revision, appliedFingerprint: applied.fingerprint, lastAppliedAt: applied.at, applyError: errorData(null), updatedAt: now },
+    data: {
+      state: applied.state,
+      appliedSha: applied.revision,
+      appliedFingerprint: applied.fingerprint,
+      lastAppliedAt: applied.at,
+      applyError: errorData(null),
+      updatedAt: now,
+    },
   });
   if (count === 0) throw branchDeleted();
   if (!branch.isNewest) return;
   // Unless somebody has reported another one since.
   const { uid, headBefore } = branch;
-  await tx.trackedBranch.updateMany({ where: { uid, registeredHeadSha: headBefore }, data: { registeredHeadSha: applied.revision, checkError: errorData(null), lastCheckedAt: now } });
+  await tx.trackedBranch.updateMany({
+    where: { uid, registeredHeadSha: headBefore },
+    data: { registeredHeadSha: applied.revision, checkError: errorData(null), lastCheckedAt: now },
+  });
 }
 
 export async function noteFailed(tx: PrismaTx, { uid }: AppliedBranch, error: BranchError, now: Date): Promise<void> {
   const unread = isUnread(error) ? { checkError: errorData(error), lastCheckedAt: now } : {};
-  await tx.trackedBranch.updateMany({ where: { uid, deletedAt: null }, data: { state: "FAILED", applyError: errorData(error), updatedAt: now, ...unread } });
+  await tx.trackedBranch.updateMany({
+    where: { uid, deletedAt: null },
+    data: { state: "FAILED", applyError: errorData(error), updatedAt: now, ...unread },
+  });
 }
 
 /** Whether a team tracks any branch at a code host. */
 export async function tracksAny(tx: Sql, teamUid: string): Promise<boolean> {
-  const { rows } = await tx.query("SELECT 1 FROM tracked_branches WHERE team_uid = $1 AND deleted_at IS NULL AND repository_url LIKE 'https:%' LIMIT 1", [teamUid]);
+  const { rows } = await tx.query(
+    "SELECT 1 FROM tracked_branches WHERE team_uid = $1 AND deleted_at IS NULL AND repository_url LIKE 'https:%' LIMIT 1",
+    [teamUid],
+  );
   return rows.length > 0;
 }

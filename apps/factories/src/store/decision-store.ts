@@ -4,11 +4,32 @@ import { as, type FactoryUid } from "@millwright/ids";
 import { enqueueAllWork, enqueueWork, type NewWork } from "@millwright/work";
 import type { AutomationUid } from "../domain/automation.ts";
 import type { BuildsOfTask } from "../domain/bound-task.ts";
-import { DECIDE, DECIDE_DELAYED, KEEP_DAYS, START, type Decision, type DecisionEnd, type DecisionQuery, type DecisionRef, type Delayed, type DelayedRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
+import {
+  DECIDE,
+  DECIDE_DELAYED,
+  KEEP_DAYS,
+  START,
+  type Decision,
+  type DecisionEnd,
+  type DecisionQuery,
+  type DecisionRef,
+  type Delayed,
+  type DelayedRef,
+  type EventRun,
+  type Outcome,
+  type RunOrder,
+  type ShownDecision,
+  type TriggerCheck,
+} from "../domain/decision.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
-export type StoredOrder = { readonly event: TriggerEvent; readonly outcome: Outcome; readonly order: RunOrder | null; readonly runUid: string | null };
+export type StoredOrder = {
+  readonly event: TriggerEvent;
+  readonly outcome: Outcome;
+  readonly order: RunOrder | null;
+  readonly runUid: string | null;
+};
 
 const MS_PER_DAY = 24 * 3_600_000;
 
@@ -17,7 +38,12 @@ export function decisionStore(database: Database) {
   const { sql } = database;
   return {
     /** Keeps decisions with their event, and work for those that are pending. What was decided before stays as it is. */
-    keep: (event: TriggerEvent, decisions: readonly Decision[], now: Date, more: (tx: Sql) => Promise<void> = async () => {}): Promise<void> =>
+    keep: (
+      event: TriggerEvent,
+      decisions: readonly Decision[],
+      now: Date,
+      more: (tx: Sql) => Promise<void> = async () => {},
+    ): Promise<void> =>
       database.transaction(async (tx) => {
         await keepDecisions(tx, event, decisions, now);
         await more(tx);
@@ -32,7 +58,9 @@ export function decisionStore(database: Database) {
     tell: (fact: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [fact])),
 
     async order({ factoryUid, eventUid, automationUid }: DecisionRef): Promise<StoredOrder | undefined> {
-      const { rows } = await sql.query<EventRow & { outcome: Outcome; request: RunOrder | null; run_uid: string | null }>(
+      const { rows } = await sql.query<
+        EventRow & { outcome: Outcome; request: RunOrder | null; run_uid: string | null }
+      >(
         `SELECT ${EVENT_COLUMNS}, d.outcome, d.request, d.run_uid FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
           WHERE d.factory_uid = $1 AND d.event_uid = $2 AND d.automation_uid = $3`,
         [factoryUid, eventUid, automationUid],
@@ -46,7 +74,14 @@ export function decisionStore(database: Database) {
       await sql.query(
         `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), request = NULL
           WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND outcome = 'pending'`,
-        [factoryUid, eventUid, automationUid, end.outcome, "runUid" in end ? end.runUid : null, "explanation" in end ? end.explanation : null],
+        [
+          factoryUid,
+          eventUid,
+          automationUid,
+          end.outcome,
+          "runUid" in end ? end.runUid : null,
+          "explanation" in end ? end.explanation : null,
+        ],
       );
     },
 
@@ -57,11 +92,22 @@ export function decisionStore(database: Database) {
           WHERE d.factory_uid = $1 AND d.event_uid = $2 AND ${IS_DELAYED} ORDER BY d.automation_uid`,
         [factoryUid, eventUid],
       );
-      return rows[0] && { event: toEvent(rows[0]), automations: rows.map((row) => ({ uid: as<AutomationUid>(row.automation_uid), name: row.automation_name })) };
+      return (
+        rows[0] && {
+          event: toEvent(rows[0]),
+          automations: rows.map((row) => ({ uid: as<AutomationUid>(row.automation_uid), name: row.automation_name })),
+        }
+      );
     },
 
     /** Stores what became of delayed decisions, and work: for runs of those that match, and one more attempt for those that stay delayed. */
-    resolve: (ref: DelayedRef, event: TriggerEvent, decisions: readonly Decision[], { now, delaySeconds }: { now: Date; delaySeconds: number }, finish: (tx: Sql) => Promise<void>): Promise<void> =>
+    resolve: (
+      ref: DelayedRef,
+      event: TriggerEvent,
+      decisions: readonly Decision[],
+      { now, delaySeconds }: { now: Date; delaySeconds: number },
+      finish: (tx: Sql) => Promise<void>,
+    ): Promise<void> =>
       database.transaction(async (tx) => {
         const next = await momentIn(tx, delaySeconds);
         const resolved: Decision[] = [];
@@ -70,12 +116,24 @@ export function decisionStore(database: Database) {
             `UPDATE decisions d SET outcome = $4, explanation = $5, checks = $6::jsonb, request = $7::jsonb, next_attempt_at = $8::timestamptz, built_task_uid = $9::uuid,
                     decided_at = CASE WHEN $8::timestamptz IS NULL THEN $10::timestamptz ELSE decided_at END
               WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND ${IS_DELAYED}`,
-            [ref.factoryUid, ref.eventUid, one.automationUid, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.isDelayed ? next : null, builtTaskOf(one), now],
+            [
+              ref.factoryUid,
+              ref.eventUid,
+              one.automationUid,
+              one.outcome,
+              one.explanation,
+              JSON.stringify(one.checks),
+              one.order && JSON.stringify(one.order),
+              one.isDelayed ? next : null,
+              builtTaskOf(one),
+              now,
+            ],
           );
           if (rowCount > 0) resolved.push(one);
         }
         await enqueueRuns(tx, event, resolved);
-        if (resolved.some(({ isDelayed }) => isDelayed)) await enqueueWork(tx, toDecideDelayed(event, ref.attempt + 1, next));
+        if (resolved.some(({ isDelayed }) => isDelayed))
+          await enqueueWork(tx, toDecideDelayed(event, ref.attempt + 1, next));
         await finish(tx);
       }),
 
@@ -89,16 +147,37 @@ export function decisionStore(database: Database) {
             AND ($3::uuid IS NULL OR d.event_uid IN (SELECT t.uid FROM trigger_events t WHERE t.factory_uid = $1 AND (t.uid = $3 OR t.delivery_uid = $3)))
             AND ($4::timestamptz IS NULL OR (d.decided_at, d.event_uid, d.automation_uid) < ($4, $5::uuid, $6::uuid))
           ORDER BY d.decided_at DESC, d.event_uid DESC, d.automation_uid DESC LIMIT $7`,
-        [factoryUid, automationUid ?? null, eventUid ?? null, after?.at ?? null, after?.eventUid ?? null, after?.automationUid ?? null, limit],
+        [
+          factoryUid,
+          automationUid ?? null,
+          eventUid ?? null,
+          after?.at ?? null,
+          after?.eventUid ?? null,
+          after?.automationUid ?? null,
+          limit,
+        ],
       );
       return rows.map((row) => ({
-        event: toEvent(row), automationUid: as<AutomationUid>(row.automation_uid), automationName: row.automation_name, outcome: row.outcome, explanation: row.explanation,
-        checks: row.checks, runUid: row.run_uid, decidedAt: row.at, nextAttemptAt: row.next_attempt_at,
+        event: toEvent(row),
+        automationUid: as<AutomationUid>(row.automation_uid),
+        automationName: row.automation_name,
+        outcome: row.outcome,
+        explanation: row.explanation,
+        checks: row.checks,
+        runUid: row.run_uid,
+        decidedAt: row.at,
+        nextAttemptAt: row.next_attempt_at,
       }));
     },
 
-    async findEvent(factoryUid: FactoryUid, eventUid: string): Promise<{ event: TriggerEvent; decidedAt: Date } | undefined> {
-      const { rows } = await sql.query<EventRow & { decided_at: Date }>(`SELECT ${EVENT_COLUMNS}, e.decided_at FROM trigger_events e WHERE e.factory_uid = $1 AND e.uid = $2`, [factoryUid, eventUid]);
+    async findEvent(
+      factoryUid: FactoryUid,
+      eventUid: string,
+    ): Promise<{ event: TriggerEvent; decidedAt: Date } | undefined> {
+      const { rows } = await sql.query<EventRow & { decided_at: Date }>(
+        `SELECT ${EVENT_COLUMNS}, e.decided_at FROM trigger_events e WHERE e.factory_uid = $1 AND e.uid = $2`,
+        [factoryUid, eventUid],
+      );
       return rows[0] && { event: toEvent(rows[0]), decidedAt: rows[0].decided_at };
     },
 
@@ -141,17 +220,44 @@ export function decisionStore(database: Database) {
 export type DecisionStore = ReturnType<typeof decisionStore>;
 
 /** Events that are to be decided about, in the transaction that heard of them; each with the trace of what brought it about. */
-export const enqueueDecisions = (sql: Sql, all: readonly { event: TriggerEvent; traceparent: string | undefined }[]): Promise<void> =>
-  enqueueAllWork(sql, all.map(({ event, traceparent }) => ({ ...toDecide(event), ...(traceparent !== undefined && { traceparent }) })));
+export const enqueueDecisions = (
+  sql: Sql,
+  all: readonly { event: TriggerEvent; traceparent: string | undefined }[],
+): Promise<void> =>
+  enqueueAllWork(
+    sql,
+    all.map(({ event, traceparent }) => ({ ...toDecide(event), ...(traceparent !== undefined && { traceparent }) })),
+  );
 
-const toDecide = (event: TriggerEvent): NewWork => ({ kind: DECIDE, key: `${event.factoryUid}/${event.uid}`, payload: event, teamUid: event.teamUid });
+const toDecide = (event: TriggerEvent): NewWork => ({
+  kind: DECIDE,
+  key: `${event.factoryUid}/${event.uid}`,
+  payload: event,
+  teamUid: event.teamUid,
+});
 
 /** The decisions about an event, in the caller's transaction. What was decided before stays as it is. Answers whether the event is new. */
-async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly Decision[], now: Date): Promise<boolean> {
+async function keepDecisions(
+  tx: Sql,
+  event: TriggerEvent,
+  decisions: readonly Decision[],
+  now: Date,
+): Promise<boolean> {
   const { rowCount: isNew } = await tx.query(
     `INSERT INTO trigger_events (factory_uid, uid, team_uid, provider, event, delivery_uid, subject, request_id, occurred_at, decided_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8, $9, $10) ON CONFLICT DO NOTHING`,
-    [event.factoryUid, event.uid, event.teamUid, event.provider, event.event, event.deliveryUid, JSON.stringify(event.subject), event.requestId, event.occurredAt, now],
+    [
+      event.factoryUid,
+      event.uid,
+      event.teamUid,
+      event.provider,
+      event.event,
+      event.deliveryUid,
+      JSON.stringify(event.subject),
+      event.requestId,
+      event.occurredAt,
+      now,
+    ],
   );
   const due = decisions.some(({ isDelayed }) => isDelayed) ? await momentIn(tx, 0) : now;
   const stored: Decision[] = [];
@@ -160,8 +266,18 @@ async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly D
       `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at, built_task_uid, next_attempt_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
       [
-        event.factoryUid, event.uid, one.automationUid, one.automationName, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.runUid, now,
-        builtTaskOf(one), one.isDelayed ? due : null,
+        event.factoryUid,
+        event.uid,
+        one.automationUid,
+        one.automationName,
+        one.outcome,
+        one.explanation,
+        JSON.stringify(one.checks),
+        one.order && JSON.stringify(one.order),
+        one.runUid,
+        now,
+        builtTaskOf(one),
+        one.isDelayed ? due : null,
       ],
     );
     if (rowCount > 0) stored.push(one);
@@ -176,29 +292,69 @@ async function enqueueRuns(tx: Sql, event: TriggerEvent, decisions: readonly Dec
   for (const { automationUid, outcome, isDelayed } of decisions) {
     if (outcome !== "pending" || isDelayed) continue;
     const ref: DecisionRef = { factoryUid: event.factoryUid, eventUid: event.uid, automationUid };
-    await enqueueWork(tx, { kind: START, key: `${ref.eventUid}/${ref.automationUid}`, payload: ref, teamUid: event.teamUid });
+    await enqueueWork(tx, {
+      kind: START,
+      key: `${ref.eventUid}/${ref.automationUid}`,
+      payload: ref,
+      teamUid: event.teamUid,
+    });
   }
 }
 
-const toDecideDelayed = ({ factoryUid, uid: eventUid, teamUid }: TriggerEvent, attempt: number, runAt: Date): NewWork => {
+const toDecideDelayed = (
+  { factoryUid, uid: eventUid, teamUid }: TriggerEvent,
+  attempt: number,
+  runAt: Date,
+): NewWork => {
   const payload: DelayedRef = { factoryUid, eventUid, attempt };
   return { kind: DECIDE_DELAYED, key: `${factoryUid}/${eventUid}/${attempt}`, payload, teamUid, runAt };
 };
 
 /** A moment by the database's clock, by which work becomes due. */
 async function momentIn(tx: Sql, seconds: number): Promise<Date> {
-  const { rows } = await tx.query<{ at: Date }>("SELECT date_trunc('milliseconds', now() + make_interval(secs => $1)) AS at", [seconds]);
+  const { rows } = await tx.query<{ at: Date }>(
+    "SELECT date_trunc('milliseconds', now() + make_interval(secs => $1)) AS at",
+    [seconds],
+  );
   return rows[0]!.at;
 }
 
-const builtTaskOf = ({ order }: Decision): string | null => (order?.continues?.isForBuild ? order.continues.taskUid : null);
+const builtTaskOf = ({ order }: Decision): string | null =>
+  order?.continues?.isForBuild ? order.continues.taskUid : null;
 
 const IS_DELAYED = "d.outcome = 'pending' AND d.next_attempt_at IS NOT NULL";
-const EVENT_COLUMNS = "e.uid, e.factory_uid, e.team_uid, e.provider, e.event, e.delivery_uid, e.subject, e.request_id, e.occurred_at";
-type EventRow = { uid: string; factory_uid: string; team_uid: string; provider: string; event: string; delivery_uid: string | null; subject: JsonObject; request_id: string; occurred_at: Date };
-type DecisionRow = EventRow & { automation_uid: string; automation_name: string; outcome: Outcome; explanation: string; checks: TriggerCheck[]; run_uid: string | null; at: Date; next_attempt_at: Date | null };
+const EVENT_COLUMNS =
+  "e.uid, e.factory_uid, e.team_uid, e.provider, e.event, e.delivery_uid, e.subject, e.request_id, e.occurred_at";
+type EventRow = {
+  uid: string;
+  factory_uid: string;
+  team_uid: string;
+  provider: string;
+  event: string;
+  delivery_uid: string | null;
+  subject: JsonObject;
+  request_id: string;
+  occurred_at: Date;
+};
+type DecisionRow = EventRow & {
+  automation_uid: string;
+  automation_name: string;
+  outcome: Outcome;
+  explanation: string;
+  checks: TriggerCheck[];
+  run_uid: string | null;
+  at: Date;
+  next_attempt_at: Date | null;
+};
 
 const toEvent = (row: EventRow): TriggerEvent => ({
-  uid: row.uid, factoryUid: row.factory_uid, teamUid: row.team_uid, provider: row.provider, event: row.event, deliveryUid: row.delivery_uid, subject: row.subject,
-  requestId: row.request_id, occurredAt: row.occurred_at.toISOString(),
+  uid: row.uid,
+  factoryUid: row.factory_uid,
+  teamUid: row.team_uid,
+  provider: row.provider,
+  event: row.event,
+  deliveryUid: row.delivery_uid,
+  subject: row.subject,
+  requestId: row.request_id,
+  occurredAt: row.occurred_at.toISOString(),
 });

@@ -9,7 +9,13 @@ import { deleteAutomationsOf } from "./automation-store.ts";
 import { toChangeData, toFactory, toSettingsData } from "./factory-rows.ts";
 import type { Changes, PrismaTx } from "./prisma-client.ts";
 
-export type ListQuery = { teams: readonly TeamUid[]; only?: string; search: string; after?: { nameKey: string; uid: string }; limit: number };
+export type ListQuery = {
+  teams: readonly TeamUid[];
+  only?: string;
+  search: string;
+  after?: { nameKey: string; uid: string };
+  limit: number;
+};
 
 /** Factories; deleted ones are hidden from every method. */
 export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
@@ -26,7 +32,13 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     },
 
     /** SQL: the order is by an expression, and the position is what the database makes of it. */
-    async list({ teams, only, search, after, limit }: ListQuery): Promise<{ factory: Factory; at: { nameKey: string; uid: string } }[]> {
+    async list({
+      teams,
+      only,
+      search,
+      after,
+      limit,
+    }: ListQuery): Promise<{ factory: Factory; at: { nameKey: string; uid: string } }[]> {
       const { rows } = await sql.query<{ uid: string; name_key: string }>(
         `SELECT uid, lower(name) AS name_key FROM factories
           WHERE team_uid = ANY ($1::uuid[]) AND deleted_at IS NULL
@@ -36,7 +48,9 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
           ORDER BY lower(name) COLLATE "C", uid LIMIT $6`,
         [teams, only ?? null, search, after?.nameKey ?? null, after?.uid ?? null, limit],
       );
-      const found = await prisma.factory.findMany({ where: { uid: { in: rows.map(({ uid }) => uid) }, deletedAt: null } });
+      const found = await prisma.factory.findMany({
+        where: { uid: { in: rows.map(({ uid }) => uid) }, deletedAt: null },
+      });
       const byUid = new Map(found.map((row) => [row.uid, toFactory(row)]));
       return rows.flatMap(({ uid, name_key: nameKey }) => {
         const factory = byUid.get(uid);
@@ -45,30 +59,49 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     },
 
     create: (factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory> =>
-      orAliasTaken(changes.change(async (tx, inTx) => {
-        const known = request && (await rememberAnswer<Record<string, unknown>>(inTx, request, JSON.parse(JSON.stringify(factory)), factory.createdAt));
-        if (known && known["uid"] !== factory.uid) return revive(known);
-        const { uid, teamUid, creatorUid, createdAt } = factory;
-        await tx.factory.create({ data: { ...toChangeData(factory), ...toSettingsData(factory), uid, teamUid, creatorUid, createdAt } });
-        await appendEvents(inTx, [event]);
-        return factory;
-      })),
+      orAliasTaken(
+        changes.change(async (tx, inTx) => {
+          const known =
+            request &&
+            (await rememberAnswer<Record<string, unknown>>(
+              inTx,
+              request,
+              JSON.parse(JSON.stringify(factory)),
+              factory.createdAt,
+            ));
+          if (known && known["uid"] !== factory.uid) return revive(known);
+          const { uid, teamUid, creatorUid, createdAt } = factory;
+          await tx.factory.create({
+            data: { ...toChangeData(factory), ...toSettingsData(factory), uid, teamUid, creatorUid, createdAt },
+          });
+          await appendEvents(inTx, [event]);
+          return factory;
+        }),
+      ),
 
-    update: (uid: FactoryUid, change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined): Promise<Factory> =>
-      orAliasTaken(changes.change(async (tx, inTx) => {
-        const factory = await lockFactory(tx, uid);
-        const changed = change(factory);
-        if (!changed) return factory;
-        await tx.factory.update({ where: { uid }, data: toChangeData(changed.next) });
-        await appendEvents(inTx, [changed.event]);
-        return changed.next;
-      })),
+    update: (
+      uid: FactoryUid,
+      change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined,
+    ): Promise<Factory> =>
+      orAliasTaken(
+        changes.change(async (tx, inTx) => {
+          const factory = await lockFactory(tx, uid);
+          const changed = change(factory);
+          if (!changed) return factory;
+          await tx.factory.update({ where: { uid }, data: toChangeData(changed.next) });
+          await appendEvents(inTx, [changed.event]);
+          return changed.next;
+        }),
+      ),
 
     delete: (factory: Factory, event: NewEvent, now: Date): Promise<void> =>
       changes.change(async (tx, inTx) => {
         const { uid, version } = await lockFactory(tx, factory.uid);
         await tx.factory.update({ where: { uid }, data: { deletedAt: now, updatedAt: now, version: version + 1 } });
-        await tx.task.updateMany({ where: { factoryUid: uid, deletedAt: null }, data: { deletedAt: now, updatedAt: now } });
+        await tx.task.updateMany({
+          where: { factoryUid: uid, deletedAt: null },
+          data: { deletedAt: now, updatedAt: now },
+        });
         await deleteAutomationsOf(inTx, uid, now);
         await appendEvents(inTx, [{ ...event, entityVersion: version + 1 }]);
       }),
@@ -77,7 +110,9 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
 
 /** Locks the source, if there is one, until the transaction ends; answers the token of the apply under way. Whoever locks the factory too does this first. */
 export async function lockSource(tx: PrismaTx, uid: FactoryUid): Promise<string | null> {
-  const rows = await tx.$queryRaw<{ token: string | null }[]>`SELECT apply_token AS token FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`;
+  const rows = await tx.$queryRaw<
+    { token: string | null }[]
+  >`SELECT apply_token AS token FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`;
   return rows[0]?.token ?? null;
 }
 

@@ -23,6 +23,5 @@ export const changesOf = (prisma: PrismaClient, ring: () => void): Changes => ({
   },
 });
 
-
 /** Domain values are plain JSON already; Prisma's own type for that asks for index signatures. */
 export const json = (value: unknown): Prisma.InputJsonValue => value as Prisma.InputJsonValue;

@@ -23,7 +23,11 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
         await lockSource(tx, uid);
         const factory = await lockFactory(tx, uid);
         const data = { ...toData(settings), updatedAt: now };
-        const row = await tx.definitionSource.upsert({ where: { factoryUid: uid }, create: { factoryUid: uid, ...data }, update: data });
+        const row = await tx.definitionSource.upsert({
+          where: { factoryUid: uid },
+          create: { factoryUid: uid, ...data },
+          update: data,
+        });
         const version = factory.version + 1;
         await tx.factory.update({ where: { uid }, data: { version, updatedAt: now } });
         await appendEvents(sql, [facts.updated({ ...factory, version, updatedAt: now })]);
@@ -35,16 +39,36 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
 
 const toData = (settings: SourceSettings) =>
   settings.kind === "files"
-    ? { kind: "files", files: json(settings.files), repositoryUrl: null, branch: null, directory: "", secretName: null, username: null }
+    ? {
+        kind: "files",
+        files: json(settings.files),
+        repositoryUrl: null,
+        branch: null,
+        directory: "",
+        secretName: null,
+        username: null,
+      }
     : {
-        kind: "git", files: json([]), repositoryUrl: settings.url, branch: settings.branch, directory: settings.directory,
-        secretName: settings.secretName ?? null, username: settings.username ?? null,
+        kind: "git",
+        files: json([]),
+        repositoryUrl: settings.url,
+        branch: settings.branch,
+        directory: settings.directory,
+        secretName: settings.secretName ?? null,
+        username: settings.username ?? null,
       };
 
 const toSource = (row: DefinitionSource): Source => ({
   settings:
     row.kind === "git"
-      ? { kind: "git", url: row.repositoryUrl ?? "", branch: row.branch ?? "", directory: row.directory, ...(row.secretName !== null && { secretName: row.secretName }), ...(row.username !== null && { username: row.username }) }
+      ? {
+          kind: "git",
+          url: row.repositoryUrl ?? "",
+          branch: row.branch ?? "",
+          directory: row.directory,
+          ...(row.secretName !== null && { secretName: row.secretName }),
+          ...(row.username !== null && { username: row.username }),
+        }
       : { kind: "files", files: row.files as DefinitionFile[] },
   status: {
     state: row.state as SourceStatus["state"],

@@ -25,23 +25,33 @@ export function taskStore(database: Database, clock: Clock) {
       one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
 
     /** By the run that the task was created for, whatever its conversation is now. */
-    findByFirstRun: (factoryUid: FactoryUid, runUid: RunUid) => one("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
+    findByFirstRun: (factoryUid: FactoryUid, runUid: RunUid) =>
+      one("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
 
     /** Those of a ticket, whatever the case, and those of conversations; newest first, without cancelled ones. */
-    boundTo: async (factoryUid: FactoryUid, { ticket, conversationUids }: { ticket: { source: string; ids: readonly string[] }; conversationUids: readonly string[] }): Promise<Task[]> =>
-      (await sql.query<Task>(
-        `SELECT ${COLUMNS} FROM tasks
+    boundTo: async (
+      factoryUid: FactoryUid,
+      {
+        ticket,
+        conversationUids,
+      }: { ticket: { source: string; ids: readonly string[] }; conversationUids: readonly string[] },
+    ): Promise<Task[]> =>
+      (
+        await sql.query<Task>(
+          `SELECT ${COLUMNS} FROM tasks
           WHERE factory_uid = $1 AND deleted_at IS NULL AND stage <> 'CANCELLED'
             AND (lower(ticket_id) = ANY ($3::text[]) AND lower(ticket_source) = $2 OR conversation_uid = ANY ($4::uuid[]))
           ORDER BY created_at DESC, uid DESC LIMIT ${BOUND_MAX}`,
-        [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.toLowerCase()), conversationUids],
-      )).rows,
+          [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.toLowerCase()), conversationUids],
+        )
+      ).rows,
 
     /** With a request key that is known, answers the task as it was made then. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
         const made = request && (await rememberAnswer(tx, request, task, clock.now()));
-        if (made && made.uid !== task.uid) return { ...made, createdAt: new Date(made.createdAt), updatedAt: new Date(made.updatedAt) };
+        if (made && made.uid !== task.uid)
+          return { ...made, createdAt: new Date(made.createdAt), updatedAt: new Date(made.updatedAt) };
         if (!(await holdFactory(tx, task.factoryUid))) throw notFound("factory");
         if (!(await insertTask(tx, task))) throw conversationBound();
         await appendEvents(tx, [fact]);
@@ -53,7 +63,11 @@ export function taskStore(database: Database, clock: Clock) {
         const task = await locked(tx, factoryUid, uid);
         const now = clock.now();
         const gone = { ...task, version: task.version + 1, updatedAt: now };
-        await tx.query("UPDATE tasks SET deleted_at = $2, updated_at = $2, version = $3 WHERE uid = $1", [uid, now, gone.version]);
+        await tx.query("UPDATE tasks SET deleted_at = $2, updated_at = $2, version = $3 WHERE uid = $1", [
+          uid,
+          now,
+          gone.version,
+        ]);
         await appendEvents(tx, [fact(gone)]);
       }),
 
@@ -73,14 +87,32 @@ export function taskStore(database: Database, clock: Clock) {
             AND ($11::text[] IS NULL OR starter_uid = ANY ($11))
           ORDER BY ${sortBy} ${sortOrder}, uid ${sortOrder} LIMIT $10`,
         [
-          ...[query.factoryUid, query.stages, query.q, query.createdAfter ?? null, query.createdBefore ?? null, query.updatedAfter ?? null],
-          ...[query.notAfter ?? null, query.after?.at ?? null, query.after?.uid ?? null, query.limit, query.starterUids ?? null],
+          ...[
+            query.factoryUid,
+            query.stages,
+            query.q,
+            query.createdAfter ?? null,
+            query.createdBefore ?? null,
+            query.updatedAfter ?? null,
+          ],
+          ...[
+            query.notAfter ?? null,
+            query.after?.at ?? null,
+            query.after?.uid ?? null,
+            query.limit,
+            query.starterUids ?? null,
+          ],
         ],
       );
       return rows;
     },
 
-    update: (factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> =>
+    update: (
+      factoryUid: FactoryUid,
+      uid: TaskUid,
+      change: (task: Task) => Task,
+      fact: (task: Task, before: Task) => NewEvent,
+    ): Promise<Task> =>
       database.transaction(async (tx) => {
         const task = await locked(tx, factoryUid, uid);
         return save(tx, task, change(task), fact);
@@ -108,14 +140,36 @@ async function insertTask(tx: Sql, task: Task): Promise<boolean> {
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
      ON CONFLICT (conversation_uid) WHERE deleted_at IS NULL DO NOTHING`,
     [
-      ...[task.uid, task.factoryUid, task.teamUid, task.conversationUid, task.runUid, task.currentRunUid, task.starterUid, task.title],
-      ...[task.description, task.stage, task.ticketSource, task.ticketId, task.version, task.createdAt, task.updatedAt, task.stageBasis],
+      ...[
+        task.uid,
+        task.factoryUid,
+        task.teamUid,
+        task.conversationUid,
+        task.runUid,
+        task.currentRunUid,
+        task.starterUid,
+        task.title,
+      ],
+      ...[
+        task.description,
+        task.stage,
+        task.ticketSource,
+        task.ticketId,
+        task.version,
+        task.createdAt,
+        task.updatedAt,
+        task.stageBasis,
+      ],
     ],
   );
   return rowCount > 0;
 }
 
-export type TaskFacts = { created: (task: Task) => NewEvent; moved: (task: Task) => NewEvent; cancelled: (task: Task, before: Task) => NewEvent };
+export type TaskFacts = {
+  created: (task: Task) => NewEvent;
+  moved: (task: Task) => NewEvent;
+  cancelled: (task: Task, before: Task) => NewEvent;
+};
 
 /** Tasks inside the transaction that applies an event; `facts` name that event as their cause. */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
@@ -126,10 +180,17 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   },
 
   async noteCurrentRun(teamUid: TeamUid, conversationUid: ConversationUid, runUid: RunUid): Promise<void> {
-    await tx.query("UPDATE tasks SET current_run_uid = $3 WHERE team_uid = $1 AND conversation_uid = $2 AND deleted_at IS NULL", [teamUid, conversationUid, runUid]);
+    await tx.query(
+      "UPDATE tasks SET current_run_uid = $3 WHERE team_uid = $1 AND conversation_uid = $2 AND deleted_at IS NULL",
+      [teamUid, conversationUid, runUid],
+    );
   },
 
-  async moveTo(from: RunUid, { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid }, now: Date): Promise<void> {
+  async moveTo(
+    from: RunUid,
+    { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
+    now: Date,
+  ): Promise<void> {
     const { rows } = await tx.query<Task>(
       `UPDATE tasks t SET conversation_uid = $3, current_run_uid = $4, version = version + 1, updated_at = $5
         WHERE current_run_uid = $1 AND team_uid = $2 AND deleted_at IS NULL
@@ -137,7 +198,10 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
        RETURNING ${COLUMNS}`,
       [from, teamUid, conversationUid, runUid, now],
     );
-    await appendEvents(tx, rows.map((task) => facts.moved(task)));
+    await appendEvents(
+      tx,
+      rows.map((task) => facts.moved(task)),
+    );
   },
 
   async updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void> {
@@ -149,9 +213,10 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
 /** Saves a locked task with its fact, unless the change gave the same task back. */
 async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
-  await tx.query("UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6, stage_basis = $7 WHERE uid = $1", [
-    ...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt, next.stageBasis],
-  ]);
+  await tx.query(
+    "UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6, stage_basis = $7 WHERE uid = $1",
+    [...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt, next.stageBasis]],
+  );
   await appendEvents(tx, [fact(next, before)]);
   return next;
 }

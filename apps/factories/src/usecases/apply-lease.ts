@@ -27,7 +27,12 @@ const LOOK_EVERY_MS = 100;
  *
  * Errors: apply_in_progress (conflict, retryable).
  */
-export async function underLease<T>(deps: LeaseDeps, uid: FactoryUid, apply: (token: string) => Promise<T>, renewEveryMs = RENEW_EVERY_MS): Promise<T> {
+export async function underLease<T>(
+  deps: LeaseDeps,
+  uid: FactoryUid,
+  apply: (token: string) => Promise<T>,
+  renewEveryMs = RENEW_EVERY_MS,
+): Promise<T> {
   const token = randomUUID();
   const startedMs = deps.clock.monotonicMs();
   while (!(await deps.applies.begin(uid, token, LEASE_SECONDS))) {
@@ -36,7 +41,10 @@ export async function underLease<T>(deps: LeaseDeps, uid: FactoryUid, apply: (to
   }
   let renewed: Promise<unknown> = Promise.resolve();
   // One that fails is made up for by the next; whether the lease is still held, every write finds out.
-  const renewing = setInterval(() => void (renewed = renewed.then(() => deps.applies.renew(uid, token, LEASE_SECONDS)).catch(() => {})), renewEveryMs);
+  const renewing = setInterval(
+    () => void (renewed = renewed.then(() => deps.applies.renew(uid, token, LEASE_SECONDS)).catch(() => {})),
+    renewEveryMs,
+  );
   try {
     return await apply(token);
   } finally {

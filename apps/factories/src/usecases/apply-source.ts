@@ -9,7 +9,15 @@ import { branchDeleted, branchErrorOf, headUnknown, noRepository, type TrackedBr
 import { defineBy } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
 import { type PlanItem, verbsFor } from "../domain/plan.ts";
-import { definitionInvalid, fingerprintOf, sourceMissing, type OwnedDiagnostic, type Source, type SourceSettings, type Tree } from "../domain/source.ts";
+import {
+  definitionInvalid,
+  fingerprintOf,
+  sourceMissing,
+  type OwnedDiagnostic,
+  type Source,
+  type SourceSettings,
+  type Tree,
+} from "../domain/source.ts";
 import { automationFact } from "../events/automation-events.ts";
 import { definitionActivated, factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
@@ -20,25 +28,31 @@ import { findFactory } from "./scope.ts";
 import type { SourceDeps } from "./source-deps.ts";
 import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
-export type ApplySourceDeps = SourceDeps & ValidateDeps & ActivateDeps & SourceWarningsDeps & {
-  factories: SourceDeps["factories"] & ValidateDeps["factories"];
-  applies: ValidateDeps["applies"] & SourceWarningsDeps["applies"] & LeaseDeps["applies"] & ActivateDeps["applies"] & {
-    /** Hands out the next version number and keeps what it consists of; drops what an apply that died had staged. */
-    open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
-    /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken · branch_deleted. */
-    commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
-    /** What serves, serves on; the version, if there is one, is dropped everywhere. Without an error, nothing is to be read of it. */
-    fail(uid: FactoryUid, token: string, failed: FailedApply): Promise<void>;
-    /** What was to be applied serves already. Errors: branch_deleted. */
-    settle(uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void>;
-    currentPlan(uid: FactoryUid): Promise<PlanItem[]>;
+export type ApplySourceDeps = SourceDeps &
+  ValidateDeps &
+  ActivateDeps &
+  SourceWarningsDeps & {
+    factories: SourceDeps["factories"] & ValidateDeps["factories"];
+    applies: ValidateDeps["applies"] &
+      SourceWarningsDeps["applies"] &
+      LeaseDeps["applies"] &
+      ActivateDeps["applies"] & {
+        /** Hands out the next version number and keeps what it consists of; drops what an apply that died had staged. */
+        open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
+        /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken · branch_deleted. */
+        commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
+        /** What serves, serves on; the version, if there is one, is dropped everywhere. Without an error, nothing is to be read of it. */
+        fail(uid: FactoryUid, token: string, failed: FailedApply): Promise<void>;
+        /** What was to be applied serves already. Errors: branch_deleted. */
+        settle(uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void>;
+        currentPlan(uid: FactoryUid): Promise<PlanItem[]>;
+      };
+    branches: {
+      find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined>;
+      findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined>;
+    };
+    clock: Clock;
   };
-  branches: {
-    find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined>;
-    findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined>;
-  };
-  clock: Clock;
-};
 
 export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
 
@@ -51,7 +65,12 @@ export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
  * Errors: factory_not_found · not_authorized (also when the plan touches what the caller may not change) · source_missing (conflict) · source_unreachable · repository_not_allowed
  *   · definition_invalid (all diagnostics as details) · apply_in_progress (conflict, retryable). Source: architecture §6, factory-files §13.3.
  */
-export async function applySource(deps: ApplySourceDeps, caller: Caller, factoryUid: string, isRepair = false): Promise<Applied> {
+export async function applySource(
+  deps: ApplySourceDeps,
+  caller: Caller,
+  factoryUid: string,
+  isRepair = false,
+): Promise<Applied> {
   const found = await findFactory(deps, caller, factoryUid, "source.apply");
   if (!(await deps.sources.find(found.uid))) throw sourceMissing();
   return putInForce(deps, caller, found, { isRepair });
@@ -61,41 +80,80 @@ export async function applySource(deps: ApplySourceDeps, caller: Caller, factory
 export type ApplyWhat = { readonly branchUid?: string; readonly isRepair?: boolean };
 
 /** Applies the registered source, or a tracked branch of it at its registered head. Errors: as its callers say. */
-export async function putInForce(deps: ApplySourceDeps, caller: Caller, found: Factory, what: ApplyWhat): Promise<Applied> {
+export async function putInForce(
+  deps: ApplySourceDeps,
+  caller: Caller,
+  found: Factory,
+  what: ApplyWhat,
+): Promise<Applied> {
   const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token, what));
   await activateWithin(deps, { ...activationFor(caller, found), version });
   const [factory, source] = [await deps.factories.find(found.uid), await deps.sources.find(found.uid)];
   if (!factory || !source) throw sourceMissing(); // deleted meanwhile
-  return { factory, source: await withWarnings(deps, caller, factory, source), plan: await deps.applies.currentPlan(found.uid) };
+  return {
+    factory,
+    source: await withWarnings(deps, caller, factory, source),
+    plan: await deps.applies.currentPlan(found.uid),
+  };
 }
 
 /** What is to be applied: settings that name the branch, the commit (none: the newest), and whose state tells how it went. */
 type Target = { settings: SourceSettings; sha?: string; branch?: AppliedBranch };
 
 /** Read under the lease, so that the head is the one that is registered now. Errors: branch_not_found · branch_deleted · branch_head_unknown · source_not_git (all but the first conflict). */
-async function targetOf(deps: ApplySourceDeps, uid: FactoryUid, { settings }: Source, branchUid: string | undefined): Promise<Target> {
-  const branch = branchUid === undefined ? settings.kind === "git" && (await deps.branches.findLive(uid, settings.branch)) : await deps.branches.find(uid, branchUid);
+async function targetOf(
+  deps: ApplySourceDeps,
+  uid: FactoryUid,
+  { settings }: Source,
+  branchUid: string | undefined,
+): Promise<Target> {
+  const branch =
+    branchUid === undefined
+      ? settings.kind === "git" && (await deps.branches.findLive(uid, settings.branch))
+      : await deps.branches.find(uid, branchUid);
   if (branchUid === undefined) return { settings, ...(branch && { branch: appliedBranch(branch, true) }) };
   if (!branch) throw notFound("branch");
   if (branch.deletedAt) throw branchDeleted();
   if (settings.kind !== "git") throw noRepository();
   if (branch.registeredHeadSha === null) throw headUnknown();
-  return { settings: { ...settings, branch: branch.name }, sha: branch.registeredHeadSha, branch: appliedBranch(branch, false) };
+  return {
+    settings: { ...settings, branch: branch.name },
+    sha: branch.registeredHeadSha,
+    branch: appliedBranch(branch, false),
+  };
 }
 
-const appliedBranch = ({ uid, isProduction, registeredHeadSha }: TrackedBranch, isNewest: boolean): AppliedBranch => ({ uid, isProduction, headBefore: registeredHeadSha, isNewest });
+const appliedBranch = ({ uid, isProduction, registeredHeadSha }: TrackedBranch, isNewest: boolean): AppliedBranch => ({
+  uid,
+  isProduction,
+  headBefore: registeredHeadSha,
+  isNewest,
+});
 
 /** Gives the version that serves afterwards. */
-async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid, token: string, { branchUid, isRepair = false }: ApplyWhat): Promise<number> {
+async function applyOnce(
+  deps: ApplySourceDeps,
+  caller: Caller,
+  uid: FactoryUid,
+  token: string,
+  { branchUid, isRepair = false }: ApplyWhat,
+): Promise<number> {
   const [factory, source] = [await deps.factories.find(uid), await deps.sources.find(uid)];
   if (!factory || !source) throw sourceMissing();
   const { settings, sha, branch } = await targetOf(deps, uid, source, branchUid);
-  const failing = <T>(step: Promise<T>, dropped?: Activation): Promise<T> => step.catch(async (error: unknown) => {
-    const isTold = !(isDomainError(error) && error.kind === "permission_denied"); // who may not apply changes nothing
-    await deps.applies.fail(uid, token, { now: deps.clock.now(), ...(isTold && { error: branchErrorOf(error) }), ...(branch && { branch }), ...(dropped && { dropped }) });
-    throw error;
-  });
-  const isServing = (revision: string): boolean => !isRepair && factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprintOf(settings, revision);
+  const failing = <T>(step: Promise<T>, dropped?: Activation): Promise<T> =>
+    step.catch(async (error: unknown) => {
+      const isTold = !(isDomainError(error) && error.kind === "permission_denied"); // who may not apply changes nothing
+      await deps.applies.fail(uid, token, {
+        now: deps.clock.now(),
+        ...(isTold && { error: branchErrorOf(error) }),
+        ...(branch && { branch }),
+        ...(dropped && { dropped }),
+      });
+      throw error;
+    });
+  const isServing = (revision: string): boolean =>
+    !isRepair && factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprintOf(settings, revision);
   const settled = async (): Promise<number> => {
     await deps.applies.settle(uid, token, branch, deps.clock.now());
     return factory.currentVersion;
@@ -106,17 +164,45 @@ async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid,
   const { definition, diagnostics } = await validate(deps, caller, factory, tree);
   if (!definition) return failing(Promise.reject(definitionInvalid(diagnostics)));
   const activation = activationFor(caller, factory);
-  const version = await deps.applies.open(uid, token, { fingerprint: fingerprintOf(settings, tree.revision), tree, definition, activation });
+  const version = await deps.applies.open(uid, token, {
+    fingerprint: fingerprintOf(settings, tree.revision),
+    tree,
+    definition,
+    activation,
+  });
   const opened = { ...activation, version };
-  await failing(stageAndCommit(deps, caller, { factory, settings, tree, definition, diagnostics, activation: opened, token, ...(branch && { branch }) }), opened);
+  await failing(
+    stageAndCommit(deps, caller, {
+      factory,
+      settings,
+      tree,
+      definition,
+      diagnostics,
+      activation: opened,
+      token,
+      ...(branch && { branch }),
+    }),
+    opened,
+  );
   return version;
 }
 
 const activationFor = (caller: Caller, { uid, teamUid }: Factory): Omit<Activation, "version"> => ({
-  factory: { uid, teamUid }, actor: originOf(caller).actor, requestId: caller.requestId,
+  factory: { uid, teamUid },
+  actor: originOf(caller).actor,
+  requestId: caller.requestId,
 });
 
-type Staging = { factory: Factory; settings: SourceSettings; branch?: AppliedBranch; tree: Tree; definition: Definition; diagnostics: OwnedDiagnostic[]; activation: Activation; token: string };
+type Staging = {
+  factory: Factory;
+  settings: SourceSettings;
+  branch?: AppliedBranch;
+  tree: Tree;
+  definition: Definition;
+  diagnostics: OwnedDiagnostic[];
+  activation: Activation;
+  token: string;
+};
 
 async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: Staging): Promise<void> {
   const { factory, settings, branch, tree, definition, activation, token } = staging;
@@ -128,7 +214,10 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
   const management = settings.kind === "git" ? "external_files" : "service_files";
   const now = deps.clock.now();
   const commit: Commit<NewEvent> = {
-    activation, diagnostics: staging.diagnostics, plan: staged.plan, now,
+    activation,
+    diagnostics: staging.diagnostics,
+    plan: staged.plan,
+    now,
     ...(branch && { branch }),
     automations: definition.automations,
     define: (current) => defineBy(current, { definition, before: staged.before }, version, management, now),
@@ -139,6 +228,8 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
     ],
   };
   await deps.applies.commit(factory.uid, token, commit).catch(async (error: unknown) => {
-    throw isDomainError(error) && error.reason === "alias_taken" ? definitionInvalid([...diagnostics, await aliasTakenAt(tree)].sort(inOrder)) : error;
+    throw isDomainError(error) && error.reason === "alias_taken"
+      ? definitionInvalid([...diagnostics, await aliasTakenAt(tree)].sort(inOrder))
+      : error;
   });
 }

@@ -5,13 +5,22 @@ import type { Automation } from "../domain/automation.ts";
 import type { Factory } from "../domain/factory.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
-export type AutomationScopeDeps = ScopeDeps & { automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> } };
+export type AutomationScopeDeps = ScopeDeps & {
+  automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> };
+};
 export type AutomationRef = { readonly factoryUid: string; readonly automationUid: string };
 
 /** The one way to reach an automation. Errors: factory_not_found · automation_not_found (absent, malformed, or of another factory) · not_authorized. */
-export async function findAutomation(deps: AutomationScopeDeps, caller: Caller, { factoryUid, automationUid }: AutomationRef, verb: Verb): Promise<{ factory: Factory; automation: Automation }> {
+export async function findAutomation(
+  deps: AutomationScopeDeps,
+  caller: Caller,
+  { factoryUid, automationUid }: AutomationRef,
+  verb: Verb,
+): Promise<{ factory: Factory; automation: Automation }> {
   const factory = await findFactory(deps, caller, factoryUid, verb);
-  const automation = isUuid(automationUid) ? await deps.automations.find(factory.uid, automationUid.toLowerCase()) : undefined;
+  const automation = isUuid(automationUid)
+    ? await deps.automations.find(factory.uid, automationUid.toLowerCase())
+    : undefined;
   if (!automation) throw notFound("automation");
   return { factory, automation };
 }

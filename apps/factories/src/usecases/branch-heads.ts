@@ -12,7 +12,14 @@ import { originOf, type Origin } from "../events/origin.ts";
 export type HeadDeps = {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   branches: {
-    observe(uid: string, observation: { head: string | null; error: BranchError | null }, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent, claim?: string): Promise<TrackedBranch | undefined>;
+    observe(
+      uid: string,
+      observation: { head: string | null; error: BranchError | null },
+      now: Date,
+      nextMs: (failed: number) => number,
+      fact: (branch: TrackedBranch) => NewEvent,
+      claim?: string,
+    ): Promise<TrackedBranch | undefined>;
     /** `claim` stays true until somebody else looks, is told, or wants a look. */
     claimDue(limit: number, leaseSeconds: number): Promise<{ branch: TrackedBranch; claim: string }[]>;
     forget(days: number): Promise<void>;
@@ -33,7 +40,11 @@ const CLAIM_SECONDS = 120;
 /** What cannot be reached is asked less and less often, up to this pause. */
 const PAUSE_MS_MAX = 300_000;
 
-export const MISSING: BranchError = { code: "branch_missing", message: "The repository has no such branch.", diagnostics: [] };
+export const MISSING: BranchError = {
+  code: "branch_missing",
+  message: "The repository has no such branch.",
+  diagnostics: [],
+};
 
 /**
  * Asks the repository for the head of a tracked branch and registers it. That it cannot be reached, or has no such branch, is a
@@ -41,7 +52,11 @@ export const MISSING: BranchError = { code: "branch_missing", message: "The repo
  *
  * @param claim of a look that counts only while the claim holds: one that takes long must not undo what was found since
  */
-export async function lookUpHead(deps: HeadDeps, branch: TrackedBranch, claim?: string): Promise<TrackedBranch | undefined> {
+export async function lookUpHead(
+  deps: HeadDeps,
+  branch: TrackedBranch,
+  claim?: string,
+): Promise<TrackedBranch | undefined> {
   const source = await deps.sources.find(branch.factoryUid);
   if (source?.settings.kind !== "git" || source.settings.url !== branch.repositoryUrl) return branch; // named another repository meanwhile
   const settings = { ...source.settings, branch: branch.name };
@@ -56,8 +71,20 @@ export async function lookUpHead(deps: HeadDeps, branch: TrackedBranch, claim?: 
 }
 
 /** Keeps what was found about a branch's head, and when to look again. Gives the branch afterwards; undefined: it was forgotten meanwhile. */
-export const registerHead = (deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">, { uid }: TrackedBranch, found: { head: string | null; error: BranchError | null }, claim?: string): Promise<TrackedBranch | undefined> =>
-  deps.branches.observe(uid, found, deps.clock.now(), (failed) => pauseAfter(deps.headPollMs, failed), (next) => branchUpdated(next, ownOrigin(), ["registered_head_sha"]), claim);
+export const registerHead = (
+  deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">,
+  { uid }: TrackedBranch,
+  found: { head: string | null; error: BranchError | null },
+  claim?: string,
+): Promise<TrackedBranch | undefined> =>
+  deps.branches.observe(
+    uid,
+    found,
+    deps.clock.now(),
+    (failed) => pauseAfter(deps.headPollMs, failed),
+    (next) => branchUpdated(next, ownOrigin(), ["registered_head_sha"]),
+    claim,
+  );
 
 /** Looks up what is due, a few at once. More may be due when it answers "again". */
 export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> {
@@ -72,7 +99,8 @@ export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> 
 
 /** With jitter, so that what was registered together is not asked for together for ever. */
 function pauseAfter(everyMs: number, failed: number): number {
-  const pauseMs = failed === 0 ? everyMs : Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failed, 10), PAUSE_MS_MAX));
+  const pauseMs =
+    failed === 0 ? everyMs : Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failed, 10), PAUSE_MS_MAX));
   return pauseMs * (0.8 + Math.random() * 0.4);
 }
 

@@ -28,13 +28,22 @@ export type BranchStatus = { branch: TrackedBranch; freshness: Freshness; isServ
  *
  * Errors: factory_not_found · not_authorized · branch_not_found (absent, of another factory, forgotten). Source: API spec §4.
  */
-export async function getBranch(deps: ReadDeps, caller: Caller, factoryUid: string, branchUid: string): Promise<BranchStatus> {
+export async function getBranch(
+  deps: ReadDeps,
+  caller: Caller,
+  factoryUid: string,
+  branchUid: string,
+): Promise<BranchStatus> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   return statusOf(deps, await findBranch(deps, factory.uid, branchUid));
 }
 
 /** The branches that a factory tracks, the production branch first. Errors: factory_not_found · not_authorized. */
-export async function listBranches(deps: ReadDeps & { branches: { list(factoryUid: FactoryUid): Promise<TrackedBranch[]> } }, caller: Caller, factoryUid: string): Promise<BranchStatus[]> {
+export async function listBranches(
+  deps: ReadDeps & { branches: { list(factoryUid: FactoryUid): Promise<TrackedBranch[]> } },
+  caller: Caller,
+  factoryUid: string,
+): Promise<BranchStatus[]> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   const [branches, source] = [await deps.branches.list(factory.uid), await deps.sources.find(factory.uid)];
   const isMissing = await isMissingSource(deps, source);
@@ -44,7 +53,12 @@ export async function listBranches(deps: ReadDeps & { branches: { list(factoryUi
 export type TrackBranchDeps = ReadDeps & {
   branches: {
     /** Answers the tracked branch of this name if there is one. Errors: source_not_git · too_many_branches · factory_not_found. */
-    track(factoryUid: FactoryUid, name: string, now: Date, fact: (branch: TrackedBranch) => NewEvent): Promise<{ branch: TrackedBranch; isNew: boolean }>;
+    track(
+      factoryUid: FactoryUid,
+      name: string,
+      now: Date,
+      fact: (branch: TrackedBranch) => NewEvent,
+    ): Promise<{ branch: TrackedBranch; isNew: boolean }>;
   };
   heads: { ring(): void };
   clock: Clock;
@@ -55,9 +69,18 @@ export type TrackBranchDeps = ReadDeps & {
  *
  * Errors: factory_not_found · not_authorized · invalid_source · too_many_branches · source_not_git (conflict).
  */
-export async function trackBranch(deps: TrackBranchDeps, caller: Caller, input: { factoryUid: string; name: string }): Promise<BranchStatus & { isNew: boolean }> {
+export async function trackBranch(
+  deps: TrackBranchDeps,
+  caller: Caller,
+  input: { factoryUid: string; name: string },
+): Promise<BranchStatus & { isNew: boolean }> {
   const factory = await findFactory(deps, caller, input.factoryUid, "source.apply");
-  const { branch, isNew } = await deps.branches.track(factory.uid, checkBranchName(input.name), deps.clock.now(), (next) => branchCreated(next, originOf(caller)));
+  const { branch, isNew } = await deps.branches.track(
+    factory.uid,
+    checkBranchName(input.name),
+    deps.clock.now(),
+    (next) => branchCreated(next, originOf(caller)),
+  );
   deps.heads.ring();
   return { ...(await statusOf(deps, branch)), isNew };
 }
@@ -76,10 +99,16 @@ export type DeleteBranchDeps = ReadDeps & {
  *
  * Errors: factory_not_found · not_authorized · production_branch (conflict). Source: API spec §3, §4.
  */
-export async function deleteBranch(deps: DeleteBranchDeps, caller: Caller, factoryUid: string, branchUid: string): Promise<void> {
+export async function deleteBranch(
+  deps: DeleteBranchDeps,
+  caller: Caller,
+  factoryUid: string,
+  branchUid: string,
+): Promise<void> {
   const factory = await findFactory(deps, caller, factoryUid, "source.apply");
   const branch = isUuid(branchUid) ? await deps.branches.find(factory.uid, branchUid) : undefined;
-  if (branch && !branch.deletedAt) await deps.branches.retire(branch.uid, deps.clock.now(), (gone) => branchRetired(gone, originOf(caller)));
+  if (branch && !branch.deletedAt)
+    await deps.branches.retire(branch.uid, deps.clock.now(), (gone) => branchRetired(gone, originOf(caller)));
 }
 
 /**
@@ -88,7 +117,12 @@ export async function deleteBranch(deps: DeleteBranchDeps, caller: Caller, facto
  *
  * Errors: as `applySource`, and branch_not_found · branch_deleted, branch_head_unknown, branch_head_gone, source_not_git (conflict).
  */
-export async function applyBranch(deps: ApplySourceDeps & HeadDeps & ReadDeps, caller: Caller, factoryUid: string, branchUid: string): Promise<BranchStatus> {
+export async function applyBranch(
+  deps: ApplySourceDeps & HeadDeps & ReadDeps,
+  caller: Caller,
+  factoryUid: string,
+  branchUid: string,
+): Promise<BranchStatus> {
   const factory = await findFactory(deps, caller, factoryUid, "source.apply");
   const found = await findBranch(deps, factory.uid, branchUid);
   if (found.deletedAt) throw branchDeleted();
@@ -100,7 +134,11 @@ export async function applyBranch(deps: ApplySourceDeps & HeadDeps & ReadDeps, c
   return statusOf(deps, await findBranch(deps, factory.uid, found.uid));
 }
 
-async function findBranch(deps: Pick<ReadDeps, "branches">, factoryUid: FactoryUid, uid: string): Promise<TrackedBranch> {
+async function findBranch(
+  deps: Pick<ReadDeps, "branches">,
+  factoryUid: FactoryUid,
+  uid: string,
+): Promise<TrackedBranch> {
   const branch = isUuid(uid) ? await deps.branches.find(factoryUid, uid) : undefined;
   if (!branch) throw notFound("branch");
   return branch;
@@ -111,7 +149,8 @@ async function statusOf(deps: ReadDeps, branch: TrackedBranch): Promise<BranchSt
   return describe(branch, source, await isMissingSource(deps, source));
 }
 
-const isMissingSource = async ({ trees }: ReadDeps, source: Source | undefined): Promise<boolean> => source !== undefined && trees.isMissing(source.settings);
+const isMissingSource = async ({ trees }: ReadDeps, source: Source | undefined): Promise<boolean> =>
+  source !== undefined && trees.isMissing(source.settings);
 
 const describe = (branch: TrackedBranch, source: Source | undefined, isMissing: boolean): BranchStatus => ({
   branch,

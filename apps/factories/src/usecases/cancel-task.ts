@@ -25,18 +25,28 @@ export type CancelTaskDeps = FindTaskDeps &
  *   · run_access_denied (permission_denied: the caller may not view it) · run_already_finished · run_not_cancellable · run_pending.
  * Source: API spec §3, §7.
  */
-export async function cancelTask(deps: CancelTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string; idempotencyKey: string }): Promise<Task> {
+export async function cancelTask(
+  deps: CancelTaskDeps,
+  caller: Caller,
+  ref: { factoryUid: string; taskUid: string; idempotencyKey: string },
+): Promise<Task> {
   const task = await getTask(deps, caller, ref.factoryUid, ref.taskUid);
   await findFactory(deps, caller, ref.factoryUid, "task.manage");
   const current = await deps.runs.standingOf(caller, task.teamUid, task.conversationUid);
   if (!current) throw notFound("run");
-  if (current.isHidden) throw new DomainError({ kind: "permission_denied", reason: "run_access_denied", message: "You may not act on the task's current run." });
+  if (current.isHidden)
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "run_access_denied",
+      message: "You may not act on the task's current run.",
+    });
   // Without a key of the client's, a repetition is told that the run has ended.
   await deps.runs.cancelTree(caller, current.runUid, task.uid, ref.idempotencyKey && `task-${ref.idempotencyKey}`);
   return deps.tasks.update(
     task.factoryUid,
     task.uid,
     (now) => (now.stage === "CANCELLED" ? now : changeTask(now, { stage: "CANCELLED" }, deps.clock.now())),
-    (next, before) => taskUpdated(next, originOf(caller), ["stage"], { from: before.stage, byRootRun: caller.run?.rootRunUid }),
+    (next, before) =>
+      taskUpdated(next, originOf(caller), ["stage"], { from: before.stage, byRootRun: caller.run?.rootRunUid }),
   );
 }

@@ -10,15 +10,40 @@ import type { Owners } from "./source-deps.ts";
  *
  * Errors: unavailable, when an owner is away.
  */
-export async function missingReferences({ owners }: { owners: Owners }, caller: Caller, factory: Factory, automation: AutomationPart): Promise<AutomationFault[]> {
+export async function missingReferences(
+  { owners }: { owners: Owners },
+  caller: Caller,
+  factory: Factory,
+  automation: AutomationPart,
+): Promise<AutomationFault[]> {
   const path = `automations/${automation.name}/automation.md`;
-  const { diagnostics } = await owners.stage(caller, { factory, definition: only(automation), version: factory.currentVersion + 1, isDryRun: true });
-  return diagnostics.filter((one) => one.severity === "error" && one.path === path).map(({ code, message }) => ({ code, message }));
+  const { diagnostics } = await owners.stage(caller, {
+    factory,
+    definition: only(automation),
+    version: factory.currentVersion + 1,
+    isDryRun: true,
+  });
+  return diagnostics
+    .filter((one) => one.severity === "error" && one.path === path)
+    .map(({ code, message }) => ({ code, message }));
 }
 
 /** A definition with nothing but an automation. */
 const only = (automation: AutomationPart): Definition => ({
   schema_version: SCHEMA_VERSION,
-  factory: { name: "", credential_strategy: "EXECUTOR", repositories: [], secrets: [], mcp_servers: {}, agent_defaults: {} },
-  agents: [], runners: [], automations: [automation], webhooks: [], scorers: [], benchmarks: [], skills: [],
+  factory: {
+    name: "",
+    credential_strategy: "EXECUTOR",
+    repositories: [],
+    secrets: [],
+    mcp_servers: {},
+    agent_defaults: {},
+  },
+  agents: [],
+  runners: [],
+  automations: [automation],
+  webhooks: [],
+  scorers: [],
+  benchmarks: [],
+  skills: [],
 });

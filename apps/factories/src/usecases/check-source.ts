@@ -6,7 +6,16 @@ import { AUTOMATIONS_PER_FACTORY_MAX } from "../domain/automation.ts";
 import { changedSettings } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
 import { completePlan, type PlanItem } from "../domain/plan.ts";
-import { checkSourceSettings, hasErrors, revisionOf, sourceMissing, type DefinitionFile, type OwnedDiagnostic, type Tree, type UnplacedDiagnostic } from "../domain/source.ts";
+import {
+  checkSourceSettings,
+  hasErrors,
+  revisionOf,
+  sourceMissing,
+  type DefinitionFile,
+  type OwnedDiagnostic,
+  type Tree,
+  type UnplacedDiagnostic,
+} from "../domain/source.ts";
 import { findFactory } from "./scope.ts";
 import type { Owners, SourceDeps } from "./source-deps.ts";
 
@@ -17,7 +26,8 @@ export type ValidateDeps = {
   owners: Owners;
 };
 
-export type CheckSourceDeps = SourceDeps & ValidateDeps & { factories: SourceDeps["factories"] & ValidateDeps["factories"] };
+export type CheckSourceDeps = SourceDeps &
+  ValidateDeps & { factories: SourceDeps["factories"] & ValidateDeps["factories"] };
 
 export type Checked = { revision: string; diagnostics: OwnedDiagnostic[]; plan: PlanItem[] };
 
@@ -36,14 +46,24 @@ export async function checkSource(
   const tree = await takeTree(deps, factory, input.files);
   const { definition, diagnostics } = await validate(deps, caller, factory, tree);
   if (!definition) return { revision: tree.revision, diagnostics, plan: [] };
-  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree });
-  return { revision: tree.revision, diagnostics: [...diagnostics, ...staged.diagnostics].sort(inOrder), plan: input.plan ? staged.plan : [] };
+  const staged = await stageAt(deps, caller, factory, definition, {
+    version: factory.currentVersion + 1,
+    isDryRun: true,
+    tree,
+  });
+  return {
+    revision: tree.revision,
+    diagnostics: [...diagnostics, ...staged.diagnostics].sort(inOrder),
+    plan: input.plan ? staged.plan : [],
+  };
 }
 
 async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFile[]): Promise<Tree> {
   if (files.length > 0) {
     const settings = checkSourceSettings({ kind: "files", files });
-    return settings.kind === "files" ? { revision: revisionOf(settings.files), files: settings.files } : deps.trees.take(settings, factory.teamUid);
+    return settings.kind === "files"
+      ? { revision: revisionOf(settings.files), files: settings.files }
+      : deps.trees.take(settings, factory.teamUid);
   }
   const source = await deps.sources.find(factory.uid);
   if (!source) throw sourceMissing();
@@ -54,7 +74,12 @@ async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFil
  * A definition only when its files are valid by themselves; then the owners are still to be asked. Otherwise all that is wrong,
  * with what the owners find wrong in the parts that can be read.
  */
-export async function validate(deps: ValidateDeps, caller: Caller, factory: Factory, tree: Tree): Promise<{ definition?: Definition; diagnostics: OwnedDiagnostic[] }> {
+export async function validate(
+  deps: ValidateDeps,
+  caller: Caller,
+  factory: Factory,
+  tree: Tree,
+): Promise<{ definition?: Definition; diagnostics: OwnedDiagnostic[] }> {
   const { definition, draft, diagnostics: found } = await parseDefinitionAside(tree.files);
   const readable = definition ?? draft;
   const alias = readable?.factory.alias;
@@ -70,9 +95,17 @@ export async function validate(deps: ValidateDeps, caller: Caller, factory: Fact
 const placeOf = ({ path, line, column, code }: OwnedDiagnostic): string => [path, line, column, code].join(" ");
 
 /** What the owners find wrong in a definition that is refused anyway; nothing when one of them cannot read it, or is away. */
-async function ofOwners(deps: ValidateDeps, caller: Caller, factory: Factory, definition: Definition, tree: Tree): Promise<OwnedDiagnostic[]> {
+async function ofOwners(
+  deps: ValidateDeps,
+  caller: Caller,
+  factory: Factory,
+  definition: Definition,
+  tree: Tree,
+): Promise<OwnedDiagnostic[]> {
   try {
-    return (await askOwners(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree })).diagnostics;
+    return (
+      await askOwners(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree })
+    ).diagnostics;
   } catch (error) {
     if (isDomainError(error)) return [];
     throw error;
@@ -82,12 +115,18 @@ async function ofOwners(deps: ValidateDeps, caller: Caller, factory: Factory, de
 /** The diagnostic for an alias that another factory of the team has. */
 export async function aliasTakenAt(tree: Tree): Promise<OwnedDiagnostic> {
   const message = "Another factory of the team has this alias.";
-  const [taken] = await placed([{ path: "factory.yaml", keys: ["alias"], code: "FF_DUPLICATE_NAME", message, severity: "error" }], tree);
+  const [taken] = await placed(
+    [{ path: "factory.yaml", keys: ["alias"], code: "FF_DUPLICATE_NAME", message, severity: "error" }],
+    tree,
+  );
   return taken!;
 }
 
 /** With the positions of the values that owners, who have no files, speak of. */
-export async function placed(found: readonly UnplacedDiagnostic[], { files }: Pick<Tree, "files">): Promise<OwnedDiagnostic[]> {
+export async function placed(
+  found: readonly UnplacedDiagnostic[],
+  { files }: Pick<Tree, "files">,
+): Promise<OwnedDiagnostic[]> {
   const places = await locateAside(files, found);
   return found.map(({ keys: _keys, ...diagnostic }, index) => ({ ...diagnostic, ...places[index]! }));
 }
@@ -103,14 +142,28 @@ export async function stageAt(
   const { diagnostics, plan } = await askOwners(deps, caller, factory, definition, stage);
   const before = await deps.applies.currentDefinition(factory.uid);
   const changedFields = changedSettings(factory, { definition, before });
-  const own: PlanItem = { kind: "factory", name: "factory.yaml", action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
-  return { before, diagnostics, plan: completePlan([own, ...plan], before, definition), isValid: !hasErrors(diagnostics) };
+  const own: PlanItem = {
+    kind: "factory",
+    name: "factory.yaml",
+    action: changedFields.length > 0 ? "update" : "unchanged",
+    changedFields,
+  };
+  return {
+    before,
+    diagnostics,
+    plan: completePlan([own, ...plan], before, definition),
+    isValid: !hasErrors(diagnostics),
+  };
 }
 
 type Stage = { version: number; isDryRun: boolean; tree?: Pick<Tree, "files"> };
 
 async function askOwners(
-  deps: Pick<ValidateDeps, "owners" | "automations">, caller: Caller, factory: Factory, definition: Definition, { tree = { files: [] }, ...stage }: Stage,
+  deps: Pick<ValidateDeps, "owners" | "automations">,
+  caller: Caller,
+  factory: Factory,
+  definition: Definition,
+  { tree = { files: [] }, ...stage }: Stage,
 ): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[] }> {
   const { diagnostics, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
   const live = definition.automations.length === 0 ? 0 : await deps.automations.countLive(factory.uid);
@@ -123,4 +176,5 @@ function tooMany(ofFiles: number, others: number): OwnedDiagnostic[] {
   return [{ path: "factory.yaml", line: 1, column: 1, code: "FF_LIMIT_EXCEEDED", message, severity: "error" }];
 }
 
-export const inOrder = (a: OwnedDiagnostic, b: OwnedDiagnostic): number => byPlace(a as Parameters<typeof byPlace>[0], b as Parameters<typeof byPlace>[1]);
+export const inOrder = (a: OwnedDiagnostic, b: OwnedDiagnostic): number =>
+  byPlace(a as Parameters<typeof byPlace>[0], b as Parameters<typeof byPlace>[1]);

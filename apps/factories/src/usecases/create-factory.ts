@@ -24,7 +24,11 @@ export type CreateFactoryInput = { teamUid: string; settings: FactoryChanges; id
  *
  * Errors: team_not_found · not_authorized · invalid_factory · alias_taken (conflict) · idempotency_mismatch (conflict).
  */
-export async function createFactory(deps: CreateFactoryDeps, caller: Caller, input: CreateFactoryInput): Promise<Factory> {
+export async function createFactory(
+  deps: CreateFactoryDeps,
+  caller: Caller,
+  input: CreateFactoryInput,
+): Promise<Factory> {
   if (!isUuid(input.teamUid)) throw notFound("team");
   requireVerb(caller, input.teamUid, "factory.manage", "team");
   const now = deps.clock.now();
@@ -42,6 +46,9 @@ export async function createFactory(deps: CreateFactoryDeps, caller: Caller, inp
     createdAt: now,
     updatedAt: now,
   };
-  const request = idempotentRequest(caller.principal.uid, "create-factory", input.idempotencyKey, { teamUid: input.teamUid, settings: input.settings });
+  const request = idempotentRequest(caller.principal.uid, "create-factory", input.idempotencyKey, {
+    teamUid: input.teamUid,
+    settings: input.settings,
+  });
   return deps.factories.create(factory, factoryCreated(factory, originOf(caller)), request);
 }

@@ -14,11 +14,20 @@ export type CreateTaskDeps = ScopeDeps & {
     /** Saves task and event together. With a request key that is known, answers the task as it was made then. Errors: factory_not_found, conversation_bound, idempotency_mismatch. */
     create(task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task>;
   };
-  runs: ScopeDeps["runs"] & { standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined> };
+  runs: ScopeDeps["runs"] & {
+    standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined>;
+  };
   clock: Clock;
 };
 
-export type CreateTaskInput = { factoryUid: string; title: string; conversationUid: string; description?: string; stage: string; idempotencyKey: string };
+export type CreateTaskInput = {
+  factoryUid: string;
+  title: string;
+  conversationUid: string;
+  description?: string;
+  stage: string;
+  idempotencyKey: string;
+};
 
 /**
  * Binds a new task to a conversation in which the factory's team has a run. Somebody's personal run in it changes nothing.
@@ -26,14 +35,23 @@ export type CreateTaskInput = { factoryUid: string; title: string; conversationU
  * Errors: factory_not_found · not_authorized · title_required · invalid_stage · invalid_conversation (unknown, foreign and personal ones alike)
  *   · conversation_bound (conflict) · idempotency_mismatch (conflict). Source: API spec §3, decisions "task create".
  */
-export async function createTask(deps: CreateTaskDeps, caller: Caller, { idempotencyKey, ...input }: CreateTaskInput): Promise<Task> {
+export async function createTask(
+  deps: CreateTaskDeps,
+  caller: Caller,
+  { idempotencyKey, ...input }: CreateTaskInput,
+): Promise<Task> {
   const factory = await findFactory(deps, caller, input.factoryUid, "task.manage");
   const title = readTitle(input.title);
   const stage = readStage(input.stage || "TRIAGE");
   const conversationUid = as<ConversationUid>(input.conversationUid.toLowerCase());
-  const standing = isUuid(conversationUid) ? await deps.runs.standingOf(caller, factory.teamUid, conversationUid) : undefined;
+  const standing = isUuid(conversationUid)
+    ? await deps.runs.standingOf(caller, factory.teamUid, conversationUid)
+    : undefined;
   if (!standing || standing.isHidden || standing.teamUid !== factory.teamUid) {
-    throw invalidArgument("invalid_conversation", "conversation_id names no conversation with a run of the factory's team.");
+    throw invalidArgument(
+      "invalid_conversation",
+      "conversation_id names no conversation with a run of the factory's team.",
+    );
   }
   const task = newTask(
     {

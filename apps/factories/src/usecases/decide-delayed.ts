@@ -14,7 +14,13 @@ export type DecideDelayedDeps<Tx> = {
     /** The decisions of an event that wait for the code host; undefined: none. */
     delayed(ref: DelayedRef): Promise<Delayed | undefined>;
     /** Stores what became of delayed decisions, and work for those that stay delayed, due after `delaySeconds`. A decision that is no longer delayed stays. */
-    resolve(ref: DelayedRef, event: TriggerEvent, decisions: readonly Decision[], at: { now: Date; delaySeconds: number }, finish: (tx: Tx) => Promise<void>): Promise<void>;
+    resolve(
+      ref: DelayedRef,
+      event: TriggerEvent,
+      decisions: readonly Decision[],
+      at: { now: Date; delaySeconds: number },
+      finish: (tx: Tx) => Promise<void>,
+    ): Promise<void>;
   };
   clock: Clock;
 };
@@ -32,22 +38,45 @@ const ATTEMPTS_MAX = 28;
  *
  * Errors: those of this service's own database.
  */
-export async function decideDelayed<Tx>(deps: DecideDelayedDeps<Tx>, ref: DelayedRef, finish: (tx: Tx) => Promise<void>): Promise<void> {
+export async function decideDelayed<Tx>(
+  deps: DecideDelayedDeps<Tx>,
+  ref: DelayedRef,
+  finish: (tx: Tx) => Promise<void>,
+): Promise<void> {
   const delayed = await deps.decisions.delayed(ref);
   if (!delayed) return;
   const { event } = delayed;
   const waiting = new Set<string>(delayed.automations.map(({ uid }) => uid));
-  const automations = (await deps.automations.listeningTo(event.factoryUid, event.provider)).filter(({ uid }) => waiting.has(uid));
+  const automations = (await deps.automations.listeningTo(event.factoryUid, event.provider)).filter(({ uid }) =>
+    waiting.has(uid),
+  );
   const look = await lookAt(deps, event, automations);
   const decisions = delayed.automations.map((one) => {
     const automation = automations.find(({ uid }) => uid === one.uid);
-    return ended(ref, automation && "check" in look ? (decideOne(automation, look) ?? unheard(one)) : automation ? waits(one, look.delay) : unheard(one));
+    return ended(
+      ref,
+      automation && "check" in look
+        ? (decideOne(automation, look) ?? unheard(one))
+        : automation
+          ? waits(one, look.delay)
+          : unheard(one),
+    );
   });
-  await deps.decisions.resolve(ref, event, decisions, { now: deps.clock.now(), delaySeconds: pauseAfter(ref.attempt, look.delay?.retryAfterSeconds ?? 0) }, finish);
+  await deps.decisions.resolve(
+    ref,
+    event,
+    decisions,
+    { now: deps.clock.now(), delaySeconds: pauseAfter(ref.attempt, look.delay?.retryAfterSeconds ?? 0) },
+    finish,
+  );
 }
 
 /** Without a `check`: something of the platform's own could not be reached. */
-async function lookAt<Tx>({ looks }: DecideDelayedDeps<Tx>, event: TriggerEvent, automations: readonly Automation[]): Promise<Look | Pick<Look, "delay">> {
+async function lookAt<Tx>(
+  { looks }: DecideDelayedDeps<Tx>,
+  event: TriggerEvent,
+  automations: readonly Automation[],
+): Promise<Look | Pick<Look, "delay">> {
   const look = looks[event.provider];
   if (automations.length === 0 || !look) return {};
   return look(event, automations).catch((error: unknown) => {
@@ -56,20 +85,38 @@ async function lookAt<Tx>({ looks }: DecideDelayedDeps<Tx>, event: TriggerEvent,
   });
 }
 
-const pauseAfter = (attempt: number, retryAfterSeconds: number): number => Math.max(PAUSES_SECONDS[attempt - 1] ?? PAUSE_SECONDS_MAX, retryAfterSeconds) * (1 + Math.random() / 4);
+const pauseAfter = (attempt: number, retryAfterSeconds: number): number =>
+  Math.max(PAUSES_SECONDS[attempt - 1] ?? PAUSE_SECONDS_MAX, retryAfterSeconds) * (1 + Math.random() / 4);
 
 type Named = Delayed["automations"][number];
-const of = ({ uid, name }: Named) => ({ automationUid: uid, automationName: name, checks: [], order: null, runUid: null });
+const of = ({ uid, name }: Named) => ({
+  automationUid: uid,
+  automationName: name,
+  checks: [],
+  order: null,
+  runUid: null,
+});
 
-const waits = (automation: Named, delay: Look["delay"]): Decision => ({ ...of(automation), outcome: "pending", explanation: delayOf(delay), isDelayed: true });
+const waits = (automation: Named, delay: Look["delay"]): Decision => ({
+  ...of(automation),
+  outcome: "pending",
+  explanation: delayOf(delay),
+  isDelayed: true,
+});
 
 const unheard = (automation: Named): Decision => ({
-  ...of(automation), outcome: "not_matched", explanation: "The automation was deleted, or stopped listening to such events, before the code host answered.",
+  ...of(automation),
+  outcome: "not_matched",
+  explanation: "The automation was deleted, or stopped listening to such events, before the code host answered.",
 });
 
 /** A decision that has waited for about a day ends. */
 const ended = ({ attempt }: DelayedRef, decision: Decision): Decision => {
   if (!decision.isDelayed || attempt < ATTEMPTS_MAX) return decision;
   const { isDelayed: _, ...rest } = decision;
-  return { ...rest, outcome: "failed", explanation: `It was not decided after ${attempt} attempts. ${decision.explanation} Replay the delivery to try again.` };
+  return {
+    ...rest,
+    outcome: "failed",
+    explanation: `It was not decided after ${attempt} attempts. ${decision.explanation} Replay the delivery to try again.`,
+  };
 };

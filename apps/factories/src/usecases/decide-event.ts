@@ -13,19 +13,31 @@ export type Look = {
   readonly delay?: DomainError;
   /** Why a matching automation must not start; undefined: it may. */
   readonly veto: (automation: Automation) => string | undefined;
-  readonly tell: (automation: Automation) => Pick<RunOrder, "prompt" | "source" | "metadata" | "payload" | "continues"> & {
+  readonly tell: (automation: Automation) => Pick<
+    RunOrder,
+    "prompt" | "source" | "metadata" | "payload" | "continues"
+  > & {
     /** Automations whose runs have led to this one, the first one first. */
     readonly chain?: readonly string[];
   };
 };
 
 /** By provider: gathers what deciding needs, asking whoever has it. */
-export type Looks = Readonly<Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<Look>>>;
+export type Looks = Readonly<
+  Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<Look>>
+>;
 
 export type DecideEventDeps<Tx> = {
   looks: Looks;
   automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
-  decisions: { keep(event: TriggerEvent, decisions: readonly Decision[], now: Date, more?: (tx: Tx) => Promise<void>): Promise<void> };
+  decisions: {
+    keep(
+      event: TriggerEvent,
+      decisions: readonly Decision[],
+      now: Date,
+      more?: (tx: Tx) => Promise<void>,
+    ): Promise<void>;
+  };
   clock: Clock;
 };
 
@@ -34,7 +46,11 @@ export type DecideEventDeps<Tx> = {
  * of each that matches. No code host is asked here: an automation whose filter needs its answer is delayed, and its siblings are
  * not. `finish` ends the work of deciding in the same transaction, so that nothing is lost or done twice.
  */
-export async function decideEvent<Tx>(deps: DecideEventDeps<Tx>, event: TriggerEvent, finish?: (tx: Tx) => Promise<void>): Promise<void> {
+export async function decideEvent<Tx>(
+  deps: DecideEventDeps<Tx>,
+  event: TriggerEvent,
+  finish?: (tx: Tx) => Promise<void>,
+): Promise<void> {
   const automations = await deps.automations.listeningTo(event.factoryUid, event.provider);
   const look = automations.length > 0 ? await deps.looks[event.provider]?.(event, automations) : undefined;
   const decisions = look ? automations.flatMap((automation) => decideOne(automation, look) ?? []) : [];
@@ -47,16 +63,27 @@ export function decideOne(automation: Automation, look: Look): Decision | undefi
   const verdict = judge(automation, look.check, look.veto(automation));
   if (!verdict) return undefined;
   const of = { automationUid: automation.uid, automationName: automation.name, order: null, runUid: null };
-  if (verdict.outcome === "undecided") return { ...verdict, ...of, outcome: "pending", ...(look.delay && { explanation: delayOf(look.delay) }), isDelayed: true };
+  if (verdict.outcome === "undecided")
+    return {
+      ...verdict,
+      ...of,
+      outcome: "pending",
+      ...(look.delay && { explanation: delayOf(look.delay) }),
+      isDelayed: true,
+    };
   const order = verdict.outcome === "pending" ? orderOf(automation, look.tell(automation)) : null;
   return { ...verdict, ...of, outcome: verdict.outcome, order };
 }
 
 /** Why a decision is delayed, as it is shown. */
-export const delayOf = (delay: Look["delay"]): string => `The code host could not be asked for what a filter needs: ${delay?.message ?? "it does not answer."}`;
+export const delayOf = (delay: Look["delay"]): string =>
+  `The code host could not be asked for what a filter needs: ${delay?.message ?? "it does not answer."}`;
 
 /** What a run of the automation is made of. */
-export const orderOf = ({ uid, name, rules, creator }: Automation, { chain = [], ...told }: ReturnType<Look["tell"]>): RunOrder => ({
+export const orderOf = (
+  { uid, name, rules, creator }: Automation,
+  { chain = [], ...told }: ReturnType<Look["tell"]>,
+): RunOrder => ({
   ...told,
   ...(rules.agent !== undefined && { agent: rules.agent }),
   title: name,

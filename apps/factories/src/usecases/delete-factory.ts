@@ -26,7 +26,12 @@ export type DeleteFactoryDeps = ScopeDeps & {
  *
  * Errors: factory_not_found · not_authorized · factory_has_live_runs (conflict).
  */
-export async function deleteFactory(deps: DeleteFactoryDeps, caller: Caller, uid: string, { cancelRuns }: { cancelRuns: boolean }): Promise<void> {
+export async function deleteFactory(
+  deps: DeleteFactoryDeps,
+  caller: Caller,
+  uid: string,
+  { cancelRuns }: { cancelRuns: boolean },
+): Promise<void> {
   const factory = await findFactory(deps, caller, uid, "factory.manage");
   if (cancelRuns) requireVerb(caller, factory.teamUid, "run.manage", "factory");
   const live = await deps.runs.close(caller, factory, cancelRuns);

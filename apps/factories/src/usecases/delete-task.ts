@@ -15,7 +15,11 @@ export type DeleteTaskDeps = ScopeDeps & {
 };
 
 /** Runs, artifacts and the conversation stay. Errors: factory_not_found · not_authorized · task_not_found. Source: API spec §3. */
-export async function deleteTask(deps: DeleteTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string }): Promise<void> {
+export async function deleteTask(
+  deps: DeleteTaskDeps,
+  caller: Caller,
+  ref: { factoryUid: string; taskUid: string },
+): Promise<void> {
   const factory = await findFactory(deps, caller, ref.factoryUid, "task.manage");
   if (!isUuid(ref.taskUid)) throw notFound("task");
   await deps.tasks.delete(factory.uid, as<TaskUid>(ref.taskUid), (task) => taskDeleted(task, originOf(caller)));

@@ -54,7 +54,12 @@ export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: 
   const request = idempotentRequest(caller.principal.uid, `dispatch-run ${factory.uid}`, idempotencyKey, body);
   const settled = await settle(deps, caller, factory, given, request);
   const chain = caller.run ? await deps.runs.chainOf(factory.teamUid, caller.run.rootRunUid) : [];
-  const metadata = { ticket_source: settled.ticket.source, ticket_id: settled.ticket.id, ...(input.ticketUrl ? { ticket_url: input.ticketUrl } : {}), ...(chain.length > 0 && { automation_chain: chain.join(",") }) };
+  const metadata = {
+    ticket_source: settled.ticket.source,
+    ticket_id: settled.ticket.id,
+    ...(input.ticketUrl ? { ticket_url: input.ticketUrl } : {}),
+    ...(chain.length > 0 && { automation_chain: chain.join(",") }),
+  };
   const { runUid } = await deps.runs.dispatch(caller, {
     factory,
     agentUid: settled.foreman.agentUid,
@@ -68,8 +73,17 @@ export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: 
 
 type Settled = { foreman: Foreman; ticket: Ticket };
 
-async function settle(deps: DispatchRunDeps, caller: Caller, factory: Factory, given: Ticket | undefined, request: IdempotentRequest | undefined): Promise<Settled> {
-  const settled: Settled = { foreman: await deps.agents.findForeman(caller, factory), ticket: given ?? mintTicket(newUid()) };
+async function settle(
+  deps: DispatchRunDeps,
+  caller: Caller,
+  factory: Factory,
+  given: Ticket | undefined,
+  request: IdempotentRequest | undefined,
+): Promise<Settled> {
+  const settled: Settled = {
+    foreman: await deps.agents.findForeman(caller, factory),
+    ticket: given ?? mintTicket(newUid()),
+  };
   return request ? ((await deps.requests.remember(request, settled)) as Settled) : settled;
 }
 

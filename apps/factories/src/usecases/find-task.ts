@@ -24,7 +24,12 @@ export async function getTask(deps: FindTaskDeps, caller: Caller, factoryUid: st
 }
 
 /** The live task of this factory that is bound to a conversation. Errors: conversation_id_required, and as getTask. */
-export async function getTaskByConversation(deps: FindTaskDeps, caller: Caller, factoryUid: string, conversationUid: string): Promise<Task> {
+export async function getTaskByConversation(
+  deps: FindTaskDeps,
+  caller: Caller,
+  factoryUid: string,
+  conversationUid: string,
+): Promise<Task> {
   if (conversationUid === "") throw invalidArgument("conversation_id_required", "conversation_id is required.");
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   return found(await byConversation(deps, factory.uid, conversationUid));
@@ -34,12 +39,20 @@ export async function getTaskByConversation(deps: FindTaskDeps, caller: Caller, 
  * The live task of this factory to whose run tree a run belongs. The run that a task was created for finds it also after a retry
  * took the task to another conversation. Errors: run_id_required, and as getTask.
  */
-export async function getTaskByRun(deps: FindTaskDeps, caller: Caller, factoryUid: string, runUid: string): Promise<Task> {
+export async function getTaskByRun(
+  deps: FindTaskDeps,
+  caller: Caller,
+  factoryUid: string,
+  runUid: string,
+): Promise<Task> {
   if (runUid === "") throw invalidArgument("run_id_required", "run_id is required.");
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   const conversationUid = isUuid(runUid) ? await deps.runs.conversationOf(caller, runUid) : undefined;
   if (conversationUid === undefined) return found(undefined);
-  return found((await byConversation(deps, factory.uid, conversationUid)) ?? (await deps.tasks.findByFirstRun(factory.uid, as<RunUid>(runUid))));
+  return found(
+    (await byConversation(deps, factory.uid, conversationUid)) ??
+      (await deps.tasks.findByFirstRun(factory.uid, as<RunUid>(runUid))),
+  );
 }
 
 const byConversation = async (deps: FindTaskDeps, factoryUid: FactoryUid, uid: string): Promise<Task | undefined> =>

@@ -8,7 +8,9 @@ import { hasErrors, sourceMissing, type OwnedDiagnostic, type Source, type Tree 
 import { inOrder, stageAt, validate, type CheckSourceDeps } from "./check-source.ts";
 import { findFactory } from "./scope.ts";
 
-export type GetDriftDeps = CheckSourceDeps & { branches: { findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined> } };
+export type GetDriftDeps = CheckSourceDeps & {
+  branches: { findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined> };
+};
 
 /** Against the definition in force: what is served otherwise, and what the registered head would change. Unchanged things are left out. */
 export type Drift = {
@@ -38,8 +40,15 @@ export async function getDrift(deps: GetDriftDeps, caller: Caller, factoryUid: s
   const source = await deps.sources.find(factory.uid);
   if (!source) throw sourceMissing();
   const active = await deps.applies.currentDefinition(factory.uid);
-  const served = active ? await stageAt(deps, caller, factory, active, { version: factory.currentVersion, isDryRun: true }) : { plan: [] };
-  return { activeVersion: factory.currentVersion, activeRevision: source.status.appliedRevision, serving: changes(served.plan), head: await fromHead(deps, caller, factory, source) };
+  const served = active
+    ? await stageAt(deps, caller, factory, active, { version: factory.currentVersion, isDryRun: true })
+    : { plan: [] };
+  return {
+    activeVersion: factory.currentVersion,
+    activeRevision: source.status.appliedRevision,
+    serving: changes(served.plan),
+    head: await fromHead(deps, caller, factory, source),
+  };
 }
 
 async function fromHead(deps: GetDriftDeps, caller: Caller, factory: Factory, source: Source): Promise<DriftFromHead> {
@@ -47,20 +56,32 @@ async function fromHead(deps: GetDriftDeps, caller: Caller, factory: Factory, so
   const branch = settings.kind === "git" ? await deps.branches.findLive(factory.uid, settings.branch) : undefined;
   const revision = branch?.registeredHeadSha ?? null;
   const unknown = { state: "UNKNOWN" as const, revision, plan: [], diagnostics: [] };
-  if (settings.kind === "git" && revision === null) return { ...unknown, ...(branch?.checkError && { error: branch.checkError }) };
+  if (settings.kind === "git" && revision === null)
+    return { ...unknown, ...(branch?.checkError && { error: branch.checkError }) };
   const tree = await deps.trees.take(settings, factory.teamUid, revision ?? undefined).catch((error: unknown) => {
     if (isDomainError(error)) return error;
     throw error;
   });
   if (!isTree(tree)) {
-    return tree.reason === "definition_invalid" ? { ...unknown, state: "INVALID", diagnostics: tree.details as OwnedDiagnostic[] } : { ...unknown, error: { code: tree.reason, message: tree.message } };
+    return tree.reason === "definition_invalid"
+      ? { ...unknown, state: "INVALID", diagnostics: tree.details as OwnedDiagnostic[] }
+      : { ...unknown, error: { code: tree.reason, message: tree.message } };
   }
   const { definition, diagnostics } = await validate(deps, caller, factory, tree);
   if (!definition) return { state: "INVALID", revision: tree.revision, plan: [], diagnostics };
-  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree });
+  const staged = await stageAt(deps, caller, factory, definition, {
+    version: factory.currentVersion + 1,
+    isDryRun: true,
+    tree,
+  });
   const all = [...diagnostics, ...staged.diagnostics].sort(inOrder);
   const plan = changes(staged.plan);
-  return { state: hasErrors(all) ? "INVALID" : plan.length > 0 ? "DIFFERS" : "SAME", revision: tree.revision, plan, diagnostics: all };
+  return {
+    state: hasErrors(all) ? "INVALID" : plan.length > 0 ? "DIFFERS" : "SAME",
+    revision: tree.revision,
+    plan,
+    diagnostics: all,
+  };
 }
 
 const isTree = (value: Tree | Error): value is Tree => "files" in value;

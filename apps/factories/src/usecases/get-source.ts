@@ -6,7 +6,11 @@ import type { SourceDeps } from "./source-deps.ts";
 import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
 /** Where a factory's definition comes from and which version serves. Errors: factory_not_found · not_authorized. */
-export async function getSource(deps: Pick<SourceDeps, "factories" | "runs" | "sources"> & SourceWarningsDeps, caller: Caller, factoryUid: string): Promise<{ factory: Factory; source: Source | undefined }> {
+export async function getSource(
+  deps: Pick<SourceDeps, "factories" | "runs" | "sources"> & SourceWarningsDeps,
+  caller: Caller,
+  factoryUid: string,
+): Promise<{ factory: Factory; source: Source | undefined }> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   const source = await deps.sources.find(factory.uid);
   return { factory, source: source && (await withWarnings(deps, caller, factory, source)) };

@@ -25,7 +25,11 @@ export type TaskTransaction = {
   /** Sets the newest top-level run of a team in a conversation at the team's live task, if there is one. */
   noteCurrentRun(teamUid: TeamUid, conversationUid: ConversationUid, runUid: RunUid): Promise<void>;
   /** Binds the live task of a team whose current run was `from` to the conversation of the run that is its retry, with the fact. */
-  moveTo(from: RunUid, retry: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid }, now: Date): Promise<void>;
+  moveTo(
+    from: RunUid,
+    retry: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
+    now: Date,
+  ): Promise<void>;
   /** Changes the live task whose current run this is, if there is one, and saves the fact. */
   updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void>;
 };
@@ -40,7 +44,8 @@ export async function followRunStart(tx: TaskTransaction, clock: Clock, run: Run
   const teamUid = as<TeamUid>(run.teamUid);
   const [conversationUid, runUid] = [as<ConversationUid>(run.conversationUid), as<RunUid>(run.runUid)];
   const factoryUid = run.factoryUid === undefined ? undefined : as<FactoryUid>(run.factoryUid);
-  if (run.retryOfRunUid !== undefined) return tx.moveTo(as<RunUid>(run.retryOfRunUid), { conversationUid, runUid, teamUid }, clock.now());
+  if (run.retryOfRunUid !== undefined)
+    return tx.moveTo(as<RunUid>(run.retryOfRunUid), { conversationUid, runUid, teamUid }, clock.now());
   const isDispatch = run.origin === "dispatch" && factoryUid !== undefined;
   if (!isDispatch) return tx.noteCurrentRun(teamUid, conversationUid, runUid);
   if (!(await tx.hasFactory(factoryUid))) return; // deleted since: its tasks are gone
@@ -65,9 +70,15 @@ export async function followRunStart(tx: TaskTransaction, clock: Clock, run: Run
  * Follows the end of a run: when a task's current top-level run was cancelled, by whatever route, so is the task, unless its stage
  * was set with knowledge of that cancellation.
  */
-export async function followRunEnd(tx: TaskTransaction, clock: Clock, run: RunVersion & { state: string }): Promise<void> {
+export async function followRunEnd(
+  tx: TaskTransaction,
+  clock: Clock,
+  run: RunVersion & { state: string },
+): Promise<void> {
   if (run.state !== "CANCELLED") return;
   await tx.updateByCurrentRun(as<RunUid>(run.runUid), (task) =>
-    task.stage === "CANCELLED" || isStageSince(task, run) ? task : changeTask(task, { stage: "CANCELLED" }, clock.now()),
+    task.stage === "CANCELLED" || isStageSince(task, run)
+      ? task
+      : changeTask(task, { stage: "CANCELLED" }, clock.now()),
   );
 }

@@ -19,7 +19,13 @@ export type ListDecisionsDeps = AutomationScopeDeps & {
 
 const EVENTS_MAX = 100;
 
-export type DecisionsAsked = { factoryUid: string; automationUid: string; eventUid: string; pageSize: number; pageToken: string };
+export type DecisionsAsked = {
+  factoryUid: string;
+  automationUid: string;
+  eventUid: string;
+  pageSize: number;
+  pageToken: string;
+};
 
 /**
  * Why automations fired or did not, newest first: of one automation, about one event (or the delivery that it is about), or both. Where an
@@ -27,16 +33,27 @@ export type DecisionsAsked = { factoryUid: string; automationUid: string; eventU
  *
  * Errors: factory_not_found · automation_not_found · event_not_found (nothing was decided about it, or it was forgotten) · invalid_cursor.
  */
-export async function listDecisions(deps: ListDecisionsDeps, caller: Caller, asked: DecisionsAsked): Promise<{ decisions: ShownDecision[]; nextPageToken: string }> {
-  const { factory, automation } = asked.automationUid === "" ? { factory: await findFactory(deps, caller, asked.factoryUid, "factory.view"), automation: undefined } : await findAutomation(deps, caller, asked, "factory.view");
+export async function listDecisions(
+  deps: ListDecisionsDeps,
+  caller: Caller,
+  asked: DecisionsAsked,
+): Promise<{ decisions: ShownDecision[]; nextPageToken: string }> {
+  const { factory, automation } =
+    asked.automationUid === ""
+      ? { factory: await findFactory(deps, caller, asked.factoryUid, "factory.view"), automation: undefined }
+      : await findAutomation(deps, caller, asked, "factory.view");
   const eventUid = asked.eventUid === "" ? undefined : asked.eventUid.toLowerCase();
   if (eventUid !== undefined && !isUuid(eventUid)) throw notFound("event");
   const bind = { factory: factory.uid, automation: automation?.uid, event: eventUid };
-  const place = asked.pageToken === "" ? undefined : (deps.cursors.open("decisions", bind, asked.pageToken) as [string, string, string]);
+  const place =
+    asked.pageToken === ""
+      ? undefined
+      : (deps.cursors.open("decisions", bind, asked.pageToken) as [string, string, string]);
   const limit = clampPageSize(asked.pageSize, { default: 50, max: 100 });
   const list = () =>
     deps.decisions.list({
-      factoryUid: factory.uid, limit: limit + 1,
+      factoryUid: factory.uid,
+      limit: limit + 1,
       ...(automation && { automationUid: automation.uid }),
       ...(eventUid !== undefined && { eventUid }),
       ...(place && { after: { at: new Date(place[0]), eventUid: place[1], automationUid: place[2] } }),
@@ -49,22 +66,48 @@ export async function listDecisions(deps: ListDecisionsDeps, caller: Caller, ask
   }
   const decisions = rows.slice(0, limit);
   const last = rows.length > limit ? decisions.at(-1) : undefined;
-  return { decisions, nextPageToken: last ? deps.cursors.seal("decisions", bind, [last.decidedAt.toISOString(), last.event.uid, last.automationUid]) : "" };
+  return {
+    decisions,
+    nextPageToken: last
+      ? deps.cursors.seal("decisions", bind, [last.decidedAt.toISOString(), last.event.uid, last.automationUid])
+      : "",
+  };
 }
 
-async function unheard({ decisions }: ListDecisionsDeps, factoryUid: FactoryUid, eventUid: string, automation: Automation | undefined): Promise<ShownDecision[]> {
+async function unheard(
+  { decisions }: ListDecisionsDeps,
+  factoryUid: FactoryUid,
+  eventUid: string,
+  automation: Automation | undefined,
+): Promise<ShownDecision[]> {
   const found = await decisions.findEvent(factoryUid, eventUid);
   if (!found) throw notFound("event");
   if (!automation) return [];
-  return [{
-    ...found, automationUid: automation.uid, automationName: automation.name, outcome: "not_listening", checks: [], runUid: null, nextAttemptAt: null,
-    explanation: automation.createdAt > found.decidedAt ? "The automation was made after this event." : "None of its triggers is about such an event.",
-  }];
+  return [
+    {
+      ...found,
+      automationUid: automation.uid,
+      automationName: automation.name,
+      outcome: "not_listening",
+      checks: [],
+      runUid: null,
+      nextAttemptAt: null,
+      explanation:
+        automation.createdAt > found.decidedAt
+          ? "The automation was made after this event."
+          : "None of its triggers is about such an event.",
+    },
+  ];
 }
 
 /** The runs that events, or the deliveries they are about, have started. Errors: factory_not_found · too_many_events. */
-export async function listEventRuns(deps: ListDecisionsDeps, caller: Caller, asked: { factoryUid: string; eventUids: readonly string[] }): Promise<EventRun[]> {
-  if (asked.eventUids.length > EVENTS_MAX) throw invalidArgument("too_many_events", `At most ${EVENTS_MAX} events are asked for at once.`);
+export async function listEventRuns(
+  deps: ListDecisionsDeps,
+  caller: Caller,
+  asked: { factoryUid: string; eventUids: readonly string[] },
+): Promise<EventRun[]> {
+  if (asked.eventUids.length > EVENTS_MAX)
+    throw invalidArgument("too_many_events", `At most ${EVENTS_MAX} events are asked for at once.`);
   const { uid } = await findFactory(deps, caller, asked.factoryUid, "factory.view");
   return deps.decisions.runsOf(uid, asked.eventUids.filter(isUuid));
 }

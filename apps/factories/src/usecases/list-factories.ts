@@ -10,7 +10,13 @@ export type FactoryPosition = { nameKey: string; uid: string };
 export type ListFactoriesDeps = {
   factories: {
     /** By name (case-insensitive), then uid. Each with its position. */
-    list(query: { teams: readonly TeamUid[]; only?: string; search: string; after?: FactoryPosition; limit: number }): Promise<{ factory: Factory; at: FactoryPosition }[]>;
+    list(query: {
+      teams: readonly TeamUid[];
+      only?: string;
+      search: string;
+      after?: FactoryPosition;
+      limit: number;
+    }): Promise<{ factory: Factory; at: FactoryPosition }[]>;
   };
   runs: ScopeDeps["runs"];
   cursors: Cursors;
@@ -24,21 +30,34 @@ export type ListFactoriesInput = { teamUid: string; search: string; pageSize: nu
  *
  * Errors: invalid_cursor. Source: fields-factory §1.1.
  */
-export async function listFactories(deps: ListFactoriesDeps, caller: Caller, input: ListFactoriesInput): Promise<{ factories: Factory[]; nextPageToken: string }> {
-  const teams = input.teamUid === "" ? teamsInView(caller, "factory.view")
-    : can(caller, input.teamUid, "factory.view") ? teamsWith(caller, "factory.view").filter((uid) => uid === input.teamUid)
-    : [];
+export async function listFactories(
+  deps: ListFactoriesDeps,
+  caller: Caller,
+  input: ListFactoriesInput,
+): Promise<{ factories: Factory[]; nextPageToken: string }> {
+  const teams =
+    input.teamUid === ""
+      ? teamsInView(caller, "factory.view")
+      : can(caller, input.teamUid, "factory.view")
+        ? teamsWith(caller, "factory.view").filter((uid) => uid === input.teamUid)
+        : [];
   const bind = { team: input.teamUid || (caller.activeTeamUid ?? ""), search: input.search };
-  const after = input.pageToken === "" ? undefined : readPosition(deps.cursors.open("factories", bind, input.pageToken));
+  const after =
+    input.pageToken === "" ? undefined : readPosition(deps.cursors.open("factories", bind, input.pageToken));
   const only = caller.run ? ((await deps.runs.factoryOfRun(caller)) ?? null) : undefined;
   if (teams.length === 0 || only === null) return { factories: [], nextPageToken: "" };
   const limit = clampPageSize(input.pageSize, { default: 50, max: 100 });
   const rows = await deps.factories.list({
-    teams, search: input.search, limit: limit + 1, ...(only !== undefined && { only }), ...(after && { after }),
+    teams,
+    search: input.search,
+    limit: limit + 1,
+    ...(only !== undefined && { only }),
+    ...(after && { after }),
   });
   const page = rows.slice(0, limit);
   const last = page.at(-1)?.at;
-  const nextPageToken = rows.length > limit && last ? deps.cursors.seal("factories", bind, [last.nameKey, last.uid]) : "";
+  const nextPageToken =
+    rows.length > limit && last ? deps.cursors.seal("factories", bind, [last.nameKey, last.uid]) : "";
   return { factories: page.map(({ factory }) => factory), nextPageToken };
 }
 

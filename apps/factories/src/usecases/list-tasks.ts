@@ -30,21 +30,38 @@ export type ListTasksInput = Omit<TaskFilter, "stages" | "starterUids"> & {
  *
  * Errors: factory_not_found · not_authorized · invalid_stage · invalid_sort · invalid_cursor. Source: fields-factory §2.5.
  */
-export async function listTasks(deps: ListTasksDeps, caller: Caller, input: ListTasksInput): Promise<{ tasks: Task[]; nextPageToken: string }> {
+export async function listTasks(
+  deps: ListTasksDeps,
+  caller: Caller,
+  input: ListTasksInput,
+): Promise<{ tasks: Task[]; nextPageToken: string }> {
   const factory = await findFactory(deps, caller, input.factoryUid, "factory.view");
   const sortBy = oneOf(input.sortBy || "created_at", ["created_at", "updated_at"]);
   const sortOrder = oneOf(input.sortOrder || "desc", ["asc", "desc"]);
   const { q, createdAfter, createdBefore, updatedAfter } = input;
   const stages = [...new Set(input.stages.map(readStage))].sort();
   const createdBy = [...new Set(input.createdBy.map((email) => email.trim().toLowerCase()))].sort();
-  const filter: TaskFilter = { stages, q, ...(createdAfter && { createdAfter }), ...(createdBefore && { createdBefore }), ...(updatedAfter && { updatedAfter }) };
+  const filter: TaskFilter = {
+    stages,
+    q,
+    ...(createdAfter && { createdAfter }),
+    ...(createdBefore && { createdBefore }),
+    ...(updatedAfter && { updatedAfter }),
+  };
   const bind = { factory: factory.uid, sortBy, sortOrder, createdBy, ...filter };
   const place = input.pageToken === "" ? undefined : readPlace(deps.cursors.open("tasks", bind, input.pageToken));
   const startedAt = place?.startedAt ?? deps.clock.now();
   const limit = clampPageSize(input.pageSize, { default: 50, max: 100 });
-  const starters = createdBy.length === 0 ? {} : { starterUids: await deps.agents.findTeammates(caller, factory.teamUid, createdBy) };
+  const starters =
+    createdBy.length === 0 ? {} : { starterUids: await deps.agents.findTeammates(caller, factory.teamUid, createdBy) };
   const rows = await deps.tasks.list({
-    ...filter, ...starters, factoryUid: factory.uid, sortBy, sortOrder, limit: limit + 1, ...(place && { after: place.after, notAfter: startedAt }),
+    ...filter,
+    ...starters,
+    factoryUid: factory.uid,
+    sortBy,
+    sortOrder,
+    limit: limit + 1,
+    ...(place && { after: place.after, notAfter: startedAt }),
   });
   const tasks = rows.slice(0, limit);
   const last = tasks.at(-1);
@@ -53,7 +70,10 @@ export async function listTasks(deps: ListTasksDeps, caller: Caller, input: List
   return { tasks, nextPageToken: deps.cursors.seal("tasks", bind, [startedAt.getTime(), at.getTime(), last.uid]) };
 }
 
-const readPlace = ([startedMs, atMs, uid]: unknown[]) => ({ startedAt: new Date(Number(startedMs)), after: { at: new Date(Number(atMs)), uid: String(uid) } });
+const readPlace = ([startedMs, atMs, uid]: unknown[]) => ({
+  startedAt: new Date(Number(startedMs)),
+  after: { at: new Date(Number(atMs)), uid: String(uid) },
+});
 
 function oneOf<const T extends string>(text: string, values: readonly T[]): T {
   const value = values.find((known) => known === text);

@@ -1,5 +1,12 @@
 import { serviceCaller, type Caller } from "@millwright/caller";
-import { codeHostEventsOf, jsonBytes, withAttributes, type Attributes, type CodeHostDelivery, type CodeHostEvent } from "@millwright/code-host-events";
+import {
+  codeHostEventsOf,
+  jsonBytes,
+  withAttributes,
+  type Attributes,
+  type CodeHostDelivery,
+  type CodeHostEvent,
+} from "@millwright/code-host-events";
 import { isDomainError, type DomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import type { Automation } from "../domain/automation.ts";
@@ -28,7 +35,12 @@ export type LookAtCodeHostDeliveryDeps = FindBoundTasksDeps & {
   service: string;
   codeHosts: {
     /** What filters ask and payloads leave out. Errors: those of the code host. */
-    describePullRequests(teamUid: string, codeHostUid: string, repository: string, numbers: readonly number[]): Promise<Attributes>;
+    describePullRequests(
+      teamUid: string,
+      codeHostUid: string,
+      repository: string,
+      numbers: readonly number[],
+    ): Promise<Attributes>;
   };
 };
 
@@ -43,34 +55,74 @@ export type LookAtCodeHostOptions = { readonly asks: boolean };
  * A delivery of a code host. With `asks`, what a filter needs and its payload leaves out is asked of the code host, once for all automations. What happens on an issue or a
  * pull request to which a task of the factory is bound, or in a build of one, continues that task.
  */
-export async function lookAtCodeHostDelivery(deps: LookAtCodeHostDeliveryDeps, event: TriggerEvent, automations: readonly Automation[], { asks }: LookAtCodeHostOptions): Promise<Look> {
+export async function lookAtCodeHostDelivery(
+  deps: LookAtCodeHostDeliveryDeps,
+  event: TriggerEvent,
+  automations: readonly Automation[],
+  { asks }: LookAtCodeHostOptions,
+): Promise<Look> {
   const uid = event.deliveryUid ?? event.uid;
   const delivery = await deps.deliveries.codeHostDelivery(uid);
   const factory = await deps.factories.find(as<FactoryUid>(event.factoryUid));
   const repositories = factory?.repositories ?? [];
   const triggers = automations.filter(({ enabled }) => enabled).flatMap(({ rules }) => rules.triggers);
-  const answers = await Promise.all((delivery ? codeHostEventsOf(delivery) : []).map(async (one): Promise<Answer> => (isOwn(one, repositories) && isUntold(one, triggers) ? completed(deps, event, one, asks) : { event: one })));
+  const answers = await Promise.all(
+    (delivery ? codeHostEventsOf(delivery) : []).map(async (one): Promise<Answer> =>
+      isOwn(one, repositories) && isUntold(one, triggers) ? completed(deps, event, one, asks) : { event: one },
+    ),
+  );
   const told = answers.map((answer) => answer.event);
   const unanswered = answers.filter(({ isUnanswered }) => isUnanswered);
   const failure = unanswered.find((answer) => answer.failure)?.failure;
   const check = checkCodeHostEvents(told, repositories, new Set(unanswered.map((answer) => answer.event)));
   const own = told.find((one) => one.items.length > 0 && isOwn(one, repositories));
-  const bound = own && factory && triggers.some((trigger) => check(trigger)?.passed) ? await findBoundTasks(deps, event, own.items.slice(0, PULL_REQUESTS_MAX)) : [];
+  const bound =
+    own && factory && triggers.some((trigger) => check(trigger)?.passed)
+      ? await findBoundTasks(deps, event, own.items.slice(0, PULL_REQUESTS_MAX))
+      : [];
   const isForBuild = own?.subject.kind === "build" && event.event !== REPLAYED;
-  const builds = isForBuild && bound.length > 0 ? await deps.builds.continuedFor(event.factoryUid, bound.map(({ task }) => task.uid), dayBefore(event.occurredAt)) : [];
-  const foremanUid = bound.length > 0 && automations.some(({ rules }) => rules.agent === undefined) ? await foremanOf(deps, event, factory!) : undefined;
-  const { code_host_uid: codeHostUid, delivery_id: deliveryId } = event.subject as { code_host_uid: string; delivery_id: string };
+  const builds =
+    isForBuild && bound.length > 0
+      ? await deps.builds.continuedFor(
+          event.factoryUid,
+          bound.map(({ task }) => task.uid),
+          dayBefore(event.occurredAt),
+        )
+      : [];
+  const foremanUid =
+    bound.length > 0 && automations.some(({ rules }) => rules.agent === undefined)
+      ? await foremanOf(deps, event, factory!)
+      : undefined;
+  const { code_host_uid: codeHostUid, delivery_id: deliveryId } = event.subject as {
+    code_host_uid: string;
+    delivery_id: string;
+  };
   return {
     check,
     ...(failure && { delay: failure }),
     veto: (automation) => tooManyBuilds(continuationOf(bound, automation, foremanUid), automation, builds),
     tell: (automation) => {
       const continues = continuationOf(bound, automation, foremanUid);
-      const facts = { events: [...new Set(told.map((one) => one.event))].join(", "), repository: told[0]!.repository.slice(0, 300), delivery: `${deliveryId} received ${event.occurredAt}` };
+      const facts = {
+        events: [...new Set(told.map((one) => one.event))].join(", "),
+        repository: told[0]!.repository.slice(0, 300),
+        delivery: `${deliveryId} received ${event.occurredAt}`,
+      };
       return {
-        prompt: withEnvelope(automation.rules.prompt, `${event.provider} event`, { ...facts, ...(continues && { task: continues.taskUid }) }, jsonBytes(delivery!).length),
-        source: SOURCES[event.provider as keyof typeof SOURCES], metadata: { code_host_uid: codeHostUid, delivery_id: deliveryId, ...ticketMetadata(event.provider, own?.items[0]) },
-        payload: { codeHostDeliveryUid: uid }, ...(continues && { continues: { ...continues, ...(isForBuild && { isForBuild }) } }),
+        prompt: withEnvelope(
+          automation.rules.prompt,
+          `${event.provider} event`,
+          { ...facts, ...(continues && { task: continues.taskUid }) },
+          jsonBytes(delivery!).length,
+        ),
+        source: SOURCES[event.provider as keyof typeof SOURCES],
+        metadata: {
+          code_host_uid: codeHostUid,
+          delivery_id: deliveryId,
+          ...ticketMetadata(event.provider, own?.items[0]),
+        },
+        payload: { codeHostDeliveryUid: uid },
+        ...(continues && { continues: { ...continues, ...(isForBuild && { isForBuild }) } }),
       };
     },
   };
@@ -79,21 +131,34 @@ export async function lookAtCodeHostDelivery(deps: LookAtCodeHostDeliveryDeps, e
 const dayBefore = (time: string): Date => new Date(Date.parse(time) - 24 * 3_600_000);
 
 /** Undefined: there is none, and who is not there holds no conversation. */
-async function foremanOf({ agents, service }: LookAtCodeHostDeliveryDeps, { requestId, teamUid }: TriggerEvent, factory: Factory): Promise<string | undefined> {
+async function foremanOf(
+  { agents, service }: LookAtCodeHostDeliveryDeps,
+  { requestId, teamUid }: TriggerEvent,
+  factory: Factory,
+): Promise<string | undefined> {
   const self = serviceCaller(service, requestId, undefined, [{ teamUid: as(teamUid), verbs: ["factory.view"] }]);
-  return agents.findForeman(self, factory).then(({ agentUid }) => agentUid, (error: unknown) => {
-    if (isDomainError(error) && error.reason === "foreman_missing") return undefined;
-    throw error;
-  });
+  return agents.findForeman(self, factory).then(
+    ({ agentUid }) => agentUid,
+    (error: unknown) => {
+      if (isDomainError(error) && error.reason === "foreman_missing") return undefined;
+      throw error;
+    },
+  );
 }
 
 /** An event with what the code host answered. `isUnanswered`: it must still be asked; `failure`: why it could not be. */
 type Answer = { readonly event: CodeHostEvent; readonly isUnanswered?: true; readonly failure?: DomainError };
 
 /** A code host that refuses leaves the event as it is, and a filter that needs more does not match. One that cannot be reached is asked again later. */
-async function completed({ codeHosts }: LookAtCodeHostDeliveryDeps, { teamUid, subject }: TriggerEvent, event: CodeHostEvent, asks: boolean): Promise<Answer> {
+async function completed(
+  { codeHosts }: LookAtCodeHostDeliveryDeps,
+  { teamUid, subject }: TriggerEvent,
+  event: CodeHostEvent,
+  asks: boolean,
+): Promise<Answer> {
   const numbers = event.pullRequests.slice(0, PULL_REQUESTS_MAX);
-  if (numbers.length === 0) return { event: withAttributes(event, Object.fromEntries(event.untold.map((key) => [key, []]))) };
+  if (numbers.length === 0)
+    return { event: withAttributes(event, Object.fromEntries(event.untold.map((key) => [key, []]))) };
   if (!asks) return { event, isUnanswered: true };
   const { code_host_uid: codeHostUid } = subject as { code_host_uid: string };
   return codeHosts.describePullRequests(teamUid, codeHostUid, event.repository, numbers).then(

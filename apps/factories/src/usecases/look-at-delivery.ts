@@ -23,8 +23,17 @@ export async function lookAtDelivery({ deliveries }: LookAtDeliveryDeps, event: 
   };
 }
 
-const tellOf = (prompt: string, { uid, webhookUid, webhookName, deliveryId, receivedAt, sizeBytes }: StoredDelivery): ReturnType<Look["tell"]> => ({
-  prompt: deliveryText(prompt, { webhookName, webhookUid, deliveryId, receivedAt: receivedAt.toISOString(), sizeBytes }),
+const tellOf = (
+  prompt: string,
+  { uid, webhookUid, webhookName, deliveryId, receivedAt, sizeBytes }: StoredDelivery,
+): ReturnType<Look["tell"]> => ({
+  prompt: deliveryText(prompt, {
+    webhookName,
+    webhookUid,
+    deliveryId,
+    receivedAt: receivedAt.toISOString(),
+    sizeBytes,
+  }),
   source: "CUSTOM_WEBHOOK",
   metadata: { webhook_uid: webhookUid, delivery_id: deliveryId },
   payload: { deliveryUid: uid },

@@ -9,11 +9,20 @@ export async function lookAtSlot(event: TriggerEvent): Promise<Look> {
   const { automation_uid: uid, cron, slot_at: slotAt, name = "" } = event.subject as Subject;
   return {
     concerns: (automation) => automation.uid === uid,
-    check: ({ provider, schedule }) => (provider === "schedule" && schedule?.cron === cron && (schedule.name ?? "") === name ? { passed: true, detail: `The slot ${slotAt} of ${name || cron} came due.`, failed: [] } : undefined),
+    check: ({ provider, schedule }) =>
+      provider === "schedule" && schedule?.cron === cron && (schedule.name ?? "") === name
+        ? { passed: true, detail: `The slot ${slotAt} of ${name || cron} came due.`, failed: [] }
+        : undefined,
     veto: () => undefined,
     tell: ({ rules }) => ({
-      prompt: withEnvelope(rules.prompt, "schedule", { schedule: name === "" ? cron : `${name} (${cron})`, slot: slotAt }, undefined),
-      source: "SCHEDULED_AGENT", metadata: { slot_at: slotAt },
+      prompt: withEnvelope(
+        rules.prompt,
+        "schedule",
+        { schedule: name === "" ? cron : `${name} (${cron})`, slot: slotAt },
+        undefined,
+      ),
+      source: "SCHEDULED_AGENT",
+      metadata: { slot_at: slotAt },
     }),
   };
 }

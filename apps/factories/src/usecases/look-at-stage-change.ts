@@ -25,15 +25,32 @@ export async function lookAtStageChange({ tasks, runs }: LookAtStageChangeDeps, 
     check: checkStageMove({ stage, from, ticketSource: task?.ticketSource ?? null }),
     veto: (automation) => loopOf(automation, chain),
     tell: ({ rules }) => {
-      const json = JSON.stringify({ ...event.subject, occurred_at: event.occurredAt, ...(task && known(task)) }, undefined, 2);
+      const json = JSON.stringify(
+        { ...event.subject, occurred_at: event.occurredAt, ...(task && known(task)) },
+        undefined,
+        2,
+      );
       return {
-        prompt: withEnvelope(rules.prompt, "work item", { task: uid, stage: `${from} to ${stage}` }, Buffer.byteLength(json)),
-        source: "API", metadata: { task_uid: uid }, payload: { json }, chain,
+        prompt: withEnvelope(
+          rules.prompt,
+          "work item",
+          { task: uid, stage: `${from} to ${stage}` },
+          Buffer.byteLength(json),
+        ),
+        source: "API",
+        metadata: { task_uid: uid },
+        payload: { json },
+        chain,
       };
     },
   };
 }
 
 const known = ({ title, description, conversationUid, runUid, ticketSource, ticketId }: Task) => ({
-  title, description, conversation_id: conversationUid, run_id: runUid, ticket_source: ticketSource, ticket_id: ticketId,
+  title,
+  description,
+  conversation_id: conversationUid,
+  run_id: runUid,
+  ticket_source: ticketSource,
+  ticket_id: ticketId,
 });

@@ -5,7 +5,17 @@ import type { NewEvent } from "@millwright/events";
 import type { FactoryUid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { AutomationPart } from "@millwright/definition";
-import { AUTOMATIONS_PER_FACTORY_MAX, changeAutomation, faultless, isSameButSwitch, managedByFiles, newAutomation, readAutomation, type Automation, type ReadAutomation } from "../domain/automation.ts";
+import {
+  AUTOMATIONS_PER_FACTORY_MAX,
+  changeAutomation,
+  faultless,
+  isSameButSwitch,
+  managedByFiles,
+  newAutomation,
+  readAutomation,
+  type Automation,
+  type ReadAutomation,
+} from "../domain/automation.ts";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import type { JsonObject } from "@millwright/json";
 import { automationFact } from "../events/automation-events.ts";
@@ -22,7 +32,11 @@ export type ManageAutomationsDeps = AutomationScopeDeps & {
   automations: AutomationScopeDeps["automations"] & {
     list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
     /** Undefined: the factory has too many. With a request key that is known, answers the one of then as it was made. Errors: idempotency_mismatch. */
-    create(automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined>;
+    create(
+      automation: Automation,
+      fact: NewEvent,
+      request: IdempotentRequest | undefined,
+    ): Promise<Automation | undefined>;
     /** Whether the request was answered before. Errors: idempotency_mismatch. */
     remembers(request: IdempotentRequest, now: Date): Promise<boolean>;
     /** Errors: automation_not_found. */
@@ -34,15 +48,27 @@ export type ManageAutomationsDeps = AutomationScopeDeps & {
 };
 
 /** Of one factory, oldest first. Errors: factory_not_found · not_authorized · invalid_cursor. */
-export async function listAutomations(deps: ManageAutomationsDeps, caller: Caller, factoryUid: string, page: { size: number; token: string }): Promise<{ automations: Automation[]; nextPageToken: string }> {
+export async function listAutomations(
+  deps: ManageAutomationsDeps,
+  caller: Caller,
+  factoryUid: string,
+  page: { size: number; token: string },
+): Promise<{ automations: Automation[]; nextPageToken: string }> {
   const { uid } = await findFactory(deps, caller, factoryUid, "factory.view");
   const bind = { factory: uid };
   const [at, after] = page.token === "" ? [] : (deps.cursors.open("automations", bind, page.token) as string[]);
   const limit = clampPageSize(page.size, { default: 50, max: 100 });
-  const rows = await deps.automations.list(uid, at === undefined ? undefined : { at: new Date(at), uid: after ?? "" }, limit + 1);
+  const rows = await deps.automations.list(
+    uid,
+    at === undefined ? undefined : { at: new Date(at), uid: after ?? "" },
+    limit + 1,
+  );
   const automations = rows.slice(0, limit);
   const last = rows.length > limit ? automations.at(-1) : undefined;
-  return { automations, nextPageToken: last ? deps.cursors.seal("automations", bind, [last.createdAt.toISOString(), last.uid]) : "" };
+  return {
+    automations,
+    nextPageToken: last ? deps.cursors.seal("automations", bind, [last.createdAt.toISOString(), last.uid]) : "",
+  };
 }
 
 /**
@@ -50,21 +76,46 @@ export async function listAutomations(deps: ManageAutomationsDeps, caller: Calle
  *
  * Errors: factory_not_found · not_authorized · managed_by_files (conflict: the files are elsewhere) · invalid_automation · too_many_automations (conflict) · idempotency_mismatch.
  */
-export async function createAutomation(deps: ManageAutomationsDeps, caller: Caller, asked: { factoryUid: string; automation: JsonObject; idempotencyKey: string }): Promise<Automation> {
+export async function createAutomation(
+  deps: ManageAutomationsDeps,
+  caller: Caller,
+  asked: { factoryUid: string; automation: JsonObject; idempotencyKey: string },
+): Promise<Automation> {
   const factory = await findFactory(deps, caller, asked.factoryUid, "factory.manage");
   if (factory.management === "external_files") throw managedByFiles();
   const origin = originOf(caller);
-  const request = idempotentRequest(caller.principal.uid, `create-automation ${factory.uid}`, asked.idempotencyKey, asked.automation);
+  const request = idempotentRequest(
+    caller.principal.uid,
+    `create-automation ${factory.uid}`,
+    asked.idempotencyKey,
+    asked.automation,
+  );
   const isRepeated = request !== undefined && (await deps.automations.remembers(request, deps.clock.now()));
-  const part = isRepeated ? faultless(readAutomation(asked.automation)) : await checkedPart(deps, caller, factory, readAutomation(asked.automation));
-  const made = newAutomation(part, { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" }, deps.clock.now());
+  const part = isRepeated
+    ? faultless(readAutomation(asked.automation))
+    : await checkedPart(deps, caller, factory, readAutomation(asked.automation));
+  const made = newAutomation(
+    part,
+    { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" },
+    deps.clock.now(),
+  );
   const kept = await deps.automations.create(made, automationFact("created", made, origin), request);
-  if (!kept) throw new DomainError({ kind: "conflict", reason: "too_many_automations", message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations.` });
+  if (!kept)
+    throw new DomainError({
+      kind: "conflict",
+      reason: "too_many_automations",
+      message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations.`,
+    });
   return kept;
 }
 
 /** The automation, when nothing is wrong with it and everything that it names is there. Errors: invalid_automation; every fault is a detail. */
-async function checkedPart(deps: ManageAutomationsDeps, caller: Caller, factory: Factory, { part, faults }: ReadAutomation): Promise<AutomationPart> {
+async function checkedPart(
+  deps: ManageAutomationsDeps,
+  caller: Caller,
+  factory: Factory,
+  { part, faults }: ReadAutomation,
+): Promise<AutomationPart> {
   const missing = part ? await missingReferences(deps, caller, factory, part) : [];
   return faultless({ part, faults: [...faults, ...missing] });
 }
@@ -75,16 +126,25 @@ async function checkedPart(deps: ManageAutomationsDeps, caller: Caller, factory:
  *
  * Errors: automation_not_found · not_authorized · managed_by_files (conflict) · invalid_automation.
  */
-export async function replaceAutomation(deps: ManageAutomationsDeps, caller: Caller, ref: AutomationRef, asked: JsonObject): Promise<Automation> {
+export async function replaceAutomation(
+  deps: ManageAutomationsDeps,
+  caller: Caller,
+  ref: AutomationRef,
+  asked: JsonObject,
+): Promise<Automation> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
   const read = readAutomation(asked);
   const isSwitch = read.part !== undefined && isSameButSwitch(automation, read.part); // what it names may be gone: it can still be disabled
-  const part = isSwitch || automation.management === "files" ? faultless(read) : await checkedPart(deps, caller, factory, read);
+  const part =
+    isSwitch || automation.management === "files" ? faultless(read) : await checkedPart(deps, caller, factory, read);
   const origin = originOf(caller);
   return deps.automations.update(factory.uid, automation.uid, (present) => {
     const isFile = present.management === "files";
     if (isFile && (factory.management !== "service_files" || !isSameButSwitch(present, part))) throw managedByFiles();
-    const next = { ...changeAutomation(present, part, deps.clock.now()), ...(!isFile && { creator: origin.actor, creatorLeft: false }) };
+    const next = {
+      ...changeAutomation(present, part, deps.clock.now()),
+      ...(!isFile && { creator: origin.actor, creatorLeft: false }),
+    };
     return { next, fact: automationFact("updated", next, origin) };
   });
 }

@@ -12,17 +12,21 @@ import { findFactory } from "./scope.ts";
 import type { SourceDeps } from "./source-deps.ts";
 import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
-export type PutSourceDeps = SourceDeps & SourceWarningsDeps & {
-  sources: SourceDeps["sources"] & {
-    /** Replaces the registered source; what serves, serves on. Errors: factory_not_found. */
-    put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
+export type PutSourceDeps = SourceDeps &
+  SourceWarningsDeps & {
+    sources: SourceDeps["sources"] & {
+      /** Replaces the registered source; what serves, serves on. Errors: factory_not_found. */
+      put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
+    };
+    heads: { ring(): void };
+    clock: Clock;
   };
-  heads: { ring(): void };
-  clock: Clock;
-};
 
 /** What is told about the factory, about a branch that becomes tracked, and about one that is no more. */
-type SourceFacts = { updated(factory: Factory): NewEvent } & Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
+type SourceFacts = { updated(factory: Factory): NewEvent } & Record<
+  "created" | "deleted",
+  (branch: TrackedBranch) => NewEvent
+>;
 
 /**
  * Registers where a factory's definition comes from: files that the service keeps, or a git repository, whose branch is
@@ -30,11 +34,17 @@ type SourceFacts = { updated(factory: Factory): NewEvent } & Record<"created" | 
  *
  * Errors: factory_not_found · not_authorized · invalid_source · source_too_large (too_large) · repository_not_allowed.
  */
-export async function putSource(deps: PutSourceDeps, caller: Caller, factoryUid: string, given: SourceSettings): Promise<{ factory: Factory; source: Source }> {
+export async function putSource(
+  deps: PutSourceDeps,
+  caller: Caller,
+  factoryUid: string,
+  given: SourceSettings,
+): Promise<{ factory: Factory; source: Source }> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.manage");
   const settings = checkSourceSettings(given);
   deps.trees.check(settings);
-  if (settings.kind === "git" && settings.secretName !== undefined) requireVerb(caller, factory.teamUid, "secret.manage", "factory");
+  if (settings.kind === "git" && settings.secretName !== undefined)
+    requireVerb(caller, factory.teamUid, "secret.manage", "factory");
   const origin = originOf(caller);
   const source = await deps.sources.put(factory.uid, settings, deps.clock.now(), {
     updated: (next) => factoryUpdated(next, origin, ["source"]),

@@ -20,7 +20,10 @@ export type RegisterPushDeps = HeadDeps & {
  * Registers what a code host says was pushed. Deliveries come in any order: one that continues from the registered head is taken
  * at its word, and the repository is asked after every one.
  */
-export async function registerPush(deps: RegisterPushDeps, { deliveryUid, teamUid }: { deliveryUid: string; teamUid: string }): Promise<void> {
+export async function registerPush(
+  deps: RegisterPushDeps,
+  { deliveryUid, teamUid }: { deliveryUid: string; teamUid: string },
+): Promise<void> {
   const delivery = await deps.deliveries.codeHostDelivery(deliveryUid);
   const push = delivery && branchPushOf(delivery);
   if (!push) return;
@@ -28,7 +31,11 @@ export async function registerPush(deps: RegisterPushDeps, { deliveryUid, teamUi
   const moved = named.filter(({ repositoryUrl }) => push.addresses.includes(repositoryAddress(repositoryUrl) ?? ""));
   for (const branch of moved) {
     if (branch.registeredHeadSha !== (push.beforeSha ?? null)) continue;
-    await registerHead(deps, branch, push.headSha === undefined ? { head: null, error: MISSING } : { head: push.headSha, error: null });
+    await registerHead(
+      deps,
+      branch,
+      push.headSha === undefined ? { head: null, error: MISSING } : { head: push.headSha, error: null },
+    );
   }
   await deps.branches.lookSoon(moved.map(({ uid }) => uid));
   deps.heads.ring();
@@ -36,5 +43,6 @@ export async function registerPush(deps: RegisterPushDeps, { deliveryUid, teamUi
 
 /** The work that a push leaves: whatever fails of it is tried again. */
 export const pushWork = (deps: RegisterPushDeps) => ({
-  [REGISTER_PUSH]: ({ payload }: { payload: unknown }) => registerPush(deps, payload as { deliveryUid: string; teamUid: string }),
+  [REGISTER_PUSH]: ({ payload }: { payload: unknown }) =>
+    registerPush(deps, payload as { deliveryUid: string; teamUid: string }),
 });

@@ -29,26 +29,62 @@ export type RunAutomationDeps = AutomationScopeDeps & KeepToldDeps;
  *
  * Errors: automation_not_found · not_authorized · automation_disabled (conflict) · automation_failed (conflict: no run can be made of it).
  */
-export async function runAutomation(deps: RunAutomationDeps, caller: Caller, ref: AutomationRef & { idempotencyKey: string }): Promise<ShownDecision> {
+export async function runAutomation(
+  deps: RunAutomationDeps,
+  caller: Caller,
+  ref: AutomationRef & { idempotencyKey: string },
+): Promise<ShownDecision> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "run.create");
   if (!automation.enabled) throw automationDisabled();
   const origin = originOf(caller);
   const now = deps.clock.now();
   const event: TriggerEvent = {
-    uid: eventUidOf(caller.principal.uid, `run-automation ${automation.uid}`, ref.idempotencyKey), factoryUid: factory.uid, teamUid: factory.teamUid, provider: "manual", event: "run_now",
-    deliveryUid: null, subject: { requested_by: origin.actor.uid }, requestId: caller.requestId, occurredAt: now.toISOString(),
+    uid: eventUidOf(caller.principal.uid, `run-automation ${automation.uid}`, ref.idempotencyKey),
+    factoryUid: factory.uid,
+    teamUid: factory.teamUid,
+    provider: "manual",
+    event: "run_now",
+    deliveryUid: null,
+    subject: { requested_by: origin.actor.uid },
+    requestId: caller.requestId,
+    occurredAt: now.toISOString(),
   };
-  const order = orderOf({ ...automation, creator: origin.actor }, { prompt: automation.rules.prompt, source: "API", metadata: {} });
-  const decision: Decision = { automationUid: automation.uid, automationName: automation.name, outcome: "pending", explanation: "Somebody asked for it.", checks: [], order, runUid: null };
-  await deps.decisions.keepTold(event, [decision], now, automationFact("requested", automation, origin, { mode: "run_now", event_uid: event.uid }));
+  const order = orderOf(
+    { ...automation, creator: origin.actor },
+    { prompt: automation.rules.prompt, source: "API", metadata: {} },
+  );
+  const decision: Decision = {
+    automationUid: automation.uid,
+    automationName: automation.name,
+    outcome: "pending",
+    explanation: "Somebody asked for it.",
+    checks: [],
+    order,
+    runUid: null,
+  };
+  await deps.decisions.keepTold(
+    event,
+    [decision],
+    now,
+    automationFact("requested", automation, origin, { mode: "run_now", event_uid: event.uid }),
+  );
   return started(deps, event, automation.uid);
 }
 
 /** Makes the run at once if it can be made, and tells how it stands; otherwise it follows. Errors: automation_failed. */
 export async function started(deps: KeepToldDeps, event: TriggerEvent, automationUid: string): Promise<ShownDecision> {
-  await bestEffort("start the run of a decision", deps.log, () => deps.start({ factoryUid: event.factoryUid, eventUid: event.uid, automationUid }));
-  const [shown] = await deps.decisions.list({ factoryUid: event.factoryUid, automationUid, eventUid: event.uid, limit: 1 });
-  if (!shown) throw new DomainError({ kind: "internal", reason: "decision_not_kept", message: "The decision was not kept." });
-  if (shown.outcome === "failed") throw new DomainError({ kind: "conflict", reason: "automation_failed", message: shown.explanation });
+  await bestEffort("start the run of a decision", deps.log, () =>
+    deps.start({ factoryUid: event.factoryUid, eventUid: event.uid, automationUid }),
+  );
+  const [shown] = await deps.decisions.list({
+    factoryUid: event.factoryUid,
+    automationUid,
+    eventUid: event.uid,
+    limit: 1,
+  });
+  if (!shown)
+    throw new DomainError({ kind: "internal", reason: "decision_not_kept", message: "The decision was not kept." });
+  if (shown.outcome === "failed")
+    throw new DomainError({ kind: "conflict", reason: "automation_failed", message: shown.explanation });
   return shown;
 }

@@ -24,5 +24,8 @@ export type SourceDeps = ScopeDeps & {
 /** The services that own parts of a definition; each sees it whole and takes its own. */
 export type Owners = {
   /** Asks all of them, or none of the stages counts. Errors: what one of them refuses with, or unavailable. */
-  stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }>;
+  stage(
+    caller: Caller,
+    stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean },
+  ): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }>;
 };

@@ -22,12 +22,19 @@ export type StartDecidedRunDeps = {
     isSettling(uid: FactoryUid): Promise<boolean>;
   };
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
-  deliveries: { delivery(uid: string): Promise<StoredDelivery | undefined>; codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined> };
+  deliveries: {
+    delivery(uid: string): Promise<StoredDelivery | undefined>;
+    codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
+  };
   runs: {
     /** The one run of a cause, for ever. */
     startAutomated(caller: Caller, run: AutomationRun): Promise<{ runUid: string }>;
     /** Goes on with a conversation: its run is told, or another one made after it; once per cause, for ever. Undefined: nobody can. */
-    continueAutomated(caller: Caller, run: AutomationRun, conversationUid: string): Promise<{ runUid: string } | undefined>;
+    continueAutomated(
+      caller: Caller,
+      run: AutomationRun,
+      conversationUid: string,
+    ): Promise<{ runUid: string } | undefined>;
   };
   publicUrl: string;
   /** This service's name, in which runs are asked for. */
@@ -48,32 +55,66 @@ export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRe
   } catch (error) {
     if (!isDomainError(error) || !FINAL.has(error.kind) || error.retryable) throw error;
     if (await deps.applies.isSettling(as<FactoryUid>(ref.factoryUid))) throw unsettled(error);
-    await deps.decisions.settle(ref, { outcome: "failed", explanation: `It matches, but no run could be made: ${error.message}` });
+    await deps.decisions.settle(ref, {
+      outcome: "failed",
+      explanation: `It matches, but no run could be made: ${error.message}`,
+    });
   }
 }
 
 /** Asked again, the answer would be the same. */
-const FINAL: ReadonlySet<string> = new Set(["invalid_argument", "not_found", "permission_denied", "conflict", "unsupported", "too_large", "feature_off"]);
+const FINAL: ReadonlySet<string> = new Set([
+  "invalid_argument",
+  "not_found",
+  "permission_denied",
+  "conflict",
+  "unsupported",
+  "too_large",
+  "feature_off",
+]);
 
-async function start(deps: StartDecidedRunDeps, ref: DecisionRef, event: TriggerEvent, order: RunOrder): Promise<DecisionEnd> {
+async function start(
+  deps: StartDecidedRunDeps,
+  ref: DecisionRef,
+  event: TriggerEvent,
+  order: RunOrder,
+): Promise<DecisionEnd> {
   const factory = await deps.factories.find(as<FactoryUid>(ref.factoryUid));
-  if (!factory) throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
+  if (!factory)
+    throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
   const automation = await deps.automations.find(factory.uid, ref.automationUid);
   if (automation?.creatorLeft && automation.creator.uid === order.creator.uid) {
-    throw new DomainError({ kind: "permission_denied", reason: "creator_left", message: `The automation is disabled: ${CREATOR_LEFT}` });
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "creator_left",
+      message: `The automation is disabled: ${CREATOR_LEFT}`,
+    });
   }
   const creator = { type: order.creator.type as PrincipalType, uid: order.creator.uid };
-  const caller = serviceCaller(deps.service, event.requestId, creator, [{ teamUid: factory.teamUid, verbs: ["factory.view", "run.view", "run.create", ...(order.continues ? (["run.manage"] as const) : [])] }]);
+  const caller = serviceCaller(deps.service, event.requestId, creator, [
+    {
+      teamUid: factory.teamUid,
+      verbs: ["factory.view", "run.view", "run.create", ...(order.continues ? (["run.manage"] as const) : [])],
+    },
+  ]);
   const payload = await payloadOf(deps, order);
   const foreman = order.agent === undefined ? await deps.agents.findForeman(caller, factory) : undefined;
   const run: AutomationRun = {
-    factory, order, causeKey: causeKeyOf(ref.eventUid, ref.automationUid), triggerUrl: `${deps.publicUrl}/factories/${ref.factoryUid}/events/${ref.eventUid}`,
+    factory,
+    order,
+    causeKey: causeKeyOf(ref.eventUid, ref.automationUid),
+    triggerUrl: `${deps.publicUrl}/factories/${ref.factoryUid}/events/${ref.eventUid}`,
     ...(foreman && { agentUid: foreman.agentUid }),
     ...(payload && { payload: { fileName: PAYLOAD_FILE, bytes: payload } }),
   };
   const { continues } = order;
   const continued = continues && (await deps.runs.continueAutomated(caller, run, continues.conversationUid));
-  if (continued) return { outcome: "continued", runUid: continued.runUid, explanation: `It matches, and task ${continues.taskUid}, which is about the same, goes on with it in run ${continued.runUid}.` };
+  if (continued)
+    return {
+      outcome: "continued",
+      runUid: continued.runUid,
+      explanation: `It matches, and task ${continues.taskUid}, which is about the same, goes on with it in run ${continued.runUid}.`,
+    };
   return { outcome: "fired", ...(await deps.runs.startAutomated(caller, run)) };
 }
 
@@ -87,8 +128,17 @@ async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Prom
     const delivery = await deps.deliveries.codeHostDelivery(payload.codeHostDeliveryUid);
     if (delivery) return jsonBytes(delivery);
   }
-  throw new DomainError({ kind: "not_found", reason: "delivery_not_found", message: "The delivery is not kept any more." });
+  throw new DomainError({
+    kind: "not_found",
+    reason: "delivery_not_found",
+    message: "The delivery is not kept any more.",
+  });
 }
 
 const unsettled = (cause: unknown): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "definition_not_active", message: "A new version of the definition is coming into force.", cause });
+  new DomainError({
+    kind: "unavailable",
+    reason: "definition_not_active",
+    message: "A new version of the definition is coming into force.",
+    cause,
+  });

@@ -10,7 +10,10 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 export type UpdateFactoryDeps = ScopeDeps & {
   factories: ScopeDeps["factories"] & {
     /** Loads the factory locked, applies the change, saves it with its event unless nothing changed. Errors: factory_not_found, alias_taken. */
-    update(uid: FactoryUid, change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined): Promise<Factory>;
+    update(
+      uid: FactoryUid,
+      change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined,
+    ): Promise<Factory>;
   };
   clock: Clock;
 };
@@ -20,7 +23,12 @@ export type UpdateFactoryDeps = ScopeDeps & {
  *
  * Errors: factory_not_found · not_authorized · invalid_factory · managed_by_files (invalid_argument) · alias_taken (conflict).
  */
-export async function updateFactory(deps: UpdateFactoryDeps, caller: Caller, uid: string, given: FactoryChanges): Promise<Factory> {
+export async function updateFactory(
+  deps: UpdateFactoryDeps,
+  caller: Caller,
+  uid: string,
+  given: FactoryChanges,
+): Promise<Factory> {
   const found = await findFactory(deps, caller, uid, "factory.manage");
   if (Object.keys(given).length === 0) return found;
   return deps.factories.update(found.uid, (factory) => {

@@ -12,7 +12,12 @@ export type UpdateTaskDeps = ScopeDeps & {
   tasks: {
     find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
     /** Loads the task locked and saves what the rule gives, unless it gives the same task. Errors: task_not_found. */
-    update(factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task>;
+    update(
+      factoryUid: FactoryUid,
+      uid: TaskUid,
+      change: (task: Task) => Task,
+      fact: (task: Task, before: Task) => NewEvent,
+    ): Promise<Task>;
   };
   runs: ScopeDeps["runs"] & { currentRunOf(teamUid: string, conversationUid: string): Promise<RunVersion | undefined> };
   clock: Clock;
@@ -24,21 +29,33 @@ export type UpdateTaskDeps = ScopeDeps & {
  *
  * Errors: factory_not_found · not_authorized · task_not_found · title_required · invalid_stage. Source: API spec §3.
  */
-export async function updateTask(deps: UpdateTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string }, change: TaskChange): Promise<Task> {
+export async function updateTask(
+  deps: UpdateTaskDeps,
+  caller: Caller,
+  ref: { factoryUid: string; taskUid: string },
+  change: TaskChange,
+): Promise<Task> {
   const factory = await findFactory(deps, caller, ref.factoryUid, "task.manage");
   if (!isUuid(ref.taskUid)) throw notFound("task");
   const taskUid = as<TaskUid>(ref.taskUid);
-  const stageBasis = change.stage === undefined ? undefined : await currentRun(deps, factory.uid, taskUid, change.stage);
+  const stageBasis =
+    change.stage === undefined ? undefined : await currentRun(deps, factory.uid, taskUid, change.stage);
   const changed = Object.keys(change).sort();
   return deps.tasks.update(
     factory.uid,
     taskUid,
     (task) => changeTask(task, change, deps.clock.now(), stageBasis),
-    (task, before) => taskUpdated(task, originOf(caller), changed, { from: before.stage, byRootRun: caller.run?.rootRunUid }),
+    (task, before) =>
+      taskUpdated(task, originOf(caller), changed, { from: before.stage, byRootRun: caller.run?.rootRunUid }),
   );
 }
 
-async function currentRun(deps: UpdateTaskDeps, factoryUid: FactoryUid, uid: TaskUid, stage: string): Promise<RunVersion | undefined> {
+async function currentRun(
+  deps: UpdateTaskDeps,
+  factoryUid: FactoryUid,
+  uid: TaskUid,
+  stage: string,
+): Promise<RunVersion | undefined> {
   readStage(stage);
   const task = await deps.tasks.find(factoryUid, uid);
   if (!task) throw notFound("task");

@@ -43,5 +43,7 @@ export function connectNeighbours(transports: GatewayOptions["neighbours"], sign
 }
 
 /** Call options of a request: for its caller, given up when the client goes away. */
-export const onBehalf = (input: { caller: Caller; request: RequestInfo }, settings: Omit<CallSettings, "signal"> = {}) =>
-  call(input.caller, { ...settings, signal: input.request.signal });
+export const onBehalf = (
+  input: { caller: Caller; request: RequestInfo },
+  settings: Omit<CallSettings, "signal"> = {},
+) => call(input.caller, { ...settings, signal: input.request.signal });

@@ -14,7 +14,11 @@ export class RunTokens {
   readonly #runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined;
   readonly #clock: Clock;
 
-  constructor(deps: { keys: KeySource; runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined; clock: Clock }) {
+  constructor(deps: {
+    keys: KeySource;
+    runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined;
+    clock: Clock;
+  }) {
     this.#keys = deps.keys;
     this.#runs = deps.runs;
     this.#clock = deps.clock;
@@ -28,7 +32,10 @@ export class RunTokens {
   async authenticate(token: string, requestId: string): Promise<Caller> {
     const { executionId, attempt } = await this.#verify(token);
     if (!this.#runs) throw invalid();
-    const lease = await this.#runs.checkLease({ executionId: BigInt(executionId), attempt }, call(serviceCaller("gateway", requestId)));
+    const lease = await this.#runs.checkLease(
+      { executionId: BigInt(executionId), attempt },
+      call(serviceCaller("gateway", requestId)),
+    );
     const teamUid = as<TeamUid>(lease.teamUid);
     return {
       principal: lease.agentUid ? { type: "agent", uid: lease.agentUid } : { type: "user", uid: lease.creatorUid },
@@ -50,11 +57,15 @@ export class RunTokens {
 
   async #verify(token: string): Promise<{ executionId: string; attempt: number }> {
     try {
-      const { payload } = await jwtVerify<{ execution: number | string; attempt: number }>(token, ({ kid = "" }) => this.#keyOf(kid), {
-        algorithms: ["EdDSA"],
-        requiredClaims: ["exp", "execution", "attempt"],
-        currentDate: this.#clock.now(),
-      });
+      const { payload } = await jwtVerify<{ execution: number | string; attempt: number }>(
+        token,
+        ({ kid = "" }) => this.#keyOf(kid),
+        {
+          algorithms: ["EdDSA"],
+          requiredClaims: ["exp", "execution", "attempt"],
+          currentDate: this.#clock.now(),
+        },
+      );
       return { executionId: String(BigInt(payload.execution)), attempt: payload.attempt };
     } catch (cause) {
       throw isDomainError(cause) ? cause : invalid(cause);
@@ -69,4 +80,9 @@ export class RunTokens {
 }
 
 const invalid = (cause?: unknown): DomainError =>
-  new DomainError({ kind: "unauthenticated", reason: "run_token_invalid", message: "The run token is not valid.", cause });
+  new DomainError({
+    kind: "unauthenticated",
+    reason: "run_token_invalid",
+    message: "The run token is not valid.",
+    cause,
+  });

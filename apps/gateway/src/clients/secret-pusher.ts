@@ -11,5 +11,8 @@ const PUSH_TIMEOUT_MS = 15_000;
 export const secretPusher =
   (webhooks: Neighbours["webhooks"]): PushSecret =>
   async ({ teamUid, name, revision, value }) => {
-    await webhooks.pushManagedSecret({ teamUid, name, revision, ...(value !== undefined && { value }) }, call(serviceCaller("gateway", newUid()), { timeoutMs: PUSH_TIMEOUT_MS }));
+    await webhooks.pushManagedSecret(
+      { teamUid, name, revision, ...(value !== undefined && { value }) },
+      call(serviceCaller("gateway", newUid()), { timeoutMs: PUSH_TIMEOUT_MS }),
+    );
   };

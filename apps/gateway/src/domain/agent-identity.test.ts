@@ -3,15 +3,22 @@ import { domainError } from "@millwright/testing";
 import { BLANK, withFields, withSecrets, type AgentFields, type AgentParts } from "./agent-identity.ts";
 
 const agent: AgentParts = {
-  name: "builder", agentType: "IMPLEMENT", description: "d", prompt: "p",
+  name: "builder",
+  agentType: "IMPLEMENT",
+  description: "d",
+  prompt: "p",
   config: { base_model: "auto", worker_host: "w1", secrets: [{ name: "A" }], mcp_servers: { x: { url: "u" } } },
-  concurrencyLimit: 3, queuePriority: 1, queuePaused: false,
+  concurrencyLimit: 3,
+  queuePriority: 1,
+  queuePaused: false,
 };
 
 describe("a partial update", () => {
   test("leaves everything as it is when nothing, or null, is said", () => {
     expect(withFields(agent, {})).toEqual(agent);
-    expect(withFields(agent, { name: null, prompt: null, base_model: null, secrets: null, harness: null })).toEqual(agent);
+    expect(withFields(agent, { name: null, prompt: null, base_model: null, secrets: null, harness: null })).toEqual(
+      agent,
+    );
   });
   test.each<[AgentFields, Record<string, unknown>]>([
     [{ worker_host: "" }, { worker_host: undefined }],

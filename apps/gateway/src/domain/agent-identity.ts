@@ -3,7 +3,11 @@ import { DomainError, invalidArgument } from "@millwright/errors";
 export const AGENT_TYPES = ["FOREMAN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY", "CUSTOM"] as const;
 export type AgentType = (typeof AGENT_TYPES)[number];
 
-export type Harness = { type?: string | undefined; model_id?: string | undefined; reasoning_level?: string | undefined };
+export type Harness = {
+  type?: string | undefined;
+  model_id?: string | undefined;
+  reasoning_level?: string | undefined;
+};
 
 /** The published fields of an agent that no rule of ours looks into one by one; absent = not set. snake_case, as public. */
 export type AgentConfig = {
@@ -18,7 +22,10 @@ export type AgentConfig = {
   mcp_servers?: Record<string, unknown>;
   skills?: string[];
   secrets?: { name: string }[];
-  memory?: { auto_memory?: { enabled?: boolean | undefined } | undefined; attached_stores?: { uid: string }[] | undefined };
+  memory?: {
+    auto_memory?: { enabled?: boolean | undefined } | undefined;
+    attached_stores?: { uid: string }[] | undefined;
+  };
   credential_strategy?: string;
   on_behalf_of_enabled?: boolean;
   on_worker_loss?: string;
@@ -66,7 +73,10 @@ export type AgentFields = { [K in keyof Omit<AgentConfig, "runner">]?: AgentConf
 };
 
 /** The parts of an agent that clients can change. */
-export type AgentParts = Pick<Agent, "name" | "agentType" | "description" | "prompt" | "config" | "concurrencyLimit" | "queuePriority" | "queuePaused">;
+export type AgentParts = Pick<
+  Agent,
+  "name" | "agentType" | "description" | "prompt" | "config" | "concurrencyLimit" | "queuePriority" | "queuePaused"
+>;
 
 /**
  * Applies what a client sent to an agent (or, for a create, to `BLANK`).
@@ -74,7 +84,17 @@ export type AgentParts = Pick<Agent, "name" | "agentType" | "description" | "pro
  * Errors: invalid_agent (empty name, harness with base model, conflicting base_harness, duplicate secrets or memory stores).
  */
 export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
-  const { name, agent_type, description, prompt, base_harness: _type, concurrency_limit, queue_priority, queue_paused, ...rest } = sent;
+  const {
+    name,
+    agent_type,
+    description,
+    prompt,
+    base_harness: _type,
+    concurrency_limit,
+    queue_priority,
+    queue_paused,
+    ...rest
+  } = sent;
   const config: Record<string, unknown> = { ...before.config };
   for (const [key, value] of Object.entries(rest)) {
     if (value === null || value === undefined) continue;
@@ -96,7 +116,16 @@ export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
   return after;
 }
 
-export const BLANK: AgentParts = { name: "", agentType: "CUSTOM", description: "", prompt: "", config: {}, concurrencyLimit: 0, queuePriority: 0, queuePaused: false };
+export const BLANK: AgentParts = {
+  name: "",
+  agentType: "CUSTOM",
+  description: "",
+  prompt: "",
+  config: {},
+  concurrencyLimit: 0,
+  queuePriority: 0,
+  queuePaused: false,
+};
 
 /** Names added to the agent's secrets, each once, in order. */
 export const withSecrets = (config: AgentConfig, names: readonly string[]): AgentConfig => ({
@@ -114,7 +143,11 @@ const OWN_FIELDS: readonly string[] = ["concurrency_limit", "queue_priority", "q
 export function assertEditable(agent: Agent, sent: AgentFields): void {
   const said = Object.entries(sent).filter(([, value]) => value !== undefined && value !== null);
   if (!agent.fileManaged || (said.length > 0 && said.every(([key]) => OWN_FIELDS.includes(key)))) return;
-  throw new DomainError({ kind: "conflict", reason: "agent_file_managed", message: "This agent is defined in its factory's files; change it there." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "agent_file_managed",
+    message: "This agent is defined in its factory's files; change it there.",
+  });
 }
 
 function applyBaseHarness(config: Record<string, unknown>, { base_harness, harness }: AgentFields): void {
@@ -125,9 +158,16 @@ function applyBaseHarness(config: Record<string, unknown>, { base_harness, harne
 
 function assertConsistent({ name, config }: AgentParts): void {
   if (name === "") throw invalid("name must not be empty.");
-  if (isThirdParty(config.harness) && config.base_model) throw invalid("base_model serves the own harness only; name the model in harness.model_id.");
-  assertDistinct(config.secrets?.map((secret) => secret.name), "secrets");
-  assertDistinct(config.memory?.attached_stores?.map((store) => store.uid), "memory.attached_stores");
+  if (isThirdParty(config.harness) && config.base_model)
+    throw invalid("base_model serves the own harness only; name the model in harness.model_id.");
+  assertDistinct(
+    config.secrets?.map((secret) => secret.name),
+    "secrets",
+  );
+  assertDistinct(
+    config.memory?.attached_stores?.map((store) => store.uid),
+    "memory.attached_stores",
+  );
 }
 
 const isThirdParty = (harness: Harness | undefined): boolean => harness?.type !== undefined && harness.type !== "oz";
@@ -137,6 +177,8 @@ function assertDistinct(names: readonly string[] | undefined, field: string): vo
 }
 
 const isEmpty = (value: unknown): boolean =>
-  value === "" || (typeof value === "string" && value.trim() === "") || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+  value === "" ||
+  (typeof value === "string" && value.trim() === "") ||
+  (typeof value === "object" && value !== null && Object.keys(value).length === 0);
 
 const invalid = (message: string): DomainError => invalidArgument("invalid_agent", message);

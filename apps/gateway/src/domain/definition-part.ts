@@ -1,6 +1,13 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { invalidArgument } from "@millwright/errors";
-import { AGENT_TYPES, LIMIT_FIELDS, type Agent, type AgentConfig, type AgentType, type Harness } from "./agent-identity.ts";
+import {
+  AGENT_TYPES,
+  LIMIT_FIELDS,
+  type Agent,
+  type AgentConfig,
+  type AgentType,
+  type Harness,
+} from "./agent-identity.ts";
 import { canonicalJson } from "@millwright/json";
 
 /** An agent as its file describes it. `credentialStrategy` absent: an earlier projection keeps its value (factory-files §5). */
@@ -17,7 +24,12 @@ export type DefinitionPart = {
   agentNames: { path: string; keys: string[]; name: string }[];
 };
 
-export type PlanItem = { kind: "agent" | "factory"; name: string; action: "create" | "update" | "delete" | "unchanged"; changedFields: string[] };
+export type PlanItem = {
+  kind: "agent" | "factory";
+  name: string;
+  action: "create" | "update" | "delete" | "unchanged";
+  changedFields: string[];
+};
 
 /**
  * Takes this service's part out of a normalised definition (libs/definition `Definition`), whose sender has validated it.
@@ -51,7 +63,9 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
       ...agents.flatMap((each) => named(`agents/${text(each["name"])}/agent.md`, each)),
       ...automations.flatMap((each) => named(fileOf(each), each)),
     ],
-    agentNames: automations.flatMap((each) => (typeof each["agent"] === "string" ? [{ path: fileOf(each), keys: ["agent"], name: each["agent"] }] : [])),
+    agentNames: automations.flatMap((each) =>
+      typeof each["agent"] === "string" ? [{ path: fileOf(each), keys: ["agent"], name: each["agent"] }] : [],
+    ),
   };
 }
 
@@ -80,8 +94,15 @@ function executionConfig(block: JsonObject): AgentConfig {
   const [authName] = authSecret(block);
   return dropAbsent({
     base_model: model,
-    harness: harness && (dropAbsent({ type: harness["type"], model_id: isOwn ? undefined : harness["model"], reasoning_level: harness["reasoning_level"] }) as Harness),
-    harness_auth_secrets: harness && authName !== undefined ? { [`${text(harness["type"])}_auth_secret_name`]: authName } : undefined,
+    harness:
+      harness &&
+      (dropAbsent({
+        type: harness["type"],
+        model_id: isOwn ? undefined : harness["model"],
+        reasoning_level: harness["reasoning_level"],
+      }) as Harness),
+    harness_auth_secrets:
+      harness && authName !== undefined ? { [`${text(harness["type"])}_auth_secret_name`]: authName } : undefined,
     runner: block["runner"] as string | undefined,
     environment_id: block["environment_id"] as string | undefined,
     secrets: block["secrets"] === undefined ? undefined : texts(block["secrets"]).map((name) => ({ name })),
@@ -99,30 +120,54 @@ function authSecret(block: JsonObject): string[] {
 /** An omitted credential strategy keeps what was projected before; limits, which no file says, stay as people have set them. */
 export function keepingOwn(next: DefinedAgent, before: AgentConfig = {}): DefinedAgent {
   const kept = ["credential_strategy", ...LIMIT_FIELDS] as const;
-  const own = Object.fromEntries(kept.flatMap((key) => (before[key] === undefined || next.config[key] !== undefined ? [] : [[key, before[key]]])));
+  const own = Object.fromEntries(
+    kept.flatMap((key) => (before[key] === undefined || next.config[key] !== undefined ? [] : [[key, before[key]]])),
+  );
   return Object.keys(own).length === 0 ? next : { ...next, config: { ...next.config, ...own } };
 }
 
 /** The fields in which an agent differs from its file, by their public names. */
 export function changedFields(before: DefinedAgent, next: DefinedAgent): string[] {
-  const flat = ({ agentType, description, prompt, config }: DefinedAgent): Record<string, unknown> => ({ agent_type: agentType, description, prompt, ...config });
+  const flat = ({ agentType, description, prompt, config }: DefinedAgent): Record<string, unknown> => ({
+    agent_type: agentType,
+    description,
+    prompt,
+    ...config,
+  });
   const [a, b] = [flat(before), flat(next)];
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => canonicalJson(a[key]) !== canonicalJson(b[key])).toSorted();
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .filter((key) => canonicalJson(a[key]) !== canonicalJson(b[key]))
+    .toSorted();
 }
 
 /** What activating the part would do; agents by name. */
-export function planOf(part: DefinitionPart, current: { agents: readonly Agent[]; layer: JsonObject | undefined }): PlanItem[] {
+export function planOf(
+  part: DefinitionPart,
+  current: { agents: readonly Agent[]; layer: JsonObject | undefined },
+): PlanItem[] {
   const before = new Map(current.agents.map((agent) => [agent.name, agent]));
   const after = new Map(part.agents.map((agent) => [agent.name, agent]));
-  const names = [...new Set([...after.keys(), ...current.agents.filter((agent) => agent.fileManaged).map(({ name }) => name)])].toSorted();
+  const names = [
+    ...new Set([...after.keys(), ...current.agents.filter((agent) => agent.fileManaged).map(({ name }) => name)]),
+  ].toSorted();
   const agents = names.map((name): PlanItem => {
     const [old, next] = [before.get(name), after.get(name)];
     if (!old || !next) return { kind: "agent", name, action: next ? "create" : "delete", changedFields: [] };
     const fields = changedFields(old, keepingOwn(next, old.config));
-    return { kind: "agent", name, action: fields.length > 0 || !old.fileManaged ? "update" : "unchanged", changedFields: fields };
+    return {
+      kind: "agent",
+      name,
+      action: fields.length > 0 || !old.fileManaged ? "update" : "unchanged",
+      changedFields: fields,
+    };
   });
   const isSame = current.layer !== undefined && canonicalJson(current.layer) === canonicalJson(part.layer);
-  const factory: PlanItem = { kind: "factory", name: "factory.yaml", action: current.layer ? (isSame ? "unchanged" : "update") : "create", changedFields: [] };
+  const factory: PlanItem = {
+    kind: "factory",
+    name: "factory.yaml",
+    action: current.layer ? (isSame ? "unchanged" : "update") : "create",
+    changedFields: [],
+  };
   return [factory, ...agents];
 }
 
@@ -142,6 +187,8 @@ function list(value: JsonValue | undefined, where: string): JsonValue[] {
 
 const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
 
-const texts = (value: JsonValue | undefined): string[] => (Array.isArray(value) ? value.filter((each) => typeof each === "string") : []);
+const texts = (value: JsonValue | undefined): string[] =>
+  Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 
-const malformed = (where: string): Error => invalidArgument("definition_malformed", `The definition's ${where} does not have the agreed form.`);
+const malformed = (where: string): Error =>
+  invalidArgument("definition_malformed", `The definition's ${where} does not have the agreed form.`);

@@ -11,11 +11,24 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
     secret: ["changed"],
     agent: ["created", "updated", "deleted"],
   },
-  factories: { factory: ["created", "updated", "deleted"], branch: ["created", "deleted"], definition: ["activated"], task: ["created", "updated"], automation: ["created", "updated", "deleted", "requested"] },
+  factories: {
+    factory: ["created", "updated", "deleted"],
+    branch: ["created", "deleted"],
+    definition: ["activated"],
+    task: ["created", "updated"],
+    automation: ["created", "updated", "deleted", "requested"],
+  },
   orchestrator: { run: ["created", "finished"] },
   scheduler: { schedule: ["created", "updated", "deleted"] },
-  scoring: { scorer: ["created", "updated", "deleted"], benchmark_suite: ["created", "updated", "deleted"], benchmark_run: ["created", "finished"] },
-  "webhook-ingress": { webhook: ["created", "updated", "deleted"], code_host_webhook: ["created", "updated", "deleted"] },
+  scoring: {
+    scorer: ["created", "updated", "deleted"],
+    benchmark_suite: ["created", "updated", "deleted"],
+    benchmark_run: ["created", "finished"],
+  },
+  "webhook-ingress": {
+    webhook: ["created", "updated", "deleted"],
+    code_host_webhook: ["created", "updated", "deleted"],
+  },
 };
 
 /** The services whose feeds are audited. */
@@ -23,7 +36,9 @@ type Source = "gateway" | "factories" | "orchestrator" | "scheduler" | "scoring"
 
 /** Notes the audited events of one source. */
 export function onAuditedEvents(source: Source): EventsHandlers {
-  const types = Object.entries(AUDITED[source]).flatMap(([entity, facts]) => facts.map((fact) => `millwright.${entity}.${fact}.v1`));
+  const types = Object.entries(AUDITED[source]).flatMap(([entity, facts]) =>
+    facts.map((fact) => `millwright.${entity}.${fact}.v1`),
+  );
   const note: EventsHandler = (sql, events) => insertAuditEntries(sql, source, events);
   return Object.fromEntries(types.map((type) => [type, note]));
 }

@@ -10,7 +10,11 @@ export const onFactoryEvents = (deps: { clock: Clock }): EventHandlers => ({
     await activateDefinition({ sql, clock: deps.clock }, causeOf(event), { factoryUid, version });
   },
   async "millwright.factory.deleted.v1"(sql, event) {
-    if (event.teamUid) await eraseFactory({ sql, clock: deps.clock }, causeOf(event), { factoryUid: event.entityUid, teamUid: event.teamUid });
+    if (event.teamUid)
+      await eraseFactory({ sql, clock: deps.clock }, causeOf(event), {
+        factoryUid: event.entityUid,
+        teamUid: event.teamUid,
+      });
   },
 });
 

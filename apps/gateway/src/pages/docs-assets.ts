@@ -15,7 +15,10 @@ export function docsAssets(): () => Promise<DocsAssets> {
   const viewer = createRequire(import.meta.url).resolve("rapidoc");
   let loading: Promise<DocsAssets> | undefined;
   return () => {
-    loading ??= Promise.all([asset("docs", Buffer.from(DOCS_SCRIPT)), readFile(viewer).then((content) => asset("viewer", content))]);
+    loading ??= Promise.all([
+      asset("docs", Buffer.from(DOCS_SCRIPT)),
+      readFile(viewer).then((content) => asset("viewer", content)),
+    ]);
     loading.catch(() => (loading = undefined));
     return loading;
   };

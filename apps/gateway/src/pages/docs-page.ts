@@ -20,7 +20,11 @@ export function docsRoutes({ publicUrl }: { publicUrl: string }): Route[] {
       root: true,
       auth: "none",
       summary: "Reference of the public API",
-      handler: async () => html(200, docsPage(await assets(), publicUrl), { "content-security-policy": POLICY, "cache-control": "no-cache" }),
+      handler: async () =>
+        html(200, docsPage(await assets(), publicUrl), {
+          "content-security-policy": POLICY,
+          "cache-control": "no-cache",
+        }),
     }),
     route({
       method: "GET",
@@ -56,7 +60,8 @@ rapi-doc { --font-regular: system-ui, sans-serif; }
 </style>`);
 
 const docsPage = (assets: DocsAssets, publicUrl: string): string =>
-  `<!doctype html>${markup`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+  `<!doctype html>${
+    markup`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>API reference · Millwright</title><link rel="icon" href="data:,">${STYLE}
 ${assets.map(({ name }) => markup`<script type="module" src="/docs/${name}"></script>`)}</head><body>
 <rapi-doc spec-url="/api/v1/openapi.json" render-style="read" layout="row" schema-style="table" load-fonts="false"
@@ -71,4 +76,6 @@ ${assets.map(({ name }) => markup`<script type="module" src="/docs/${name}"></sc
   -H "Authorization: Bearer $MILLWRIGHT_API_KEY" -H "Content-Type: application/json" \\
   -d '{"prompt": "The tests fail. Please have it fixed."}'</pre></div>
 </rapi-doc>
-<noscript>This page is drawn by a script. The same is told by <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</noscript></body></html>`.text}`;
+<noscript>This page is drawn by a script. The same is told by <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</noscript></body></html>`
+      .text
+  }`;

@@ -14,7 +14,10 @@ export type EventPageData = {
 export function eventPage({ eventUid, decisions, runUrl }: EventPageData): string {
   const [first] = decisions;
   const title = first ? `${first.provider}: ${first.event}` : "An event that nothing listened to";
-  const facts = Object.entries(first?.subject ?? {}).map(([name, value]) => markup`<tr><td>${name}</td><td>${typeof value === "string" ? value : JSON.stringify(value)}</td></tr>`);
+  const facts = Object.entries(first?.subject ?? {}).map(
+    ([name, value]) =>
+      markup`<tr><td>${name}</td><td>${typeof value === "string" ? value : JSON.stringify(value)}</td></tr>`,
+  );
   return page(
     title,
     markup`<h1>${title}</h1>
@@ -24,5 +27,8 @@ export function eventPage({ eventUid, decisions, runUrl }: EventPageData): strin
   );
 }
 
-const decisionRow = ({ automation, outcome, explanation, run_id: runId }: EventPageData["decisions"][number], runUrl: (runUid: string) => string): Markup =>
+const decisionRow = (
+  { automation, outcome, explanation, run_id: runId }: EventPageData["decisions"][number],
+  runUrl: (runUid: string) => string,
+): Markup =>
   markup`<tr><td>${automation}</td><td>${outcome}</td><td>${explanation}</td><td>${runId === null ? "" : markup`<a href="${runUrl(runId)}">its run</a>`}</td></tr>`;

@@ -16,5 +16,7 @@ input { font: inherit; padding: .3rem .5rem; width: 24rem; max-width: 100%; } bu
 
 /** One plain page: no script, nothing loaded from elsewhere. */
 export const page = (title: string, body: Markup): string =>
-  `<!doctype html>${markup`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${title} · Millwright</title>${STYLE}</head><body>${body}</body></html>`.text}`;
+  `<!doctype html>${
+    markup`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>${title} · Millwright</title>${STYLE}</head><body>${body}</body></html>`.text
+  }`;

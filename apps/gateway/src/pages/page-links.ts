@@ -18,7 +18,15 @@ const VIEW_HOURS = 24;
 const HOUR_MS = 3_600_000;
 
 /** Expiry is rounded up to the hour, so that a link does not change with every read. */
-export function pageLinks({ publicUrl, signingKey, clock }: { publicUrl: string; signingKey: Uint8Array; clock: Clock }): PageLinks {
+export function pageLinks({
+  publicUrl,
+  signingKey,
+  clock,
+}: {
+  publicUrl: string;
+  signingKey: Uint8Array;
+  clock: Clock;
+}): PageLinks {
   const key = createSecretKey(signingKey); // as bytes it would be looked at anew each time, which takes longer than the signature
   const sign = (payload: string) => createHmac("sha256", key).update(payload).digest("base64url");
   const runUrl = (runUid: string) => `${publicUrl}/runs/${runUid}`;

@@ -19,21 +19,39 @@ import { runPage, type RunPageData } from "./run-page.ts";
 import { schedulePage } from "./schedule-page.ts";
 import { cookieCaller, signInPage, type SignInDeps } from "./sign-in.ts";
 
-export type PageDeps = { neighbours: Pick<Neighbours, "runs" | "artifacts" | "schedules" | "automations">; findProfiles: FindProfiles; links: PageLinks; signIn: SignInDeps };
+export type PageDeps = {
+  neighbours: Pick<Neighbours, "runs" | "artifacts" | "schedules" | "automations">;
+  findProfiles: FindProfiles;
+  links: PageLinks;
+  signIn: SignInDeps;
+};
 
 const viewQuery = z.object({ view: z.string().optional() });
 
 /** Pages for people: every link that the platform prints opens here. Outside `/api/v1`. */
-export function pageRoutes({ neighbours: { runs, artifacts, schedules, automations }, findProfiles, links, signIn }: PageDeps): Route[] {
+export function pageRoutes({
+  neighbours: { runs, artifacts, schedules, automations },
+  findProfiles,
+  links,
+  signIn,
+}: PageDeps): Route[] {
   /** Shows a page to whoever may see the run: by its link, or signed in. Anyone else is asked to sign in, whatever exists. */
-  const shown = async (request: RequestInfo, runUid: string, view: string | undefined, show: (caller: Caller) => Promise<Reply>): Promise<Reply> => {
+  const shown = async (
+    request: RequestInfo,
+    runUid: string,
+    view: string | undefined,
+    show: (caller: Caller) => Promise<Reply>,
+  ): Promise<Reply> => {
     const permitted = view === undefined ? undefined : links.openView(view, runUid);
-    const caller = permitted ? viewer(permitted, request.requestId) : await cookieCaller(signIn, request.headers.cookie, request.requestId);
+    const caller = permitted
+      ? viewer(permitted, request.requestId)
+      : await cookieCaller(signIn, request.headers.cookie, request.requestId);
     if (!caller) return html(401, signInPage(request.path));
     try {
       return await show(caller);
     } catch (error) {
-      if (isDomainError(error) && error.kind === "not_found") return html(404, signInPage(request.path, "There is no such page, or this key may not see it."));
+      if (isDomainError(error) && error.kind === "not_found")
+        return html(404, signInPage(request.path, "There is no such page, or this key may not see it."));
       throw error;
     }
   };
@@ -63,13 +81,19 @@ export function pageRoutes({ neighbours: { runs, artifacts, schedules, automatio
             runs.getConversation({ runUid: params.runId }, options),
           ]);
           const [record] = await runRecords([run!], findProfiles, links, caller);
-          return html(200, runPage({
-            run: record!,
-            timeline: timeline.events.map((event) => ({ event_type: event.eventType, occurred_at: isoTime(event.occurredAt!) })),
-            steps: conversation.steps as unknown as RunPageData["steps"],
-            runUrl: links.runUrl(params.runId),
-            viewQuery: queryOf(query.view),
-          }));
+          return html(
+            200,
+            runPage({
+              run: record!,
+              timeline: timeline.events.map((event) => ({
+                event_type: event.eventType,
+                occurred_at: isoTime(event.occurredAt!),
+              })),
+              steps: conversation.steps as unknown as RunPageData["steps"],
+              runUrl: links.runUrl(params.runId),
+              viewQuery: queryOf(query.view),
+            }),
+          );
         }),
     }),
     route({
@@ -82,8 +106,18 @@ export function pageRoutes({ neighbours: { runs, artifacts, schedules, automatio
       handler: ({ params: { scheduleId }, request }) =>
         shown(request, "", undefined, async (caller) => {
           const options = onBehalf({ caller, request });
-          const [{ schedule }, { slots }] = await Promise.all([schedules.getSchedule({ uid: scheduleId }, options), schedules.listSlots({ scheduleUid: scheduleId, pageSize: 50 }, options)]);
-          return html(200, schedulePage({ schedule: scheduleJson(schedule!), slots: slots.map(slotJson), runUrl: (runUid) => links.runUrl(runUid) }));
+          const [{ schedule }, { slots }] = await Promise.all([
+            schedules.getSchedule({ uid: scheduleId }, options),
+            schedules.listSlots({ scheduleUid: scheduleId, pageSize: 50 }, options),
+          ]);
+          return html(
+            200,
+            schedulePage({
+              schedule: scheduleJson(schedule!),
+              slots: slots.map(slotJson),
+              runUrl: (runUid) => links.runUrl(runUid),
+            }),
+          );
         }),
     }),
     route({
@@ -95,8 +129,14 @@ export function pageRoutes({ neighbours: { runs, artifacts, schedules, automatio
       params: z.object({ uid: pathUid("factory"), eventUid: pathUid("event") }),
       handler: ({ params: { uid: factoryUid, eventUid }, request }) =>
         shown(request, "", undefined, async (caller) => {
-          const { decisions } = await automations.listDecisions({ factoryUid, eventUid, pageSize: 100 }, onBehalf({ caller, request }));
-          return html(200, eventPage({ eventUid, decisions: decisions.map(decisionRecord), runUrl: (runUid) => links.runUrl(runUid) }));
+          const { decisions } = await automations.listDecisions(
+            { factoryUid, eventUid, pageSize: 100 },
+            onBehalf({ caller, request }),
+          );
+          return html(
+            200,
+            eventPage({ eventUid, decisions: decisions.map(decisionRecord), runUrl: (runUid) => links.runUrl(runUid) }),
+          );
         }),
     }),
     route({
@@ -109,9 +149,14 @@ export function pageRoutes({ neighbours: { runs, artifacts, schedules, automatio
       query: viewQuery,
       handler: ({ params, query, request }) =>
         shown(request, params.runId, query.view, async (caller) => {
-          const { artifact, data, downloadUrl } = await artifacts.getArtifact({ artifactUid: params.artifactUid }, onBehalf({ caller, request }));
+          const { artifact, data, downloadUrl } = await artifacts.getArtifact(
+            { artifactUid: params.artifactUid },
+            onBehalf({ caller, request }),
+          );
           if (artifact!.runUid !== params.runId) throw notFound("artifact");
-          return downloadUrl ? redirect(downloadUrl) : new Reply(200, asText(data?.["content"]), { "content-type": "text/plain; charset=utf-8" });
+          return downloadUrl
+            ? redirect(downloadUrl)
+            : new Reply(200, asText(data?.["content"]), { "content-type": "text/plain; charset=utf-8" });
         }),
     }),
     route({

@@ -27,9 +27,18 @@ function mergeCommands({ baseBranch, headBranch }: orchestrator.GetPullRequestRe
 }
 
 /** A name of a branch as one word of a shell; git allows characters in it that a shell interprets. */
-const shellWord = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
+const shellWord = (text: string): string =>
+  /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 function diffLine(line: string): Markup {
-  const kind = /^(\+\+\+|---|diff |index )/.test(line) ? "hunk" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : line.startsWith("@@") ? "hunk" : "";
+  const kind = /^(\+\+\+|---|diff |index )/.test(line)
+    ? "hunk"
+    : line.startsWith("+")
+      ? "add"
+      : line.startsWith("-")
+        ? "del"
+        : line.startsWith("@@")
+          ? "hunk"
+          : "";
   return markup`<span class="${kind}">${line}</span>\n`;
 }

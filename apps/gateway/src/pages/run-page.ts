@@ -30,7 +30,11 @@ ${(run.artifacts ?? []).length === 0 ? markup`<p class="meta">none</p>` : markup
   );
 }
 
-function artifactRow({ artifact_type: type, data }: { artifact_type: string; data: Json }, runUrl: string, viewQuery: string): Markup {
+function artifactRow(
+  { artifact_type: type, data }: { artifact_type: string; data: Json },
+  runUrl: string,
+  viewQuery: string,
+): Markup {
   const file = asText(data["artifact_uid"]);
   const url = asText(data["url"]) || (file && `${runUrl}/artifacts/${file}`);
   const isOurs = url.startsWith(`${runUrl}/`);

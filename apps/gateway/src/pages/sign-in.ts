@@ -42,11 +42,18 @@ async function answer({ authenticate, vault, isHttps }: SignInDeps, request: Inc
   const caller = await authenticate({ bearer: key, teamUid: undefined, requestId: newUid() }).catch(() => undefined);
   if (!caller) return { status: 401, body: signInPage(next, "That key is not valid.") };
   const attributes = `Path=/runs; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
-  return { status: 303, headers: { location: next, "set-cookie": `${COOKIE}=${vault.seal(key, COOKIE)}; ${attributes}` } };
+  return {
+    status: 303,
+    headers: { location: next, "set-cookie": `${COOKIE}=${vault.seal(key, COOKIE)}; ${attributes}` },
+  };
 }
 
 /** The signed-in caller of a page request, if its cookie is good. */
-export async function cookieCaller({ authenticate, vault }: SignInDeps, cookies: string | undefined, requestId: string): Promise<Caller | undefined> {
+export async function cookieCaller(
+  { authenticate, vault }: SignInDeps,
+  cookies: string | undefined,
+  requestId: string,
+): Promise<Caller | undefined> {
   const sealed = new RegExp(`(?:^|; )${COOKIE}=([^;]+)`).exec(cookies ?? "")?.[1];
   if (!sealed) return undefined;
   try {
@@ -57,7 +64,8 @@ export async function cookieCaller({ authenticate, vault }: SignInDeps, cookies:
 }
 
 /** Only paths of our own pages: a form must not send people elsewhere. */
-const safeNext = (next: string | null): string => (next !== null && /^\/runs\/[\w./?=%~-]*$/.test(next) && !holdsCredential(next) ? next : "/");
+const safeNext = (next: string | null): string =>
+  next !== null && /^\/runs\/[\w./?=%~-]*$/.test(next) && !holdsCredential(next) ? next : "/";
 
 /** The form's fields; undefined when the body is too long or cut off. */
 async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {

@@ -29,10 +29,13 @@ export async function answerRoute(options: RestOptions, route: Route, ctx: RestC
 }
 
 async function handle(options: RestOptions, route: Route, ctx: RestContext, signal: AbortSignal): Promise<unknown> {
-  if (route.auth === "required" || (route.auth === "optional" && ctx.get("authorization") !== "")) ctx.state.caller = await authenticated(options, ctx);
+  if (route.auth === "required" || (route.auth === "optional" && ctx.get("authorization") !== ""))
+    ctx.state.caller = await authenticated(options, ctx);
   const params = readParams(route, ctx["params"] as Record<string, string>);
   const query = readQuery(route, ctx.querystring);
-  const json = route.body ? await readJson(ctx.req, route.bodyBytesMax ?? BODY_BYTES_MAX, route.exactNumbers) : undefined;
+  const json = route.body
+    ? await readJson(ctx.req, route.bodyBytesMax ?? BODY_BYTES_MAX, route.exactNumbers)
+    : undefined;
   const body = readBody(route, json);
   const idempotency = readIdempotencyKey(route, ctx.path, ctx.req.headers["idempotency-key"], json);
   const input = {
@@ -52,7 +55,9 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       ...(idempotency ? { idempotency } : {}),
     },
   };
-  return route.keepsAnswer && idempotency && input.caller ? options.answerOnce(input.caller, idempotency, () => route.handler(input)) : route.handler(input);
+  return route.keepsAnswer && idempotency && input.caller
+    ? options.answerOnce(input.caller, idempotency, () => route.handler(input))
+    : route.handler(input);
 }
 
 const hashOf = (bearer: string | undefined): string => (bearer === undefined ? "" : hash("sha256", bearer, "hex"));

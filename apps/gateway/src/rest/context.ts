@@ -18,7 +18,11 @@ export type Authenticate = (credential: {
 export type AnswerOnce = <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => Promise<T>;
 
 /** Raw HTTP doors beside the REST routes (worker RPC, signed blobs); they answer for themselves. `isRecorded`: and record what they do. */
-export type Mount = { readonly prefix: `/${string}/`; readonly listener: RequestListener; readonly isRecorded?: boolean };
+export type Mount = {
+  readonly prefix: `/${string}/`;
+  readonly listener: RequestListener;
+  readonly isRecorded?: boolean;
+};
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
 
 export type RestOptions = {
@@ -42,12 +46,18 @@ export type RequestState = { requestId: string; traceId: string; route?: Route; 
 export type RestContext = Koa.ParameterizedContext<RequestState>;
 
 /** The bearer credential of a request; undefined: none. */
-export const bearerOf = (ctx: RestContext): string | undefined => /^Bearer +([\x21-\x7e]+) *$/i.exec(ctx.get("authorization"))?.[1];
+export const bearerOf = (ctx: RestContext): string | undefined =>
+  /^Bearer +([\x21-\x7e]+) *$/i.exec(ctx.get("authorization"))?.[1];
 
 /** The caller of a request that must have one. Errors: credential_missing and those of `authenticate` (unauthenticated). */
 export async function authenticated(options: RestOptions, ctx: RestContext): Promise<Caller> {
   const bearer = bearerOf(ctx);
-  if (!bearer) throw new DomainError({ kind: "unauthenticated", reason: "credential_missing", message: "Send an API key as a bearer token." });
+  if (!bearer)
+    throw new DomainError({
+      kind: "unauthenticated",
+      reason: "credential_missing",
+      message: "Send an API key as a bearer token.",
+    });
   const teamUid = options.teamHeaders.map((name) => ctx.get(name)).find((text) => text !== "");
   return options.authenticate({ bearer, teamUid, requestId: ctx.state.requestId });
 }

@@ -55,7 +55,8 @@ export const queryBoolean = () =>
     .meta({ type: "boolean", enum: undefined });
 
 /** The same, with what an absent one means. */
-export const queryFlag = (fallback: boolean, description: string) => queryBoolean().default(fallback).meta({ type: "boolean", default: fallback, description });
+export const queryFlag = (fallback: boolean, description: string) =>
+  queryBoolean().default(fallback).meta({ type: "boolean", default: fallback, description });
 
 /** A whole number within bounds. */
 export const queryInt = (bounds: { min: number; max: number }) =>
@@ -69,7 +70,10 @@ export const queryInt = (bounds: { min: number; max: number }) =>
 /** One of a few values; anything else: 400 that names it and them. */
 export const queryChoice = <const T extends readonly [string, ...string[]]>(values: T) =>
   z.enum(values, {
-    error: ({ input }) => (input === undefined ? `required: one of ${values.join(", ")}` : `must be one of ${values.join(", ")} (got ${quoted(input)})`),
+    error: ({ input }) =>
+      input === undefined
+        ? `required: one of ${values.join(", ")}`
+        : `must be one of ${values.join(", ")} (got ${quoted(input)})`,
   });
 
 /** A whole number from 1 to `max`; anything else: 400 that names it and them. */
@@ -104,7 +108,12 @@ export const queryMap = <T extends z.ZodType>(value: T) => recordOf(z.string(), 
 export const queryText = () => z.string().min(1);
 
 /** A parameter that the operation does not support: any value is a 400 that says why. */
-export const refusedParameter = (message: string) => z.string().refine(() => false, message).optional().meta({ description: `Not supported, 400: ${message}` });
+export const refusedParameter = (message: string) =>
+  z
+    .string()
+    .refine(() => false, message)
+    .optional()
+    .meta({ description: `Not supported, 400: ${message}` });
 
 /** An identifier of the public API as services take it: lower-cased; a malformed one becomes the nil UUID, which identifies nothing. */
 export const uidOrNil = (text: string): string => (isUuid(text) ? text.toLowerCase() : NIL_UUID);
@@ -127,7 +136,14 @@ const INSTANT = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})
 function parseInstant(text: string): Date | undefined {
   const parts = INSTANT.exec(text);
   if (!parts) return undefined;
-  const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0)) as [number, number, number, number, number, number];
+  const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
   const offsetHours = Number(parts[9] ?? 0);
   const offsetMinutes = Number(parts[10] ?? 0);
   if (hour > 23 || minute > 59 || second > 59 || offsetHours > 23 || offsetMinutes > 59) return undefined;

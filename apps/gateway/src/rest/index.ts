@@ -2,7 +2,26 @@ export { route, fullPath, type IdempotencyKey, type RequestInfo, type Route, typ
 export { html, json, redirect, Reply, stream } from "./reply.ts";
 export { PAGE_HEADERS } from "./security-headers.ts";
 export { ERROR_CATALOG, holdsCredential } from "@millwright/errors";
-export { cursor, instant, nonzeroUuid, pageLimit, pathText, pathUid, queryBoolean, queryChoice, queryCount, queryFlag, queryInt, queryList, queryMap, queryText, refusedParameter, uidOrNil, uuid, uuidList } from "./fields.ts";
+export {
+  cursor,
+  instant,
+  nonzeroUuid,
+  pageLimit,
+  pathText,
+  pathUid,
+  queryBoolean,
+  queryChoice,
+  queryCount,
+  queryFlag,
+  queryInt,
+  queryList,
+  queryMap,
+  queryText,
+  refusedParameter,
+  uidOrNil,
+  uuid,
+  uuidList,
+} from "./fields.ts";
 export { recordOf } from "./own-record.ts";
 export { pageInfo, PageInfo, Problem, Scope, timestamp, UserProfile } from "./records.ts";
 export { restApp, type RestApp } from "./rest-app.ts";

@@ -2,23 +2,38 @@ import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
 import { Problem } from "./records.ts";
 
-const problem = (description: string) => ({ description, content: { "application/problem+json": { schema: Problem } } });
+const problem = (description: string) => ({
+  description,
+  content: { "application/problem+json": { schema: Problem } },
+});
 
 const deliver = (path: string, summary: string, params: z.ZodObject): RouteConfig => ({
   method: "post",
   path,
   operationId: path.endsWith("{token}") ? "deliverToWebhookWithUrlToken" : "deliverToWebhook",
   summary,
-  description: "For senders, at the `ingress_url` of the webhook, which may be on another origin than this document. The body is any JSON value of at most 262144 bytes, whatever the Content-Type.",
+  description:
+    "For senders, at the `ingress_url` of the webhook, which may be on another origin than this document. The body is any JSON value of at most 262144 bytes, whatever the Content-Type.",
   tags: ["Webhooks"],
   security: [],
   request: {
     params,
-    headers: z.object({ "X-Service-Delivery-Id": z.string().optional().meta({ description: "The sender's own id of the event: a repeated id is a duplicate, which starts nothing." }) }),
-    body: { required: true, content: { "application/json": { schema: z.unknown().meta({ description: "Any JSON value" }) } } },
+    headers: z.object({
+      "X-Service-Delivery-Id": z
+        .string()
+        .optional()
+        .meta({ description: "The sender's own id of the event: a repeated id is a duplicate, which starts nothing." }),
+    }),
+    body: {
+      required: true,
+      content: { "application/json": { schema: z.unknown().meta({ description: "Any JSON value" }) } },
+    },
   },
   responses: {
-    202: { description: "Accepted for evaluation, or a duplicate", content: { "application/json": { schema: z.object({ delivery_id: z.string() }) } } },
+    202: {
+      description: "Accepted for evaluation, or a duplicate",
+      content: { "application/json": { schema: z.object({ delivery_id: z.string() }) } },
+    },
     400: problem("The body is not JSON, or did not arrive completely"),
     401: problem("The credential is missing or wrong"),
     404: problem("No such webhook, or it is disabled"),
@@ -31,6 +46,14 @@ const webhook = { webhook_uid: z.string() };
 
 /** Where senders of webhooks deliver to, for the OpenAPI document. The webhook ingress serves these paths; no route of the gateway does. */
 export const ingressOperations: readonly RouteConfig[] = [
-  deliver("/webhooks/w/{webhook_uid}", "Deliver to a webhook that takes a bearer token or a signature", z.object(webhook)),
-  deliver("/webhooks/w/{webhook_uid}/{token}", "Deliver to a webhook whose secret is in its address", z.object({ ...webhook, token: z.string() })),
+  deliver(
+    "/webhooks/w/{webhook_uid}",
+    "Deliver to a webhook that takes a bearer token or a signature",
+    z.object(webhook),
+  ),
+  deliver(
+    "/webhooks/w/{webhook_uid}/{token}",
+    "Deliver to a webhook whose secret is in its address",
+    z.object({ ...webhook, token: z.string() }),
+  ),
 ];

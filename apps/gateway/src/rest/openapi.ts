@@ -1,4 +1,9 @@
-import { OpenApiGeneratorV31, OpenAPIRegistry, type ResponseConfig, type RouteConfig } from "@asteasolutions/zod-to-openapi";
+import {
+  OpenApiGeneratorV31,
+  OpenAPIRegistry,
+  type ResponseConfig,
+  type RouteConfig,
+} from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
 import { groupOf, groupsOf } from "./groups.ts";
 import { ingressOperations } from "./ingress-operations.ts";
@@ -10,7 +15,11 @@ export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]
 /** The OpenAPI 3.1 document of all routes below `/api/v1`. */
 export function openApiDocument(routes: readonly Route[], publicUrl: string): OpenApiDocument {
   const registry = new OpenAPIRegistry();
-  registry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer", description: "An API key, or the token of a run." });
+  registry.registerComponent("securitySchemes", "apiKey", {
+    type: "http",
+    scheme: "bearer",
+    description: "An API key, or the token of a run.",
+  });
   const documented = routes.filter(({ root }) => !root);
   for (const route of documented) registry.registerPath(pathOf(route));
   for (const operation of ingressOperations) registry.registerPath(operation);
@@ -19,7 +28,8 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Op
     info: {
       title: "Millwright",
       version: "1.0.0",
-      description: "Self-hosted agent factories: work in, pull requests out. Errors are problem+json. Unknown query parameters and unknown members of bodies are ignored, unless an operation documents otherwise; a known parameter with a bad or empty value is a 400.",
+      description:
+        "Self-hosted agent factories: work in, pull requests out. Errors are problem+json. Unknown query parameters and unknown members of bodies are ignored, unless an operation documents otherwise; a known parameter with a bad or empty value is a 400.",
     },
     servers: [{ url: publicUrl }],
     tags: groupsOf(documented.map(({ path }) => path)),
@@ -35,13 +45,22 @@ function pathOf(route: Route): RouteConfig {
     summary: route.summary,
     ...(route.description ? { description: route.description } : {}),
     tags: [groupOf(route.path)],
-    ...(route.auth === "none" ? { security: [] } : { security: route.auth === "optional" ? [{ apiKey: [] }, {}] : [{ apiKey: [] }] }),
+    ...(route.auth === "none"
+      ? { security: [] }
+      : { security: route.auth === "optional" ? [{ apiKey: [] }, {}] : [{ apiKey: [] }] }),
     ...(route.verbs ? { "x-required-permissions": [...route.verbs] } : {}),
     request: {
       ...(route.params ? { params: route.params } : {}),
       ...(route.query ? { query: route.query } : {}),
       ...(headers ? { headers } : {}),
-      ...(route.body ? { body: { required: !route.body.safeParse(undefined).success, content: { "application/json": { schema: route.body } } } } : {}),
+      ...(route.body
+        ? {
+            body: {
+              required: !route.body.safeParse(undefined).success,
+              content: { "application/json": { schema: route.body } },
+            },
+          }
+        : {}),
     },
     responses: { ...successes(route), ...problems(route) },
   };
@@ -50,10 +69,23 @@ function pathOf(route: Route): RouteConfig {
 function headersOf(route: Route): z.ZodObject | undefined {
   const shape = {
     ...(route.idempotent
-      ? { "Idempotency-Key": z.string().max(255).optional().meta({ description: "Repeats within 24 h get the first answer; another body under the same key is a 409." }) }
+      ? {
+          "Idempotency-Key": z.string().max(255).optional().meta({
+            description: "Repeats within 24 h get the first answer; another body under the same key is a 409.",
+          }),
+        }
       : {}),
-    ...(route.teamHeader ? { "X-Service-Team-Uid": z.string().optional().meta({ description: "The active team. Ignored for agents." }) } : {}),
-    ...(route.conditional ? { "If-None-Match": z.string().optional().meta({ description: "Entity tags that the client has; 304 when the present one is among them." }) } : {}),
+    ...(route.teamHeader
+      ? { "X-Service-Team-Uid": z.string().optional().meta({ description: "The active team. Ignored for agents." }) }
+      : {}),
+    ...(route.conditional
+      ? {
+          "If-None-Match": z
+            .string()
+            .optional()
+            .meta({ description: "Entity tags that the client has; 304 when the present one is among them." }),
+        }
+      : {}),
   };
   return Object.keys(shape).length > 0 ? z.object(shape) : undefined;
 }
@@ -63,7 +95,10 @@ function successes(route: Route): Record<string, ResponseConfig> {
   const answers: Record<string, ResponseConfig> = {};
   if (route.response) {
     const others = (route.mediaTypes ?? []).map((type) => [type, { schema: z.string() }]);
-    answers[status] = { description: "Success", content: { "application/json": { schema: route.response }, ...Object.fromEntries(others) } };
+    answers[status] = {
+      description: "Success",
+      content: { "application/json": { schema: route.response }, ...Object.fromEntries(others) },
+    };
   }
   if (!route.response && !route.responses) answers[status] = { description: "Success, no body" };
   if (route.conditional) answers[304] = { description: "The client has it already, as its `If-None-Match` says." };
@@ -72,7 +107,9 @@ function successes(route: Route): Record<string, ResponseConfig> {
     const schema = extra.schema ?? z.string();
     answers[code] = {
       description: extra.description,
-      ...(extra.schema || extra.contentType ? { content: Object.fromEntries(types.map((type) => [type, { schema }])) } : {}),
+      ...(extra.schema || extra.contentType
+        ? { content: Object.fromEntries(types.map((type) => [type, { schema }])) }
+        : {}),
     };
   }
   return answers;

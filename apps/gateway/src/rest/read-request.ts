@@ -41,7 +41,9 @@ export function readQuery(route: Route, querystring: string): Record<string, unk
 function rawValue(name: string, schema: z.ZodType, search: URLSearchParams): unknown {
   if (schema instanceof z.ZodRecord) {
     const keys = [...new Set(search.keys())].filter((key) => key.startsWith(`${name}[`) && key.endsWith("]"));
-    return keys.length > 0 ? Object.fromEntries(keys.map((key) => [key.slice(name.length + 1, -1), only(search.getAll(key))])) : only(search.getAll(name)); // without brackets it is no map
+    return keys.length > 0
+      ? Object.fromEntries(keys.map((key) => [key.slice(name.length + 1, -1), only(search.getAll(key))]))
+      : only(search.getAll(name)); // without brackets it is no map
   }
   const values = search.getAll(name);
   if (schema instanceof z.ZodArray) return values.length > 0 ? values : undefined;
@@ -52,7 +54,8 @@ function rawValue(name: string, schema: z.ZodType, search: URLSearchParams): unk
 const only = (values: string[]): string | string[] | undefined => (values.length > 1 ? values : values[0]);
 
 function innermost(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return innermost(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable)
+    return innermost(schema.unwrap() as z.ZodType);
   if (schema instanceof z.ZodPipe) return innermost(schema.in as z.ZodType);
   return schema;
 }
@@ -61,10 +64,23 @@ function innermost(schema: z.ZodType): z.ZodType {
 export async function readJson(req: IncomingMessage, bytesMax: number, exactNumbers = false): Promise<unknown> {
   const bytes = await readBytes(req, bytesMax);
   if (bytes.length === 0) return undefined;
-  const [type = "", ...parameters] = (req.headers["content-type"] ?? "").toLowerCase().split(";").map((part) => part.trim());
-  const charset = parameters.find((parameter) => parameter.startsWith("charset="))?.slice(8).replaceAll('"', "");
-  if (!/^application\/([\w.-]+\+)?json$/.test(type) || (charset !== undefined && charset !== "utf-8") || req.headers["content-encoding"] !== undefined)
-    throw invalidArgument("content_type_not_json", "Send the body as application/json in UTF-8, without content encoding.");
+  const [type = "", ...parameters] = (req.headers["content-type"] ?? "")
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim());
+  const charset = parameters
+    .find((parameter) => parameter.startsWith("charset="))
+    ?.slice(8)
+    .replaceAll('"', "");
+  if (
+    !/^application\/([\w.-]+\+)?json$/.test(type) ||
+    (charset !== undefined && charset !== "utf-8") ||
+    req.headers["content-encoding"] !== undefined
+  )
+    throw invalidArgument(
+      "content_type_not_json",
+      "Send the body as application/json in UTF-8, without content encoding.",
+    );
   let value: unknown;
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -78,7 +94,11 @@ export async function readJson(req: IncomingMessage, bytesMax: number, exactNumb
 
 async function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer> {
   const tooLarge = (found: string) =>
-    new DomainError({ kind: "too_large", reason: "body_too_large", message: `The body must have at most ${bytesMax} bytes (got ${found}). Send large input as attachments.` });
+    new DomainError({
+      kind: "too_large",
+      reason: "body_too_large",
+      message: `The body must have at most ${bytesMax} bytes (got ${found}). Send large input as attachments.`,
+    });
   const declared = Number(req.headers["content-length"] ?? 0);
   if (declared > bytesMax) throw tooLarge(String(declared));
   const chunks: Buffer[] = [];
@@ -103,28 +123,43 @@ function assertText(value: unknown, where: string): void {
   const stack: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
   for (let next = stack.pop(); next; next = stack.pop()) {
     const { value: current, depth } = next;
-    if (depth > JSON_DEPTH_MAX) throw invalidArgument("invalid_body", `${where}: nested more than ${JSON_DEPTH_MAX} levels deep.`);
+    if (depth > JSON_DEPTH_MAX)
+      throw invalidArgument("invalid_body", `${where}: nested more than ${JSON_DEPTH_MAX} levels deep.`);
     if (typeof current === "string" && /[\0\p{Surrogate}]/u.test(current))
       throw invalidArgument("invalid_text", `${where}: a text holds a NUL character or is not valid Unicode.`);
     if (current === null || typeof current !== "object") continue;
-    for (const [key, inner] of Object.entries(current)) stack.push({ value: key, depth }, { value: inner, depth: depth + 1 });
+    for (const [key, inner] of Object.entries(current))
+      stack.push({ value: key, depth }, { value: inner, depth: depth + 1 });
   }
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** The Idempotency-Key of a create, with what it is bound to. */
-export function readIdempotencyKey(route: Route, path: string, header: string | string[] | undefined, body: unknown): IdempotencyKey | undefined {
+export function readIdempotencyKey(
+  route: Route,
+  path: string,
+  header: string | string[] | undefined,
+  body: unknown,
+): IdempotencyKey | undefined {
   if (!route.idempotent || header === undefined) return undefined;
   if (typeof header !== "string" || !IDEMPOTENCY_KEY.test(header))
     throw invalidArgument("invalid_idempotency_key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
-  return { key: header, operation: `${route.method} ${path}`, bodyHash: createHash("sha256").update(canonicalJson(body ?? null)).digest("hex") };
+  return {
+    key: header,
+    operation: `${route.method} ${path}`,
+    bodyHash: createHash("sha256")
+      .update(canonicalJson(body ?? null))
+      .digest("hex"),
+  };
 }
 
 const ISSUES_SHOWN = 5;
 
 function invalid(reason: string, where: string, error: z.ZodError): DomainError {
-  const texts = error.issues.slice(0, ISSUES_SHOWN).map((issue) => `${[where, ...issue.path].map(String).join(".")}: ${issue.message}`);
+  const texts = error.issues
+    .slice(0, ISSUES_SHOWN)
+    .map((issue) => `${[where, ...issue.path].map(String).join(".")}: ${issue.message}`);
   if (error.issues.length > ISSUES_SHOWN) texts.push(`and ${error.issues.length - ISSUES_SHOWN} more`);
   return invalidArgument(reason, texts.join("; "));
 }

@@ -4,7 +4,9 @@ import { z } from "zod";
 export const timestamp = () => z.iso.datetime().meta({ format: "date-time" });
 
 /** fields-runs §1.2. */
-export const PageInfo = z.object({ has_next_page: z.boolean(), next_cursor: z.string().optional() }).meta({ id: "PageInfo" });
+export const PageInfo = z
+  .object({ has_next_page: z.boolean(), next_cursor: z.string().optional() })
+  .meta({ id: "PageInfo" });
 
 /** What every paged list carries beside its rows. */
 export const pageInfo = (nextCursor: string | undefined): z.infer<typeof PageInfo> =>
@@ -37,6 +39,9 @@ export const Problem = z
     trace_id: z.string(),
     error_code: z.string(),
     reason: z.string(),
-    diagnostics: z.array(z.unknown()).optional().meta({ description: "Ours: everything that is wrong with a definition, by path, line and column." }),
+    diagnostics: z
+      .array(z.unknown())
+      .optional()
+      .meta({ description: "Ours: everything that is wrong with a definition, by path, line and column." }),
   })
   .meta({ id: "Problem" });

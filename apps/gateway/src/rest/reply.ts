@@ -15,15 +15,21 @@ export class Reply {
 }
 
 /** JSON with a status or headers of its own. */
-export const json = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply => new Reply(status, body, headers);
+export const json = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply =>
+  new Reply(status, body, headers);
 
 /** 302. The target must work without our Authorization header. */
 export const redirect = (url: string, headers: Readonly<Record<string, string>> = {}): Reply =>
   new Reply(302, null, { ...headers, location: url });
 
 /** A server-rendered page. */
-export const html = (status: number, page: string, headers: Readonly<Record<string, string>> = {}): Reply => new Reply(status, page, { ...PAGE_HEADERS, ...headers });
+export const html = (status: number, page: string, headers: Readonly<Record<string, string>> = {}): Reply =>
+  new Reply(status, page, { ...PAGE_HEADERS, ...headers });
 
 /** Bytes as they come; destroyed when the client goes away. */
-export const stream = (contentType: string, body: Readable, headers: Readonly<Record<string, string>> = {}, status = 200): Reply =>
-  new Reply(status, body, { ...headers, "content-type": contentType });
+export const stream = (
+  contentType: string,
+  body: Readable,
+  headers: Readonly<Record<string, string>> = {},
+  status = 200,
+): Reply => new Reply(status, body, { ...headers, "content-type": contentType });

@@ -30,14 +30,22 @@ export function restApp(given: RestOptions): RestApp {
       const mount = options.mounts?.find(({ prefix }) => req.url?.startsWith(prefix));
       if (!mount) void callback(req, res);
       else if (mount.isRecorded) mount.listener(req, res);
-      else inScope(watchRequest(options, req, res, () => ({ route: mount.prefix })).scope, () => mount.listener(req, res));
+      else
+        inScope(watchRequest(options, req, res, () => ({ route: mount.prefix })).scope, () => mount.listener(req, res));
     },
   };
 }
 
 /** Public: the document says nothing about anybody's data. */
 const openApiRoute = (document: () => OpenApiDocument): Route =>
-  route({ method: "GET", path: "/openapi.json", summary: "This document", auth: "none", response: z.looseObject({}), handler: async () => ({ ...document() }) });
+  route({
+    method: "GET",
+    path: "/openapi.json",
+    summary: "This document",
+    auth: "none",
+    response: z.looseObject({}),
+    handler: async () => ({ ...document() }),
+  });
 
 function routerOf(options: RestOptions): Router {
   const router = new Router({ exclusive: "specificity", sensitive: true, strict: true });
@@ -61,7 +69,11 @@ const observe =
     const { requestId, scope } = watchRequest(options, ctx.req, ctx.res, () => {
       const { route: declared, caller } = ctx.state;
       const { reason } = (ctx.body ?? {}) as { reason?: string };
-      return { ...(declared ? { method: declared.method, route: fullPath(declared) } : {}), ...(caller ? { caller } : {}), ...(ctx.status >= 400 && reason !== undefined ? { reason } : {}) };
+      return {
+        ...(declared ? { method: declared.method, route: fullPath(declared) } : {}),
+        ...(caller ? { caller } : {}),
+        ...(ctx.status >= 400 && reason !== undefined ? { reason } : {}),
+      };
     });
     ctx.state.requestId = requestId;
     ctx.state.traceId = scope.trace.traceId;
@@ -78,10 +90,15 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
       const error = asDomainError(thrown);
       const { route: declared, traceId } = ctx.state;
       const isCreate = declared?.method === "POST" && (declared.status === 201 || declared.idempotent === true);
-      const isUnrepeatable = (isCreate && ctx.get("idempotency-key") === "") || declared?.automaticRetry === "not_after_5xx";
+      const isUnrepeatable =
+        (isCreate && ctx.get("idempotency-key") === "") || declared?.automaticRetry === "not_after_5xx";
       const isNeverRetried = declared?.automaticRetry === "never";
       const problem = problemOf(error, { publicUrl, path: ctx.path, traceId, isUnrepeatable, isNeverRetried });
-      if (problem.status >= 500) log.error({ operation: operationOf(declared?.method, declared && fullPath(declared)), reason: error.reason, error }, "request failed");
+      if (problem.status >= 500)
+        log.error(
+          { operation: operationOf(declared?.method, declared && fullPath(declared)), reason: error.reason, error },
+          "request failed",
+        );
       if (ctx.headerSent || !ctx.writable) return;
       // A body that was not read to its end must not be taken for the next request.
       if (!ctx.req.complete) ctx.set("connection", "close");
@@ -96,11 +113,17 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
 function answerNoRoute(options: RestOptions, router: Router): Koa.Middleware<RequestState> {
   return async (ctx) => {
     const matches = router.match(ctx.path, ctx.method).path;
-    const isPublic = options.routes.some((each) => each.auth === "none" && matches.some((layer) => layer.path === koaPath(fullPath(each))));
+    const isPublic = options.routes.some(
+      (each) => each.auth === "none" && matches.some((layer) => layer.path === koaPath(fullPath(each))),
+    );
     if (ctx.path.startsWith("/api/") && !isPublic) ctx.state.caller = await authenticated(options, ctx);
     const allowed = [...new Set(matches.flatMap((layer) => layer.methods))].toSorted();
     if (allowed.length === 0) throw notFound("path");
     ctx.set("allow", allowed.join(", "));
-    throw new DomainError({ kind: "wrong_method", reason: "method_not_allowed", message: `Use ${allowed.join(" or ")}.` });
+    throw new DomainError({
+      kind: "wrong_method",
+      reason: "method_not_allowed",
+      message: `Use ${allowed.join(" or ")}.`,
+    });
   };
 }

@@ -33,7 +33,12 @@ export type RequestInfo = {
   readonly authenticateAgain: () => Promise<Caller>;
 };
 
-export type RouteInput<P = Record<string, unknown>, Q = Record<string, unknown>, B = unknown, C = Caller | undefined> = {
+export type RouteInput<
+  P = Record<string, unknown>,
+  Q = Record<string, unknown>,
+  B = unknown,
+  C = Caller | undefined,
+> = {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
@@ -42,7 +47,11 @@ export type RouteInput<P = Record<string, unknown>, Q = Record<string, unknown>,
 };
 
 /** A further success answer, such as the 302 of a download. */
-export type ExtraResponse = { readonly description: string; readonly schema?: z.ZodType; readonly contentType?: string | readonly string[] };
+export type ExtraResponse = {
+  readonly description: string;
+  readonly schema?: z.ZodType;
+  readonly contentType?: string | readonly string[];
+};
 
 type Common = {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -126,7 +135,8 @@ export function route<
 >(declaration: RouteDeclaration<A, P, Q, B, R>): Route {
   const declared = declaration.path.match(/\{\w+\}/g)?.map((name) => name.slice(1, -1)) ?? [];
   const described = Object.keys(declaration.params?.shape ?? {});
-  if (declared.toSorted().join() !== described.toSorted().join()) throw new Error(`${declaration.path}: describe exactly its parameters`);
+  if (declared.toSorted().join() !== described.toSorted().join())
+    throw new Error(`${declaration.path}: describe exactly its parameters`);
   return { ...declaration, auth: declaration.auth ?? "required" } as unknown as Route;
 }
 

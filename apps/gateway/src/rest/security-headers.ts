@@ -12,5 +12,6 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   ...SECURITY_HEADERS,
   "content-type": "text/html; charset=utf-8",
-  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'",
+  "content-security-policy":
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'",
 };

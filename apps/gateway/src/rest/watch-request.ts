@@ -14,7 +14,8 @@ export type RequestFacts = {
 };
 
 /** How a request is called in logs and spans. */
-export const operationOf = (method: string | undefined, route: string | undefined): string => (route === undefined ? "no route" : `${method ?? "ANY"} ${route}`);
+export const operationOf = (method: string | undefined, route: string | undefined): string =>
+  route === undefined ? "no route" : `${method ?? "ANY"} ${route}`;
 
 /**
  * Begins a request: its id (the client's own when well-formed) in the answer, its trace (the client's, when it sent one) in the scope; at its
@@ -26,7 +27,11 @@ export function watchRequest(
   res: ServerResponse,
   factsOf: () => RequestFacts,
 ): { requestId: string; scope: Scope } {
-  const durations = metrics.histogram("millwright_http_request_duration_seconds", "Duration of public requests.", ["method", "route", "status"]);
+  const durations = metrics.histogram("millwright_http_request_duration_seconds", "Duration of public requests.", [
+    "method",
+    "route",
+    "status",
+  ]);
   const startedMs = clock.monotonicMs();
   const { requestId, scope, span } = openRequest(tracer, req, res);
   res.once("close", () => {
@@ -35,18 +40,36 @@ export function watchRequest(
     const status = res.statusCode;
     const outcome = !res.writableFinished ? "aborted" : status < 400 ? "ok" : status < 500 ? "refused" : "failed";
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
-    durations.observe({ method: method ?? "any", route: route ?? "none", status: outcome === "aborted" ? "aborted" : `${Math.floor(status / 100)}xx` }, durationMs / 1000);
+    durations.observe(
+      {
+        method: method ?? "any",
+        route: route ?? "none",
+        status: outcome === "aborted" ? "aborted" : `${Math.floor(status / 100)}xx`,
+      },
+      durationMs / 1000,
+    );
     span.rename(operation);
     span.set({
-      "http.request.method": req.method, "http.route": route, "http.response.status_code": status, "error.type": status >= 400 ? (reason ?? String(status)) : undefined,
-      "millwright.request.id": requestId, "millwright.team.uid": caller?.teams.find(({ teamUid }) => teamUid === caller.activeTeamUid)?.teamUid,
+      "http.request.method": req.method,
+      "http.route": route,
+      "http.response.status_code": status,
+      "error.type": status >= 400 ? (reason ?? String(status)) : undefined,
+      "millwright.request.id": requestId,
+      "millwright.team.uid": caller?.teams.find(({ teamUid }) => teamUid === caller.activeTeamUid)?.teamUid,
     });
     if (status >= 500) span.fail(reason ?? String(status));
     span.end();
     log.info(
       {
-        ...scope.fields, operation, outcome, durationMs, status, reason,
-        teamUid: caller?.activeTeamUid, principalType: caller?.principal.type, principalUid: caller?.principal.uid,
+        ...scope.fields,
+        operation,
+        outcome,
+        durationMs,
+        status,
+        reason,
+        teamUid: caller?.activeTeamUid,
+        principalType: caller?.principal.type,
+        principalUid: caller?.principal.uid,
       },
       "request finished",
     );

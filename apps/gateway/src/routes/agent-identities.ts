@@ -29,9 +29,14 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       handler: async ({ caller, body, request }) => {
         const factoryUid = body.factory_uid ?? undefined;
         if (factoryUid !== undefined) await assertFactoryOfTeam(deps, caller, request, factoryUid);
-        if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, chooseTeam(caller), body.environment_id);
+        if (body.environment_id)
+          await assertEnvironmentOfTeam(deps, caller, request, chooseTeam(caller), body.environment_id);
         const skills = body.skills && (await findSkills(deps, caller, request, chooseTeam(caller), body.skills));
-        return deps.once(caller, request.idempotency, async (tx) => agentRecord(await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields({ ...body, skills }) })));
+        return deps.once(caller, request.idempotency, async (tx) =>
+          agentRecord(
+            await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields({ ...body, skills }) }),
+          ),
+        );
       },
     }),
     route({
@@ -39,7 +44,11 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       path: "/agent/identities",
       summary: "List the active team's agents, newest first",
       teamHeader: true,
-      query: z.object({ factory_uid: z.string().min(1).optional().meta({ description: "Only agents linked to this factory. Needs factory.view; the list is empty without it." }) }),
+      query: z.object({
+        factory_uid: z.string().min(1).optional().meta({
+          description: "Only agents linked to this factory. Needs factory.view; the list is empty without it.",
+        }),
+      }),
       response: z.object({ agents: z.array(AgentRecord) }),
       handler: async ({ caller, query: { factory_uid: factoryUid } }) => {
         if (factoryUid !== undefined && !isUuid(factoryUid)) return { agents: [] };
@@ -65,7 +74,8 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       body: AgentUpdate,
       response: AgentRecord,
       handler: async ({ caller, params: { uid }, body, request }) => {
-        const teamUid = body.environment_id || body.skills ? (await getAgent(db.now.sql, allTeams(caller), uid)).teamUid : "";
+        const teamUid =
+          body.environment_id || body.skills ? (await getAgent(db.now.sql, allTeams(caller), uid)).teamUid : "";
         if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, teamUid, body.environment_id);
         const skills = body.skills && (await findSkills(deps, caller, request, teamUid, body.skills));
         return agentRecord(
@@ -94,9 +104,15 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
 }
 
 const allTeams = (caller: Caller): string[] => caller.teams.map((team) => team.teamUid);
-const teamsShown = (caller: Caller): string[] => allTeams(caller).filter((uid) => caller.activeTeamUid === undefined || uid === caller.activeTeamUid);
+const teamsShown = (caller: Caller): string[] =>
+  allTeams(caller).filter((uid) => caller.activeTeamUid === undefined || uid === caller.activeTeamUid);
 
-async function assertFactoryOfTeam({ factories }: Pick<Neighbours, "factories">, caller: Caller, request: RequestInfo, uid: string): Promise<void> {
+async function assertFactoryOfTeam(
+  { factories }: Pick<Neighbours, "factories">,
+  caller: Caller,
+  request: RequestInfo,
+  uid: string,
+): Promise<void> {
   const { factory } = await factories.getFactory({ uid }, onBehalf({ caller, request })).catch((error: unknown) => {
     throw isDomainError(error) && error.kind === "not_found" ? noSuchFactory() : error;
   });
@@ -104,20 +120,39 @@ async function assertFactoryOfTeam({ factories }: Pick<Neighbours, "factories">,
 }
 
 /** What an agent works in must be its team's own: what is only open to the team may be closed to it. */
-async function assertEnvironmentOfTeam({ catalog }: Pick<Neighbours, "catalog">, caller: Caller, request: RequestInfo, teamUid: string, uid: string): Promise<void> {
+async function assertEnvironmentOfTeam(
+  { catalog }: Pick<Neighbours, "catalog">,
+  caller: Caller,
+  request: RequestInfo,
+  teamUid: string,
+  uid: string,
+): Promise<void> {
   const { activeTeamUid: _any, ...inAllTeams } = caller;
-  const { environments } = await catalog.listEnvironments({ teamUid, sortBy: "name" }, onBehalf({ caller: inAllTeams, request }));
-  const isOwn = environments.some((environment) => environment.uid === uid && environment.ownerType === "team" && environment.ownerUid === teamUid);
+  const { environments } = await catalog.listEnvironments(
+    { teamUid, sortBy: "name" },
+    onBehalf({ caller: inAllTeams, request }),
+  );
+  const isOwn = environments.some(
+    (environment) => environment.uid === uid && environment.ownerType === "team" && environment.ownerUid === teamUid,
+  );
   if (!isOwn) throw invalidArgument("environment_not_in_team", "environment_id names no environment of the team.");
 }
 
 /** Each skill by its whole spec, once, in order. Errors: skill_not_found (invalid_argument), when the team's agents would not find one. */
-async function findSkills({ catalog }: Pick<Neighbours, "catalog">, caller: Caller, request: RequestInfo, teamUid: string, texts: readonly string[]): Promise<string[]> {
+async function findSkills(
+  { catalog }: Pick<Neighbours, "catalog">,
+  caller: Caller,
+  request: RequestInfo,
+  teamUid: string,
+  texts: readonly string[],
+): Promise<string[]> {
   if (texts.length === 0) return [];
   const { specByText } = await catalog.findSkills({ teamUid, texts: [...texts] }, onBehalf({ caller, request }));
   const missing = texts.find((text) => specByText[text] === undefined);
-  if (missing !== undefined) throw invalidArgument("skill_not_found", `The team's agents find no skill by "${missing}".`, { skill: missing });
+  if (missing !== undefined)
+    throw invalidArgument("skill_not_found", `The team's agents find no skill by "${missing}".`, { skill: missing });
   return [...new Set(texts.map((text) => specByText[text] ?? text))];
 }
 
-const noSuchFactory = (): DomainError => invalidArgument("factory_not_in_team", "factory_uid names no factory of the team.");
+const noSuchFactory = (): DomainError =>
+  invalidArgument("factory_not_in_team", "factory_uid names no factory of the team.");

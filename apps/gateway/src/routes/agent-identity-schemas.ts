@@ -21,17 +21,31 @@ const settings = {
   default_runner_uid: text(200),
   base_model: text(200),
   harness: Harness.nullish(),
-  base_harness: z.enum([...HARNESS_TYPES, ""]).nullish().meta({ deprecated: true }),
+  base_harness: z
+    .enum([...HARNESS_TYPES, ""])
+    .nullish()
+    .meta({ deprecated: true }),
   harness_auth_secrets: HarnessAuthSecrets.nullish(),
   inference_providers: InferenceProviders.nullish(),
   mcp_servers: McpServers.nullish(),
   skills: z.array(z.string().trim().regex(SKILL_SPEC, "expected owner/repo:path/to/SKILL.md")).max(100).nullish(),
   secrets: z.array(SecretRef).max(100).nullish(),
-  memory: z.object({ auto_memory: z.object({ enabled: z.boolean().optional() }).optional(), attached_stores: z.array(MemoryStoreRef).max(100).optional() }).nullish(),
+  memory: z
+    .object({
+      auto_memory: z.object({ enabled: z.boolean().optional() }).optional(),
+      attached_stores: z.array(MemoryStoreRef).max(100).optional(),
+    })
+    .nullish(),
   credential_strategy: z.enum(["CREATOR", "EXECUTOR", ""]).nullish(),
   on_behalf_of_enabled: z.boolean().nullish(),
-  on_worker_loss: z.enum(["resume", "fail", ""]).nullish().meta({ description: "An extension of ours; see AgentConfigSnapshot." }),
-  step_limit: z.int().min(0).max(1_000).nullish().meta({ description: "Ours; see AgentConfigSnapshot. 0 = not limited here, as for the next two. Can be changed on file-managed agents too." }),
+  on_worker_loss: z
+    .enum(["resume", "fail", ""])
+    .nullish()
+    .meta({ description: "An extension of ours; see AgentConfigSnapshot." }),
+  step_limit: z.int().min(0).max(1_000).nullish().meta({
+    description:
+      "Ours; see AgentConfigSnapshot. 0 = not limited here, as for the next two. Can be changed on file-managed agents too.",
+  }),
   token_limit: z.int().min(0).max(1e12).nullish(),
   cost_limit_usd: z.number().min(0).max(1e6).nullish(),
   worker_host: text(200),
@@ -40,12 +54,19 @@ const settings = {
   queue_paused: z.boolean().nullish(),
 };
 
-export const NewAgent = z.object({ ...settings, name: z.string().trim().min(1).max(200), factory_uid: z.string().nullish() }).meta({ id: "NewAgentIdentity" });
+export const NewAgent = z
+  .object({ ...settings, name: z.string().trim().min(1).max(200), factory_uid: z.string().nullish() })
+  .meta({ id: "NewAgentIdentity" });
 
 export const AgentUpdate = z
   .looseObject({
     ...settings,
-    secrets_append: z.array(SecretRef).min(1).max(100).optional().meta({ description: "Adds secrets and changes nothing else; must be the only member." }),
+    secrets_append: z
+      .array(SecretRef)
+      .min(1)
+      .max(100)
+      .optional()
+      .meta({ description: "Adds secrets and changes nothing else; must be the only member." }),
   })
   .superRefine((sent, context) => {
     // Counts every member that was sent, also null and unknown ones: this form must not half-work.
@@ -66,7 +87,10 @@ export const AgentRecord = z
     prompt: z.string().nullish(),
     factory_uid: z.string().nullish(),
     environment_id: z.string().optional(),
-    default_runner_uid: z.string().meta({ description: "A runner's uid, as in `runner_id` of a run's configuration and in the factory's agent_defaults; empty: none." }),
+    default_runner_uid: z.string().meta({
+      description:
+        "A runner's uid, as in `runner_id` of a run's configuration and in the factory's agent_defaults; empty: none.",
+    }),
     base_model: z.string().optional(),
     harness: Harness.optional(),
     base_harness: z.enum(HARNESS_TYPES).optional().meta({ deprecated: true }),
@@ -83,8 +107,13 @@ export const AgentRecord = z
     token_limit: z.int().optional(),
     cost_limit_usd: z.number().optional(),
     worker_host: z.string().optional(),
-    concurrency_limit: z.int().meta({ description: "Ours. Executions at once; 0 = the platform's default. Can be changed on file-managed agents too, as no file says it; so can the next two." }),
-    queue_priority: z.int().meta({ description: "Ours. Among the team's runs of the same depth, each level counts as five minutes in the queue." }),
+    concurrency_limit: z.int().meta({
+      description:
+        "Ours. Executions at once; 0 = the platform's default. Can be changed on file-managed agents too, as no file says it; so can the next two.",
+    }),
+    queue_priority: z.int().meta({
+      description: "Ours. Among the team's runs of the same depth, each level counts as five minutes in the queue.",
+    }),
     queue_paused: z.boolean().meta({ description: "Ours. Its runs stay queued; what runs goes on." }),
   })
   .meta({ id: "AgentIdentity" });
@@ -113,6 +142,9 @@ export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
     concurrency_limit: agent.concurrencyLimit,
     queue_priority: agent.queuePriority,
     queue_paused: agent.queuePaused,
-    memory: { auto_memory: { enabled: memory?.auto_memory?.enabled ?? true }, attached_stores: (memory?.attached_stores ?? []) as z.input<typeof MemoryStoreRef>[] },
+    memory: {
+      auto_memory: { enabled: memory?.auto_memory?.enabled ?? true },
+      attached_stores: (memory?.attached_stores ?? []) as z.input<typeof MemoryStoreRef>[],
+    },
   };
 }

@@ -8,28 +8,67 @@ import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 
 const SourceLinks = z
-  .object({ run_url: z.string().optional().describe("Page of the root run, when a live task is bound to it."), pull_request_urls: z.array(z.string()).optional() })
+  .object({
+    run_url: z.string().optional().describe("Page of the root run, when a live task is bound to it."),
+    pull_request_urls: z.array(z.string()).optional(),
+  })
   .meta({ id: "ArtifactSourceLinks" });
 
 const text = () => z.string().optional();
-const sharedBy = <T extends string, D extends z.ZodType>(type: T, data: D) => ({ artifact_uid: z.uuid(), artifact_type: z.literal(type), created_at: timestamp(), data });
+const sharedBy = <T extends string, D extends z.ZodType>(type: T, data: D) => ({
+  artifact_uid: z.uuid(),
+  artifact_type: z.literal(type),
+  created_at: timestamp(),
+  data,
+});
 const file = { download_url: z.url(), expires_at: timestamp(), content_type: z.string(), description: text() };
 
 /** fields-runs §8.5. */
 const Artifact = z
   .discriminatedUnion("artifact_type", [
-    z.object(sharedBy("PLAN", z.object({ content: z.string(), content_type: z.string(), document_uid: z.string(), notebook_uid: z.string(), title: text(), url: text() }))),
+    z.object(
+      sharedBy(
+        "PLAN",
+        z.object({
+          content: z.string(),
+          content_type: z.string(),
+          document_uid: z.string(),
+          notebook_uid: z.string(),
+          title: text(),
+          url: text(),
+        }),
+      ),
+    ),
     z.object({ ...sharedBy("SCREENSHOT", z.object(file)), source_links: SourceLinks.optional() }),
-    z.object({ ...sharedBy("FILE", z.object({ ...file, filename: z.string(), filepath: text().meta({ description: "Not for the anonymous." }), title: text(), size_bytes: z.int().optional() })), source_links: SourceLinks.optional() }),
+    z.object({
+      ...sharedBy(
+        "FILE",
+        z.object({
+          ...file,
+          filename: z.string(),
+          filepath: text().meta({ description: "Not for the anonymous." }),
+          title: text(),
+          size_bytes: z.int().optional(),
+        }),
+      ),
+      source_links: SourceLinks.optional(),
+    }),
   ])
   .meta({ id: "Artifact" });
 
 const artifactParams = z.object({ artifactUid: uuid() });
 
 /** What runs leave behind. Public artifacts need no key (spec §5.3). */
-export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts" | "tasks">, links: Pick<PageLinks, "runUrl">): Route[] {
+export function artifactRoutes(
+  { artifacts, tasks }: Pick<Neighbours, "artifacts" | "tasks">,
+  links: Pick<PageLinks, "runUrl">,
+): Route[] {
   /** Whether a live task is bound to the root run. Who may not see tasks sees none. */
-  const isOfTask = async (factoryUid: string, runUid: string, input: Parameters<typeof onBehalf>[0]): Promise<boolean> => {
+  const isOfTask = async (
+    factoryUid: string,
+    runUid: string,
+    input: Parameters<typeof onBehalf>[0],
+  ): Promise<boolean> => {
     if (factoryUid === "") return false;
     try {
       return (await tasks.getTaskByRun({ factoryUid, runUid }, onBehalf(input))).task !== undefined;
@@ -38,9 +77,16 @@ export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts
       throw error;
     }
   };
-  const read = (input: { params: { artifactUid: string }; caller: Parameters<typeof onBehalf>[0]["caller"] | undefined; request: Parameters<typeof onBehalf>[0]["request"] }) => {
+  const read = (input: {
+    params: { artifactUid: string };
+    caller: Parameters<typeof onBehalf>[0]["caller"] | undefined;
+    request: Parameters<typeof onBehalf>[0]["request"];
+  }) => {
     const caller = input.caller ?? serviceCaller("gateway", input.request.requestId);
-    return artifacts.getArtifact({ artifactUid: input.params.artifactUid, anonymous: input.caller === undefined }, onBehalf({ caller, request: input.request }));
+    return artifacts.getArtifact(
+      { artifactUid: input.params.artifactUid, anonymous: input.caller === undefined },
+      onBehalf({ caller, request: input.request }),
+    );
   };
   return [
     route({
@@ -56,11 +102,19 @@ export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts
       handler: async (input) => {
         const { artifact, data = {}, source } = await read(input);
         const sourceLinks = present({
-          run_url: source && input.caller && (await isOfTask(source.factoryUid, source.rootRunUid, { caller: input.caller, request: input.request })) ? links.runUrl(source.rootRunUid) : undefined,
+          run_url:
+            source &&
+            input.caller &&
+            (await isOfTask(source.factoryUid, source.rootRunUid, { caller: input.caller, request: input.request }))
+              ? links.runUrl(source.rootRunUid)
+              : undefined,
           pull_request_urls: source && source.pullRequestUrls.length > 0 ? source.pullRequestUrls : undefined,
         });
         return {
-          artifact_uid: artifact!.uid, artifact_type: artifact!.artifactType, created_at: isoTime(artifact!.createdAt!), data,
+          artifact_uid: artifact!.uid,
+          artifact_type: artifact!.artifactType,
+          created_at: isoTime(artifact!.createdAt!),
+          data,
           ...present({ source_links: Object.keys(sourceLinks).length > 0 ? sourceLinks : undefined }),
         } as z.input<typeof Artifact>;
       },
@@ -76,7 +130,12 @@ export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts
       responses: { 302: { description: "`Location` is a signed, time-limited URL" } },
       handler: async (input) => {
         const { downloadUrl } = await read(input);
-        if (!downloadUrl) throw new DomainError({ kind: "not_found", reason: "artifact_not_downloadable", message: "This artifact has no file." });
+        if (!downloadUrl)
+          throw new DomainError({
+            kind: "not_found",
+            reason: "artifact_not_downloadable",
+            message: "This artifact has no file.",
+          });
         return redirect(downloadUrl, { "cache-control": "private, no-store" });
       },
     }),
@@ -91,7 +150,10 @@ export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts
       body: z.object({ public: z.boolean() }),
       response: z.object({ artifact_uid: z.string(), public: z.boolean() }),
       handler: async (input) => {
-        const { artifact } = await artifacts.updateArtifact({ artifactUid: input.params.artifactUid, public: input.body.public }, onBehalf(input));
+        const { artifact } = await artifacts.updateArtifact(
+          { artifactUid: input.params.artifactUid, public: input.body.public },
+          onBehalf(input),
+        );
         return { artifact_uid: artifact!.uid, public: artifact!.public };
       },
     }),

@@ -35,8 +35,15 @@ export const auditRoute = ({ db, cursors }: Pick<IdentityRouteDeps, "db" | "curs
       requireVerb(caller, uid, "team.manage", "team");
       const bind = { team: uid };
       const after = query.cursor === undefined ? undefined : openPosition(cursors.open("audit", bind, query.cursor));
-      const rows = await listAuditEntries(db.now, uid, after && { occurredAt: after.at, uid: after.uid }, query.limit + 1);
-      const { items, nextCursor } = pageOf(rows, query.limit, (entry) => cursors.seal("audit", bind, [entry.occurredAt, entry.uid]));
+      const rows = await listAuditEntries(
+        db.now,
+        uid,
+        after && { occurredAt: after.at, uid: after.uid },
+        query.limit + 1,
+      );
+      const { items, nextCursor } = pageOf(rows, query.limit, (entry) =>
+        cursors.seal("audit", bind, [entry.occurredAt, entry.uid]),
+      );
       return { entries: items.map(auditRecord), page_info: pageInfo(nextCursor) };
     },
   });

@@ -10,9 +10,13 @@ const Json = recordOf(z.string(), z.unknown());
 /** factory-files §6: what starts it. */
 const Trigger = z
   .object({
-    provider: z.string().meta({ description: "webhook, schedule, factory, github, gitlab; others are kept and stay inert." }),
+    provider: z
+      .string()
+      .meta({ description: "webhook, schedule, factory, github, gitlab; others are kept and stay inert." }),
     event: z.string(),
-    filter: Json.optional().meta({ description: "A list of values, or `{in, not_in}`, per key; of webhooks `webhook_ids` and `payload`." }),
+    filter: Json.optional().meta({
+      description: "A list of values, or `{in, not_in}`, per key; of webhooks `webhook_ids` and `payload`.",
+    }),
     schedule: z.object({ cron: z.string(), name: z.string().optional() }).optional(),
   })
   .meta({ id: "AutomationTrigger" });
@@ -21,7 +25,12 @@ const Trigger = z
 const execution = {
   model: z.string().optional(),
   harness: z
-    .object({ type: z.string(), model: z.string().optional(), reasoning_level: z.string().optional(), auth: z.object({ source: z.string(), secret_name: z.string().optional() }).optional() })
+    .object({
+      type: z.string(),
+      model: z.string().optional(),
+      reasoning_level: z.string().optional(),
+      auth: z.object({ source: z.string(), secret_name: z.string().optional() }).optional(),
+    })
     .optional(),
   runner: z.string().optional().meta({ description: "Name of a runner of the factory." }),
   environment_id: z.string().optional(),
@@ -47,12 +56,17 @@ export const Automation = z
     factory_uid: z.string(),
     name: z.string(),
     enabled: z.boolean(),
-    disabled_reason: z.string().nullable().meta({ description: "Why the platform disabled it: its creator was removed from the team or became a viewer. null: the platform did not disable it." }),
+    disabled_reason: z.string().nullable().meta({
+      description:
+        "Why the platform disabled it: its creator was removed from the team or became a viewer. null: the platform did not disable it.",
+    }),
     agent: z.string().nullable().meta({ description: "null: the foreman." }),
     prompt: z.string(),
     triggers: z.array(Trigger),
     ...execution,
-    management: z.enum(["live", "files"]).meta({ description: "files: defined by the factory's files, where it is changed." }),
+    management: z
+      .enum(["live", "files"])
+      .meta({ description: "files: defined by the factory's files, where it is changed." }),
     created_at: timestamp(),
     updated_at: timestamp(),
     last_fired_at: timestamp().nullable(),
@@ -62,28 +76,51 @@ export const Automation = z
 /** Why an automation fired, or did not. */
 export const Decision = z
   .object({
-    event_uid: z.string().meta({ description: "Of a delivery its uid; otherwise the event's own. Empty for a dry run." }),
+    event_uid: z
+      .string()
+      .meta({ description: "Of a delivery its uid; otherwise the event's own. Empty for a dry run." }),
     automation_uid: z.string(),
     automation: z.string().meta({ description: "Its name when it was decided." }),
     provider: z.string(),
     event: z.string(),
-    outcome: z.enum(["pending", "fired", "continued", "not_matched", "disabled", "suppressed", "failed", "not_listening"]).meta({
-      description: "pending: its run is being created, or its filter needs an answer of the code host that has not come (`next_attempt_at`). continued: a task that is bound to the same issue or pull request goes on with it, in the run that is named. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
-    }),
+    outcome: z
+      .enum(["pending", "fired", "continued", "not_matched", "disabled", "suppressed", "failed", "not_listening"])
+      .meta({
+        description:
+          "pending: its run is being created, or its filter needs an answer of the code host that has not come (`next_attempt_at`). continued: a task that is bound to the same issue or pull request goes on with it, in the run that is named. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
+      }),
     explanation: z.string(),
-    checks: z.array(z.object({ trigger: z.int(), passed: z.boolean(), detail: z.string(), failed: z.array(z.string()) })).meta({ description: "How each trigger that is about such events sees it." }),
+    checks: z
+      .array(z.object({ trigger: z.int(), passed: z.boolean(), detail: z.string(), failed: z.array(z.string()) }))
+      .meta({ description: "How each trigger that is about such events sees it." }),
     run_id: z.string().nullable(),
-    next_attempt_at: timestamp().nullable().meta({ description: "When the code host is asked next for what the filter needs; `explanation` says why it has not answered. null: the decision does not wait for a code host." }),
+    next_attempt_at: timestamp().nullable().meta({
+      description:
+        "When the code host is asked next for what the filter needs; `explanation` says why it has not answered. null: the decision does not wait for a code host.",
+    }),
     subject: Json.meta({ description: "What is known of the event." }),
     occurred_at: timestamp(),
     decided_at: timestamp(),
   })
   .meta({ id: "AutomationDecision" });
 
-export const Replay = z.object({ automation_uid: uuid(), dry_run: z.boolean().optional().meta({ description: "true: only say what would happen." }) });
-export const Replayed = z.object({ would_trigger: z.boolean(), label: z.enum(["Would trigger", "Would not trigger"]), decision: Decision }).meta({ id: "ReplayedDelivery" });
+export const Replay = z.object({
+  automation_uid: uuid(),
+  dry_run: z.boolean().optional().meta({ description: "true: only say what would happen." }),
+});
+export const Replayed = z
+  .object({ would_trigger: z.boolean(), label: z.enum(["Would trigger", "Would not trigger"]), decision: Decision })
+  .meta({ id: "ReplayedDelivery" });
 
-type Said = { readonly triggers?: readonly { provider: string; event: string; filter?: Record<string, unknown>; payload?: unknown; schedule?: { cron: string; name?: string } }[] } & Record<string, unknown>;
+type Said = {
+  readonly triggers?: readonly {
+    provider: string;
+    event: string;
+    filter?: Record<string, unknown>;
+    payload?: unknown;
+    schedule?: { cron: string; name?: string };
+  }[];
+} & Record<string, unknown>;
 
 export function automationRecord(automation: factories.Automation): z.input<typeof Automation> {
   const { triggers = [], ...keys } = (automation.definition ?? {}) as Said;
@@ -95,7 +132,9 @@ export function automationRecord(automation: factories.Automation): z.input<type
     disabled_reason: automation.disabledReason ?? null,
     agent: automation.agent ?? null,
     prompt: automation.prompt,
-    triggers: triggers.map(({ provider, event, filter, payload, schedule }) => present({ provider, event, filter: filterOf(filter, payload), schedule })) as z.input<typeof Trigger>[],
+    triggers: triggers.map(({ provider, event, filter, payload, schedule }) =>
+      present({ provider, event, filter: filterOf(filter, payload), schedule }),
+    ) as z.input<typeof Trigger>[],
     ...keys,
     management: automation.management as "live",
     created_at: isoTime(automation.createdAt!),
@@ -126,5 +165,7 @@ export const decisionRecord = (decision: factories.Decision): z.input<typeof Dec
 });
 
 export const replayRecord = (wouldTrigger: boolean, decision: factories.Decision): z.input<typeof Replayed> => ({
-  would_trigger: wouldTrigger, label: wouldTrigger ? "Would trigger" : "Would not trigger", decision: decisionRecord(decision),
+  would_trigger: wouldTrigger,
+  label: wouldTrigger ? "Would trigger" : "Would not trigger",
+  decision: decisionRecord(decision),
 });

@@ -3,16 +3,34 @@ import { z } from "zod";
 import { parseStored } from "@millwright/payload-filter";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, uuid, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { Automation, automationRecord, AutomationSettings, Decision, decisionRecord, NewAutomation, Replay, Replayed, replayRecord } from "./automation-schemas.ts";
+import {
+  Automation,
+  automationRecord,
+  AutomationSettings,
+  Decision,
+  decisionRecord,
+  NewAutomation,
+  Replay,
+  Replayed,
+  replayRecord,
+} from "./automation-schemas.ts";
 import { factoryParams } from "./factories.ts";
 
 /** A prompt of 256 KiB, and JSON is longer. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024;
 
 const automationParams = z.object({ uid: pathUid("factory"), automationUid: pathUid("automation") });
-const deliveryParams = z.object({ uid: pathUid("factory"), webhookUid: pathUid("webhook"), deliveryUid: pathUid("delivery") });
+const deliveryParams = z.object({
+  uid: pathUid("factory"),
+  webhookUid: pathUid("webhook"),
+  deliveryUid: pathUid("delivery"),
+});
 const Decisions = z.object({ decisions: z.array(Decision), page_info: PageInfo });
-const aboutEvents = z.object({ event_uid: uuid().optional().describe("An event, or a delivery: what was decided about it, replays included"), limit: pageLimit(50), cursor: cursor() });
+const aboutEvents = z.object({
+  event_uid: uuid().optional().describe("An event, or a delivery: what was decided about it, replays included"),
+  limit: pageLimit(50),
+  cursor: cursor(),
+});
 
 /** Automations of factories: what starts by itself, and why it did or did not (factory-files §6). Ours. */
 export function automationRoutes({ automations }: Pick<Neighbours, "automations">): Route[] {
@@ -23,55 +41,171 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
   };
   return [
     route({
-      method: "GET", path: "/factory/{uid}/automations", summary: "List a factory's automations", verbs: ["factory.view"], errors: [403], params: factoryParams,
-      query: z.object({ limit: pageLimit(50), cursor: cursor() }), response: z.object({ automations: z.array(Automation), page_info: PageInfo }),
+      method: "GET",
+      path: "/factory/{uid}/automations",
+      summary: "List a factory's automations",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: factoryParams,
+      query: z.object({ limit: pageLimit(50), cursor: cursor() }),
+      response: z.object({ automations: z.array(Automation), page_info: PageInfo }),
       handler: async (input) => {
-        const page = await automations.listAutomations({ factoryUid: input.params.uid, pageSize: input.query.limit, pageToken: input.query.cursor ?? "" }, onBehalf(input));
+        const page = await automations.listAutomations(
+          { factoryUid: input.params.uid, pageSize: input.query.limit, pageToken: input.query.cursor ?? "" },
+          onBehalf(input),
+        );
         return { automations: page.automations.map(automationRecord), page_info: pageInfo(page.nextPageToken) };
       },
     }),
     route({
-      method: "POST", path: "/factory/{uid}/automations", summary: "Create an automation", description: "The keys are those of `automations/<name>/automation.md` in definition files, spelled with underscores. An agent, runner, model, environment or secret that is absent is refused, as in files; all problems are reported at once.",
-      verbs: ["factory.manage"], errors: [403, 409], idempotent: true, status: 201, bodyBytesMax: BODY_BYTES_MAX, exactNumbers: true, params: factoryParams, body: NewAutomation, response: Automation,
+      method: "POST",
+      path: "/factory/{uid}/automations",
+      summary: "Create an automation",
+      description:
+        "The keys are those of `automations/<name>/automation.md` in definition files, spelled with underscores. An agent, runner, model, environment or secret that is absent is refused, as in files; all problems are reported at once.",
+      verbs: ["factory.manage"],
+      errors: [403, 409],
+      idempotent: true,
+      status: 201,
+      bodyBytesMax: BODY_BYTES_MAX,
+      exactNumbers: true,
+      params: factoryParams,
+      body: NewAutomation,
+      response: Automation,
       handler: async (input) => {
-        const { automation } = await automations.createAutomation({ factoryUid: input.params.uid, automation: said(input.body), idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+        const { automation } = await automations.createAutomation(
+          {
+            factoryUid: input.params.uid,
+            automation: said(input.body),
+            idempotencyKey: input.request.idempotency?.key ?? "",
+          },
+          onBehalf(input),
+        );
         return automationRecord(automation!);
       },
     }),
     route({
-      method: "GET", path: one, summary: "Read an automation", verbs: ["factory.view"], errors: [403], params: automationParams, response: Automation,
-      handler: async (input) => automationRecord((await automations.getAutomation(refOf(input.params), onBehalf(input))).automation!),
+      method: "GET",
+      path: one,
+      summary: "Read an automation",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: automationParams,
+      response: Automation,
+      handler: async (input) =>
+        automationRecord((await automations.getAutomation(refOf(input.params), onBehalf(input))).automation!),
     }),
     route({
-      method: "PUT", path: one, summary: "Replace an automation", description: "Its runs are created for the caller from now on. Of what files define only `enabled` can be changed, and nothing where the files are in a repository of the team.",
-      verbs: ["factory.manage"], errors: [403, 409], bodyBytesMax: BODY_BYTES_MAX, exactNumbers: true, params: automationParams, body: AutomationSettings, response: Automation,
-      handler: async (input) => automationRecord((await automations.replaceAutomation({ ...refOf(input.params), automation: said(input.body) }, onBehalf(input))).automation!),
+      method: "PUT",
+      path: one,
+      summary: "Replace an automation",
+      description:
+        "Its runs are created for the caller from now on. Of what files define only `enabled` can be changed, and nothing where the files are in a repository of the team.",
+      verbs: ["factory.manage"],
+      errors: [403, 409],
+      bodyBytesMax: BODY_BYTES_MAX,
+      exactNumbers: true,
+      params: automationParams,
+      body: AutomationSettings,
+      response: Automation,
+      handler: async (input) =>
+        automationRecord(
+          (
+            await automations.replaceAutomation(
+              { ...refOf(input.params), automation: said(input.body) },
+              onBehalf(input),
+            )
+          ).automation!,
+        ),
     }),
     route({
-      method: "DELETE", path: one, summary: "Delete an automation", description: "It fires no more; its runs and decisions stay.", verbs: ["factory.manage"], errors: [403, 409], status: 204, params: automationParams,
+      method: "DELETE",
+      path: one,
+      summary: "Delete an automation",
+      description: "It fires no more; its runs and decisions stay.",
+      verbs: ["factory.manage"],
+      errors: [403, 409],
+      status: 204,
+      params: automationParams,
       handler: async (input) => void (await automations.deleteAutomation(refOf(input.params), onBehalf(input))),
     }),
     route({
-      method: "POST", path: `${one}/run`, summary: "Run an automation now", description: "Whatever its triggers are. `run_id` is null while the run is still being made.",
-      verbs: ["run.create"], errors: [403, 409], idempotent: true, keepsAnswer: true, status: 201, params: automationParams, response: Decision,
-      handler: async (input) => decisionRecord((await automations.runAutomation({ ...refOf(input.params), idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input))).decision!),
+      method: "POST",
+      path: `${one}/run`,
+      summary: "Run an automation now",
+      description: "Whatever its triggers are. `run_id` is null while the run is still being made.",
+      verbs: ["run.create"],
+      errors: [403, 409],
+      idempotent: true,
+      keepsAnswer: true,
+      status: 201,
+      params: automationParams,
+      response: Decision,
+      handler: async (input) =>
+        decisionRecord(
+          (
+            await automations.runAutomation(
+              { ...refOf(input.params), idempotencyKey: input.request.idempotency?.key ?? "" },
+              onBehalf(input),
+            )
+          ).decision!,
+        ),
     }),
     route({
-      method: "GET", path: `${one}/decisions`, summary: "List why an automation fired or did not, newest first", verbs: ["factory.view"], errors: [403], params: automationParams, query: aboutEvents, response: Decisions,
-      handler: async (input) => decisionsOf(await automations.listDecisions({ ...refOf(input.params), ...asked(input.query) }, onBehalf(input))),
+      method: "GET",
+      path: `${one}/decisions`,
+      summary: "List why an automation fired or did not, newest first",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: automationParams,
+      query: aboutEvents,
+      response: Decisions,
+      handler: async (input) =>
+        decisionsOf(
+          await automations.listDecisions({ ...refOf(input.params), ...asked(input.query) }, onBehalf(input)),
+        ),
     }),
     route({
-      method: "GET", path: "/factory/{uid}/decisions", summary: "List what automations decided about events, newest first", verbs: ["factory.view"], errors: [403], params: factoryParams, query: aboutEvents, response: Decisions,
-      handler: async (input) => decisionsOf(await automations.listDecisions({ factoryUid: input.params.uid, ...asked(input.query) }, onBehalf(input))),
+      method: "GET",
+      path: "/factory/{uid}/decisions",
+      summary: "List what automations decided about events, newest first",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: factoryParams,
+      query: aboutEvents,
+      response: Decisions,
+      handler: async (input) =>
+        decisionsOf(
+          await automations.listDecisions({ factoryUid: input.params.uid, ...asked(input.query) }, onBehalf(input)),
+        ),
     }),
     route({
-      method: "POST", path: "/factory/{uid}/webhooks/{webhookUid}/deliveries/{deliveryUid}/replay", summary: "Have one automation look at a delivery again",
-      description: "As both are now. A match starts another run, unless it is a dry run. Either is told to the audit log.",
-      verbs: ["webhook.manage", "run.create"], errors: [403, 409], idempotent: true, keepsAnswer: true, params: deliveryParams, body: Replay, response: Replayed,
+      method: "POST",
+      path: "/factory/{uid}/webhooks/{webhookUid}/deliveries/{deliveryUid}/replay",
+      summary: "Have one automation look at a delivery again",
+      description:
+        "As both are now. A match starts another run, unless it is a dry run. Either is told to the audit log.",
+      verbs: ["webhook.manage", "run.create"],
+      errors: [403, 409],
+      idempotent: true,
+      keepsAnswer: true,
+      params: deliveryParams,
+      body: Replay,
+      response: Replayed,
       handler: async (input) => {
         const { uid: factoryUid, webhookUid, deliveryUid } = input.params;
         const { automation_uid: automationUid, dry_run: dryRun = false } = input.body;
-        const { wouldTrigger, decision } = await automations.replayDelivery({ factoryUid, webhookUid, deliveryUid, automationUid, dryRun, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+        const { wouldTrigger, decision } = await automations.replayDelivery(
+          {
+            factoryUid,
+            webhookUid,
+            deliveryUid,
+            automationUid,
+            dryRun,
+            idempotencyKey: input.request.idempotency?.key ?? "",
+          },
+          onBehalf(input),
+        );
         return replayRecord(wouldTrigger, decision!);
       },
     }),
@@ -79,5 +213,12 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
 }
 
 const refOf = ({ uid, automationUid }: z.output<typeof automationParams>) => ({ factoryUid: uid, automationUid });
-const asked = ({ event_uid: eventUid = "", limit, cursor: token = "" }: z.output<typeof aboutEvents>) => ({ eventUid, pageSize: limit, pageToken: token });
-const decisionsOf = (page: Awaited<ReturnType<Neighbours["automations"]["listDecisions"]>>) => ({ decisions: page.decisions.map(decisionRecord), page_info: pageInfo(page.nextPageToken) });
+const asked = ({ event_uid: eventUid = "", limit, cursor: token = "" }: z.output<typeof aboutEvents>) => ({
+  eventUid,
+  pageSize: limit,
+  pageToken: token,
+});
+const decisionsOf = (page: Awaited<ReturnType<Neighbours["automations"]["listDecisions"]>>) => ({
+  decisions: page.decisions.map(decisionRecord),
+  page_info: pageInfo(page.nextPageToken),
+});

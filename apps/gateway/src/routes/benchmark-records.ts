@@ -16,7 +16,12 @@ export const draftRecord = (task: scoring.SuiteTask): z.input<typeof schemas.Tas
   title: task.title,
   prompt: task.prompt,
   source_run_id: task.sourceRunUid ?? null,
-  starting_repo_refs: task.startingRepoRefs.map(({ codeForge, owner, repo, ref }) => ({ code_forge: codeForge, owner, repo, ...present({ ref: ref || undefined }) })),
+  starting_repo_refs: task.startingRepoRefs.map(({ codeForge, owner, repo, ref }) => ({
+    code_forge: codeForge,
+    owner,
+    repo,
+    ...present({ ref: ref || undefined }),
+  })),
   tags: task.tags,
   labels: task.labels,
 });
@@ -47,7 +52,10 @@ const configurationRecord = (one: scoring.Configuration): z.input<typeof schemas
 });
 
 /** Returns a suite as lists show it. */
-export const suiteRecord = (suite: scoring.Suite, creators: ReadonlyMap<string, Profile>): z.input<typeof schemas.Suite> => ({
+export const suiteRecord = (
+  suite: scoring.Suite,
+  creators: ReadonlyMap<string, Profile>,
+): z.input<typeof schemas.Suite> => ({
   uid: suite.uid,
   factory_uid: suite.factoryUid,
   name: suite.name,
@@ -63,7 +71,10 @@ export const suiteRecord = (suite: scoring.Suite, creators: ReadonlyMap<string, 
   }),
 });
 
-export const wholeSuiteRecord = (suite: scoring.Suite, creators: ReadonlyMap<string, Profile>): z.input<typeof schemas.SuiteWithTasks> => ({
+export const wholeSuiteRecord = (
+  suite: scoring.Suite,
+  creators: ReadonlyMap<string, Profile>,
+): z.input<typeof schemas.SuiteWithTasks> => ({
   ...suiteRecord(suite, creators),
   tasks: suite.tasks.map(taskRecord),
   spawnable_descendant_agent_uids: suite.spawnableDescendantAgentUids,
@@ -78,24 +89,33 @@ export const taskMessage = (body: NewTask, uid = body.uid): scoring.SuiteTask =>
       prompt: body.prompt,
       successCriteria: body.success_criteria,
       sourceRunUid: body.source_run_id ?? undefined,
-      startingRepoRefs: body.starting_repo_refs?.map(({ code_forge: codeForge, owner, repo, ref = "" }) => ({ codeForge, owner, repo, ref })),
+      startingRepoRefs: body.starting_repo_refs?.map(({ code_forge: codeForge, owner, repo, ref = "" }) => ({
+        codeForge,
+        owner,
+        repo,
+        ref,
+      })),
       tags: body.tags,
       labels: body.labels,
       rule: (body.rule ?? undefined) as JsonObject | undefined,
     }),
   });
 
-export const configurationMessage = (given: NewConfiguration): MessageInitShape<typeof scoring.ConfigurationSchema> => ({
+export const configurationMessage = (
+  given: NewConfiguration,
+): MessageInitShape<typeof scoring.ConfigurationSchema> => ({
   role: given.role,
   displayName: given.display_name ?? "",
   harness: given.harness ?? "",
   model: given.model ?? "",
   runnerUid: given.runner_id ?? "",
   ...present({ uid: given.uid, harnessAuthSecretName: given.harness_auth_secret_name ?? undefined }),
-  agentConfigs: (given.agent_configs ?? []).map(({ agent_uid: agentUid, harness, model, agent_name: agentName = "", harness_auth_secret_name: secret }) => ({
-    ...{ agentUid, harness, model, agentName },
-    ...present({ harnessAuthSecretName: secret ?? undefined }),
-  })),
+  agentConfigs: (given.agent_configs ?? []).map(
+    ({ agent_uid: agentUid, harness, model, agent_name: agentName = "", harness_auth_secret_name: secret }) => ({
+      ...{ agentUid, harness, model, agentName },
+      ...present({ harnessAuthSecretName: secret ?? undefined }),
+    }),
+  ),
 });
 
 /** Returns the message of a suite; what is absent or null stays unset. */

@@ -8,7 +8,15 @@ import type { Profile } from "./profiles.ts";
 type RunJson = z.input<typeof BenchmarkRun>;
 
 /** Null until the benchmark run has a first trial. */
-const NO_TRIAL_YET = { elapsed_s: null, trial_count: null, task_count: null, scorer_count: null, total_credits: null, cost_usd: null, configuration_stats: null };
+const NO_TRIAL_YET = {
+  elapsed_s: null,
+  trial_count: null,
+  task_count: null,
+  scorer_count: null,
+  total_credits: null,
+  cost_usd: null,
+  configuration_stats: null,
+};
 
 /** Returns a benchmark run as the public API shows it; what was not included is left out. */
 export const benchmarkRunRecord = (run: scoring.BenchmarkRun, creators: ReadonlyMap<string, Profile>): RunJson => ({
@@ -39,16 +47,32 @@ export const benchmarkRunRecord = (run: scoring.BenchmarkRun, creators: Readonly
 type Rows = readonly JsonObject[];
 
 /** What was frozen at launch, in the shapes of the suite: each entry of the content with the identifiers of its record. */
-function launchSettings(manifest: JsonObject): Pick<RunJson, "configurations" | "scorer_selection" | "tasks" | "manifest"> {
-  const { content, identifiers } = manifest as unknown as { content: Record<string, Rows>; identifiers: Record<string, Rows> };
+function launchSettings(
+  manifest: JsonObject,
+): Pick<RunJson, "configurations" | "scorer_selection" | "tasks" | "manifest"> {
+  const { content, identifiers } = manifest as unknown as {
+    content: Record<string, Rows>;
+    identifiers: Record<string, Rows>;
+  };
   const rows = (source: Record<string, Rows>, name: string): Rows => source[name] ?? [];
   const agents = rows(identifiers, "agents");
-  const configurations = rows(content, "configurations").map(({ runner: _runner, agent_configs: overrides, ...frozen }, index) => {
-    const { uid, id, runner_uid: runnerUid } = rows(identifiers, "configurations")[index] ?? {};
-    const agentConfigs = ((overrides ?? []) as Rows).map((override, agent) => ({ agent_uid: agents[agent]?.["uid"], ...override }));
-    const { harness, model, ...named } = frozen;
-    return { uid, id, ...named, agent_configs: agentConfigs, ...present({ harness: harness || undefined, model: model || undefined, runner_id: runnerUid || undefined }) };
-  });
+  const configurations = rows(content, "configurations").map(
+    ({ runner: _runner, agent_configs: overrides, ...frozen }, index) => {
+      const { uid, id, runner_uid: runnerUid } = rows(identifiers, "configurations")[index] ?? {};
+      const agentConfigs = ((overrides ?? []) as Rows).map((override, agent) => ({
+        agent_uid: agents[agent]?.["uid"],
+        ...override,
+      }));
+      const { harness, model, ...named } = frozen;
+      return {
+        uid,
+        id,
+        ...named,
+        agent_configs: agentConfigs,
+        ...present({ harness: harness || undefined, model: model || undefined, runner_id: runnerUid || undefined }),
+      };
+    },
+  );
   const tasks = rows(content, "tasks").map(({ repositories, ...frozen }, index) => {
     const { uid, id, source_run_uid: sourceRunUid = null } = rows(identifiers, "tasks")[index] ?? {};
     const refs = ((repositories ?? []) as Rows).map(({ commit, ...repository }) => ({ ...repository, ref: commit }));

@@ -14,10 +14,25 @@ const ScorerId = z.union([z.int(), z.string().min(1)]);
 export const Launch = z
   .object({
     repetition_count: z.int().min(1).meta({ description: "Trials per task and configuration." }),
-    configurations: z.array(NewConfiguration).min(1, "must not be empty; leave it out for those of the suite").optional().meta({ description: "Absent: those of the suite." }),
-    scorer_selection: z.array(ScorerId).optional().meta({ description: "Uids or numeric ids of scorers. Absent or empty: all applicable ones. Correctness is always scored." }),
-    tasks: z.array(z.string().min(1)).min(1, "must not be empty; leave it out for all tasks").optional().meta({ description: "Uids of tasks of the suite. Absent: all." }),
-    historical_replay_run_uid: z.string().min(1).optional().meta({ description: "Scores the trials of this benchmark run of the suite again instead of running new ones." }),
+    configurations: z
+      .array(NewConfiguration)
+      .min(1, "must not be empty; leave it out for those of the suite")
+      .optional()
+      .meta({ description: "Absent: those of the suite." }),
+    scorer_selection: z.array(ScorerId).optional().meta({
+      description:
+        "Uids or numeric ids of scorers. Absent or empty: all applicable ones. Correctness is always scored.",
+    }),
+    tasks: z
+      .array(z.string().min(1))
+      .min(1, "must not be empty; leave it out for all tasks")
+      .optional()
+      .meta({ description: "Uids of tasks of the suite. Absent: all." }),
+    historical_replay_run_uid: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: "Scores the trials of this benchmark run of the suite again instead of running new ones." }),
     parallelism: z.int().min(1).max(100).optional().meta({ description: "Ours: trials at once; default 4." }),
   })
   .meta({ id: "LaunchBenchmarkRequest" });
@@ -25,16 +40,40 @@ export const Launch = z
 export const Launched = z.object({ uid: z.string(), state: BenchmarkRunState });
 
 const TrialProgress = z
-  .looseObject({ total: z.int(), pending: z.int(), running: z.int(), succeeded: z.int(), failed: z.int(), cancelled: z.int(), completed: z.int() })
-  .meta({ id: "BenchmarkTrialProgress", description: "A retry stays part of its trial; completed = succeeded + failed + cancelled." });
+  .looseObject({
+    total: z.int(),
+    pending: z.int(),
+    running: z.int(),
+    succeeded: z.int(),
+    failed: z.int(),
+    cancelled: z.int(),
+    completed: z.int(),
+  })
+  .meta({
+    id: "BenchmarkTrialProgress",
+    description: "A retry stays part of its trial; completed = succeeded + failed + cancelled.",
+  });
 
 const ScoreProgress = z
-  .looseObject({ awaiting_trial: z.int(), pending: z.int(), judging: z.int(), scored: z.int(), finished_unscored: z.int(), not_scoreable: z.int(), received: z.int(), expected: z.int() })
-  .meta({ id: "BenchmarkScoreProgress", description: "received = scored; expected = pending + judging + scored + finished_unscored." });
+  .looseObject({
+    awaiting_trial: z.int(),
+    pending: z.int(),
+    judging: z.int(),
+    scored: z.int(),
+    finished_unscored: z.int(),
+    not_scoreable: z.int(),
+    received: z.int(),
+    expected: z.int(),
+  })
+  .meta({
+    id: "BenchmarkScoreProgress",
+    description: "received = scored; expected = pending + judging + scored + finished_unscored.",
+  });
 
-const Interval = z
-  .looseObject({ low: z.number(), high: z.number(), confidence: z.number(), method: z.string() })
-  .meta({ id: "ConfidenceInterval", description: "Ours: of a pass rate by Wilson's method, of a difference by a paired bootstrap." });
+const Interval = z.looseObject({ low: z.number(), high: z.number(), confidence: z.number(), method: z.string() }).meta({
+  id: "ConfidenceInterval",
+  description: "Ours: of a pass rate by Wilson's method, of a difference by a paired bootstrap.",
+});
 
 /** fields-factory §9.4; the interval is ours. */
 const ConfigurationStats = z
@@ -75,15 +114,28 @@ const Difference = z
   .meta({ id: "BenchmarkDifference" });
 
 const Scoring = z
-  .looseObject({ pass_count: z.int(), fail_count: z.int(), pass_rate: z.number().nullable(), avg_score: z.number().nullable(), interval: Interval.nullable(), coverage: Coverage })
+  .looseObject({
+    pass_count: z.int(),
+    fail_count: z.int(),
+    pass_rate: z.number().nullable(),
+    avg_score: z.number().nullable(),
+    interval: Interval.nullable(),
+    coverage: Coverage,
+  })
   .meta({ id: "BenchmarkScoring" });
 
 const ConfigurationResults = Configuration.extend({
   retry_count: z.int(),
   retried_trial_count: z.int(),
-  infra_failed_trials: z.int().meta({ description: "Ours: trials that the infrastructure failed; they have no outcome." }),
+  infra_failed_trials: z
+    .int()
+    .meta({ description: "Ours: trials that the infrastructure failed; they have no outcome." }),
   metrics: z.looseObject({}),
-  scoring: Scoring.extend({ difference_to_baseline: Difference.extend({ baseline_configuration_uid: z.string() }).nullable().meta({ description: "Ours." }) }).meta({ id: "BenchmarkConfigurationScoring" }),
+  scoring: Scoring.extend({
+    difference_to_baseline: Difference.extend({ baseline_configuration_uid: z.string() })
+      .nullable()
+      .meta({ description: "Ours." }),
+  }).meta({ id: "BenchmarkConfigurationScoring" }),
   coverage: Coverage,
 }).meta({ id: "BenchmarkConfigurationResults" });
 
@@ -174,10 +226,15 @@ export const BenchmarkRun = z
     manifest_hash: z.string().meta({ description: "Ours: SHA-256 of everything that was frozen at launch." }),
     historical_replay_run_uid: z.string().optional(),
     creator: UserProfile.optional().meta({ description: "With include `creator`." }),
-    configurations: z.array(Configuration).optional().meta({ description: "With include `launch_settings`, as frozen at launch; so are scorer_selection, tasks and manifest." }),
+    configurations: z.array(Configuration).optional().meta({
+      description: "With include `launch_settings`, as frozen at launch; so are scorer_selection, tasks and manifest.",
+    }),
     scorer_selection: z.array(ScorerId).optional(),
     tasks: z.array(SuiteTask).optional(),
-    manifest: z.looseObject({}).optional().meta({ description: "Ours: `content`, which the hash is computed from, and `identifiers` of the records it was taken from." }),
+    manifest: z.looseObject({}).optional().meta({
+      description:
+        "Ours: `content`, which the hash is computed from, and `identifiers` of the records it was taken from.",
+    }),
     results: BenchmarkResults.optional().meta({ description: "With include `results`." }),
   })
   .meta({ id: "BenchmarkRun" });
@@ -201,12 +258,20 @@ export const Trial = z
     completed_at: timestamp().nullable().optional(),
     scores: z.array(z.looseObject({ scorer_uid: z.string(), status: z.string() })).optional(),
     metrics: z.looseObject({}).nullable().optional(),
-    attempts: z.array(z.looseObject({ attempt_number: z.int(), run_id: z.string().nullable(), state: z.string() })).optional(),
+    attempts: z
+      .array(z.looseObject({ attempt_number: z.int(), run_id: z.string().nullable(), state: z.string() }))
+      .optional(),
     judge_runs: z.array(z.looseObject({})).optional(),
   })
   .meta({ id: "BenchmarkTrial" });
 
-const ComparedRun = z.looseObject({ uid: z.string(), state: BenchmarkRunState, suite_version: z.int(), manifest_hash: z.string(), created_at: timestamp() });
+const ComparedRun = z.looseObject({
+  uid: z.string(),
+  state: BenchmarkRunState,
+  suite_version: z.int(),
+  manifest_hash: z.string(),
+  created_at: timestamp(),
+});
 
 /** Ours. */
 export const Comparison = z
@@ -233,4 +298,7 @@ export const Comparison = z
     ),
     unmatched_configurations: z.array(z.string()),
   })
-  .meta({ id: "BenchmarkComparison", description: "Ours: a benchmark run against another one of its suite, over the tasks that both have." });
+  .meta({
+    id: "BenchmarkComparison",
+    description: "Ours: a benchmark run against another one of its suite, over the tasks that both have.",
+  });

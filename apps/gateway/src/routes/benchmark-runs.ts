@@ -2,10 +2,31 @@ import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf } from "../clients/neighbours.ts";
-import { cursor, nonzeroUuid, PageInfo, pageInfo, pageLimit, pathUid, queryList, queryText, route, uidOrNil, type Route } from "../rest/index.ts";
+import {
+  cursor,
+  nonzeroUuid,
+  PageInfo,
+  pageInfo,
+  pageLimit,
+  pathUid,
+  queryList,
+  queryText,
+  route,
+  uidOrNil,
+  type Route,
+} from "../rest/index.ts";
 import { configurationMessage } from "./benchmark-records.ts";
 import { benchmarkRunRecord } from "./benchmark-run-record.ts";
-import { BenchmarkResults, BenchmarkRun, BenchmarkRunState, Comparison, Launch, Launched, ResultsInclude, RunInclude } from "./benchmark-run-schemas.ts";
+import {
+  BenchmarkResults,
+  BenchmarkRun,
+  BenchmarkRunState,
+  Comparison,
+  Launch,
+  Launched,
+  ResultsInclude,
+  RunInclude,
+} from "./benchmark-run-schemas.ts";
 import { SUITE, suiteParams, type BenchmarkRoutesDeps } from "./benchmarks.ts";
 
 /** Repositories are pinned to commits, which code hosts answer. */
@@ -14,15 +35,23 @@ const LAUNCH_TIMEOUT_MS = 60_000;
 export const benchmarkRunParams = suiteParams.extend({ run_uid: pathUid("benchmark_run") });
 export const BENCHMARK_RUN = `${SUITE}/runs/{run_uid}`;
 
-export const benchmarkRunRef = ({ factory_uid: factoryUid, suite_uid: suiteUid, run_uid: runUid }: z.output<typeof benchmarkRunParams>) => ({ factoryUid, suiteUid, runUid });
+export const benchmarkRunRef = ({
+  factory_uid: factoryUid,
+  suite_uid: suiteUid,
+  run_uid: runUid,
+}: z.output<typeof benchmarkRunParams>) => ({ factoryUid, suiteUid, runUid });
 
-const include = queryList(RunInclude).default([]).meta({ description: "Adds what was frozen at launch, aggregate results, or the creator." });
+const include = queryList(RunInclude)
+  .default([])
+  .meta({ description: "Adds what was frozen at launch, aggregate results, or the creator." });
 type Included = z.output<typeof include>;
 
 /** Benchmark runs and their results (spec §4 "Benchmarks", fields-factory §9.3–§9.5). */
 export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
   const records = async (runs: readonly scoring.BenchmarkRun[], included: Included) => {
-    const creators = await findProfiles(included.includes("creator") ? [...new Set(runs.map(({ creatorUid }) => creatorUid))].filter(Boolean) : []);
+    const creators = await findProfiles(
+      included.includes("creator") ? [...new Set(runs.map(({ creatorUid }) => creatorUid))].filter(Boolean) : [],
+    );
     return runs.map((run) => benchmarkRunRecord(run, creators));
   };
   /** Creators are known here, not by the service. */
@@ -74,12 +103,20 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
       verbs: ["factory.view"],
       errors: [403],
       params: suiteParams.extend({ suite_uid: z.string() }),
-      query: z.object({ state: queryList(BenchmarkRunState).default([]), limit: pageLimit(50), cursor: cursor(), include }),
+      query: z.object({
+        state: queryList(BenchmarkRunState).default([]),
+        limit: pageLimit(50),
+        cursor: cursor(),
+        include,
+      }),
       response: z.object({ data: z.array(BenchmarkRun), page_info: PageInfo }),
       handler: async (input) => {
         const { state: states, limit, cursor: pageToken = "", include: included } = input.query;
         const ref = { factoryUid: input.params.factory_uid, suiteUid: uidOrNil(input.params.suite_uid) };
-        const page = await benchmarks.listBenchmarkRuns({ ...ref, states, pageSize: limit, pageToken, include: withoutCreator(included) }, onBehalf(input));
+        const page = await benchmarks.listBenchmarkRuns(
+          { ...ref, states, pageSize: limit, pageToken, include: withoutCreator(included) },
+          onBehalf(input),
+        );
         return { data: await records(page.runs, included), page_info: pageInfo(page.nextPageToken) };
       },
     }),
@@ -94,7 +131,10 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
       response: BenchmarkRun,
       handler: async (input) => {
         const { include: included } = input.query;
-        const { run } = await benchmarks.getBenchmarkRun({ ...benchmarkRunRef(input.params), include: withoutCreator(included) }, onBehalf(input));
+        const { run } = await benchmarks.getBenchmarkRun(
+          { ...benchmarkRunRef(input.params), include: withoutCreator(included) },
+          onBehalf(input),
+        );
         return (await records([run!], included))[0]!;
       },
     }),
@@ -122,16 +162,27 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
       params: benchmarkRunParams,
       query: z.object({
         task_uid: queryList(nonzeroUuid()).default([]).meta({ description: "Selects trials." }),
-        tag: queryList(queryText()).default([]).meta({ description: "Selects trials of tasks with any of these tags." }),
+        tag: queryList(queryText())
+          .default([])
+          .meta({ description: "Selects trials of tasks with any of these tags." }),
         configuration_uid: queryList(nonzeroUuid()).default([]).meta({ description: "Limits metric rows only." }),
         scorer_uid: queryList(nonzeroUuid()).default([]).meta({ description: "Limits metric rows only." }),
         include: queryList(ResultsInclude).default([]).meta({ description: "Adds metric arrays." }),
       }),
       response: BenchmarkResults,
       handler: async (input) => {
-        const { task_uid: taskUids, tag: tags, configuration_uid: configurationUids, scorer_uid: scorerUids, include: included } = input.query;
+        const {
+          task_uid: taskUids,
+          tag: tags,
+          configuration_uid: configurationUids,
+          scorer_uid: scorerUids,
+          include: included,
+        } = input.query;
         const filters = { taskUids, tags, configurationUids, scorerUids, include: [...new Set(included)] };
-        const { results } = await benchmarks.getBenchmarkResults({ ...benchmarkRunRef(input.params), ...filters }, onBehalf(input));
+        const { results } = await benchmarks.getBenchmarkResults(
+          { ...benchmarkRunRef(input.params), ...filters },
+          onBehalf(input),
+        );
         return results as unknown as z.input<typeof BenchmarkResults>;
       },
     }),
@@ -146,7 +197,10 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
       query: z.object({ other_run_uid: nonzeroUuid() }),
       response: Comparison,
       handler: async (input) => {
-        const { comparison } = await benchmarks.compareBenchmarkRuns({ ...benchmarkRunRef(input.params), otherRunUid: input.query.other_run_uid }, onBehalf(input));
+        const { comparison } = await benchmarks.compareBenchmarkRuns(
+          { ...benchmarkRunRef(input.params), otherRunUid: input.query.other_run_uid },
+          onBehalf(input),
+        );
         return comparison as unknown as z.input<typeof Comparison>;
       },
     }),

@@ -3,11 +3,16 @@ import { recordOf, timestamp, UserProfile } from "../rest/index.ts";
 import { Rule } from "./scorer-schemas.ts";
 
 const RULE = "Ours: decides correctness instead of a model. null: a model judges by the success criteria.";
-const OWN = "Absent or \"\": the agent's own.";
+const OWN = 'Absent or "": the agent\'s own.';
 const REF = "Commit, branch or tag; absent: the default branch. Pinned to a commit at launch.";
 
 const StartingRepoRef = z
-  .object({ code_forge: z.string().meta({ description: "`github`, `gitlab` or `local`." }), owner: z.string(), repo: z.string(), ref: z.string().optional().meta({ description: REF }) })
+  .object({
+    code_forge: z.string().meta({ description: "`github`, `gitlab` or `local`." }),
+    owner: z.string(),
+    repo: z.string(),
+    ref: z.string().optional().meta({ description: REF }),
+  })
   .meta({ id: "StartingRepoRef" });
 
 const labels = recordOf(z.string(), z.string());
@@ -29,13 +34,25 @@ export const SuiteTask = z
   .meta({ id: "SuiteTask" });
 
 /** Ours: a task drafted from a run; nothing is stored. */
-export const TaskDraft = SuiteTask.pick({ title: true, prompt: true, source_run_id: true, starting_repo_refs: true, tags: true, labels: true }).meta({ id: "SuiteTaskDraft" });
+export const TaskDraft = SuiteTask.pick({
+  title: true,
+  prompt: true,
+  source_run_id: true,
+  starting_repo_refs: true,
+  tags: true,
+  labels: true,
+}).meta({ id: "SuiteTaskDraft" });
 
 const taskContent = {
   title: z.string().trim().min(1),
   prompt: z.string().trim().min(1),
   success_criteria: z.string().trim().min(1),
-  source_run_id: z.string().min(1).nullable().optional().meta({ description: "Needs the right to view the run. null: none." }),
+  source_run_id: z
+    .string()
+    .min(1)
+    .nullable()
+    .optional()
+    .meta({ description: "Needs the right to view the run. null: none." }),
   starting_repo_refs: z.array(StartingRepoRef).optional(),
   tags: z.array(z.string()).optional(),
   labels: labels.optional(),
@@ -66,20 +83,28 @@ export const Configuration = z
     model: z.string().optional().meta({ description: OWN }),
     runner_id: z.string().optional().meta({ description: OWN }),
     harness_auth_secret_name: z.string().nullable().optional(),
-    agent_configs: z.array(AgentOverride).meta({ description: "Overrides per agent; on a benchmark run, every agent." }),
+    agent_configs: z
+      .array(AgentOverride)
+      .meta({ description: "Overrides per agent; on a benchmark run, every agent." }),
   })
   .meta({ id: "BenchmarkConfiguration" });
 
 export const NewConfiguration = z
   .object({
-    uid: z.string().min(1).optional().meta({ description: "Only where the suite has such a configuration, which keeps its identity." }),
+    uid: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: "Only where the suite has such a configuration, which keeps its identity." }),
     role: z.enum(["baseline", "candidate"]).meta({ description: "At most one configuration is the baseline." }),
     display_name: z.string().optional(),
     harness: z.string().nullable().optional().meta({ description: OWN }),
     model: z.string().nullable().optional().meta({ description: OWN }),
     runner_id: z.string().nullable().optional().meta({ description: OWN }),
     harness_auth_secret_name: z.string().nullable().optional(),
-    agent_configs: z.array(AgentOverride.extend({ harness: z.string().default(""), model: z.string().default("") })).optional(),
+    agent_configs: z
+      .array(AgentOverride.extend({ harness: z.string().default(""), model: z.string().default("") }))
+      .optional(),
   })
   .meta({ id: "NewBenchmarkConfiguration" });
 
@@ -92,7 +117,10 @@ export const Suite = z
     description: z.string().optional(),
     agent_uid: z.string().meta({ description: "The agent that every task runs as." }),
     factory_agent_type: z.string().meta({ description: "The agent's name in the factory." }),
-    configurations: z.array(Configuration).optional().meta({ description: "What is launched unless a launch names others." }),
+    configurations: z
+      .array(Configuration)
+      .optional()
+      .meta({ description: "What is launched unless a launch names others." }),
     creator: UserProfile.optional(),
     version: z.int().meta({ description: "Raised by every change of the suite or its tasks." }),
     created_at: timestamp(),
@@ -102,7 +130,9 @@ export const Suite = z
 
 export const SuiteWithTasks = Suite.extend({
   tasks: z.array(SuiteTask),
-  spawnable_descendant_agent_uids: z.array(z.string()).meta({ description: "Agents that the suite's agent can delegate to, sorted." }),
+  spawnable_descendant_agent_uids: z
+    .array(z.string())
+    .meta({ description: "Agents that the suite's agent can delegate to, sorted." }),
 }).meta({ id: "BenchmarkSuiteWithTasks" });
 
 const suiteContent = {
@@ -116,7 +146,10 @@ const suiteContent = {
 export const NewSuite = z
   .object({
     ...suiteContent,
-    uid: z.string().min(1).optional().meta({ description: "A UUID of your choice: the same request again returns the existing suite with 200; other content is a 409." }),
+    uid: z.string().min(1).optional().meta({
+      description:
+        "A UUID of your choice: the same request again returns the existing suite with 200; other content is a 409.",
+    }),
     tasks: z.array(NewSuiteTask).optional(),
   })
   .meta({ id: "CreateBenchmarkSuiteRequest" });
@@ -124,7 +157,13 @@ export const NewSuite = z
 export const SuitePatch = z
   .object({
     ...suiteContent,
-    tasks: z.array(NewSuiteTask.extend({ uid: z.string().min(1).optional().meta({ description: "Of an existing task, which keeps its identity." }) })).meta({ description: "Replace all tasks." }),
+    tasks: z
+      .array(
+        NewSuiteTask.extend({
+          uid: z.string().min(1).optional().meta({ description: "Of an existing task, which keeps its identity." }),
+        }),
+      )
+      .meta({ description: "Replace all tasks." }),
   })
   .partial()
   .meta({ id: "UpdateBenchmarkSuiteRequest" });

@@ -12,7 +12,11 @@ const TASK = `${SUITE}/tasks/{task_uid}`;
 const MASK_NAMES: Readonly<Record<string, string>> = { source_run_id: "source_run_uid" };
 
 type Params = { factory_uid: string; suite_uid: string; task_uid: string };
-const refOf = ({ factory_uid: factoryUid, suite_uid: suiteUid, task_uid: taskUid }: Params) => ({ factoryUid, suiteUid, taskUid });
+const refOf = ({ factory_uid: factoryUid, suite_uid: suiteUid, task_uid: taskUid }: Params) => ({
+  factoryUid,
+  suiteUid,
+  taskUid,
+});
 
 /** Tasks of a suite (spec §4 "Benchmarks", fields-factory §9.1). */
 export function benchmarkTaskRoutes({ benchmarks }: Pick<Neighbours, "benchmarks">): Route[] {
@@ -21,7 +25,8 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Neighbours, "benchmarks
       method: "POST",
       path: `${SUITE}/tasks`,
       summary: "Add a task to a suite",
-      description: "The identical task again returns the existing one with 200. A title that another task has is a 409.",
+      description:
+        "The identical task again returns the existing one with 200. A title that another task has is a 409.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       idempotent: true,
@@ -34,7 +39,10 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Neighbours, "benchmarks
       handler: async (input) => {
         const { factory_uid: factoryUid, suite_uid: suiteUid } = input.params;
         const idempotencyKey = input.request.idempotency?.key ?? "";
-        const { task, created } = await benchmarks.addTask({ factoryUid, suiteUid, task: taskMessage(input.body), idempotencyKey }, onBehalf(input));
+        const { task, created } = await benchmarks.addTask(
+          { factoryUid, suiteUid, task: taskMessage(input.body), idempotencyKey },
+          onBehalf(input),
+        );
         return created ? taskRecord(task!) : json(200, taskRecord(task!));
       },
     }),
@@ -63,7 +71,10 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Neighbours, "benchmarks
       handler: async (input) => {
         const { factoryUid, suiteUid, taskUid } = refOf(input.params);
         const paths = Object.keys(input.body).map((name) => MASK_NAMES[name] ?? name);
-        const { task } = await benchmarks.updateTask({ factoryUid, suiteUid, task: taskMessage(input.body, taskUid), updateMask: { paths } }, onBehalf(input));
+        const { task } = await benchmarks.updateTask(
+          { factoryUid, suiteUid, task: taskMessage(input.body, taskUid), updateMask: { paths } },
+          onBehalf(input),
+        );
         return taskRecord(task!);
       },
     }),

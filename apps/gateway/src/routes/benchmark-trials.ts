@@ -1,7 +1,18 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { cursor, nonzeroUuid, PageInfo, pageInfo, pathUid, queryInt, queryList, refusedParameter, route, type Route } from "../rest/index.ts";
+import {
+  cursor,
+  nonzeroUuid,
+  PageInfo,
+  pageInfo,
+  pathUid,
+  queryInt,
+  queryList,
+  refusedParameter,
+  route,
+  type Route,
+} from "../rest/index.ts";
 import { Trial, TrialInclude } from "./benchmark-run-schemas.ts";
 import { BENCHMARK_RUN, benchmarkRunParams, benchmarkRunRef } from "./benchmark-runs.ts";
 import { textStreamReply } from "./text-stream.ts";
@@ -14,8 +25,14 @@ const EXPORT_PAGE_SIZE = 100;
 const TrialState = z.enum(["pending", "running", "succeeded", "failed", "cancelled", "queued"]);
 const NO_SCORER_FILTER = "Trials cannot be filtered by scorer; use the results.";
 const NO_SELECTION = "One trial takes no selection or pagination parameters.";
-const noScorerFilter = { scorer_uid: refusedParameter(NO_SCORER_FILTER), scorer_id: refusedParameter(NO_SCORER_FILTER), scorer: refusedParameter(NO_SCORER_FILTER) };
-const include = queryList(TrialInclude).default([]).meta({ description: "`results` adds scores and metrics, `details` also the execution history." });
+const noScorerFilter = {
+  scorer_uid: refusedParameter(NO_SCORER_FILTER),
+  scorer_id: refusedParameter(NO_SCORER_FILTER),
+  scorer: refusedParameter(NO_SCORER_FILTER),
+};
+const include = queryList(TrialInclude)
+  .default([])
+  .meta({ description: "`results` adds scores and metrics, `details` also the execution history." });
 
 /** What the combined names stand for. */
 const EXPANDED: Readonly<Record<z.output<typeof TrialInclude>, readonly string[]>> = {
@@ -31,19 +48,37 @@ const ListQuery = z
   .object({
     configuration_uid: queryList(nonzeroUuid()).optional(),
     state: queryList(TrialState).optional(),
-    agent_run_id: nonzeroUuid().optional().meta({ description: "The trial that any attempt of which was this run, with matched_attempt_number. Takes only include, and limit 1, beside it." }),
-    limit: queryInt({ min: 1, max: 100 }).optional().meta({ type: "integer", minimum: 1, maximum: 100, default: PAGE_SIZE }),
+    agent_run_id: nonzeroUuid().optional().meta({
+      description:
+        "The trial that any attempt of which was this run, with matched_attempt_number. Takes only include, and limit 1, beside it.",
+    }),
+    limit: queryInt({ min: 1, max: 100 })
+      .optional()
+      .meta({ type: "integer", minimum: 1, maximum: 100, default: PAGE_SIZE }),
     cursor: cursor(),
     include,
     ...noScorerFilter,
   })
   .refine(
-    ({ agent_run_id: runId, configuration_uid: configurations, state, limit = 1, cursor: page }) => runId === undefined || (!configurations && !state && page === undefined && limit === 1),
+    ({ agent_run_id: runId, configuration_uid: configurations, state, limit = 1, cursor: page }) =>
+      runId === undefined || (!configurations && !state && page === undefined && limit === 1),
     "agent_run_id can be combined only with include, and with a limit of 1.",
   );
 
 const one = () => refusedParameter(NO_SELECTION);
-const OneQuery = z.object({ include, configuration_uid: one(), state: one(), agent_run_id: one(), task_uid: one(), tag: one(), limit: one(), cursor: one(), scorer_uid: one(), scorer_id: one(), scorer: one() });
+const OneQuery = z.object({
+  include,
+  configuration_uid: one(),
+  state: one(),
+  agent_run_id: one(),
+  task_uid: one(),
+  tag: one(),
+  limit: one(),
+  cursor: one(),
+  scorer_uid: one(),
+  scorer_id: one(),
+  scorer: one(),
+});
 
 /** Trials of benchmark runs (spec §4 "Benchmarks", fields-factory §9.6). The export is ours. */
 export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmarks">): Route[] {
@@ -52,14 +87,21 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmark
       method: "GET",
       path: `${BENCHMARK_RUN}/trials`,
       summary: "List the trials of a benchmark run",
-      description: "By task, configuration and repetition. Repeated values match any; different filters must all match.",
+      description:
+        "By task, configuration and repetition. Repeated values match any; different filters must all match.",
       verbs: ["factory.view"],
       errors: [403],
       params: benchmarkRunParams,
       query: ListQuery,
       response: z.object({ data: z.array(Trial), page_info: PageInfo }),
       handler: async (input) => {
-        const { configuration_uid: configurationUids = [], state = [], agent_run_id: runId, limit = PAGE_SIZE, cursor: pageToken = "" } = input.query;
+        const {
+          configuration_uid: configurationUids = [],
+          state = [],
+          agent_run_id: runId,
+          limit = PAGE_SIZE,
+          cursor: pageToken = "",
+        } = input.query;
         const page = await benchmarks.listTrials(
           {
             ...benchmarkRunRef(input.params),
@@ -89,11 +131,16 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmark
       responses: { 200: { description: "All trials.", contentType: ["application/x-ndjson", "text/csv"] } },
       handler: async (input) => {
         const pageAt = (pageToken: string) =>
-          benchmarks.listTrials({ ...benchmarkRunRef(input.params), pageSize: EXPORT_PAGE_SIZE, pageToken, include: [...EXPANDED.results] }, onBehalf(input));
+          benchmarks.listTrials(
+            { ...benchmarkRunRef(input.params), pageSize: EXPORT_PAGE_SIZE, pageToken, include: [...EXPANDED.results] },
+            onBehalf(input),
+          );
         const isCsv = input.query.format === "csv";
         const texts = pagesOf(await pageAt(""), pageAt, isCsv);
         const name = `${input.params.run_uid}.${input.query.format}`;
-        return textStreamReply(isCsv ? "text/csv; charset=utf-8" : "application/x-ndjson", input.request, texts, { headers: { "content-disposition": `attachment; filename="${name}"` } });
+        return textStreamReply(isCsv ? "text/csv; charset=utf-8" : "application/x-ndjson", input.request, texts, {
+          headers: { "content-disposition": `attachment; filename="${name}"` },
+        });
       },
     }),
     route({
@@ -107,7 +154,10 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmark
       response: Trial,
       handler: async (input) => {
         const { trial_uid: trialUid, ...ref } = input.params;
-        const { trial } = await benchmarks.getTrial({ ...benchmarkRunRef(ref), trialUid, include: included(input.query.include) }, onBehalf(input));
+        const { trial } = await benchmarks.getTrial(
+          { ...benchmarkRunRef(ref), trialUid, include: included(input.query.include) },
+          onBehalf(input),
+        );
         return trialRecord(trial!);
       },
     }),
@@ -117,7 +167,11 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmark
 const trialRecord = ({ data = {} }: scoring.Trial) => data as z.input<typeof Trial>;
 
 /** The rows of all pages, each page read when the reader has taken the one before. */
-async function* pagesOf(first: scoring.ListTrialsResponse, pageAt: (token: string) => Promise<scoring.ListTrialsResponse>, isCsv: boolean): AsyncGenerator<string> {
+async function* pagesOf(
+  first: scoring.ListTrialsResponse,
+  pageAt: (token: string) => Promise<scoring.ListTrialsResponse>,
+  isCsv: boolean,
+): AsyncGenerator<string> {
   if (isCsv) yield CSV_HEADER;
   for (let page = first; ; page = await pageAt(page.nextPageToken)) {
     const rows = page.trials.map(({ data = {} }) => (isCsv ? csvRows(data) : ndjsonRow(data))).join("");

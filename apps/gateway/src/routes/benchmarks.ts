@@ -17,7 +17,8 @@ export const SUITE = `${BENCHMARKS}/{suite_uid}`;
 
 /** Benchmark suites (spec §4 "Benchmarks", fields-factory §9.1). Drafting a task from a run is ours. */
 export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
-  const creatorsOf = (suites: readonly scoring.Suite[]) => findProfiles([...new Set(suites.map(({ creatorUid }) => creatorUid))].filter(Boolean));
+  const creatorsOf = (suites: readonly scoring.Suite[]) =>
+    findProfiles([...new Set(suites.map(({ creatorUid }) => creatorUid))].filter(Boolean));
   const whole = async (suite: scoring.Suite) => wholeSuiteRecord(suite, await creatorsOf([suite]));
   return [
     route({
@@ -36,7 +37,10 @@ export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: Be
       responses: { 200: { description: "The suite existed with this content.", schema: SuiteWithTasks } },
       handler: async (input) => {
         const suite = suiteMessage(input.params.factory_uid, input.body.uid ?? "", input.body);
-        const { suite: stored, created } = await benchmarks.createSuite({ suite, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+        const { suite: stored, created } = await benchmarks.createSuite(
+          { suite, idempotencyKey: input.request.idempotency?.key ?? "" },
+          onBehalf(input),
+        );
         return created ? whole(stored!) : json(200, await whole(stored!));
       },
     }),
@@ -51,23 +55,33 @@ export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: Be
       response: z.object({ suites: z.array(Suite), page_info: PageInfo }),
       handler: async (input) => {
         const { limit, cursor: pageToken = "" } = input.query;
-        const page = await benchmarks.listSuites({ factoryUid: input.params.factory_uid, pageSize: limit, pageToken }, onBehalf(input));
+        const page = await benchmarks.listSuites(
+          { factoryUid: input.params.factory_uid, pageSize: limit, pageToken },
+          onBehalf(input),
+        );
         const creators = await creatorsOf(page.suites);
-        return { suites: page.suites.map((suite) => suiteRecord(suite, creators)), page_info: pageInfo(page.nextPageToken) };
+        return {
+          suites: page.suites.map((suite) => suiteRecord(suite, creators)),
+          page_info: pageInfo(page.nextPageToken),
+        };
       },
     }),
     route({
       method: "POST",
       path: `${BENCHMARKS}/compose-task`,
       summary: "Draft a task from a run",
-      description: "Ours. The run's title and prompt, and its repositories at the commits it started from, without success criteria. Stores nothing.",
+      description:
+        "Ours. The run's title and prompt, and its repositories at the commits it started from, without success criteria. Stores nothing.",
       verbs: ["factory.view", "run.view"],
       errors: [403],
       params: inFactory,
       body: z.object({ run_id: uuid() }),
       response: TaskDraft,
       handler: async (input) => {
-        const { task } = await benchmarks.composeTask({ factoryUid: input.params.factory_uid, runUid: input.body.run_id }, onBehalf(input));
+        const { task } = await benchmarks.composeTask(
+          { factoryUid: input.params.factory_uid, runUid: input.body.run_id },
+          onBehalf(input),
+        );
         return draftRecord(task!);
       },
     }),
@@ -88,7 +102,8 @@ export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: Be
       method: "PATCH",
       path: SUITE,
       summary: "Change a suite",
-      description: "Changes exactly the members that are sent, and raises the version if anything changes. `tasks` and `configurations` replace the whole list. Benchmark runs keep what they froze.",
+      description:
+        "Changes exactly the members that are sent, and raises the version if anything changes. `tasks` and `configurations` replace the whole list. Benchmark runs keep what they froze.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       bodyBytesMax: TEXT_BODY_BYTES_MAX,
@@ -98,7 +113,10 @@ export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: Be
       handler: async (input) => {
         const { factory_uid: factoryUid, suite_uid: suiteUid } = input.params;
         const suite = suiteMessage(factoryUid, suiteUid, input.body);
-        return whole((await benchmarks.updateSuite({ suite, updateMask: { paths: Object.keys(input.body) } }, onBehalf(input))).suite!);
+        return whole(
+          (await benchmarks.updateSuite({ suite, updateMask: { paths: Object.keys(input.body) } }, onBehalf(input)))
+            .suite!,
+        );
       },
     }),
     route({
@@ -111,7 +129,10 @@ export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: Be
       status: 204,
       params: suiteParams,
       handler: async (input) => {
-        await benchmarks.deleteSuite({ factoryUid: input.params.factory_uid, suiteUid: input.params.suite_uid }, onBehalf(input));
+        await benchmarks.deleteSuite(
+          { factoryUid: input.params.factory_uid, suiteUid: input.params.suite_uid },
+          onBehalf(input),
+        );
       },
     }),
   ];

@@ -5,22 +5,37 @@ import { currentScope, newTraceContext, type Logger } from "@millwright/telemetr
 import type { Mount } from "../rest/index.ts";
 import { asDomainError, problemOf } from "@millwright/errors";
 
-export type BlobMountDeps = { store: BlobStore; signingKey: Uint8Array; publicUrl: string; clock: Clock; log: Pick<Logger, "error"> };
+export type BlobMountDeps = {
+  store: BlobStore;
+  signingKey: Uint8Array;
+  publicUrl: string;
+  clock: Clock;
+  log: Pick<Logger, "error">;
+};
 
 /** Signed URLs of the directory blob store: GET and PUT under `/blobs/…`, no Authorization needed (spec §4, artifacts). */
 export const blobMount = (deps: BlobMountDeps): Mount => ({
   prefix: "/blobs/",
-  listener: (request, response) => void answerSigned(deps.store, deps, request, response).catch((error: unknown) => refuse(deps, error, request, response)),
+  listener: (request, response) =>
+    void answerSigned(deps.store, deps, request, response).catch((error: unknown) =>
+      refuse(deps, error, request, response),
+    ),
 });
 
-function refuse({ publicUrl, log }: BlobMountDeps, thrown: unknown, request: IncomingMessage, response: ServerResponse): void {
+function refuse(
+  { publicUrl, log }: BlobMountDeps,
+  thrown: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const error = asDomainError(thrown);
   const path = (request.url ?? "").split("?")[0]!;
   const { traceId } = currentScope()?.trace ?? newTraceContext();
   const { status, body, headers } = problemOf(error, { publicUrl, path, traceId, isUnrepeatable: false });
   // Without the path, which is half of a credential.
-  if (status >= 500) log.error({ traceId, operation: `${request.method} /blobs/`, reason: error.reason, error }, "request failed");
+  if (status >= 500)
+    log.error({ traceId, operation: `${request.method} /blobs/`, reason: error.reason, error }, "request failed");
   if (!request.complete) response.setHeader("connection", "close");
   response.writeHead(status, headers).end(JSON.stringify(body));
 }

@@ -7,8 +7,14 @@ import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { pathUid, route, timestamp, uuid, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
-const limit = z.number().min(0.000_001).max(1_000_000_000).meta({ description: "In dollars, counted to the micro-dollar." });
-const thresholds = z.array(z.int().min(1).max(100)).max(10).meta({ description: "Shares of the limit, each published once per period as `millwright.budget.threshold_reached.v1`." });
+const limit = z
+  .number()
+  .min(0.000_001)
+  .max(1_000_000_000)
+  .meta({ description: "In dollars, counted to the micro-dollar." });
+const thresholds = z.array(z.int().min(1).max(100)).max(10).meta({
+  description: "Shares of the limit, each published once per period as `millwright.budget.threshold_reached.v1`.",
+});
 const scope = z.enum(["team", "factory", "schedule", "automation"]);
 const period = z.enum(["day", "week", "month", "total"]);
 
@@ -32,7 +38,9 @@ const Budget = z
 
 const NewBudget = z.object({
   scope,
-  scope_uid: uuid().optional().meta({ description: "The factory, schedule or automation; a team's own uid where absent." }),
+  scope_uid: uuid()
+    .optional()
+    .meta({ description: "The factory, schedule or automation; a team's own uid where absent." }),
   period: period.meta({ description: "UTC; weeks begin on Sunday." }),
   limit_usd: limit,
   thresholds_percent: thresholds.optional().meta({ description: "Absent: 50, 80, 100." }),
@@ -73,9 +81,18 @@ export function budgetRoutes({ budgets }: Pick<Neighbours, "budgets">): Route[] 
       response: Budget,
       handler: async (input) => {
         const { body } = input;
-        const asked = { teamUid: teamOf(input), scope: body.scope, scopeUid: body.scope_uid ?? "", period: body.period, limitMicros: toMicros(body.limit_usd) };
+        const asked = {
+          teamUid: teamOf(input),
+          scope: body.scope,
+          scopeUid: body.scope_uid ?? "",
+          period: body.period,
+          limitMicros: toMicros(body.limit_usd),
+        };
         const idempotencyKey = input.request.idempotency?.key ?? "";
-        const { budget } = await budgets.createBudget({ ...asked, ...thresholdsOf(body), idempotencyKey }, onBehalf(input));
+        const { budget } = await budgets.createBudget(
+          { ...asked, ...thresholdsOf(body), idempotencyKey },
+          onBehalf(input),
+        );
         return budgetRecord(budget!);
       },
     }),
@@ -87,7 +104,10 @@ export function budgetRoutes({ budgets }: Pick<Neighbours, "budgets">): Route[] 
       params: budgetParams,
       errors: [403],
       response: Budget,
-      handler: async (input) => budgetRecord((await budgets.getBudget({ teamUid: teamOf(input), uid: input.params.budget_uid }, onBehalf(input))).budget!),
+      handler: async (input) =>
+        budgetRecord(
+          (await budgets.getBudget({ teamUid: teamOf(input), uid: input.params.budget_uid }, onBehalf(input))).budget!,
+        ),
     }),
     route({
       method: "PATCH",
@@ -101,8 +121,14 @@ export function budgetRoutes({ budgets }: Pick<Neighbours, "budgets">): Route[] 
       response: Budget,
       handler: async (input) => {
         const { body, params } = input;
-        const changes = { ...(body.limit_usd === undefined ? {} : { limitMicros: toMicros(body.limit_usd) }), ...thresholdsOf(body) };
-        return budgetRecord((await budgets.updateBudget({ teamUid: teamOf(input), uid: params.budget_uid, ...changes }, onBehalf(input))).budget!);
+        const changes = {
+          ...(body.limit_usd === undefined ? {} : { limitMicros: toMicros(body.limit_usd) }),
+          ...thresholdsOf(body),
+        };
+        return budgetRecord(
+          (await budgets.updateBudget({ teamUid: teamOf(input), uid: params.budget_uid, ...changes }, onBehalf(input)))
+            .budget!,
+        );
       },
     }),
     route({
@@ -113,7 +139,8 @@ export function budgetRoutes({ budgets }: Pick<Neighbours, "budgets">): Route[] 
       params: budgetParams,
       errors: [403],
       status: 204,
-      handler: async (input) => void (await budgets.deleteBudget({ teamUid: teamOf(input), uid: input.params.budget_uid }, onBehalf(input))),
+      handler: async (input) =>
+        void (await budgets.deleteBudget({ teamUid: teamOf(input), uid: input.params.budget_uid }, onBehalf(input))),
     }),
   ];
 }
@@ -126,7 +153,8 @@ function teamOf({ caller, params }: { readonly caller: Caller; readonly params: 
 
 const toMicros = (dollars: number): bigint => BigInt(Math.round(dollars * 1_000_000));
 
-const thresholdsOf = ({ thresholds_percent: percents }: { readonly thresholds_percent?: number[] | undefined }) => (percents ? { thresholds: { percents } } : {});
+const thresholdsOf = ({ thresholds_percent: percents }: { readonly thresholds_percent?: number[] | undefined }) =>
+  percents ? { thresholds: { percents } } : {};
 
 function budgetRecord(budget: orchestrator.Budget): z.input<typeof Budget> {
   const { limitMicros, spentMicros, reservedMicros } = budget;

@@ -16,23 +16,34 @@ const CodeHostWebhook = z
     provider: z.enum(["github", "gitlab"]),
     ingress_url: z.string().meta({ description: "Where the code host POSTs to." }),
     enabled: z.boolean(),
-    bot_login: z.string().nullable().meta({ description: "The account under which the platform acts there: what it does triggers nothing; at GitLab, who mentions it triggers bot_mentioned." }),
+    bot_login: z.string().nullable().meta({
+      description:
+        "The account under which the platform acts there: what it does triggers nothing; at GitLab, who mentions it triggers bot_mentioned.",
+    }),
     created_at: timestamp(),
     updated_at: timestamp(),
     last_delivery_at: timestamp().nullable(),
   })
   .meta({ id: "CodeHostWebhook" });
 
-const WithSecret = CodeHostWebhook.extend({ secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }) }).meta({ id: "CodeHostWebhookWithSecret" });
+const WithSecret = CodeHostWebhook.extend({
+  secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }),
+}).meta({ id: "CodeHostWebhookWithSecret" });
 
 const Delivery = z
   .object({
     uid: z.string(),
     code_host_uid: z.string(),
     provider: z.enum(["github", "gitlab"]),
-    event: z.string().nullable().meta({ description: "As its header names it, such as pull_request or Merge Request Hook." }),
+    event: z
+      .string()
+      .nullable()
+      .meta({ description: "As its header names it, such as pull_request or Merge Request Hook." }),
     action: z.string().nullable().meta({ description: "As its payload names it, such as opened." }),
-    delivery_id: z.string().nullable().meta({ description: "Its identity, as told to the code host; null of what was rejected." }),
+    delivery_id: z
+      .string()
+      .nullable()
+      .meta({ description: "Its identity, as told to the code host; null of what was rejected." }),
     label: z.enum(Object.values(LABELS) as ["Accepted"]),
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
     size_bytes: z.int(),
@@ -42,11 +53,16 @@ const Delivery = z
 
 const WithPayload = Delivery.extend({
   headers: z.record(z.string(), z.string()).meta({ description: "Those that say what it is; never a credential." }),
-  payload: z.unknown().optional().meta({ description: "The body as received, of accepted deliveries only; of a form, the JSON in it." }),
+  payload: z
+    .unknown()
+    .optional()
+    .meta({ description: "The body as received, of accepted deliveries only; of a form, the JSON in it." }),
 }).meta({ id: "CodeHostDeliveryWithPayload" });
 
 /** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). Ours. */
-export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "automations" | "catalog" | "codeHostWebhooks">): Route[] {
+export function codeHostWebhookRoutes(
+  neighbours: Pick<Neighbours, "automations" | "catalog" | "codeHostWebhooks">,
+): Route[] {
   const { automations, codeHostWebhooks } = neighbours;
   const of = "/team/{uid}/code-hosts/{codeHostUid}/webhook";
   const params = z.object({ uid: pathUid("team"), codeHostUid: pathUid("code_host") });
@@ -55,58 +71,120 @@ export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "automations"
   const find = async (input: CodeHostInput) => refOf(await findCodeHost(neighbours, input));
   return [
     route({
-      ...common, method: "GET", path: of, summary: "Read the address that a code host sends its webhooks to", response: CodeHostWebhook,
-      handler: async (input) => webhookRecord((await codeHostWebhooks.getCodeHostWebhook(await find(input), onBehalf(input))).webhook!),
+      ...common,
+      method: "GET",
+      path: of,
+      summary: "Read the address that a code host sends its webhooks to",
+      response: CodeHostWebhook,
+      handler: async (input) =>
+        webhookRecord((await codeHostWebhooks.getCodeHostWebhook(await find(input), onBehalf(input))).webhook!),
     }),
     route({
-      ...common, method: "PUT", path: of, summary: "Open the address that a code host sends its webhooks to, or change its settings",
-      description: "What is absent stays as it is. The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
-      errors: [403, 422], response: WithSecret,
-      body: z.object({ enabled: z.boolean().optional(), bot_login: z.string().max(300).nullable().optional() }).optional(),
+      ...common,
+      method: "PUT",
+      path: of,
+      summary: "Open the address that a code host sends its webhooks to, or change its settings",
+      description:
+        "What is absent stays as it is. The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
+      errors: [403, 422],
+      response: WithSecret,
+      body: z
+        .object({ enabled: z.boolean().optional(), bot_login: z.string().max(300).nullable().optional() })
+        .optional(),
       handler: async (input) => {
         const host = await findCodeHost(neighbours, input);
-        if (host.kind === "local") throw new DomainError({ kind: "unsupported", reason: "code_host_sends_nothing", message: "Local repositories send no webhooks." });
-        const { webhook, secret } = await codeHostWebhooks.putCodeHostWebhook({ ...refOf(host), provider: host.kind, ...settingsOf(input.body) }, onBehalf(input));
+        if (host.kind === "local")
+          throw new DomainError({
+            kind: "unsupported",
+            reason: "code_host_sends_nothing",
+            message: "Local repositories send no webhooks.",
+          });
+        const { webhook, secret } = await codeHostWebhooks.putCodeHostWebhook(
+          { ...refOf(host), provider: host.kind, ...settingsOf(input.body) },
+          onBehalf(input),
+        );
         return { ...webhookRecord(webhook!), ...(secret && { secret }) };
       },
     }),
     route({
-      ...common, method: "DELETE", path: of, summary: "Close the address that a code host sends its webhooks to", description: "The code host gets 404 at once.", status: 204,
+      ...common,
+      method: "DELETE",
+      path: of,
+      summary: "Close the address that a code host sends its webhooks to",
+      description: "The code host gets 404 at once.",
+      status: 204,
       handler: async (input) => void (await codeHostWebhooks.closeCodeHostWebhook(await find(input), onBehalf(input))),
     }),
     route({
-      ...common, method: "POST", path: `${of}/rotate`, summary: "Give the address of a code host another secret",
+      ...common,
+      method: "POST",
+      path: `${of}/rotate`,
+      summary: "Give the address of a code host another secret",
       description: "Generated unless the code host's own is sent. It counts at once, and the old one no longer.",
-      body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(), response: WithSecret,
+      body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(),
+      response: WithSecret,
       handler: async (input) => {
-        const { webhook, secret } = await codeHostWebhooks.rotateCodeHostSecret({ ...(await find(input)), secret: input.body?.secret ?? "" }, onBehalf(input));
+        const { webhook, secret } = await codeHostWebhooks.rotateCodeHostSecret(
+          { ...(await find(input)), secret: input.body?.secret ?? "" },
+          onBehalf(input),
+        );
         return { ...webhookRecord(webhook!), ...(secret && { secret }) };
       },
     }),
     route({
-      ...common, method: "GET", path: `${of}/deliveries`, summary: "List what a code host delivered, newest first", query: z.object({ limit: pageLimit(50), cursor: cursor() }),
+      ...common,
+      method: "GET",
+      path: `${of}/deliveries`,
+      summary: "List what a code host delivered, newest first",
+      query: z.object({ limit: pageLimit(50), cursor: cursor() }),
       response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
       handler: async (input) => {
-        const page = await codeHostWebhooks.listCodeHostDeliveries({ ...(await find(input)), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" }, onBehalf(input));
+        const page = await codeHostWebhooks.listCodeHostDeliveries(
+          { ...(await find(input)), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" },
+          onBehalf(input),
+        );
         return { deliveries: page.deliveries.map(deliveryRecord), page_info: pageInfo(page.nextPageToken) };
       },
     }),
     route({
-      ...common, method: "GET", path: `${of}/deliveries/{deliveryUid}`, summary: "Read what a code host delivered, with its payload", params: params.extend({ deliveryUid: pathUid("delivery") }), response: WithPayload,
+      ...common,
+      method: "GET",
+      path: `${of}/deliveries/{deliveryUid}`,
+      summary: "Read what a code host delivered, with its payload",
+      params: params.extend({ deliveryUid: pathUid("delivery") }),
+      response: WithPayload,
       handler: async (input) => {
-        const { delivery, headers, body } = await codeHostWebhooks.getCodeHostDelivery({ ...(await find(input)), deliveryUid: input.params.deliveryUid }, onBehalf(input));
+        const { delivery, headers, body } = await codeHostWebhooks.getCodeHostDelivery(
+          { ...(await find(input)), deliveryUid: input.params.deliveryUid },
+          onBehalf(input),
+        );
         return withPayload({ ...deliveryRecord(delivery!), headers }, body && jsonBytes({ headers, body }));
       },
     }),
     route({
-      method: "POST", path: `${of}/deliveries/{deliveryUid}/replay`, summary: "Have one automation look at what a code host delivered again",
-      description: "As both are now; the automation is one of any factory of the team. A match starts another run, or continues the task that is bound to the item, unless it is a dry run. Either is told to the audit log.",
-      verbs: ["factory.manage", "run.create"], errors: [403, 409], idempotent: true, keepsAnswer: true, params: params.extend({ deliveryUid: pathUid("delivery") }),
-      body: Replay.extend({ factory_uid: uuid().meta({ description: "Whose automation it is." }) }), response: Replayed,
+      method: "POST",
+      path: `${of}/deliveries/{deliveryUid}/replay`,
+      summary: "Have one automation look at what a code host delivered again",
+      description:
+        "As both are now; the automation is one of any factory of the team. A match starts another run, or continues the task that is bound to the item, unless it is a dry run. Either is told to the audit log.",
+      verbs: ["factory.manage", "run.create"],
+      errors: [403, 409],
+      idempotent: true,
+      keepsAnswer: true,
+      params: params.extend({ deliveryUid: pathUid("delivery") }),
+      body: Replay.extend({ factory_uid: uuid().meta({ description: "Whose automation it is." }) }),
+      response: Replayed,
       handler: async (input) => {
         const { codeHostUid } = await find(input);
         const { factory_uid: factoryUid, automation_uid: automationUid, dry_run: dryRun = false } = input.body;
-        const asked = { codeHostUid, deliveryUid: input.params.deliveryUid, factoryUid, automationUid, dryRun, idempotencyKey: input.request.idempotency?.key ?? "" };
+        const asked = {
+          codeHostUid,
+          deliveryUid: input.params.deliveryUid,
+          factoryUid,
+          automationUid,
+          dryRun,
+          idempotencyKey: input.request.idempotency?.key ?? "",
+        };
         const { wouldTrigger, decision } = await automations.replayDelivery(asked, onBehalf(input));
         return replayRecord(wouldTrigger, decision!);
       },
@@ -114,15 +192,34 @@ export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "automations"
   ];
 }
 
-const settingsOf = ({ enabled, bot_login: botLogin }: { enabled?: boolean | undefined; bot_login?: string | null | undefined } = {}) => ({ ...(enabled !== undefined && { enabled }), ...(botLogin !== undefined && { botLogin: botLogin ?? "" }) });
+const settingsOf = ({
+  enabled,
+  bot_login: botLogin,
+}: { enabled?: boolean | undefined; bot_login?: string | null | undefined } = {}) => ({
+  ...(enabled !== undefined && { enabled }),
+  ...(botLogin !== undefined && { botLogin: botLogin ?? "" }),
+});
 
 const webhookRecord = (webhook: webhooks.CodeHostWebhook): z.input<typeof CodeHostWebhook> => ({
-  code_host_uid: webhook.codeHostUid, provider: webhook.provider as "github", ingress_url: webhook.ingressUrl, enabled: webhook.enabled, bot_login: webhook.botLogin || null,
-  created_at: isoTime(webhook.createdAt!), updated_at: isoTime(webhook.updatedAt!), last_delivery_at: webhook.lastDeliveryAt ? isoTime(webhook.lastDeliveryAt) : null,
+  code_host_uid: webhook.codeHostUid,
+  provider: webhook.provider as "github",
+  ingress_url: webhook.ingressUrl,
+  enabled: webhook.enabled,
+  bot_login: webhook.botLogin || null,
+  created_at: isoTime(webhook.createdAt!),
+  updated_at: isoTime(webhook.updatedAt!),
+  last_delivery_at: webhook.lastDeliveryAt ? isoTime(webhook.lastDeliveryAt) : null,
 });
 
 const deliveryRecord = (delivery: webhooks.CodeHostDelivery): z.input<typeof Delivery> => ({
-  uid: delivery.uid, code_host_uid: delivery.codeHostUid, provider: delivery.provider as "github", event: delivery.event || null, action: delivery.action || null,
-  delivery_id: delivery.deliveryId || null, label: LABELS[delivery.outcome as DeliveryOutcome] as "Accepted", outcome: delivery.outcome as "accepted",
-  size_bytes: Number(delivery.sizeBytes), received_at: isoTime(delivery.receivedAt!),
+  uid: delivery.uid,
+  code_host_uid: delivery.codeHostUid,
+  provider: delivery.provider as "github",
+  event: delivery.event || null,
+  action: delivery.action || null,
+  delivery_id: delivery.deliveryId || null,
+  label: LABELS[delivery.outcome as DeliveryOutcome] as "Accepted",
+  outcome: delivery.outcome as "accepted",
+  size_bytes: Number(delivery.sizeBytes),
+  received_at: isoTime(delivery.receivedAt!),
 });

@@ -22,18 +22,32 @@ const CodeHost = z
 const NewCodeHost = z.object({
   name: z.string().min(1).max(100),
   kind: z.enum(["github", "gitlab", "local"]),
-  base_url: z.url({ protocol: /^https?$/ }).optional().meta({ description: "github, gitlab: base URL of the REST API." }),
-  root: z.string().optional().meta({ description: "local: directory of bare repositories `<root>/<owner>/<repo>.git`." }),
+  base_url: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .meta({ description: "github, gitlab: base URL of the REST API." }),
+  root: z
+    .string()
+    .optional()
+    .meta({ description: "local: directory of bare repositories `<root>/<owner>/<repo>.git`." }),
   secret_name: z.string().optional().meta({ description: "Managed secret with the token." }),
-  owners: z.array(z.string().min(1)).max(100).optional().meta({ description: "Repository owners served; empty = every owner not served by another connection." }),
+  owners: z
+    .array(z.string().min(1))
+    .max(100)
+    .optional()
+    .meta({ description: "Repository owners served; empty = every owner not served by another connection." }),
 });
 
 const teamParams = z.object({ uid: pathUid("team") });
 
-export type CodeHostInput = RouteInput & Parameters<typeof onBehalf>[0] & { readonly params: { readonly uid: string; readonly codeHostUid: string } };
+export type CodeHostInput = RouteInput &
+  Parameters<typeof onBehalf>[0] & { readonly params: { readonly uid: string; readonly codeHostUid: string } };
 
 /** The connection that a path names, as the orchestrator knows it. Errors: code_host_not_found (also: of another team than the path's). */
-export async function findCodeHost({ catalog }: Pick<Neighbours, "catalog">, input: CodeHostInput): Promise<orchestrator.CodeHost> {
+export async function findCodeHost(
+  { catalog }: Pick<Neighbours, "catalog">,
+  input: CodeHostInput,
+): Promise<orchestrator.CodeHost> {
   const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
   const found = codeHosts.find((one) => one.uid === input.params.codeHostUid);
   if (!found) throw notFound("code_host");

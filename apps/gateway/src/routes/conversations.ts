@@ -21,7 +21,10 @@ export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" 
       params: conversationParams,
       response: Conversation,
       handler: async (input) => {
-        const { conversationUid, steps } = await runs.getConversation({ conversationUid: input.params.conversationId }, onBehalf(input));
+        const { conversationUid, steps } = await runs.getConversation(
+          { conversationUid: input.params.conversationId },
+          onBehalf(input),
+        );
         return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
       },
     }),
@@ -48,21 +51,28 @@ export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" 
       responses: { 302: { description: "`Location` is a signed URL of the image, valid for 15 minutes" } },
       handler: async (input) => {
         const { conversationId: conversationUid, screenshotUid } = input.params;
-        return redirect((await artifacts.getScreenshotUrl({ conversationUid, screenshotUid }, onBehalf(input))).url, NOT_KEPT);
+        return redirect(
+          (await artifacts.getScreenshotUrl({ conversationUid, screenshotUid }, onBehalf(input))).url,
+          NOT_KEPT,
+        );
       },
     }),
     route({
       method: "GET",
       path: "/agent/conversations/{conversationId}/block-snapshot",
       summary: "Download the commands of a conversation, as a terminal showed them",
-      description: "JSON: `{version, conversation_id, blocks: [{id, run_id, kind, command, output, exit_code, state, started_at, …}]}`, oldest first, without control sequences. Written at each execution's end, and when it is asked for meanwhile; absent until the first execution has begun.",
+      description:
+        "JSON: `{version, conversation_id, blocks: [{id, run_id, kind, command, output, exit_code, state, started_at, …}]}`, oldest first, without control sequences. Written at each execution's end, and when it is asked for meanwhile; absent until the first execution has begun.",
       verbs: ["run.view"],
       params: conversationParams,
       query: z.object({ redirect: queryFlag(true, "`false`: the link as JSON.") }),
       response: z.object({ download_url: z.url(), expires_at: timestamp() }),
       responses: { 302: { description: "`Location` is a signed URL of the snapshot, valid for 15 minutes" } },
       handler: async (input) => {
-        const { url, expiresAt } = await runs.getBlockSnapshotUrl({ conversationUid: input.params.conversationId }, onBehalf(input));
+        const { url, expiresAt } = await runs.getBlockSnapshotUrl(
+          { conversationUid: input.params.conversationId },
+          onBehalf(input),
+        );
         return input.query.redirect ? redirect(url, NOT_KEPT) : { download_url: url, expires_at: isoTime(expiresAt!) };
       },
     }),

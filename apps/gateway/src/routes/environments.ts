@@ -34,10 +34,19 @@ const Environment = z
     setup_failed: z.boolean(),
     last_task_run_timestamp: timestamp().nullable().optional(),
     last_task_created: z
-      .object({ id: z.string(), title: z.string(), state: z.enum(RUN_STATES), created_at: timestamp(), updated_at: timestamp(), started_at: timestamp().nullable() })
+      .object({
+        id: z.string(),
+        title: z.string(),
+        state: z.enum(RUN_STATES),
+        created_at: timestamp(),
+        updated_at: timestamp(),
+        started_at: timestamp().nullable(),
+      })
       .optional()
       .meta({ description: "The newest run in it that you may see." }),
-    link_sharing: z.boolean().meta({ description: "Ours. Whoever knows the uid may use it, and finds it in their list from then on." }),
+    link_sharing: z
+      .boolean()
+      .meta({ description: "Ours. Whoever knows the uid may use it, and finds it in their list from then on." }),
     access: z.enum(["owned", "granted", "link"]).meta({ description: "Ours. How you have come by it." }),
     scope: Scope.optional(),
     creator: UserProfile.optional(),
@@ -46,9 +55,20 @@ const Environment = z
   .meta({ id: "Environment" });
 
 const params = z.object({ uid: pathText("environment", /^[A-Za-z0-9]{22}$/) });
-const EnvironmentBody = z.object({ config: EnvironmentConfig, team: z.boolean().optional(), link_sharing: z.boolean().optional() });
+const EnvironmentBody = z.object({
+  config: EnvironmentConfig,
+  team: z.boolean().optional(),
+  link_sharing: z.boolean().optional(),
+});
 
-const Grant = z.object({ uid: z.string(), team_uid: z.string().optional(), user_uid: z.string().optional(), created_at: timestamp() }).meta({ id: "EnvironmentGrant" });
+const Grant = z
+  .object({
+    uid: z.string(),
+    team_uid: z.string().optional(),
+    user_uid: z.string().optional(),
+    created_at: timestamp(),
+  })
+  .meta({ id: "EnvironmentGrant" });
 
 export type EnvironmentRoutesDeps = {
   readonly neighbours: Pick<Neighbours, "catalog">;
@@ -58,10 +78,16 @@ export type EnvironmentRoutesDeps = {
 };
 
 /** Where runs work: image, repositories, setup. Writing is ours; the specification only reads. */
-export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTeammate }: EnvironmentRoutesDeps): Route[] {
+export function environmentRoutes({
+  neighbours: { catalog },
+  findProfiles,
+  isTeammate,
+}: EnvironmentRoutesDeps): Route[] {
   const records = async (environments: readonly orchestrator.Environment[]) => {
     const own = environments.filter(({ access }) => access !== "granted" && access !== "link"); // who works elsewhere is nobody's business here
-    const profiles = await findProfiles([...new Set(own.flatMap((one) => [one.creatorUid, one.lastEditorUid]))].filter(Boolean));
+    const profiles = await findProfiles(
+      [...new Set(own.flatMap((one) => [one.creatorUid, one.lastEditorUid]))].filter(Boolean),
+    );
     return environments.map((one) => environmentRecord(one, own.includes(one) ? profiles : new Map()));
   };
   return [
@@ -74,7 +100,10 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
       query: z.object({ sort_by: z.enum(["name", "last_updated"]).default("last_updated") }),
       response: z.object({ environments: z.array(Environment) }),
       handler: async (input) => {
-        const { environments } = await catalog.listEnvironments({ teamUid: input.caller.activeTeamUid ?? "", sortBy: input.query.sort_by }, onBehalf(input));
+        const { environments } = await catalog.listEnvironments(
+          { teamUid: input.caller.activeTeamUid ?? "", sortBy: input.query.sort_by },
+          onBehalf(input),
+        );
         return { environments: await records(environments) };
       },
     }),
@@ -91,8 +120,15 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
       body: EnvironmentBody,
       response: Environment,
       handler: async (input) => {
-        const asked = { ...owner(input.body.team, input.caller), config: input.body.config as JsonObject, ...present({ linkSharing: input.body.link_sharing }) };
-        const { environment } = await catalog.createEnvironment({ environment: asked, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+        const asked = {
+          ...owner(input.body.team, input.caller),
+          config: input.body.config as JsonObject,
+          ...present({ linkSharing: input.body.link_sharing }),
+        };
+        const { environment } = await catalog.createEnvironment(
+          { environment: asked, idempotencyKey: input.request.idempotency?.key ?? "" },
+          onBehalf(input),
+        );
         return (await records([environment!]))[0]!;
       },
     }),
@@ -101,13 +137,18 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
       path: "/agent/environments/{uid}",
       summary: "Replace an environment's configuration",
       verbs: ["run.manage"],
-      description: "Ours. Runs that exist keep what they were created with. `link_sharing` stays as it is unless it is sent.",
+      description:
+        "Ours. Runs that exist keep what they were created with. `link_sharing` stays as it is unless it is sent.",
       errors: [403],
       params,
       body: EnvironmentBody.pick({ config: true, link_sharing: true }),
       response: Environment,
       handler: async (input) => {
-        const asked = { uid: input.params.uid, config: input.body.config as JsonObject, ...present({ linkSharing: input.body.link_sharing }) };
+        const asked = {
+          uid: input.params.uid,
+          config: input.body.config as JsonObject,
+          ...present({ linkSharing: input.body.link_sharing }),
+        };
         const { environment } = await catalog.replaceEnvironment({ environment: asked }, onBehalf(input));
         return (await records([environment!]))[0]!;
       },
@@ -130,26 +171,35 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
       path: "/agent/environments/{uid}",
       summary: "Get an environment",
       verbs: ["run.view"],
-      description: "Ours. One whose `link_sharing` is on is answered to whoever knows its uid, and is in their list from then on.",
+      description:
+        "Ours. One whose `link_sharing` is on is answered to whoever knows its uid, and is in their list from then on.",
       params,
       response: Environment,
-      handler: async (input) => (await records([(await catalog.getEnvironment({ uid: input.params.uid }, onBehalf(input))).environment!]))[0]!,
+      handler: async (input) =>
+        (await records([(await catalog.getEnvironment({ uid: input.params.uid }, onBehalf(input))).environment!]))[0]!,
     }),
     route({
       method: "POST",
       path: "/agent/environments/{uid}/grants",
       summary: "Open an environment to a team or a user",
       verbs: ["run.manage"],
-      description: "Ours. To a team that you are in (`team_uid`), or to a member of one of your teams (`user_uid`), for use, not for change. Its `secrets` are not given to runs of others.",
+      description:
+        "Ours. To a team that you are in (`team_uid`), or to a member of one of your teams (`user_uid`), for use, not for change. Its `secrets` are not given to runs of others.",
       errors: [403],
       status: 201,
       params,
       body: z.union([z.object({ team_uid: z.string() }), z.object({ user_uid: z.string() })]),
       response: Grant,
       handler: async (input) => {
-        const grantee = "team_uid" in input.body ? { granteeType: "team", granteeUid: input.body.team_uid } : { granteeType: "user", granteeUid: input.body.user_uid };
+        const grantee =
+          "team_uid" in input.body
+            ? { granteeType: "team", granteeUid: input.body.team_uid }
+            : { granteeType: "user", granteeUid: input.body.user_uid };
         if ("user_uid" in input.body && !(await isTeammate(input.caller, input.body.user_uid))) throw notFound("user");
-        const { grant } = await catalog.createEnvironmentGrant({ environmentUid: input.params.uid, ...grantee }, onBehalf(input));
+        const { grant } = await catalog.createEnvironmentGrant(
+          { environmentUid: input.params.uid, ...grantee },
+          onBehalf(input),
+        );
         return grantRecord(grant!);
       },
     }),
@@ -162,7 +212,11 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
       errors: [403],
       params,
       response: z.object({ grants: z.array(Grant) }),
-      handler: async (input) => ({ grants: (await catalog.listEnvironmentGrants({ environmentUid: input.params.uid }, onBehalf(input))).grants.map(grantRecord) }),
+      handler: async (input) => ({
+        grants: (await catalog.listEnvironmentGrants({ environmentUid: input.params.uid }, onBehalf(input))).grants.map(
+          grantRecord,
+        ),
+      }),
     }),
     route({
       method: "DELETE",
@@ -174,7 +228,10 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
       status: 204,
       params: params.extend({ grant_uid: pathUid("environment_grant") }),
       handler: async (input) => {
-        await catalog.deleteEnvironmentGrant({ environmentUid: input.params.uid, uid: input.params.grant_uid }, onBehalf(input));
+        await catalog.deleteEnvironmentGrant(
+          { environmentUid: input.params.uid, uid: input.params.grant_uid },
+          onBehalf(input),
+        );
       },
     }),
   ];
@@ -182,13 +239,17 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTea
 
 function owner(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
   if (team !== false) return { ownerType: "team", ownerUid: chooseTeam(caller) };
-  if (caller.principal.type !== "user") throw invalidArgument("personal_environment_of_agent", "An agent's environments belong to its team.");
+  if (caller.principal.type !== "user")
+    throw invalidArgument("personal_environment_of_agent", "An agent's environments belong to its team.");
   return { ownerType: "user", ownerUid: caller.principal.uid };
 }
 
-const environmentRecord = (environment: orchestrator.Environment, profiles: ReadonlyMap<string, Profile>): z.input<typeof Environment> => ({
+const environmentRecord = (
+  environment: orchestrator.Environment,
+  profiles: ReadonlyMap<string, Profile>,
+): z.input<typeof Environment> => ({
   uid: environment.uid,
-  config: (environment.config ?? {}),
+  config: environment.config ?? {},
   last_updated: isoTime(environment.lastUpdated!),
   setup_failed: environment.setupFailed,
   last_task_run_timestamp: environment.lastTaskRunTimestamp ? isoTime(environment.lastTaskRunTimestamp) : null,
@@ -204,7 +265,12 @@ const taskRecord = ({ id, title, state, createdAt, updatedAt, startedAt }: orche
   started_at: startedAt ? isoTime(startedAt) : null,
 });
 
-const grantRecord = ({ uid, granteeType, granteeUid, createdAt }: orchestrator.EnvironmentGrant): z.input<typeof Grant> => ({
+const grantRecord = ({
+  uid,
+  granteeType,
+  granteeUid,
+  createdAt,
+}: orchestrator.EnvironmentGrant): z.input<typeof Grant> => ({
   ...{ uid, [granteeType === "team" ? "team_uid" : "user_uid"]: granteeUid },
   created_at: isoTime(createdAt!),
 });

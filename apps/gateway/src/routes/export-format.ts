@@ -9,9 +9,17 @@ type Preference = { readonly type: string; readonly quality: number };
  * the one that it names first. Source: RFC 9110 §12.5.1.
  */
 export function exportTypeOf(accept: string | undefined): ExportType | undefined {
-  const preferences = (accept ?? "").split(",").map(preferenceOf).filter(({ quality }) => quality > 0);
-  const named = preferences.filter(({ type }) => type === "application/json" || isExport(type)).toSorted((a, b) => b.quality - a.quality);
-  const wildcard = Math.max(0, ...preferences.filter(({ type }) => type === "*/*" || type === "application/*").map(({ quality }) => quality));
+  const preferences = (accept ?? "")
+    .split(",")
+    .map(preferenceOf)
+    .filter(({ quality }) => quality > 0);
+  const named = preferences
+    .filter(({ type }) => type === "application/json" || isExport(type))
+    .toSorted((a, b) => b.quality - a.quality);
+  const wildcard = Math.max(
+    0,
+    ...preferences.filter(({ type }) => type === "*/*" || type === "application/*").map(({ quality }) => quality),
+  );
   const [first] = named;
   return first && first.quality >= wildcard && isExport(first.type) ? first.type : undefined;
 }
@@ -19,7 +27,10 @@ export function exportTypeOf(accept: string | undefined): ExportType | undefined
 const isExport = (type: string): type is ExportType => EXPORT_TYPES.includes(type as ExportType);
 
 function preferenceOf(range: string): Preference {
-  const [type = "", ...parameters] = range.toLowerCase().split(";").map((part) => part.trim());
+  const [type = "", ...parameters] = range
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim());
   const quality = parameters.find((parameter) => parameter.startsWith("q="));
   return { type, quality: quality === undefined ? 1 : Number(quality.slice(2)) || 0 };
 }

@@ -11,13 +11,21 @@ import type { FindProfiles } from "./profiles.ts";
 import { runRecords } from "./run-record.ts";
 import { PROMPT_LIMIT, RunState, TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 
-export type FactoryRoutesDeps = { neighbours: Pick<Neighbours, "factories" | "runs">; findProfiles: FindProfiles; links: PageLinks };
+export type FactoryRoutesDeps = {
+  neighbours: Pick<Neighbours, "factories" | "runs">;
+  findProfiles: FindProfiles;
+  links: PageLinks;
+};
 
 export const factoryParams = z.object({ uid: pathUid("factory") });
 
 const FactoryFields = z.object({
   name: z.string().trim().min(1).max(100),
-  alias: z.string().regex(/^[A-Za-z0-9 ._-]{1,60}$/, "letters, digits, space, dot, underscore, dash; at most 60").nullable().optional(),
+  alias: z
+    .string()
+    .regex(/^[A-Za-z0-9 ._-]{1,60}$/, "letters, digits, space, dot, underscore, dash; at most 60")
+    .nullable()
+    .optional(),
   description: z.string().nullable().optional(),
   repositories: z.array(Repository).max(200).optional(),
   concurrency_limit: z.int().min(0).max(100_000).optional(),
@@ -64,7 +72,12 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
         const { query, caller } = input;
         const named = query.team_uid ?? query.filter_team_uid;
         const page = await factories.listFactories(
-          { teamUid: named ?? caller.activeTeamUid ?? "", search: query.search ?? "", pageSize: query.limit, pageToken: query.cursor ?? "" },
+          {
+            teamUid: named ?? caller.activeTeamUid ?? "",
+            search: query.search ?? "",
+            pageSize: query.limit,
+            pageToken: query.cursor ?? "",
+          },
           onBehalf(input),
         );
         return { factories: await records(page.factories, caller), page_info: pageInfo(page.nextPageToken) };
@@ -84,7 +97,11 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       response: Factory,
       handler: async (input) => {
         const { body, caller } = input;
-        const teamUid = chooseTeam(body.team_uid === undefined ? caller : { ...caller, activeTeamUid: body.team_uid as typeof caller.activeTeamUid & string });
+        const teamUid = chooseTeam(
+          body.team_uid === undefined
+            ? caller
+            : { ...caller, activeTeamUid: body.team_uid as typeof caller.activeTeamUid & string },
+        );
         const { factory } = await factories.createFactory(
           { teamUid, factory: factoryFields(body), idempotencyKey: input.request.idempotency?.key ?? "" },
           onBehalf(input),
@@ -109,7 +126,8 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       method: "PATCH",
       path: "/factory/{uid}",
       summary: "Change a factory",
-      description: "Ours. Changes exactly the members that are sent. Where files define the factory, only `concurrency_limit` and `queue_paused` can be changed here.",
+      description:
+        "Ours. Changes exactly the members that are sent. Where files define the factory, only `concurrency_limit` and `queue_paused` can be changed here.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       params: factoryParams,
@@ -127,14 +145,18 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       method: "DELETE",
       path: "/factory/{uid}",
       summary: "Delete a factory",
-      description: "Ours. Refused while runs of it are live; `cancel_runs=true` cancels them, and takes run.manage. Those of clients (run local) are left to end by themselves.",
+      description:
+        "Ours. Refused while runs of it are live; `cancel_runs=true` cancels them, and takes run.manage. Those of clients (run local) are left to end by themselves.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,
       params: factoryParams,
       query: z.object({ cancel_runs: queryBoolean().optional() }),
       handler: async (input) => {
-        await factories.deleteFactory({ uid: input.params.uid, cancelRuns: input.query.cancel_runs ?? false }, onBehalf(input));
+        await factories.deleteFactory(
+          { uid: input.params.uid, cancelRuns: input.query.cancel_runs ?? false },
+          onBehalf(input),
+        );
       },
     }),
     route({
@@ -150,12 +172,27 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       params: factoryParams,
       bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: z.object({
-        prompt: z.string().refine((text) => text.trim() !== "", "must not be empty").meta({ description: PROMPT_LIMIT }),
+        prompt: z
+          .string()
+          .refine((text) => text.trim() !== "", "must not be empty")
+          .meta({ description: PROMPT_LIMIT }),
         title: z.string().max(500).optional(),
         ticket_ref: z.string().optional(),
-        ticket_url: z.url({ protocol: /^https?$/ }).max(2048).optional(),
+        ticket_url: z
+          .url({ protocol: /^https?$/ })
+          .max(2048)
+          .optional(),
       }),
-      response: z.looseObject({ run_id: z.string(), state: RunState, factory_uid: z.string(), foreman_agent: z.string(), ticket_ref: z.string(), run_url: z.string() }).meta({ id: "DispatchedRun" }),
+      response: z
+        .looseObject({
+          run_id: z.string(),
+          state: RunState,
+          factory_uid: z.string(),
+          foreman_agent: z.string(),
+          ticket_ref: z.string(),
+          run_url: z.string(),
+        })
+        .meta({ id: "DispatchedRun" }),
       handler: async (input) => {
         const { body, params, request } = input;
         const sent = await factories.dispatchRun(
@@ -168,7 +205,13 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
           onBehalf(input),
         );
         const record = await createdRun(sent.runUid, input);
-        return { ...record, factory_uid: params.uid, foreman_agent: sent.foremanAgent, ticket_ref: sent.ticketRef, run_url: links.runUrl(sent.runUid) };
+        return {
+          ...record,
+          factory_uid: params.uid,
+          foreman_agent: sent.foremanAgent,
+          ticket_ref: sent.ticketRef,
+          run_url: links.runUrl(sent.runUid),
+        };
       },
     }),
   ];
@@ -177,5 +220,9 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
 const factoryFields = (body: Partial<z.output<typeof FactoryFields>>) => ({
   ...present({ name: body.name, alias: body.alias ?? undefined, description: body.description ?? undefined }),
   ...present({ concurrencyLimit: body.concurrency_limit, queuePaused: body.queue_paused }),
-  repositories: (body.repositories ?? []).map((one) => ({ owner: one.owner, repo: one.repo, codeForge: one.code_forge ?? "" })),
+  repositories: (body.repositories ?? []).map((one) => ({
+    owner: one.owner,
+    repo: one.repo,
+    codeForge: one.code_forge ?? "",
+  })),
 });

@@ -16,16 +16,29 @@ const BranchStatus = z
     factory_uid: z.string(),
     team_uid: z.string(),
     name: z.string(),
-    repository: z.object({ owner: z.string(), repo: z.string(), code_forge: z.enum(["GITHUB", "GITLAB", "AZURE_DEVOPS", "NONE"]) }),
-    state: z.enum(["ACTIVE", "APPLYING", "FAILED", "DELETED"]).describe("Of the last apply. DELETED: tracking was retired."),
-    freshness: z.enum(["CURRENT", "STALE", "UNKNOWN"]).describe("How what was applied stands to the registered head. UNKNOWN: the head is not known, the repository could not be asked, or tracking was retired."),
+    repository: z.object({
+      owner: z.string(),
+      repo: z.string(),
+      code_forge: z.enum(["GITHUB", "GITLAB", "AZURE_DEVOPS", "NONE"]),
+    }),
+    state: z
+      .enum(["ACTIVE", "APPLYING", "FAILED", "DELETED"])
+      .describe("Of the last apply. DELETED: tracking was retired."),
+    freshness: z
+      .enum(["CURRENT", "STALE", "UNKNOWN"])
+      .describe(
+        "How what was applied stands to the registered head. UNKNOWN: the head is not known, the repository could not be asked, or tracking was retired.",
+      ),
     is_production: z.boolean().describe("The branch that the factory's source names."),
     is_serving: z.boolean().describe("The definition in force was taken from this branch. Ours."),
     registered_head_sha: z.string().nullable(),
     applied_sha: z.string().nullable(),
     last_applied_at: timestamp().nullable(),
     last_checked_at: timestamp().nullable(),
-    last_error: z.object({ code: z.string(), message: z.string(), diagnostics: z.array(Diagnostic) }).nullable().describe("Of the last apply when it failed, else of the last look for the head."),
+    last_error: z
+      .object({ code: z.string(), message: z.string(), diagnostics: z.array(Diagnostic) })
+      .nullable()
+      .describe("Of the last apply when it failed, else of the last look for the head."),
     created_at: timestamp(),
     updated_at: timestamp(),
     deleted_at: timestamp().optional(),
@@ -39,12 +52,21 @@ export type BranchRoutesDeps = {
 };
 
 /** Tracked branches of a factory's definition repository (spec §4). Listing and tracking are ours. */
-export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFactoryBranches }: BranchRoutesDeps): Route[] {
+export function factoryBranchRoutes({
+  neighbours: { factories, branches },
+  hasFactoryBranches,
+}: BranchRoutesDeps): Route[] {
   /** Errors: factory_not_found · not_authorized · factory_branches_off (feature_off). */
-  const requireCapability = async (input: RouteInput<{ uid: string }, unknown, unknown, Parameters<typeof onBehalf>[0]["caller"]>): Promise<void> => {
+  const requireCapability = async (
+    input: RouteInput<{ uid: string }, unknown, unknown, Parameters<typeof onBehalf>[0]["caller"]>,
+  ): Promise<void> => {
     const { factory } = await factories.getFactory({ uid: input.params.uid }, onBehalf(input));
     if (await hasFactoryBranches(factory!.teamUid)) return;
-    throw new DomainError({ kind: "feature_off", reason: "factory_branches_off", message: "Tracked branches are switched off for the team." });
+    throw new DomainError({
+      kind: "feature_off",
+      reason: "factory_branches_off",
+      message: "Tracked branches are switched off for the team.",
+    });
   };
   const path = "/factory/{uid}/branches/{branch_uid}";
   const params = factoryParams.extend({ branch_uid: pathUid("branch") });
@@ -53,21 +75,27 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       method: "GET",
       path: "/factory/{uid}/branches",
       summary: "List a factory's tracked branches",
-      description: "Ours. The production branch first, then by name; a factory tracks at most 50. Retired ones are left out.",
+      description:
+        "Ours. The production branch first, then by name; a factory tracks at most 50. Retired ones are left out.",
       verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,
       response: z.object({ branches: z.array(BranchStatus) }),
       handler: async (input) => {
         await requireCapability(input);
-        return { branches: (await branches.listBranches({ factoryUid: input.params.uid }, onBehalf(input))).branches.map(branchRecord) };
+        return {
+          branches: (await branches.listBranches({ factoryUid: input.params.uid }, onBehalf(input))).branches.map(
+            branchRecord,
+          ),
+        };
       },
     }),
     route({
       method: "POST",
       path: "/factory/{uid}/branches",
       summary: "Track a branch of the definition's repository",
-      description: "Ours. The branch that the source names is tracked anyway. One that is tracked already is answered with 200. A branch whose tracking was retired gets a new identity.",
+      description:
+        "Ours. The branch that the source names is tracked anyway. One that is tracked already is answered with 200. A branch whose tracking was retired gets a new identity.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,
@@ -77,7 +105,10 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       response: BranchStatus,
       handler: async (input) => {
         await requireCapability(input);
-        const { branch, created } = await branches.trackBranch({ factoryUid: input.params.uid, name: input.body.name }, onBehalf(input));
+        const { branch, created } = await branches.trackBranch(
+          { factoryUid: input.params.uid, name: input.body.name },
+          onBehalf(input),
+        );
         return created ? branchRecord(branch!) : json(200, branchRecord(branch!));
       },
     }),
@@ -92,14 +123,22 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       response: BranchStatus,
       handler: async (input) => {
         await requireCapability(input);
-        return branchRecord((await branches.getBranch({ factoryUid: input.params.uid, branchUid: input.params.branch_uid }, onBehalf(input))).branch!);
+        return branchRecord(
+          (
+            await branches.getBranch(
+              { factoryUid: input.params.uid, branchUid: input.params.branch_uid },
+              onBehalf(input),
+            )
+          ).branch!,
+        );
       },
     }),
     route({
       method: "DELETE",
       path,
       summary: "Stop tracking a branch",
-      description: "Retires the tracking for good: the branch reads DELETED until it is forgotten after 30 days. The repository, what serves and existing runs stay as they are. What is absent is gone already: 204. The production branch is 409.",
+      description:
+        "Retires the tracking for good: the branch reads DELETED until it is forgotten after 30 days. The repository, what serves and existing runs stay as they are. What is absent is gone already: 204. The production branch is 409.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams.extend({ branch_uid: z.string() }),
@@ -107,7 +146,10 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       handler: async (input) => {
         await requireCapability(input);
         const { uid, branch_uid: text } = input.params;
-        await branches.deleteBranch({ factoryUid: uid, branchUid: isUuid(text) ? text.toLowerCase() : text }, onBehalf(input));
+        await branches.deleteBranch(
+          { factoryUid: uid, branchUid: isUuid(text) ? text.toLowerCase() : text },
+          onBehalf(input),
+        );
         return new Reply(204);
       },
     }),
@@ -115,7 +157,8 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       method: "POST",
       path: `${path}/apply`,
       summary: "Put the definition at a branch's registered head in force",
-      description: "Takes no commit and no repository: the registered head counts. Repeated and concurrent requests converge. Needs the right to change every resource that the plan touches, as applying the source does. Existing runs keep their settings.",
+      description:
+        "Takes no commit and no repository: the registered head counts. Repeated and concurrent requests converge. Needs the right to change every resource that the plan touches, as applying the source does. Existing runs keep their settings.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params,
@@ -123,7 +166,14 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       response: BranchStatus,
       handler: async (input) => {
         await requireCapability(input);
-        return branchRecord((await branches.applyBranch({ factoryUid: input.params.uid, branchUid: input.params.branch_uid }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }))).branch!);
+        return branchRecord(
+          (
+            await branches.applyBranch(
+              { factoryUid: input.params.uid, branchUid: input.params.branch_uid },
+              onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }),
+            )
+          ).branch!,
+        );
       },
     }),
   ];
@@ -134,7 +184,11 @@ const branchRecord = (branch: proto.Branch): z.input<typeof BranchStatus> => ({
   factory_uid: branch.factoryUid,
   team_uid: branch.teamUid,
   name: branch.name,
-  repository: { owner: branch.repository?.owner ?? "", repo: branch.repository?.repo ?? "", code_forge: (branch.repository?.codeForge || "NONE") as "NONE" },
+  repository: {
+    owner: branch.repository?.owner ?? "",
+    repo: branch.repository?.repo ?? "",
+    code_forge: (branch.repository?.codeForge || "NONE") as "NONE",
+  },
   state: branch.state as "ACTIVE",
   freshness: branch.freshness as "CURRENT",
   is_production: branch.isProduction,
@@ -143,7 +197,13 @@ const branchRecord = (branch: proto.Branch): z.input<typeof BranchStatus> => ({
   applied_sha: branch.appliedSha ?? null,
   last_applied_at: branch.lastAppliedAt ? isoTime(branch.lastAppliedAt) : null,
   last_checked_at: branch.lastCheckedAt ? isoTime(branch.lastCheckedAt) : null,
-  last_error: branch.lastError ? { code: branch.lastError.code, message: branch.lastError.message, diagnostics: branch.lastError.diagnostics.map(diagnosticRecord) } : null,
+  last_error: branch.lastError
+    ? {
+        code: branch.lastError.code,
+        message: branch.lastError.message,
+        diagnostics: branch.lastError.diagnostics.map(diagnosticRecord),
+      }
+    : null,
   created_at: isoTime(branch.createdAt!),
   updated_at: isoTime(branch.updatedAt!),
   ...(branch.deletedAt && { deleted_at: isoTime(branch.deletedAt) }),

@@ -7,7 +7,13 @@ import type { MetricsReadDeps } from "./factory-metrics.ts";
 import { EXPORT_TEXT, members, negotiated, type Column } from "./metrics-export.ts";
 import { PeriodQuery, RangeQuery, rangeOf } from "./metrics-query.ts";
 import { costBreakdownRecord, costBySizeRecord, costPerPullRequestRecord } from "./metrics-records.ts";
-import { COST_DIMENSIONS, CostBreakdown, CostBySize, CostliestPullRequests, CostPerPullRequest } from "./metrics-schemas.ts";
+import {
+  COST_DIMENSIONS,
+  CostBreakdown,
+  CostBySize,
+  CostliestPullRequests,
+  CostPerPullRequest,
+} from "./metrics-schemas.ts";
 import { PULL_REQUEST_COLUMNS } from "./pull-request-columns.ts";
 import { costliestRecord } from "./pull-request-records.ts";
 
@@ -32,7 +38,9 @@ export function factoryCostRoutes({ neighbours: { metrics }, limitMetrics }: Met
       response: CostPerPullRequest,
       handler: async (input) => {
         await limitMetrics(input.request.credentialHash(), input.params.uid);
-        return costPerPullRequestRecord(await metrics.getCostPerPullRequest({ range: rangeOf(input.params.uid, input.query) }, onBehalf(input)));
+        return costPerPullRequestRecord(
+          await metrics.getCostPerPullRequest({ range: rangeOf(input.params.uid, input.query) }, onBehalf(input)),
+        );
       },
     }),
     route({
@@ -51,8 +59,14 @@ export function factoryCostRoutes({ neighbours: { metrics }, limitMetrics }: Met
       handler: async (input) => {
         await limitMetrics(input.request.credentialHash(), input.params.uid);
         const { group_by: groupBy, ...range } = input.query;
-        const body = costBreakdownRecord(await metrics.getCostBreakdown({ range: rangeOf(input.params.uid, range), groupBy }, onBehalf(input)));
-        return negotiated(input.request, body, { records: body.groups, columns: groupColumns(body.period_list), name: `costs-by-${groupBy}` });
+        const body = costBreakdownRecord(
+          await metrics.getCostBreakdown({ range: rangeOf(input.params.uid, range), groupBy }, onBehalf(input)),
+        );
+        return negotiated(input.request, body, {
+          records: body.groups,
+          columns: groupColumns(body.period_list),
+          name: `costs-by-${groupBy}`,
+        });
       },
     }),
     route({
@@ -64,22 +78,31 @@ export function factoryCostRoutes({ neighbours: { metrics }, limitMetrics }: Met
       errors: [403, 429],
       params: factoryParams,
       query: RangeQuery.extend({
-        limit: queryCount(COSTLIEST_MAX).default(COSTLIEST).meta({ type: "integer", minimum: 1, maximum: COSTLIEST_MAX, default: COSTLIEST }),
+        limit: queryCount(COSTLIEST_MAX)
+          .default(COSTLIEST)
+          .meta({ type: "integer", minimum: 1, maximum: COSTLIEST_MAX, default: COSTLIEST }),
       }),
       response: CostliestPullRequests,
       mediaTypes: EXPORT_TYPES,
       handler: async (input) => {
         await limitMetrics(input.request.credentialHash(), input.params.uid);
         const { limit, ...range } = input.query;
-        const body = costliestRecord(await metrics.listCostliestPullRequests({ range: rangeOf(input.params.uid, range), limit }, onBehalf(input)));
-        return negotiated(input.request, body, { records: body.data, columns: COSTED_COLUMNS, name: "costliest-pull-requests" });
+        const body = costliestRecord(
+          await metrics.listCostliestPullRequests({ range: rangeOf(input.params.uid, range), limit }, onBehalf(input)),
+        );
+        return negotiated(input.request, body, {
+          records: body.data,
+          columns: COSTED_COLUMNS,
+          name: "costliest-pull-requests",
+        });
       },
     }),
     route({
       method: "GET",
       path: `${BASE}/per-pr/by-size`,
       summary: "The mean cost of pull requests by their size",
-      description: "Over the pull requests first reported in the range. Those whose lines are not known are in no bucket.",
+      description:
+        "Over the pull requests first reported in the range. Those whose lines are not known are in no bucket.",
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,
@@ -87,7 +110,9 @@ export function factoryCostRoutes({ neighbours: { metrics }, limitMetrics }: Met
       response: CostBySize,
       handler: async (input) => {
         await limitMetrics(input.request.credentialHash(), input.params.uid);
-        return costBySizeRecord(await metrics.getCostBySize({ range: rangeOf(input.params.uid, input.query) }, onBehalf(input)));
+        return costBySizeRecord(
+          await metrics.getCostBySize({ range: rangeOf(input.params.uid, input.query) }, onBehalf(input)),
+        );
       },
     }),
   ];
@@ -96,7 +121,9 @@ export function factoryCostRoutes({ neighbours: { metrics }, limitMetrics }: Met
 type Costed = z.input<typeof CostliestPullRequests>["data"][number];
 type Group = z.input<typeof CostBreakdown>["groups"][number];
 
-const dollarColumns: Column<{ dollars: Group["dollars"] }>[] = (["inference", "compute", "platform", "total"] as const).map((name) => ({
+const dollarColumns: Column<{ dollars: Group["dollars"] }>[] = (
+  ["inference", "compute", "platform", "total"] as const
+).map((name) => ({
   name: `${name}_dollars`,
   value: ({ dollars }) => dollars[name],
 }));

@@ -13,9 +13,14 @@ const contentOf = (value: unknown): Content => {
 };
 
 const schemaUrl = (version: string): string => `/api/v1/factory-files/schemas/${version}`;
-const VERSIONS = contentOf({ current_version: SCHEMA_VERSION, versions: [{ schema_version: SCHEMA_VERSION, schema_url: schemaUrl(SCHEMA_VERSION) }] });
+const VERSIONS = contentOf({
+  current_version: SCHEMA_VERSION,
+  versions: [{ schema_version: SCHEMA_VERSION, schema_url: schemaUrl(SCHEMA_VERSION) }],
+});
 const BUNDLE = contentOf({ schema_version: SCHEMA_VERSION, documents: SCHEMA_DOCUMENTS });
-const BY_NAME: ReadonlyMap<string, Content> = new Map(Object.entries(SCHEMA_DOCUMENTS).map(([name, schema]) => [name, contentOf(schema)]));
+const BY_NAME: ReadonlyMap<string, Content> = new Map(
+  Object.entries(SCHEMA_DOCUMENTS).map(([name, schema]) => [name, contentOf(schema)]),
+);
 
 const VALIDATE_TIMEOUT_MS = 60_000;
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -25,7 +30,9 @@ const SCHEMA_TYPE = "application/schema+json; charset=utf-8";
 function answer({ text, etag }: Content, { headers }: RequestInfo, type = JSON_TYPE): Reply {
   const common = { etag, "cache-control": "no-cache" };
   const known = headers["if-none-match"]?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
-  return known.includes("*") || known.includes(etag) ? new Reply(304, null, common) : new Reply(200, text, { ...common, "content-type": type });
+  return known.includes("*") || known.includes(etag)
+    ? new Reply(304, null, common)
+    : new Reply(200, text, { ...common, "content-type": type });
 }
 
 const version = pathText("schema_version", new RegExp(`^${SCHEMA_VERSION}$`));
@@ -37,7 +44,17 @@ const documentOf = (name: string): Content => {
 };
 
 /** What files alone cannot tell (factory-files §13.2). */
-const NOT_CHECKED = ["provider_alias_resolution", "model", "environment", "secret", "runner_reference", "mcp_server", "integration", "worker_host", "entitlement"];
+const NOT_CHECKED = [
+  "provider_alias_resolution",
+  "model",
+  "environment",
+  "secret",
+  "runner_reference",
+  "mcp_server",
+  "integration",
+  "worker_host",
+  "entitlement",
+];
 /** Of a file that could not even be read as YAML or frontmatter. */
 const UNREADABLE: ReadonlySet<string> = new Set(["FF_PARSE_ERROR", "FF_FORBIDDEN_YAML"]);
 
@@ -73,7 +90,11 @@ export const factoryFilesRoutes: Route[] = [
         diagnostics,
         deferred_resolutions: definition ? deferredResolutions(definition).map((one) => ({ ...one })) : [],
         state_dependent_checks_not_run: NOT_CHECKED,
-        validation_scope: { parser: "checked" as const, state_independent: isRead ? ("checked" as const) : ("not_run" as const), state_dependent: "not_checked" as const },
+        validation_scope: {
+          parser: "checked" as const,
+          state_independent: isRead ? ("checked" as const) : ("not_run" as const),
+          state_dependent: "not_checked" as const,
+        },
       };
     },
   }),
@@ -82,7 +103,12 @@ export const factoryFilesRoutes: Route[] = [
     path: "/factory-files/schemas",
     summary: "List the versions of the definition format",
     conditional: true,
-    response: z.object({ current_version: z.string(), versions: z.array(z.object({ schema_version: z.string(), schema_url: z.string() })) }).meta({ id: "SchemaVersions" }),
+    response: z
+      .object({
+        current_version: z.string(),
+        versions: z.array(z.object({ schema_version: z.string(), schema_url: z.string() })),
+      })
+      .meta({ id: "SchemaVersions" }),
     handler: async ({ request }) => answer(VERSIONS, request),
   }),
   route({
@@ -91,7 +117,9 @@ export const factoryFilesRoutes: Route[] = [
     summary: "All JSON Schema documents of one version",
     params: z.object({ schema_version: version }),
     conditional: true,
-    response: z.object({ schema_version: z.string(), documents: z.record(z.string(), z.looseObject({})) }).meta({ id: "SchemaBundle" }),
+    response: z
+      .object({ schema_version: z.string(), documents: z.record(z.string(), z.looseObject({})) })
+      .meta({ id: "SchemaBundle" }),
     handler: async ({ request }) => answer(BUNDLE, request),
   }),
   route({

@@ -9,7 +9,10 @@ import { PeriodQuery, rangeOf } from "./metrics-query.ts";
 import { metricsRecord, runBreakdownRecord } from "./metrics-records.ts";
 import { FactoryMetrics, RUN_DIMENSIONS, RunBreakdown } from "./metrics-schemas.ts";
 
-export type MetricsReadDeps = { readonly neighbours: Pick<Neighbours, "metrics">; readonly limitMetrics: LimitMetricsRequests };
+export type MetricsReadDeps = {
+  readonly neighbours: Pick<Neighbours, "metrics">;
+  readonly limitMetrics: LimitMetricsRequests;
+};
 
 /** What a factory's runs produce (spec §4 "Metrics, costs, pull requests", fields-factory §5.1, §5.2). */
 export function factoryMetricsRoutes({ neighbours: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
@@ -28,7 +31,9 @@ export function factoryMetricsRoutes({ neighbours: { metrics }, limitMetrics }: 
       response: FactoryMetrics,
       handler: async (input) => {
         await limitMetrics(input.request.credentialHash(), input.params.uid);
-        return metricsRecord(await metrics.getMetrics({ range: rangeOf(input.params.uid, input.query) }, onBehalf(input)));
+        return metricsRecord(
+          await metrics.getMetrics({ range: rangeOf(input.params.uid, input.query) }, onBehalf(input)),
+        );
       },
     }),
     route({
@@ -36,7 +41,8 @@ export function factoryMetricsRoutes({ neighbours: { metrics }, limitMetrics }: 
       path: "/factory/{uid}/metrics/run-breakdown",
       summary: "A factory's runs by one dimension",
       description:
-        "Runs created in the range. `source` counts root runs only. Runs without a value are in the group UNKNOWN, the last one. " + EXPORT_TEXT,
+        "Runs created in the range. `source` counts root runs only. Runs without a value are in the group UNKNOWN, the last one. " +
+        EXPORT_TEXT,
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,
@@ -46,8 +52,14 @@ export function factoryMetricsRoutes({ neighbours: { metrics }, limitMetrics }: 
       handler: async (input) => {
         await limitMetrics(input.request.credentialHash(), input.params.uid);
         const { group_by: groupBy, ...range } = input.query;
-        const body = runBreakdownRecord(await metrics.getRunBreakdown({ range: rangeOf(input.params.uid, range), groupBy }, onBehalf(input)));
-        return negotiated(input.request, body, { records: body.groups, columns: groupColumns(body.period_list), name: `runs-by-${groupBy}` });
+        const body = runBreakdownRecord(
+          await metrics.getRunBreakdown({ range: rangeOf(input.params.uid, range), groupBy }, onBehalf(input)),
+        );
+        return negotiated(input.request, body, {
+          records: body.groups,
+          columns: groupColumns(body.period_list),
+          name: `runs-by-${groupBy}`,
+        });
       },
     }),
   ];

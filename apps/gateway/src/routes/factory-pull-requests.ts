@@ -19,15 +19,27 @@ const PAGE_SIZE_MAX = 500;
 const bound = () => instant().optional().meta({ description: "Exclusive." });
 
 const ListQuery = z.object({
-  limit: queryCount(PAGE_SIZE_MAX).optional().meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE }),
+  limit: queryCount(PAGE_SIZE_MAX)
+    .optional()
+    .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE }),
   cursor: cursor(),
   repo: z
     .string()
-    .refine((repo) => /^[^/\s]+(\/[^/\s]+)+$/.test(repo), { error: ({ input }) => `must be owner/repo (got ${JSON.stringify(input)})` })
+    .refine((repo) => /^[^/\s]+(\/[^/\s]+)+$/.test(repo), {
+      error: ({ input }) => `must be owner/repo (got ${JSON.stringify(input)})`,
+    })
     .optional()
     .meta({ description: "owner/repo, in any case." }),
-  state: queryList(queryChoice(PULL_REQUEST_STATES)).default([]).meta({ description: "Repeatable; any of them matches." }),
-  ...{ opened_after: bound(), opened_before: bound(), merged_after: bound(), merged_before: bound(), updated_after: bound() },
+  state: queryList(queryChoice(PULL_REQUEST_STATES))
+    .default([])
+    .meta({ description: "Repeatable; any of them matches." }),
+  ...{
+    opened_after: bound(),
+    opened_before: bound(),
+    merged_after: bound(),
+    merged_before: bound(),
+    updated_after: bound(),
+  },
 });
 
 /** Pull requests of a factory's runs (spec §4 "Metrics, costs, pull requests", fields-factory §6). The export is ours. */
@@ -53,7 +65,10 @@ export function factoryPullRequestRoutes({ neighbours: { metrics }, limitMetrics
         const type = requestedExport(input.request);
         const pageAt = (token: string) => {
           const pageSize = limit ?? (type === undefined ? PAGE_SIZE : PAGE_SIZE_MAX);
-          return metrics.listPullRequests({ factoryUid: input.params.uid, ...filterOf(input.query), pageSize, pageToken: token }, onBehalf(input));
+          return metrics.listPullRequests(
+            { factoryUid: input.params.uid, ...filterOf(input.query), pageSize, pageToken: token },
+            onBehalf(input),
+          );
         };
         const first = await pageAt(pageToken);
         if (type !== undefined) {
@@ -74,7 +89,7 @@ export function factoryPullRequestRoutes({ neighbours: { metrics }, limitMetrics
 async function* pagesOf(first: Page, pageAt?: (token: string) => Promise<Page>) {
   yield first.data.map(pullRequestRecord);
   if (pageAt === undefined) return;
-  for (let token = first.nextPageToken; token !== ""; ) {
+  for (let token = first.nextPageToken; token !== "";) {
     const page = await pageAt(token);
     yield page.data.map(pullRequestRecord);
     token = page.nextPageToken;

@@ -5,7 +5,9 @@ import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 
 const CodeForge = z.enum(["GITHUB", "GITLAB", "AZURE_DEVOPS", "NONE"]);
-export const Repository = z.object({ owner: z.string(), repo: z.string(), code_forge: CodeForge.exclude(["NONE"]).optional() }).meta({ id: "Repository" });
+export const Repository = z
+  .object({ owner: z.string(), repo: z.string(), code_forge: CodeForge.exclude(["NONE"]).optional() })
+  .meta({ id: "Repository" });
 
 /** fields-factory §1.2. */
 export const Factory = z
@@ -22,7 +24,12 @@ export const Factory = z
     credential_strategy: z.enum(["EXECUTOR", "CREATOR"]),
     default_environment: z.string().nullable(),
     default_model: z.string().nullable(),
-    agent_defaults: z.looseObject({ default_runner_uid: z.string(), mcp_servers: z.looseObject({}), secrets: z.array(z.object({ name: z.string() })), worker_host: z.string() }),
+    agent_defaults: z.looseObject({
+      default_runner_uid: z.string(),
+      mcp_servers: z.looseObject({}),
+      secrets: z.array(z.object({ name: z.string() })),
+      worker_host: z.string(),
+    }),
     scorer_defaults: z.looseObject({}),
     scoring: z.object({ default_model: z.string().nullable() }),
     integrations: z.array(z.looseObject({ type: z.string() })).nullable(),
@@ -41,7 +48,10 @@ export const Factory = z
 type FactoryJson = z.input<typeof Factory>;
 
 /** A factory as the public API shows it. `permissions` are the caller's own; `email` is the creator's. */
-export function factoryRecord(factory: factories.Factory, seen: { permissions: readonly string[]; creatorEmail: string | undefined }): FactoryJson {
+export function factoryRecord(
+  factory: factories.Factory,
+  seen: { permissions: readonly string[]; creatorEmail: string | undefined },
+): FactoryJson {
   return {
     uid: factory.uid,
     name: factory.name,
@@ -51,7 +61,11 @@ export function factoryRecord(factory: factories.Factory, seen: { permissions: r
     avatar_url: null,
     code_forge: factory.codeForge as FactoryJson["code_forge"],
     code_forges: factory.codeForges as FactoryJson["code_forges"],
-    repositories: factory.repositories.map((one) => ({ owner: one.owner, repo: one.repo, ...(one.codeForge ? { code_forge: one.codeForge as "GITHUB" } : {}) })),
+    repositories: factory.repositories.map((one) => ({
+      owner: one.owner,
+      repo: one.repo,
+      ...(one.codeForge ? { code_forge: one.codeForge as "GITHUB" } : {}),
+    })),
     credential_strategy: factory.credentialStrategy as "EXECUTOR",
     default_environment: factory.defaultEnvironment ?? null,
     default_model: factory.defaultModel ?? null,
@@ -67,6 +81,8 @@ export function factoryRecord(factory: factories.Factory, seen: { permissions: r
     definition_version: Number(factory.definitionVersion),
     concurrency_limit: factory.concurrencyLimit,
     queue_paused: factory.queuePaused,
-    ...present({ creator: factory.creatorUid ? { uid: factory.creatorUid, email: seen.creatorEmail ?? null } : undefined }),
+    ...present({
+      creator: factory.creatorUid ? { uid: factory.creatorUid, email: seen.creatorEmail ?? null } : undefined,
+    }),
   };
 }

@@ -11,9 +11,18 @@ const APPLY_TIMEOUT_MS = 60_000;
 
 export const DefinitionFile = z.object({ path: z.string().min(1), content: z.string() }).meta({ id: "DefinitionFile" });
 export const Diagnostic = z
-  .object({ path: z.string(), line: z.int(), column: z.int(), code: z.string(), message: z.string(), severity: z.enum(["error", "warning"]) })
+  .object({
+    path: z.string(),
+    line: z.int(),
+    column: z.int(),
+    code: z.string(),
+    message: z.string(),
+    severity: z.enum(["error", "warning"]),
+  })
   .meta({ id: "Diagnostic" });
-const PlanItem = z.object({ kind: z.string(), name: z.string(), action: z.string(), changed_fields: z.array(z.string()) }).meta({ id: "PlanItem" });
+const PlanItem = z
+  .object({ kind: z.string(), name: z.string(), action: z.string(), changed_fields: z.array(z.string()) })
+  .meta({ id: "PlanItem" });
 const Source = z
   .object({
     kind: z.enum(["none", "files", "git"]),
@@ -26,7 +35,9 @@ const Source = z
     active_version: z.int(),
     active_revision: z.string().nullable(),
     state: z.enum(["NONE", "APPLYING", "APPLIED", "FAILED"]),
-    diagnostics: z.array(Diagnostic).meta({ description: "Errors of the last apply, and warnings of the definition in force as they are now." }),
+    diagnostics: z
+      .array(Diagnostic)
+      .meta({ description: "Errors of the last apply, and warnings of the definition in force as they are now." }),
     applied_at: timestamp().nullable(),
   })
   .meta({ id: "FactorySource" });
@@ -55,7 +66,8 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       path: `/factory/{uid}/source/${verb}`,
       summary: verb === "plan" ? "Show what applying would change" : "Check the definition",
       verbs: ["factory.view"],
-      description: "Changes nothing. Without `files` the registered source is read. Every problem is reported at once: of the files, and of the models, environments, secrets and webhooks that they name.",
+      description:
+        "Changes nothing. Without `files` the registered source is read. Every problem is reported at once: of the files, and of the models, environments, secrets and webhooks that they name.",
       errors: [403],
       params: factoryParams,
       bodyBytesMax: SOURCE_BODY_BYTES_MAX,
@@ -63,8 +75,15 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       body: Files,
       response: verb === "plan" ? Check.extend({ plan: z.array(PlanItem) }).meta({ id: "DefinitionPlan" }) : Check,
       handler: async (input) => {
-        const answer = await factories.checkSource({ factoryUid: input.params.uid, files: input.body?.files ?? [], plan: verb === "plan" }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }));
-        return { valid: answer.valid, diagnostics: answer.diagnostics.map(diagnosticRecord), ...(verb === "plan" ? { plan: answer.plan.map(planRecord) } : {}) };
+        const answer = await factories.checkSource(
+          { factoryUid: input.params.uid, files: input.body?.files ?? [], plan: verb === "plan" },
+          onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }),
+        );
+        return {
+          valid: answer.valid,
+          diagnostics: answer.diagnostics.map(diagnosticRecord),
+          ...(verb === "plan" ? { plan: answer.plan.map(planRecord) } : {}),
+        };
       },
     });
   return [
@@ -76,7 +95,8 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       errors: [403],
       params: factoryParams,
       response: Source,
-      handler: async (input) => sourceRecord((await factories.getSource({ factoryUid: input.params.uid }, onBehalf(input))).source!),
+      handler: async (input) =>
+        sourceRecord((await factories.getSource({ factoryUid: input.params.uid }, onBehalf(input))).source!),
     }),
     route({
       method: "PUT",
@@ -106,7 +126,10 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
           "files" in body
             ? { kind: "files", files: body.files }
             : {
-                kind: "git", repositoryUrl: body.repository_url, branch: body.branch ?? "main", directory: body.directory ?? "",
+                kind: "git",
+                repositoryUrl: body.repository_url,
+                branch: body.branch ?? "main",
+                directory: body.directory ?? "",
                 ...(body.secret_name && { secretName: body.secret_name }),
                 ...(body.username && { username: body.username }),
               };
@@ -125,7 +148,10 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       params: factoryParams,
       timeoutMs: APPLY_TIMEOUT_MS,
       response: Drift,
-      handler: async (input) => driftRecord(await factories.getDrift({ factoryUid: input.params.uid }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }))),
+      handler: async (input) =>
+        driftRecord(
+          await factories.getDrift({ factoryUid: input.params.uid }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS })),
+        ),
     }),
     check("validate"),
     check("plan"),
@@ -144,7 +170,10 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       body: z.object({ repair: z.boolean().optional() }).optional(),
       response: z.object({ source: Source, plan: z.array(PlanItem) }),
       handler: async (input) => {
-        const { source, plan } = await factories.applySource({ factoryUid: input.params.uid, repair: input.body?.repair ?? false }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }));
+        const { source, plan } = await factories.applySource(
+          { factoryUid: input.params.uid, repair: input.body?.repair ?? false },
+          onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }),
+        );
         return { source: sourceRecord(source!), plan: plan.map(planRecord) };
       },
     }),
@@ -166,7 +195,12 @@ const sourceRecord = (source: proto.Source): z.input<typeof Source> => ({
   applied_at: source.appliedAt ? isoTime(source.appliedAt) : null,
 });
 
-const driftRecord = ({ activeVersion, activeRevision, serving, head }: proto.GetDriftResponse): z.input<typeof Drift> => ({
+const driftRecord = ({
+  activeVersion,
+  activeRevision,
+  serving,
+  head,
+}: proto.GetDriftResponse): z.input<typeof Drift> => ({
   active_version: Number(activeVersion),
   active_revision: activeRevision ?? null,
   serving: serving.map(planRecord),
@@ -179,8 +213,25 @@ const driftRecord = ({ activeVersion, activeRevision, serving, head }: proto.Get
   },
 });
 
-export const diagnosticRecord = ({ path, line, column, code, message, severity }: definitions.Diagnostic): z.input<typeof Diagnostic> => ({
-  path, line, column, code, message, severity: severity === "warning" ? "warning" : "error",
+export const diagnosticRecord = ({
+  path,
+  line,
+  column,
+  code,
+  message,
+  severity,
+}: definitions.Diagnostic): z.input<typeof Diagnostic> => ({
+  path,
+  line,
+  column,
+  code,
+  message,
+  severity: severity === "warning" ? "warning" : "error",
 });
 
-const planRecord = ({ kind, name, action, changedFields }: definitions.PlanItem): z.input<typeof PlanItem> => ({ kind, name, action, changed_fields: changedFields });
+const planRecord = ({ kind, name, action, changedFields }: definitions.PlanItem): z.input<typeof PlanItem> => ({
+  kind,
+  name,
+  action,
+  changed_fields: changedFields,
+});

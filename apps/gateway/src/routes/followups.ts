@@ -2,7 +2,18 @@ import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { cursor, pageInfo, PageInfo, pageLimit, pathUid, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
+import {
+  cursor,
+  pageInfo,
+  PageInfo,
+  pageLimit,
+  pathUid,
+  route,
+  timestamp,
+  UserProfile,
+  type Route,
+  type RouteInput,
+} from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles, Profile } from "./profiles.ts";
 import { PROMPT_LIMIT, RunMode, TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
@@ -19,10 +30,20 @@ const MODE =
 
 const NewFollowup = z
   .object({
-    message: z.string().optional().meta({ description: `May be empty with attachments. ${PROMPT_LIMIT} The limit includes the prompt and the follow-ups that the agent has not received yet.` }),
+    message: z
+      .string()
+      .optional()
+      .meta({
+        description: `May be empty with attachments. ${PROMPT_LIMIT} The limit includes the prompt and the follow-ups that the agent has not received yet.`,
+      }),
     mode: RunMode.optional().meta({ description: MODE }),
     attachments: z
-      .array(z.object({ attachment_id: z.string(), file_name: z.string().optional().meta({ description: "What the file is called instead." }) }))
+      .array(
+        z.object({
+          attachment_id: z.string(),
+          file_name: z.string().optional().meta({ description: "What the file is called instead." }),
+        }),
+      )
       .max(25)
       .optional()
       .meta({ description: "Files prepared for the run, and uploaded. Others: 422 `unknown_attachment`." }),
@@ -30,7 +51,12 @@ const NewFollowup = z
   .meta({ id: "NewFollowup" });
 
 const NewAttachments = z
-  .object({ files: z.array(z.object({ filename: z.string().min(1).max(255), mime_type: z.string().min(1).max(255) })).min(1).max(25) })
+  .object({
+    files: z
+      .array(z.object({ filename: z.string().min(1).max(255), mime_type: z.string().min(1).max(255) }))
+      .min(1)
+      .max(25),
+  })
   .meta({ id: "NewAttachments" });
 
 /** fields-runs §6.14. */
@@ -42,12 +68,18 @@ const PreparedAttachments = z.object({
         upload_url: z.url(),
         upload_target: z.object({ url: z.url(), method: z.literal("PUT"), headers: z.record(z.string(), z.string()) }),
       })
-      .meta({ id: "PreparedAttachment", description: "PUT up to 25 MB to the URL within an hour, without authorization; the id is good for a day." }),
+      .meta({
+        id: "PreparedAttachment",
+        description: "PUT up to 25 MB to the URL within an hour, without authorization; the id is good for a day.",
+      }),
   ),
 });
 
 /** fields-runs §6.12. */
-const FollowupAnswer = z.object({ outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]), followup_id: z.string().nullable() });
+const FollowupAnswer = z.object({
+  outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]),
+  followup_id: z.string().nullable(),
+});
 
 /** Ours: a follow-up and its one fate. */
 const Followup = z
@@ -63,18 +95,39 @@ const Followup = z
   .meta({ id: "Followup" });
 
 type Target = { readonly runUid: string } | { readonly conversationUid: string };
-type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]>; body: z.output<typeof NewFollowup> };
+type Asked = Pick<RouteInput, "request"> & {
+  caller: NonNullable<RouteInput["caller"]>;
+  body: z.output<typeof NewFollowup>;
+};
 
 /** What is said to runs after their prompt, and the ends of their turns (spec §4 "Agent runs and conversations"). */
 export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles: FindProfiles): Route[] {
   const followUp = async (input: Asked, target: Target) => {
     const { message = "", mode = "", attachments = [] } = input.body;
-    const attachmentNames = Object.fromEntries(attachments.flatMap(({ attachment_id: uid, file_name: name }) => (name === undefined ? [] : [[uid, name]])));
-    const request = { ...target, message, mode, attachmentUids: attachments.map((one) => one.attachment_id), attachmentNames, idempotencyKey: input.request.idempotency?.key ?? "" };
-    const { outcome, followupUid, runUid } = await runs.createFollowup(request, onBehalf(input, { timeoutMs: TAKING_MS }));
-    return { runUid, answer: { outcome: outcome as z.input<typeof FollowupAnswer>["outcome"], followup_id: followupUid ?? null } };
+    const attachmentNames = Object.fromEntries(
+      attachments.flatMap(({ attachment_id: uid, file_name: name }) => (name === undefined ? [] : [[uid, name]])),
+    );
+    const request = {
+      ...target,
+      message,
+      mode,
+      attachmentUids: attachments.map((one) => one.attachment_id),
+      attachmentNames,
+      idempotencyKey: input.request.idempotency?.key ?? "",
+    };
+    const { outcome, followupUid, runUid } = await runs.createFollowup(
+      request,
+      onBehalf(input, { timeoutMs: TAKING_MS }),
+    );
+    return {
+      runUid,
+      answer: { outcome: outcome as z.input<typeof FollowupAnswer>["outcome"], followup_id: followupUid ?? null },
+    };
   };
-  const prepare = async (input: Pick<Asked, "request" | "caller"> & { body: z.output<typeof NewAttachments> }, target: Target) => {
+  const prepare = async (
+    input: Pick<Asked, "request" | "caller"> & { body: z.output<typeof NewAttachments> },
+    target: Target,
+  ) => {
     const files = input.body.files.map(({ filename, mime_type }) => ({ fileName: filename, mimeType: mime_type }));
     const { runUid, attachments } = await runs.prepareAttachments({ ...target, files }, onBehalf(input));
     return { runUid, answer: { attachments: attachments.map(preparedRecord) } };
@@ -98,29 +151,39 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       method: "GET",
       path: "/agent/runs/{runId}/followups",
       summary: "What became of a run's follow-ups",
-      description: "Ours, oldest first. Every follow-up ends as `delivered` or, when its run ended before the agent could see it, `undeliverable` with the reason, such as `run_cancelled`.",
+      description:
+        "Ours, oldest first. Every follow-up ends as `delivered` or, when its run ended before the agent could see it, `undeliverable` with the reason, such as `run_cancelled`.",
       verbs: ["run.view"],
       params: runParams,
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
       response: z.object({ followups: z.array(Followup), page_info: PageInfo }),
       handler: async (input) => {
         const { limit, cursor: pageToken = "" } = input.query;
-        const page = await runs.listFollowups({ runUid: input.params.runId, pageSize: limit, pageToken }, onBehalf(input));
+        const page = await runs.listFollowups(
+          { runUid: input.params.runId, pageSize: limit, pageToken },
+          onBehalf(input),
+        );
         const profiles = await findProfiles([...new Set(page.followups.map(({ authorUid }) => authorUid))]);
-        return { followups: page.followups.map((one) => followupRecord(one, profiles)), page_info: pageInfo(page.nextPageToken) };
+        return {
+          followups: page.followups.map((one) => followupRecord(one, profiles)),
+          page_info: pageInfo(page.nextPageToken),
+        };
       },
     }),
     route({
       method: "POST",
       path: "/agent/runs/{runId}/interrupt",
       summary: "End the current turn of a run",
-      description: "The run goes on and takes follow-ups; without one it is BLOCKED after its idle time. Runs on the platform's own harness only.",
+      description:
+        "The run goes on and takes follow-ups; without one it is BLOCKED after its idle time. Runs on the platform's own harness only.",
       verbs: ["run.manage"],
       errors: [400, 403, 409, 422],
       params: runParams,
       status: 202,
       response: z.object({ run_id: z.string() }),
-      handler: async (input) => ({ run_id: (await runs.interruptRun({ runUid: input.params.runId }, onBehalf(input))).runUid }),
+      handler: async (input) => ({
+        run_id: (await runs.interruptRun({ runUid: input.params.runId }, onBehalf(input))).runUid,
+      }),
     }),
     route({
       method: "POST",
@@ -143,7 +206,8 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       method: "POST",
       path: "/agent/runs/{runId}/attachments/prepare",
       summary: "Say which files a follow-up will bring",
-      description: "Answers, in the order of the request, where to upload each. A follow-up to this run then names them by their ids.",
+      description:
+        "Answers, in the order of the request, where to upload each. A follow-up to this run then names them by their ids.",
       verbs: ["run.manage"],
       errors: [403],
       params: runParams,
@@ -155,7 +219,8 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       method: "POST",
       path: "/agent/conversations/{conversationId}/attachments/prepare",
       summary: "Say which files a follow-up to a conversation will bring",
-      description: "For its newest run. When a newer run appears before the follow-up, that is answered 422 `unknown_attachment`.",
+      description:
+        "For its newest run. When a newer run appears before the follow-up, that is answered 422 `unknown_attachment`.",
       verbs: ["run.manage"],
       errors: [403],
       params: conversationParams,
@@ -175,21 +240,34 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       params: conversationParams,
       status: 202,
       response: z.object({ run_id: z.string() }),
-      handler: async (input) => ({ run_id: (await runs.interruptRun({ conversationUid: input.params.conversationId }, onBehalf(input))).runUid }),
+      handler: async (input) => ({
+        run_id: (await runs.interruptRun({ conversationUid: input.params.conversationId }, onBehalf(input))).runUid,
+      }),
     }),
   ];
 }
 
-const preparedRecord = ({ uid, uploadUrl, uploadHeaders }: orchestrator.PreparedAttachment): z.input<typeof PreparedAttachments>["attachments"][number] => ({
+const preparedRecord = ({
+  uid,
+  uploadUrl,
+  uploadHeaders,
+}: orchestrator.PreparedAttachment): z.input<typeof PreparedAttachments>["attachments"][number] => ({
   attachment_id: uid,
   upload_url: uploadUrl,
   upload_target: { url: uploadUrl, method: "PUT", headers: uploadHeaders },
 });
 
-const followupRecord = ({ uid, text, authorUid, createdAt, state, deliveredAt, reason }: orchestrator.Followup, profiles: ReadonlyMap<string, Profile>): z.input<typeof Followup> => ({
+const followupRecord = (
+  { uid, text, authorUid, createdAt, state, deliveredAt, reason }: orchestrator.Followup,
+  profiles: ReadonlyMap<string, Profile>,
+): z.input<typeof Followup> => ({
   followup_id: uid,
   message: text,
   created_at: isoTime(createdAt!),
   state: state as "queued",
-  ...present({ creator: profiles.get(authorUid), delivered_at: deliveredAt && isoTime(deliveredAt), reason: reason || undefined }),
+  ...present({
+    creator: profiles.get(authorUid),
+    delivered_at: deliveredAt && isoTime(deliveredAt),
+    reason: reason || undefined,
+  }),
 });

@@ -3,10 +3,16 @@ import { z } from "zod";
 /** Agent programs that a run can name; `oz` is the platform's own. */
 export const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
 
-export const HarnessType = z.enum(HARNESS_TYPES).meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
+export const HarnessType = z
+  .enum(HARNESS_TYPES)
+  .meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
 
 /** fields-runs §3.6. */
-export const Harness = z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
+export const Harness = z.object({
+  type: HarnessType.optional(),
+  model_id: z.string().optional(),
+  reasoning_level: z.string().optional(),
+});
 
 const ours = () => z.string().optional().meta({ description: "An extension of ours." });
 

@@ -8,9 +8,19 @@ const Coverage = z.enum(["known", "partial", "unavailable"]);
 
 /** The union of both programs' counters; absent = not measured. */
 const Counters = z.object({
-  ...{ input_tokens: count(), output_tokens: count(), cache_read_input_tokens: count(), cache_creation_input_tokens: count() },
+  ...{
+    input_tokens: count(),
+    output_tokens: count(),
+    cache_read_input_tokens: count(),
+    cache_creation_input_tokens: count(),
+  },
   cache_creation: z.object({ ephemeral_5m_input_tokens: count(), ephemeral_1h_input_tokens: count() }).optional(),
-  ...{ cached_input_tokens: count(), cache_write_input_tokens: count(), reasoning_output_tokens: count(), total_tokens: count() },
+  ...{
+    cached_input_tokens: count(),
+    cache_write_input_tokens: count(),
+    reasoning_output_tokens: count(),
+    total_tokens: count(),
+  },
 });
 
 /** fields-runs §6.10, whose envelope is in camel case. */
@@ -31,7 +41,10 @@ export const HarnessUsage = z
           coverage: z.object({ tokenStatus: Coverage, toolStatus: Coverage }),
           payload: z.object({
             usage: Counters.nullable().optional(),
-            toolCalls: z.object({ byName: z.record(z.string(), z.int()), total: z.int() }).nullable().optional(),
+            toolCalls: z
+              .object({ byName: z.record(z.string(), z.int()), total: z.int() })
+              .nullable()
+              .optional(),
           }),
         }),
       })
@@ -42,7 +55,17 @@ export const HarnessUsage = z
 type Answer = z.input<typeof HarnessUsage>;
 
 /** `total` is the sum of `byName`; of tokens no total is derived. */
-export function harnessUsage({ harness, captureSequence, capturedAt, executionId, tokenStatus, toolStatus, counters, toolCalls, ageSeconds }: orchestrator.HarnessUsage): Pick<Answer, "age_seconds" | "usage"> {
+export function harnessUsage({
+  harness,
+  captureSequence,
+  capturedAt,
+  executionId,
+  tokenStatus,
+  toolStatus,
+  counters,
+  toolCalls,
+  ageSeconds,
+}: orchestrator.HarnessUsage): Pick<Answer, "age_seconds" | "usage"> {
   const byName = Object.fromEntries(Object.entries(toolCalls).map(([name, calls]) => [name, Number(calls)]));
   const total = Object.values(byName).reduce((sum, calls) => sum + calls, 0);
   return {

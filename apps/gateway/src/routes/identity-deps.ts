@@ -18,11 +18,18 @@ export type IdentityRouteDeps = {
 };
 
 /** One page out of `limit + 1` rows, and the sealed position after it. */
-export function pageOf<T>(rows: readonly T[], limit: number, seal: (last: T) => string): { items: T[]; nextCursor: string | undefined } {
+export function pageOf<T>(
+  rows: readonly T[],
+  limit: number,
+  seal: (last: T) => string,
+): { items: T[]; nextCursor: string | undefined } {
   const items = rows.slice(0, limit);
   const last = items.at(-1);
   return { items, nextCursor: rows.length > limit && last !== undefined ? seal(last) : undefined };
 }
 
 /** A position of time and uid, as lists sorted by time seal it. */
-export const openPosition = (position: unknown[]): { at: Date; uid: string } => ({ at: new Date(position[0] as string), uid: position[1] as string });
+export const openPosition = (position: unknown[]): { at: Date; uid: string } => ({
+  at: new Date(position[0] as string),
+  uid: position[1] as string,
+});

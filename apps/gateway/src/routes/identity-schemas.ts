@@ -8,7 +8,12 @@ import type { Secret } from "../store/secret-store.ts";
 import type { Member, Team } from "../store/team-store.ts";
 
 /** Loose on purpose: a self-hosted platform has addresses such as `owner@localhost`. Case does not matter. */
-export const emailAddress = () => z.string().max(254).regex(/^[^\s@]+@[^\s@]+$/, "expected an e-mail address").meta({ format: "email" });
+export const emailAddress = () =>
+  z
+    .string()
+    .max(254)
+    .regex(/^[^\s@]+@[^\s@]+$/, "expected an e-mail address")
+    .meta({ format: "email" });
 
 export const TeamRecord = z
   .object({
@@ -16,16 +21,27 @@ export const TeamRecord = z
     name: z.string(),
     capabilities: z.object({ factory_branches: z.boolean(), metadata_filter: z.boolean() }),
     concurrency_limit: z.int().meta({ description: "Executions at once; 0 = the platform's default." }),
-    queue_weight: z.number().meta({ description: "Its share of the platform's workers while other teams wait too, in proportion to theirs. Changed by platform administrators." }),
+    queue_weight: z.number().meta({
+      description:
+        "Its share of the platform's workers while other teams wait too, in proportion to theirs. Changed by platform administrators.",
+    }),
     queue_paused: z.boolean().meta({ description: "Its runs stay queued; what runs goes on." }),
-    agent_defaults: z.record(z.string(), z.unknown()).meta({ description: "The team's level of run configuration: keys of AgentConfigSnapshot." }),
+    agent_defaults: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "The team's level of run configuration: keys of AgentConfigSnapshot." }),
     created_at: timestamp(),
     updated_at: timestamp(),
   })
   .meta({ id: "Team" });
 
 export const MemberRecord = z
-  .object({ uid: z.string(), email: z.string(), display_name: z.string(), role: z.enum(ROLES), created_at: timestamp() })
+  .object({
+    uid: z.string(),
+    email: z.string(),
+    display_name: z.string(),
+    role: z.enum(ROLES),
+    created_at: timestamp(),
+  })
   .meta({ id: "Member" });
 
 export const KeyRecord = z
@@ -38,7 +54,8 @@ export const KeyRecord = z
     agent_uid: z.string().optional(),
     all_teams: z.boolean(),
     personal: z.boolean().meta({
-      description: "Whether it reaches its user's personal runs, schedules and environments, within its scopes. A key that a team owner created for a new member does not.",
+      description:
+        "Whether it reaches its user's personal runs, schedules and environments, within its scopes. A key that a team owner created for a new member does not.",
     }),
     scopes: z.array(z.enum(VERBS)).meta({ description: "Permissions the key is limited to; empty = all of the role." }),
     created_at: timestamp(),
@@ -48,7 +65,10 @@ export const KeyRecord = z
   .meta({ id: "ApiKey" });
 
 export const NewMemberRecord = MemberRecord.extend({
-  api_key: z.string().meta({ description: "The person's first key, with rights in this team only, returned this once. The first key that the person creates with it reaches their personal resources too." }),
+  api_key: z.string().meta({
+    description:
+      "The person's first key, with rights in this team only, returned this once. The first key that the person creates with it reaches their personal resources too.",
+  }),
 }).meta({ id: "NewMember" });
 
 export const InvitationRecord = z
@@ -63,7 +83,9 @@ export const InvitationRecord = z
   })
   .meta({ id: "Invitation" });
 
-export const IssuedKey = z.object({ key: KeyRecord, api_key: z.string().meta({ description: "The key itself, answered this once." }) }).meta({ id: "IssuedApiKey" });
+export const IssuedKey = z
+  .object({ key: KeyRecord, api_key: z.string().meta({ description: "The key itself, answered this once." }) })
+  .meta({ id: "IssuedApiKey" });
 
 export const SecretRecord = z
   .object({ name: z.string(), version: z.int(), created_at: timestamp(), updated_at: timestamp() })
@@ -89,7 +111,15 @@ export const memberRecord = ({ user, role, createdAt }: Member): z.input<typeof 
   created_at: createdAt.toISOString(),
 });
 
-export const invitationRecord = ({ uid, team, email, role, inviter, createdAt, expiresAt }: Invitation): z.input<typeof InvitationRecord> => ({
+export const invitationRecord = ({
+  uid,
+  team,
+  email,
+  role,
+  inviter,
+  createdAt,
+  expiresAt,
+}: Invitation): z.input<typeof InvitationRecord> => ({
   uid,
   team: { uid: team.uid, name: team.name },
   email,

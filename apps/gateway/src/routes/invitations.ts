@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { ROLES } from "../domain/roles.ts";
 import { pathUid, route, type Route } from "../rest/index.ts";
-import { acceptInvitation, declineInvitation, invite, listOwnInvitations, listTeamInvitations, revokeInvitation } from "../usecases/invitations.ts";
+import {
+  acceptInvitation,
+  declineInvitation,
+  invite,
+  listOwnInvitations,
+  listTeamInvitations,
+  revokeInvitation,
+} from "../usecases/invitations.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 import { emailAddress, InvitationRecord, invitationRecord, MemberRecord, memberRecord } from "./identity-schemas.ts";
 
@@ -20,7 +27,8 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       method: "POST",
       path: "/team/{uid}/invitations",
       summary: "Invite a person to a team",
-      description: "The person accepts with a key of their own (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, while the inviter may invite. 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
+      description:
+        "The person accepts with a key of their own (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, while the inviter may invite. 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
       verbs: ["team.manage"],
       status: 201,
       errors: [403, 409],
@@ -29,7 +37,9 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       body: NewInvitation,
       response: InvitationRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
-        once(caller, request.idempotency, async (tx) => invitationRecord(await invite({ tx, clock }, caller, { teamUid: uid, email: body.email, role: body.role }))),
+        once(caller, request.idempotency, async (tx) =>
+          invitationRecord(await invite({ tx, clock }, caller, { teamUid: uid, email: body.email, role: body.role })),
+        ),
     }),
     route({
       method: "GET",
@@ -39,7 +49,9 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       errors: [403],
       params: teamParams,
       response: Invitations,
-      handler: async ({ caller, params: { uid } }) => ({ invitations: (await listTeamInvitations({ tx: db.now, clock }, caller, uid)).map(invitationRecord) }),
+      handler: async ({ caller, params: { uid } }) => ({
+        invitations: (await listTeamInvitations({ tx: db.now, clock }, caller, uid)).map(invitationRecord),
+      }),
     }),
     route({
       method: "DELETE",
@@ -60,7 +72,9 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       description: ACCEPTING,
       errors: [403],
       response: Invitations,
-      handler: async ({ caller }) => ({ invitations: (await listOwnInvitations({ tx: db.now, clock }, caller)).map(invitationRecord) }),
+      handler: async ({ caller }) => ({
+        invitations: (await listOwnInvitations({ tx: db.now, clock }, caller)).map(invitationRecord),
+      }),
     }),
     route({
       method: "POST",
@@ -69,9 +83,13 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       description: ACCEPTING,
       errors: [403, 409],
       params: own,
-      response: z.object({ team: InvitationRecord.shape.team, member: MemberRecord }).meta({ id: "AcceptedInvitation" }),
+      response: z
+        .object({ team: InvitationRecord.shape.team, member: MemberRecord })
+        .meta({ id: "AcceptedInvitation" }),
       handler: async ({ caller, params: { invitationUid } }) => {
-        const { invitation, member } = await db.transaction((tx) => acceptInvitation({ tx, clock }, caller, invitationUid));
+        const { invitation, member } = await db.transaction((tx) =>
+          acceptInvitation({ tx, clock }, caller, invitationUid),
+        );
         return { team: invitationRecord(invitation).team, member: memberRecord(member) };
       },
     }),

@@ -5,7 +5,11 @@ import { present } from "@millwright/json";
 export const isoTime = (time: Timestamp): string => timestampDate(time).toISOString();
 
 /** The time bounds that lists take, as their requests name them; absent ones bound nothing. */
-export const timeBounds = (query: { created_after?: Date | undefined; created_before?: Date | undefined; updated_after?: Date | undefined }) =>
+export const timeBounds = (query: {
+  created_after?: Date | undefined;
+  created_before?: Date | undefined;
+  updated_after?: Date | undefined;
+}) =>
   present({
     createdAfter: query.created_after && timestampFromDate(query.created_after),
     createdBefore: query.created_before && timestampFromDate(query.created_before),
@@ -17,6 +21,10 @@ export function isoDuration(ms: number): string {
   const hours = Math.floor(ms / 3_600_000);
   const minutes = Math.floor((ms % 3_600_000) / 60_000);
   const seconds = (ms % 60_000) / 1000;
-  const parts = [hours > 0 ? `${hours}H` : "", minutes > 0 ? `${minutes}M` : "", seconds > 0 || ms < 60_000 ? `${seconds}S` : ""];
+  const parts = [
+    hours > 0 ? `${hours}H` : "",
+    minutes > 0 ? `${minutes}M` : "",
+    seconds > 0 || ms < 60_000 ? `${seconds}S` : "",
+  ];
   return `PT${parts.join("")}`;
 }

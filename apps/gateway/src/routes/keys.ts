@@ -12,10 +12,18 @@ const teamParams = z.object({ uid: pathUid("team") });
 
 const NewKey = z.object({
   name: z.string().trim().min(1).max(100),
-  kind: z.enum(["api", "worker"]).default("api").meta({ description: "worker: lets workers connect and take the team's runs." }),
+  kind: z
+    .enum(["api", "worker"])
+    .default("api")
+    .meta({ description: "worker: lets workers connect and take the team's runs." }),
   agent_uid: uuid().optional().meta({ description: "The agent the key is for. Default: a key of a user." }),
-  user_uid: uuid().optional().meta({ description: "The caller, who is also the default. Keys of other people cannot be created." }),
-  all_teams: z.boolean().default(false).meta({ description: "Your own key, for every team you are in now or join later. Needs a key of your own without scopes, or one for all teams." }),
+  user_uid: uuid()
+    .optional()
+    .meta({ description: "The caller, who is also the default. Keys of other people cannot be created." }),
+  all_teams: z.boolean().default(false).meta({
+    description:
+      "Your own key, for every team you are in now or join later. Needs a key of your own without scopes, or one for all teams.",
+  }),
   scopes: z.array(z.enum(VERBS)).min(1).optional().meta({ description: "Permissions the key is limited to." }),
   expires_at: instant().optional(),
 });
@@ -37,8 +45,14 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
         const own = can(caller, uid, "team.manage") ? {} : { userUid: caller.principal.uid };
         const bind = { team: uid, ...own };
         const after = query.cursor === undefined ? undefined : openPosition(cursors.open("keys", bind, query.cursor));
-        const rows = await listKeys(db.now, uid, { ...own, limit: query.limit + 1, ...(after ? { after: { createdAt: after.at, uid: after.uid } } : {}) });
-        const { items, nextCursor } = pageOf(rows, query.limit, (key) => cursors.seal("keys", bind, [key.createdAt, key.uid]));
+        const rows = await listKeys(db.now, uid, {
+          ...own,
+          limit: query.limit + 1,
+          ...(after ? { after: { createdAt: after.at, uid: after.uid } } : {}),
+        });
+        const { items, nextCursor } = pageOf(rows, query.limit, (key) =>
+          cursors.seal("keys", bind, [key.createdAt, key.uid]),
+        );
         return { keys: items.map(keyRecord), page_info: pageInfo(nextCursor) };
       },
     }),
@@ -56,16 +70,20 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       response: IssuedKey,
       handler: ({ caller, params: { uid }, body, request }) =>
         deps.once(caller, request.idempotency, async (tx) => {
-          const { key, text } = await createKey({ tx, clock, credentialOf: (each) => authenticator.credentialOf(each) }, caller, {
-            teamUid: uid,
-            name: body.name,
-            kind: body.kind,
-            agentUid: body.agent_uid,
-            userUid: body.user_uid,
-            allTeams: body.all_teams,
-            scopes: body.scopes ?? [],
-            expiresAt: body.expires_at,
-          });
+          const { key, text } = await createKey(
+            { tx, clock, credentialOf: (each) => authenticator.credentialOf(each) },
+            caller,
+            {
+              teamUid: uid,
+              name: body.name,
+              kind: body.kind,
+              agentUid: body.agent_uid,
+              userUid: body.user_uid,
+              allTeams: body.all_teams,
+              scopes: body.scopes ?? [],
+              expiresAt: body.expires_at,
+            },
+          );
           return { key: keyRecord(key), api_key: text };
         }),
     }),

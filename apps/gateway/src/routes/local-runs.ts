@@ -16,7 +16,11 @@ const EVENTS_MAX = 100;
 const NewLocalRun = z
   .object({
     client_id: uuid().meta({ description: "Chosen by the client, which names itself by it in its reports." }),
-    command: z.array(z.string().max(100_000)).min(1).max(WORDS_MAX).meta({ description: "Shown; the platform runs nothing." }),
+    command: z
+      .array(z.string().max(100_000))
+      .min(1)
+      .max(WORDS_MAX)
+      .meta({ description: "Shown; the platform runs nothing." }),
     title: z.string().max(500).optional(),
     prompt: z.string().optional().meta({ description: "What it is to do; the command, when absent." }),
     team: z.boolean().optional(),
@@ -28,7 +32,12 @@ const NewLocalRun = z
 const numbered = { seq: z.int().min(1).meta({ description: "1, 2, 3 … per run." }), at: instant().optional() };
 const LocalRunEvent = z
   .discriminatedUnion("kind", [
-    z.object({ kind: z.literal("output"), ...numbered, stream: z.enum(["stdout", "stderr"]), text: z.string().max(OUTPUT_MAX) }),
+    z.object({
+      kind: z.literal("output"),
+      ...numbered,
+      stream: z.enum(["stdout", "stderr"]),
+      text: z.string().max(OUTPUT_MAX),
+    }),
     z.object({ kind: z.literal("followup_received"), ...numbered, followup_id: uuid() }),
     z.object({
       kind: z.literal("ended"),
@@ -36,7 +45,11 @@ const LocalRunEvent = z
       exit_code: z.int().min(0).max(255).optional(),
       signal: z.string().max(20).optional(),
       interrupted: z.boolean().optional().meta({ description: "Its user stopped it: the run is CANCELLED." }),
-      output: z.string().max(2 * OUTPUT_MAX).optional().meta({ description: "The beginning and the end of what it wrote." }),
+      output: z
+        .string()
+        .max(2 * OUTPUT_MAX)
+        .optional()
+        .meta({ description: "The beginning and the end of what it wrote." }),
       truncated: z.boolean().optional(),
     }),
   ])
@@ -48,10 +61,15 @@ const LocalRunReport = z
 
 const LocalRunAnswer = z
   .object({
-    lease: z.enum(["held", "stopping", "over"]).meta({ description: "`stopping`: the run has ended without its command. `over`: this client holds the run no longer. End the command." }),
+    lease: z.enum(["held", "stopping", "over"]).meta({
+      description:
+        "`stopping`: the run has ended without its command. `over`: this client holds the run no longer. End the command.",
+    }),
     lease_expires_at: timestamp().optional(),
     acked_seq: z.int().meta({ description: "Events up to here are kept; go on after it." }),
-    followups: z.array(z.object({ followup_id: z.string(), message: z.string() })).meta({ description: "What nobody has said that the command was handed, oldest first." }),
+    followups: z
+      .array(z.object({ followup_id: z.string(), message: z.string() }))
+      .meta({ description: "What nobody has said that the command was handed, oldest first." }),
     state: RunState,
   })
   .meta({ id: "LocalRunAnswer" });
@@ -63,7 +81,8 @@ export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
       method: "POST",
       path: "/agent/runs/local",
       summary: "Register a run that you execute yourself",
-      description: "Ours. The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
+      description:
+        "Ours. The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
       verbs: ["run.create"],
       idempotent: true,
       keepsAnswer: true,
@@ -72,21 +91,38 @@ export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
       body: NewLocalRun,
       response: z.object({ run_id: z.string(), state: RunState, report_every_ms: z.int() }),
       handler: async (input) => {
-        const { client_id: clientUid, command, title, prompt = command.join(" "), team, metadata = {}, ...named } = input.body;
+        const {
+          client_id: clientUid,
+          command,
+          title,
+          prompt = command.join(" "),
+          team,
+          metadata = {},
+          ...named
+        } = input.body;
         const run = create(orchestrator.RunRequestSchema, {
           ...ownerOf(team, input.caller),
           ...{ prompt, metadata, config: {}, source: "LOCAL" },
-          ...present({ title: title ?? command.join(" ").slice(0, 200), parentRunUid: named.parent_run_id ?? input.caller.run?.runUid, idempotencyKey: input.request.idempotency?.key }),
+          ...present({
+            title: title ?? command.join(" ").slice(0, 200),
+            parentRunUid: named.parent_run_id ?? input.caller.run?.runUid,
+            idempotencyKey: input.request.idempotency?.key,
+          }),
         });
         const answer = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input));
-        return { run_id: answer.run!.uid, state: answer.run!.state as z.input<typeof RunState>, report_every_ms: answer.reportEveryMs };
+        return {
+          run_id: answer.run!.uid,
+          state: answer.run!.state as z.input<typeof RunState>,
+          report_every_ms: answer.reportEveryMs,
+        };
       },
     }),
     route({
       method: "POST",
       path: "/agent/runs/{runId}/report",
       summary: "Say how a run goes that you execute yourself",
-      description: "Ours. Renews the lease, adds events (those that were added before add nothing), and answers the follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED when interrupted, else FAILED.",
+      description:
+        "Ours. Renews the lease, adds events (those that were added before add nothing), and answers the follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED when interrupted, else FAILED.",
       verbs: ["run.manage"],
       errors: [403],
       bodyBytesMax: 8 * 1024 * 1024,
@@ -95,7 +131,10 @@ export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
       response: LocalRunAnswer,
       handler: async (input) => {
         const { client_id: clientUid, events = [] } = input.body;
-        const answer = await runs.reportLocalRun({ runUid: input.params.runId, clientUid, events: events.map(eventMessage) }, onBehalf(input));
+        const answer = await runs.reportLocalRun(
+          { runUid: input.params.runId, clientUid, events: events.map(eventMessage) },
+          onBehalf(input),
+        );
         return {
           lease: answer.lease as "held",
           acked_seq: Number(answer.ackedSeq),
@@ -109,17 +148,33 @@ export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
 }
 
 const eventMessage = (told: z.output<typeof LocalRunEvent>): orchestrator.LocalEvent =>
-  create(orchestrator.LocalEventSchema, { seq: BigInt(told.seq), ...(told.at ? { at: timestampFromDate(told.at) } : {}), event: eventOf(told) });
+  create(orchestrator.LocalEventSchema, {
+    seq: BigInt(told.seq),
+    ...(told.at ? { at: timestampFromDate(told.at) } : {}),
+    event: eventOf(told),
+  });
 
 function eventOf(told: z.output<typeof LocalRunEvent>): { case: "output" | "followupUid" | "end"; value: any } {
   switch (told.kind) {
     case "output":
-      return { case: "output", value: create(orchestrator.LocalOutputSchema, { stream: told.stream, text: told.text }) };
+      return {
+        case: "output",
+        value: create(orchestrator.LocalOutputSchema, { stream: told.stream, text: told.text }),
+      };
     case "followup_received":
       return { case: "followupUid", value: told.followup_id };
     case "ended": {
       const { exit_code: exitCode, signal = "", interrupted = false, output = "", truncated = false } = told;
-      return { case: "end", value: create(orchestrator.LocalEndSchema, { signal, interrupted, output, truncated, ...present({ exitCode }) }) };
+      return {
+        case: "end",
+        value: create(orchestrator.LocalEndSchema, {
+          signal,
+          interrupted,
+          output,
+          truncated,
+          ...present({ exitCode }),
+        }),
+      };
     }
     default:
       return told satisfies never;

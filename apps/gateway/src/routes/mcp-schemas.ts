@@ -14,10 +14,17 @@ export const McpServer = z
     env: texts(/^[A-Za-z_][A-Za-z0-9_]*$/),
   })
   .partial()
-  .meta({ id: "McpServerConfig", description: "Exactly one of `warp_id`, `command` and `url`. `${NAME}` in `args`, `env`, `url` and `headers` stands for a variable or secret of the run." });
+  .meta({
+    id: "McpServerConfig",
+    description:
+      "Exactly one of `warp_id`, `command` and `url`. `${NAME}` in `args`, `env`, `url` and `headers` stands for a variable or secret of the run.",
+  });
 
-const exactlyOne = (server: z.infer<typeof McpServer>): boolean => [server.warp_id, server.command, server.url].filter((each) => each !== undefined).length === 1;
+const exactlyOne = (server: z.infer<typeof McpServer>): boolean =>
+  [server.warp_id, server.command, server.url].filter((each) => each !== undefined).length === 1;
 
 /** By name. */
-export const McpServers = recordOf(z.string().min(1).max(100), McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url"))
-  .refine((servers) => Object.keys(servers).length <= 20, "at most 20 servers");
+export const McpServers = recordOf(
+  z.string().min(1).max(100),
+  McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url"),
+).refine((servers) => Object.keys(servers).length <= 20, "at most 20 servers");

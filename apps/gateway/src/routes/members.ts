@@ -31,9 +31,12 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       handler: async ({ caller, params: { uid }, query }) => {
         if (!isMember(caller, uid)) throw notFound("team");
         const bind = { team: uid };
-        const after = query.cursor === undefined ? undefined : openPosition(cursors.open("members", bind, query.cursor));
+        const after =
+          query.cursor === undefined ? undefined : openPosition(cursors.open("members", bind, query.cursor));
         const rows = await listMembers(db.now, uid, after && { createdAt: after.at, uid: after.uid }, query.limit + 1);
-        const { items, nextCursor } = pageOf(rows, query.limit, ({ createdAt, user }) => cursors.seal("members", bind, [createdAt, user.uid]));
+        const { items, nextCursor } = pageOf(rows, query.limit, ({ createdAt, user }) =>
+          cursors.seal("members", bind, [createdAt, user.uid]),
+        );
         return { members: items.map(memberRecord), page_info: pageInfo(nextCursor) };
       },
     }),
@@ -41,7 +44,8 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       method: "POST",
       path: "/team/{uid}/members",
       summary: "Add a person who is new to the platform to a team",
-      description: "Returns the person's first key, once. A person who uses the platform already is invited (`POST /team/{uid}/invitations`): 409 `invitation_required`.",
+      description:
+        "Returns the person's first key, once. A person who uses the platform already is invited (`POST /team/{uid}/invitations`): 409 `invitation_required`.",
       verbs: ["team.manage"],
       status: 201,
       errors: [403, 409],
@@ -52,7 +56,12 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       handler: ({ caller, params: { uid }, body, request }) =>
         deps.once(caller, request.idempotency, async (tx) => {
           const displayName = body.display_name ?? body.email.split("@")[0] ?? body.email;
-          const { member, text } = await addMember({ tx, clock }, caller, { teamUid: uid, email: body.email, displayName, role: body.role });
+          const { member, text } = await addMember({ tx, clock }, caller, {
+            teamUid: uid,
+            email: body.email,
+            displayName,
+            role: body.role,
+          });
           return { ...memberRecord(member), api_key: text };
         }),
     }),
@@ -66,7 +75,9 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       body: z.object({ role: z.enum(ROLES) }),
       response: MemberRecord,
       handler: async ({ caller, params: { uid, userUid }, body }) =>
-        memberRecord(await db.transaction((tx) => changeRole({ tx, clock }, caller, { teamUid: uid, userUid, role: body.role }))),
+        memberRecord(
+          await db.transaction((tx) => changeRole({ tx, clock }, caller, { teamUid: uid, userUid, role: body.role })),
+        ),
     }),
     route({
       method: "DELETE",

@@ -10,7 +10,11 @@ export type Column<T> = { readonly name: string; readonly value: (record: T) => 
 export const members = <T extends object>(...names: readonly (keyof T & string)[]): Column<T>[] =>
   names.map((name) => ({ name, value: (record) => record[name] }));
 
-type Export<T> = { readonly columns: readonly Column<T>[]; readonly pages: AsyncIterable<readonly T[]>; readonly name: string };
+type Export<T> = {
+  readonly columns: readonly Column<T>[];
+  readonly pages: AsyncIterable<readonly T[]>;
+  readonly name: string;
+};
 
 /** The text about exports in the documentation of each route. */
 export const EXPORT_TEXT =
@@ -18,24 +22,38 @@ export const EXPORT_TEXT =
   "would take for a formula begin with an apostrophe. Anything else returns JSON.";
 
 /** JSON of a resource that also has exports. */
-export const negotiatedJson = (body: unknown): Reply => json(200, body, { "content-type": "application/json; charset=utf-8", vary: "Accept" });
+export const negotiatedJson = (body: unknown): Reply =>
+  json(200, body, { "content-type": "application/json; charset=utf-8", vary: "Accept" });
 
 /** The type of export that the request asks for; undefined: JSON. */
 export const requestedExport = ({ headers }: RequestInfo): ExportType | undefined => exportTypeOf(headers.accept);
 
 /** Streams records as lines. A connection that ends before its last chunk was cut off. */
-export function exportReply<T extends object>(type: ExportType, request: RequestInfo, { columns, pages, name }: Export<T>): Reply {
+export function exportReply<T extends object>(
+  type: ExportType,
+  request: RequestInfo,
+  { columns, pages, name }: Export<T>,
+): Reply {
   const isCsv = type === "text/csv";
   const disposition = `attachment; filename="${name}.${isCsv ? "csv" : "ndjson"}"`;
-  return textStreamReply(isCsv ? `${type}; charset=utf-8` : type, request, isCsv ? csvOf(columns, pages) : ndjsonOf(pages), {
-    headers: { "content-disposition": disposition, vary: "Accept" },
-  });
+  return textStreamReply(
+    isCsv ? `${type}; charset=utf-8` : type,
+    request,
+    isCsv ? csvOf(columns, pages) : ndjsonOf(pages),
+    {
+      headers: { "content-disposition": disposition, vary: "Accept" },
+    },
+  );
 }
 
 type ExportOfRecords<T> = Omit<Export<T>, "pages"> & { readonly records: readonly T[] };
 
 /** Returns records that are at hand: as JSON, or as the export that the request asks for. */
-export function negotiated<T extends object>(request: RequestInfo, body: object, { records, ...rest }: ExportOfRecords<T>): Reply {
+export function negotiated<T extends object>(
+  request: RequestInfo,
+  body: object,
+  { records, ...rest }: ExportOfRecords<T>,
+): Reply {
   const type = requestedExport(request);
   return type === undefined ? negotiatedJson(body) : exportReply(type, request, { ...rest, pages: onlyPage(records) });
 }
@@ -45,10 +63,12 @@ async function* onlyPage<T>(records: readonly T[]): AsyncGenerator<readonly T[]>
 }
 
 async function* ndjsonOf(pages: AsyncIterable<readonly object[]>): AsyncGenerator<string> {
-  for await (const page of pages) if (page.length > 0) yield page.map((record) => `${JSON.stringify(record)}\n`).join("");
+  for await (const page of pages)
+    if (page.length > 0) yield page.map((record) => `${JSON.stringify(record)}\n`).join("");
 }
 
 async function* csvOf<T>(columns: readonly Column<T>[], pages: AsyncIterable<readonly T[]>): AsyncGenerator<string> {
   yield csvLine(columns.map(({ name }) => name));
-  for await (const page of pages) if (page.length > 0) yield page.map((record) => csvLine(columns.map(({ value }) => value(record)))).join("");
+  for await (const page of pages)
+    if (page.length > 0) yield page.map((record) => csvLine(columns.map(({ value }) => value(record)))).join("");
 }

@@ -22,6 +22,9 @@ type Given = z.output<typeof RangeQuery> & Partial<z.output<typeof PeriodQuery>>
 /** The range of a request for the metrics service. */
 export const rangeOf = (factoryUid: string, query: Given) => ({
   factoryUid,
-  ...present({ startDate: query.start_date && timestampFromDate(query.start_date), endDate: query.end_date && timestampFromDate(query.end_date) }),
+  ...present({
+    startDate: query.start_date && timestampFromDate(query.start_date),
+    endDate: query.end_date && timestampFromDate(query.end_date),
+  }),
   groupByPeriod: query.group_by_period ?? "",
 });

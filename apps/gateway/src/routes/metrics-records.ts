@@ -30,7 +30,10 @@ const isPeriodic = ({ groupByPeriod }: metrics.Scope): boolean => groupByPeriod 
 const seriesOf = <T, R>(scope: metrics.Scope, series: readonly T[], record: (entry: T) => R): { series?: R[] } =>
   isPeriodic(scope) ? { series: series.map(record) } : {};
 
-const countRecord = (scope: metrics.Scope, { total, series }: metrics.Count) => ({ total: Number(total), ...seriesOf(scope, series, Number) });
+const countRecord = (scope: metrics.Scope, { total, series }: metrics.Count) => ({
+  total: Number(total),
+  ...seriesOf(scope, series, Number),
+});
 const measureRecord = (measure: metrics.Measure | undefined): number | null => measure?.value ?? null;
 
 const funnelRecord = (funnel: metrics.AutonomyFunnel) => ({
@@ -69,8 +72,14 @@ export function metricsRecord(found: metrics.GetMetricsResponse): z.input<typeof
     run_count: countRecord(scope, found.runCount!),
     pr_count: countRecord(scope, found.prCount!),
     merged_pr_count: countRecord(scope, found.mergedPrCount!),
-    average_human_interactions_per_pr: { mean: measureRecord(interactions.mean), ...seriesOf(scope, interactions.series, measureRecord) },
-    autonomy_funnel: { ...funnelRecord(found.autonomyFunnel!), ...seriesOf(scope, found.autonomyFunnelSeries, funnelRecord) },
+    average_human_interactions_per_pr: {
+      mean: measureRecord(interactions.mean),
+      ...seriesOf(scope, interactions.series, measureRecord),
+    },
+    autonomy_funnel: {
+      ...funnelRecord(found.autonomyFunnel!),
+      ...seriesOf(scope, found.autonomyFunnelSeries, funnelRecord),
+    },
     impact: { ...impactRecord(found.impact!), ...seriesOf(scope, found.impactSeries, impactRecord) },
     pr_latency: { ...latencyRecord(found.prLatency!), ...seriesOf(scope, found.prLatencySeries, latencyRecord) },
   };
@@ -116,7 +125,11 @@ const costRecord = ({ prCount, spend }: metrics.PullRequestCost) => ({
   platform_mean: meanOf(spend?.platformMicros ?? 0n, prCount),
 });
 
-export const costPerPullRequestRecord = ({ scope, cost, series }: metrics.GetCostPerPullRequestResponse): z.input<typeof CostPerPullRequest> => ({
+export const costPerPullRequestRecord = ({
+  scope,
+  cost,
+  series,
+}: metrics.GetCostPerPullRequestResponse): z.input<typeof CostPerPullRequest> => ({
   ...periodicRecord(scope!),
   ...costRecord(cost!),
   ...seriesOf(scope!, series, costRecord),
@@ -145,7 +158,12 @@ export function costBreakdownRecord(found: metrics.GetCostBreakdownResponse): z.
   };
 }
 
-export const costBySizeRecord = ({ scope, prCount, sizedPrCount, buckets }: metrics.GetCostBySizeResponse): z.input<typeof CostBySize> => ({
+export const costBySizeRecord = ({
+  scope,
+  prCount,
+  sizedPrCount,
+  buckets,
+}: metrics.GetCostBySizeResponse): z.input<typeof CostBySize> => ({
   ...periodicRecord(scope!),
   pr_count: Number(prCount),
   sized_pr_count: Number(sizedPrCount),

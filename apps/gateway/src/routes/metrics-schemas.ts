@@ -20,14 +20,21 @@ const periodic = {
 
 const count = z.int();
 const Count = z.object({ total: count, series: z.array(count).optional() }).meta({ id: "MetricCount" });
-const Mean = z.object({ mean: z.number().nullable(), series: z.array(z.number().nullable()).optional() }).meta({ id: "MetricMean" });
+const Mean = z
+  .object({ mean: z.number().nullable(), series: z.array(z.number().nullable()).optional() })
+  .meta({ id: "MetricMean" });
 
 const funnel = {
   total_merged: count.meta({ description: "Merges in the factory's repositories, by anyone." }),
   factory_merged: count.meta({ description: "Of those, pull requests that runs of the factory produced." }),
   factory_merged_observed: count.meta({ description: "Of those, pull requests whose whole history is known." }),
-  merged_without_human_code_change: count.meta({ description: "Of those, pull requests to which no person pushed code." }),
-  rate: z.number().nullable().meta({ description: "Ours, the autonomy: merged_without_human_code_change / factory_merged_observed." }),
+  merged_without_human_code_change: count.meta({
+    description: "Of those, pull requests to which no person pushed code.",
+  }),
+  rate: z
+    .number()
+    .nullable()
+    .meta({ description: "Ours, the autonomy: merged_without_human_code_change / factory_merged_observed." }),
   repos: z.array(z.string()),
 };
 const impact = {
@@ -37,7 +44,13 @@ const impact = {
   measured_pr_count: count.meta({ description: "Pull requests whose lines are known." }),
 };
 const stage = z.object({ median_seconds: z.number().nullable(), measured_pr_count: count });
-const latency = { merged_pr_count: count, kickoff_to_pr: stage, pr_to_first_review: stage, first_review_to_merge: stage, kickoff_to_merge: stage };
+const latency = {
+  merged_pr_count: count,
+  kickoff_to_pr: stage,
+  pr_to_first_review: stage,
+  first_review_to_merge: stage,
+  kickoff_to_merge: stage,
+};
 
 /** fields-factory §5.1. */
 export const FactoryMetrics = z
@@ -45,11 +58,19 @@ export const FactoryMetrics = z
     ...periodic,
     run_count: Count,
     pr_count: Count,
-    merged_pr_count: Count.meta({ description: "Of the pull requests opened in the range or period, those merged by now." }),
+    merged_pr_count: Count.meta({
+      description: "Of the pull requests opened in the range or period, those merged by now.",
+    }),
     average_human_interactions_per_pr: Mean,
-    autonomy_funnel: z.object({ ...funnel, series: z.array(z.object(funnel)).optional() }).meta({ description: "By merge time." }),
-    impact: z.object({ ...impact, series: z.array(z.object(impact)).optional() }).meta({ description: "By merge time." }),
-    pr_latency: z.object({ ...latency, series: z.array(z.object(latency)).optional() }).meta({ description: "Medians, by merge time." }),
+    autonomy_funnel: z
+      .object({ ...funnel, series: z.array(z.object(funnel)).optional() })
+      .meta({ description: "By merge time." }),
+    impact: z
+      .object({ ...impact, series: z.array(z.object(impact)).optional() })
+      .meta({ description: "By merge time." }),
+    pr_latency: z
+      .object({ ...latency, series: z.array(z.object(latency)).optional() })
+      .meta({ description: "Medians, by merge time." }),
   })
   .meta({ id: "FactoryMetrics" });
 
@@ -62,7 +83,9 @@ export const RunBreakdown = z
     group_by: z.enum(RUN_DIMENSIONS),
     total: Count,
     root_run_count: Count,
-    groups: z.array(z.object({ key: z.string(), label: z.string().optional(), total: count, series: z.array(count).optional() })),
+    groups: z.array(
+      z.object({ key: z.string(), label: z.string().optional(), total: count, series: z.array(count).optional() }),
+    ),
   })
   .meta({ id: "FactoryRunBreakdown" });
 
@@ -95,7 +118,12 @@ export const CostBreakdown = z
       }),
     ),
     coverage: z
-      .object({ model_calls: count, priced_model_calls: count, compute_intervals: count, priced_compute_intervals: count })
+      .object({
+        model_calls: count,
+        priced_model_calls: count,
+        compute_intervals: count,
+        priced_compute_intervals: count,
+      })
       .meta({ description: "Ours. Calls and intervals without a price are in no sum." }),
   })
   .meta({ id: "FactoryCostBreakdown" });
@@ -118,7 +146,13 @@ const time = timestamp().nullable();
 const int = z.int().nullable();
 const seconds = z.number().nullable();
 const Interactions = z.object({
-  ...{ opened: count, code_push: count, review_approved: count, review_changes_requested: count, review_commented: count },
+  ...{
+    opened: count,
+    code_push: count,
+    review_approved: count,
+    review_changes_requested: count,
+    review_commented: count,
+  },
   ...{ comment: count, review_comment: count, pr_action: count, follow_up_message: count, total: count },
 });
 
@@ -137,20 +171,29 @@ export const PullRequest = z
     ...{ opened_at: time, first_human_review_at: time, merged_at: time, closed_at: time },
     updated_at: time.meta({ description: "By the clock of the code host." }),
     ...{ additions: int, deletions: int, changed_files: int, num_commits: int },
-    human_interactions: Interactions.nullable().meta({ description: "null: the code host has reported nothing of it." }),
+    human_interactions: Interactions.nullable().meta({
+      description: "null: the code host has reported nothing of it.",
+    }),
     human_code_change: z.boolean().nullable(),
     history_complete: z.boolean(),
     runs: z.array(z.object({ run_id: z.string(), root_run_id: z.string(), created_at: timestamp() })),
     kickoff_at: time,
     cycle_time: z
-      .object({ kickoff_to_pr: seconds, pr_to_first_review: seconds, first_review_to_merge: seconds, kickoff_to_merge: seconds })
+      .object({
+        kickoff_to_pr: seconds,
+        pr_to_first_review: seconds,
+        first_review_to_merge: seconds,
+        kickoff_to_merge: seconds,
+      })
       .meta({ description: "Seconds." }),
     first_seen_at: time.meta({ description: "Ours: when a run first reported it." }),
   })
   .meta({ id: "FactoryPullRequest" });
 
 /** fields-factory §6. */
-export const PullRequestPage = z.object({ ...about, data: z.array(PullRequest), page_info: PageInfo }).meta({ id: "FactoryPullRequestPage" });
+export const PullRequestPage = z
+  .object({ ...about, data: z.array(PullRequest), page_info: PageInfo })
+  .meta({ id: "FactoryPullRequestPage" });
 
 /** fields-factory §5.3. */
 export const CostliestPullRequests = z

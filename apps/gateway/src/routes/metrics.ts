@@ -22,18 +22,21 @@ export const metricsRoute = ({ metrics, metricsKey }: MetricsRouteDeps): Route =
     auth: "none",
     summary: "Metrics in the text format of Prometheus",
     handler: async ({ request }) => {
-      const isScraper = metricsKey !== undefined && isEqual(request.headers.authorization ?? "", `Bearer ${metricsKey}`);
+      const isScraper =
+        metricsKey !== undefined && isEqual(request.headers.authorization ?? "", `Bearer ${metricsKey}`);
       if (!isScraper && !(await request.authenticateAgain()).platformAdmin) throw refused();
       return new Reply(200, await metrics.text(), { "content-type": metrics.contentType, "cache-control": "no-store" });
     },
   });
 
 /** Hashes have one length, so comparing them reveals nothing of the key. */
-const isEqual = (given: string, expected: string): boolean => timingSafeEqual(Buffer.from(hashOfKey(given)), Buffer.from(hashOfKey(expected)));
+const isEqual = (given: string, expected: string): boolean =>
+  timingSafeEqual(Buffer.from(hashOfKey(given)), Buffer.from(hashOfKey(expected)));
 
 const refused = (): DomainError =>
   new DomainError({
     kind: "permission_denied",
     reason: "not_authorized",
-    message: "Reading metrics requires a platform administrator's key for all teams, or the key in MILLWRIGHT_METRICS_KEY.",
+    message:
+      "Reading metrics requires a platform administrator's key for all teams, or the key in MILLWRIGHT_METRICS_KEY.",
   });

@@ -33,7 +33,14 @@ const Model = z
 
 /** fields-runs §8.2; `sandbox` and `sandbox_features` are ours. */
 const Worker = z
-  .object({ worker_host: z.string(), connection_count: z.int(), connected_at: timestamp(), last_seen_at: timestamp(), sandbox: z.string(), sandbox_features: z.array(z.string()) })
+  .object({
+    worker_host: z.string(),
+    connection_count: z.int(),
+    connected_at: timestamp(),
+    last_seen_at: timestamp(),
+    sandbox: z.string(),
+    sandbox_features: z.array(z.string()),
+  })
   .meta({ id: "ConnectedSelfHostedWorker" });
 
 /** What can run work: models and workers (fields-runs §8.2, §8.4). */
@@ -45,7 +52,10 @@ export function modelAndWorkerRoutes({ catalog }: Pick<Neighbours, "catalog">): 
       summary: "List models",
       response: z.object({ default_model_id: z.string(), models: z.array(Model) }),
       handler: async (input) => {
-        const { defaultModelId, models } = await catalog.listModels({ teamUid: input.caller.activeTeamUid ?? "" }, onBehalf(input));
+        const { defaultModelId, models } = await catalog.listModels(
+          { teamUid: input.caller.activeTeamUid ?? "" },
+          onBehalf(input),
+        );
         return { default_model_id: defaultModelId, models: models.map(modelRecord) };
       },
     }),
@@ -80,12 +90,20 @@ const modelRecord = (model: orchestrator.Model): z.input<typeof Model> => ({
   vision_supported: model.visionSupported,
   disabled: model.disabled,
   cost: model.cost ? costRecord(model.cost) : null,
-  ...present({ description: model.description, reasoning_level: model.reasoningLevel, disable_reason: model.disableReason as "ADMIN_DISABLED" | undefined, disabled_message: model.disabledMessage }),
+  ...present({
+    description: model.description,
+    reasoning_level: model.reasoningLevel,
+    disable_reason: model.disableReason as "ADMIN_DISABLED" | undefined,
+    disabled_message: model.disabledMessage,
+  }),
 });
 
 const costRecord = (cost: orchestrator.ModelCost): z.input<typeof Cost> => ({
   currency: "USD",
   input_per_million_tokens: cost.inputPerMillionTokens,
   output_per_million_tokens: cost.outputPerMillionTokens,
-  ...present({ input_cache_read_per_million_tokens: cost.inputCacheReadPerMillionTokens, input_cache_write_per_million_tokens: cost.inputCacheWritePerMillionTokens }),
+  ...present({
+    input_cache_read_per_million_tokens: cost.inputCacheReadPerMillionTokens,
+    input_cache_write_per_million_tokens: cost.inputCacheWritePerMillionTokens,
+  }),
 });

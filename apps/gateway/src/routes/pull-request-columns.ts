@@ -21,9 +21,23 @@ const INTERACTIONS = [
 /** A pull request as a row of CSV: the members of its record, those of inner objects with the name of the object in front. */
 export const PULL_REQUEST_COLUMNS: Column<Row>[] = [
   ...members<Row>("url", "provider", "repo_full_name", "pr_number", "title", "author_login", "state"),
-  ...members<Row>("opened_at", "first_human_review_at", "merged_at", "closed_at", "updated_at", "first_seen_at", "kickoff_at"),
+  ...members<Row>(
+    "opened_at",
+    "first_human_review_at",
+    "merged_at",
+    "closed_at",
+    "updated_at",
+    "first_seen_at",
+    "kickoff_at",
+  ),
   ...members<Row>("additions", "deletions", "changed_files", "num_commits", "human_code_change", "history_complete"),
-  ...INTERACTIONS.map((name): Column<Row> => ({ name: `human_interactions_${name}`, value: ({ human_interactions: counts }) => counts?.[name] })),
-  ...STAGES.map((name): Column<Row> => ({ name: `cycle_time_${name}`, value: ({ cycle_time: stages }) => stages[name] })),
+  ...INTERACTIONS.map((name): Column<Row> => ({
+    name: `human_interactions_${name}`,
+    value: ({ human_interactions: counts }) => counts?.[name],
+  })),
+  ...STAGES.map((name): Column<Row> => ({
+    name: `cycle_time_${name}`,
+    value: ({ cycle_time: stages }) => stages[name],
+  })),
   { name: "run_ids", value: ({ runs }) => runs.map(({ run_id: id }) => id).join(" ") },
 ];

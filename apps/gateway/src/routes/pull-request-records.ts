@@ -44,7 +44,11 @@ export const pullRequestRecord = (found: metrics.PullRequest): z.input<typeof Pu
   human_interactions: found.humanInteractions ? interactionsRecord(found.humanInteractions) : null,
   human_code_change: found.humanCodeChange ?? null,
   history_complete: found.historyComplete,
-  runs: found.runs.map(({ runId, rootRunId, createdAt }) => ({ run_id: runId, root_run_id: rootRunId, created_at: isoTime(createdAt!) })),
+  runs: found.runs.map(({ runId, rootRunId, createdAt }) => ({
+    run_id: runId,
+    root_run_id: rootRunId,
+    created_at: isoTime(createdAt!),
+  })),
   kickoff_at: timeOf(found.kickoffAt),
   cycle_time: {
     kickoff_to_pr: found.cycleTime?.kickoffToPr ?? null,
@@ -78,7 +82,14 @@ const creatorRecord = ({ type, uid, displayName, photoUrl }: metrics.Creator) =>
   ...present({ display_name: displayName || undefined, photo_url: photoUrl }),
 });
 
-const costedRecord = ({ pullRequest, spend, models, creator, source, requestedModelId }: metrics.CostedPullRequest) => ({
+const costedRecord = ({
+  pullRequest,
+  spend,
+  models,
+  creator,
+  source,
+  requestedModelId,
+}: metrics.CostedPullRequest) => ({
   ...pullRequestRecord(pullRequest!),
   dollars: dollarsRecord(spend),
   models: modelRecords(models),
@@ -87,7 +98,10 @@ const costedRecord = ({ pullRequest, spend, models, creator, source, requestedMo
   requested_model_id: requestedModelId || null,
 });
 
-export const costliestRecord = ({ scope, data }: metrics.ListCostliestPullRequestsResponse): z.input<typeof CostliestPullRequests> => ({
+export const costliestRecord = ({
+  scope,
+  data,
+}: metrics.ListCostliestPullRequestsResponse): z.input<typeof CostliestPullRequests> => ({
   ...rangedRecord(scope!),
   data: data.map(costedRecord),
 });

@@ -10,9 +10,16 @@ export type RunJson = z.input<typeof RunItem>;
 type Links = { sessionLink(run: orchestrator.Run): string };
 
 /** Runs as the public API shows them, with the profiles of their principals (one look-up for all; the caller's own is known). */
-export async function runRecords(runs: readonly orchestrator.Run[], findProfiles: FindProfiles, links: Links, caller: Caller): Promise<RunJson[]> {
+export async function runRecords(
+  runs: readonly orchestrator.Run[],
+  findProfiles: FindProfiles,
+  links: Links,
+  caller: Caller,
+): Promise<RunJson[]> {
   const profiles = new Map(ownProfile(caller));
-  const others = new Set(runs.flatMap((run) => [run.creatorUid, run.executorUid]).filter((uid) => uid !== "" && !profiles.has(uid)));
+  const others = new Set(
+    runs.flatMap((run) => [run.creatorUid, run.executorUid]).filter((uid) => uid !== "" && !profiles.has(uid)),
+  );
   if (others.size > 0) for (const [uid, profile] of await findProfiles([...others])) profiles.set(uid, profile);
   return runs.map((run) => runRecord(run, profiles, links));
 }
@@ -58,7 +65,11 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
       agent_config: run.agentConfig,
       agent_skill: run.agentSkill,
       factory_uid: run.factoryUid,
-      schedule: run.schedule && { schedule_id: run.schedule.scheduleId, schedule_name: run.schedule.scheduleName, cron_schedule: run.schedule.cronSchedule },
+      schedule: run.schedule && {
+        schedule_id: run.schedule.scheduleId,
+        schedule_name: run.schedule.scheduleName,
+        cron_schedule: run.schedule.cronSchedule,
+      },
       session_id: run.sessionUid,
       trigger_url: run.triggerUrl,
       request_usage: run.requestUsage,
@@ -66,11 +77,26 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
   };
 }
 
-const statusMessage = ({ message, errorCode, retryable, sessionDebugUntil, debugAgentActive }: orchestrator.StatusMessage) => ({
+const statusMessage = ({
   message,
-  ...present({ error_code: errorCode, retryable, session_debug_until: sessionDebugUntil && isoTime(sessionDebugUntil), debug_agent_active: debugAgentActive }),
+  errorCode,
+  retryable,
+  sessionDebugUntil,
+  debugAgentActive,
+}: orchestrator.StatusMessage) => ({
+  message,
+  ...present({
+    error_code: errorCode,
+    retryable,
+    session_debug_until: sessionDebugUntil && isoTime(sessionDebugUntil),
+    debug_agent_active: debugAgentActive,
+  }),
 });
 
 /** fields-runs §6.4. */
-export const artifactItem = ({ artifactType, createdAt, data = {} }: orchestrator.Artifact): z.input<typeof ArtifactItem> =>
+export const artifactItem = ({
+  artifactType,
+  createdAt,
+  data = {},
+}: orchestrator.Artifact): z.input<typeof ArtifactItem> =>
   ({ artifact_type: artifactType, created_at: isoTime(createdAt!), data }) as z.input<typeof ArtifactItem>;

@@ -4,12 +4,41 @@ import { Harness, HarnessAuthSecrets } from "./harness-schemas.ts";
 import { McpServers } from "./mcp-schemas.ts";
 import { recordOf, Scope, timestamp, UserProfile } from "../rest/index.ts";
 
-export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;
+export const RUN_STATES = [
+  "QUEUED",
+  "PENDING",
+  "CLAIMED",
+  "INPROGRESS",
+  "SUCCEEDED",
+  "FAILED",
+  "BLOCKED",
+  "ERROR",
+  "CANCELLED",
+] as const;
 export const RunState = z.enum(RUN_STATES).meta({ id: "RunState" });
 export const RunSourceType = z
   .enum([
-    "LINEAR", "API", "SLACK", "TEAMS", "LOCAL", "SCHEDULED_AGENT", "WEB_APP", "GITHUB_ACTION", "CLOUD_MODE", "CLI", "JIRA", "SELF_IMPROVEMENT", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK",
-    "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION", "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
+    "LINEAR",
+    "API",
+    "SLACK",
+    "TEAMS",
+    "LOCAL",
+    "SCHEDULED_AGENT",
+    "WEB_APP",
+    "GITHUB_ACTION",
+    "CLOUD_MODE",
+    "CLI",
+    "JIRA",
+    "SELF_IMPROVEMENT",
+    "GITHUB_WEBHOOK",
+    "GITLAB_WEBHOOK",
+    "AZURE_DEVOPS_WEBHOOK",
+    "AUTOFIX",
+    "RUN_SCORER",
+    "ORCHESTRATION",
+    "BENCHMARK_TRIAL",
+    "CREATE_BENCHMARK_TASK",
+    "CUSTOM_WEBHOOK",
   ])
   .meta({ id: "RunSourceType" });
 /** Room for the largest text of a run, however its JSON escapes it. */
@@ -21,10 +50,18 @@ export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "Age
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
 
 /** fields-runs §3.6. */
-export const MemoryStoreRef = z.object({ uid: z.string().min(1), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) });
+export const MemoryStoreRef = z.object({
+  uid: z.string().min(1),
+  access: z.enum(["read_write", "read_only"]),
+  instructions: z.string().min(1),
+});
 
 /** fields-runs §3.6. */
-export const InferenceProviders = z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() });
+export const InferenceProviders = z.object({
+  aws: z
+    .object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() })
+    .optional(),
+});
 
 /** fields-runs §4. Unknown members are ignored, and `experimental`, which is nobody's to send and which nothing here says. */
 export const AgentConfigSnapshot = z
@@ -43,42 +80,98 @@ export const AgentConfigSnapshot = z
     worker_host: z.string(),
     harness: Harness,
     harness_auth_secrets: HarnessAuthSecrets,
-    session_sharing: z
-      .object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() })
-      .meta({ description: "What people of other teams may do who are signed in and have the link of the run's conversation, while this is its newest run. VIEWER: read the conversation, its commands and screenshots; EDITOR: also send follow-ups and interrupt, at the conversation." }),
+    session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }).meta({
+      description:
+        "What people of other teams may do who are signed in and have the link of the run's conversation, while this is its newest run. VIEWER: read the conversation, its commands and screenshots; EDITOR: also send follow-ups and interrupt, at the conversation.",
+    }),
     memory_stores: z.array(MemoryStoreRef),
     secrets: z.array(SecretRef),
     inference_providers: InferenceProviders,
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
-    on_worker_loss: z.enum(["resume", "fail"]).meta({ description: "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`." }),
-    step_limit: z.int().min(1).max(1_000).meta({ description: "Ours: model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts." }),
-    token_limit: z.int().min(1).max(1e12).meta({ description: "Ours: tokens of every kind that the run's own model calls may use." }),
-    cost_limit_usd: z.number().min(0.000_001).max(1e6).meta({ description: "Ours: what the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused." }),
+    on_worker_loss: z.enum(["resume", "fail"]).meta({
+      description:
+        "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`.",
+    }),
+    step_limit: z.int().min(1).max(1_000).meta({
+      description:
+        "Ours: model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts.",
+    }),
+    token_limit: z
+      .int()
+      .min(1)
+      .max(1e12)
+      .meta({ description: "Ours: tokens of every kind that the run's own model calls may use." }),
+    cost_limit_usd: z.number().min(0.000_001).max(1e6).meta({
+      description:
+        "Ours: what the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused.",
+    }),
   })
   .partial()
   .meta({ id: "AgentConfigSnapshot" });
 
-export const ArtifactType = z.enum(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"]).meta({ id: "ArtifactType" });
+export const ArtifactType = z
+  .enum(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"])
+  .meta({ id: "ArtifactType" });
 
-const artifact = <T extends z.infer<typeof ArtifactType>, D extends z.ZodType>(type: T, data: D) => z.object({ artifact_type: z.literal(type), created_at: timestamp(), data });
+const artifact = <T extends z.infer<typeof ArtifactType>, D extends z.ZodType>(type: T, data: D) =>
+  z.object({ artifact_type: z.literal(type), created_at: timestamp(), data });
 
 /** fields-runs §6.4. */
 export const ArtifactItem = z
   .discriminatedUnion("artifact_type", [
-    artifact("PLAN", z.object({ document_uid: z.string(), artifact_uid: z.uuid().optional(), notebook_uid: z.string().optional(), title: z.string().optional(), url: z.string().optional() })),
-    artifact("PULL_REQUEST", z.looseObject({ url: z.string(), branch: z.string(), status: z.enum(["open", "draft", "merged", "closed", "unknown"]) })),
-    artifact("SCREENSHOT", z.object({ artifact_uid: z.uuid(), mime_type: z.string(), description: z.string().optional() })),
-    artifact("FILE", z.object({
-      artifact_uid: z.uuid(), filename: z.string(), filepath: z.string(), mime_type: z.string(),
-      title: z.string().optional(), description: z.string().optional(), size_bytes: z.int().optional(), thumbnail: z.object({ download_url: z.string(), expires_at: timestamp() }).optional(),
-    })),
-    artifact("EXTERNAL_REFERENCE", z.object({ reference_type: z.string().max(256), url: z.string().max(2048), title: z.string().optional(), metadata: z.looseObject({}).optional() })),
+    artifact(
+      "PLAN",
+      z.object({
+        document_uid: z.string(),
+        artifact_uid: z.uuid().optional(),
+        notebook_uid: z.string().optional(),
+        title: z.string().optional(),
+        url: z.string().optional(),
+      }),
+    ),
+    artifact(
+      "PULL_REQUEST",
+      z.looseObject({
+        url: z.string(),
+        branch: z.string(),
+        status: z.enum(["open", "draft", "merged", "closed", "unknown"]),
+      }),
+    ),
+    artifact(
+      "SCREENSHOT",
+      z.object({ artifact_uid: z.uuid(), mime_type: z.string(), description: z.string().optional() }),
+    ),
+    artifact(
+      "FILE",
+      z.object({
+        artifact_uid: z.uuid(),
+        filename: z.string(),
+        filepath: z.string(),
+        mime_type: z.string(),
+        title: z.string().optional(),
+        description: z.string().optional(),
+        size_bytes: z.int().optional(),
+        thumbnail: z.object({ download_url: z.string(), expires_at: timestamp() }).optional(),
+      }),
+    ),
+    artifact(
+      "EXTERNAL_REFERENCE",
+      z.object({
+        reference_type: z.string().max(256),
+        url: z.string().max(2048),
+        title: z.string().optional(),
+        metadata: z.looseObject({}).optional(),
+      }),
+    ),
   ])
   .meta({ id: "ArtifactItem" });
 
 const StatusMessage = z
   .object({
-    message: z.string().meta({ description: "At most 8,192 characters; of a longer text the beginning. The run's conversation has the whole text." }),
+    message: z.string().meta({
+      description:
+        "At most 8,192 characters; of a longer text the beginning. The run's conversation has the whole text.",
+    }),
     error_code: z.string().optional(),
     retryable: z.boolean().optional(),
     session_debug_until: timestamp().optional(),
@@ -90,7 +183,12 @@ const cost = () => z.number().min(0);
 const InferenceUsage = z
   .object({
     token_count: z.object({ input: z.int(), input_cache_read: z.int(), input_cache_write: z.int(), output: z.int() }),
-    cost_in_cents: z.object({ input_cost_in_cents: cost(), input_cache_read_cost_in_cents: cost(), input_cache_write_cost_in_cents: cost(), output_cost_in_cents: cost() }),
+    cost_in_cents: z.object({
+      input_cost_in_cents: cost(),
+      input_cache_read_cost_in_cents: cost(),
+      input_cache_write_cost_in_cents: cost(),
+      output_cost_in_cents: cost(),
+    }),
     web_search_count: z.int(),
     web_search_cost_in_cents: cost(),
   })
@@ -107,14 +205,36 @@ export const RequestUsage = z
     compute_cost_usd: z.number().optional(),
     platform_cost_usd: z.number().optional(),
     total_tokens: z.int().optional(),
-    model_token_usage: z.array(z.object({ model_id: z.string(), total_tokens: z.int(), usage_type: z.enum(["warp", "byok", "custom_endpoint"]), tokens_by_category: z.record(z.string(), z.int()).optional() })).optional(),
-    usage_by_category: z.record(z.string(), z.object({ platform_usage_in_cents: cost(), direct_api_inference_usage: byModel(), byok_inference_usage: byModel(), custom_endpoint_inference_usage: byModel() })).optional(),
+    model_token_usage: z
+      .array(
+        z.object({
+          model_id: z.string(),
+          total_tokens: z.int(),
+          usage_type: z.enum(["warp", "byok", "custom_endpoint"]),
+          tokens_by_category: z.record(z.string(), z.int()).optional(),
+        }),
+      )
+      .optional(),
+    usage_by_category: z
+      .record(
+        z.string(),
+        z.object({
+          platform_usage_in_cents: cost(),
+          direct_api_inference_usage: byModel(),
+          byok_inference_usage: byModel(),
+          custom_endpoint_inference_usage: byModel(),
+        }),
+      )
+      .optional(),
   })
   .meta({ id: "RequestUsage" });
 
 export const RunMetadata = recordOf(z.string(), z.string()).meta({ id: "RunMetadata" });
 /** fields-runs §3.5; of the bytes of a value its owner decides. */
-export const NewMetadata = recordOf(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys");
+export const NewMetadata = recordOf(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine(
+  (map) => Object.keys(map).length <= 20,
+  "at most 20 keys",
+);
 
 /** fields-runs §6.3. */
 export const RunItem = z
@@ -129,7 +249,12 @@ export const RunItem = z
     status_message: StatusMessage.optional(),
     prompt: z.string(),
     submitted_prompt: z.string().optional(),
-    prompt_truncated: z.boolean().optional().meta({ description: `Ours. true in a list whose row shows only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts; read the run for the whole.` }),
+    prompt_truncated: z
+      .boolean()
+      .optional()
+      .meta({
+        description: `Ours. true in a list whose row shows only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts; read the run for the whole.`,
+      }),
     created_at: timestamp(),
     updated_at: timestamp(),
     started_at: timestamp().nullable().optional(),
@@ -141,7 +266,14 @@ export const RunItem = z
     executor: UserProfile.optional(),
     scope: Scope.optional(),
     agent_config: AgentConfigSnapshot.optional(),
-    agent_skill: z.object({ name: z.string().optional(), description: z.string().optional(), full_path: z.string().optional(), bundled_skill_id: z.string().optional() }).optional(),
+    agent_skill: z
+      .object({
+        name: z.string().optional(),
+        description: z.string().optional(),
+        full_path: z.string().optional(),
+        bundled_skill_id: z.string().optional(),
+      })
+      .optional(),
     factory_uid: z.string().optional(),
     schedule: z.object({ schedule_id: z.string(), schedule_name: z.string(), cron_schedule: z.string() }).optional(),
     metadata: RunMetadata.optional(),
@@ -166,7 +298,9 @@ const Attachment = z
   .object({
     file_name: z.string().min(1),
     mime_type: z.string().min(1),
-    data: z.base64().refine((text) => decodedBytes(text) <= ATTACHMENT_BYTES_MAX, `at most ${ATTACHMENT_BYTES_MAX} bytes`),
+    data: z
+      .base64()
+      .refine((text) => decodedBytes(text) <= ATTACHMENT_BYTES_MAX, `at most ${ATTACHMENT_BYTES_MAX} bytes`),
   })
   .meta({ id: "AttachmentInput" });
 
@@ -179,17 +313,34 @@ export const CreateRunRequest = z
     skill: z.string().optional(),
     mode: RunMode.optional(),
     team: z.boolean().optional(),
-    agent_identity_uid: z.string().min(1).optional().meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
-    on_behalf_of: z.string().min(1).optional().meta({ description: "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403." }),
-    agent_name: z.string().min(1).optional().meta({ description: "Ours: an agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent." }),
+    agent_identity_uid: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
+    on_behalf_of: z.string().min(1).optional().meta({
+      description:
+        "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403.",
+    }),
+    agent_name: z.string().min(1).optional().meta({
+      description:
+        "Ours: an agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent.",
+    }),
     conversation_id: z.string().min(1).optional(),
     parent_run_id: z.string().min(1).optional(),
     interactive: z.boolean().optional(),
     attachments: z.array(Attachment).max(ATTACHMENTS_MAX).optional(),
-    images: z.array(Attachment.partial({ file_name: true }).meta({ id: "ImageInput" })).max(ATTACHMENTS_MAX).optional().meta({ description: "As attachments; published clients give them no names." }),
+    images: z
+      .array(Attachment.partial({ file_name: true }).meta({ id: "ImageInput" }))
+      .max(ATTACHMENTS_MAX)
+      .optional()
+      .meta({ description: "As attachments; published clients give them no names." }),
     metadata: NewMetadata.optional(),
   })
-  .refine(({ attachments = [], images = [] }) => attachments.length + images.length <= ATTACHMENTS_MAX, `attachments and images: at most ${ATTACHMENTS_MAX} together`)
+  .refine(
+    ({ attachments = [], images = [] }) => attachments.length + images.length <= ATTACHMENTS_MAX,
+    `attachments and images: at most ${ATTACHMENTS_MAX} together`,
+  )
   .meta({ id: "RunAgentRequest" });
 
 export const CreatedRun = z

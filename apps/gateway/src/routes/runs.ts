@@ -3,7 +3,20 @@ import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, queryMap, queryText, route, type Route } from "../rest/index.ts";
+import {
+  cursor,
+  instant,
+  PageInfo,
+  pageInfo,
+  pageLimit,
+  pathUid,
+  queryBoolean,
+  queryList,
+  queryMap,
+  queryText,
+  route,
+  type Route,
+} from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { timeBounds } from "./json-values.ts";
@@ -28,12 +41,24 @@ const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
 export const runParams = z.object({ runId: pathUid("run") });
 
 /** Runs: create, read, list, steer (spec §4 "Agent runs and conversations"). */
-export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetadataFilter, findPrincipal }: RunRoutesDeps): Route[] {
+export function runRoutes({
+  neighbours: { runs },
+  findProfiles,
+  links,
+  haveMetadataFilter,
+  findPrincipal,
+}: RunRoutesDeps): Route[] {
   /** The teams whose runs are listed have the capability. Errors: metadata_filter_off (feature_off). */
   const requireMetadataFilter = async ({ activeTeamUid, teams }: Caller): Promise<void> => {
-    const listed = teams.map(({ teamUid }) => teamUid).filter((uid) => activeTeamUid === undefined || uid === activeTeamUid);
+    const listed = teams
+      .map(({ teamUid }) => teamUid)
+      .filter((uid) => activeTeamUid === undefined || uid === activeTeamUid);
     if (await haveMetadataFilter(listed)) return;
-    throw new DomainError({ kind: "feature_off", reason: "metadata_filter_off", message: "Filtering by metadata is switched off for the team." });
+    throw new DomainError({
+      kind: "feature_off",
+      reason: "metadata_filter_off",
+      message: "Filtering by metadata is switched off for the team.",
+    });
   };
   const createRun = (path: string) =>
     route({
@@ -73,9 +98,15 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         created_before: instant().optional(),
         updated_after: instant().optional(),
         ancestor_run_id: queryText().optional(),
-        factory_uid: queryList(queryText()).optional().meta({ description: "Needs factory.view, as factory_only does; nothing matches without it." }),
-        factory_only: queryBoolean().optional().meta({ description: "`true`: only runs that an agent of a factory executes." }),
-        automation_id: queryText().optional().meta({ description: "Runs that this automation started, and their descendants." }),
+        factory_uid: queryList(queryText())
+          .optional()
+          .meta({ description: "Needs factory.view, as factory_only does; nothing matches without it." }),
+        factory_only: queryBoolean()
+          .optional()
+          .meta({ description: "`true`: only runs that an agent of a factory executes." }),
+        automation_id: queryText()
+          .optional()
+          .meta({ description: "Runs that this automation started, and their descendants." }),
         name: queryText().optional(),
         model_id: queryText().optional(),
         creator: queryText().optional(),
@@ -85,11 +116,21 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         skill_spec: queryText().optional().meta({ description: "The same as `skill`." }),
         schedule_id: queryText().optional(),
         artifact_type: ArtifactType.optional(),
-        task_status: queryList(z.enum(["running", "complete", "failed", "blocked", "cancelled"])).optional().meta({ description: "Of whole trees: only top-level runs are listed." }),
+        task_status: queryList(z.enum(["running", "complete", "failed", "blocked", "cancelled"]))
+          .optional()
+          .meta({ description: "Of whole trees: only top-level runs are listed." }),
         executor: queryText().optional(),
         execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
-        metadata: queryMap(z.string()).optional().meta({ param: { style: "deepObject", explode: true }, description: "`metadata[key]=value`, at most 5 pairs, all of which must match." }),
-        q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words, each of which title, skill spec or the first 10,000 characters of the prompt contains. When no run has them all, the newest runs with similar words (typos, beginnings of words) are listed, as far as they are found in time." }),
+        metadata: queryMap(z.string())
+          .optional()
+          .meta({
+            param: { style: "deepObject", explode: true },
+            description: "`metadata[key]=value`, at most 5 pairs, all of which must match.",
+          }),
+        q: z.string().optional().meta({
+          description:
+            "A run's full id or the address of its page; else words, each of which title, skill spec or the first 10,000 characters of the prompt contains. When no run has them all, the newest runs with similar words (typos, beginnings of words) are listed, as far as they are found in time.",
+        }),
         sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(20, 500),
@@ -117,13 +158,23 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
             factoryOnly: query.factory_only ?? false,
             automationUid: query.automation_id ?? "",
             ...present({
-              name: query.name, modelId: query.model_id, creatorUid: query.creator, environmentUid: query.environment_id, scheduleUid: query.schedule_id,
-              artifactType: query.artifact_type, search: query.q, executorUid: query.executor, executionLocation: query.execution_location,
+              name: query.name,
+              modelId: query.model_id,
+              creatorUid: query.creator,
+              environmentUid: query.environment_id,
+              scheduleUid: query.schedule_id,
+              artifactType: query.artifact_type,
+              search: query.q,
+              executorUid: query.executor,
+              executionLocation: query.execution_location,
             }),
           },
           onBehalf(input),
         );
-        return { runs: await runRecords(page.runs, findProfiles, links, caller), page_info: pageInfo(page.nextPageToken) };
+        return {
+          runs: await runRecords(page.runs, findProfiles, links, caller),
+          page_info: pageInfo(page.nextPageToken),
+        };
       },
     }),
     route({
@@ -135,7 +186,9 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       errors: [404],
       query: z.object({ url: z.string().min(1) }),
       response: z.object({ run_id: z.string() }),
-      handler: async (input) => ({ run_id: (await runs.findRunByReference({ url: input.query.url }, onBehalf(input))).runUid }),
+      handler: async (input) => ({
+        run_id: (await runs.findRunByReference({ url: input.query.url }, onBehalf(input))).runUid,
+      }),
     }),
     route({
       method: "GET",
@@ -162,7 +215,10 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       response: CreatedRun,
       handler: async (input) => {
         const key = input.request.idempotency?.key;
-        const answer = await runs.retryRun({ runUid: input.params.runId, ...idempotencyOf(input.caller, key) }, onBehalf(input));
+        const answer = await runs.retryRun(
+          { runUid: input.params.runId, ...idempotencyOf(input.caller, key) },
+          onBehalf(input),
+        );
         return createdRun(answer.run!);
       },
     }),
@@ -178,7 +234,14 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       query: z.object({ tree: queryBoolean().optional() }),
       response: z.string(),
       handler: async (input) => {
-        const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+        const { run } = await runs.cancelRun(
+          {
+            runUid: input.params.runId,
+            tree: input.query.tree ?? false,
+            idempotencyKey: input.request.idempotency?.key ?? "",
+          },
+          onBehalf(input),
+        );
         return run!.uid;
       },
     }),
@@ -191,9 +254,17 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         "the runs of the owner that are served first; how owners share the workers is not part of it.",
       verbs: ["run.view"],
       params: runParams,
-      response: z.object({ state: RunState, owner_position: z.int().optional(), reason: z.string(), message: z.string() }),
+      response: z.object({
+        state: RunState,
+        owner_position: z.int().optional(),
+        reason: z.string(),
+        message: z.string(),
+      }),
       handler: async (input) => {
-        const { state, position, reason, message } = await runs.getQueueStatus({ runUid: input.params.runId }, onBehalf(input));
+        const { state, position, reason, message } = await runs.getQueueStatus(
+          { runUid: input.params.runId },
+          onBehalf(input),
+        );
         return { state: state as z.input<typeof RunState>, reason, message, ...present({ owner_position: position }) };
       },
     }),
@@ -201,7 +272,11 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
 }
 
 /** The request as the orchestrator takes it: who will own the run, and what makes a repeat of it the same. */
-function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key: string | undefined): orchestrator.RunRequest {
+function runRequest(
+  body: z.output<typeof CreateRunRequest>,
+  caller: Caller,
+  key: string | undefined,
+): orchestrator.RunRequest {
   const parentRunUid = body.parent_run_id ?? caller.run?.runUid;
   return create(orchestrator.RunRequestSchema, {
     ...ownerOf(body.team, caller),
@@ -209,7 +284,11 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
     mode: body.mode ?? "",
     interactive: body.interactive ?? false,
     metadata: body.metadata ?? {},
-    attachments: [...(body.attachments ?? []), ...(body.images ?? []).map(named)].map((file) => ({ fileName: file.file_name, mimeType: file.mime_type, data: Buffer.from(file.data, "base64") })),
+    attachments: [...(body.attachments ?? []), ...(body.images ?? []).map(named)].map((file) => ({
+      fileName: file.file_name,
+      mimeType: file.mime_type,
+      data: Buffer.from(file.data, "base64"),
+    })),
     source: caller.run ? "ORCHESTRATION" : "API",
     ...present({
       prompt: body.prompt,
@@ -225,7 +304,8 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
 }
 
 /** What an agent starts and schedules, by its key or from one of its runs, it executes itself (fields-runs §6.3). */
-export const ownAgentOf = ({ principal }: Caller): string | undefined => (principal.type === "agent" ? principal.uid : undefined);
+export const ownAgentOf = ({ principal }: Caller): string | undefined =>
+  principal.type === "agent" ? principal.uid : undefined;
 
 /** What an execution makes by its run token is made once per tool call, for ever. */
 function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: string; idempotencyKey?: string } {
@@ -240,21 +320,36 @@ const createdRun = ({ run, atCapacity }: orchestrator.CreatedRun): z.input<typeo
 });
 
 /** An image without a name is called by its place and type: "image-1.png". */
-const named = <T extends { file_name?: string | undefined; mime_type: string }>(image: T, index: number): T & { file_name: string } => ({
+const named = <T extends { file_name?: string | undefined; mime_type: string }>(
+  image: T,
+  index: number,
+): T & { file_name: string } => ({
   ...image,
   file_name: image.file_name ?? `image-${index + 1}.${/^image\/([a-z]+)/.exec(image.mime_type)?.[1] ?? "bin"}`,
 });
 
 /** Two names for one filter. */
-function skillOf({ skill = "", skill_spec: spec = "" }: { skill?: string | undefined; skill_spec?: string | undefined }): string {
-  if (skill !== "" && spec !== "" && skill !== spec) throw invalidArgument("invalid_parameter", "query: skill and skill_spec are the same filter, and differ.");
+function skillOf({
+  skill = "",
+  skill_spec: spec = "",
+}: {
+  skill?: string | undefined;
+  skill_spec?: string | undefined;
+}): string {
+  if (skill !== "" && spec !== "" && skill !== spec)
+    throw invalidArgument("invalid_parameter", "query: skill and skill_spec are the same filter, and differ.");
   return skill || spec;
 }
 
 /** `team` left out: the team's, unless there is none (a personal run's children, a user without a team). */
-export function ownerOf(team: boolean | undefined, caller: Caller, thing: "run" | "schedule" = "run"): { ownerType: string; ownerUid: string } {
+export function ownerOf(
+  team: boolean | undefined,
+  caller: Caller,
+  thing: "run" | "schedule" = "run",
+): { ownerType: string; ownerUid: string } {
   const hasTeam = caller.teams.length > 0 || caller.activeTeamUid !== undefined;
   if (team ?? hasTeam) return { ownerType: "team", ownerUid: chooseTeam(caller) };
-  if (caller.principal.type !== "user") throw invalidArgument(`personal_${thing}_of_agent`, `An agent's ${thing}s belong to its team.`);
+  if (caller.principal.type !== "user")
+    throw invalidArgument(`personal_${thing}_of_agent`, `An agent's ${thing}s belong to its team.`);
   return { ownerType: "user", ownerUid: caller.principal.uid };
 }

@@ -8,7 +8,8 @@ const OverlapPolicy = z
   .meta({ id: "OverlapPolicy", description: "Ours: what happens at a slot while a run of an earlier slot lives." });
 
 const TIME_ZONE = "Ours: IANA name of the time zone of cron_schedule; UTC when absent.";
-const CATCH_UP = "Ours: how late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
+const CATCH_UP =
+  "Ours: how late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
 
 /** fields-runs §9.1; time_zone, overlap_policy and catch_up_seconds are ours. */
 export const ScheduledAgent = z
@@ -19,7 +20,10 @@ export const ScheduledAgent = z
     time_zone: z.string().nullable().meta({ description: TIME_ZONE }),
     enabled: z.boolean(),
     prompt: z.string(),
-    prompt_truncated: z.boolean().optional().meta({ description: "Ours. true in the list where it shows only the beginning of the prompt; read the schedule for the whole, above all before replacing it." }),
+    prompt_truncated: z.boolean().optional().meta({
+      description:
+        "Ours. true in the list where it shows only the beginning of the prompt; read the schedule for the whole, above all before replacing it.",
+    }),
     created_at: timestamp(),
     updated_at: timestamp(),
     agent_config: AgentConfigSnapshot.optional(),
@@ -39,7 +43,9 @@ export const ScheduledAgent = z
 
 const settings = {
   name: z.string().min(1).max(200),
-  cron_schedule: z.string().min(1).max(200).meta({ description: "Minute, hour, day of month, month, day of week; names of months and days are taken, macros are not." }),
+  cron_schedule: z.string().min(1).max(200).meta({
+    description: "Minute, hour, day of month, month, day of week; names of months and days are taken, macros are not.",
+  }),
   agent_config: AgentConfigSnapshot.optional(),
   agent_uid: z.string().optional(),
   mode: RunMode.optional(),
@@ -51,11 +57,18 @@ const settings = {
 
 /** fields-runs §9.2. */
 export const CreateSchedule = z
-  .object({ ...settings, enabled: z.boolean().default(true), prompt: z.string().optional().meta({ description: PROMPT_LIMIT }), team: z.boolean().optional() })
+  .object({
+    ...settings,
+    enabled: z.boolean().default(true),
+    prompt: z.string().optional().meta({ description: PROMPT_LIMIT }),
+    team: z.boolean().optional(),
+  })
   .meta({ id: "CreateScheduledAgentRequest" });
 
 /** spec/decisions "schedule PUT". */
-export const ReplaceSchedule = z.object({ ...settings, enabled: z.boolean(), prompt: z.string().meta({ description: PROMPT_LIMIT }) }).meta({ id: "UpdateScheduledAgentRequest" });
+export const ReplaceSchedule = z
+  .object({ ...settings, enabled: z.boolean(), prompt: z.string().meta({ description: PROMPT_LIMIT }) })
+  .meta({ id: "UpdateScheduledAgentRequest" });
 
 export const SLOT_STATES = ["due", "buffered", "fired", "skipped", "missed"] as const;
 
@@ -63,7 +76,10 @@ export const ScheduleSlot = z
   .object({
     slot_at: timestamp(),
     state: z.enum(SLOT_STATES),
-    reason: z.string().optional().meta({ description: "Of skipped and missed slots: overlap, paused, deleted, spawn_failed, catch_up_window or superseded." }),
+    reason: z.string().optional().meta({
+      description:
+        "Of skipped and missed slots: overlap, paused, deleted, spawn_failed, catch_up_window or superseded.",
+    }),
     message: z.string().optional(),
     run_id: z.string().optional(),
     decided_at: timestamp().nullable(),

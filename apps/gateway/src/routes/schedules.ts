@@ -4,7 +4,17 @@ import type { Caller } from "@millwright/caller";
 import { scheduler } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, type RequestInfo, type Route } from "../rest/index.ts";
+import {
+  cursor,
+  PageInfo,
+  pageInfo,
+  pageLimit,
+  pathUid,
+  queryList,
+  route,
+  type RequestInfo,
+  type Route,
+} from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles } from "./profiles.ts";
 import { TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
@@ -23,15 +33,24 @@ const ONE = `${BASE}/{scheduleId}`;
 /** Scheduled agents (spec §4, fields-runs §9). The slots are ours. */
 export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfiles }: ScheduleRoutesDeps): Route[] {
   const records = async (found: readonly scheduler.Schedule[], input: Input): Promise<ScheduleJson[]> => {
-    const profiles = await findProfiles([...new Set(found.flatMap(({ createdBy, updatedBy }) => [createdBy, updatedBy]))]);
-    const environments = found.some((schedule) => environmentOf(schedule) !== undefined) ? (await catalog.listEnvironments({ sortBy: "name" }, onBehalf(input))).environments : [];
+    const profiles = await findProfiles([
+      ...new Set(found.flatMap(({ createdBy, updatedBy }) => [createdBy, updatedBy])),
+    ]);
+    const environments = found.some((schedule) => environmentOf(schedule) !== undefined)
+      ? (await catalog.listEnvironments({ sortBy: "name" }, onBehalf(input))).environments
+      : [];
     const configs = new Map(environments.map(({ uid, config }) => [uid, config]));
     return found.map((schedule) => ({
       ...scheduleJson(schedule),
-      ...present({ environment: configs.get(environmentOf(schedule) ?? ""), created_by: profiles.get(schedule.createdBy), updated_by: profiles.get(schedule.updatedBy) }),
+      ...present({
+        environment: configs.get(environmentOf(schedule) ?? ""),
+        created_by: profiles.get(schedule.createdBy),
+        updated_by: profiles.get(schedule.updatedBy),
+      }),
     }));
   };
-  const record = async (schedule: scheduler.Schedule | undefined, input: Input): Promise<ScheduleJson> => (await records([schedule!], input))[0]!;
+  const record = async (schedule: scheduler.Schedule | undefined, input: Input): Promise<ScheduleJson> =>
+    (await records([schedule!], input))[0]!;
   const switching = (verb: "pause" | "resume", summary: string, description: string) =>
     route({
       method: "POST",
@@ -42,14 +61,20 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       errors: [403],
       params,
       response: ScheduledAgent,
-      handler: async (input) => record((await schedules.setEnabled({ uid: input.params.scheduleId, enabled: verb === "resume" }, onBehalf(input))).schedule, input),
+      handler: async (input) =>
+        record(
+          (await schedules.setEnabled({ uid: input.params.scheduleId, enabled: verb === "resume" }, onBehalf(input)))
+            .schedule,
+          input,
+        ),
     });
   return [
     route({
       method: "POST",
       path: BASE,
       summary: "Create a schedule",
-      description: "Starts a run at each slot of the cron expression. A prompt is required unless agent_config names a skill. `team: false` makes a personal schedule.",
+      description:
+        "Starts a run at each slot of the cron expression. A prompt is required unless agent_config names a skill. `team: false` makes a personal schedule.",
       verbs: ["schedule.manage"],
       errors: [403, 404, 409],
       teamHeader: true,
@@ -60,8 +85,19 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       response: ScheduledAgent,
       handler: async (input) => {
         const { body, caller, request } = input;
-        const asked = create(scheduler.ScheduleSchema, { ...settingsOf({ ...body, prompt: body.prompt ?? "" }, caller), ...ownerOf(body.team, caller, "schedule") });
-        return record((await schedules.createSchedule({ schedule: asked, idempotencyKey: request.idempotency?.key ?? "" }, onBehalf(input))).schedule, input);
+        const asked = create(scheduler.ScheduleSchema, {
+          ...settingsOf({ ...body, prompt: body.prompt ?? "" }, caller),
+          ...ownerOf(body.team, caller, "schedule"),
+        });
+        return record(
+          (
+            await schedules.createSchedule(
+              { schedule: asked, idempotencyKey: request.idempotency?.key ?? "" },
+              onBehalf(input),
+            )
+          ).schedule,
+          input,
+        );
       },
     }),
     route({
@@ -85,13 +121,15 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       errors: [403],
       params,
       response: ScheduledAgent,
-      handler: async (input) => record((await schedules.getSchedule({ uid: input.params.scheduleId }, onBehalf(input))).schedule, input),
+      handler: async (input) =>
+        record((await schedules.getSchedule({ uid: input.params.scheduleId }, onBehalf(input))).schedule, input),
     }),
     route({
       method: "PUT",
       path: ONE,
       summary: "Replace a schedule",
-      description: "An absent agent_config stays, `{}` clears it; what else is absent gets its default. Runs that exist keep what they were created with.",
+      description:
+        "An absent agent_config stays, `{}` clears it; what else is absent gets its default. Runs that exist keep what they were created with.",
       verbs: ["schedule.manage"],
       errors: [403],
       params,
@@ -99,7 +137,10 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       body: ReplaceSchedule,
       response: ScheduledAgent,
       handler: async (input) => {
-        const asked = create(scheduler.ScheduleSchema, { uid: input.params.scheduleId, ...settingsOf(input.body, input.caller) });
+        const asked = create(scheduler.ScheduleSchema, {
+          uid: input.params.scheduleId,
+          ...settingsOf(input.body, input.caller),
+        });
         return record((await schedules.replaceSchedule({ schedule: asked }, onBehalf(input))).schedule, input);
       },
     }),
@@ -118,7 +159,11 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       },
     }),
     switching("pause", "Pause a schedule", "It does not come due until it is resumed; the same again changes nothing."),
-    switching("resume", "Resume a schedule", "It comes due at the next slot after now; nothing is made up for the pause."),
+    switching(
+      "resume",
+      "Resume a schedule",
+      "It comes due at the next slot after now; nothing is made up for the pause.",
+    ),
     route({
       method: "GET",
       path: `${ONE}/slots`,
@@ -127,18 +172,26 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       verbs: ["run.view"],
       errors: [403],
       params,
-      query: z.object({ state: queryList(z.enum(SLOT_STATES)).optional(), limit: pageLimit(50, 500), cursor: cursor() }),
+      query: z.object({
+        state: queryList(z.enum(SLOT_STATES)).optional(),
+        limit: pageLimit(50, 500),
+        cursor: cursor(),
+      }),
       response: z.object({ slots: z.array(ScheduleSlot), page_info: PageInfo }),
       handler: async (input) => {
         const { state = [], limit, cursor: pageToken = "" } = input.query;
-        const page = await schedules.listSlots({ scheduleUid: input.params.scheduleId, states: state, pageSize: limit, pageToken }, onBehalf(input));
+        const page = await schedules.listSlots(
+          { scheduleUid: input.params.scheduleId, states: state, pageSize: limit, pageToken },
+          onBehalf(input),
+        );
         return { slots: page.slots.map(slotJson), page_info: pageInfo(page.nextPageToken) };
       },
     }),
   ];
 }
 
-const environmentOf = ({ agentConfig }: scheduler.Schedule): string | undefined => (typeof agentConfig?.["environment_id"] === "string" ? agentConfig["environment_id"] : undefined);
+const environmentOf = ({ agentConfig }: scheduler.Schedule): string | undefined =>
+  typeof agentConfig?.["environment_id"] === "string" ? agentConfig["environment_id"] : undefined;
 
 const settingsOf = (body: z.output<typeof ReplaceSchedule>, caller: Caller) => ({
   name: body.name,
@@ -148,7 +201,12 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>, caller: Caller) => (
   mode: body.mode ?? "",
   metadata: body.metadata ?? {},
   overlapPolicy: body.overlap_policy ?? "",
-  ...present({ agentConfig: body.agent_config, agentUid: body.agent_uid ?? ownAgentOf(caller), timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
+  ...present({
+    agentConfig: body.agent_config,
+    agentUid: body.agent_uid ?? ownAgentOf(caller),
+    timeZone: body.time_zone ?? undefined,
+    catchUpSeconds: body.catch_up_seconds,
+  }),
 });
 
 /** Without what other services know: profiles, the environment. */
@@ -166,7 +224,10 @@ export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   metadata: schedule.metadata,
   overlap_policy: schedule.overlapPolicy as ScheduleJson["overlap_policy"],
   catch_up_seconds: schedule.catchUpSeconds ?? 0,
-  history: { last_ran: schedule.lastRanAt ? isoTime(schedule.lastRanAt) : null, next_run: schedule.nextRunAt ? isoTime(schedule.nextRunAt) : null },
+  history: {
+    last_ran: schedule.lastRanAt ? isoTime(schedule.lastRanAt) : null,
+    next_run: schedule.nextRunAt ? isoTime(schedule.nextRunAt) : null,
+  },
   last_spawn_error: schedule.lastSpawnError ?? null,
   scope: { type: schedule.ownerType === "team" ? "Team" : "User", uid: schedule.ownerUid },
   ...present({ agent_config: schedule.agentConfig, agent_uid: schedule.agentUid }),
@@ -176,5 +237,9 @@ export const slotJson = (slot: scheduler.Slot): z.input<typeof ScheduleSlot> => 
   slot_at: isoTime(slot.slotAt!),
   state: slot.state as (typeof SLOT_STATES)[number],
   decided_at: slot.decidedAt ? isoTime(slot.decidedAt) : null,
-  ...present({ reason: slot.reason || undefined, message: slot.message || undefined, run_id: slot.runUid || undefined }),
+  ...present({
+    reason: slot.reason || undefined,
+    message: slot.message || undefined,
+    run_id: slot.runUid || undefined,
+  }),
 });

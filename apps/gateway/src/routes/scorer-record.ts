@@ -22,8 +22,16 @@ export const scorerRecord = (scorer: scoring.Scorer): ScorerJson => ({
   scorer_kind: scorer.scorerKind as ScorerJson["scorer_kind"],
   scope_mode: scorer.scopeMode as ScorerJson["scope_mode"],
   agent_uids: scorer.agents.map(({ agentUid }) => agentUid),
-  agents: scorer.agents.map(({ agentUid, includeDescendants, name }) => ({ uid: agentUid, include_descendants: includeDescendants, ...present({ name: name || undefined }) })),
-  allowed_classifications: scorer.allowedClassifications.map(({ value, score, description }) => ({ value, score, ...present({ description }) })),
+  agents: scorer.agents.map(({ agentUid, includeDescendants, name }) => ({
+    uid: agentUid,
+    include_descendants: includeDescendants,
+    ...present({ name: name || undefined }),
+  })),
+  allowed_classifications: scorer.allowedClassifications.map(({ value, score, description }) => ({
+    value,
+    score,
+    ...present({ description }),
+  })),
   threshold: scorer.threshold,
   scoring_prompt: scorer.scoringPrompt,
   model_id: scorer.modelId,
@@ -53,17 +61,28 @@ export function listedScorerRecord(scorer: scoring.Scorer): z.input<typeof Liste
 }
 
 /** The share of passes, or null without outcomes. */
-export const passRate = (passCount: number, failCount: number): number | null => (passCount + failCount === 0 ? null : passCount / (passCount + failCount));
+export const passRate = (passCount: number, failCount: number): number | null =>
+  passCount + failCount === 0 ? null : passCount / (passCount + failCount);
 
 /** Returns the message of a create. A rule needs neither a model nor a rubric. */
 export const newScorer = (factoryUid: string, body: z.output<typeof NewScorer>): scoring.Scorer =>
-  create(scoring.ScorerSchema, { ...fieldsOf(body), factoryUid, ...(body.rule && body.model_id === undefined && { modelId: RULE_MODEL }) });
+  create(scoring.ScorerSchema, {
+    ...fieldsOf(body),
+    factoryUid,
+    ...(body.rule && body.model_id === undefined && { modelId: RULE_MODEL }),
+  });
 
 /** Returns the message and the field mask of an update: exactly the members that the client sent. Naming a mode replaces the whole scope. */
-export function scorerUpdate(ref: { factoryUid: string; uid: string }, body: Patch): { scorer: scoring.Scorer; updateMask: { paths: string[] } } {
+export function scorerUpdate(
+  ref: { factoryUid: string; uid: string },
+  body: Patch,
+): { scorer: scoring.Scorer; updateMask: { paths: string[] } } {
   const paths = Object.keys(body).map((name) => (name === "agent_uids" ? "agents" : name));
   const isScopeReplaced = body.scope_mode !== undefined && !paths.includes("agents");
-  return { scorer: create(scoring.ScorerSchema, { ...fieldsOf(body), ...ref }), updateMask: { paths: isScopeReplaced ? [...paths, "agents"] : paths } };
+  return {
+    scorer: create(scoring.ScorerSchema, { ...fieldsOf(body), ...ref }),
+    updateMask: { paths: isScopeReplaced ? [...paths, "agents"] : paths },
+  };
 }
 
 /** Null means: as if never set. */
@@ -72,8 +91,14 @@ const fieldsOf = (body: Patch): ScorerInit =>
     name: body.name,
     description: body.description ?? undefined,
     scopeMode: body.scope_mode,
-    agents: body.agents?.map(({ uid, include_descendants: includeDescendants }) => ({ agentUid: uid, includeDescendants })) ?? body.agent_uids?.map((agentUid) => ({ agentUid })),
-    allowedClassifications: body.allowed_classifications?.map(({ value, score, description }) => ({ value, score, ...present({ description }) })),
+    agents:
+      body.agents?.map(({ uid, include_descendants: includeDescendants }) => ({ agentUid: uid, includeDescendants })) ??
+      body.agent_uids?.map((agentUid) => ({ agentUid })),
+    allowedClassifications: body.allowed_classifications?.map(({ value, score, description }) => ({
+      value,
+      score,
+      ...present({ description }),
+    })),
     threshold: body.threshold,
     scoringPrompt: body.scoring_prompt,
     modelId: body.model_id,

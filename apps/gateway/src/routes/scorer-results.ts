@@ -3,7 +3,18 @@ import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { cursor, instant, PageInfo, pageInfo, queryFlag, queryInt, route, timestamp, uidOrNil, type Route } from "../rest/index.ts";
+import {
+  cursor,
+  instant,
+  PageInfo,
+  pageInfo,
+  queryFlag,
+  queryInt,
+  route,
+  timestamp,
+  uidOrNil,
+  type Route,
+} from "../rest/index.ts";
 import { isoDuration, isoTime } from "./json-values.ts";
 import { RequestUsage } from "./run-schemas.ts";
 import { passRate } from "./scorer-record.ts";
@@ -23,7 +34,9 @@ const Result = z
     attempt_id: z.string(),
     attempted_at: timestamp(),
     status: z.enum(["scored", "failed", "in_flight"]),
-    is_in_flight: z.boolean().meta({ description: "A judge is working on the pair; `scored` stays until the new score replaces the old one." }),
+    is_in_flight: z.boolean().meta({
+      description: "A judge is working on the pair; `scored` stays until the new score replaces the old one.",
+    }),
     classification: z.string().optional(),
     score: z.number().optional(),
     outcome: z.enum(["pass", "fail"]).nullable().meta({ description: "By the scorer's present threshold." }),
@@ -47,14 +60,19 @@ const runIds = z
 
 const ResultsQuery = z
   .object({
-    limit: queryInt({ min: 1, max: 100 }).optional().meta({ type: "integer", minimum: 1, maximum: 100, default: PAGE_SIZE }),
+    limit: queryInt({ min: 1, max: 100 })
+      .optional()
+      .meta({ type: "integer", minimum: 1, maximum: 100, default: PAGE_SIZE }),
     cursor: cursor(),
     include_reasons: queryFlag(false, "With the judge's reasons."),
     run_id: runIds.optional().meta({
       description: `Repeatable, up to ${RUN_IDS_MAX} distinct values: the results of these runs in one page, without cursor and limit. Unknown runs are left out.`,
     }),
   })
-  .refine(({ run_id: ids, cursor: page, limit }) => ids === undefined || (page === undefined && limit === undefined), "run_id cannot be combined with cursor or limit.");
+  .refine(
+    ({ run_id: ids, cursor: page, limit }) => ids === undefined || (page === undefined && limit === undefined),
+    "run_id cannot be combined with cursor or limit.",
+  );
 
 const MetricsQuery = z.object({
   start_date: instant().optional().meta({ description: "Inclusive; default: 30 days before end_date." }),
@@ -76,7 +94,9 @@ const Metrics = z
     end_date: timestamp(),
     group_by_period: z.enum(["day", "week", "month"]),
     period_list: z.array(z.string()).meta({ description: "The calendar start of each period, UTC." }),
-    pass_rate: z.object({ ...counts, series: z.array(z.object(counts)) }).meta({ description: "`series` follows `period_list`." }),
+    pass_rate: z
+      .object({ ...counts, series: z.array(z.object(counts)) })
+      .meta({ description: "`series` follows `period_list`." }),
     cost: z.object({ dollars: z.number(), series: z.array(z.number()) }).optional(),
   })
   .meta({ id: "ScorerMetrics" });
@@ -95,10 +115,21 @@ export function scorerResultRoutes({ scorers }: Pick<Neighbours, "scorers">): Ro
       query: ResultsQuery,
       response: z.object({ results: z.array(Result), page_info: PageInfo }),
       handler: async (input) => {
-        const { limit = PAGE_SIZE, cursor: pageToken = "", include_reasons: includeReasons, run_id: ids = [] } = input.query;
+        const {
+          limit = PAGE_SIZE,
+          cursor: pageToken = "",
+          include_reasons: includeReasons,
+          run_id: ids = [],
+        } = input.query;
         const ref = { factoryUid: input.params.uid, scorerUid: input.params.scorer_uid };
-        const page = await scorers.listResults({ ...ref, runUids: [...new Set(ids.map(uidOrNil))], pageSize: limit, pageToken, includeReasons }, onBehalf(input));
-        return { results: page.results.map((result) => resultRecord(result, includeReasons)), page_info: pageInfo(ids.length > 0 ? undefined : page.nextPageToken) };
+        const page = await scorers.listResults(
+          { ...ref, runUids: [...new Set(ids.map(uidOrNil))], pageSize: limit, pageToken, includeReasons },
+          onBehalf(input),
+        );
+        return {
+          results: page.results.map((result) => resultRecord(result, includeReasons)),
+          page_info: pageInfo(ids.length > 0 ? undefined : page.nextPageToken),
+        };
       },
     }),
     route({
@@ -112,10 +143,21 @@ export function scorerResultRoutes({ scorers }: Pick<Neighbours, "scorers">): Ro
       query: MetricsQuery,
       response: Metrics,
       handler: async (input) => {
-        const { start_date: start, end_date: end, group_by_period: groupByPeriod, include_cost: includeCost } = input.query;
+        const {
+          start_date: start,
+          end_date: end,
+          group_by_period: groupByPeriod,
+          include_cost: includeCost,
+        } = input.query;
         const ref = { factoryUid: input.params.uid, scorerUid: input.params.scorer_uid };
-        const bounds = present({ startDate: start && timestampFromDate(start), endDate: end && timestampFromDate(end) });
-        const found = await scorers.getScorerMetrics({ ...ref, ...bounds, groupByPeriod, includeCost }, onBehalf(input));
+        const bounds = present({
+          startDate: start && timestampFromDate(start),
+          endDate: end && timestampFromDate(end),
+        });
+        const found = await scorers.getScorerMetrics(
+          { ...ref, ...bounds, groupByPeriod, includeCost },
+          onBehalf(input),
+        );
         return metricsRecord(ref, found, includeCost);
       },
     }),
@@ -140,11 +182,23 @@ const resultRecord = (result: scoring.ScorerResult, includeReasons: boolean): z.
     scoring_run_usage: result.scoringRunUsage,
     failure_code: result.failureCode,
     failure_message: result.failureMessage,
-    reasons: includeReasons ? [{ run_id: result.runUid, status: (result.reasonStatus || "absent") as "absent", ...present({ reason: result.reason }) }] : undefined,
+    reasons: includeReasons
+      ? [
+          {
+            run_id: result.runUid,
+            status: (result.reasonStatus || "absent") as "absent",
+            ...present({ reason: result.reason }),
+          },
+        ]
+      : undefined,
   }),
 });
 
-function metricsRecord(ref: { factoryUid: string; scorerUid: string }, found: scoring.GetScorerMetricsResponse, includeCost: boolean): z.input<typeof Metrics> {
+function metricsRecord(
+  ref: { factoryUid: string; scorerUid: string },
+  found: scoring.GetScorerMetricsResponse,
+  includeCost: boolean,
+): z.input<typeof Metrics> {
   const series = found.periods.map(({ passCount, failCount }) => countsOf(Number(passCount), Number(failCount)));
   const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
   const micros = found.periods.map(({ costMicros }) => Number(costMicros));
@@ -157,9 +211,16 @@ function metricsRecord(ref: { factoryUid: string; scorerUid: string }, found: sc
     end_date: isoTime(found.endDate!),
     group_by_period: found.groupByPeriod as "day",
     period_list: found.periods.map(({ label }) => label),
-    pass_rate: { ...countsOf(sum(series.map((each) => each.pass_count)), sum(series.map((each) => each.fail_count))), series },
+    pass_rate: {
+      ...countsOf(sum(series.map((each) => each.pass_count)), sum(series.map((each) => each.fail_count))),
+      series,
+    },
     ...(includeCost && { cost: { dollars: sum(micros) / 1e6, series: micros.map((each) => each / 1e6) } }),
   };
 }
 
-const countsOf = (passCount: number, failCount: number) => ({ pass_count: passCount, fail_count: failCount, pass_rate: passRate(passCount, failCount) });
+const countsOf = (passCount: number, failCount: number) => ({
+  pass_count: passCount,
+  fail_count: failCount,
+  pass_rate: passRate(passCount, failCount),
+});

@@ -17,7 +17,13 @@ const run = { run_id: pathUid("run") };
 const DispatchOutcomes = z.object({
   results: z.array(
     z
-      .object({ scorer_uid: z.string(), run_id: z.string(), status: z.enum(["dispatched", "failed"]), scoring_run_id: z.string().optional(), error: z.string().optional() })
+      .object({
+        scorer_uid: z.string(),
+        run_id: z.string(),
+        status: z.enum(["dispatched", "failed"]),
+        scoring_run_id: z.string().optional(),
+        error: z.string().optional(),
+      })
       .meta({ id: "ScorerDispatchOutcome" }),
   ),
 });
@@ -31,7 +37,9 @@ const RunScore = z
     attempt_status: z.enum(["in_flight", "scored", "failed"]),
     is_in_flight: z.boolean(),
     attempted_at: timestamp(),
-    trigger_source: z.enum(["automatic", "manual", "benchmark"]).meta({ description: "`benchmark` is ours: scored as a trial of a benchmark run." }),
+    trigger_source: z
+      .enum(["automatic", "manual", "benchmark"])
+      .meta({ description: "`benchmark` is ours: scored as a trial of a benchmark run." }),
     classification: z.string().optional(),
     scored_at: timestamp().optional(),
     scoring_run_id: z.string().optional(),
@@ -46,7 +54,11 @@ const Verdicts = z
       .array(
         z.object({
           scorer_id: ScorerId,
-          classification: z.string().nullable().optional().meta({ description: "A label that the scorer had when the judge started." }),
+          classification: z
+            .string()
+            .nullable()
+            .optional()
+            .meta({ description: "A label that the scorer had when the judge started." }),
           reason: z.string().nullable().optional().meta({ description: "Stored up to 8 KB." }),
           failed: z.boolean().optional().meta({ description: "The judge could not decide." }),
         }),
@@ -56,7 +68,15 @@ const Verdicts = z
   })
   .meta({ id: "ReportScoresRequest" });
 const VerdictOutcomes = z
-  .object({ results: z.array(z.object({ scorer_id: z.union([z.int(), z.string()]), status: z.enum(["accepted", "rejected"]), error: z.string().optional() })) })
+  .object({
+    results: z.array(
+      z.object({
+        scorer_id: z.union([z.int(), z.string()]),
+        status: z.enum(["accepted", "rejected"]),
+        error: z.string().optional(),
+      }),
+    ),
+  })
   .meta({ id: "ReportedScores" });
 
 const DISPATCH =
@@ -75,8 +95,13 @@ export function scorerRunRoutes({ scorers }: Pick<Neighbours, "scorers">): Route
     timeoutMs: DISPATCH_TIMEOUT_MS,
     response: DispatchOutcomes,
   } as const;
-  const dispatch = async (request: { factoryUid: string; scorerUids: string[]; runUids: string[] }, input: Parameters<typeof onBehalf>[0]) => ({
-    results: (await scorers.dispatchScoring(request, onBehalf(input, { timeoutMs: DISPATCH_TIMEOUT_MS }))).results.map(outcomeRecord),
+  const dispatch = async (
+    request: { factoryUid: string; scorerUids: string[]; runUids: string[] },
+    input: Parameters<typeof onBehalf>[0],
+  ) => ({
+    results: (await scorers.dispatchScoring(request, onBehalf(input, { timeoutMs: DISPATCH_TIMEOUT_MS }))).results.map(
+      outcomeRecord,
+    ),
   });
   return [
     route({
@@ -85,7 +110,11 @@ export function scorerRunRoutes({ scorers }: Pick<Neighbours, "scorers">): Route
       summary: "Score a run with chosen scorers",
       params: z.object({ ...factory, ...run }),
       body: z.object({ scorer_uids: uuidList() }),
-      handler: (input) => dispatch({ factoryUid: input.params.factory_uid, scorerUids: input.body.scorer_uids, runUids: [input.params.run_id] }, input),
+      handler: (input) =>
+        dispatch(
+          { factoryUid: input.params.factory_uid, scorerUids: input.body.scorer_uids, runUids: [input.params.run_id] },
+          input,
+        ),
     }),
     route({
       ...dispatching,
@@ -93,26 +122,35 @@ export function scorerRunRoutes({ scorers }: Pick<Neighbours, "scorers">): Route
       summary: "Score chosen runs with a scorer",
       params: z.object({ ...factory, scorer_uid: pathUid("scorer") }),
       body: z.object({ run_ids: uuidList() }),
-      handler: (input) => dispatch({ factoryUid: input.params.factory_uid, scorerUids: [input.params.scorer_uid], runUids: input.body.run_ids }, input),
+      handler: (input) =>
+        dispatch(
+          { factoryUid: input.params.factory_uid, scorerUids: [input.params.scorer_uid], runUids: input.body.run_ids },
+          input,
+        ),
     }),
     route({
       method: "GET",
       path: "/factory/runs/{run_id}/scores",
       summary: "List the scores of a run",
-      description: "The current attempt of each scorer that attempted the run, most recent first. Needs only the right to view the run.",
+      description:
+        "The current attempt of each scorer that attempted the run, most recent first. Needs only the right to view the run.",
       verbs: ["run.view"],
       params: z.object(run),
       response: z.object({ run_id: z.string(), scores: z.array(RunScore) }),
       handler: async (input) => {
         const { run_id: runUid } = input.params;
-        return { run_id: runUid, scores: (await scorers.listRunScores({ runUid }, onBehalf(input))).scores.map(scoreRecord) };
+        return {
+          run_id: runUid,
+          scores: (await scorers.listRunScores({ runUid }, onBehalf(input))).scores.map(scoreRecord),
+        };
       },
     }),
     route({
       method: "POST",
       path: "/agent/runs/{runId}/scores",
       summary: "Report the verdicts of a judge run",
-      description: "Only with the run's own token; any other credential gets the same 404 as for an absent run. Each verdict is handled by itself.",
+      description:
+        "Only with the run's own token; any other credential gets the same 404 as for an absent run. Each verdict is handled by itself.",
       params: runParams,
       body: Verdicts,
       response: VerdictOutcomes,
@@ -128,7 +166,9 @@ export function scorerRunRoutes({ scorers }: Pick<Neighbours, "scorers">): Route
         }));
         const reported = await scorers.reportScores({ runUid, verdicts }, onBehalf(input));
         const outcomes = reported.results.map((each) => verdictRecord(each, results));
-        return outcomes.some(({ status }) => status === "rejected") ? json(206, { results: outcomes }) : { results: outcomes };
+        return outcomes.some(({ status }) => status === "rejected")
+          ? json(206, { results: outcomes })
+          : { results: outcomes };
       },
     }),
   ];
@@ -158,7 +198,10 @@ const scoreRecord = (score: scoring.RunScore): z.input<typeof RunScore> => ({
 });
 
 /** The scorer is named as the judge named it. */
-const verdictRecord = ({ scorerId, status, error }: scoring.VerdictOutcome, asked: readonly { scorer_id: string | number }[]) => ({
+const verdictRecord = (
+  { scorerId, status, error }: scoring.VerdictOutcome,
+  asked: readonly { scorer_id: string | number }[],
+) => ({
   scorer_id: asked.find(({ scorer_id: id }) => String(id) === scorerId)?.scorer_id ?? scorerId,
   status: status as "accepted" | "rejected",
   ...present({ error: error || undefined }),

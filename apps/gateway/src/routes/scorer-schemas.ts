@@ -22,12 +22,16 @@ const JudgeConfig = z
   .partial()
   .meta({
     id: "ScorerAgentConfig",
-    description: "Overrides for judge runs. A member that is null or absent is inherited from the factory; an empty collection clears it.",
+    description:
+      "Overrides for judge runs. A member that is null or absent is inherited from the factory; an empty collection clears it.",
   });
 
 export const Rule = z
   .looseObject({
-    checks: z.array(z.looseObject({ kind: z.enum(["regex", "json_path", "file", "command", "metric", "state"]) })).min(1).max(20),
+    checks: z
+      .array(z.looseObject({ kind: z.enum(["regex", "json_path", "file", "command", "metric", "state"]) }))
+      .min(1)
+      .max(20),
     pass: z.string().min(1).meta({ description: "The label when every check passes." }),
     fail: z.string().min(1).meta({ description: "The label otherwise." }),
   })
@@ -42,10 +46,13 @@ export const Rule = z
   });
 
 const RULE = "Ours: decides instead of a model. null: a model judges.";
-const SAMPLING = "Percent of eligible runs that are scored automatically, rounded to two decimals. 0: no automatic scoring. null: 100.";
+const SAMPLING =
+  "Percent of eligible runs that are scored automatically, rounded to two decimals. 0: no automatic scoring. null: 100.";
 const AGENT_UIDS = "Shorthand for `agents` without descendants; send one of the two.";
 
-const ScopeAgent = z.object({ uid: z.string(), name: z.string().optional(), include_descendants: z.boolean() }).meta({ id: "ScorerAgent" });
+const ScopeAgent = z
+  .object({ uid: z.string(), name: z.string().optional(), include_descendants: z.boolean() })
+  .meta({ id: "ScorerAgent" });
 
 /** fields-factory §8.1; `rule` is ours. */
 export const Scorer = z
@@ -118,8 +125,12 @@ export const NewScorer = z
     scope_mode: settings.scope_mode,
     allowed_classifications: settings.allowed_classifications,
     threshold: settings.threshold,
-    scoring_prompt: settings.scoring_prompt.optional().meta({ description: "The rubric. Required unless a rule judges." }),
-    model_id: settings.model_id.optional().meta({ description: "The model that judges. Required unless a rule judges." }),
+    scoring_prompt: settings.scoring_prompt
+      .optional()
+      .meta({ description: "The rubric. Required unless a rule judges." }),
+    model_id: settings.model_id
+      .optional()
+      .meta({ description: "The model that judges. Required unless a rule judges." }),
   })
   .refine(isOneScope, ONE_SCOPE)
   .meta({ id: "CreateScorerRequest" });

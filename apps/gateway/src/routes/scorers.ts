@@ -11,20 +11,29 @@ const BASE = "/factory/{uid}/scorers";
 export const SCORER = `${BASE}/{scorer_uid}`;
 
 const RECENT_OUTCOMES = 50;
-const LEGACY_DATE = "Legacy: checked, without effect. `start_date` and `end_date` are sent together, the start before the end.";
+const LEGACY_DATE =
+  "Legacy: checked, without effect. `start_date` and `end_date` are sent together, the start before the end.";
 
 const ListQuery = z
   .object({
     include_managed: queryFlag(false, "With the scorers that benchmarks manage."),
-    recent_outcomes_limit: queryInt({ min: 1, max: 100 }).default(RECENT_OUTCOMES).meta({
-      ...{ type: "integer", minimum: 1, maximum: 100, default: RECENT_OUTCOMES },
-      description: "The number of most recent live scores that `pass_rate_summary` covers.",
-    }),
+    recent_outcomes_limit: queryInt({ min: 1, max: 100 })
+      .default(RECENT_OUTCOMES)
+      .meta({
+        ...{ type: "integer", minimum: 1, maximum: 100, default: RECENT_OUTCOMES },
+        description: "The number of most recent live scores that `pass_rate_summary` covers.",
+      }),
     start_date: instant().optional().meta({ description: LEGACY_DATE }),
     end_date: instant().optional().meta({ description: LEGACY_DATE }),
   })
-  .refine(({ start_date: start, end_date: end }) => (start === undefined) === (end === undefined), "start_date and end_date must be sent together.")
-  .refine(({ start_date: start, end_date: end }) => !start || !end || start < end, "start_date must be before end_date.");
+  .refine(
+    ({ start_date: start, end_date: end }) => (start === undefined) === (end === undefined),
+    "start_date and end_date must be sent together.",
+  )
+  .refine(
+    ({ start_date: start, end_date: end }) => !start || !end || start < end,
+    "start_date must be before end_date.",
+  );
 
 /** Scorers of a factory (spec §4 "Scorers", fields-factory §8). */
 export function scorerRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] {
@@ -63,7 +72,10 @@ export function scorerRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] 
       response: z.object({ scorers: z.array(ListedScorer) }),
       handler: async (input) => {
         const { include_managed: includeManaged, recent_outcomes_limit: recentOutcomesLimit } = input.query;
-        const found = await scorers.listScorers({ factoryUid: input.params.uid, includeManaged, recentOutcomesLimit }, onBehalf(input));
+        const found = await scorers.listScorers(
+          { factoryUid: input.params.uid, includeManaged, recentOutcomesLimit },
+          onBehalf(input),
+        );
         return { scorers: found.scorers.map(listedScorerRecord) };
       },
     }),
@@ -81,20 +93,26 @@ export function scorerRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] 
       response: Scorer,
       handler: async (input) => {
         const { uid: factoryUid, scorer_uid: uid } = input.params;
-        return scorerRecord((await scorers.updateScorer(scorerUpdate({ factoryUid, uid }, input.body), onBehalf(input))).scorer!);
+        return scorerRecord(
+          (await scorers.updateScorer(scorerUpdate({ factoryUid, uid }, input.body), onBehalf(input))).scorer!,
+        );
       },
     }),
     route({
       method: "DELETE",
       path: SCORER,
       summary: "Delete a scorer permanently",
-      description: "Deletes its attempts, scores, reasons and self-improvement data too, and cancels its judge runs. They are unreadable at once.",
+      description:
+        "Deletes its attempts, scores, reasons and self-improvement data too, and cancels its judge runs. They are unreadable at once.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,
       params: scorerParams,
       handler: async (input) => {
-        await scorers.deleteScorer({ factoryUid: input.params.uid, scorerUid: input.params.scorer_uid }, onBehalf(input));
+        await scorers.deleteScorer(
+          { factoryUid: input.params.uid, scorerUid: input.params.scorer_uid },
+          onBehalf(input),
+        );
       },
     }),
   ];

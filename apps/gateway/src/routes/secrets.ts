@@ -28,7 +28,8 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       handler: async ({ caller, params: { uid }, query }) => {
         requireVerb(caller, uid, "secret.manage", "team");
         const bind = { team: uid };
-        const after = query.cursor === undefined ? undefined : (cursors.open("secrets", bind, query.cursor)[0] as string);
+        const after =
+          query.cursor === undefined ? undefined : (cursors.open("secrets", bind, query.cursor)[0] as string);
         const rows = await listSecrets(db.now, uid, after, query.limit + 1);
         const { items, nextCursor } = pageOf(rows, query.limit, ({ name }) => cursors.seal("secrets", bind, [name]));
         return { secrets: items.map(secretRecord), page_info: pageInfo(nextCursor) };
@@ -47,7 +48,11 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       response: SecretRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
         deps.once(caller, request.idempotency, async (tx) => {
-          const { secret } = await setSecret({ tx, clock, vault, pushSecret }, caller, { teamUid: uid, ...body, mustBeNew: true });
+          const { secret } = await setSecret({ tx, clock, vault, pushSecret }, caller, {
+            teamUid: uid,
+            ...body,
+            mustBeNew: true,
+          });
           return secretRecord(secret);
         }),
     }),
@@ -62,7 +67,14 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       response: SecretRecord,
       responses: { 201: { description: "Stored for the first time", schema: SecretRecord } },
       handler: async ({ caller, params: { uid, name }, body }) => {
-        const { secret, isNew } = await db.transaction((tx) => setSecret({ tx, clock, vault, pushSecret }, caller, { teamUid: uid, name, value: body.value, mustBeNew: false }));
+        const { secret, isNew } = await db.transaction((tx) =>
+          setSecret({ tx, clock, vault, pushSecret }, caller, {
+            teamUid: uid,
+            name,
+            value: body.value,
+            mustBeNew: false,
+          }),
+        );
         return isNew ? json(201, secretRecord(secret)) : secretRecord(secret);
       },
     }),

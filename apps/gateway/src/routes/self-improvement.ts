@@ -7,8 +7,18 @@ import { SCORER, scorerParams } from "./scorers.ts";
 
 const SelfImprovementSettings = z
   .object({
-    failure_threshold: z.int().min(1).max(1000).default(25).meta({ description: "Unreviewed failures of one agent that start a run." }),
-    failure_age_days: z.int().min(1).max(90).default(7).meta({ description: "Age of the oldest unreviewed failure that starts a run." }),
+    failure_threshold: z
+      .int()
+      .min(1)
+      .max(1000)
+      .default(25)
+      .meta({ description: "Unreviewed failures of one agent that start a run." }),
+    failure_age_days: z
+      .int()
+      .min(1)
+      .max(90)
+      .default(7)
+      .meta({ description: "Age of the oldest unreviewed failure that starts a run." }),
     runs_per_week: z.int().min(1).max(50).default(5).meta({ description: "Runs in any 7 days." }),
     cost_limit_usd: z.number().min(0.000_001).max(1000).default(5).meta({ description: "Cost limit of each run." }),
   })
@@ -37,7 +47,8 @@ export function selfImprovementRoutes({ scorers }: Pick<Neighbours, "scorers">):
       errors: [403],
       params: scorerParams,
       response: SelfImprovement,
-      handler: async (input) => record((await scorers.getSelfImprovement(refOf(input.params), onBehalf(input))).selfImprovement!),
+      handler: async (input) =>
+        record((await scorers.getSelfImprovement(refOf(input.params), onBehalf(input))).selfImprovement!),
     }),
     route({
       method: "PUT",
@@ -51,9 +62,22 @@ export function selfImprovementRoutes({ scorers }: Pick<Neighbours, "scorers">):
       response: SelfImprovement,
       handler: async (input) => {
         const { factoryUid, scorerUid } = refOf(input.params);
-        const { failure_threshold: failureThreshold, failure_age_days: failureAgeDays, runs_per_week: runsPerWeek, cost_limit_usd: dollars } = input.body;
-        const selfImprovement = { scorerUid, failureThreshold, failureAgeDays, runsPerWeek, costLimitMicros: BigInt(Math.round(dollars * 1e6)) };
-        return record((await scorers.putSelfImprovement({ factoryUid, selfImprovement }, onBehalf(input))).selfImprovement!);
+        const {
+          failure_threshold: failureThreshold,
+          failure_age_days: failureAgeDays,
+          runs_per_week: runsPerWeek,
+          cost_limit_usd: dollars,
+        } = input.body;
+        const selfImprovement = {
+          scorerUid,
+          failureThreshold,
+          failureAgeDays,
+          runsPerWeek,
+          costLimitMicros: BigInt(Math.round(dollars * 1e6)),
+        };
+        return record(
+          (await scorers.putSelfImprovement({ factoryUid, selfImprovement }, onBehalf(input))).selfImprovement!,
+        );
       },
     }),
     route({

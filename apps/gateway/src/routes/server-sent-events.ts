@@ -2,7 +2,8 @@ import type { Reply, RequestInfo } from "../rest/index.ts";
 import { textStreamReply } from "./text-stream.ts";
 
 /** One event. What is in `data` stands on one line. */
-export const sseEvent = (id: number, event: string, data: unknown): string => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+export const sseEvent = (id: number, event: string, data: unknown): string =>
+  `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
 /** Keeps proxies from thinking that nobody is there. */
 export const SSE_KEEP_ALIVE = ": keep-alive\n\n";
@@ -18,4 +19,7 @@ export function lastEventId({ headers }: RequestInfo): number | undefined {
 
 /** A stream of server-sent events, at the speed of its reader; see `textStreamReply`. */
 export const eventStreamReply = (request: RequestInfo, texts: AsyncIterable<string>, stuckMs?: number): Reply =>
-  textStreamReply("text/event-stream; charset=utf-8", request, texts, { headers: { "x-accel-buffering": "no" }, stuckMs });
+  textStreamReply("text/event-stream; charset=utf-8", request, texts, {
+    headers: { "x-accel-buffering": "no" },
+    stuckMs,
+  });

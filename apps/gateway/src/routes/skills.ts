@@ -10,11 +10,16 @@ const READ_TIMEOUT_MS = 60_000;
 
 const Variant = z
   .object({
-    id: z.string().meta({ description: "What a run names it by, stores it under and is filtered by: `owner/repo:path`, or `factory/<uid>:path` for a skill of a factory's definition." }),
+    id: z.string().meta({
+      description:
+        "What a run names it by, stores it under and is filtered by: `owner/repo:path`, or `factory/<uid>:path` for a skill of a factory's definition.",
+    }),
     description: z.string(),
     base_prompt: z.string(),
     source: z.object({
-      owner: z.string().meta({ description: "Ours: `factory` for a skill of a factory's definition; `name` is then the factory's uid." }),
+      owner: z.string().meta({
+        description: "Ours: `factory` for a skill of a factory's definition; `name` is then the factory's uid.",
+      }),
       name: z.string(),
       skill_path: z.string(),
       worker_host: z.string().optional(),
@@ -41,14 +46,25 @@ export const skillRoutes = ({ catalog }: Pick<Neighbours, "catalog">): Route[] =
     teamHeader: true,
     timeoutMs: READ_TIMEOUT_MS,
     query: z.object({
-      repo: z.string().regex(/^[A-Za-z0-9._-]{1,100}\/[A-Za-z0-9._-]{1,100}$/, "expected owner/repo").optional(),
+      repo: z
+        .string()
+        .regex(/^[A-Za-z0-9._-]{1,100}\/[A-Za-z0-9._-]{1,100}$/, "expected owner/repo")
+        .optional(),
       refresh: queryBoolean().optional(),
-      sort_by: z.enum(["name", "last_run"]).default("name").meta({ description: "`last_run`: the newest run first, skills that were never run last." }),
+      sort_by: z
+        .enum(["name", "last_run"])
+        .default("name")
+        .meta({ description: "`last_run`: the newest run first, skills that were never run last." }),
       include_malformed_skills: queryBoolean().optional(),
     }),
     response: z.object({ agents: z.array(AgentSkill) }),
     handler: async (input) => {
-      const { repo = "", refresh = false, sort_by: sortBy, include_malformed_skills: includeMalformed = false } = input.query;
+      const {
+        repo = "",
+        refresh = false,
+        sort_by: sortBy,
+        include_malformed_skills: includeMalformed = false,
+      } = input.query;
       const asked = { teamUid: input.caller.activeTeamUid ?? "", repo, refresh, sortBy, includeMalformed };
       const { skills } = await catalog.listSkills(asked, onBehalf(input, { timeoutMs: READ_TIMEOUT_MS }));
       return { agents: skills.map(({ name, variants }) => ({ name, variants: variants.map(variantRecord) })) };
@@ -56,7 +72,18 @@ export const skillRoutes = ({ catalog }: Pick<Neighbours, "catalog">): Route[] =
   }),
 ];
 
-const variantRecord = ({ id, description, basePrompt, owner, repo, path, workerHost, environments, lastRunTimestamp, error }: orchestrator.SkillVariant): z.input<typeof Variant> => ({
+const variantRecord = ({
+  id,
+  description,
+  basePrompt,
+  owner,
+  repo,
+  path,
+  workerHost,
+  environments,
+  lastRunTimestamp,
+  error,
+}: orchestrator.SkillVariant): z.input<typeof Variant> => ({
   ...{ id, description, base_prompt: basePrompt },
   source: { owner, name: repo, skill_path: path, ...present({ worker_host: workerHost || undefined }) },
   environments: environments.map(({ uid, name }) => ({ uid, name })),

@@ -2,7 +2,21 @@ import { z } from "zod";
 import type { factories as proto, orchestrator } from "@millwright/contracts";
 import { TASK_STAGES } from "@millwright/definition";
 import { isDomainError } from "@millwright/errors";
-import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryFlag, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
+import {
+  cursor,
+  instant,
+  PageInfo,
+  pageInfo,
+  pageLimit,
+  pathUid,
+  queryFlag,
+  queryList,
+  route,
+  timestamp,
+  UserProfile,
+  type Route,
+  type RouteInput,
+} from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { factoryParams } from "./factories.ts";
 import { present } from "@millwright/json";
@@ -14,7 +28,9 @@ import { ArtifactItem, RunState } from "./run-schemas.ts";
 export type TaskRoutesDeps = { neighbours: Pick<Neighbours, "tasks" | "runs">; findProfiles: FindProfiles };
 
 /** fields-factory §2.2. */
-const CurrentRun = z.object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() }).meta({ id: "TaskCurrentRun" });
+const CurrentRun = z
+  .object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() })
+  .meta({ id: "TaskCurrentRun" });
 
 const Stage = z.enum(TASK_STAGES).meta({ id: "TaskStage" });
 
@@ -46,16 +62,31 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
   /** A task as single reads show it: with its author and the outputs of its team's whole run trees, as far as the caller may see them. */
   const whole = async (task: proto.Task, input: Asked) => {
     const { conversationUid, teamUid } = task;
-    const described = await runs.describeConversation({ conversationUid, teamUid }, onBehalf(input)).catch(unlessHidden);
+    const described = await runs
+      .describeConversation({ conversationUid, teamUid }, onBehalf(input))
+      .catch(unlessHidden);
     const authors = await findProfiles([task.starterUid].filter(Boolean));
-    return { ...taskRecord(task), outputs: (described?.outputs ?? []).map(artifactItem), ...present({ author: authors.get(task.starterUid) }) };
+    return {
+      ...taskRecord(task),
+      outputs: (described?.outputs ?? []).map(artifactItem),
+      ...present({ author: authors.get(task.starterUid) }),
+    };
   };
   /** Tasks as lists show them; what else was asked for is read live, with one call for the whole page. */
   const listed = async (page: readonly proto.Task[], asked: { full: boolean; currentRun: boolean }, input: Asked) => {
     const isMoreAsked = (asked.full || asked.currentRun) && page.length > 0;
     const [authors, standings] = await Promise.all([
       findProfiles([...new Set(page.map(({ starterUid }) => starterUid).filter(Boolean))]),
-      isMoreAsked ? runs.describeConversations({ conversationUids: page.map(({ conversationUid }) => conversationUid), withOutputs: asked.full, teamUid: page[0]!.teamUid }, onBehalf(input)) : undefined,
+      isMoreAsked
+        ? runs.describeConversations(
+            {
+              conversationUids: page.map(({ conversationUid }) => conversationUid),
+              withOutputs: asked.full,
+              teamUid: page[0]!.teamUid,
+            },
+            onBehalf(input),
+          )
+        : undefined,
     ]);
     const standingOf = new Map(standings?.conversations.map((one) => [one.conversationUid, one]));
     return page.map((task) => {
@@ -63,7 +94,10 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       return {
         ...taskRecord(task),
         ...present({ author: authors.get(task.starterUid) }),
-        ...(asked.full && { outputs: (standing?.outputs ?? []).map(artifactItem), ...present({ ticket_source: task.ticketSource, ticket_id: task.ticketId }) }),
+        ...(asked.full && {
+          outputs: (standing?.outputs ?? []).map(artifactItem),
+          ...present({ ticket_source: task.ticketSource, ticket_id: task.ticketId }),
+        }),
         ...(asked.currentRun && standing && !standing.hidden && { current_run: currentRun(standing) }),
       };
     });
@@ -78,7 +112,9 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       params: factoryParams,
       query: z.object({
         stage: queryList(Stage).optional(),
-        created_by: queryList(z.string().min(1)).optional().describe("E-mail addresses of teammates; tasks whose run any of them started"),
+        created_by: queryList(z.string().min(1))
+          .optional()
+          .describe("E-mail addresses of teammates; tasks whose run any of them started"),
         q: z.string().optional(),
         created_after: instant().optional(),
         created_before: instant().optional(),
@@ -88,7 +124,10 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
         limit: pageLimit(50),
         cursor: cursor(),
         full_list: queryFlag(false, "With outputs of the bound conversation and the ticket"),
-        include_current_run: queryFlag(false, "With the newest top-level run of the bound conversation, where you may see it"),
+        include_current_run: queryFlag(
+          false,
+          "With the newest top-level run of the bound conversation, where you may see it",
+        ),
       }),
       response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
       handler: async (input) => {
@@ -107,7 +146,11 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
           },
           onBehalf(input),
         );
-        const tasksShown = await listed(page.tasks, { full: query.full_list, currentRun: query.include_current_run }, input);
+        const tasksShown = await listed(
+          page.tasks,
+          { full: query.full_list, currentRun: query.include_current_run },
+          input,
+        );
         return { tasks: tasksShown, page_info: pageInfo(page.nextPageToken) };
       },
     }),
@@ -115,18 +158,31 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       method: "POST",
       path: "/factory/{uid}/tasks",
       summary: "Bind a new task to a conversation",
-      description: "The conversation's newest run must belong to the factory's team. A conversation has at most one live task, over all factories.",
+      description:
+        "The conversation's newest run must belong to the factory's team. A conversation has at most one live task, over all factories.",
       verbs: ["task.manage"],
       errors: [403, 409],
       idempotent: true,
       params: factoryParams,
-      body: z.object({ title: z.string().trim().min(1), conversation_id: z.string().min(1), description: z.string().nullable().optional(), stage: Stage.optional() }),
+      body: z.object({
+        title: z.string().trim().min(1),
+        conversation_id: z.string().min(1),
+        description: z.string().nullable().optional(),
+        stage: Stage.optional(),
+      }),
       response: Task,
       status: 201,
       handler: async (input) => {
         const { title, conversation_id: conversationUid, description, stage = "" } = input.body;
         const { task } = await tasks.createTask(
-          { factoryUid: input.params.uid, title, conversationUid, stage, idempotencyKey: input.request.idempotency?.key ?? "", ...present({ description: description || undefined }) },
+          {
+            factoryUid: input.params.uid,
+            title,
+            conversationUid,
+            stage,
+            idempotencyKey: input.request.idempotency?.key ?? "",
+            ...present({ description: description || undefined }),
+          },
           onBehalf(input),
         );
         return whole(task!, input);
@@ -141,7 +197,10 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       params: taskParams,
       response: Task,
       handler: async (input) => {
-        const { task } = await tasks.getTask({ factoryUid: input.params.uid, taskUid: input.params.task_uid }, onBehalf(input));
+        const { task } = await tasks.getTask(
+          { factoryUid: input.params.uid, taskUid: input.params.task_uid },
+          onBehalf(input),
+        );
         return whole(task!, input);
       },
     }),
@@ -153,14 +212,21 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       verbs: ["task.manage"],
       errors: [403],
       params: taskParams,
-      body: z.object({ title: z.string().trim().min(1).optional(), description: z.string().nullable().optional(), stage: Stage.optional() }),
+      body: z.object({
+        title: z.string().trim().min(1).optional(),
+        description: z.string().nullable().optional(),
+        stage: Stage.optional(),
+      }),
       response: Task,
       handler: async (input) => {
         const { params, body } = input;
         const { task } = await tasks.updateTask(
           {
             factoryUid: params.uid,
-            task: { uid: params.task_uid, ...present({ title: body.title, stage: body.stage, description: body.description || undefined }) },
+            task: {
+              uid: params.task_uid,
+              ...present({ title: body.title, stage: body.stage, description: body.description || undefined }),
+            },
             updateMask: { paths: Object.keys(body) },
           },
           onBehalf(input),
@@ -194,7 +260,10 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       response: Task,
       handler: async (input) => {
         const ref = { factoryUid: input.params.uid, taskUid: input.params.task_uid };
-        const { task } = await tasks.cancelTask({ ...ref, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+        const { task } = await tasks.cancelTask(
+          { ...ref, idempotencyKey: input.request.idempotency?.key ?? "" },
+          onBehalf(input),
+        );
         return whole(task!, input);
       },
     }),
@@ -208,7 +277,10 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       query: z.object({ conversation_id: z.string().min(1) }),
       response: Task,
       handler: async (input) => {
-        const { task } = await tasks.getTaskByConversation({ factoryUid: input.params.uid, conversationUid: input.query.conversation_id }, onBehalf(input));
+        const { task } = await tasks.getTaskByConversation(
+          { factoryUid: input.params.uid, conversationUid: input.query.conversation_id },
+          onBehalf(input),
+        );
         return whole(task!, input);
       },
     }),
@@ -222,7 +294,10 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       query: z.object({ run_id: z.string().min(1) }),
       response: Task,
       handler: async (input) => {
-        const { task } = await tasks.getTaskByRun({ factoryUid: input.params.uid, runUid: input.query.run_id }, onBehalf(input));
+        const { task } = await tasks.getTaskByRun(
+          { factoryUid: input.params.uid, runUid: input.query.run_id },
+          onBehalf(input),
+        );
         return whole(task!, input);
       },
     }),
@@ -235,7 +310,11 @@ function unlessHidden(error: unknown): undefined {
   throw error;
 }
 
-const currentRun = ({ runUid, state, isRunTypeCancellable }: orchestrator.ConversationStanding): z.input<typeof CurrentRun> => ({
+const currentRun = ({
+  runUid,
+  state,
+  isRunTypeCancellable,
+}: orchestrator.ConversationStanding): z.input<typeof CurrentRun> => ({
   run_id: runUid,
   state: state as z.input<typeof RunState>,
   is_run_type_cancellable: isRunTypeCancellable,

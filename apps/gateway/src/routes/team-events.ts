@@ -7,11 +7,31 @@ import { pageInfo, PageInfo, pageLimit, queryInt, queryList, route, timestamp, t
 import { isoTime } from "./json-values.ts";
 import { eventStreamReply, lastEventId, SSE_KEEP_ALIVE, sseEvent, wantsStream } from "./server-sent-events.ts";
 
-const TYPES = ["run_created", "run_queued", "run_pending", "run_claimed", "run_in_progress", "run_succeeded", "run_failed", "run_errored", "run_blocked", "run_cancelled"] as const;
+const TYPES = [
+  "run_created",
+  "run_queued",
+  "run_pending",
+  "run_claimed",
+  "run_in_progress",
+  "run_succeeded",
+  "run_failed",
+  "run_errored",
+  "run_blocked",
+  "run_cancelled",
+] as const;
 
 const TeamEvent = z
-  .object({ sequence: z.int(), uid: z.string(), event_type: z.enum(TYPES), run_id: z.string(), occurred_at: timestamp() })
-  .meta({ id: "TeamEvent", description: "A run of a team was created or changed its state. `sequence` rises, with gaps." });
+  .object({
+    sequence: z.int(),
+    uid: z.string(),
+    event_type: z.enum(TYPES),
+    run_id: z.string(),
+    occurred_at: timestamp(),
+  })
+  .meta({
+    id: "TeamEvent",
+    description: "A run of a team was created or changed its state. `sequence` rises, with gaps.",
+  });
 
 /** What becomes of the runs of teams, in the one order in which it was committed (fields-runs §12). */
 export function teamEventRoutes({ runs }: Pick<Neighbours, "runs">, stuckMs?: number): Route[] {
@@ -26,9 +46,14 @@ export function teamEventRoutes({ runs }: Pick<Neighbours, "runs">, stuckMs?: nu
       teamHeader: true,
       query: z.object({
         run_ids: queryList(z.string().min(1)).optional().meta({ description: "Only of these runs, at most 100." }),
-        since: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER }).optional().meta({ description: "Only after this sequence." }),
+        since: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER })
+          .optional()
+          .meta({ description: "Only after this sequence." }),
         limit: pageLimit(100, 500),
-        cursor: z.string().regex(/^\d{1,15}$/).optional(),
+        cursor: z
+          .string()
+          .regex(/^\d{1,15}$/)
+          .optional(),
       }),
       response: z.object({ events: z.array(TeamEvent), page_info: PageInfo }),
       timeoutMs: 0,
@@ -37,19 +62,31 @@ export function teamEventRoutes({ runs }: Pick<Neighbours, "runs">, stuckMs?: nu
         const asked = { teamUid: caller.activeTeamUid ?? "", runUids: query.run_ids ?? [] };
         if (wantsStream(request)) {
           const after = lastEventId(request) ?? query.since;
-          const watched = runs.watchTeamEvents({ ...asked, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) }, onBehalf(input, { timeoutMs: 0 }));
+          const watched = runs.watchTeamEvents(
+            { ...asked, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) },
+            onBehalf(input, { timeoutMs: 0 }),
+          );
           return eventStreamReply(request, teamEventStream(watched, request.authenticateAgain), stuckMs);
         }
-        const { events, hasMore } = await runs.listTeamEvents({ ...asked, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit }, onBehalf(input));
+        const { events, hasMore } = await runs.listTeamEvents(
+          { ...asked, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit },
+          onBehalf(input),
+        );
         const last = events.at(-1);
-        return { events: events.map(teamEvent), page_info: pageInfo(hasMore && last ? String(last.sequence) : undefined) };
+        return {
+          events: events.map(teamEvent),
+          page_info: pageInfo(hasMore && last ? String(last.sequence) : undefined),
+        };
       },
     }),
   ];
 }
 
 /** Whoever may not see a team any more is told nothing further of it: the stream breaks off, and what comes back has fewer teams. */
-async function* teamEventStream(watched: AsyncIterable<orchestrator.WatchTeamEventsResponse>, authenticateAgain: () => Promise<Caller>): AsyncGenerator<string> {
+async function* teamEventStream(
+  watched: AsyncIterable<orchestrator.WatchTeamEventsResponse>,
+  authenticateAgain: () => Promise<Caller>,
+): AsyncGenerator<string> {
   let isOpen = false;
   try {
     for await (const { events, afterSequence } of watched) {
@@ -65,7 +102,13 @@ async function* teamEventStream(watched: AsyncIterable<orchestrator.WatchTeamEve
   }
 }
 
-const teamEvent = ({ sequence, uid, eventType, runUid, occurredAt }: orchestrator.TeamEvent): z.input<typeof TeamEvent> => ({
+const teamEvent = ({
+  sequence,
+  uid,
+  eventType,
+  runUid,
+  occurredAt,
+}: orchestrator.TeamEvent): z.input<typeof TeamEvent> => ({
   sequence: Number(sequence),
   uid,
   event_type: eventType as (typeof TYPES)[number],

@@ -12,13 +12,23 @@ const params = z.object({ uid: pathUid("team") });
 
 const NewTeam = z.object({
   name: z.string().trim().min(1).max(100),
-  owner_email: emailAddress().optional().meta({ description: "A person new to the platform. Default: the caller. Others are invited: 409 `user_exists`." }),
-  owner_name: z.string().trim().min(1).max(100).optional().meta({ description: "Of an owner new to the platform. Default: the e-mail address up to the @." }),
+  owner_email: emailAddress()
+    .optional()
+    .meta({ description: "A person new to the platform. Default: the caller. Others are invited: 409 `user_exists`." }),
+  owner_name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .optional()
+    .meta({ description: "Of an owner new to the platform. Default: the e-mail address up to the @." }),
 });
 
 const TeamPatch = z.object({
   name: z.string().trim().min(1).max(100).optional(),
-  capabilities: z.object({ factory_branches: z.boolean().optional(), metadata_filter: z.boolean().optional() }).optional(),
+  capabilities: z
+    .object({ factory_branches: z.boolean().optional(), metadata_filter: z.boolean().optional() })
+    .optional(),
   concurrency_limit: z.int().min(0).max(100_000).optional(),
   queue_weight: z.number().min(0.01).max(100).optional(),
   queue_paused: z.boolean().optional(),
@@ -42,7 +52,11 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
         deps.once(caller, request.idempotency, async (tx) => {
           const ownerEmail = body.owner_email ?? caller.principal.email ?? "";
           const ownerName = body.owner_name ?? ownerEmail.split("@")[0] ?? "";
-          const { team, key, text } = await createTeam({ tx, clock }, caller, { name: body.name, ownerEmail, ownerName });
+          const { team, key, text } = await createTeam({ tx, clock }, caller, {
+            name: body.name,
+            ownerEmail,
+            ownerName,
+          });
           return { team: teamRecord(team), key: keyRecord(key), api_key: text };
         }),
     }),
@@ -51,7 +65,14 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       path: "/team",
       summary: "List one's teams, oldest first",
       response: z.object({ teams: z.array(TeamRecord) }),
-      handler: async ({ caller }) => ({ teams: (await listTeams(db.now, caller.teams.map((team) => team.teamUid))).map(teamRecord) }),
+      handler: async ({ caller }) => ({
+        teams: (
+          await listTeams(
+            db.now,
+            caller.teams.map((team) => team.teamUid),
+          )
+        ).map(teamRecord),
+      }),
     }),
     route({
       method: "GET",
@@ -74,7 +95,14 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       body: TeamPatch,
       response: TeamRecord,
       handler: async ({ caller, params: { uid }, body }) => {
-        const { name, capabilities, concurrency_limit: concurrencyLimit, queue_weight: queueWeight, queue_paused: queuePaused, agent_defaults: agentDefaults } = body;
+        const {
+          name,
+          capabilities,
+          concurrency_limit: concurrencyLimit,
+          queue_weight: queueWeight,
+          queue_paused: queuePaused,
+          agent_defaults: agentDefaults,
+        } = body;
         const changes = {
           ...(name === undefined ? {} : { name }),
           ...(capabilities?.factory_branches === undefined ? {} : { factoryBranches: capabilities.factory_branches }),

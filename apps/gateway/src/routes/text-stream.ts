@@ -13,7 +13,10 @@ export const textStreamReply = (
   contentType: string,
   { raw }: RequestInfo,
   texts: AsyncIterable<string>,
-  { headers = {}, stuckMs = STUCK_MS }: { headers?: Readonly<Record<string, string>>; stuckMs?: number | undefined } = {},
+  {
+    headers = {},
+    stuckMs = STUCK_MS,
+  }: { headers?: Readonly<Record<string, string>>; stuckMs?: number | undefined } = {},
 ): Reply => stream(contentType, Readable.from(keepScope(givingUp(texts, stuckMs, () => raw.res.destroy()))), headers);
 
 async function* givingUp(texts: AsyncIterable<string>, stuckMs: number, giveUp: () => void): AsyncGenerator<string> {

@@ -5,7 +5,19 @@ import { isoTime } from "./json-values.ts";
 
 export const AuthMode = z.enum(["token", "url_token", "signature"]);
 /** Published schemes first, ours after them. */
-export const SignatureScheme = z.enum(["github", "pagerduty", "sentry", "standard_webhooks", "stripe", "vercel", "slack", "linear", "shopify", "gitlab", "generic_hmac_sha256"]);
+export const SignatureScheme = z.enum([
+  "github",
+  "pagerduty",
+  "sentry",
+  "standard_webhooks",
+  "stripe",
+  "vercel",
+  "slack",
+  "linear",
+  "shopify",
+  "gitlab",
+  "generic_hmac_sha256",
+]);
 
 /** Spec §2 "Webhook", webhooks §10. */
 export const Webhook = z
@@ -15,13 +27,21 @@ export const Webhook = z
     name: z.string(),
     auth_mode: AuthMode,
     signature_scheme: SignatureScheme.nullable(),
-    signature_header: z.string().nullable().meta({ description: "Ours. Of generic_hmac_sha256: the header that carries the signature, in hexadecimal." }),
-    signature_prefix: z.string().nullable().meta({ description: "Ours. Of generic_hmac_sha256: what stands before the signature." }),
+    signature_header: z
+      .string()
+      .nullable()
+      .meta({ description: "Ours. Of generic_hmac_sha256: the header that carries the signature, in hexadecimal." }),
+    signature_prefix: z
+      .string()
+      .nullable()
+      .meta({ description: "Ours. Of generic_hmac_sha256: what stands before the signature." }),
     secret_name: z.string().nullable(),
     secret_set: z.boolean().meta({ description: "false: it waits for the provider's secret." }),
     delivery_id_header: z.string().nullable(),
     enabled: z.boolean(),
-    ingress_url: z.string().meta({ description: "Where senders POST to. `{token}` stands for the secret of a url_token webhook." }),
+    ingress_url: z
+      .string()
+      .meta({ description: "Where senders POST to. `{token}` stands for the secret of a url_token webhook." }),
     management: z.enum(["live", "files"]),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -30,9 +50,17 @@ export const Webhook = z
   .meta({ id: "Webhook" });
 
 /** With what is shown once. */
-export const WebhookWithSecret = Webhook.extend({ secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }) }).meta({ id: "WebhookWithSecret" });
+export const WebhookWithSecret = Webhook.extend({
+  secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }),
+}).meta({ id: "WebhookWithSecret" });
 
-export const LABELS = { accepted: "Accepted", duplicate: "Duplicate", rejected_auth: "Rejected (auth)", rejected_invalid_json: "Rejected (invalid JSON)", rejected_too_large: "Rejected (too large)" } as const;
+export const LABELS = {
+  accepted: "Accepted",
+  duplicate: "Duplicate",
+  rejected_auth: "Rejected (auth)",
+  rejected_invalid_json: "Rejected (invalid JSON)",
+  rejected_too_large: "Rejected (too large)",
+} as const;
 export type DeliveryOutcome = keyof typeof LABELS;
 
 /** Spec §2 "Delivery log entry", webhooks §6. */
@@ -40,31 +68,51 @@ export const Delivery = z
   .object({
     uid: z.string(),
     webhook_uid: z.string(),
-    delivery_id: z.string().nullable().meta({ description: "Its identity, as told to the sender; null where the credential was wrong, and of a body too large whose sender gave no id." }),
+    delivery_id: z.string().nullable().meta({
+      description:
+        "Its identity, as told to the sender; null where the credential was wrong, and of a body too large whose sender gave no id.",
+    }),
     label: z.enum(Object.values(LABELS) as ["Accepted"]),
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
     size_bytes: z.int(),
     received_at: timestamp(),
-    runs: z.array(z.object({ automation: z.string(), automation_uid: z.string(), run_id: z.string() })).meta({ description: "What it started, replays included." }),
+    runs: z
+      .array(z.object({ automation: z.string(), automation_uid: z.string(), run_id: z.string() }))
+      .meta({ description: "What it started, replays included." }),
   })
   .meta({ id: "Delivery" });
 
-export const DeliveryWithPayload = Delivery.extend({ payload: z.unknown().optional().meta({ description: "The body as received; of accepted deliveries only." }) }).meta({ id: "DeliveryWithPayload" });
+export const DeliveryWithPayload = Delivery.extend({
+  payload: z.unknown().optional().meta({ description: "The body as received; of accepted deliveries only." }),
+}).meta({ id: "DeliveryWithPayload" });
 
 const fields = {
   name: z.string().trim().min(1).max(100),
-  delivery_id_header: z.string().nullable().optional().meta({ description: "Header with the sender's own id of an event." }),
+  delivery_id_header: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({ description: "Header with the sender's own id of an event." }),
   enabled: z.boolean().optional(),
 };
 
 export const NewWebhook = z.object({
   ...fields,
   auth_mode: AuthMode.optional().meta({ description: "token unless said otherwise; never changes." }),
-  signature_scheme: SignatureScheme.nullable().optional().meta({ description: "Required with the auth_mode signature, and with that only." }),
+  signature_scheme: SignatureScheme.nullable()
+    .optional()
+    .meta({ description: "Required with the auth_mode signature, and with that only." }),
   signature_header: z.string().nullable().optional(),
   signature_prefix: z.string().nullable().optional(),
-  secret_name: z.string().nullable().optional().meta({ description: "A managed secret of the team, instead of one of its own." }),
-  secret: z.string().min(1).max(4096).optional().meta({ description: "Of the auth_mode signature: the provider's. Absent: generated for standard_webhooks; of others the webhook is disabled until rotate brings it." }),
+  secret_name: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({ description: "A managed secret of the team, instead of one of its own." }),
+  secret: z.string().min(1).max(4096).optional().meta({
+    description:
+      "Of the auth_mode signature: the provider's. Absent: generated for standard_webhooks; of others the webhook is disabled until rotate brings it.",
+  }),
 });
 
 export const WebhookSettings = z.object({ ...fields, enabled: z.boolean() });
@@ -88,7 +136,10 @@ export const webhookRecord = (webhook: webhooks.Webhook): z.input<typeof Webhook
   last_delivery_at: webhook.lastDeliveryAt ? isoTime(webhook.lastDeliveryAt) : null,
 });
 
-export const deliveryRecord = (delivery: webhooks.Delivery, runs: readonly factories.EventRun[]): z.input<typeof Delivery> => ({
+export const deliveryRecord = (
+  delivery: webhooks.Delivery,
+  runs: readonly factories.EventRun[],
+): z.input<typeof Delivery> => ({
   uid: delivery.uid,
   webhook_uid: delivery.webhookUid,
   delivery_id: delivery.deliveryId || null,
@@ -96,5 +147,11 @@ export const deliveryRecord = (delivery: webhooks.Delivery, runs: readonly facto
   outcome: delivery.outcome as "accepted",
   size_bytes: Number(delivery.sizeBytes),
   received_at: isoTime(delivery.receivedAt!),
-  runs: runs.filter(({ eventUid }) => eventUid === delivery.uid).map(({ automationName, automationUid, runUid }) => ({ automation: automationName, automation_uid: automationUid, run_id: runUid })),
+  runs: runs
+    .filter(({ eventUid }) => eventUid === delivery.uid)
+    .map(({ automationName, automationUid, runUid }) => ({
+      automation: automationName,
+      automation_uid: automationUid,
+      run_id: runUid,
+    })),
 });

@@ -1,8 +1,28 @@
 import { z } from "zod";
 import type { webhooks as proto } from "@millwright/contracts";
-import { cursor, PageInfo, pageInfo, pageLimit, pathUid, Reply, route, uuid, type Route, type RouteInput } from "../rest/index.ts";
+import {
+  cursor,
+  PageInfo,
+  pageInfo,
+  pageLimit,
+  pathUid,
+  Reply,
+  route,
+  uuid,
+  type Route,
+  type RouteInput,
+} from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { Delivery, deliveryRecord, DeliveryWithPayload, NewWebhook, Webhook, webhookRecord, WebhookSettings, WebhookWithSecret } from "./webhook-schemas.ts";
+import {
+  Delivery,
+  deliveryRecord,
+  DeliveryWithPayload,
+  NewWebhook,
+  Webhook,
+  webhookRecord,
+  WebhookSettings,
+  WebhookWithSecret,
+} from "./webhook-schemas.ts";
 
 /** A test may carry a payload as large as a delivery, and JSON within JSON is longer. */
 const TEST_BODY_BYTES_MAX = 2 * 1024 * 1024;
@@ -41,14 +61,26 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
   /** What accepted deliveries of one factory have started. */
   const runsOf = async (deliveries: readonly proto.Delivery[], input: Caller) => {
     const eventUids = deliveries.flatMap(({ uid, outcome }) => (outcome === "accepted" ? [uid] : []));
-    return eventUids.length === 0 ? [] : (await automations.listEventRuns({ factoryUid: deliveries[0]!.factoryUid, eventUids }, onBehalf(input))).runs;
+    return eventUids.length === 0
+      ? []
+      : (await automations.listEventRuns({ factoryUid: deliveries[0]!.factoryUid, eventUids }, onBehalf(input))).runs;
   };
   const common = { verbs: ["webhook.manage"] as const, errors: [403] };
   const change = { ...common, errors: [403, 409] };
   /** The path of one webhook in a spelling, its parameters, and what they name. */
   const spellings = [
-    { of: "/factory/{uid}/webhooks/{webhookUid}", params: z.object({ ...factory, ...webhook }), withDelivery: z.object({ ...factory, ...webhook, ...delivery }), ref: ({ uid, webhookUid }: Uids): Ref => ({ factoryUid: uid!, webhookUid: webhookUid! }) },
-    { of: "/factory/webhooks/{uid}", params: z.object(alone), withDelivery: z.object({ ...alone, ...delivery }), ref: ({ uid }: Uids): Ref => ({ factoryUid: "", webhookUid: uid! }) },
+    {
+      of: "/factory/{uid}/webhooks/{webhookUid}",
+      params: z.object({ ...factory, ...webhook }),
+      withDelivery: z.object({ ...factory, ...webhook, ...delivery }),
+      ref: ({ uid, webhookUid }: Uids): Ref => ({ factoryUid: uid!, webhookUid: webhookUid! }),
+    },
+    {
+      of: "/factory/webhooks/{uid}",
+      params: z.object(alone),
+      withDelivery: z.object({ ...alone, ...delivery }),
+      ref: ({ uid }: Uids): Ref => ({ factoryUid: "", webhookUid: uid! }),
+    },
   ];
   const list = async (factoryUid: string, input: Caller) => {
     const { webhooks: found } = await webhooks.listWebhooks({ factoryUid }, onBehalf(input));
@@ -56,76 +88,203 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
   };
   const create = async (factoryUid: string, body: z.output<typeof NewWebhook>, input: RouteInput & Caller) => {
     const asked = {
-      factoryUid, name: body.name, authMode: body.auth_mode ?? "", signatureScheme: body.signature_scheme ?? "", signatureHeader: body.signature_header ?? "",
-      signaturePrefix: body.signature_prefix ?? "", secretName: body.secret_name ?? "", deliveryIdHeader: body.delivery_id_header ?? "", enabled: body.enabled ?? true,
+      factoryUid,
+      name: body.name,
+      authMode: body.auth_mode ?? "",
+      signatureScheme: body.signature_scheme ?? "",
+      signatureHeader: body.signature_header ?? "",
+      signaturePrefix: body.signature_prefix ?? "",
+      secretName: body.secret_name ?? "",
+      deliveryIdHeader: body.delivery_id_header ?? "",
+      enabled: body.enabled ?? true,
     };
-    const { webhook: made, secret } = await webhooks.createWebhook({ webhook: asked, secret: body.secret ?? "", idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+    const { webhook: made, secret } = await webhooks.createWebhook(
+      { webhook: asked, secret: body.secret ?? "", idempotencyKey: input.request.idempotency?.key ?? "" },
+      onBehalf(input),
+    );
     return { ...webhookRecord(made!), ...(secret && { secret }) };
   };
   const test = async (factoryUid: string, body: z.output<typeof FilterTest>, input: Caller) => {
     const tested = await webhooks.testFilter(
       {
-        factoryUid, webhookUids: body.webhook_ids, deliveryUid: body.delivery_uid ?? "", payloadFilter: body.payload_filter === undefined ? "" : JSON.stringify(body.payload_filter),
+        factoryUid,
+        webhookUids: body.webhook_ids,
+        deliveryUid: body.delivery_uid ?? "",
+        payloadFilter: body.payload_filter === undefined ? "" : JSON.stringify(body.payload_filter),
         ...("payload" in body && body.payload !== undefined && { payload: Buffer.from(JSON.stringify(body.payload)) }),
       },
       onBehalf(input),
     );
-    const checks = { webhook: shown(tested.webhook), payload: { ...shown(tested.payload), failed_paths: tested.failedPaths } };
-    return { would_trigger: tested.wouldTrigger, label: tested.wouldTrigger ? ("Would trigger" as const) : ("Would not trigger" as const), checks };
+    const checks = {
+      webhook: shown(tested.webhook),
+      payload: { ...shown(tested.payload), failed_paths: tested.failedPaths },
+    };
+    return {
+      would_trigger: tested.wouldTrigger,
+      label: tested.wouldTrigger ? ("Would trigger" as const) : ("Would not trigger" as const),
+      checks,
+    };
   };
   const listed = z.object({ webhooks: z.array(Webhook), page_info: PageInfo });
-  const making = { ...change, method: "POST", summary: "Create a webhook", idempotent: true, status: 201, response: WebhookWithSecret } as const;
+  const making = {
+    ...change,
+    method: "POST",
+    summary: "Create a webhook",
+    idempotent: true,
+    status: 201,
+    response: WebhookWithSecret,
+  } as const;
   const testing = {
-    ...common, method: "POST", summary: "Test a filter of a webhook trigger", description: "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
-    bodyBytesMax: TEST_BODY_BYTES_MAX, exactNumbers: true, response: TestedFilter,
+    ...common,
+    method: "POST",
+    summary: "Test a filter of a webhook trigger",
+    description:
+      "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
+    bodyBytesMax: TEST_BODY_BYTES_MAX,
+    exactNumbers: true,
+    response: TestedFilter,
   } as const;
   return [
-    route({ ...common, method: "GET", path: "/factory/{uid}/webhooks", summary: "List a factory's webhooks", params: z.object(factory), response: listed, handler: (input) => list(input.params.uid, input) }),
-    route({ ...common, method: "GET", path: "/factory/webhooks", summary: "List a factory's webhooks", query: z.object(inBody), response: listed, errors: [403, 404], handler: (input) => list(input.query.factory_uid, input) }),
-    route({ ...making, path: "/factory/{uid}/webhooks", params: z.object(factory), body: NewWebhook, handler: (input) => create(input.params.uid, input.body, input) }),
-    route({ ...making, path: "/factory/webhooks", body: NewWebhook.extend(inBody), errors: [403, 404, 409], handler: (input) => create(input.body.factory_uid, input.body, input) }),
-    route({ ...testing, path: "/factory/{uid}/webhooks/test-filter", params: z.object(factory), body: FilterTest, handler: (input) => test(input.params.uid, input.body, input) }),
-    route({ ...testing, path: "/factory/webhooks/dry-run", body: FilterTest.extend(inBody), errors: [403, 404], handler: (input) => test(input.body.factory_uid, input.body, input) }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/factory/{uid}/webhooks",
+      summary: "List a factory's webhooks",
+      params: z.object(factory),
+      response: listed,
+      handler: (input) => list(input.params.uid, input),
+    }),
+    route({
+      ...common,
+      method: "GET",
+      path: "/factory/webhooks",
+      summary: "List a factory's webhooks",
+      query: z.object(inBody),
+      response: listed,
+      errors: [403, 404],
+      handler: (input) => list(input.query.factory_uid, input),
+    }),
+    route({
+      ...making,
+      path: "/factory/{uid}/webhooks",
+      params: z.object(factory),
+      body: NewWebhook,
+      handler: (input) => create(input.params.uid, input.body, input),
+    }),
+    route({
+      ...making,
+      path: "/factory/webhooks",
+      body: NewWebhook.extend(inBody),
+      errors: [403, 404, 409],
+      handler: (input) => create(input.body.factory_uid, input.body, input),
+    }),
+    route({
+      ...testing,
+      path: "/factory/{uid}/webhooks/test-filter",
+      params: z.object(factory),
+      body: FilterTest,
+      handler: (input) => test(input.params.uid, input.body, input),
+    }),
+    route({
+      ...testing,
+      path: "/factory/webhooks/dry-run",
+      body: FilterTest.extend(inBody),
+      errors: [403, 404],
+      handler: (input) => test(input.body.factory_uid, input.body, input),
+    }),
     ...spellings.flatMap(({ of, params, withDelivery, ref }) => [
       route({
-        ...common, method: "GET", path: of, summary: "Read a webhook", params, response: Webhook,
-        handler: async (input) => webhookRecord((await webhooks.getWebhook(ref(input.params), onBehalf(input))).webhook!),
+        ...common,
+        method: "GET",
+        path: of,
+        summary: "Read a webhook",
+        params,
+        response: Webhook,
+        handler: async (input) =>
+          webhookRecord((await webhooks.getWebhook(ref(input.params), onBehalf(input))).webhook!),
       }),
       route({
-        ...change, method: "PUT", path: of, summary: "Replace a webhook's name, delivery-ID header and switch",
-        description: "How senders prove themselves never changes. Of what files define only `enabled` can be changed.", params, body: WebhookSettings, response: Webhook,
+        ...change,
+        method: "PUT",
+        path: of,
+        summary: "Replace a webhook's name, delivery-ID header and switch",
+        description: "How senders prove themselves never changes. Of what files define only `enabled` can be changed.",
+        params,
+        body: WebhookSettings,
+        response: Webhook,
         handler: async (input) => {
           const { name, delivery_id_header: header, enabled } = input.body;
-          return webhookRecord((await webhooks.replaceWebhook({ ...ref(input.params), name, deliveryIdHeader: header ?? "", enabled }, onBehalf(input))).webhook!);
+          return webhookRecord(
+            (
+              await webhooks.replaceWebhook(
+                { ...ref(input.params), name, deliveryIdHeader: header ?? "", enabled },
+                onBehalf(input),
+              )
+            ).webhook!,
+          );
         },
       }),
       route({
-        ...change, method: "DELETE", path: of, summary: "Delete a webhook", description: "Its senders get 404 at once.", status: 204, params,
+        ...change,
+        method: "DELETE",
+        path: of,
+        summary: "Delete a webhook",
+        description: "Its senders get 404 at once.",
+        status: 204,
+        params,
         handler: async (input) => void (await webhooks.deleteWebhook(ref(input.params), onBehalf(input))),
       }),
       route({
-        ...change, method: "POST", path: `${of}/rotate`, summary: "Give a webhook another secret",
-        description: "Generated unless the provider's own is sent. It counts at once, and the old one no longer; a webhook that waited for its secret is enabled.",
-        params, body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(), response: WebhookWithSecret,
+        ...change,
+        method: "POST",
+        path: `${of}/rotate`,
+        summary: "Give a webhook another secret",
+        description:
+          "Generated unless the provider's own is sent. It counts at once, and the old one no longer; a webhook that waited for its secret is enabled.",
+        params,
+        body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(),
+        response: WebhookWithSecret,
         handler: async (input) => {
-          const { webhook: changed, secret } = await webhooks.rotateSecret({ ...ref(input.params), secret: input.body?.secret ?? "" }, onBehalf(input));
+          const { webhook: changed, secret } = await webhooks.rotateSecret(
+            { ...ref(input.params), secret: input.body?.secret ?? "" },
+            onBehalf(input),
+          );
           return { ...webhookRecord(changed!), ...(secret && { secret }) };
         },
       }),
       route({
-        ...common, method: "GET", path: `${of}/deliveries`, summary: "List what was delivered to a webhook, newest first", params, query: z.object({ limit: pageLimit(50), cursor: cursor() }),
+        ...common,
+        method: "GET",
+        path: `${of}/deliveries`,
+        summary: "List what was delivered to a webhook, newest first",
+        params,
+        query: z.object({ limit: pageLimit(50), cursor: cursor() }),
         response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
         handler: async (input) => {
-          const page = await webhooks.listDeliveries({ ...ref(input.params), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" }, onBehalf(input));
+          const page = await webhooks.listDeliveries(
+            { ...ref(input.params), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" },
+            onBehalf(input),
+          );
           const runs = await runsOf(page.deliveries, input);
-          return { deliveries: page.deliveries.map((one) => deliveryRecord(one, runs)), page_info: pageInfo(page.nextPageToken) };
+          return {
+            deliveries: page.deliveries.map((one) => deliveryRecord(one, runs)),
+            page_info: pageInfo(page.nextPageToken),
+          };
         },
       }),
       route({
-        ...common, method: "GET", path: `${of}/deliveries/{deliveryUid}`, summary: "Read a delivery with its payload", params: withDelivery, response: DeliveryWithPayload,
+        ...common,
+        method: "GET",
+        path: `${of}/deliveries/{deliveryUid}`,
+        summary: "Read a delivery with its payload",
+        params: withDelivery,
+        response: DeliveryWithPayload,
         handler: async (input) => {
           const uids = input.params as Uids;
-          const { delivery: found, payload } = await webhooks.getDelivery({ ...ref(uids), deliveryUid: uids["deliveryUid"]! }, onBehalf(input));
+          const { delivery: found, payload } = await webhooks.getDelivery(
+            { ...ref(uids), deliveryUid: uids["deliveryUid"]! },
+            onBehalf(input),
+          );
           return withPayload(deliveryRecord(found!, await runsOf([found!], input)), payload);
         },
       }),
@@ -136,7 +295,12 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
 /** The record with the stored bytes as its last member, as they are: reading and writing them again would change numbers and repeated keys. */
 export function withPayload(record: object, payload: Uint8Array | undefined): Reply {
   const text = JSON.stringify(record);
-  return new Reply(200, payload ? `${text.slice(0, -1)},"payload":${Buffer.from(payload).toString("utf8")}}` : text, { "content-type": "application/json; charset=utf-8" });
+  return new Reply(200, payload ? `${text.slice(0, -1)},"payload":${Buffer.from(payload).toString("utf8")}}` : text, {
+    "content-type": "application/json; charset=utf-8",
+  });
 }
 
-const shown = (check: { passed: boolean; detail: string } | undefined) => ({ passed: check?.passed ?? false, detail: check?.detail ?? "" });
+const shown = (check: { passed: boolean; detail: string } | undefined) => ({
+  passed: check?.passed ?? false,
+  detail: check?.detail ?? "",
+});

@@ -7,7 +7,12 @@ import { listTeams } from "../store/team-store.ts";
 
 const WhoAmI = z
   .object({
-    principal: z.object({ type: z.enum(["user", "service_account", "worker"]), uid: z.string(), display_name: z.string().optional(), email: z.string().optional() }),
+    principal: z.object({
+      type: z.enum(["user", "service_account", "worker"]),
+      uid: z.string(),
+      display_name: z.string().optional(),
+      email: z.string().optional(),
+    }),
     platform_admin: z.boolean(),
     active_team_uid: z.string().optional(),
     teams: z.array(
@@ -15,11 +20,14 @@ const WhoAmI = z
         uid: z.string(),
         name: z.string(),
         role: z.enum(ROLES).optional().meta({ description: "Of a user; agents have a member's permissions." }),
-        permissions: z.array(z.enum(VERBS)).meta({ description: "What this credential may do: the role within the key's scopes." }),
+        permissions: z
+          .array(z.enum(VERBS))
+          .meta({ description: "What this credential may do: the role within the key's scopes." }),
       }),
     ),
     personal_permissions: z.array(z.enum(VERBS)).meta({
-      description: "What this credential may do with personal runs, schedules and environments of the principal; empty for agents, runs of teams and keys that somebody else created.",
+      description:
+        "What this credential may do with personal runs, schedules and environments of the principal; empty for agents, runs of teams and keys that somebody else created.",
     }),
     run_id: z.string().optional().meta({ description: "With the token of a run." }),
   })
@@ -35,12 +43,27 @@ export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
     response: WhoAmI,
     handler: async ({ caller }) => {
       const { principal, run } = caller;
-      const names = new Map((await listTeams(db.now, caller.teams.map((team) => team.teamUid))).map((team) => [team.uid, team.name]));
-      const memberships = principal.type === "user" && !run ? await db.now.prisma.membership.findMany({ where: { userUid: principal.uid } }) : [];
+      const names = new Map(
+        (
+          await listTeams(
+            db.now,
+            caller.teams.map((team) => team.teamUid),
+          )
+        ).map((team) => [team.uid, team.name]),
+      );
+      const memberships =
+        principal.type === "user" && !run
+          ? await db.now.prisma.membership.findMany({ where: { userUid: principal.uid } })
+          : [];
       const roles = new Map(memberships.map(({ teamUid, role }) => [teamUid, role as (typeof ROLES)[number]]));
       return {
         principal: {
-          type: principal.type === "agent" ? ("service_account" as const) : principal.type === "worker" ? ("worker" as const) : ("user" as const),
+          type:
+            principal.type === "agent"
+              ? ("service_account" as const)
+              : principal.type === "worker"
+                ? ("worker" as const)
+                : ("user" as const),
           uid: principal.uid,
           ...(principal.displayName ? { display_name: principal.displayName } : {}),
           ...(principal.email ? { email: principal.email } : {}),

@@ -6,7 +6,9 @@ import { grantsOf, isPlatformAdmin } from "../usecases/authenticate.ts";
 import type { Profile } from "../store/profile-store.ts";
 import type { ResolvedAgent } from "../usecases/resolve-agent.ts";
 
-export const authenticatedMessage = (credential: Credential): MessageInitShape<typeof identity.AuthenticateKeyResponseSchema> => {
+export const authenticatedMessage = (
+  credential: Credential,
+): MessageInitShape<typeof identity.AuthenticateKeyResponseSchema> => {
   const { keyUid, user, agent, teamUid } = credential;
   return {
     keyUid,
@@ -20,7 +22,9 @@ export const authenticatedMessage = (credential: Credential): MessageInitShape<t
   };
 };
 
-export const resolvedMessage = (resolved: ResolvedAgent): MessageInitShape<typeof identity.ResolveAgentResponseSchema> => ({
+export const resolvedMessage = (
+  resolved: ResolvedAgent,
+): MessageInitShape<typeof identity.ResolveAgentResponseSchema> => ({
   agentUid: resolved.agent?.uid ?? "",
   agentName: resolved.agent?.name ?? "",
   agentType: resolved.agent?.agentType ?? "",
@@ -38,14 +42,26 @@ export const resolvedMessage = (resolved: ResolvedAgent): MessageInitShape<typeo
 type QueueSettings = MessageInitShape<typeof identity.QueueSettingsSchema>;
 
 const teamQueue = ({ concurrencyLimit, queuePaused, queueWeight, version }: ResolvedAgent["team"]): QueueSettings => ({
-  concurrencyLimit, paused: queuePaused, weight: queueWeight, version: BigInt(version),
+  concurrencyLimit,
+  paused: queuePaused,
+  weight: queueWeight,
+  version: BigInt(version),
 });
 
 const agentQueue = ({ concurrencyLimit, queuePaused, queuePriority, version }: Agent): QueueSettings => ({
-  concurrencyLimit, paused: queuePaused, weight: 1, priority: queuePriority, version: BigInt(version),
+  concurrencyLimit,
+  paused: queuePaused,
+  weight: 1,
+  priority: queuePriority,
+  version: BigInt(version),
 });
 
-export const profileMessage = ({ type, uid, displayName, email }: Profile): MessageInitShape<typeof identity.ProfileSchema> => ({
+export const profileMessage = ({
+  type,
+  uid,
+  displayName,
+  email,
+}: Profile): MessageInitShape<typeof identity.ProfileSchema> => ({
   type,
   uid,
   displayName,

@@ -28,7 +28,11 @@ export const ALLOWED_SERVICES = {
     getProfiles: ["orchestrator", "factories", "metrics"],
     resolveSecrets: ["orchestrator", "webhook-ingress", "factories"],
   }),
-  ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
+  ...allowServices(definitions.DefinitionOwnerService, {
+    stageDefinition: ["factories"],
+    dropDefinition: ["factories"],
+    activateDefinition: ["factories"],
+  }),
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler", "scoring"] }),
 };
 
@@ -43,9 +47,16 @@ export const rpcRoutes =
       },
       async resolveAgent(request, context) {
         assertVisible(callerOf(context), request.teamUid, "agent");
-        for (const uid of [request.agentUid, request.factoryUid]) if (uid !== "" && !isUuid(uid)) throw notFound("agent");
+        for (const uid of [request.agentUid, request.factoryUid])
+          if (uid !== "" && !isUuid(uid)) throw notFound("agent");
         const { teamUid, agentUid, factoryUid, agentName, askedSecrets } = request;
-        const query = { teamUid, agentUid: agentUid || undefined, factoryUid: factoryUid || undefined, agentName: agentName || undefined, askedSecrets };
+        const query = {
+          teamUid,
+          agentUid: agentUid || undefined,
+          factoryUid: factoryUid || undefined,
+          agentName: agentName || undefined,
+          askedSecrets,
+        };
         return resolvedMessage(await resolveAgent(deps.db.lookups, query));
       },
       async findForeman({ teamUid, factoryUid }, context) {
@@ -68,7 +79,13 @@ export const rpcRoutes =
       async stageDefinition({ factoryUid, teamUid, version, definition, dryRun }, context) {
         assertVisible(callerOf(context), teamUid, "factory");
         assertUid(factoryUid);
-        const { diagnostics, plan } = await stageDefinition(deps, { factoryUid, teamUid, version: Number(version), definition: definition ?? {}, dryRun });
+        const { diagnostics, plan } = await stageDefinition(deps, {
+          factoryUid,
+          teamUid,
+          version: Number(version),
+          definition: definition ?? {},
+          dryRun,
+        });
         return { diagnostics, plan };
       },
       async dropDefinition({ factoryUid, version }) {
@@ -79,7 +96,9 @@ export const rpcRoutes =
       async activateDefinition({ factoryUid, version }, context) {
         assertUid(factoryUid);
         const by = causedBy(callerOf(context));
-        const active = await deps.db.transaction(({ sql }) => activateDefinition({ sql, clock: deps.clock }, by, { factoryUid, version: Number(version) }));
+        const active = await deps.db.transaction(({ sql }) =>
+          activateDefinition({ sql, clock: deps.clock }, by, { factoryUid, version: Number(version) }),
+        );
         return { activeVersion: BigInt(active) };
       },
     });
@@ -93,7 +112,11 @@ function assertVisible(caller: Caller, teamUid: string, thing: string): void {
 
 function assertService(caller: Caller): void {
   if (caller.principal.type !== "service")
-    throw new DomainError({ kind: "permission_denied", reason: "service_only", message: "Only services may ask this." });
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "service_only",
+      message: "Only services may ask this.",
+    });
 }
 
 function assertUid(factoryUid: string): void {

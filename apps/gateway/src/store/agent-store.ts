@@ -8,8 +8,16 @@ const COLUMNS = `uid, team_uid AS "teamUid", factory_uid AS "factoryUid", name, 
   queue_priority AS "queuePriority", queue_paused AS "queuePaused", version, created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 /** An agent visible in one of the teams. Errors: agent_not_found. */
-export async function getAgent(sql: Sql, teams: readonly string[], uid: string, lock: "" | "FOR UPDATE" = ""): Promise<Agent> {
-  const { rows } = await sql.query<Agent>(`SELECT ${COLUMNS} FROM agents WHERE uid = $1::uuid AND team_uid = ANY($2::uuid[]) ${lock}`, [uid, teams]);
+export async function getAgent(
+  sql: Sql,
+  teams: readonly string[],
+  uid: string,
+  lock: "" | "FOR UPDATE" = "",
+): Promise<Agent> {
+  const { rows } = await sql.query<Agent>(
+    `SELECT ${COLUMNS} FROM agents WHERE uid = $1::uuid AND team_uid = ANY($2::uuid[]) ${lock}`,
+    [uid, teams],
+  );
   if (!rows[0]) throw notFound("agent");
   return rows[0];
 }
@@ -24,7 +32,12 @@ export async function listAgents(sql: Sql, teams: readonly string[], factoryUid?
 }
 
 /** The agents of one factory, by name. */
-export async function factoryAgents(sql: Sql, teamUid: string, factoryUid: string, lock: "" | "FOR UPDATE" = ""): Promise<Agent[]> {
+export async function factoryAgents(
+  sql: Sql,
+  teamUid: string,
+  factoryUid: string,
+  lock: "" | "FOR UPDATE" = "",
+): Promise<Agent[]> {
   const { rows } = await sql.query<Agent>(
     `SELECT ${COLUMNS} FROM agents WHERE team_uid = $1::uuid AND factory_uid = $2::uuid ORDER BY name ${lock}`,
     [teamUid, factoryUid],
@@ -43,20 +56,41 @@ export async function saveAgent(sql: Sql, agent: Agent): Promise<void> {
          config = excluded.config, enabled = excluded.enabled, file_managed = excluded.file_managed, concurrency_limit = excluded.concurrency_limit,
          queue_priority = excluded.queue_priority, queue_paused = excluded.queue_paused, version = excluded.version, updated_at = excluded.updated_at`,
       [
-        ...[agent.uid, agent.teamUid, agent.factoryUid, agent.name, agent.agentType, agent.description, agent.prompt, JSON.stringify(agent.config)],
-        ...[agent.enabled, agent.fileManaged, agent.concurrencyLimit, agent.queuePriority, agent.queuePaused, agent.version, agent.createdAt, agent.updatedAt],
+        ...[
+          agent.uid,
+          agent.teamUid,
+          agent.factoryUid,
+          agent.name,
+          agent.agentType,
+          agent.description,
+          agent.prompt,
+          JSON.stringify(agent.config),
+        ],
+        ...[
+          agent.enabled,
+          agent.fileManaged,
+          agent.concurrencyLimit,
+          agent.queuePriority,
+          agent.queuePaused,
+          agent.version,
+          agent.createdAt,
+          agent.updatedAt,
+        ],
       ],
     );
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    if (agent.agentType === "FOREMAN") throw invalidArgument("foreman_exists", "The factory has a foreman, or an agent of this name.");
+    if (agent.agentType === "FOREMAN")
+      throw invalidArgument("foreman_exists", "The factory has a foreman, or an agent of this name.");
     throw invalidArgument("agent_name_taken", "The factory has an agent of this name.");
   }
 }
 
 /** Deletes an agent and, by cascade in the same statement, its keys, whose uids are answered. Who it was is kept. */
 export async function deleteAgentRow(sql: Sql, uid: string): Promise<string[]> {
-  const { rows } = await sql.query<{ uid: string }>("SELECT uid FROM api_keys WHERE agent_uid = $1::uuid FOR UPDATE", [uid]);
+  const { rows } = await sql.query<{ uid: string }>("SELECT uid FROM api_keys WHERE agent_uid = $1::uuid FOR UPDATE", [
+    uid,
+  ]);
   await sql.query(
     `WITH gone AS (DELETE FROM agents WHERE uid = $1::uuid RETURNING uid, team_uid, name)
      INSERT INTO former_agents (uid, team_uid, name) SELECT uid, team_uid, name FROM gone`,

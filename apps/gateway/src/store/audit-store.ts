@@ -8,8 +8,17 @@ export type { AuditEntry };
 /** Notes events of one source; a second time changes nothing. */
 export async function insertAuditEntries(sql: Sql, source: string, events: readonly StoredEvent[]): Promise<void> {
   const rows = events.map((event) => ({
-    uid: event.uid, team_uid: event.teamUid, type: event.type, entity: event.entity, entity_uid: event.entityUid, actor_type: event.actor.type, actor_uid: event.actor.uid,
-    request_id: event.requestId, cause: event.cause, payload: event.payload, occurred_at: event.occurredAt,
+    uid: event.uid,
+    team_uid: event.teamUid,
+    type: event.type,
+    entity: event.entity,
+    entity_uid: event.entityUid,
+    actor_type: event.actor.type,
+    actor_uid: event.actor.uid,
+    request_id: event.requestId,
+    cause: event.cause,
+    payload: event.payload,
+    occurred_at: event.occurredAt,
   }));
   await sql.query(
     `INSERT INTO audit_log (uid, team_uid, source, type, entity, entity_uid, actor_type, actor_uid, request_id, cause, payload, occurred_at)
@@ -30,7 +39,9 @@ export const listAuditEntries = (
   prisma.auditEntry.findMany({
     where: {
       teamUid,
-      ...(after ? { OR: [{ occurredAt: { lt: after.occurredAt } }, { occurredAt: after.occurredAt, uid: { lt: after.uid } }] } : {}),
+      ...(after
+        ? { OR: [{ occurredAt: { lt: after.occurredAt } }, { occurredAt: after.occurredAt, uid: { lt: after.uid } }] }
+        : {}),
     },
     orderBy: [{ occurredAt: "desc" }, { uid: "desc" }],
     take: limit,

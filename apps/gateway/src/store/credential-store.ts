@@ -11,7 +11,13 @@ export type Credential = {
   /** Whether it reaches what its user owns personally. */
   personal: boolean;
   scopes: string[] | null;
-  user: { uid: string; email: string; displayName: string; platformAdmin: boolean; memberships: { teamUid: string; role: Role }[] } | null;
+  user: {
+    uid: string;
+    email: string;
+    displayName: string;
+    platformAdmin: boolean;
+    memberships: { teamUid: string; role: Role }[];
+  } | null;
   agent: { uid: string; name: string; teamUid: string } | null;
   expiresAt: Date | null;
   lastUsedAt: Date | null;
@@ -31,7 +37,10 @@ const FIND = `
    WHERE k.hash = ANY($1::text[]) AND (k.expires_at IS NULL OR k.expires_at > $2) AND (k.agent_uid IS NULL OR a.enabled)`;
 
 /** The credential of a key's hash; undefined: there is none that is valid now. Requests that come at the same time are answered by one read. */
-export function credentialReader({ lookups }: Pick<Database, "lookups">, clock: Clock): (hash: string) => Promise<Credential | undefined> {
+export function credentialReader(
+  { lookups }: Pick<Database, "lookups">,
+  clock: Clock,
+): (hash: string) => Promise<Credential | undefined> {
   const credentials = new Gathering(async (hashes: readonly string[]) => {
     const { rows } = await lookups.query<Credential & { hash: string }>(FIND, [[...new Set(hashes)], clock.now()]);
     const found = new Map(rows.map(({ hash, ...credential }) => [hash, credential]));
@@ -42,5 +51,8 @@ export function credentialReader({ lookups }: Pick<Database, "lookups">, clock: 
 
 /** Notes the use of a key, at most once a minute: two requests at a time must not fight for its row. */
 export async function noteUse(sql: Sql, keyUid: string, now: Date): Promise<void> {
-  await sql.query(`UPDATE api_keys SET last_used_at = $2 WHERE uid = $1 AND (last_used_at IS NULL OR last_used_at < $2::timestamptz - interval '1 minute')`, [keyUid, now]);
+  await sql.query(
+    `UPDATE api_keys SET last_used_at = $2 WHERE uid = $1 AND (last_used_at IS NULL OR last_used_at < $2::timestamptz - interval '1 minute')`,
+    [keyUid, now],
+  );
 }

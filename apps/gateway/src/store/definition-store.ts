@@ -17,7 +17,11 @@ export async function findLayer(sql: Sql, factoryUid: string): Promise<FactoryLa
   return rows[0];
 }
 
-export async function saveLayer(sql: Sql, layer: { factoryUid: string; teamUid: string; version: number; config: JsonObject }, now: Date): Promise<void> {
+export async function saveLayer(
+  sql: Sql,
+  layer: { factoryUid: string; teamUid: string; version: number; config: JsonObject },
+  now: Date,
+): Promise<void> {
   await sql.query(
     `INSERT INTO factory_layers (factory_uid, team_uid, version, config, updated_at) VALUES ($1::uuid, $2::uuid, $3, $4::jsonb, $5::timestamptz)
      ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version, config = excluded.config, updated_at = excluded.updated_at`,
@@ -55,9 +59,16 @@ export async function stagedForemen(sql: Sql, factoryUid: string): Promise<strin
 }
 
 /** Forgets one stage, or all up to a version. */
-export async function dropStages(sql: Sql, factoryUid: string, versions: { only: number } | { upTo: number }): Promise<void> {
+export async function dropStages(
+  sql: Sql,
+  factoryUid: string,
+  versions: { only: number } | { upTo: number },
+): Promise<void> {
   const [comparison, version] = "only" in versions ? ["=", versions.only] : ["<=", versions.upTo];
-  await sql.query(`DELETE FROM definition_stages WHERE factory_uid = $1::uuid AND version ${comparison} $2`, [factoryUid, version]);
+  await sql.query(`DELETE FROM definition_stages WHERE factory_uid = $1::uuid AND version ${comparison} $2`, [
+    factoryUid,
+    version,
+  ]);
 }
 
 export async function deleteFactoryRows(sql: Sql, factoryUid: string): Promise<void> {

@@ -13,7 +13,11 @@ const KEPT_MS = 24 * 60 * 60 * 1000;
 type Deps = { readonly db: IdentityDb; readonly vault: Vault; readonly clock: Clock };
 
 /** Carries out a create once per Idempotency-Key; without a key, simply in a transaction. `create` answers the public body. */
-export type CreateOnce = <T>(caller: Caller, idempotency: IdempotencyKey | undefined, create: (tx: Tx) => Promise<T>) => Promise<T>;
+export type CreateOnce = <T>(
+  caller: Caller,
+  idempotency: IdempotencyKey | undefined,
+  create: (tx: Tx) => Promise<T>,
+) => Promise<T>;
 
 /**
  * The row of the key is written in the create's transaction, so both exist or neither; a concurrent repeat waits for the
@@ -27,9 +31,13 @@ export const createOnce =
     db.transaction(async (tx) => {
       if (!idempotency) return create(tx);
       const [row, now] = [rowOf(caller, idempotency), clock.now()];
-      if (!(await claim(tx.sql, row, idempotency.bodyHash, now))) return (await keptAnswer<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.answer;
+      if (!(await claim(tx.sql, row, idempotency.bodyHash, now)))
+        return (await keptAnswer<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.answer;
       const answer = await create(tx);
-      await tx.sql.query("UPDATE idempotency SET answer = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [...row, seal(vault, row, answer)]);
+      await tx.sql.query("UPDATE idempotency SET answer = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
+        ...row,
+        seal(vault, row, answer),
+      ]);
       return answer;
     });
 
@@ -38,7 +46,13 @@ export const createOnce =
  * answered like the first one that was kept.
  */
 export const answerOnce =
-  ({ db: { now: { sql } }, vault, clock }: Deps): AnswerOnce =>
+  ({
+    db: {
+      now: { sql },
+    },
+    vault,
+    clock,
+  }: Deps): AnswerOnce =>
   async <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => {
     const [row, hash] = [rowOf(caller, idempotency), idempotency.bodyHash];
     const known = await keptAnswer<T>(sql, vault, row, hash, clock.now());
@@ -50,11 +64,17 @@ export const answerOnce =
 
 type Row = readonly [principal: string, operation: string, key: string];
 
-const rowOf = (caller: Caller, { operation, key }: IdempotencyKey): Row => [`${caller.principal.type}:${caller.principal.uid}`, `${operation} ${rightsOf(caller)}`, key];
+const rowOf = (caller: Caller, { operation, key }: IdempotencyKey): Row => [
+  `${caller.principal.type}:${caller.principal.uid}`,
+  `${operation} ${rightsOf(caller)}`,
+  key,
+];
 
 /** A caller's rights in short: the first answer is told again only to a caller with the same ones. */
 const rightsOf = ({ teams, personal, activeTeamUid, platformAdmin, run }: Caller): string =>
-  createHash("sha256").update(canonicalJson({ teams, personal, activeTeamUid, platformAdmin, run: run?.runUid })).digest("base64url");
+  createHash("sha256")
+    .update(canonicalJson({ teams, personal, activeTeamUid, platformAdmin, run: run?.runUid }))
+    .digest("base64url");
 
 const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
 const seal = (vault: Vault, row: Row, answer: unknown): string => vault.seal(JSON.stringify(answer), placeOf(row));
@@ -72,13 +92,26 @@ async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, answer: st
 }
 
 /** Errors: idempotency_mismatch. */
-async function keptAnswer<T>(sql: Sql, vault: Vault, row: Row, bodyHash: string, now: Date): Promise<{ answer: T } | undefined> {
-  const { rows: [first] } = await sql.query<{ body_hash: string; answer: string }>(
+async function keptAnswer<T>(
+  sql: Sql,
+  vault: Vault,
+  row: Row,
+  bodyHash: string,
+  now: Date,
+): Promise<{ answer: T } | undefined> {
+  const {
+    rows: [first],
+  } = await sql.query<{ body_hash: string; answer: string }>(
     "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND operation = $2 AND key = $3 AND expires_at > $4::timestamptz",
     [...row, now],
   );
   if (!first) return undefined;
-  if (first.body_hash !== bodyHash) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "This Idempotency-Key was used with another body." });
+  if (first.body_hash !== bodyHash)
+    throw new DomainError({
+      kind: "conflict",
+      reason: "idempotency_mismatch",
+      message: "This Idempotency-Key was used with another body.",
+    });
   return { answer: JSON.parse(vault.open(first.answer, placeOf(row))) as T };
 }
 

@@ -24,7 +24,9 @@ export class IdentityDb {
 
   /** Runs `f` in one transaction, again after a deadlock; events it appended are announced after the commit. Keep remote calls out of it. */
   async transaction<T>(f: (tx: Tx) => Promise<T>): Promise<T> {
-    const result = await retryConflicts(() => this.#prisma.$transaction((prisma) => f({ prisma, sql: prismaSql(prisma) })));
+    const result = await retryConflicts(() =>
+      this.#prisma.$transaction((prisma) => f({ prisma, sql: prismaSql(prisma) })),
+    );
     this.database.sql.announce?.(EVENTS_APPENDED);
     return result;
   }

@@ -16,20 +16,35 @@ export async function deleteExpiredInvitations({ prisma }: Tx, teamUid: string, 
 }
 
 /** Inserts an invitation. Returns undefined if the team has one for the address. */
-export async function insertInvitation({ prisma }: Tx, invitation: Prisma.InvitationUncheckedCreateInput): Promise<Invitation | undefined> {
+export async function insertInvitation(
+  { prisma }: Tx,
+  invitation: Prisma.InvitationUncheckedCreateInput,
+): Promise<Invitation | undefined> {
   const { teamUid, email } = invitation;
   if (await prisma.invitation.findUnique({ where: { teamUid_email: { teamUid, email } } })) return undefined;
   return (await prisma.invitation.create({ data: invitation, include: SHOWN })) as Invitation;
 }
 
 /** Invitations of a team or of a person that have not expired, newest first. */
-export async function listInvitations({ prisma }: Tx, whose: { teamUid: string } | { email: string }, now: Date): Promise<Invitation[]> {
+export async function listInvitations(
+  { prisma }: Tx,
+  whose: { teamUid: string } | { email: string },
+  now: Date,
+): Promise<Invitation[]> {
   const where = { ...whose, expiresAt: { gt: now } };
-  return (await prisma.invitation.findMany({ where, include: SHOWN, orderBy: [{ createdAt: "desc" }, { uid: "desc" }] })) as Invitation[];
+  return (await prisma.invitation.findMany({
+    where,
+    include: SHOWN,
+    orderBy: [{ createdAt: "desc" }, { uid: "desc" }],
+  })) as Invitation[];
 }
 
 /** Errors: invitation_not_found (absent, somebody else's, expired). */
-export async function getInvitation({ prisma }: Tx, whose: { uid: string } & ({ teamUid: string } | { email: string }), now: Date): Promise<Invitation> {
+export async function getInvitation(
+  { prisma }: Tx,
+  whose: { uid: string } & ({ teamUid: string } | { email: string }),
+  now: Date,
+): Promise<Invitation> {
   const found = await prisma.invitation.findFirst({ where: { ...whose, expiresAt: { gt: now } }, include: SHOWN });
   if (!found) throw notFound("invitation");
   return found as Invitation;
@@ -42,10 +57,15 @@ export async function deleteInvitation({ prisma }: Tx, uid: string): Promise<voi
 }
 
 /** Deletes the invitations of a team that one of its members created, and returns them. */
-export async function deleteInvitationsBy({ prisma }: Tx, teamUid: string, invitedBy: string): Promise<Pick<Invitation, "uid" | "role">[]> {
+export async function deleteInvitationsBy(
+  { prisma }: Tx,
+  teamUid: string,
+  invitedBy: string,
+): Promise<Pick<Invitation, "uid" | "role">[]> {
   const invitations = await prisma.invitation.findMany({ where: { teamUid, invitedBy } });
   await prisma.invitation.deleteMany({ where: { uid: { in: invitations.map(({ uid }) => uid) } } });
   return invitations.map(({ uid, role }) => ({ uid, role: role as Role }));
 }
 
-export const countInvitations = ({ prisma }: Tx, teamUid: string): Promise<number> => prisma.invitation.count({ where: { teamUid } });
+export const countInvitations = ({ prisma }: Tx, teamUid: string): Promise<number> =>
+  prisma.invitation.count({ where: { teamUid } });

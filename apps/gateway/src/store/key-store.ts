@@ -23,7 +23,9 @@ export async function listKeys(
     where: {
       teamUid,
       ...(userUid ? { userUid } : {}),
-      ...(after ? { OR: [{ createdAt: { lt: after.createdAt } }, { createdAt: after.createdAt, uid: { lt: after.uid } }] } : {}),
+      ...(after
+        ? { OR: [{ createdAt: { lt: after.createdAt } }, { createdAt: after.createdAt, uid: { lt: after.uid } }] }
+        : {}),
     },
     omit: SHOWN,
     orderBy: [{ createdAt: "desc" }, { uid: "desc" }],
@@ -40,7 +42,10 @@ export async function getKey({ prisma }: Tx, teamUid: string, uid: string): Prom
 }
 
 /** Deletes keys and answers those that were there. */
-export async function deleteKeys({ prisma }: Tx, where: { uid: string } | { teamUid: string; userUid: string }): Promise<Key[]> {
+export async function deleteKeys(
+  { prisma }: Tx,
+  where: { uid: string } | { teamUid: string; userUid: string },
+): Promise<Key[]> {
   const keys = await prisma.apiKey.findMany({ where, omit: SHOWN });
   await prisma.apiKey.deleteMany({ where: { uid: { in: keys.map((key) => key.uid) } } });
   return keys as Key[];

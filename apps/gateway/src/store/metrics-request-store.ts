@@ -11,7 +11,11 @@ const RECENT = `SELECT r FROM unnest(w.requests) r WHERE r > $3::timestamptz - i
  * Counts a request if there is room for it. Returns the oldest request of the window otherwise. Replicas that count at the same time
  * wait for each other at the row.
  */
-export async function countMetricsRequest(sql: Sql, { credentialHash, factoryUid }: MetricsRequester, now: Date): Promise<Date | undefined> {
+export async function countMetricsRequest(
+  sql: Sql,
+  { credentialHash, factoryUid }: MetricsRequester,
+  now: Date,
+): Promise<Date | undefined> {
   const key = [credentialHash, factoryUid, now];
   const { rowCount } = await sql.query(
     `INSERT INTO metrics_requests AS w (credential_hash, factory_uid, requests, expires_at)

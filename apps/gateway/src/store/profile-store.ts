@@ -14,7 +14,14 @@ const FIND = `
    UNION ALL
   SELECT 'service_account', f.uid, f.name, NULL FROM former_agents f WHERE f.uid = ANY($1::uuid[]) AND $3::uuid[] IS NULL`;
 
-export async function findProfiles(sql: Sql, query: { uids: readonly string[]; emails: readonly string[]; teamUids: readonly string[] | undefined }): Promise<Profile[]> {
-  const { rows } = await sql.query<Omit<Profile, "email"> & { email: string | null }>(FIND, [query.uids, query.emails, query.teamUids ?? null]);
+export async function findProfiles(
+  sql: Sql,
+  query: { uids: readonly string[]; emails: readonly string[]; teamUids: readonly string[] | undefined },
+): Promise<Profile[]> {
+  const { rows } = await sql.query<Omit<Profile, "email"> & { email: string | null }>(FIND, [
+    query.uids,
+    query.emails,
+    query.teamUids ?? null,
+  ]);
   return rows.map(({ email, ...profile }) => ({ ...profile, ...(email === null ? {} : { email }) }));
 }

@@ -8,8 +8,18 @@ export type Secret = Pick<ManagedSecret, "uid" | "name" | "version" | "createdAt
 const SHOWN = { sealed: true, teamUid: true, updatedBy: true } as const;
 
 /** A team's secrets by name, after a name. Values stay sealed. */
-export const listSecrets = ({ prisma }: Tx, teamUid: string, after: string | undefined, limit: number): Promise<Secret[]> =>
-  prisma.managedSecret.findMany({ where: { teamUid, ...(after === undefined ? {} : { name: { gt: after } }) }, omit: SHOWN, orderBy: { name: "asc" }, take: limit });
+export const listSecrets = (
+  { prisma }: Tx,
+  teamUid: string,
+  after: string | undefined,
+  limit: number,
+): Promise<Secret[]> =>
+  prisma.managedSecret.findMany({
+    where: { teamUid, ...(after === undefined ? {} : { name: { gt: after } }) },
+    omit: SHOWN,
+    orderBy: { name: "asc" },
+    take: limit,
+  });
 
 export const findSecret = ({ prisma }: Tx, teamUid: string, name: string): Promise<Secret | null> =>
   prisma.managedSecret.findUnique({ where: { teamUid_name: { teamUid, name } }, omit: SHOWN });
@@ -17,8 +27,18 @@ export const findSecret = ({ prisma }: Tx, teamUid: string, name: string): Promi
 export const insertSecret = ({ prisma }: Tx, secret: Omit<ManagedSecret, "version">): Promise<Secret> =>
   prisma.managedSecret.create({ data: secret, omit: SHOWN });
 
-export const replaceSecret = ({ prisma }: Tx, uid: string, sealed: string, updatedBy: string, now: Date): Promise<Secret> =>
-  prisma.managedSecret.update({ where: { uid }, data: { sealed, updatedBy, updatedAt: now, version: { increment: 1 } }, omit: SHOWN });
+export const replaceSecret = (
+  { prisma }: Tx,
+  uid: string,
+  sealed: string,
+  updatedBy: string,
+  now: Date,
+): Promise<Secret> =>
+  prisma.managedSecret.update({
+    where: { uid },
+    data: { sealed, updatedBy, updatedAt: now, version: { increment: 1 } },
+    omit: SHOWN,
+  });
 
 /** Errors: secret_not_found. */
 export async function deleteSecretRow(tx: Tx, teamUid: string, name: string): Promise<Secret> {
@@ -29,18 +49,31 @@ export async function deleteSecretRow(tx: Tx, teamUid: string, name: string): Pr
 }
 
 /** The sealed values of those names that exist. */
-export const sealedSecrets = ({ prisma }: Tx, teamUid: string, names: readonly string[]): Promise<Pick<ManagedSecret, "uid" | "name" | "version" | "sealed">[]> =>
-  prisma.managedSecret.findMany({ where: { teamUid, name: { in: [...names] } }, select: { uid: true, name: true, version: true, sealed: true } });
+export const sealedSecrets = (
+  { prisma }: Tx,
+  teamUid: string,
+  names: readonly string[],
+): Promise<Pick<ManagedSecret, "uid" | "name" | "version" | "sealed">[]> =>
+  prisma.managedSecret.findMany({
+    where: { teamUid, name: { in: [...names] } },
+    select: { uid: true, name: true, version: true, sealed: true },
+  });
 
 /** Which of the names the team has. */
 export async function presentSecrets(sql: Sql, teamUid: string, names: readonly string[]): Promise<string[]> {
-  const { rows } = await sql.query<{ name: string }>("SELECT name FROM managed_secrets WHERE team_uid = $1 AND name = ANY($2)", [teamUid, names]);
+  const { rows } = await sql.query<{ name: string }>(
+    "SELECT name FROM managed_secrets WHERE team_uid = $1 AND name = ANY($2)",
+    [teamUid, names],
+  );
   return rows.map(({ name }) => name);
 }
 
 /** Which of the names the team does not have. */
 export async function missingSecrets({ prisma }: Tx, teamUid: string, names: readonly string[]): Promise<string[]> {
-  const known = await prisma.managedSecret.findMany({ where: { teamUid, name: { in: [...names] } }, select: { name: true } });
+  const known = await prisma.managedSecret.findMany({
+    where: { teamUid, name: { in: [...names] } },
+    select: { name: true },
+  });
   const have = new Set(known.map(({ name }) => name));
   return [...new Set(names)].filter((name) => !have.has(name));
 }

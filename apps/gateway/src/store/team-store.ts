@@ -7,9 +7,17 @@ import type { Tx } from "./identity-db.ts";
 export type { Team, User };
 
 /** A person's place in a team. */
-export type Member = { user: Pick<User, "uid" | "email" | "displayName">; role: Role; version: number; createdAt: Date };
+export type Member = {
+  user: Pick<User, "uid" | "email" | "displayName">;
+  role: Role;
+  version: number;
+  createdAt: Date;
+};
 
-export const insertTeam = ({ prisma }: Tx, team: Pick<Team, "uid" | "name" | "createdAt" | "updatedAt">): Promise<Team> => prisma.team.create({ data: team });
+export const insertTeam = (
+  { prisma }: Tx,
+  team: Pick<Team, "uid" | "name" | "createdAt" | "updatedAt">,
+): Promise<Team> => prisma.team.create({ data: team });
 
 /** Teams by uid, oldest first. */
 export const listTeams = ({ prisma }: Tx, uids: readonly string[]): Promise<Team[]> =>
@@ -23,7 +31,9 @@ export async function getTeam({ prisma }: Tx, uid: string): Promise<Team> {
 }
 
 /** What a team gives its runs. */
-export type TeamLayer = Pick<Team, "uid" | "version" | "concurrencyLimit" | "queueWeight" | "queuePaused"> & { config: JsonObject };
+export type TeamLayer = Pick<Team, "uid" | "version" | "concurrencyLimit" | "queueWeight" | "queuePaused"> & {
+  config: JsonObject;
+};
 
 /** Errors: team_not_found. Hand-written for its speed: the creation of each run asks it. */
 export async function getTeamLayer({ sql }: Tx, uid: string): Promise<TeamLayer> {
@@ -40,16 +50,24 @@ export async function lockTeam({ sql }: Tx, uid: string): Promise<void> {
   await sql.query("SELECT uid FROM teams WHERE uid = $1::uuid FOR UPDATE", [uid]);
 }
 
-export type TeamChanges = Partial<Pick<Team, "name" | "factoryBranches" | "metadataFilter" | "concurrencyLimit" | "queueWeight" | "queuePaused">> & { agentDefaults?: Record<string, unknown> };
+export type TeamChanges = Partial<
+  Pick<Team, "name" | "factoryBranches" | "metadataFilter" | "concurrencyLimit" | "queueWeight" | "queuePaused">
+> & { agentDefaults?: Record<string, unknown> };
 
 export const updateTeamRow = ({ prisma }: Tx, uid: string, changes: TeamChanges, now: Date): Promise<Team> =>
-  prisma.team.update({ where: { uid }, data: { ...(changes as Prisma.TeamUpdateInput), version: { increment: 1 }, updatedAt: now } });
+  prisma.team.update({
+    where: { uid },
+    data: { ...(changes as Prisma.TeamUpdateInput), version: { increment: 1 }, updatedAt: now },
+  });
 
 /** A user. `isUnused`: the account was never claimed, and has neither a team nor a key. */
 export type Account = { user: User; isUnused: boolean };
 
 /** Returns the account of an e-mail address (any case), created if there is none. */
-export async function ensureUser(tx: Tx, user: Pick<User, "uid" | "email" | "displayName" | "createdAt">): Promise<Account> {
+export async function ensureUser(
+  tx: Tx,
+  user: Pick<User, "uid" | "email" | "displayName" | "createdAt">,
+): Promise<Account> {
   const email = user.email.toLowerCase();
   await tx.sql.query(
     "INSERT INTO users (uid, email, display_name, created_at) VALUES ($1::uuid, $2, $3, $4::timestamptz) ON CONFLICT (email) DO NOTHING",
@@ -60,7 +78,10 @@ export async function ensureUser(tx: Tx, user: Pick<User, "uid" | "email" | "dis
 
 /** The account of an e-mail address in lower case. */
 export async function findAccount({ prisma }: Tx, email: string): Promise<Account | undefined> {
-  const row = await prisma.user.findUnique({ where: { email }, include: { _count: { select: { keys: true, memberships: true } } } });
+  const row = await prisma.user.findUnique({
+    where: { email },
+    include: { _count: { select: { keys: true, memberships: true } } },
+  });
   if (!row) return undefined;
   const { _count: count, ...user } = row;
   return { user, isUnused: user.claimedAt === null && count.keys === 0 && count.memberships === 0 };
@@ -72,7 +93,13 @@ export async function claimAccount({ prisma }: Tx, uid: string, now: Date): Prom
 }
 
 /** Inserts a membership. Keys that the user got while in no team are managed in this one from now on. */
-export async function insertMember({ prisma }: Tx, teamUid: string, user: User, role: Role, now: Date): Promise<Member> {
+export async function insertMember(
+  { prisma }: Tx,
+  teamUid: string,
+  user: User,
+  role: Role,
+  now: Date,
+): Promise<Member> {
   await prisma.membership.create({ data: { teamUid, userUid: user.uid, role, createdAt: now } });
   await prisma.apiKey.updateMany({ where: { userUid: user.uid, teamUid: null }, data: { teamUid } });
   return { user, role, version: 1, createdAt: now };
@@ -80,17 +107,27 @@ export async function insertMember({ prisma }: Tx, teamUid: string, user: User, 
 
 /** Errors: member_not_found. */
 export async function getMember({ prisma }: Tx, teamUid: string, userUid: string): Promise<Member> {
-  const row = await prisma.membership.findUnique({ where: { teamUid_userUid: { teamUid, userUid } }, include: { user: true } });
+  const row = await prisma.membership.findUnique({
+    where: { teamUid_userUid: { teamUid, userUid } },
+    include: { user: true },
+  });
   if (!row) throw notFound("member");
   return toMember(row);
 }
 
 /** A team's members, oldest first, after a position. */
-export async function listMembers({ prisma }: Tx, teamUid: string, after: { createdAt: Date; uid: string } | undefined, limit: number): Promise<Member[]> {
+export async function listMembers(
+  { prisma }: Tx,
+  teamUid: string,
+  after: { createdAt: Date; uid: string } | undefined,
+  limit: number,
+): Promise<Member[]> {
   const rows = await prisma.membership.findMany({
     where: {
       teamUid,
-      ...(after ? { OR: [{ createdAt: { gt: after.createdAt } }, { createdAt: after.createdAt, userUid: { gt: after.uid } }] } : {}),
+      ...(after
+        ? { OR: [{ createdAt: { gt: after.createdAt } }, { createdAt: after.createdAt, userUid: { gt: after.uid } }] }
+        : {}),
     },
     include: { user: true },
     orderBy: [{ createdAt: "asc" }, { userUid: "asc" }],
@@ -99,7 +136,8 @@ export async function listMembers({ prisma }: Tx, teamUid: string, after: { crea
   return rows.map(toMember);
 }
 
-export const countOwners = ({ prisma }: Tx, teamUid: string): Promise<number> => prisma.membership.count({ where: { teamUid, role: "owner" } });
+export const countOwners = ({ prisma }: Tx, teamUid: string): Promise<number> =>
+  prisma.membership.count({ where: { teamUid, role: "owner" } });
 
 export async function updateRole({ prisma }: Tx, teamUid: string, userUid: string, role: Role): Promise<Member> {
   const row = await prisma.membership.update({

@@ -9,14 +9,22 @@ import { getProfiles } from "./get-profiles.ts";
  *
  * Errors: on_behalf_of_refused (permission_denied): no such key, an agent that may not, nobody of the team. Source: fields-runs §6.1.
  */
-export async function findPrincipal(tx: Tx, { principal, run }: Caller, teamUid: string, member: string): Promise<string> {
-  if (principal.type !== "agent" || run) throw refused("Only with the API key of an agent are runs made on behalf of somebody.");
+export async function findPrincipal(
+  tx: Tx,
+  { principal, run }: Caller,
+  teamUid: string,
+  member: string,
+): Promise<string> {
+  if (principal.type !== "agent" || run)
+    throw refused("Only with the API key of an agent are runs made on behalf of somebody.");
   const { config } = await getAgent(tx.sql, [teamUid], principal.uid);
-  if (!config.on_behalf_of_enabled) throw refused("The agent may not act on behalf of others: its on_behalf_of_enabled is off.");
+  if (!config.on_behalf_of_enabled)
+    throw refused("The agent may not act on behalf of others: its on_behalf_of_enabled is off.");
   const found = await getProfiles(tx, { uids: [member], emails: [member], teamUids: [teamUid] });
   const user = found.find(({ type }) => type === "user");
   if (!user) throw refused("on_behalf_of names no member of the team.");
   return user.uid;
 }
 
-const refused = (message: string): DomainError => new DomainError({ kind: "permission_denied", reason: "on_behalf_of_refused", message });
+const refused = (message: string): DomainError =>
+  new DomainError({ kind: "permission_denied", reason: "on_behalf_of_refused", message });

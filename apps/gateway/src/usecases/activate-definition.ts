@@ -7,7 +7,15 @@ import type { Agent } from "../domain/agent-identity.ts";
 import { changedFields, keepingOwn, type DefinedAgent } from "../domain/definition-part.ts";
 import { facts, type Cause } from "../events/facts.ts";
 import { factoryAgents, saveAgent } from "../store/agent-store.ts";
-import { deleteFactoryRows, dropStages, findLayer, findStage, lockFactory, saveLayer, type Stage } from "../store/definition-store.ts";
+import {
+  deleteFactoryRows,
+  dropStages,
+  findLayer,
+  findStage,
+  lockFactory,
+  saveLayer,
+  type Stage,
+} from "../store/definition-store.ts";
 import { eraseAgent, factOf } from "./manage-agents.ts";
 
 type Deps = { sql: Sql; clock: Clock };
@@ -18,14 +26,23 @@ type Deps = { sql: Sql; clock: Clock };
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
  */
-export async function activateDefinition(deps: Deps, by: Cause, input: { factoryUid: string; version: number }): Promise<number> {
+export async function activateDefinition(
+  deps: Deps,
+  by: Cause,
+  input: { factoryUid: string; version: number },
+): Promise<number> {
   const { sql } = deps;
   await lockFactory(sql, input.factoryUid);
   const current = await findLayer(sql, input.factoryUid);
   if (current && current.version >= input.version) return current.version;
   const stage = await findStage(sql, input.factoryUid, input.version);
   if (!stage)
-    throw new DomainError({ kind: "conflict", reason: "stage_missing", message: "This version of the definition was not staged.", retryable: true });
+    throw new DomainError({
+      kind: "conflict",
+      reason: "stage_missing",
+      message: "This version of the definition was not staged.",
+      retryable: true,
+    });
   await projectAgents(deps, by, stage);
   await saveLayer(sql, { ...stage, config: stage.part.layer }, deps.clock.now());
   await dropStages(sql, input.factoryUid, { upTo: input.version });
@@ -33,9 +50,14 @@ export async function activateDefinition(deps: Deps, by: Cause, input: { factory
 }
 
 /** Everything a deleted factory left here: its agents with their keys, its layer, its stages. */
-export async function eraseFactory(deps: Deps, by: Cause, input: { factoryUid: string; teamUid: string }): Promise<void> {
+export async function eraseFactory(
+  deps: Deps,
+  by: Cause,
+  input: { factoryUid: string; teamUid: string },
+): Promise<void> {
   await lockFactory(deps.sql, input.factoryUid);
-  for (const agent of await factoryAgents(deps.sql, input.teamUid, input.factoryUid, "FOR UPDATE")) await eraseAgent(deps, by, agent);
+  for (const agent of await factoryAgents(deps.sql, input.teamUid, input.factoryUid, "FOR UPDATE"))
+    await eraseAgent(deps, by, agent);
   await deleteFactoryRows(deps.sql, input.factoryUid);
 }
 
@@ -45,16 +67,35 @@ async function projectAgents(deps: Deps, by: Cause, { factoryUid, teamUid, part 
   for (const agent of existing) if (agent.fileManaged && !kept.has(agent.name)) await eraseAgent(deps, by, agent);
   const before = new Map(existing.map((agent) => [agent.name, agent]));
   // The foreman last: a factory has one at a time, and the former one may now be something else.
-  for (const defined of part.agents.toSorted((a, b) => Number(a.agentType === "FOREMAN") - Number(b.agentType === "FOREMAN")))
+  for (const defined of part.agents.toSorted(
+    (a, b) => Number(a.agentType === "FOREMAN") - Number(b.agentType === "FOREMAN"),
+  ))
     await projectAgent(deps, by, { factoryUid, teamUid, defined, before: before.get(defined.name) });
 }
 
 type Projection = { factoryUid: string; teamUid: string; defined: DefinedAgent; before: Agent | undefined };
 
-async function projectAgent({ sql, clock }: Deps, by: Cause, { factoryUid, teamUid, defined, before }: Projection): Promise<void> {
+async function projectAgent(
+  { sql, clock }: Deps,
+  by: Cause,
+  { factoryUid, teamUid, defined, before }: Projection,
+): Promise<void> {
   const now = clock.now();
   if (!before) {
-    const agent: Agent = { ...defined, uid: newUid(), teamUid, factoryUid, enabled: true, fileManaged: true, concurrencyLimit: 0, queuePriority: 0, queuePaused: false, version: 1, createdAt: now, updatedAt: now };
+    const agent: Agent = {
+      ...defined,
+      uid: newUid(),
+      teamUid,
+      factoryUid,
+      enabled: true,
+      fileManaged: true,
+      concurrencyLimit: 0,
+      queuePriority: 0,
+      queuePaused: false,
+      version: 1,
+      createdAt: now,
+      updatedAt: now,
+    };
     await saveAgent(sql, agent);
     return appendEvents(sql, [facts.agentCreated(by, factOf(agent))]);
   }

@@ -31,8 +31,17 @@ export class Authenticator {
   }
 
   /** Errors: key_invalid, lease_lost (both unauthenticated). */
-  async authenticate({ bearer, teamUid, requestId }: { bearer: string; teamUid: string | undefined; requestId: string }): Promise<Caller> {
-    if (bearer.startsWith(RUN_TOKEN_PREFIX)) return this.#deps.runTokens.authenticate(bearer.slice(RUN_TOKEN_PREFIX.length), requestId);
+  async authenticate({
+    bearer,
+    teamUid,
+    requestId,
+  }: {
+    bearer: string;
+    teamUid: string | undefined;
+    requestId: string;
+  }): Promise<Caller> {
+    if (bearer.startsWith(RUN_TOKEN_PREFIX))
+      return this.#deps.runTokens.authenticate(bearer.slice(RUN_TOKEN_PREFIX.length), requestId);
     const credential = await this.findKey(bearer);
     const caller = callerOfKey(credential, teamUid, requestId);
     this.#credentials.set(caller, credential);
@@ -43,7 +52,12 @@ export class Authenticator {
   async findKey(text: string): Promise<Credential> {
     const now = this.#deps.clock.now();
     const credential = await this.#deps.findCredential(hashOfKey(text));
-    if (!credential) throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "The key is unknown, revoked or expired." });
+    if (!credential)
+      throw new DomainError({
+        kind: "unauthenticated",
+        reason: "key_invalid",
+        message: "The key is unknown, revoked or expired.",
+      });
     if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_NOTED_MS)
       await bestEffort("note the use of a key", this.#deps.log, () => this.#deps.noteUse(credential.keyUid, now));
     return credential;
@@ -59,18 +73,30 @@ export class Authenticator {
 export function grantsOf({ user, agent, scopes }: Credential): TeamGrant[] {
   const limits = scopes ?? [];
   if (agent) return [{ teamUid: as<TeamUid>(agent.teamUid), verbs: withinScopes(AGENT_VERBS, limits) }];
-  return (user?.memberships ?? []).map(({ teamUid, role }) => ({ teamUid: as<TeamUid>(teamUid), verbs: withinScopes(ROLE_VERBS[role], limits) }));
+  return (user?.memberships ?? []).map(({ teamUid, role }) => ({
+    teamUid: as<TeamUid>(teamUid),
+    verbs: withinScopes(ROLE_VERBS[role], limits),
+  }));
 }
 
 /** A platform administrator is one only with a key that they ordered for all their teams: not with one that others made. */
-export const isPlatformAdmin = ({ user, allTeams, scopes }: Credential): boolean => user?.platformAdmin === true && allTeams && (scopes ?? []).length === 0;
+export const isPlatformAdmin = ({ user, allTeams, scopes }: Credential): boolean =>
+  user?.platformAdmin === true && allTeams && (scopes ?? []).length === 0;
 
 function callerOfKey(credential: Credential, teamHeader: string | undefined, requestId: string): Caller {
   const { user, agent, keyUid } = credential;
   const teams = grantsOf(credential);
-  if (agent) return { principal: { type: "agent", uid: agent.uid, displayName: agent.name }, teams, activeTeamUid: as<TeamUid>(agent.teamUid), platformAdmin: false, requestId };
+  if (agent)
+    return {
+      principal: { type: "agent", uid: agent.uid, displayName: agent.name },
+      teams,
+      activeTeamUid: as<TeamUid>(agent.teamUid),
+      platformAdmin: false,
+      requestId,
+    };
   if (!user) return { principal: { type: "worker", uid: keyUid }, teams: [], platformAdmin: false, requestId };
-  const active = teamHeader === undefined ? undefined : isUuid(teamHeader) ? as<TeamUid>(teamHeader.toLowerCase()) : NO_TEAM;
+  const active =
+    teamHeader === undefined ? undefined : isUuid(teamHeader) ? as<TeamUid>(teamHeader.toLowerCase()) : NO_TEAM;
   return {
     principal: { type: "user", uid: user.uid, displayName: user.displayName, email: user.email },
     teams,

@@ -23,14 +23,24 @@ const OWNER_EMAIL = "owner@localhost";
  * start: the platform's worker key, chosen or derived from the master key, so that it need not be kept readable anywhere.
  * Errors: those of `verifyMasterKey`.
  */
-export async function bootstrap(deps: { db: IdentityDb; clock: Clock; masterKey: Uint8Array }, chosen: { apiKey?: string | undefined; workerKey?: string | undefined }): Promise<Bootstrap> {
+export async function bootstrap(
+  deps: { db: IdentityDb; clock: Clock; masterKey: Uint8Array },
+  chosen: { apiKey?: string | undefined; workerKey?: string | undefined },
+): Promise<Bootstrap> {
   const by: Cause = { actor: { type: "service", uid: "gateway" }, requestId: newUid() };
-  const workerKey = chosen.workerKey ?? `mww_${Buffer.from(deriveKey(deps.masterKey, "platform worker key")).toString("base64url")}`;
+  const workerKey =
+    chosen.workerKey ?? `mww_${Buffer.from(deriveKey(deps.masterKey, "platform worker key")).toString("base64url")}`;
   return deps.db.transaction(async (tx) => {
     await tx.sql.query("SELECT pg_advisory_xact_lock(hashtextextended('bootstrap', 0))::text");
     await verifyMasterKey(tx.sql, deps.masterKey);
     const known = await tx.prisma.apiKey.findUnique({ where: { hash: hashOfKey(workerKey) } });
-    if (!known) await issueKey({ tx, clock: deps.clock }, by, { kind: "worker", name: "platform", teamUid: null, text: workerKey });
+    if (!known)
+      await issueKey({ tx, clock: deps.clock }, by, {
+        kind: "worker",
+        name: "platform",
+        teamUid: null,
+        text: workerKey,
+      });
     if ((await tx.prisma.team.count()) > 0) return { workerKey };
     const now = deps.clock.now();
     const team = await insertTeam(tx, { uid: newUid(), name: "default", createdAt: now, updatedAt: now });
@@ -41,8 +51,18 @@ export async function bootstrap(deps: { db: IdentityDb; clock: Clock; masterKey:
       facts.teamCreated(by, { uid: team.uid, teamUid: team.uid, payload: { name: team.name } }),
       facts.memberAdded(by, { uid: `${team.uid}:${user.uid}`, teamUid: team.uid, payload: { role: "owner" } }),
     ]);
-    const order = { kind: "api", name: "first key", teamUid: team.uid, userUid: user.uid, allTeams: true, personal: true } as const;
-    const { text } = await issueKey({ tx, clock: deps.clock }, by, { ...order, ...(chosen.apiKey ? { text: chosen.apiKey } : {}) });
+    const order = {
+      kind: "api",
+      name: "first key",
+      teamUid: team.uid,
+      userUid: user.uid,
+      allTeams: true,
+      personal: true,
+    } as const;
+    const { text } = await issueKey({ tx, clock: deps.clock }, by, {
+      ...order,
+      ...(chosen.apiKey ? { text: chosen.apiKey } : {}),
+    });
     return { apiKey: text, workerKey };
   });
 }

@@ -41,18 +41,31 @@ type OwnKey = Pick<Credential, "user" | "allTeams" | "personal" | "scopes" | "ex
  *
  * Errors: team_not_found · not_authorized · agent_not_found · invalid_key.
  */
-export async function createKey(deps: CreateKeyDeps, caller: Caller, input: NewKey): Promise<{ key: Key; text: string }> {
+export async function createKey(
+  deps: CreateKeyDeps,
+  caller: Caller,
+  input: NewKey,
+): Promise<{ key: Key; text: string }> {
   if (!isMember(caller, input.teamUid)) throw notFound("team");
   assertHuman(caller);
   if (input.expiresAt && input.expiresAt <= deps.clock.now()) throw invalid("expires_at must lie in the future.");
-  return issueKey(deps, causedBy(caller), { name: input.name, teamUid: input.teamUid, ...(await orderOf(deps, caller, input)) });
+  return issueKey(deps, causedBy(caller), {
+    name: input.name,
+    teamUid: input.teamUid,
+    ...(await orderOf(deps, caller, input)),
+  });
 }
 
-async function orderOf(deps: CreateKeyDeps, caller: Caller, input: NewKey): Promise<Omit<KeyOrder, "name" | "teamUid">> {
+async function orderOf(
+  deps: CreateKeyDeps,
+  caller: Caller,
+  input: NewKey,
+): Promise<Omit<KeyOrder, "name" | "teamUid">> {
   const { teamUid, kind, agentUid, userUid, allTeams, scopes } = input;
   const limits = withinOwn(deps, caller, input);
   if (kind === "worker") {
-    if (agentUid || userUid || allTeams || scopes.length > 0) throw invalid("A worker key has no user, agent, scopes or all_teams.");
+    if (agentUid || userUid || allTeams || scopes.length > 0)
+      throw invalid("A worker key has no user, agent, scopes or all_teams.");
     requireVerb(caller, teamUid, "team.manage", "team");
     return { kind, ...(limits.expiresAt && { expiresAt: limits.expiresAt }) };
   }
@@ -62,21 +75,30 @@ async function orderOf(deps: CreateKeyDeps, caller: Caller, input: NewKey): Prom
     return { kind, agentUid: (await getAgent(deps.tx.sql, [teamUid], agentUid, "FOR UPDATE")).uid, ...limits };
   }
   if (userUid !== undefined && userUid !== caller.principal.uid)
-    throw refused("A key of another person cannot be created: each person creates their own. Invite people with POST /team/{uid}/invitations.");
+    throw refused(
+      "A key of another person cannot be created: each person creates their own. Invite people with POST /team/{uid}/invitations.",
+    );
   const own = deps.credentialOf(caller)!;
   const isWhole = limits.scopes?.length === 0 && limits.expiresAt === undefined;
   const personal = own.personal || (isWhole && (await claimAccount(deps.tx, caller.principal.uid, deps.clock.now())));
   if (allTeams && !mayReachAllTeams({ ...own, personal }))
-    throw refused("A key for all your teams is created with a key of your own without scopes; for platform administrators, with one for all teams.");
+    throw refused(
+      "A key for all your teams is created with a key of your own without scopes; for platform administrators, with one for all teams.",
+    );
   return { kind, userUid: caller.principal.uid, allTeams, personal, ...limits };
 }
 
-function withinOwn(deps: CreateKeyDeps, caller: Caller, { scopes, expiresAt }: NewKey): Pick<KeyOrder, "scopes" | "expiresAt"> {
+function withinOwn(
+  deps: CreateKeyDeps,
+  caller: Caller,
+  { scopes, expiresAt }: NewKey,
+): Pick<KeyOrder, "scopes" | "expiresAt"> {
   const own = deps.credentialOf(caller);
   const limits: readonly string[] = own?.scopes ?? [];
   const isWider = limits.length > 0 && scopes.some((scope) => !limits.includes(scope));
   const livesLonger = own?.expiresAt && expiresAt && expiresAt > own.expiresAt;
-  if (!own || isWider || livesLonger) throw refused("A key cannot create a key with more scopes or a longer life than its own.");
+  if (!own || isWider || livesLonger)
+    throw refused("A key cannot create a key with more scopes or a longer life than its own.");
   const end = expiresAt ?? own.expiresAt ?? undefined;
   return { scopes: scopes.length > 0 ? scopes : limits, ...(end ? { expiresAt: end } : {}) };
 }
@@ -89,6 +111,7 @@ function assertHuman(caller: Caller): void {
   throw refused("Only people manage keys.");
 }
 
-const refused = (message: string): DomainError => new DomainError({ kind: "permission_denied", reason: "not_authorized", message });
+const refused = (message: string): DomainError =>
+  new DomainError({ kind: "permission_denied", reason: "not_authorized", message });
 
 const invalid = (message: string): DomainError => invalidArgument("invalid_key", message);

@@ -17,13 +17,27 @@ export type NewTeam = { name: string; ownerEmail: string; ownerName: string };
  *
  * Errors: not_authorized unless a platform administrator calls · user_exists (conflict).
  */
-export async function createTeam(deps: { tx: Tx; clock: Clock }, caller: Caller, input: NewTeam): Promise<{ team: Team; key: Key; text: string }> {
-  if (!caller.platformAdmin || caller.run) throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only platform administrators create teams." });
+export async function createTeam(
+  deps: { tx: Tx; clock: Clock },
+  caller: Caller,
+  input: NewTeam,
+): Promise<{ team: Team; key: Key; text: string }> {
+  if (!caller.platformAdmin || caller.run)
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "not_authorized",
+      message: "Only platform administrators create teams.",
+    });
   const { tx } = deps;
   const now = deps.clock.now();
   const by = causedBy(caller);
   const team = await insertTeam(tx, { uid: newUid(), name: input.name, createdAt: now, updatedAt: now });
-  const { user: owner, isUnused } = await ensureUser(tx, { uid: newUid(), email: input.ownerEmail, displayName: input.ownerName, createdAt: now });
+  const { user: owner, isUnused } = await ensureUser(tx, {
+    uid: newUid(),
+    email: input.ownerEmail,
+    displayName: input.ownerName,
+    createdAt: now,
+  });
   const isCaller = owner.uid === caller.principal.uid;
   if (!isUnused && !isCaller) throw userExists(owner.email);
   await insertMember(tx, team.uid, owner, "owner", now);
@@ -31,7 +45,13 @@ export async function createTeam(deps: { tx: Tx; clock: Clock }, caller: Caller,
     facts.teamCreated(by, { uid: team.uid, teamUid: team.uid, payload: { name: team.name } }),
     facts.memberAdded(by, { uid: `${team.uid}:${owner.uid}`, teamUid: team.uid, payload: { role: "owner" } }),
   ]);
-  const issued = await issueKey(deps, by, { kind: "api", name: "owner", teamUid: team.uid, userUid: owner.uid, personal: isUnused || caller.personal !== undefined });
+  const issued = await issueKey(deps, by, {
+    kind: "api",
+    name: "owner",
+    teamUid: team.uid,
+    userUid: owner.uid,
+    personal: isUnused || caller.personal !== undefined,
+  });
   return { team, ...issued };
 }
 

@@ -7,7 +7,13 @@ import type { Role } from "../domain/roles.ts";
 import { causedBy, facts } from "../events/facts.ts";
 import type { Tx } from "../store/identity-db.ts";
 import {
-  countInvitations, deleteExpiredInvitations, deleteInvitation, getInvitation, insertInvitation, listInvitations, type Invitation,
+  countInvitations,
+  deleteExpiredInvitations,
+  deleteInvitation,
+  getInvitation,
+  insertInvitation,
+  listInvitations,
+  type Invitation,
 } from "../store/invitation-store.ts";
 import { findAccount, lockTeam, type Member } from "../store/team-store.ts";
 import { assertNoMember, join } from "./manage-members.ts";
@@ -23,7 +29,11 @@ const PER_TEAM_MAX = 1_000;
  *
  * Errors: team_not_found · not_authorized · no_account, account_unclaimed, already_member, already_invited, too_many_invitations (conflict).
  */
-export async function invite(deps: Deps, caller: Caller, input: { teamUid: string; email: string; role: Role }): Promise<Invitation> {
+export async function invite(
+  deps: Deps,
+  caller: Caller,
+  input: { teamUid: string; email: string; role: Role },
+): Promise<Invitation> {
   const { tx } = deps;
   const { teamUid, role } = input;
   requirePerson(caller);
@@ -35,20 +45,36 @@ export async function invite(deps: Deps, caller: Caller, input: { teamUid: strin
   await deleteExpiredInvitations(tx, teamUid, now);
   if ((await countInvitations(tx, teamUid)) >= PER_TEAM_MAX)
     throw conflict("too_many_invitations", `A team has at most ${PER_TEAM_MAX} invitations. Revoke some first.`);
-  const invitation = { uid: newUid(), teamUid, email, role, invitedBy: caller.principal.uid, createdAt: now, expiresAt: new Date(now.getTime() + VALID_MS) };
+  const invitation = {
+    uid: newUid(),
+    teamUid,
+    email,
+    role,
+    invitedBy: caller.principal.uid,
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + VALID_MS),
+  };
   const inserted = await insertInvitation(tx, invitation);
   if (!inserted) throw conflict("already_invited", `${email} is invited already. Revoke that invitation to change it.`);
-  await appendEvents(tx.sql, [facts.invitationCreated(causedBy(caller), { uid: inserted.uid, teamUid, payload: { role } })]);
+  await appendEvents(tx.sql, [
+    facts.invitationCreated(causedBy(caller), { uid: inserted.uid, teamUid, payload: { role } }),
+  ]);
   return inserted;
 }
 
 async function assertInvitable(tx: Tx, teamUid: string, email: string): Promise<void> {
   const account = await findAccount(tx, email);
   if (!account || account.isUnused)
-    throw conflict("no_account", `${email} does not use this platform yet. Add this person with POST /team/{uid}/members instead.`);
+    throw conflict(
+      "no_account",
+      `${email} does not use this platform yet. Add this person with POST /team/{uid}/members instead.`,
+    );
   await assertNoMember(tx, teamUid, account.user.uid);
   if (account.user.claimedAt === null)
-    throw conflict("account_unclaimed", `${email} has no personal key yet. Invite this person after they create one: \`millwright key create NAME\`.`);
+    throw conflict(
+      "account_unclaimed",
+      `${email} has no personal key yet. Invite this person after they create one: \`millwright key create NAME\`.`,
+    );
 }
 
 /** Errors: team_not_found · not_authorized. */
@@ -58,7 +84,11 @@ export async function listTeamInvitations({ tx, clock }: Deps, caller: Caller, t
 }
 
 /** Errors: team_not_found · not_authorized · invitation_not_found. */
-export async function revokeInvitation(deps: Deps, caller: Caller, input: { teamUid: string; uid: string }): Promise<void> {
+export async function revokeInvitation(
+  deps: Deps,
+  caller: Caller,
+  input: { teamUid: string; uid: string },
+): Promise<void> {
   requireVerb(caller, input.teamUid, "team.manage", "team");
   await end(deps, caller, await getInvitation(deps.tx, input, deps.clock.now()), "invitationDeleted");
 }
@@ -69,7 +99,11 @@ export async function listOwnInvitations({ tx, clock }: Deps, caller: Caller): P
 }
 
 /** Makes the caller a member of the team that invites. Errors: not_authorized · invitation_not_found · already_member (conflict). */
-export async function acceptInvitation(deps: Deps, caller: Caller, uid: string): Promise<{ invitation: Invitation; member: Member }> {
+export async function acceptInvitation(
+  deps: Deps,
+  caller: Caller,
+  uid: string,
+): Promise<{ invitation: Invitation; member: Member }> {
   const invitation = await getInvitation(deps.tx, { uid, email: addressOf(caller) }, deps.clock.now());
   await lockTeam(deps.tx, invitation.teamUid);
   await assertNoMember(deps.tx, invitation.teamUid, caller.principal.uid);
@@ -80,10 +114,20 @@ export async function acceptInvitation(deps: Deps, caller: Caller, uid: string):
 
 /** Errors: not_authorized · invitation_not_found. */
 export async function declineInvitation(deps: Deps, caller: Caller, uid: string): Promise<void> {
-  await end(deps, caller, await getInvitation(deps.tx, { uid, email: addressOf(caller) }, deps.clock.now()), "invitationDeleted");
+  await end(
+    deps,
+    caller,
+    await getInvitation(deps.tx, { uid, email: addressOf(caller) }, deps.clock.now()),
+    "invitationDeleted",
+  );
 }
 
-async function end({ tx }: Deps, caller: Caller, { uid, teamUid, role }: Invitation, fact: "invitationAccepted" | "invitationDeleted"): Promise<void> {
+async function end(
+  { tx }: Deps,
+  caller: Caller,
+  { uid, teamUid, role }: Invitation,
+  fact: "invitationAccepted" | "invitationDeleted",
+): Promise<void> {
   await deleteInvitation(tx, uid);
   await appendEvents(tx.sql, [facts[fact](causedBy(caller), { uid, version: 2, teamUid, payload: { role } })]);
 }
@@ -91,7 +135,8 @@ async function end({ tx }: Deps, caller: Caller, { uid, teamUid, role }: Invitat
 /** A membership is the person's to accept: `team.manage` among the rights over what they own, which a key created by somebody else never has. */
 function addressOf(caller: Caller): string {
   requirePerson(caller);
-  if (!caller.personal) throw refused("Invitations need a key that you created yourself: `millwright key create NAME`.");
+  if (!caller.personal)
+    throw refused("Invitations need a key that you created yourself: `millwright key create NAME`.");
   requireVerbAs(caller, { type: "user", uid: caller.principal.uid }, "team.manage", "user");
   if (caller.principal.email === undefined) throw notFound("invitation");
   return caller.principal.email;
@@ -101,6 +146,8 @@ function requirePerson(caller: Caller): void {
   if (caller.principal.type !== "user" || caller.run) throw refused("Only people invite and accept invitations.");
 }
 
-const conflict = (reason: string, message: string): DomainError => new DomainError({ kind: "conflict", reason, message });
+const conflict = (reason: string, message: string): DomainError =>
+  new DomainError({ kind: "conflict", reason, message });
 
-const refused = (message: string): DomainError => new DomainError({ kind: "permission_denied", reason: "not_authorized", message });
+const refused = (message: string): DomainError =>
+  new DomainError({ kind: "permission_denied", reason: "not_authorized", message });

@@ -25,7 +25,11 @@ export type KeyOrder = {
 };
 
 /** Makes a key and answers its text, which is stored nowhere. Whether the caller may order it has been decided. */
-export async function issueKey(deps: { tx: Tx; clock: Clock }, by: Cause, order: KeyOrder): Promise<{ key: Key; text: string }> {
+export async function issueKey(
+  deps: { tx: Tx; clock: Clock },
+  by: Cause,
+  order: KeyOrder,
+): Promise<{ key: Key; text: string }> {
   const text = order.text ?? newKeyText(order.kind);
   if (order.personal && order.userUid) await claimAccount(deps.tx, order.userUid, deps.clock.now());
   const key = await insertKey(deps.tx, {
@@ -45,6 +49,8 @@ export async function issueKey(deps: { tx: Tx; clock: Clock }, by: Cause, order:
     lastUsedAt: null,
     createdAt: deps.clock.now(),
   });
-  await appendEvents(deps.tx.sql, [facts.keyCreated(by, { uid: key.uid, teamUid: key.teamUid, payload: { name: key.name, kind: key.kind } })]);
+  await appendEvents(deps.tx.sql, [
+    facts.keyCreated(by, { uid: key.uid, teamUid: key.teamUid, payload: { name: key.name, kind: key.kind } }),
+  ]);
   return { key, text };
 }

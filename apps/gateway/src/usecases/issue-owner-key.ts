@@ -22,13 +22,19 @@ export async function issueOwnerKey({ db, clock }: { db: IdentityDb; clock: Cloc
 type KeyHolder = { userUid: string; teamUid: string | null };
 
 async function firstOwner({ prisma }: Tx): Promise<KeyHolder> {
-  const owner = await prisma.membership.findFirst({ where: { role: "owner", user: { platformAdmin: true } }, orderBy: { createdAt: "asc" } });
+  const owner = await prisma.membership.findFirst({
+    where: { role: "owner", user: { platformAdmin: true } },
+    orderBy: { createdAt: "asc" },
+  });
   if (!owner) throw new Error("No platform administrator owns a team: has the platform been started?");
   return { userUid: owner.userUid, teamUid: owner.teamUid };
 }
 
 async function personWith({ prisma }: Tx, email: string): Promise<KeyHolder> {
-  const user = await prisma.user.findUnique({ where: { email }, include: { memberships: { orderBy: { createdAt: "asc" }, take: 1 } } });
+  const user = await prisma.user.findUnique({
+    where: { email },
+    include: { memberships: { orderBy: { createdAt: "asc" }, take: 1 } },
+  });
   if (!user) throw new Error(`No user of this platform has the e-mail address ${email}.`);
   return { userUid: user.uid, teamUid: user.memberships[0]?.teamUid ?? null };
 }

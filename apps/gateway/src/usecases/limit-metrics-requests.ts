@@ -3,7 +3,10 @@ import { METRICS_REQUESTS_PER_WINDOW, retryAfterSeconds } from "../domain/metric
 
 export type LimitMetricsRequestsDeps = {
   /** Counts a request; returns the oldest request of the window if there is no room for it. */
-  readonly count: (requester: { readonly credentialHash: string; readonly factoryUid: string }, now: Date) => Promise<Date | undefined>;
+  readonly count: (
+    requester: { readonly credentialHash: string; readonly factoryUid: string },
+    now: Date,
+  ) => Promise<Date | undefined>;
   readonly clock: { now(): Date };
 };
 

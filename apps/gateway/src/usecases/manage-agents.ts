@@ -3,7 +3,15 @@ import type { Clock } from "@millwright/clock";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { appendEvents } from "@millwright/events";
 import { newUid } from "@millwright/ids";
-import { assertEditable, BLANK, withFields, withSecrets, type Agent, type AgentFields, type AgentParts } from "../domain/agent-identity.ts";
+import {
+  assertEditable,
+  BLANK,
+  withFields,
+  withSecrets,
+  type Agent,
+  type AgentFields,
+  type AgentParts,
+} from "../domain/agent-identity.ts";
 import { causedBy, facts, type Cause } from "../events/facts.ts";
 import { deleteAgentRow, getAgent, saveAgent } from "../store/agent-store.ts";
 import { lockFactory, stagedForemen } from "../store/definition-store.ts";
@@ -19,7 +27,11 @@ type Deps = { tx: Tx; clock: Clock };
  * Errors: not_authorized (only people manage agents) · team_required · team_not_found · invalid_agent · secret_unknown
  *   · agent_name_taken, foreman_exists (within a factory; also one that a staged definition brings).
  */
-export async function createAgent(deps: Deps, caller: Caller, input: { factoryUid?: string | undefined; fields: AgentFields }): Promise<Agent> {
+export async function createAgent(
+  deps: Deps,
+  caller: Caller,
+  input: { factoryUid?: string | undefined; fields: AgentFields },
+): Promise<Agent> {
   const teamUid = chooseTeam(caller);
   assertMayManage(caller, teamUid);
   const now = deps.clock.now();
@@ -30,7 +42,15 @@ export async function createAgent(deps: Deps, caller: Caller, input: { factoryUi
   }
   await assertSecretsKnown(deps.tx, teamUid, parts.config.secrets ?? []);
   const agent: Agent = {
-    ...parts, uid: newUid(), teamUid, factoryUid: input.factoryUid ?? null, enabled: true, fileManaged: false, version: 1, createdAt: now, updatedAt: now,
+    ...parts,
+    uid: newUid(),
+    teamUid,
+    factoryUid: input.factoryUid ?? null,
+    enabled: true,
+    fileManaged: false,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
   };
   await saveAgent(deps.tx.sql, agent);
   await appendEvents(deps.tx.sql, [facts.agentCreated(causedBy(caller), factOf(agent))]);
@@ -43,9 +63,17 @@ export async function createAgent(deps: Deps, caller: Caller, input: { factoryUi
  * Errors: agent_not_found · not_authorized · invalid_agent · secret_unknown · agent_name_taken, foreman_exists
  *   · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
  */
-export async function updateAgent(deps: Deps, caller: Caller, input: { uid: string; fields: AgentFields }): Promise<Agent> {
+export async function updateAgent(
+  deps: Deps,
+  caller: Caller,
+  input: { uid: string; fields: AgentFields },
+): Promise<Agent> {
   // Before the agent's row, as an activation does.
-  const { factoryUid } = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), input.uid);
+  const { factoryUid } = await getAgent(
+    deps.tx.sql,
+    caller.teams.map((team) => team.teamUid),
+    input.uid,
+  );
   if (factoryUid) await lockFactory(deps.tx.sql, factoryUid);
   const before = await editableAgent(deps, caller, input, (agent) => {
     if (agent.fileManaged && input.fields.credential_strategy === "")
@@ -57,9 +85,22 @@ export async function updateAgent(deps: Deps, caller: Caller, input: { uid: stri
 }
 
 /** Adds secrets and changes nothing else. Errors: as updateAgent; an unknown name rejects all. */
-export async function appendSecrets(deps: Deps, caller: Caller, input: { uid: string; names: readonly string[] }): Promise<Agent> {
-  const before = await editableAgent(deps, caller, { uid: input.uid, fields: { secrets: input.names.map((name) => ({ name })) } });
-  return save(deps, caller, before, { config: withSecrets(before.config, input.names) }, input.names.map((name) => ({ name })));
+export async function appendSecrets(
+  deps: Deps,
+  caller: Caller,
+  input: { uid: string; names: readonly string[] },
+): Promise<Agent> {
+  const before = await editableAgent(deps, caller, {
+    uid: input.uid,
+    fields: { secrets: input.names.map((name) => ({ name })) },
+  });
+  return save(
+    deps,
+    caller,
+    before,
+    { config: withSecrets(before.config, input.names) },
+    input.names.map((name) => ({ name })),
+  );
 }
 
 /**
@@ -68,16 +109,26 @@ export async function appendSecrets(deps: Deps, caller: Caller, input: { uid: st
  * Errors: agent_not_found · not_authorized · agent_file_managed (invalid_argument): delete its file.
  */
 export async function deleteAgent(deps: Deps, caller: Caller, uid: string): Promise<void> {
-  const agent = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), uid, "FOR UPDATE");
+  const agent = await getAgent(
+    deps.tx.sql,
+    caller.teams.map((team) => team.teamUid),
+    uid,
+    "FOR UPDATE",
+  );
   assertMayManage(caller, agent.teamUid);
-  if (agent.fileManaged) throw invalidArgument("agent_file_managed", "This agent is defined in its factory's files; delete it there.");
+  if (agent.fileManaged)
+    throw invalidArgument("agent_file_managed", "This agent is defined in its factory's files; delete it there.");
   await eraseAgent(deps.tx, causedBy(caller), agent);
 }
 
 /** Deletes an agent with its keys, and says so. */
 export async function eraseAgent({ sql }: Pick<Tx, "sql">, by: Cause, agent: Agent): Promise<void> {
   const keyUids = await deleteAgentRow(sql, agent.uid);
-  await forgetKeys({ sql }, by, keyUids.map((uid) => ({ uid, teamUid: agent.teamUid })));
+  await forgetKeys(
+    { sql },
+    by,
+    keyUids.map((uid) => ({ uid, teamUid: agent.teamUid })),
+  );
   await appendEvents(sql, [facts.agentDeleted(by, factOf({ ...agent, version: agent.version + 1 }))]);
 }
 
@@ -90,19 +141,39 @@ export const factOf = (agent: Agent) => ({
     name: agent.name,
     agent_type: agent.agentType,
     ...(agent.factoryUid ? { factory_uid: agent.factoryUid } : {}),
-    ...{ concurrency_limit: agent.concurrencyLimit, queue_priority: agent.queuePriority, queue_paused: agent.queuePaused },
+    ...{
+      concurrency_limit: agent.concurrencyLimit,
+      queue_priority: agent.queuePriority,
+      queue_paused: agent.queuePaused,
+    },
   },
 });
 
-async function editableAgent(deps: Deps, caller: Caller, { uid, fields }: { uid: string; fields: AgentFields }, check: (agent: Agent) => void = () => {}): Promise<Agent> {
-  const agent = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), uid, "FOR UPDATE");
+async function editableAgent(
+  deps: Deps,
+  caller: Caller,
+  { uid, fields }: { uid: string; fields: AgentFields },
+  check: (agent: Agent) => void = () => {},
+): Promise<Agent> {
+  const agent = await getAgent(
+    deps.tx.sql,
+    caller.teams.map((team) => team.teamUid),
+    uid,
+    "FOR UPDATE",
+  );
   assertMayManage(caller, agent.teamUid);
   check(agent);
   assertEditable(agent, fields);
   return agent;
 }
 
-async function save(deps: Deps, caller: Caller, before: Agent, changes: Partial<Agent>, named: readonly { name: string }[]): Promise<Agent> {
+async function save(
+  deps: Deps,
+  caller: Caller,
+  before: Agent,
+  changes: Partial<Agent>,
+  named: readonly { name: string }[],
+): Promise<Agent> {
   await assertSecretsKnown(deps.tx, before.teamUid, named);
   const agent = { ...before, ...changes, version: before.version + 1, updatedAt: deps.clock.now() };
   await saveAgent(deps.tx.sql, agent);
@@ -113,17 +184,33 @@ async function save(deps: Deps, caller: Caller, before: Agent, changes: Partial<
 function assertMayManage(caller: Caller, teamUid: string): void {
   requireVerb(caller, teamUid, "agent.manage", "agent");
   if (caller.principal.type !== "user" || caller.run)
-    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage agents." });
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "not_authorized",
+      message: "Only people manage agents.",
+    });
 }
 
 /** A foreman made by hand after a definition was staged would keep it from being activated. The factory's definition must be locked. */
-async function assertNoForemanComes({ tx }: Deps, { agentType, name, factoryUid }: AgentParts & { factoryUid: string }): Promise<void> {
+async function assertNoForemanComes(
+  { tx }: Deps,
+  { agentType, name, factoryUid }: AgentParts & { factoryUid: string },
+): Promise<void> {
   if (agentType !== "FOREMAN") return;
   const coming = (await stagedForemen(tx.sql, factoryUid)).find((each) => each !== name);
-  if (coming !== undefined) throw invalidArgument("foreman_exists", `A definition of the factory that is being applied brings the foreman "${coming}".`);
+  if (coming !== undefined)
+    throw invalidArgument(
+      "foreman_exists",
+      `A definition of the factory that is being applied brings the foreman "${coming}".`,
+    );
 }
 
 async function assertSecretsKnown(tx: Tx, teamUid: string, secrets: readonly { name: string }[]): Promise<void> {
-  const missing = await missingSecrets(tx, teamUid, secrets.map(({ name }) => name));
-  if (missing.length > 0) throw invalidArgument("secret_unknown", `The team has no secret named ${missing.join(", ")}.`);
+  const missing = await missingSecrets(
+    tx,
+    teamUid,
+    secrets.map(({ name }) => name),
+  );
+  if (missing.length > 0)
+    throw invalidArgument("secret_unknown", `The team has no secret named ${missing.join(", ")}.`);
 }

@@ -8,7 +8,17 @@ import { causedBy, facts, type Cause } from "../events/facts.ts";
 import type { Tx } from "../store/identity-db.ts";
 import { deleteInvitationsBy } from "../store/invitation-store.ts";
 import { deleteKeys } from "../store/key-store.ts";
-import { countOwners, deleteMember, ensureUser, getMember, insertMember, lockTeam, updateRole, type Member, type User } from "../store/team-store.ts";
+import {
+  countOwners,
+  deleteMember,
+  ensureUser,
+  getMember,
+  insertMember,
+  lockTeam,
+  updateRole,
+  type Member,
+  type User,
+} from "../store/team-store.ts";
 import { issueKey } from "./issue-key.ts";
 import { forgetKeys } from "./revoke-key.ts";
 
@@ -23,12 +33,21 @@ const uidOf = (teamUid: string, userUid: string): string => `${teamUid}:${userUi
  *
  * Errors: team_not_found · not_authorized · already_member, invitation_required (conflict).
  */
-export async function addMember(deps: Deps, caller: Caller, input: NewMember): Promise<{ member: Member; text: string }> {
+export async function addMember(
+  deps: Deps,
+  caller: Caller,
+  input: NewMember,
+): Promise<{ member: Member; text: string }> {
   const { tx } = deps;
   requireVerb(caller, input.teamUid, "team.manage", "team");
   await lockTeam(tx, input.teamUid);
   const now = deps.clock.now();
-  const { user, isUnused } = await ensureUser(tx, { uid: newUid(), email: input.email, displayName: input.displayName, createdAt: now });
+  const { user, isUnused } = await ensureUser(tx, {
+    uid: newUid(),
+    email: input.email,
+    displayName: input.displayName,
+    createdAt: now,
+  });
   if (!isUnused) throw await refusalOf(tx, input.teamUid, user);
   const member = await join(deps, caller, input.teamUid, user, input.role);
   const order = { kind: "api", name: "first key", teamUid: input.teamUid, userUid: user.uid } as const;
@@ -36,16 +55,25 @@ export async function addMember(deps: Deps, caller: Caller, input: NewMember): P
 }
 
 /** Makes a user a member. The caller holds the lock of the team. */
-export async function join({ tx, clock }: Deps, caller: Caller, teamUid: string, user: User, role: Role): Promise<Member> {
+export async function join(
+  { tx, clock }: Deps,
+  caller: Caller,
+  teamUid: string,
+  user: User,
+  role: Role,
+): Promise<Member> {
   const member = await insertMember(tx, teamUid, user, role, clock.now());
-  await appendEvents(tx.sql, [facts.memberAdded(causedBy(caller), { uid: uidOf(teamUid, user.uid), teamUid, payload: { role } })]);
+  await appendEvents(tx.sql, [
+    facts.memberAdded(causedBy(caller), { uid: uidOf(teamUid, user.uid), teamUid, payload: { role } }),
+  ]);
   return member;
 }
 
 /** Errors: already_member (conflict). */
 export async function assertNoMember(tx: Tx, teamUid: string, userUid: string): Promise<void> {
   const existing = await tx.prisma.membership.findUnique({ where: { teamUid_userUid: { teamUid, userUid } } });
-  if (existing) throw new DomainError({ kind: "conflict", reason: "already_member", message: "This person is in the team." });
+  if (existing)
+    throw new DomainError({ kind: "conflict", reason: "already_member", message: "This person is in the team." });
 }
 
 async function refusalOf(tx: Tx, teamUid: string, { uid, email }: User): Promise<DomainError> {
@@ -62,14 +90,23 @@ async function refusalOf(tx: Tx, teamUid: string, { uid, email }: User): Promise
  *
  * Errors: team_not_found · not_authorized · member_not_found · last_owner (conflict).
  */
-export async function changeRole(deps: Deps, caller: Caller, input: { teamUid: string; userUid: string; role: Role }): Promise<Member> {
+export async function changeRole(
+  deps: Deps,
+  caller: Caller,
+  input: { teamUid: string; userUid: string; role: Role },
+): Promise<Member> {
   const before = await lockedMember(deps, caller, input);
   if (before.role === input.role) return before;
   if (before.role === "owner") await assertAnotherOwner(deps.tx, input.teamUid);
   const member = await updateRole(deps.tx, input.teamUid, input.userUid, input.role);
   if (!ROLE_VERBS[input.role].includes("team.manage")) await endInvitationsBy(deps.tx, causedBy(caller), input);
   await appendEvents(deps.tx.sql, [
-    facts.memberUpdated(causedBy(caller), { uid: uidOf(input.teamUid, input.userUid), version: member.version, teamUid: input.teamUid, payload: { role: input.role } }),
+    facts.memberUpdated(causedBy(caller), {
+      uid: uidOf(input.teamUid, input.userUid),
+      version: member.version,
+      teamUid: input.teamUid,
+      payload: { role: input.role },
+    }),
   ]);
   return member;
 }
@@ -79,19 +116,36 @@ export async function changeRole(deps: Deps, caller: Caller, input: { teamUid: s
  *
  * Errors: team_not_found · not_authorized · member_not_found · last_owner (conflict).
  */
-export async function removeMember(deps: Deps, caller: Caller, input: { teamUid: string; userUid: string }): Promise<void> {
+export async function removeMember(
+  deps: Deps,
+  caller: Caller,
+  input: { teamUid: string; userUid: string },
+): Promise<void> {
   const before = await lockedMember(deps, caller, input);
   if (before.role === "owner") await assertAnotherOwner(deps.tx, input.teamUid);
   const by = causedBy(caller);
   await forgetKeys(deps.tx, by, await deleteKeys(deps.tx, input));
   await endInvitationsBy(deps.tx, by, input);
   await deleteMember(deps.tx, input.teamUid, input.userUid);
-  await appendEvents(deps.tx.sql, [facts.memberRemoved(by, { uid: uidOf(input.teamUid, input.userUid), version: before.version + 1, teamUid: input.teamUid })]);
+  await appendEvents(deps.tx.sql, [
+    facts.memberRemoved(by, {
+      uid: uidOf(input.teamUid, input.userUid),
+      version: before.version + 1,
+      teamUid: input.teamUid,
+    }),
+  ]);
 }
 
-async function endInvitationsBy(tx: Tx, by: Cause, { teamUid, userUid }: { teamUid: string; userUid: string }): Promise<void> {
+async function endInvitationsBy(
+  tx: Tx,
+  by: Cause,
+  { teamUid, userUid }: { teamUid: string; userUid: string },
+): Promise<void> {
   const ended = await deleteInvitationsBy(tx, teamUid, userUid);
-  await appendEvents(tx.sql, ended.map(({ uid, role }) => facts.invitationDeleted(by, { uid, version: 2, teamUid, payload: { role } })));
+  await appendEvents(
+    tx.sql,
+    ended.map(({ uid, role }) => facts.invitationDeleted(by, { uid, version: 2, teamUid, payload: { role } })),
+  );
 }
 
 /** The team row is the mutex of its members: two owners cannot remove each other at once. */

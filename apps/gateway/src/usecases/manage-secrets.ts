@@ -6,20 +6,33 @@ import { newUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
 import { causedBy, facts } from "../events/facts.ts";
 import type { Tx } from "../store/identity-db.ts";
-import { deleteSecretRow, findSecret, insertSecret, replaceSecret, sealedSecrets, type Secret } from "../store/secret-store.ts";
+import {
+  deleteSecretRow,
+  findSecret,
+  insertSecret,
+  replaceSecret,
+  sealedSecrets,
+  type Secret,
+} from "../store/secret-store.ts";
 import { lockTeam } from "../store/team-store.ts";
 
 /**
  * Hands a value that is about to be kept (undefined: forgotten) to the webhooks that name it. `revision` sorts after those of
  * earlier values, also when a secret was deleted and made again. Errors: unavailable.
  */
-export type PushSecret = (secret: { teamUid: string; name: string; revision: string; value: string | undefined }) => Promise<void>;
+export type PushSecret = (secret: {
+  teamUid: string;
+  name: string;
+  revision: string;
+  value: string | undefined;
+}) => Promise<void>;
 
 type Deps = { tx: Tx; clock: Clock; vault: Vault; pushSecret: PushSecret };
 type NamedSecret = { teamUid: string; name: string };
 
 /** Uids sort by the time of creation. */
-const revisionOf = ({ uid, version }: Pick<Secret, "uid" | "version">): string => `${uid}/${String(version).padStart(10, "0")}`;
+const revisionOf = ({ uid, version }: Pick<Secret, "uid" | "version">): string =>
+  `${uid}/${String(version).padStart(10, "0")}`;
 
 const placeOf = (uid: string): string => `secret:${uid}`;
 
@@ -33,25 +46,46 @@ const placeOf = (uid: string): string => `secret:${uid}`;
  *
  * Errors: team_not_found · not_authorized · secret_exists (conflict).
  */
-export async function setSecret(deps: Deps, caller: Caller, input: NamedSecret & { value: string; mustBeNew: boolean }): Promise<{ secret: Secret; isNew: boolean }> {
+export async function setSecret(
+  deps: Deps,
+  caller: Caller,
+  input: NamedSecret & { value: string; mustBeNew: boolean },
+): Promise<{ secret: Secret; isNew: boolean }> {
   const { tx, vault } = deps;
   requireVerb(caller, input.teamUid, "secret.manage", "team");
   await lockTeam(tx, input.teamUid);
   const now = deps.clock.now();
   const before = await findSecret(tx, input.teamUid, input.name);
-  if (before && input.mustBeNew) throw new DomainError({ kind: "conflict", reason: "secret_exists", message: "The team has a secret of this name; replace it with PUT." });
+  if (before && input.mustBeNew)
+    throw new DomainError({
+      kind: "conflict",
+      reason: "secret_exists",
+      message: "The team has a secret of this name; replace it with PUT.",
+    });
   const uid = before?.uid ?? newUid();
   const sealed = vault.seal(input.value, placeOf(uid));
   const secret = before
     ? await replaceSecret(tx, uid, sealed, caller.principal.uid, now)
-    : await insertSecret(tx, { uid, teamUid: input.teamUid, name: input.name, sealed, updatedBy: caller.principal.uid, createdAt: now, updatedAt: now });
+    : await insertSecret(tx, {
+        uid,
+        teamUid: input.teamUid,
+        name: input.name,
+        sealed,
+        updatedBy: caller.principal.uid,
+        createdAt: now,
+        updatedAt: now,
+      });
   await announce(tx, caller, input, secret, before ? "updated" : "created");
   await deps.pushSecret({ teamUid: input.teamUid, name: input.name, revision: revisionOf(secret), value: input.value });
   return { secret, isNew: !before };
 }
 
 /** Errors: secret_not_found (also outside the team) · not_authorized. */
-export async function deleteSecret(deps: Pick<Deps, "tx" | "pushSecret">, caller: Caller, input: NamedSecret): Promise<void> {
+export async function deleteSecret(
+  deps: Pick<Deps, "tx" | "pushSecret">,
+  caller: Caller,
+  input: NamedSecret,
+): Promise<void> {
   requireVerb(caller, input.teamUid, "secret.manage", "secret");
   await lockTeam(deps.tx, input.teamUid);
   const secret = await deleteSecretRow(deps.tx, input.teamUid, input.name);
@@ -61,14 +95,33 @@ export async function deleteSecret(deps: Pick<Deps, "tx" | "pushSecret">, caller
 }
 
 /** Values by name, for services only; an optional one may be absent. Errors: secret_not_found (invalid_argument) naming the missing ones. */
-export async function resolveSecrets(deps: Pick<Deps, "tx" | "vault">, input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] }): Promise<{ values: Record<string, string>; revisions: Record<string, string> }> {
+export async function resolveSecrets(
+  deps: Pick<Deps, "tx" | "vault">,
+  input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] },
+): Promise<{ values: Record<string, string>; revisions: Record<string, string> }> {
   const rows = await sealedSecrets(deps.tx, input.teamUid, [...input.names, ...input.optionalNames]);
   const values = Object.fromEntries(rows.map(({ uid, name, sealed }) => [name, deps.vault.open(sealed, placeOf(uid))]));
   const missing = input.names.filter((name) => !Object.hasOwn(values, name));
-  if (missing.length > 0) throw invalidArgument("secret_not_found", `The team has no secret named ${missing.join(", ")}.`, { names: missing.join(",") });
+  if (missing.length > 0)
+    throw invalidArgument("secret_not_found", `The team has no secret named ${missing.join(", ")}.`, {
+      names: missing.join(","),
+    });
   return { values, revisions: Object.fromEntries(rows.map((row) => [row.name, revisionOf(row)])) };
 }
 
-async function announce({ sql }: Tx, caller: Caller, { teamUid, name }: NamedSecret, secret: Secret, change: string): Promise<void> {
-  await appendEvents(sql, [facts.secretChanged(causedBy(caller), { uid: secret.uid, version: secret.version, teamUid, payload: { name, change } })]);
+async function announce(
+  { sql }: Tx,
+  caller: Caller,
+  { teamUid, name }: NamedSecret,
+  secret: Secret,
+  change: string,
+): Promise<void> {
+  await appendEvents(sql, [
+    facts.secretChanged(causedBy(caller), {
+      uid: secret.uid,
+      version: secret.version,
+      teamUid,
+      payload: { name, change },
+    }),
+  ]);
 }

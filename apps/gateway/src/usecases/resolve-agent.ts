@@ -7,7 +7,13 @@ import type { Tx } from "../store/identity-db.ts";
 import { presentSecrets } from "../store/secret-store.ts";
 import { getTeamLayer, type TeamLayer } from "../store/team-store.ts";
 
-export type AgentQuery = { teamUid: string; agentUid?: string | undefined; factoryUid?: string | undefined; agentName?: string | undefined; askedSecrets?: readonly string[] };
+export type AgentQuery = {
+  teamUid: string;
+  agentUid?: string | undefined;
+  factoryUid?: string | undefined;
+  agentName?: string | undefined;
+  askedSecrets?: readonly string[];
+};
 
 export type ResolvedAgent = {
   agent: Agent | undefined;
@@ -28,7 +34,10 @@ export type ResolvedAgent = {
  */
 export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedAgent> {
   const { teamUid, askedSecrets = [] } = query;
-  const [team, teamSecrets] = await Promise.all([getTeamLayer(tx, teamUid), askedSecrets.length > 0 ? presentSecrets(tx.sql, teamUid, askedSecrets) : []]);
+  const [team, teamSecrets] = await Promise.all([
+    getTeamLayer(tx, teamUid),
+    askedSecrets.length > 0 ? presentSecrets(tx.sql, teamUid, askedSecrets) : [],
+  ]);
   const agent = await findAgent(tx, query);
   const factoryUid = agent?.factoryUid ?? query.factoryUid;
   const factory = factoryUid ? await findLayer(tx.sql, factoryUid) : undefined;
@@ -39,7 +48,9 @@ export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedA
     definitionVersion: ownFactory?.version ?? 0,
     layers: [
       ...(agent ? [agentLayer(agent)] : []),
-      ...(ownFactory && factoryUid ? [{ source: "factory" as const, uid: factoryUid, version: ownFactory.version, config: ownFactory.config }] : []),
+      ...(ownFactory && factoryUid
+        ? [{ source: "factory" as const, uid: factoryUid, version: ownFactory.version, config: ownFactory.config }]
+        : []),
       { source: "team", uid: team.uid, version: team.version, config: team.config },
     ],
     siblings: siblings.filter((each) => each.uid !== agent?.uid && each.enabled).map(({ name }) => name),
@@ -48,7 +59,10 @@ export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedA
   };
 }
 
-async function findAgent({ sql }: Tx, { teamUid, agentUid, factoryUid, agentName }: AgentQuery): Promise<Agent | undefined> {
+async function findAgent(
+  { sql }: Tx,
+  { teamUid, agentUid, factoryUid, agentName }: AgentQuery,
+): Promise<Agent | undefined> {
   if (!agentUid && !agentName) return undefined;
   const agent = agentUid
     ? await getAgent(sql, [teamUid], agentUid)
@@ -60,10 +74,18 @@ async function findAgent({ sql }: Tx, { teamUid, agentUid, factoryUid, agentName
 }
 
 /** The agent that receives a factory's work. Errors: foreman_missing (conflict, not retryable). */
-export async function findForeman({ sql }: Tx, input: { teamUid: string; factoryUid: string }): Promise<{ agent: Agent; definitionVersion: number }> {
+export async function findForeman(
+  { sql }: Tx,
+  input: { teamUid: string; factoryUid: string },
+): Promise<{ agent: Agent; definitionVersion: number }> {
   const agents = await factoryAgents(sql, input.teamUid, input.factoryUid);
   const agent = agents.find(({ agentType, enabled }) => agentType === "FOREMAN" && enabled);
-  if (!agent) throw new DomainError({ kind: "conflict", reason: "foreman_missing", message: "The factory has no foreman; apply a definition first." });
+  if (!agent)
+    throw new DomainError({
+      kind: "conflict",
+      reason: "foreman_missing",
+      message: "The factory has no foreman; apply a definition first.",
+    });
   const layer = await findLayer(sql, input.factoryUid);
   return { agent, definitionVersion: layer?.version ?? 0 };
 }

@@ -10,17 +10,30 @@ import { deleteKeys, getKey, type Key } from "../store/key-store.ts";
  *
  * Errors: key_not_found (also for others' keys that the caller may not see) · not_authorized (run tokens, agents).
  */
-export async function revokeKey(deps: { tx: Tx }, caller: Caller, input: { teamUid: string; keyUid: string }): Promise<void> {
+export async function revokeKey(
+  deps: { tx: Tx },
+  caller: Caller,
+  input: { teamUid: string; keyUid: string },
+): Promise<void> {
   if (!isMember(caller, input.teamUid)) throw notFound("key");
   const key = await getKey(deps.tx, input.teamUid, input.keyUid);
   const isOwn = key.userUid === caller.principal.uid;
-  const mayRevoke = can(caller, input.teamUid, "team.manage") || (key.agentUid !== null && can(caller, input.teamUid, "agent.manage"));
+  const mayRevoke =
+    can(caller, input.teamUid, "team.manage") || (key.agentUid !== null && can(caller, input.teamUid, "agent.manage"));
   if (!isOwn && !mayRevoke) throw notFound("key");
-  if (caller.principal.type !== "user" || caller.run) throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage keys." });
+  if (caller.principal.type !== "user" || caller.run)
+    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage keys." });
   await forgetKeys(deps.tx, causedBy(caller), await deleteKeys(deps.tx, { uid: key.uid }));
 }
 
 /** Publishes the end of keys that were deleted in this transaction. */
-export async function forgetKeys({ sql }: Pick<Tx, "sql">, by: Cause, keys: readonly Pick<Key, "uid" | "teamUid">[]): Promise<void> {
-  await appendEvents(sql, keys.map((key) => facts.keyRevoked(by, { uid: key.uid, version: 2, teamUid: key.teamUid })));
+export async function forgetKeys(
+  { sql }: Pick<Tx, "sql">,
+  by: Cause,
+  keys: readonly Pick<Key, "uid" | "teamUid">[],
+): Promise<void> {
+  await appendEvents(
+    sql,
+    keys.map((key) => facts.keyRevoked(by, { uid: key.uid, version: 2, teamUid: key.teamUid })),
+  );
 }

@@ -10,7 +10,13 @@ import { missingSecrets } from "../store/secret-store.ts";
 
 /** `keys`: what leads to the value in the file. */
 export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
-export type StageRequest = { factoryUid: string; teamUid: string; version: number; definition: JsonObject; dryRun: boolean };
+export type StageRequest = {
+  factoryUid: string;
+  teamUid: string;
+  version: number;
+  definition: JsonObject;
+  dryRun: boolean;
+};
 
 /**
  * Checks the agents and layers of a definition against this service's own state and stores them inert. Stores nothing when
@@ -18,31 +24,47 @@ export type StageRequest = { factoryUid: string; teamUid: string; version: numbe
  *
  * Errors: definition_malformed · factory_team_mismatch.
  */
-export async function stageDefinition(deps: { db: IdentityDb; clock: Clock }, request: StageRequest): Promise<{ diagnostics: Diagnostic[]; plan: PlanItem[] }> {
+export async function stageDefinition(
+  deps: { db: IdentityDb; clock: Clock },
+  request: StageRequest,
+): Promise<{ diagnostics: Diagnostic[]; plan: PlanItem[] }> {
   const part = readDefinitionPart(request.definition);
   return deps.db.transaction(async (tx) => {
     await lockFactory(tx.sql, request.factoryUid);
     const layer = await findLayer(tx.sql, request.factoryUid);
-    if (layer && layer.teamUid !== request.teamUid) throw invalidArgument("factory_team_mismatch", "The factory belongs to another team.");
+    if (layer && layer.teamUid !== request.teamUid)
+      throw invalidArgument("factory_team_mismatch", "The factory belongs to another team.");
     const agents = await factoryAgents(tx.sql, request.teamUid, request.factoryUid);
-    const diagnostics = [...secondForeman(part, agents), ...unknownAgents(part, agents), ...(await unknownSecrets(tx, request.teamUid, part))];
+    const diagnostics = [
+      ...secondForeman(part, agents),
+      ...unknownAgents(part, agents),
+      ...(await unknownSecrets(tx, request.teamUid, part)),
+    ];
     if (diagnostics.length === 0 && !request.dryRun) await saveStage(tx.sql, { ...request, part }, deps.clock.now());
     return { diagnostics, plan: planOf(part, { agents, layer: layer?.config }) };
   });
 }
 
 /** Forgets a stage that will never be activated. An absent one is fine. */
-export async function dropDefinition(deps: { db: IdentityDb }, input: { factoryUid: string; version: number }): Promise<void> {
+export async function dropDefinition(
+  deps: { db: IdentityDb },
+  input: { factoryUid: string; version: number },
+): Promise<void> {
   await dropStages(deps.db.now.sql, input.factoryUid, { only: input.version });
 }
 
 /** A factory has one foreman. Activating a second one could only fail, so the one that people made must make room first. */
 function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Agent[]): Diagnostic[] {
   const next = defined.find(({ agentType }) => agentType === "FOREMAN");
-  const inTheWay = agents.find(({ agentType, fileManaged, name }) => agentType === "FOREMAN" && !fileManaged && defined.every((each) => each.name !== name));
+  const inTheWay = agents.find(
+    ({ agentType, fileManaged, name }) =>
+      agentType === "FOREMAN" && !fileManaged && defined.every((each) => each.name !== name),
+  );
   if (!next || !inTheWay) return [];
   const message = `The factory has a foreman that no file defines, "${inTheWay.name}": delete that agent or give it another type.`;
-  return [{ path: `agents/${next.name}/agent.md`, keys: ["agentType"], code: "FF_FOREMAN_COUNT", message, severity: "error" }];
+  return [
+    { path: `agents/${next.name}/agent.md`, keys: ["agentType"], code: "FF_FOREMAN_COUNT", message, severity: "error" },
+  ];
 }
 
 /** Agents that neither the definition nor the factory has. Of files, the parser has checked them. */
@@ -50,12 +72,30 @@ function unknownAgents({ agents: defined, agentNames }: DefinitionPart, agents: 
   const known = new Set([...defined, ...agents].map(({ name }) => name));
   return agentNames
     .filter(({ name }) => !known.has(name))
-    .map(({ path, keys, name }) => ({ path, keys, code: "FF_INVALID_REFERENCE", message: `The factory has no agent named "${name}".`, severity: "error" }));
+    .map(({ path, keys, name }) => ({
+      path,
+      keys,
+      code: "FF_INVALID_REFERENCE",
+      message: `The factory has no agent named "${name}".`,
+      severity: "error",
+    }));
 }
 
 async function unknownSecrets(tx: Tx, teamUid: string, { secretNames }: DefinitionPart): Promise<Diagnostic[]> {
-  const missing = new Set(await missingSecrets(tx, teamUid, secretNames.map(({ name }) => name)));
+  const missing = new Set(
+    await missingSecrets(
+      tx,
+      teamUid,
+      secretNames.map(({ name }) => name),
+    ),
+  );
   return secretNames
     .filter(({ name }) => missing.has(name))
-    .map(({ path, keys, name }) => ({ path, keys, code: "FF_INVALID_REFERENCE", message: `The team has no managed secret named "${name}".`, severity: "error" }));
+    .map(({ path, keys, name }) => ({
+      path,
+      keys,
+      code: "FF_INVALID_REFERENCE",
+      message: `The team has no managed secret named "${name}".`,
+      severity: "error",
+    }));
 }

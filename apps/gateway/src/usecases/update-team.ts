@@ -11,21 +11,39 @@ import { getTeam, lockTeam, updateTeamRow, type Team, type TeamChanges } from ".
  *
  * Errors: team_not_found · not_authorized. A team's weight beside other teams is for platform administrators to say, of any team.
  */
-export async function updateTeam(deps: { tx: Tx; clock: Clock }, caller: Caller, input: { teamUid: string; changes: TeamChanges }): Promise<Team> {
+export async function updateTeam(
+  deps: { tx: Tx; clock: Clock },
+  caller: Caller,
+  input: { teamUid: string; changes: TeamChanges },
+): Promise<Team> {
   const { queueWeight, ...ownChanges } = input.changes;
-  if (queueWeight === undefined || Object.keys(ownChanges).length > 0 || !isOperator(caller)) requireVerb(caller, input.teamUid, "team.manage", "team");
+  if (queueWeight === undefined || Object.keys(ownChanges).length > 0 || !isOperator(caller))
+    requireVerb(caller, input.teamUid, "team.manage", "team");
   if (queueWeight !== undefined && !isOperator(caller))
-    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only platform administrators change a team's weight." });
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "not_authorized",
+      message: "Only platform administrators change a team's weight.",
+    });
   await lockTeam(deps.tx, input.teamUid);
   const before = await getTeam(deps.tx, input.teamUid);
   if (Object.keys(input.changes).length === 0) return before;
   const team = await updateTeamRow(deps.tx, input.teamUid, input.changes, deps.clock.now());
   await appendEvents(deps.tx.sql, [
-    facts.teamUpdated(causedBy(caller), { uid: team.uid, teamUid: team.uid, version: team.version, payload: { changed: Object.keys(input.changes), ...queueSettings(team) } }),
+    facts.teamUpdated(causedBy(caller), {
+      uid: team.uid,
+      teamUid: team.uid,
+      version: team.version,
+      payload: { changed: Object.keys(input.changes), ...queueSettings(team) },
+    }),
   ]);
   return team;
 }
 
 const isOperator = (caller: Caller): boolean => caller.platformAdmin && !caller.run;
 
-const queueSettings = ({ concurrencyLimit, queueWeight, queuePaused }: Team) => ({ concurrency_limit: concurrencyLimit, queue_weight: queueWeight, queue_paused: queuePaused });
+const queueSettings = ({ concurrencyLimit, queueWeight, queuePaused }: Team) => ({
+  concurrency_limit: concurrencyLimit,
+  queue_weight: queueWeight,
+  queue_paused: queuePaused,
+});

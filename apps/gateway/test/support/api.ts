@@ -24,7 +24,10 @@ export type Api = {
 };
 
 /** A real HTTP server around a listener; every answer below `/api/v1` is validated against the OpenAPI document. */
-export async function serveApi(app: { listener: RequestListener; document: OpenApiDocument }, defaultKey?: string): Promise<Api> {
+export async function serveApi(
+  app: { listener: RequestListener; document: OpenApiDocument },
+  defaultKey?: string,
+): Promise<Api> {
   const server: Server = createServer(app.listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -9,7 +9,15 @@ import type { Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
 import { factories, metrics, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
 import { DomainError, ERROR_KINDS, type ErrorKindName } from "@millwright/errors";
-import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, requestContextOf, type Routes } from "@millwright/rpc";
+import {
+  allowServices,
+  callerOf,
+  CallerSigner,
+  CallerVerifier,
+  inProcess,
+  requestContextOf,
+  type Routes,
+} from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
@@ -60,7 +68,22 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, orchestrator.BudgetService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, scoring.ScorerService, scoring.BenchmarkService, metrics.MetricsService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
+const SERVICES = [
+  orchestrator.RunService,
+  orchestrator.ArtifactService,
+  orchestrator.CatalogService,
+  orchestrator.BudgetService,
+  factories.FactoryService,
+  factories.BranchService,
+  factories.TaskService,
+  factories.AutomationService,
+  scheduler.ScheduleService,
+  scoring.ScorerService,
+  scoring.BenchmarkService,
+  metrics.MetricsService,
+  webhooks.WebhookService,
+  webhooks.CodeHostWebhookService,
+] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -88,25 +111,49 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const calls: NeighbourCall[] = [];
   let answers: Record<string, unknown> = {};
   const answerOf = (method: DescMethod, request: unknown, context: HandlerContext): unknown => {
-    calls.push({ method: method.localName, request, caller: callerOf(context), signal: context.signal, traceId: requestContextOf(context).traceId });
+    calls.push({
+      method: method.localName,
+      request,
+      caller: callerOf(context),
+      signal: context.signal,
+      traceId: requestContextOf(context).traceId,
+    });
     const answer = answers[method.localName];
     if (answer === undefined) throw new Error(`${method.name} was not expected`);
     if (answer instanceof DomainError) throw answer;
     return typeof answer === "function" ? (answer as (asked: unknown) => unknown)(request) : answer;
   };
   const handlerOf = (method: DescMethod) => {
-    if (method.methodKind !== "server_streaming") return (request: unknown, context: HandlerContext) => answerOf(method, request, context);
+    if (method.methodKind !== "server_streaming")
+      return (request: unknown, context: HandlerContext) => answerOf(method, request, context);
     return async function* (request: unknown, context: HandlerContext) {
       yield* answerOf(method, request, context) as AsyncIterable<never>;
     };
   };
-  const implementation = (service: DescService) => Object.fromEntries(service.methods.map((method) => [method.localName, handlerOf(method)]));
+  const implementation = (service: DescService) =>
+    Object.fromEntries(service.methods.map((method) => [method.localName, handlerOf(method)]));
   const routes: Routes = (router) => {
     for (const service of SERVICES) router.service(service, implementation(service));
   };
   const allow = allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"] });
-  const transport = inProcess(routes, { service: "neighbour", verifier: new CallerVerifier([signer.jwk]), log, metrics: processMetrics, allow });
-  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, metrics: transport, webhookIngress: transport }, signer);
+  const transport = inProcess(routes, {
+    service: "neighbour",
+    verifier: new CallerVerifier([signer.jwk]),
+    log,
+    metrics: processMetrics,
+    allow,
+  });
+  const neighbours = connectNeighbours(
+    {
+      orchestrator: transport,
+      factories: transport,
+      scheduler: transport,
+      scoring: transport,
+      metrics: transport,
+      webhookIngress: transport,
+    },
+    signer,
+  );
 
   const dir = await mkdtemp(join(tmpdir(), "millwright-door-"));
   const signingKey = new Uint8Array(32).fill(7);
@@ -118,19 +165,69 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const counted: Door["counted"] = [];
   const metered = { neighbours, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter, findPrincipal: async () => USER }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
-    ...budgetRoutes(neighbours), ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
-    ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
-    ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
-    ...scorerRoutes(neighbours), ...scorerResultRoutes(neighbours), ...scorerRunRoutes(neighbours), ...selfImprovementRoutes(neighbours),
-    ...benchmarkRoutes(deps), ...benchmarkTaskRoutes(neighbours), ...benchmarkRunRoutes(deps), ...benchmarkTrialRoutes(neighbours),
-    ...factoryMetricsRoutes(metered), ...factoryCostRoutes(metered), ...factoryPullRequestRoutes(metered),
+    ...runRoutes({
+      ...deps,
+      haveMetadataFilter: async () => capabilities.metadataFilter,
+      findPrincipal: async () => USER,
+    }),
+    ...localRunRoutes(neighbours),
+    ...followupRoutes(neighbours, findProfiles),
+    ...runViewRoutes(neighbours, deps.links, stuckMs),
+    ...conversationRoutes(neighbours),
+    ...teamEventRoutes(neighbours, stuckMs),
+    ...artifactRoutes(neighbours, links),
+    ...modelAndWorkerRoutes(neighbours),
+    ...skillRoutes(neighbours),
+    ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }),
+    ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
+    ...budgetRoutes(neighbours),
+    ...codeHostRoutes(neighbours),
+    ...codeHostWebhookRoutes(neighbours),
+    ...factoryRoutes(deps),
+    ...factorySourceRoutes(neighbours),
+    ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
+    ...factoryFilesRoutes,
+    ...taskRoutes(deps),
+    ...pageRoutes(deps),
+    ...automationRoutes(neighbours),
+    ...webhookRoutes(neighbours),
+    ...scheduleRoutes(deps),
+    ...scorerRoutes(neighbours),
+    ...scorerResultRoutes(neighbours),
+    ...scorerRunRoutes(neighbours),
+    ...selfImprovementRoutes(neighbours),
+    ...benchmarkRoutes(deps),
+    ...benchmarkTaskRoutes(neighbours),
+    ...benchmarkRunRoutes(deps),
+    ...benchmarkTrialRoutes(neighbours),
+    ...factoryMetricsRoutes(metered),
+    ...factoryCostRoutes(metered),
+    ...factoryPullRequestRoutes(metered),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
-  const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, answerOnce: (_caller, _key, act) => act(), teamHeaders: ["x-service-team-uid"], clock, log, metrics: processMetrics }), "member");
+  const api = await serveApi(
+    restApp({
+      publicUrl: PUBLIC_URL,
+      routes: all,
+      mounts,
+      authenticate,
+      answerOnce: (_caller, _key, act) => act(),
+      teamHeaders: ["x-service-team-uid"],
+      clock,
+      log,
+      metrics: processMetrics,
+    }),
+    "member",
+  );
   return {
-    ...api, calls, clock, blobs, links, counted, capabilities,
+    ...api,
+    calls,
+    clock,
+    blobs,
+    links,
+    counted,
+    capabilities,
     answer(next) {
       answers = next;
       calls.length = 0;
@@ -152,30 +249,50 @@ const findProfiles = async (uids: readonly string[]): Promise<Map<string, Profil
   new Map(uids.flatMap((uid) => (PROFILES[uid] ? [[uid, PROFILES[uid]] as const] : [])));
 
 /** What a neighbour says no with. */
-export const refusal = (kind: ErrorKindName, reason: string, rest: Partial<ConstructorParameters<typeof DomainError>[0]> = {}): DomainError =>
-  new DomainError({ kind, reason, message: `It said: ${reason}.`, ...rest });
+export const refusal = (
+  kind: ErrorKindName,
+  reason: string,
+  rest: Partial<ConstructorParameters<typeof DomainError>[0]> = {},
+): DomainError => new DomainError({ kind, reason, message: `It said: ${reason}.`, ...rest });
 
 type Refused = readonly [method: string, ...errors: DomainError[]];
 
 /** Declares, per error that a neighbour documents, that the client gets the problem of its kind with the neighbour's reason and text. */
-export function refusalsBecomeProblems(door: () => Door, ask: () => Promise<ApiAnswer>, [method, ...errors]: Refused, others: Record<string, unknown> = {}): void {
-  test.each(errors.map((error) => [error.reason, ERROR_KINDS[error.kind].status, error] as const))(`${method}: %s is a %i`, async (reason, status, error) => {
-    door().answer({ ...others, [method]: error });
-    const { headers, body } = await ask();
-    expect(headers.get("content-type")).toBe("application/problem+json");
-    expect(body).toMatchObject({ status, reason, error_code: error.code, retryable: error.retryable, detail: error.message });
-    expect(door().calls.map((call) => call.method)).toContain(method);
-  });
+export function refusalsBecomeProblems(
+  door: () => Door,
+  ask: () => Promise<ApiAnswer>,
+  [method, ...errors]: Refused,
+  others: Record<string, unknown> = {},
+): void {
+  test.each(errors.map((error) => [error.reason, ERROR_KINDS[error.kind].status, error] as const))(
+    `${method}: %s is a %i`,
+    async (reason, status, error) => {
+      door().answer({ ...others, [method]: error });
+      const { headers, body } = await ask();
+      expect(headers.get("content-type")).toBe("application/problem+json");
+      expect(body).toMatchObject({
+        status,
+        reason,
+        error_code: error.code,
+        retryable: error.retryable,
+        detail: error.message,
+      });
+      expect(door().calls.map((call) => call.method)).toContain(method);
+    },
+  );
 }
 
 /** Declares that none of the requests reaches a neighbour, and each gets the given status. */
-export function neverReachNeighbours(door: () => Door, status: number, requests: readonly (readonly [method: string, path: string, body?: unknown])[]): void {
-  test.each(requests.map(([method, path, body]) => [method, path, JSON.stringify(body)?.slice(0, 100) ?? "", body] as const))(
-    `%s %s %s is a ${status} and reaches nobody`,
-    async (method, path, _shown, body) => {
-      door().answer({});
-      const answer = await door().call(method, path, body === undefined ? {} : { body });
-      expect([answer.status, door().calls.map((call) => call.method)]).toEqual([status, []]);
-    },
-  );
+export function neverReachNeighbours(
+  door: () => Door,
+  status: number,
+  requests: readonly (readonly [method: string, path: string, body?: unknown])[],
+): void {
+  test.each(
+    requests.map(([method, path, body]) => [method, path, JSON.stringify(body)?.slice(0, 100) ?? "", body] as const),
+  )(`%s %s %s is a ${status} and reaches nobody`, async (method, path, _shown, body) => {
+    door().answer({});
+    const answer = await door().call(method, path, body === undefined ? {} : { body });
+    expect([answer.status, door().calls.map((call) => call.method)]).toEqual([status, []]);
+  });
 }

@@ -2,7 +2,15 @@ import { SignJWT, exportJWK, generateKeyPair } from "jose";
 import type { Routes } from "@millwright/rpc";
 import { CallerSigner, CallerVerifier, allowServices, clientFor, inProcess } from "@millwright/rpc";
 import { manualClock } from "@millwright/clock";
-import { definitions, events, factories, identity, metrics as metricsApi, orchestrator, webhooks } from "@millwright/contracts";
+import {
+  definitions,
+  events,
+  factories,
+  identity,
+  metrics as metricsApi,
+  orchestrator,
+  webhooks,
+} from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, EventLog, serveEventFeed, type NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
@@ -23,7 +31,11 @@ export async function openGateway() {
   const clock = manualClock(NOW);
   const log = memoryLog();
   const metrics = new Metrics();
-  const signers = { gateway: await CallerSigner.create("gateway"), factories: await CallerSigner.create("factories"), orchestrator: await CallerSigner.create("orchestrator") };
+  const signers = {
+    gateway: await CallerSigner.create("gateway"),
+    factories: await CallerSigner.create("factories"),
+    orchestrator: await CallerSigner.create("orchestrator"),
+  };
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
   const { publicKey, privateKey } = await generateKeyPair("EdDSA");
   const leases = new Map<string, Lease>();
@@ -37,13 +49,29 @@ export async function openGateway() {
     router.service(orchestrator.RunService, {
       checkLease({ executionId, attempt }) {
         const lease = leases.get(`${executionId}.${attempt}`);
-        if (!lease) throw new DomainError({ kind: "unauthenticated", reason: "lease_lost", message: "The attempt has lost its lease." });
+        if (!lease)
+          throw new DomainError({
+            kind: "unauthenticated",
+            reason: "lease_lost",
+            message: "The attempt has lost its lease.",
+          });
         return lease;
       },
     });
     router.service(orchestrator.CatalogService, {
-      findSkills: ({ texts }) => ({ specByText: Object.fromEntries(texts.filter((text) => text.startsWith("o/r:")).map((text) => [text, text.replace(":x", ":skills/x/SKILL.md")])) }),
-      listEnvironments: ({ teamUid }) => ({ environments: [{ uid: "a".repeat(22), ownerType: "team", ownerUid: teamUid }, { uid: "b".repeat(22), ownerType: "team", ownerUid: newUid(), access: "granted" }] }),
+      findSkills: ({ texts }) => ({
+        specByText: Object.fromEntries(
+          texts
+            .filter((text) => text.startsWith("o/r:"))
+            .map((text) => [text, text.replace(":x", ":skills/x/SKILL.md")]),
+        ),
+      }),
+      listEnvironments: ({ teamUid }) => ({
+        environments: [
+          { uid: "a".repeat(22), ownerType: "team", ownerUid: teamUid },
+          { uid: "b".repeat(22), ownerType: "team", ownerUid: newUid(), access: "granted" },
+        ],
+      }),
     });
     router.service(factories.FactoryService, {
       getFactory({ uid }) {
@@ -59,16 +87,39 @@ export async function openGateway() {
         return {};
       },
     });
-    router.service(metricsApi.MetricsService, { getCostPerPullRequest: () => ({ scope: { asOf: {}, startDate: {}, endDate: {} }, cost: {} }) });
+    router.service(metricsApi.MetricsService, {
+      getCostPerPullRequest: () => ({ scope: { asOf: {}, startDate: {}, endDate: {} }, cost: {} }),
+    });
     router.service(events.EventFeedService, serveEventFeed(foreignLog));
   };
-  const allow = { ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }), ...allowServices(events.EventFeedService, { read: ["gateway"] }), ...allowServices(webhooks.WebhookService, { pushManagedSecret: ["gateway"] }) };
+  const allow = {
+    ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }),
+    ...allowServices(events.EventFeedService, { read: ["gateway"] }),
+    ...allowServices(webhooks.WebhookService, { pushManagedSecret: ["gateway"] }),
+  };
   const transport = inProcess(neighbour, { service: "neighbour", verifier, log, metrics, allow });
   const compose = (): Promise<Gateway> =>
     exportJWK(publicKey).then((jwk) =>
       composeGateway({
-        databaseUrl: own.url, masterKey: new Uint8Array(32).fill(3), publicUrl: "https://mill.example", signer: signers.gateway, verifier, clock, log, metrics,
-        neighbours: { orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, metrics: transport, webhookIngress: transport }, poolSize: 4, bootstrapApiKey: APP_KEY, runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
+        databaseUrl: own.url,
+        masterKey: new Uint8Array(32).fill(3),
+        publicUrl: "https://mill.example",
+        signer: signers.gateway,
+        verifier,
+        clock,
+        log,
+        metrics,
+        neighbours: {
+          orchestrator: transport,
+          factories: transport,
+          scheduler: transport,
+          scoring: transport,
+          metrics: transport,
+          webhookIngress: transport,
+        },
+        poolSize: 4,
+        bootstrapApiKey: APP_KEY,
+        runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
       }),
     );
   const gateway = await compose();
@@ -76,21 +127,37 @@ export async function openGateway() {
   await gateway.start();
   const api: Api = await serveApi({ listener: gateway.requestListener, document: gateway.openApi }, APP_KEY);
   const door = inProcess(gateway.routes, { service: "gateway", verifier, log, metrics, allow: gateway.allow });
-  const client = <S extends Parameters<typeof clientFor>[0]>(service: S, from: keyof typeof signers) => clientFor(service, door, { signer: signers[from] });
+  const client = <S extends Parameters<typeof clientFor>[0]>(service: S, from: keyof typeof signers) =>
+    clientFor(service, door, { signer: signers[from] });
 
   return {
-    api, gateway, keys, clock, log, leases, pushed,
+    api,
+    gateway,
+    keys,
+    clock,
+    log,
+    leases,
+    pushed,
     /** What happens when the webhook ingress is told of a secret. */
     whenPushed: (f: () => Promise<void>) => void (onPush = f),
-    knownFactories, compose, database: own.database,
+    knownFactories,
+    compose,
+    database: own.database,
     identityOf: (from: "factories" | "orchestrator") => client(identity.IdentityService, from),
     definitions: client(definitions.DefinitionOwnerService, "factories"),
     feed: client(events.EventFeedService, "factories"),
     /** A neighbour publishes an event. */
     publish: (event: Partial<NewEvent> & Pick<NewEvent, "type" | "entity" | "entityUid">) =>
-      foreign.database.transaction((tx) => appendEvents(tx, [{ entityVersion: 1, actor: { type: "user", uid: newUid() }, requestId: newUid(), payload: {}, ...event }])),
+      foreign.database.transaction((tx) =>
+        appendEvents(tx, [
+          { entityVersion: 1, actor: { type: "user", uid: newUid() }, requestId: newUid(), payload: {}, ...event },
+        ]),
+      ),
     runToken: async (claims: Record<string, unknown>, expires = "5m") =>
-      `mwr_${await new SignJWT(claims).setProtectedHeader({ alg: "EdDSA" }).setExpirationTime(Math.floor(clock.now().getTime() / 1000) + (expires === "5m" ? 300 : -10)).sign(privateKey)}`,
+      `mwr_${await new SignJWT(claims)
+        .setProtectedHeader({ alg: "EdDSA" })
+        .setExpirationTime(Math.floor(clock.now().getTime() / 1000) + (expires === "5m" ? 300 : -10))
+        .sign(privateKey)}`,
     /** A second team with its owner's key, made the public way. */
     async newTeam(name: string) {
       const { body } = await api.call("POST", "/api/v1/team", { body: { name, owner_email: `${name}@example.com` } });

@@ -18,7 +18,12 @@ const run = { runUid: RUN, rootRunUid: RUN, executionId: "7", attempt: 1 };
 /** Callers by the credential that the tests send. */
 export const CALLERS = {
   member: { ...base, principal: user, personal, teams: inTeam },
-  of_two_teams: { ...base, principal: user, personal, teams: [...inTeam, { teamUid: OTHER_TEAM, verbs: ["run.view"] }] },
+  of_two_teams: {
+    ...base,
+    principal: user,
+    personal,
+    teams: [...inTeam, { teamUid: OTHER_TEAM, verbs: ["run.view"] }],
+  },
   of_no_team: { ...base, principal: user, personal, teams: [] },
   agent: { ...base, principal: agent, teams: inTeam, activeTeamUid: TEAM },
   run_of_agent: { ...base, principal: agent, teams: inTeam, activeTeamUid: TEAM, run },

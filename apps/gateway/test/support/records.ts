@@ -18,21 +18,60 @@ type Task = MessageInitShape<typeof factories.TaskSchema>;
 
 /** A run as the orchestrator tells it, with only what every run has. */
 export const aRun = (fields: Run = {}): Run => ({
-  uid: RUN, rootRunUid: RUN, title: "Mend it", state: "QUEUED", prompt: "Mend the roof", createdAt: at(CREATED), updatedAt: at(UPDATED), source: "API",
-  executionLocation: "REMOTE", creatorUid: USER, ownerType: "team", ownerUid: TEAM, agentConfig: { model_id: "scripted" }, conversationUid: CONVERSATION,
-  isRunTypeCancellable: true, mode: "normal", ...fields,
+  uid: RUN,
+  rootRunUid: RUN,
+  title: "Mend it",
+  state: "QUEUED",
+  prompt: "Mend the roof",
+  createdAt: at(CREATED),
+  updatedAt: at(UPDATED),
+  source: "API",
+  executionLocation: "REMOTE",
+  creatorUid: USER,
+  ownerType: "team",
+  ownerUid: TEAM,
+  agentConfig: { model_id: "scripted" },
+  conversationUid: CONVERSATION,
+  isRunTypeCancellable: true,
+  mode: "normal",
+  ...fields,
 });
 
-export const anArtifact = (fields: Artifact = {}): Artifact =>
-  ({ uid: ARTIFACT, artifactType: "FILE", createdAt: at(CREATED), data: { artifact_uid: ARTIFACT, filename: "out.txt", filepath: "out.txt", mime_type: "text/plain" }, runUid: RUN, ...fields });
+export const anArtifact = (fields: Artifact = {}): Artifact => ({
+  uid: ARTIFACT,
+  artifactType: "FILE",
+  createdAt: at(CREATED),
+  data: { artifact_uid: ARTIFACT, filename: "out.txt", filepath: "out.txt", mime_type: "text/plain" },
+  runUid: RUN,
+  ...fields,
+});
 
 export const aFactory = (fields: Factory = {}): Factory => ({
-  uid: FACTORY, name: "Roofs", teamUid: TEAM, codeForge: "NONE", codeForges: ["NONE"], credentialStrategy: "EXECUTOR", creatorUid: USER,
-  agentDefaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" }, createdAt: at(CREATED), updatedAt: at(UPDATED), management: "live", ...fields,
+  uid: FACTORY,
+  name: "Roofs",
+  teamUid: TEAM,
+  codeForge: "NONE",
+  codeForges: ["NONE"],
+  credentialStrategy: "EXECUTOR",
+  creatorUid: USER,
+  agentDefaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" },
+  createdAt: at(CREATED),
+  updatedAt: at(UPDATED),
+  management: "live",
+  ...fields,
 });
 
 export const aTask = (fields: Task = {}): Task => ({
-  uid: TASK, factoryUid: FACTORY, conversationUid: CONVERSATION, runUid: RUN, title: "Mend it", stage: "TRIAGE", createdAt: at(CREATED), updatedAt: at(UPDATED), teamUid: TEAM, ...fields,
+  uid: TASK,
+  factoryUid: FACTORY,
+  conversationUid: CONVERSATION,
+  runUid: RUN,
+  title: "Mend it",
+  stage: "TRIAGE",
+  createdAt: at(CREATED),
+  updatedAt: at(UPDATED),
+  teamUid: TEAM,
+  ...fields,
 });
 
 export { AGENT, RUN, TEAM, USER };

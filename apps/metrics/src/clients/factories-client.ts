@@ -13,7 +13,11 @@ export function factoriesClient(transport: Transport, signer: CallerSigner) {
     async get(caller: Caller, uid: string): Promise<FactoryView> {
       const { factory } = await client.getFactory({ uid }, call(caller));
       if (!factory) throw notFound("factory");
-      return { uid: factory.uid, teamUid: factory.teamUid, repositories: factory.repositories.map(({ owner, repo }) => `${owner}/${repo}`) };
+      return {
+        uid: factory.uid,
+        teamUid: factory.teamUid,
+        repositories: factory.repositories.map(({ owner, repo }) => `${owner}/${repo}`),
+      };
     },
   };
 }

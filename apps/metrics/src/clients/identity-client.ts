@@ -24,7 +24,11 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
      * Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway cannot be asked: names are never worth an error.
      * Asks in this service's own name: a run's creator may have left the team, and the right to see its runs has been checked.
      */
-    async findPrincipals(requestId: string, teamUid: string, uids: readonly string[]): Promise<ReadonlyMap<string, PrincipalView> | undefined> {
+    async findPrincipals(
+      requestId: string,
+      teamUid: string,
+      uids: readonly string[],
+    ): Promise<ReadonlyMap<string, PrincipalView> | undefined> {
       if (uids.length === 0) return new Map();
       const options = call(serviceCaller(signer.service, requestId), { timeoutMs: TIMEOUT_MS });
       try {
@@ -34,7 +38,9 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
           client.getProfiles({ uids: [...uids], teamUid }, options),
         ]);
         const existing = new Set(ofTeam.profiles.map(({ uid }) => uid));
-        return new Map(known.profiles.map((profile) => [profile.uid, toPrincipalView(profile, existing.has(profile.uid))]));
+        return new Map(
+          known.profiles.map((profile) => [profile.uid, toPrincipalView(profile, existing.has(profile.uid))]),
+        );
       } catch (error) {
         log.warn({ operation: "find users and agents", error }, "an answer about costs has no names");
         return undefined;
@@ -43,7 +49,10 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
   };
 }
 
-const toPrincipalView = ({ type, displayName, email, photoUrl }: identity.Profile, isOfTeam: boolean): PrincipalView => ({
+const toPrincipalView = (
+  { type, displayName, email, photoUrl }: identity.Profile,
+  isOfTeam: boolean,
+): PrincipalView => ({
   type,
   name: displayName || email || "",
   photoUrl,

@@ -12,7 +12,10 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   return {
     /** Returns complete snapshots of at most 200 runs. Left out: unknown runs, runs of no factory and runs that belong to a person. */
     async readRuns(runUids: readonly string[]): Promise<RunSnapshot[]> {
-      const { runs } = await facts.listRunFacts({ runUids: [...runUids] }, call(serviceCaller(signer.service, newUid())));
+      const { runs } = await facts.listRunFacts(
+        { runUids: [...runUids] },
+        call(serviceCaller(signer.service, newUid())),
+      );
       return runs.flatMap((run) => toSnapshot(run) ?? []);
     },
   };
@@ -48,9 +51,16 @@ function toSnapshot(run: orchestrator.RunFacts): RunSnapshot | undefined {
       priceVersion: each.priceVersion,
     })),
     computeIntervals: run.computeIntervals.map(({ executionId, attempt, startedAt, endedAt, vcpus, memoryGb }) => ({
-      executionId: String(executionId), attempt, startedAt: dateOf(startedAt), endedAt: dateOf(endedAt), vcpus, memoryGb,
+      executionId: String(executionId),
+      attempt,
+      startedAt: dateOf(startedAt),
+      endedAt: dateOf(endedAt),
+      vcpus,
+      memoryGb,
     })),
-    pullRequests: run.pullRequests.map(({ createdAt, ...each }) => toProducedPullRequest({ ...each, createdAt: dateOf(createdAt) })),
+    pullRequests: run.pullRequests.map(({ createdAt, ...each }) =>
+      toProducedPullRequest({ ...each, createdAt: dateOf(createdAt) }),
+    ),
     personFollowUps: run.personFollowUps,
   };
 }

@@ -65,7 +65,12 @@ function inOrder(a: CostGroup, b: CostGroup): number {
   return a.key < b.key ? -1 : 1;
 }
 
-const NO_COVERAGE: CostCoverage = { modelCalls: 0, pricedModelCalls: 0, computeIntervals: 0, pricedComputeIntervals: 0 };
+const NO_COVERAGE: CostCoverage = {
+  modelCalls: 0,
+  pricedModelCalls: 0,
+  computeIntervals: 0,
+  pricedComputeIntervals: 0,
+};
 
 const addCoverage = (a: CostCoverage, b: CostCoverage): CostCoverage => ({
   modelCalls: a.modelCalls + b.modelCalls,

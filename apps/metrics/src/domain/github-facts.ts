@@ -1,12 +1,21 @@
 import { at, textAt } from "@millwright/code-host-events";
 import { countAt, idAt, storableTextAt, timeAt } from "./payload-values.ts";
 import {
-  isAddress, type Activity, type ActivityKind, type PullRequestFact, type PullRequestFacts, type PullRequestSize,
+  isAddress,
+  type Activity,
+  type ActivityKind,
+  type PullRequestFact,
+  type PullRequestFacts,
+  type PullRequestSize,
 } from "./pull-request-fact.ts";
 
 /** Events, by the `X-GitHub-Event` header, that report facts of pull requests. */
 export const GITHUB_EVENTS: readonly string[] = [
-  "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread", "issue_comment",
+  "pull_request",
+  "pull_request_review",
+  "pull_request_review_comment",
+  "pull_request_review_thread",
+  "issue_comment",
 ];
 
 /**
@@ -50,7 +59,8 @@ function statusOf(item: unknown, mergedAt: Date | null): PullRequestFact["status
   const title = storableTextAt(item, "title");
   if (mergedAt) return { state: "merged", title, closedAt: null };
   const isDraft = at(item, "draft");
-  if (at(item, "state") === "open" && typeof isDraft === "boolean") return { state: isDraft ? "draft" : "open", title, closedAt: null };
+  if (at(item, "state") === "open" && typeof isDraft === "boolean")
+    return { state: isDraft ? "draft" : "open", title, closedAt: null };
   const isUnmerged = at(item, "merged_at") === null || at(item, "pull_request", "merged_at") === null;
   if (at(item, "state") !== "closed" || !isUnmerged) return null;
   return { state: "closed", title, closedAt: timeAt(item, "closed_at") ?? null };
@@ -59,7 +69,8 @@ function statusOf(item: unknown, mergedAt: Date | null): PullRequestFact["status
 function sizeOf(item: unknown): PullRequestSize | null {
   const [additions, deletions] = [countAt(item, "additions"), countAt(item, "deletions")];
   const [changedFiles, numCommits] = [countAt(item, "changed_files"), countAt(item, "commits")];
-  const isKnown = additions !== undefined && deletions !== undefined && changedFiles !== undefined && numCommits !== undefined;
+  const isKnown =
+    additions !== undefined && deletions !== undefined && changedFiles !== undefined && numCommits !== undefined;
   return isKnown ? { additions, deletions, changedFiles, numCommits } : null;
 }
 
@@ -72,11 +83,22 @@ const REVIEWS: Readonly<Record<string, ActivityKind>> = {
   commented: "review_commented",
 };
 
-function activityOf(event: string, payload: unknown, pullRequest: PullRequestFact, botLogin: string): Activity | undefined {
+function activityOf(
+  event: string,
+  payload: unknown,
+  pullRequest: PullRequestFact,
+  botLogin: string,
+): Activity | undefined {
   const action = textAt(payload, "action");
   const item = at(payload, "pull_request");
   /** `subject`: what the actor made or did; it names the app that did it for them. */
-  const activity = (kind: ActivityKind, key: string, actor: unknown, subject: unknown, occurredAt: Date | undefined): Activity => ({
+  const activity = (
+    kind: ActivityKind,
+    key: string,
+    actor: unknown,
+    subject: unknown,
+    occurredAt: Date | undefined,
+  ): Activity => ({
     kind,
     key,
     actorLogin: storableTextAt(actor, "login"),
@@ -103,7 +125,13 @@ function activityOf(event: string, payload: unknown, pullRequest: PullRequestFac
   return activity(kind, `${kind}:${id}`, at(comment, "user"), comment, timeAt(comment, "created_at"));
 }
 
-type MakeActivity = (kind: ActivityKind, key: string, actor: unknown, subject: unknown, occurredAt: Date | undefined) => Activity;
+type MakeActivity = (
+  kind: ActivityKind,
+  key: string,
+  actor: unknown,
+  subject: unknown,
+  occurredAt: Date | undefined,
+) => Activity;
 
 /** A dismissed review does not say any more what its verdict was. */
 function reviewOf(payload: unknown, action: string, activity: MakeActivity): Activity | undefined {
@@ -119,8 +147,18 @@ function reviewOf(payload: unknown, action: string, activity: MakeActivity): Act
 function isPerson(actor: unknown, subject: unknown, botLogin: string): boolean {
   const login = textAt(actor, "login");
   const isByApp = (at(subject, "performed_via_github_app") ?? null) !== null;
-  return login !== "" && at(actor, "type") !== "Bot" && !/\[bot\]$/i.test(login) && !isByApp && plainLogin(login) !== plainLogin(botLogin);
+  return (
+    login !== "" &&
+    at(actor, "type") !== "Bot" &&
+    !/\[bot\]$/i.test(login) &&
+    !isByApp &&
+    plainLogin(login) !== plainLogin(botLogin)
+  );
 }
 
 /** GitHub's apps act as `name[bot]` and are mentioned as `@name`. */
-const plainLogin = (login: string): string => login.replace(/^@/, "").replace(/\[bot\]$/i, "").toLowerCase();
+const plainLogin = (login: string): string =>
+  login
+    .replace(/^@/, "")
+    .replace(/\[bot\]$/i, "")
+    .toLowerCase();

@@ -1,6 +1,12 @@
 import { at, listAt, textAt } from "@millwright/code-host-events";
 import { countAt, idAt, storableTextAt, timeAt } from "./payload-values.ts";
-import { isAddress, type Activity, type ActivityKind, type PullRequestFact, type PullRequestFacts } from "./pull-request-fact.ts";
+import {
+  isAddress,
+  type Activity,
+  type ActivityKind,
+  type PullRequestFact,
+  type PullRequestFacts,
+} from "./pull-request-fact.ts";
 
 /** Events, by the `X-Gitlab-Event` header, that report facts of merge requests. */
 export const GITLAB_EVENTS: readonly string[] = ["Merge Request Hook", "Note Hook"];
@@ -14,7 +20,8 @@ export function gitlabFacts(payload: unknown, botLogin: string, receivedAt: Date
   if (kind !== "merge_request" && kind !== "note") return undefined;
   const pullRequest = mergeRequestFact(payload, kind === "note" ? "merge_request" : "object_attributes");
   if (!pullRequest) return undefined;
-  const activities = kind === "note" ? noteActivities(payload) : mergeRequestActivities(payload, pullRequest, receivedAt);
+  const activities =
+    kind === "note" ? noteActivities(payload) : mergeRequestActivities(payload, pullRequest, receivedAt);
   const actorLogin = storableTextAt(payload, "user", "username");
   const actor = { actorLogin, isPerson: isPerson(actorLogin, botLogin) };
   return { pullRequest, activities: activities.map((activity) => ({ isDismissed: false, ...activity, ...actor })) };
@@ -23,7 +30,10 @@ export function gitlabFacts(payload: unknown, botLogin: string, receivedAt: Date
 /** An activity without its actor, whom the payload names once for all. */
 type UnattributedActivity = Pick<Activity, "key" | "kind" | "occurredAt"> & { readonly isDismissed?: boolean };
 
-function mergeRequestFact(payload: unknown, member: "merge_request" | "object_attributes"): PullRequestFact | undefined {
+function mergeRequestFact(
+  payload: unknown,
+  member: "merge_request" | "object_attributes",
+): PullRequestFact | undefined {
   const item = at(payload, member);
   const prNumber = countAt(item, "iid");
   // Comments come without the merge request's own URL in older versions; theirs is the same with a fragment.
@@ -78,30 +88,44 @@ const PR_ACTIONS: readonly string[] = ["close", "reopen", "merge"];
 const APPROVALS: readonly string[] = ["approval", "approved"];
 const WITHDRAWALS: readonly string[] = ["unapproval", "unapproved"];
 
-function mergeRequestActivities(payload: unknown, { openedAt, updatedAt }: PullRequestFact, receivedAt: Date): UnattributedActivity[] {
+function mergeRequestActivities(
+  payload: unknown,
+  { openedAt, updatedAt }: PullRequestFact,
+  receivedAt: Date,
+): UnattributedActivity[] {
   const action = textAt(payload, "object_attributes", "action");
   const time = updatedAt.toISOString();
   const login = idAt(payload, "user", "username");
   if (action === "open") return [{ kind: "opened", key: "opened", occurredAt: openedAt ?? updatedAt }];
   if (PR_ACTIONS.includes(action)) return [{ kind: "pr_action", key: `${action}:${time}`, occurredAt: updatedAt }];
   // A review need not change the merge request, whose time then is an older one.
-  if (APPROVALS.includes(action)) return [{ kind: "review_approved", key: `approval:${login}:${time}`, occurredAt: receivedAt }];
+  if (APPROVALS.includes(action))
+    return [{ kind: "review_approved", key: `approval:${login}:${time}`, occurredAt: receivedAt }];
   if (WITHDRAWALS.includes(action)) {
     return [{ kind: "review_approved", key: `unapproval:${login}:${time}`, occurredAt: receivedAt, isDismissed: true }];
   }
   return action === "update" ? updateActivities(payload, updatedAt, receivedAt) : [];
 }
 
-const REVIEWS: Readonly<Record<string, ActivityKind>> = { requested_changes: "review_changes_requested", reviewed: "review_commented" };
+const REVIEWS: Readonly<Record<string, ActivityKind>> = {
+  requested_changes: "review_changes_requested",
+  reviewed: "review_commented",
+};
 
 /** One update may report a push, entering or leaving draft, and a review. */
 function updateActivities(payload: unknown, updatedAt: Date, receivedAt: Date): UnattributedActivity[] {
   const time = updatedAt.toISOString();
-  const [before, after] = [idAt(payload, "object_attributes", "oldrev"), idAt(payload, "object_attributes", "last_commit", "id")];
+  const [before, after] = [
+    idAt(payload, "object_attributes", "oldrev"),
+    idAt(payload, "object_attributes", "last_commit", "id"),
+  ];
   const draft = at(payload, "changes", "draft") ?? at(payload, "changes", "work_in_progress");
   const login = idAt(payload, "user", "username");
   const review = reviewerState(payload, "current", login);
-  const kind = review !== reviewerState(payload, "previous", login) && Object.hasOwn(REVIEWS, review) ? REVIEWS[review] : undefined;
+  const kind =
+    review !== reviewerState(payload, "previous", login) && Object.hasOwn(REVIEWS, review)
+      ? REVIEWS[review]
+      : undefined;
   return [
     ...(before === "" ? [] : [{ kind: "code_push" as const, key: `push:${before}:${after}`, occurredAt: updatedAt }]),
     ...(draft === undefined ? [] : [{ kind: "pr_action" as const, key: `draft:${time}`, occurredAt: updatedAt }]),
@@ -110,7 +134,9 @@ function updateActivities(payload: unknown, updatedAt: Date, receivedAt: Date): 
 }
 
 function reviewerState(payload: unknown, when: "previous" | "current", login: string): string {
-  const reviewer = listAt(payload, "changes", "reviewers", when).find((candidate) => textAt(candidate, "username") === login);
+  const reviewer = listAt(payload, "changes", "reviewers", when).find(
+    (candidate) => textAt(candidate, "username") === login,
+  );
   return textAt(reviewer, "state");
 }
 
@@ -123,4 +149,6 @@ const BOTS: readonly RegExp[] = [
 ];
 
 const isPerson = (login: string, botLogin: string): boolean =>
-  login !== "" && !BOTS.some((bot) => bot.test(login)) && login.toLowerCase() !== botLogin.replace(/^@/, "").toLowerCase();
+  login !== "" &&
+  !BOTS.some((bot) => bot.test(login)) &&
+  login.toLowerCase() !== botLogin.replace(/^@/, "").toLowerCase();

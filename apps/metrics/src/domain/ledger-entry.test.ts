@@ -1,10 +1,21 @@
 import { expect, test } from "@jest/globals";
 import { computeMicros, type ComputePrice } from "./ledger-entry.ts";
 
-const PRICE: ComputePrice = { version: 1, vcpuHourMicros: 40_000n, gbHourMicros: 5_000n, platformRunMicros: 0n, effectiveFrom: new Date(0) };
+const PRICE: ComputePrice = {
+  version: 1,
+  vcpuHourMicros: 40_000n,
+  gbHourMicros: 5_000n,
+  platformRunMicros: 0n,
+  effectiveFrom: new Date(0),
+};
 const START = Date.parse("2026-11-18T09:00:00.000Z");
 const interval = (ms: number, vcpus: number, memoryGb: number) => ({
-  executionId: "1", attempt: 1, startedAt: new Date(START), endedAt: new Date(START + ms), vcpus, memoryGb,
+  executionId: "1",
+  attempt: 1,
+  startedAt: new Date(START),
+  endedAt: new Date(START + ms),
+  vcpus,
+  memoryGb,
 });
 
 test.each([

@@ -38,7 +38,10 @@ export function ledgerEntries(run: RunSnapshot, prices: readonly ComputePrice[])
  * Returns the micro-dollars of an interval, rounded half up once; undefined: a dimension has a price, but is not known.
  * vCPUs and gigabytes count to six decimal places, time to the millisecond.
  */
-export function computeMicros({ startedAt, endedAt, vcpus, memoryGb }: ComputeInterval, price: ComputePrice): bigint | undefined {
+export function computeMicros(
+  { startedAt, endedAt, vcpus, memoryGb }: ComputeInterval,
+  price: ComputePrice,
+): bigint | undefined {
   if ((vcpus === 0 && price.vcpuHourMicros > 0n) || (memoryGb === 0 && price.gbHourMicros > 0n)) return undefined;
   const ms = BigInt(Math.max(0, endedAt.getTime() - startedAt.getTime()));
   const numerator = ms * (millionths(vcpus) * price.vcpuHourMicros + millionths(memoryGb) * price.gbHourMicros);
@@ -50,7 +53,10 @@ const millionths = (value: number): bigint => BigInt(Math.round(value * 1e6));
 
 /** The price in force at a time; the first version is in force since ever. */
 function priceAt(prices: readonly ComputePrice[], at: Date): ComputePrice | undefined {
-  return prices.filter(({ effectiveFrom }) => effectiveFrom <= at).toSorted((a, b) => a.effectiveFrom.getTime() - b.effectiveFrom.getTime()).at(-1);
+  return prices
+    .filter(({ effectiveFrom }) => effectiveFrom <= at)
+    .toSorted((a, b) => a.effectiveFrom.getTime() - b.effectiveFrom.getTime())
+    .at(-1);
 }
 
 function modelCallEntry(run: RunSnapshot, call: ModelCall): LedgerEntry {
@@ -84,7 +90,11 @@ function computeEntry(run: RunSnapshot, interval: ComputeInterval, price: Comput
     micros: price && computeMicros(interval, price),
     priceVersion: price?.version,
     quantity: {
-      execution_id: executionId, attempt, seconds: Math.max(0, endedAt.getTime() - startedAt.getTime()) / 1000, vcpus, memory_gb: memoryGb,
+      execution_id: executionId,
+      attempt,
+      seconds: Math.max(0, endedAt.getTime() - startedAt.getTime()) / 1000,
+      vcpus,
+      memory_gb: memoryGb,
     },
     owner: run.costOwner,
   };
@@ -92,8 +102,16 @@ function computeEntry(run: RunSnapshot, interval: ComputeInterval, price: Comput
 
 function platformEntry(run: RunSnapshot, price: ComputePrice | undefined): LedgerEntry[] {
   if (price === undefined || price.platformRunMicros === 0n) return [];
-  return [{
-    sourceKey: uidOf(`platform_charge ${run.uid}`), component: "platform", kind: "platform_charge", occurredAt: run.createdAt,
-    micros: price.platformRunMicros, priceVersion: price.version, quantity: { runs: 1 }, owner: run.costOwner,
-  }];
+  return [
+    {
+      sourceKey: uidOf(`platform_charge ${run.uid}`),
+      component: "platform",
+      kind: "platform_charge",
+      occurredAt: run.createdAt,
+      micros: price.platformRunMicros,
+      priceVersion: price.version,
+      quantity: { runs: 1 },
+      owner: run.costOwner,
+    },
+  ];
 }

@@ -19,7 +19,8 @@ export type ModelSpend = { readonly modelId: string; readonly inferenceMicros: b
 export function splitByModel(shares: readonly TreeShare[]): ModelSpend[] {
   const sums = new Map<string, bigint>();
   for (const share of shares)
-    for (const { modelId, inferenceMicros } of splitShare(share)) sums.set(modelId, (sums.get(modelId) ?? 0n) + inferenceMicros);
+    for (const { modelId, inferenceMicros } of splitShare(share))
+      sums.set(modelId, (sums.get(modelId) ?? 0n) + inferenceMicros);
   return [...sums]
     .map(([modelId, inferenceMicros]) => ({ modelId, inferenceMicros }))
     .filter(({ inferenceMicros }) => inferenceMicros !== 0n)

@@ -26,4 +26,6 @@ export function idAt(value: unknown, ...path: readonly string[]): string {
 
 /** Returns the text at a path without what PostgreSQL cannot store, cut to a length that no code host exceeds. */
 export const storableTextAt = (value: unknown, ...path: readonly string[]): string =>
-  textAt(value, ...path).replaceAll("\0", "").slice(0, TEXT_LENGTH_MAX);
+  textAt(value, ...path)
+    .replaceAll("\0", "")
+    .slice(0, TEXT_LENGTH_MAX);

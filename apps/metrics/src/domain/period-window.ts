@@ -19,7 +19,8 @@ const DAY_MS = 86_400_000;
 export function splitDays({ start, end }: DateRange): DaySplit {
   const firstMidnight = Math.ceil(start.getTime() / DAY_MS) * DAY_MS;
   const lastMidnight = Math.floor(end.getTime() / DAY_MS) * DAY_MS;
-  if (firstMidnight >= lastMidnight) return { before: { start, end }, days: { start: end, end }, after: { start: end, end } };
+  if (firstMidnight >= lastMidnight)
+    return { before: { start, end }, days: { start: end, end }, after: { start: end, end } };
   const days = { start: new Date(firstMidnight), end: new Date(lastMidnight) };
   return { before: { start, end: days.start }, days, after: { start: days.end, end } };
 }

@@ -5,9 +5,15 @@ import type { PullRequestSize } from "./pull-request-size.ts";
 export type PullRequestCost = { readonly prCount: number; readonly spend: Spend };
 
 /** Pull requests of one size that were first seen in one period (an index); without a size: their line counts are not known. */
-export type PullRequestCostCell = PullRequestCost & { readonly period: number; readonly size: PullRequestSize | undefined };
+export type PullRequestCostCell = PullRequestCost & {
+  readonly period: number;
+  readonly size: PullRequestSize | undefined;
+};
 
-export type PullRequestCostSums = { readonly cost: PullRequestCost; /** One per period. */ readonly series: readonly PullRequestCost[] };
+export type PullRequestCostSums = {
+  readonly cost: PullRequestCost;
+  /** One per period. */ readonly series: readonly PullRequestCost[];
+};
 
 /** Returns the sum of cells, in all and per period. */
 export function sumPullRequestCosts(cells: readonly PullRequestCostCell[], periodCount: number): PullRequestCostSums {
@@ -22,4 +28,7 @@ export function sumPullRequestCosts(cells: readonly PullRequestCostCell[], perio
 
 const NO_PULL_REQUESTS: PullRequestCost = { prCount: 0, spend: NO_SPEND };
 
-const add = (a: PullRequestCost, b: PullRequestCost): PullRequestCost => ({ prCount: a.prCount + b.prCount, spend: addSpend(a.spend, b.spend) });
+const add = (a: PullRequestCost, b: PullRequestCost): PullRequestCost => ({
+  prCount: a.prCount + b.prCount,
+  spend: addSpend(a.spend, b.spend),
+});

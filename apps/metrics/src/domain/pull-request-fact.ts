@@ -27,8 +27,14 @@ export type PullRequestSize = {
 
 /** The counters of `human_interactions` that activities are counted in. Source: fields-factory §6.1. */
 export type ActivityKind =
-  | "opened" | "code_push" | "review_approved" | "review_changes_requested" | "review_commented"
-  | "comment" | "review_comment" | "pr_action";
+  | "opened"
+  | "code_push"
+  | "review_approved"
+  | "review_changes_requested"
+  | "review_commented"
+  | "comment"
+  | "review_comment"
+  | "pr_action";
 
 /** Something that a person or a program did to a pull request. */
 export type Activity = {
@@ -51,6 +57,12 @@ const INT4_MAX = 2_147_483_647;
 
 /** Returns whether a pull request can be stored under its address. A payload may contain anything. */
 export const isAddress = (url: string, repoFullName: string, prNumber: number | undefined): prNumber is number =>
-  /^https?:\/\/[^/]/i.test(url) && url.length <= URL_LENGTH_MAX && !url.includes("\0") &&
-  repoFullName !== "" && repoFullName.length <= NAME_LENGTH_MAX && !repoFullName.includes("\0") &&
-  prNumber !== undefined && prNumber > 0 && prNumber <= INT4_MAX;
+  /^https?:\/\/[^/]/i.test(url) &&
+  url.length <= URL_LENGTH_MAX &&
+  !url.includes("\0") &&
+  repoFullName !== "" &&
+  repoFullName.length <= NAME_LENGTH_MAX &&
+  !repoFullName.includes("\0") &&
+  prNumber !== undefined &&
+  prNumber > 0 &&
+  prNumber <= INT4_MAX;

@@ -30,19 +30,31 @@ export const NO_COHORT: OpenedCohort = { merged: 0, interactions: 0, measured: 0
 
 const UNMEASURED: LatencyStage = { medianSeconds: null, measured: 0 };
 export const NO_MERGES: Merges = {
-  merged: 0, observed: 0, withoutHumanCodeChange: 0, additions: 0, deletions: 0, sized: 0,
-  kickoffToPr: UNMEASURED, prToFirstReview: UNMEASURED, firstReviewToMerge: UNMEASURED, kickoffToMerge: UNMEASURED,
+  merged: 0,
+  observed: 0,
+  withoutHumanCodeChange: 0,
+  additions: 0,
+  deletions: 0,
+  sized: 0,
+  kickoffToPr: UNMEASURED,
+  prToFirstReview: UNMEASURED,
+  firstReviewToMerge: UNMEASURED,
+  kickoffToMerge: UNMEASURED,
 };
 
 /** Returns the mean of persons' interactions per pull request; null if none was measured. */
-export const meanInteractions = ({ interactions, measured }: Pick<OpenedCohort, "interactions" | "measured">): number | null =>
-  measured === 0 ? null : interactions / measured;
+export const meanInteractions = ({
+  interactions,
+  measured,
+}: Pick<OpenedCohort, "interactions" | "measured">): number | null => (measured === 0 ? null : interactions / measured);
 
 /** Returns the sum of cohorts. */
 export const sumCohorts = (cohorts: readonly OpenedCohort[]): OpenedCohort =>
   cohorts.reduce(
     (sum, { merged, interactions, measured }) => ({
-      merged: sum.merged + merged, interactions: sum.interactions + interactions, measured: sum.measured + measured,
+      merged: sum.merged + merged,
+      interactions: sum.interactions + interactions,
+      measured: sum.measured + measured,
     }),
     NO_COHORT,
   );

@@ -5,9 +5,19 @@ export const RUN_DIMENSIONS = ["agent_type", "status", "source", "root_vs_subrun
 export type RunDimension = (typeof RUN_DIMENSIONS)[number];
 
 /** Runs of one period that have the same key; an empty key: not known. `period` counts from 1. */
-export type RunCount = { readonly period: number; readonly key: string; readonly isRoot: boolean; readonly runs: number };
+export type RunCount = {
+  readonly period: number;
+  readonly key: string;
+  readonly isRoot: boolean;
+  readonly runs: number;
+};
 /** `series` has one entry per period. An empty `label`: the key is its own label. */
-export type RunGroup = { readonly key: string; readonly label: string; readonly total: number; readonly series: readonly number[] };
+export type RunGroup = {
+  readonly key: string;
+  readonly label: string;
+  readonly total: number;
+  readonly series: readonly number[];
+};
 
 /** Runs in which agents improve their own definitions form a group of their own, whatever the type of the agent. */
 export const SELF_IMPROVEMENT = "SELF_IMPROVEMENT";

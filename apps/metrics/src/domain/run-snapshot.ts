@@ -84,7 +84,8 @@ type Phase = Pick<RunSnapshot, "state" | "finishedAt">;
 
 /** Returns when a run that was read at `now` must be read again without an event; undefined: never. `timeScale` divides every wait. */
 export function nextReadAt({ state, finishedAt }: Phase, now: Date, timeScale = 1): Date | undefined {
-  if (finishedAt === undefined) return WAITING_STATES.has(state) ? undefined : new Date(now.getTime() + IN_PROGRESS_MS / timeScale);
+  if (finishedAt === undefined)
+    return WAITING_STATES.has(state) ? undefined : new Date(now.getTime() + IN_PROGRESS_MS / timeScale);
   const lastReadAt = new Date(finishedAt.getTime() + AFTER_END_MS / timeScale);
   return lastReadAt > now ? lastReadAt : undefined;
 }
@@ -99,7 +100,11 @@ export type ReportedPullRequest = Omit<ProducedPullRequest, "urlKey" | "provider
 };
 
 /** Returns the pull request under its key; what the run does not know of it is taken from its URL. */
-export function toProducedPullRequest({ codeHostKind, repository, ...reported }: ReportedPullRequest): ProducedPullRequest {
+export function toProducedPullRequest({
+  codeHostKind,
+  repository,
+  ...reported
+}: ReportedPullRequest): ProducedPullRequest {
   const [, path = "", kind = "", number = "0"] = PULL_REQUEST_URL.exec(reported.url) ?? [];
   return {
     ...reported,

@@ -7,8 +7,18 @@ export function splitEvenly(micros: bigint, parts: number): bigint[] {
 }
 
 /** Returns the spend of a run tree that each of its pull requests carries, by URL key in ascending order. */
-export function sharesOf({ inferenceMicros, computeMicros, platformMicros }: Spend, urlKeys: readonly string[]): (Spend & { readonly urlKey: string })[] {
+export function sharesOf(
+  { inferenceMicros, computeMicros, platformMicros }: Spend,
+  urlKeys: readonly string[],
+): (Spend & { readonly urlKey: string })[] {
   const inOrder = [...new Set(urlKeys)].toSorted((a, b) => (a < b ? -1 : 1));
-  const [inference, compute, platform] = [inferenceMicros, computeMicros, platformMicros].map((micros) => splitEvenly(micros, inOrder.length));
-  return inOrder.map((urlKey, index) => ({ urlKey, inferenceMicros: inference![index]!, computeMicros: compute![index]!, platformMicros: platform![index]! }));
+  const [inference, compute, platform] = [inferenceMicros, computeMicros, platformMicros].map((micros) =>
+    splitEvenly(micros, inOrder.length),
+  );
+  return inOrder.map((urlKey, index) => ({
+    urlKey,
+    inferenceMicros: inference![index]!,
+    computeMicros: compute![index]!,
+    platformMicros: platform![index]!,
+  }));
 }

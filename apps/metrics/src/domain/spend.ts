@@ -1,5 +1,9 @@
 /** Integer micro-dollars. */
-export type Spend = { readonly inferenceMicros: bigint; readonly computeMicros: bigint; readonly platformMicros: bigint };
+export type Spend = {
+  readonly inferenceMicros: bigint;
+  readonly computeMicros: bigint;
+  readonly platformMicros: bigint;
+};
 
 export const NO_SPEND: Spend = { inferenceMicros: 0n, computeMicros: 0n, platformMicros: 0n };
 
@@ -11,7 +15,8 @@ export const addSpend = (a: Spend, b: Spend): Spend => ({
 });
 
 /** Returns the sum of the components. */
-export const totalMicros = ({ inferenceMicros, computeMicros, platformMicros }: Spend): bigint => inferenceMicros + computeMicros + platformMicros;
+export const totalMicros = ({ inferenceMicros, computeMicros, platformMicros }: Spend): bigint =>
+  inferenceMicros + computeMicros + platformMicros;
 
 /** Whether any component is not zero. Adjustments may make components that cancel out. */
 export const hasSpend = ({ inferenceMicros, computeMicros, platformMicros }: Spend): boolean =>

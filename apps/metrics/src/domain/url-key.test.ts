@@ -17,8 +17,15 @@ test.each([
 ])("gives every spelling of a URL one key: %j", (url) => expect(urlKey(url)).toBe(KEY));
 
 test("tells pull requests and hosts apart", () => {
-  const urls = [KEY, "github.com/acme/shop/pull/70", "github.com/acme/shop2/pull/7", "git.acme.test/acme/shop/pull/7", "git.acme.test:8443/acme/shop/pull/7"];
+  const urls = [
+    KEY,
+    "github.com/acme/shop/pull/70",
+    "github.com/acme/shop2/pull/7",
+    "git.acme.test/acme/shop/pull/7",
+    "git.acme.test:8443/acme/shop/pull/7",
+  ];
   expect(new Set(urls.map((url) => urlKey(`https://${url}`))).size).toBe(urls.length);
 });
 
-test("returns a key of a key unchanged", () => expect(urlKey(urlKey("HTTPS://Git.Acme.test/a/b/-/merge_requests/3/"))).toBe("git.acme.test/a/b/-/merge_requests/3"));
+test("returns a key of a key unchanged", () =>
+  expect(urlKey(urlKey("HTTPS://Git.Acme.test/a/b/-/merge_requests/3/"))).toBe("git.acme.test/a/b/-/merge_requests/3"));

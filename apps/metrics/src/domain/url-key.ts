@@ -3,5 +3,10 @@
  * Code hosts treat owner and repository names case-insensitively, and people copy URLs with anchors.
  */
 export function urlKey(url: string): string {
-  return url.trim().toLowerCase().replace(/[?#].*$/s, "").replace(/^[a-z][a-z0-9+.-]*:\/\//, "").replace(/\/+$/, "");
+  return url
+    .trim()
+    .toLowerCase()
+    .replace(/[?#].*$/s, "")
+    .replace(/^[a-z][a-z0-9+.-]*:\/\//, "")
+    .replace(/\/+$/, "");
 }

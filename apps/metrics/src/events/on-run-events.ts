@@ -3,9 +3,16 @@ import type { EventHandlers, EventsHandler, EventsHandlers } from "@millwright/e
 import { markStale } from "../store/stale-run-store.ts";
 
 /** Marks the runs that events are about: their facts are read again. */
-export function onRunEvents({ clock }: { readonly clock: Clock }): { handlers: EventHandlers; together: EventsHandlers } {
+export function onRunEvents({ clock }: { readonly clock: Clock }): {
+  handlers: EventHandlers;
+  together: EventsHandlers;
+} {
   const mark: EventsHandler = (tx, events) =>
-    markStale(tx, events.map(({ entityUid: runUid, occurredAt: changedAt }) => ({ runUid, changedAt })), clock.now());
+    markStale(
+      tx,
+      events.map(({ entityUid: runUid, occurredAt: changedAt }) => ({ runUid, changedAt })),
+      clock.now(),
+    );
   return {
     handlers: {},
     together: {

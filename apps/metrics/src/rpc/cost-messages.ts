@@ -16,14 +16,26 @@ export const pullRequestCostMessage = ({ prCount, spend }: PullRequestCost): met
   create(metrics.PullRequestCostSchema, { prCount: BigInt(prCount), spend: spendMessage(spend) });
 
 /** Returns the message of a cost breakdown. */
-export const costBreakdownMessage = ({ scope, grouping, total, totalSeries, groups, coverage }: CostBreakdown): metrics.GetCostBreakdownResponse =>
+export const costBreakdownMessage = ({
+  scope,
+  grouping,
+  total,
+  totalSeries,
+  groups,
+  coverage,
+}: CostBreakdown): metrics.GetCostBreakdownResponse =>
   create(metrics.GetCostBreakdownResponseSchema, {
     scope: scopeMessage(scope),
     groupBy: grouping,
     total: spendMessage(total),
     totalSeries: totalSeries.map(spendMessage),
     groups: groups.map(({ key, label, deleted, photoUrl, spend, series }) => ({
-      key, label, deleted, ...(photoUrl !== undefined && { photoUrl }), spend: spendMessage(spend), series: series.map(spendMessage),
+      key,
+      label,
+      deleted,
+      ...(photoUrl !== undefined && { photoUrl }),
+      spend: spendMessage(spend),
+      series: series.map(spendMessage),
     })),
     coverage: {
       modelCalls: BigInt(coverage.modelCalls),
@@ -34,16 +46,30 @@ export const costBreakdownMessage = ({ scope, grouping, total, totalSeries, grou
   });
 
 /** Returns the message of the costs per size. */
-export const costBySizeMessage = ({ scope, prCount, sizedPrCount, buckets }: CostBySize): metrics.GetCostBySizeResponse =>
+export const costBySizeMessage = ({
+  scope,
+  prCount,
+  sizedPrCount,
+  buckets,
+}: CostBySize): metrics.GetCostBySizeResponse =>
   create(metrics.GetCostBySizeResponseSchema, {
     scope: scopeMessage(scope),
     prCount: BigInt(prCount),
     sizedPrCount: BigInt(sizedPrCount),
-    buckets: buckets.map(({ size, cost, series }) => ({ size, cost: pullRequestCostMessage(cost), series: series.map(pullRequestCostMessage) })),
+    buckets: buckets.map(({ size, cost, series }) => ({
+      size,
+      cost: pullRequestCostMessage(cost),
+      series: series.map(pullRequestCostMessage),
+    })),
   });
 
 /** Returns the message of one of the costliest pull requests. */
-export const costedPullRequestMessage = ({ record, models, kickoffRun, creator }: CostedPullRequest): metrics.CostedPullRequest =>
+export const costedPullRequestMessage = ({
+  record,
+  models,
+  kickoffRun,
+  creator,
+}: CostedPullRequest): metrics.CostedPullRequest =>
   create(metrics.CostedPullRequestSchema, {
     pullRequest: pullRequestMessage(record),
     spend: spendMessage(record.spend),

@@ -5,7 +5,12 @@ import { getCostBreakdown, type GetCostBreakdownDeps } from "../usecases/get-cos
 import { getCostBySize } from "../usecases/get-cost-by-size.ts";
 import { getCostPerPullRequest, type PullRequestCostDeps } from "../usecases/get-cost-per-pull-request.ts";
 import { listCostliest, type ListCostliestDeps } from "../usecases/list-costliest.ts";
-import { costBreakdownMessage, costBySizeMessage, costedPullRequestMessage, pullRequestCostMessage } from "./cost-messages.ts";
+import {
+  costBreakdownMessage,
+  costBySizeMessage,
+  costedPullRequestMessage,
+  pullRequestCostMessage,
+} from "./cost-messages.ts";
 import { readRange, scopeMessage } from "./scope-message.ts";
 
 export type CostMethodsDeps = PullRequestCostDeps & GetCostBreakdownDeps & ListCostliestDeps;
@@ -17,14 +22,20 @@ type Methods = Pick<ServiceImpl<typeof metrics.MetricsService>, Names>;
 export const costMethods = (deps: CostMethodsDeps): Methods => ({
   getCostPerPullRequest: served(async ({ range }: metrics.GetCostPerPullRequestRequest, caller) => {
     const { scope, cost, series } = await getCostPerPullRequest(deps, caller, readRange(range));
-    return { scope: scopeMessage(scope), cost: pullRequestCostMessage(cost), series: series.map(pullRequestCostMessage) };
+    return {
+      scope: scopeMessage(scope),
+      cost: pullRequestCostMessage(cost),
+      series: series.map(pullRequestCostMessage),
+    };
   }),
   getCostBreakdown: served(async ({ range, groupBy }: metrics.GetCostBreakdownRequest, caller) =>
-    costBreakdownMessage(await getCostBreakdown(deps, caller, readRange(range), groupBy))),
+    costBreakdownMessage(await getCostBreakdown(deps, caller, readRange(range), groupBy)),
+  ),
   listCostliestPullRequests: served(async ({ range, limit }: metrics.ListCostliestPullRequestsRequest, caller) => {
     const { scope, data } = await listCostliest(deps, caller, readRange(range), limit);
     return { scope: scopeMessage(scope), data: data.map(costedPullRequestMessage) };
   }),
   getCostBySize: served(async ({ range }: metrics.GetCostBySizeRequest, caller) =>
-    costBySizeMessage(await getCostBySize(deps, caller, readRange(range)))),
+    costBySizeMessage(await getCostBySize(deps, caller, readRange(range))),
+  ),
 });

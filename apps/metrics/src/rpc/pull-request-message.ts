@@ -43,7 +43,9 @@ export const pullRequestMessage = (record: FactoryPullRequest): metrics.PullRequ
 
 const timestampOf = (time: Date | null): Timestamp | undefined => (time ? timestampFromDate(time) : undefined);
 
-const interactionsMessage = (counted: NonNullable<FactoryPullRequest["humanInteractions"]>): metrics.HumanInteractions =>
+const interactionsMessage = (
+  counted: NonNullable<FactoryPullRequest["humanInteractions"]>,
+): metrics.HumanInteractions =>
   create(metrics.HumanInteractionsSchema, {
     opened: counted.opened,
     codePush: counted.code_push,

@@ -14,13 +14,22 @@ export function toMetricsMessage(answer: FactoryMetrics): MessageInitShape<typeo
     scope: scopeMessage(scope),
     runCount: toCount(scope, answer.runs),
     prCount: toCount(scope, answer.pullRequests),
-    mergedPrCount: toCount(scope, cohorts.map(({ merged }) => merged)),
+    mergedPrCount: toCount(
+      scope,
+      cohorts.map(({ merged }) => merged),
+    ),
     averageHumanInteractionsPerPr: {
       mean: toMeasure(meanInteractions(answer.cohort)),
-      series: toSeries(scope, cohorts.map((cohort) => toMeasure(meanInteractions(cohort)))),
+      series: toSeries(
+        scope,
+        cohorts.map((cohort) => toMeasure(meanInteractions(cohort))),
+      ),
     },
     autonomyFunnel: funnel(merges, sum(allMerges)),
-    autonomyFunnelSeries: toSeries(scope, mergesByPeriod.map((own, index) => funnel(own, allMerges[index]!))),
+    autonomyFunnelSeries: toSeries(
+      scope,
+      mergesByPeriod.map((own, index) => funnel(own, allMerges[index]!)),
+    ),
     impact: toImpact(merges),
     impactSeries: toSeries(scope, mergesByPeriod.map(toImpact)),
     prLatency: toLatency(merges),
@@ -29,13 +38,18 @@ export function toMetricsMessage(answer: FactoryMetrics): MessageInitShape<typeo
 }
 
 /** Returns the message of a run breakdown. */
-export const toRunBreakdownMessage = (answer: RunBreakdown): MessageInitShape<typeof metrics.GetRunBreakdownResponseSchema> => ({
+export const toRunBreakdownMessage = (
+  answer: RunBreakdown,
+): MessageInitShape<typeof metrics.GetRunBreakdownResponseSchema> => ({
   scope: scopeMessage(answer.scope),
   groupBy: answer.dimension,
   total: toCount(answer.scope, answer.total),
   rootRunCount: toCount(answer.scope, answer.rootRuns),
   groups: answer.groups.map(({ key, label, total, series }) => ({
-    key, label, total: BigInt(total), series: toSeries(answer.scope, series.map(BigInt)),
+    key,
+    label,
+    total: BigInt(total),
+    series: toSeries(answer.scope, series.map(BigInt)),
   })),
 });
 
@@ -47,9 +61,14 @@ const toCount = (scope: RangeScope, values: readonly number[]): MessageInitShape
   series: toSeries(scope, values.map(BigInt)),
 });
 
-const toMeasure = (value: number | null): MessageInitShape<typeof metrics.MeasureSchema> => (value === null ? {} : { value });
+const toMeasure = (value: number | null): MessageInitShape<typeof metrics.MeasureSchema> =>
+  value === null ? {} : { value };
 
-const toFunnel = (own: Merges, totalMerged: number, repos: readonly string[]): MessageInitShape<typeof metrics.AutonomyFunnelSchema> => ({
+const toFunnel = (
+  own: Merges,
+  totalMerged: number,
+  repos: readonly string[],
+): MessageInitShape<typeof metrics.AutonomyFunnelSchema> => ({
   totalMerged: BigInt(totalMerged),
   factoryMerged: BigInt(own.merged),
   factoryMergedObserved: BigInt(own.observed),

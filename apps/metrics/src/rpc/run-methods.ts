@@ -11,7 +11,9 @@ type Methods = Pick<ServiceImpl<typeof metrics.MetricsService>, "getMetrics" | "
 
 /** Metrics and run counts. */
 export const runMethods = (deps: RunMethodsDeps): Methods => ({
-  getMetrics: served(async ({ range }: metrics.GetMetricsRequest, caller) => toMetricsMessage(await getMetrics(deps, caller, readRange(range)))),
+  getMetrics: served(async ({ range }: metrics.GetMetricsRequest, caller) =>
+    toMetricsMessage(await getMetrics(deps, caller, readRange(range))),
+  ),
   getRunBreakdown: served(async ({ range, groupBy }: metrics.GetRunBreakdownRequest, caller) =>
     toRunBreakdownMessage(await getRunBreakdown(deps, caller, readRange(range), groupBy)),
   ),

@@ -5,7 +5,12 @@ import type { Activity } from "../domain/pull-request-fact.ts";
  * Stores what was done to a pull request; a repeated activity changes nothing. A dismissal marks its review, also if it is stored before the
  * review itself.
  */
-export async function storeActivities(tx: Sql, teamUid: string, urlKey: string, activities: readonly Activity[]): Promise<void> {
+export async function storeActivities(
+  tx: Sql,
+  teamUid: string,
+  urlKey: string,
+  activities: readonly Activity[],
+): Promise<void> {
   if (activities.length === 0) return;
   const rows = activities.map(({ key, kind, actorLogin, isPerson, isDismissed, occurredAt }) => ({
     activity_key: key,

@@ -1,7 +1,13 @@
 import type { Sql } from "@millwright/database";
 import type { ComputePrice } from "../domain/ledger-entry.ts";
 
-type PriceRow = { version: number; vcpu_hour_micros: string; gb_hour_micros: string; platform_run_micros: string; effective_from: Date };
+type PriceRow = {
+  version: number;
+  vcpu_hour_micros: string;
+  gb_hour_micros: string;
+  platform_run_micros: string;
+  effective_from: Date;
+};
 
 /** Returns every version of the price book of compute and the platform. */
 export async function listComputePrices(sql: Sql): Promise<ComputePrice[]> {

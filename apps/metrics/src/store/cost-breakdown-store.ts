@@ -12,10 +12,16 @@ export function costBreakdownStore(database: Database) {
      */
     async listCostCells({ factoryUid, range, starts }: PeriodWindow, grouping: CostGrouping): Promise<CostCell[]> {
       const { before, days, after } = splitDays(range);
-      const { rows } = await database.searches.query<CostCellRow>(
-        LIST_CELLS[grouping],
-        [factoryUid, dayOf(days.start), dayOf(days.end), before.start, before.end, after.start, after.end, starts.map(dayOf)],
-      );
+      const { rows } = await database.searches.query<CostCellRow>(LIST_CELLS[grouping], [
+        factoryUid,
+        dayOf(days.start),
+        dayOf(days.end),
+        before.start,
+        before.end,
+        after.start,
+        after.end,
+        starts.map(dayOf),
+      ]);
       return rows.map(toCostCell);
     },
 
@@ -97,7 +103,11 @@ const toCostCell = (row: CostCellRow): CostCell => ({
   period: row.period,
   key: row.key,
   creatorType: row.creator_type,
-  spend: { inferenceMicros: BigInt(row.inference), computeMicros: BigInt(row.compute), platformMicros: BigInt(row.platform) },
+  spend: {
+    inferenceMicros: BigInt(row.inference),
+    computeMicros: BigInt(row.compute),
+    platformMicros: BigInt(row.platform),
+  },
   coverage: {
     modelCalls: Number(row.model_calls),
     pricedModelCalls: Number(row.model_calls) - Number(row.unpriced_calls),

@@ -11,7 +11,12 @@ import {
 export type CostliestQuery = { readonly factoryUid: string; readonly range: DateRange; readonly limit: number };
 
 /** "" = not known. */
-export type KickoffRun = { readonly source: string; readonly modelId: string; readonly creatorType: string; readonly creatorUid: string };
+export type KickoffRun = {
+  readonly source: string;
+  readonly modelId: string;
+  readonly creatorType: string;
+  readonly creatorUid: string;
+};
 
 export type CostlyPullRequest = {
   readonly record: FactoryPullRequest;

@@ -35,8 +35,16 @@ export type FactoryPullRequestRow = {
 
 /** Counters of `human_interactions`, and their sum. */
 export type HumanInteraction =
-  | "opened" | "code_push" | "review_approved" | "review_changes_requested" | "review_commented"
-  | "comment" | "review_comment" | "pr_action" | "follow_up_message" | "total";
+  | "opened"
+  | "code_push"
+  | "review_approved"
+  | "review_changes_requested"
+  | "review_commented"
+  | "comment"
+  | "review_comment"
+  | "pr_action"
+  | "follow_up_message"
+  | "total";
 
 /** The record of a pull request that runs of a factory produced; null: not known. */
 export type FactoryPullRequest = {
@@ -71,10 +79,32 @@ export type FactoryPullRequest = {
 };
 
 const COLUMNS = [
-  "factory_uid", "url_key", "team_uid", "url", "provider", "repo_full_name", "pr_number", "title", "author_login", "state",
-  "opened_at", "first_human_review_at", "merged_at", "closed_at", "updated_at",
-  "additions", "deletions", "changed_files", "num_commits",
-  "history_complete", "human_code_change", "human_interactions", "runs", "kickoff_at", "kickoff_run_uid", "first_seen_at",
+  "factory_uid",
+  "url_key",
+  "team_uid",
+  "url",
+  "provider",
+  "repo_full_name",
+  "pr_number",
+  "title",
+  "author_login",
+  "state",
+  "opened_at",
+  "first_human_review_at",
+  "merged_at",
+  "closed_at",
+  "updated_at",
+  "additions",
+  "deletions",
+  "changed_files",
+  "num_commits",
+  "history_complete",
+  "human_code_change",
+  "human_interactions",
+  "runs",
+  "kickoff_at",
+  "kickoff_run_uid",
+  "first_seen_at",
 ];
 const MICROS = ["inference_micros", "compute_micros", "platform_micros"];
 
@@ -108,7 +138,11 @@ export const toFactoryPullRequest = (row: FactoryPullRequestRow): FactoryPullReq
   historyComplete: row.history_complete,
   humanCodeChange: row.human_code_change,
   humanInteractions: row.human_interactions,
-  runs: row.runs.map((run) => ({ runUid: run.run_id, rootRunUid: run.root_run_id, createdAt: new Date(run.created_at) })),
+  runs: row.runs.map((run) => ({
+    runUid: run.run_id,
+    rootRunUid: run.root_run_id,
+    createdAt: new Date(run.created_at),
+  })),
   kickoffAt: row.kickoff_at,
   kickoffRunUid: row.kickoff_run_uid,
   firstSeenAt: row.first_seen_at,

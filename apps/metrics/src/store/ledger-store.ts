@@ -1,12 +1,29 @@
 import type { Sql } from "@millwright/database";
 import type { LedgerEntry } from "../domain/ledger-entry.ts";
 
-export type RunEntries = { readonly runUid: string; readonly teamUid: string; readonly entries: readonly LedgerEntry[] };
+export type RunEntries = {
+  readonly runUid: string;
+  readonly teamUid: string;
+  readonly entries: readonly LedgerEntry[];
+};
 
 const COLUMNS = [
-  "team_uid uuid", "factory_uid uuid", "run_uid uuid", "component text", "kind text", "occurred_at timestamptz", "micros bigint",
-  "price_version integer", "quantity jsonb", "owner_run_uid uuid", "owner_root_uid uuid", "source text",
-  "creator_type text", "creator_uid text", "agent_uid text", "model_id text",
+  "team_uid uuid",
+  "factory_uid uuid",
+  "run_uid uuid",
+  "component text",
+  "kind text",
+  "occurred_at timestamptz",
+  "micros bigint",
+  "price_version integer",
+  "quantity jsonb",
+  "owner_run_uid uuid",
+  "owner_root_uid uuid",
+  "source text",
+  "creator_type text",
+  "creator_uid text",
+  "agent_uid text",
+  "model_id text",
 ];
 const NAMES = COLUMNS.map((column) => column.split(" ")[0]!);
 
@@ -16,7 +33,10 @@ const NAMES = COLUMNS.map((column) => column.split(" ")[0]!);
  */
 export async function addEntries(tx: Sql, runs: readonly RunEntries[]): Promise<string[]> {
   const rows = runs.flatMap(({ runUid, teamUid, entries }) => entries.map((entry) => ({ runUid, teamUid, entry })));
-  const states = await openStates(tx, rows.map(({ entry }) => entry.sourceKey));
+  const states = await openStates(
+    tx,
+    rows.map(({ entry }) => entry.sourceKey),
+  );
   const added = rows.flatMap(({ runUid, teamUid, entry }) => {
     const state = states.get(entry.sourceKey);
     if (state === "missing") return [toRow(runUid, teamUid, entry)];

@@ -21,14 +21,22 @@ export const mergeStore = (searches: Sql) => ({
     const { rows } = await searches.query<MergesRow>(FACTORY_MERGES, [factoryUid, starts, range.start, range.end]);
     const total = rows.find(({ period }) => period === null);
     const ofPeriods = rows.flatMap(({ period, ...row }) => (period === null ? [] : [{ ...row, period }]));
-    return { total: total ? toMerges(total) : NO_MERGES, periods: alignToPeriods(window, ofPeriods, toMerges, NO_MERGES) };
+    return {
+      total: total ? toMerges(total) : NO_MERGES,
+      periods: alignToPeriods(window, ofPeriods, toMerges, NO_MERGES),
+    };
   },
 
   /** Returns how many pull requests that are not the factory's merged in the repositories, per period. */
   async countOtherMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]> {
     const { factoryUid, starts, range } = window;
     const { rows } = await searches.query<{ period: number; merged: number }>(OTHER_MERGES, [
-      factoryUid, starts, range.start, range.end, teamUid, repositories.map((name) => name.toLowerCase()),
+      factoryUid,
+      starts,
+      range.start,
+      range.end,
+      teamUid,
+      repositories.map((name) => name.toLowerCase()),
     ]);
     return alignToPeriods(window, rows, ({ merged }) => merged, 0);
   },
@@ -46,7 +54,8 @@ const stageColumns = (stage: (typeof STAGES)[number]): string =>
   `percentile_cont(0.5) WITHIN GROUP (ORDER BY ${stage}) AS ${stage}_median, count(${stage}) AS ${stage}_count`;
 
 /** A stage that ends before it begins is not measured: clocks differ, and reviews may come before a draft is ready. */
-const stageSeconds = (start: string, end: string): string => `CASE WHEN ${end} >= ${start} THEN date_part('epoch', ${end} - ${start}) END`;
+const stageSeconds = (start: string, end: string): string =>
+  `CASE WHEN ${end} >= ${start} THEN date_part('epoch', ${end} - ${start}) END`;
 
 const FACTORY_MERGES = `
   SELECT period,
@@ -96,7 +105,10 @@ const PRODUCED_REPOSITORIES = `
                         ORDER BY coalesce(opened_at, '-infinity') DESC, url_key
                         LIMIT 1) newest`;
 
-const stage = (median: number | null, count: number | null): LatencyStage => ({ medianSeconds: median, measured: count ?? 0 });
+const stage = (median: number | null, count: number | null): LatencyStage => ({
+  medianSeconds: median,
+  measured: count ?? 0,
+});
 
 const toMerges = (row: Omit<MergesRow, "period">): Merges => ({
   merged: row.merged,

@@ -2,8 +2,20 @@ import type { Sql } from "@millwright/database";
 import type { ProducedPullRequest, RunSnapshot } from "../domain/run-snapshot.ts";
 
 const COLUMNS = [
-  "team_uid uuid", "factory_uid uuid", "root_run_uid uuid", "url text", "provider text", "repo_full_name text", "pr_number integer", "title text",
-  "created_at timestamptz", "run_created_at timestamptz", "additions integer", "deletions integer", "changed_files integer", "num_commits integer",
+  "team_uid uuid",
+  "factory_uid uuid",
+  "root_run_uid uuid",
+  "url text",
+  "provider text",
+  "repo_full_name text",
+  "pr_number integer",
+  "title text",
+  "created_at timestamptz",
+  "run_created_at timestamptz",
+  "additions integer",
+  "deletions integer",
+  "changed_files integer",
+  "num_commits integer",
 ];
 const NAMES = COLUMNS.map((column) => column.split(" ")[0]!);
 const list = (alias: string): string => NAMES.map((name) => `${alias}.${name}`).join(", ");
@@ -26,7 +38,9 @@ export async function storeProducedPullRequests(tx: Sql, runs: readonly RunSnaps
 
 /** One pull request per key: the one that was stored first, whatever spelling of its URL it has. */
 function distinct(pullRequests: readonly ProducedPullRequest[]): ProducedPullRequest[] {
-  const inOrder = pullRequests.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.url < b.url ? -1 : 1));
+  const inOrder = pullRequests.toSorted(
+    (a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.url < b.url ? -1 : 1),
+  );
   return [...Map.groupBy(inOrder, ({ urlKey }) => urlKey).values()].map(([first]) => first!);
 }
 

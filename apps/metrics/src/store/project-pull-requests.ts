@@ -12,15 +12,47 @@ export async function projectPullRequests(tx: Sql, factoryUid: string, urlKeys: 
 }
 
 const COLUMNS = [
-  "url", "provider", "repo_full_name", "pr_number", "title", "author_login", "state", "has_host_facts",
-  "opened_at", "first_human_review_at", "merged_at", "closed_at", "updated_at",
-  "additions", "deletions", "changed_files", "num_commits",
-  "history_complete", "human_code_change", "human_interactions", "human_total",
-  "runs", "kickoff_at", "kickoff_run_uid", "first_seen_at", "inference_micros", "compute_micros", "platform_micros",
+  "url",
+  "provider",
+  "repo_full_name",
+  "pr_number",
+  "title",
+  "author_login",
+  "state",
+  "has_host_facts",
+  "opened_at",
+  "first_human_review_at",
+  "merged_at",
+  "closed_at",
+  "updated_at",
+  "additions",
+  "deletions",
+  "changed_files",
+  "num_commits",
+  "history_complete",
+  "human_code_change",
+  "human_interactions",
+  "human_total",
+  "runs",
+  "kickoff_at",
+  "kickoff_run_uid",
+  "first_seen_at",
+  "inference_micros",
+  "compute_micros",
+  "platform_micros",
 ];
 
 /** Counters of `human_interactions` that activities are counted in. */
-const KINDS = ["opened", "code_push", "review_approved", "review_changes_requested", "review_commented", "comment", "review_comment", "pr_action"];
+const KINDS = [
+  "opened",
+  "code_push",
+  "review_approved",
+  "review_changes_requested",
+  "review_commented",
+  "comment",
+  "review_comment",
+  "pr_action",
+];
 
 /** The newest value that a run reported; runs that did not measure it do not hide it. */
 const newest = (column: string): string =>

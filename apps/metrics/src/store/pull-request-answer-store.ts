@@ -1,7 +1,10 @@
 import type { Database } from "@millwright/database";
 import type { PullRequestFilter, PullRequestPosition } from "../domain/pull-request-list.ts";
 import {
-  FACTORY_PULL_REQUEST_COLUMNS, toFactoryPullRequest, type FactoryPullRequest, type FactoryPullRequestRow,
+  FACTORY_PULL_REQUEST_COLUMNS,
+  toFactoryPullRequest,
+  type FactoryPullRequest,
+  type FactoryPullRequestRow,
 } from "./factory-pull-request-row.ts";
 
 /** Lists of a factory's pull requests. */

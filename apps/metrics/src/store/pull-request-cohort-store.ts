@@ -15,7 +15,12 @@ export const pullRequestCohortStore = (searches: Sql) => ({
   /** Returns the cohorts of pull requests, per period of their opening. */
   async openedCohorts(window: PeriodWindow): Promise<OpenedCohort[]> {
     const { rows } = await searches.query<OpenedCohort & { period: number }>(OPENED, params(window));
-    return alignToPeriods(window, rows, ({ merged, interactions, measured }) => ({ merged, interactions, measured }), NO_COHORT);
+    return alignToPeriods(
+      window,
+      rows,
+      ({ merged, interactions, measured }) => ({ merged, interactions, measured }),
+      NO_COHORT,
+    );
   },
 });
 

@@ -8,18 +8,35 @@ export function pullRequestCostStore(database: Database) {
   return {
     /** Returns the number and the whole spend of pull requests first seen in a range, per period and size. */
     async listPullRequestCosts({ factoryUid, range, starts }: PeriodWindow): Promise<PullRequestCostCell[]> {
-      const { rows } = await database.searches.query<CellRow>(LIST_CELLS, [factoryUid, range.start, range.end, starts, SIZE_LINES_MIN]);
+      const { rows } = await database.searches.query<CellRow>(LIST_CELLS, [
+        factoryUid,
+        range.start,
+        range.end,
+        starts,
+        SIZE_LINES_MIN,
+      ]);
       return rows.map((row) => ({
         period: row.period,
         size: row.size === null ? undefined : PULL_REQUEST_SIZES[row.size],
         prCount: row.pull_requests,
-        spend: { inferenceMicros: BigInt(row.inference), computeMicros: BigInt(row.compute), platformMicros: BigInt(row.platform) },
+        spend: {
+          inferenceMicros: BigInt(row.inference),
+          computeMicros: BigInt(row.compute),
+          platformMicros: BigInt(row.platform),
+        },
       }));
     },
   };
 }
 
-type CellRow = { period: number; size: number | null; pull_requests: number; inference: string; compute: string; platform: string };
+type CellRow = {
+  period: number;
+  size: number | null;
+  pull_requests: number;
+  inference: string;
+  compute: string;
+  platform: string;
+};
 
 /** The size is null unless both line counts are known. */
 const LIST_CELLS = `

@@ -50,7 +50,10 @@ async function producersOf(sql: Sql, teamUid: string, key: string): Promise<stri
  * for them. Like them, the caller has locked factories before.
  */
 async function lockPullRequest(tx: Sql, teamUid: string, key: string): Promise<void> {
-  await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('pull request ' || $1::uuid || ' ' || $2::text, 0))::text", [teamUid, key]);
+  await tx.query(
+    "SELECT pg_advisory_xact_lock(hashtextextended('pull request ' || $1::uuid || ' ' || $2::text, 0))::text",
+    [teamUid, key],
+  );
 }
 
 /** Stores the fact. Of status and size the newest known one remains; a merge remains whatever else is reported. */
@@ -85,8 +88,12 @@ const isNewer = (time: string, ...values: readonly ((table: string) => string)[]
   const row = (table: string): string => [`${table}.${time}`, ...values.map((value) => value(table))].join(", ");
   return `excluded.${time} IS NOT NULL AND (p.${time} IS NULL OR (${row("excluded")}) > (${row("p")}))`;
 };
-const column = (name: string) => (table: string): string => `${table}.${name}`;
-const pick = (condition: string, name: string): string => `${name} = CASE WHEN ${condition} THEN excluded.${name} ELSE p.${name} END`;
+const column =
+  (name: string) =>
+  (table: string): string =>
+    `${table}.${name}`;
+const pick = (condition: string, name: string): string =>
+  `${name} = CASE WHEN ${condition} THEN excluded.${name} ELSE p.${name} END`;
 
 const SIZE = ["additions", "deletions", "changed_files", "num_commits"];
 const HAS_NEWER_SIZE = isNewer("measured_at", ...SIZE.map(column));

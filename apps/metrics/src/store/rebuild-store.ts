@@ -17,7 +17,9 @@ const READ_MODELS: Readonly<Record<string, string>> = {
 
 /** Lists the factories that have facts. */
 export async function listFactories(sql: Sql): Promise<string[]> {
-  const { rows } = await sql.query<{ factory_uid: string }>("SELECT DISTINCT factory_uid FROM run_facts ORDER BY factory_uid");
+  const { rows } = await sql.query<{ factory_uid: string }>(
+    "SELECT DISTINCT factory_uid FROM run_facts ORDER BY factory_uid",
+  );
   return rows.map(({ factory_uid }) => factory_uid);
 }
 
@@ -40,8 +42,11 @@ export async function hashReadModels(tx: Sql, factoryUid: string): Promise<Reado
  */
 export async function rebuildSums(tx: Sql, factoryUid: string): Promise<void> {
   for (const [source, { trigger, into }] of Object.entries(SUMS)) {
-    for (const table of [source, ...into]) await tx.query(`CREATE TEMPORARY TABLE ${table} (LIKE public.${table} INCLUDING INDEXES) ON COMMIT DROP`);
-    await tx.query(`CREATE TRIGGER again AFTER INSERT ON pg_temp.${source} REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ${trigger}()`);
+    for (const table of [source, ...into])
+      await tx.query(`CREATE TEMPORARY TABLE ${table} (LIKE public.${table} INCLUDING INDEXES) ON COMMIT DROP`);
+    await tx.query(
+      `CREATE TRIGGER again AFTER INSERT ON pg_temp.${source} REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ${trigger}()`,
+    );
     await tx.query(`INSERT INTO pg_temp.${source} SELECT * FROM public.${source} WHERE factory_uid = $1`, [factoryUid]);
     for (const table of into) {
       await tx.query(`DELETE FROM public.${table} WHERE factory_uid = $1`, [factoryUid]);
@@ -52,14 +57,20 @@ export async function rebuildSums(tx: Sql, factoryUid: string): Promise<void> {
 }
 
 /** Removes the factory's shares and records of pull requests. Returns what they are made of. */
-export async function clearPullRequests(tx: Sql, factoryUid: string): Promise<{ rootRunUids: string[]; urlKeys: string[] }> {
+export async function clearPullRequests(
+  tx: Sql,
+  factoryUid: string,
+): Promise<{ rootRunUids: string[]; urlKeys: string[] }> {
   await tx.query("DELETE FROM pull_request_shares WHERE factory_uid = $1", [factoryUid]);
   await tx.query("DELETE FROM factory_pull_requests WHERE factory_uid = $1", [factoryUid]);
   const { rows } = await tx.query<{ root_run_uid: string; url_key: string }>(
     "SELECT DISTINCT root_run_uid, url_key FROM produced_pull_requests WHERE factory_uid = $1",
     [factoryUid],
   );
-  return { rootRunUids: [...new Set(rows.map((row) => row.root_run_uid))], urlKeys: [...new Set(rows.map((row) => row.url_key))] };
+  return {
+    rootRunUids: [...new Set(rows.map((row) => row.root_run_uid))],
+    urlKeys: [...new Set(rows.map((row) => row.url_key))],
+  };
 }
 
 /** Marks the factory's runs, so that the service reads their facts again. */

@@ -16,9 +16,10 @@ export const runCountStore = (searches: Sql) => ({
   /** Returns how many runs have each key, per period, roots and sub-runs apart. */
   async count(window: PeriodWindow, dimension: RunDimension): Promise<RunCount[]> {
     const { before, days, after } = splitDays(window.range);
-    const { rows } = await searches.query<{ period: number; key: string; is_root: boolean; runs: number }>(STATEMENTS[dimension], [
-      window.factoryUid, window.starts, days.start, days.end, before.start, before.end, after.start, after.end,
-    ]);
+    const { rows } = await searches.query<{ period: number; key: string; is_root: boolean; runs: number }>(
+      STATEMENTS[dimension],
+      [window.factoryUid, window.starts, days.start, days.end, before.start, before.end, after.start, after.end],
+    );
     return rows.map(({ is_root, ...row }) => ({ ...row, isRoot: is_root }));
   },
 });

@@ -11,10 +11,25 @@ export async function storedVersions(sql: Sql, runUids: readonly string[]): Prom
 }
 
 const COLUMNS = [
-  "team_uid uuid", "factory_uid uuid", "root_run_uid uuid", "parent_run_uid uuid", "conversation_uid uuid",
-  "created_at timestamptz", "finished_at timestamptz", "version bigint", "state text", "source text",
-  "agent_uid text", "agent_name text", "agent_type text", "model_id text", "harness text",
-  "root_source text", "creator_type text", "creator_uid text", "person_follow_ups integer",
+  "team_uid uuid",
+  "factory_uid uuid",
+  "root_run_uid uuid",
+  "parent_run_uid uuid",
+  "conversation_uid uuid",
+  "created_at timestamptz",
+  "finished_at timestamptz",
+  "version bigint",
+  "state text",
+  "source text",
+  "agent_uid text",
+  "agent_name text",
+  "agent_type text",
+  "model_id text",
+  "harness text",
+  "root_source text",
+  "creator_type text",
+  "creator_uid text",
+  "person_follow_ups integer",
 ];
 const NAMES = COLUMNS.map((column) => column.split(" ")[0]);
 

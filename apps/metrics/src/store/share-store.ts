@@ -3,7 +3,14 @@ import { sharesOf } from "../domain/shares.ts";
 
 export type SharedPullRequest = { readonly factoryUid: string; readonly urlKey: string };
 
-type TreeRow = { root_run_uid: string; factory_uid: string; url_keys: string[]; inference: string; compute: string; platform: string };
+type TreeRow = {
+  root_run_uid: string;
+  factory_uid: string;
+  url_keys: string[];
+  inference: string;
+  compute: string;
+  platform: string;
+};
 
 /** Splits the spend of run trees over their pull requests again. Returns the pull requests of these trees. */
 export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promise<SharedPullRequest[]> {
@@ -21,8 +28,16 @@ export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promi
     [rootRunUids],
   );
   const shares = rows.flatMap((tree) => {
-    const spend = { inferenceMicros: BigInt(tree.inference), computeMicros: BigInt(tree.compute), platformMicros: BigInt(tree.platform) };
-    return sharesOf(spend, tree.url_keys).map((share) => ({ ...share, factoryUid: tree.factory_uid, rootRunUid: tree.root_run_uid }));
+    const spend = {
+      inferenceMicros: BigInt(tree.inference),
+      computeMicros: BigInt(tree.compute),
+      platformMicros: BigInt(tree.platform),
+    };
+    return sharesOf(spend, tree.url_keys).map((share) => ({
+      ...share,
+      factoryUid: tree.factory_uid,
+      rootRunUid: tree.root_run_uid,
+    }));
   });
   if (shares.length === 0) return [];
   await tx.query(
@@ -33,10 +48,18 @@ export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promi
      ON CONFLICT (factory_uid, url_key, root_run_uid) DO UPDATE
      SET inference_micros = excluded.inference_micros, compute_micros = excluded.compute_micros, platform_micros = excluded.platform_micros
      WHERE s.* IS DISTINCT FROM excluded.*`,
-    [JSON.stringify(shares.map((share) => ({
-      factory_uid: share.factoryUid, url_key: share.urlKey, root_run_uid: share.rootRunUid,
-      inference_micros: String(share.inferenceMicros), compute_micros: String(share.computeMicros), platform_micros: String(share.platformMicros),
-    })))],
+    [
+      JSON.stringify(
+        shares.map((share) => ({
+          factory_uid: share.factoryUid,
+          url_key: share.urlKey,
+          root_run_uid: share.rootRunUid,
+          inference_micros: String(share.inferenceMicros),
+          compute_micros: String(share.computeMicros),
+          platform_micros: String(share.platformMicros),
+        })),
+      ),
+    ],
   );
   return shares.map(({ factoryUid, urlKey }) => ({ factoryUid, urlKey }));
 }

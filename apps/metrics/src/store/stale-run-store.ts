@@ -49,16 +49,24 @@ export async function lockClaimed(tx: Sql, claims: readonly StaleRun[]): Promise
          ON claim.run_uid = s.run_uid AND claim.marks = s.marks AND claim.lease_ends_at = s.refresh_at
       ORDER BY s.run_uid
         FOR UPDATE OF s`,
-    [claims.map(({ runUid }) => runUid), claims.map(({ marks }) => marks), claims.map(({ leaseEndsAt }) => leaseEndsAt)],
+    [
+      claims.map(({ runUid }) => runUid),
+      claims.map(({ marks }) => marks),
+      claims.map(({ leaseEndsAt }) => leaseEndsAt),
+    ],
   );
   return new Set(rows.map(({ run_uid }) => run_uid));
 }
 
 /** Ends the refresh of runs that the transaction has locked: each is read again at its time, or is no longer stale. */
-export async function endRefresh(tx: Sql, runs: readonly { readonly runUid: string; readonly nextReadAt: Date | undefined }[]): Promise<void> {
+export async function endRefresh(
+  tx: Sql,
+  runs: readonly { readonly runUid: string; readonly nextReadAt: Date | undefined }[],
+): Promise<void> {
   const later = runs.filter(({ nextReadAt }) => nextReadAt !== undefined);
   const ended = runs.filter(({ nextReadAt }) => nextReadAt === undefined);
-  if (ended.length > 0) await tx.query("DELETE FROM stale_runs WHERE run_uid = ANY($1::uuid[])", [ended.map(({ runUid }) => runUid)]);
+  if (ended.length > 0)
+    await tx.query("DELETE FROM stale_runs WHERE run_uid = ANY($1::uuid[])", [ended.map(({ runUid }) => runUid)]);
   if (later.length > 0) {
     await tx.query(
       `UPDATE stale_runs s
@@ -71,7 +79,13 @@ export async function endRefresh(tx: Sql, runs: readonly { readonly runUid: stri
 }
 
 /** Plans the next try of runs whose refresh has failed: after `pauseMs`, doubled by every failure up to `pauseMsMax`. Lost claims are passed over. */
-export async function retryLater(tx: Sql, claims: readonly StaleRun[], now: Date, pauseMs: number, pauseMsMax: number): Promise<void> {
+export async function retryLater(
+  tx: Sql,
+  claims: readonly StaleRun[],
+  now: Date,
+  pauseMs: number,
+  pauseMsMax: number,
+): Promise<void> {
   const claimed = await lockClaimed(tx, claims);
   await tx.query(
     `UPDATE stale_runs
@@ -87,7 +101,9 @@ export async function retryLater(tx: Sql, claims: readonly StaleRun[], now: Date
  * (undefined: never).
  */
 export async function readFreshness(
-  sql: Sql, consumer: { readonly name: string; readonly source: string }, now: Date,
+  sql: Sql,
+  consumer: { readonly name: string; readonly source: string },
+  now: Date,
 ): Promise<{ readonly unshownAt: Date | undefined; readonly appliedAt: Date | undefined }> {
   const { rows } = await sql.query<{ unshown_at: Date | null; applied_at: Date | null }>(
     `SELECT (SELECT min(changed_at) FROM stale_runs WHERE changed_at <= $1) AS unshown_at,

@@ -1,6 +1,10 @@
 import type { Caller } from "@millwright/caller";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import { sumPullRequestCosts, type PullRequestCostCell, type PullRequestCostSums } from "../domain/pull-request-cost.ts";
+import {
+  sumPullRequestCosts,
+  type PullRequestCostCell,
+  type PullRequestCostSums,
+} from "../domain/pull-request-cost.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type PullRequestCostDeps = ResolveScopeDeps & {

@@ -1,6 +1,13 @@
 import type { Caller } from "@millwright/caller";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import { groupRuns, readRunDimension, sumRuns, type RunCount, type RunDimension, type RunGroup } from "../domain/run-breakdown.ts";
+import {
+  groupRuns,
+  readRunDimension,
+  sumRuns,
+  type RunCount,
+  type RunDimension,
+  type RunGroup,
+} from "../domain/run-breakdown.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type RunCounts = { count(window: PeriodWindow, dimension: RunDimension): Promise<RunCount[]> };
@@ -20,7 +27,12 @@ export type RunBreakdown = {
  *
  * Errors: those of `resolveScope` · group_by_invalid. Source: fields-factory §5.2.
  */
-export async function getRunBreakdown(deps: GetRunBreakdownDeps, caller: Caller, query: RangeQuery, groupBy: string): Promise<RunBreakdown> {
+export async function getRunBreakdown(
+  deps: GetRunBreakdownDeps,
+  caller: Caller,
+  query: RangeQuery,
+  groupBy: string,
+): Promise<RunBreakdown> {
   const scope = await resolveScope(deps, caller, query);
   const dimension = readRunDimension(groupBy);
   const window = periodWindow(scope.factory.uid, scope.range, scope.periods);
@@ -28,5 +40,11 @@ export async function getRunBreakdown(deps: GetRunBreakdownDeps, caller: Caller,
   const roots = counts.filter(({ isRoot }) => isRoot);
   const counted = dimension === "source" ? roots : counts;
   const periods = window.starts.length;
-  return { scope, dimension, total: sumRuns(counted, periods), rootRuns: sumRuns(roots, periods), groups: groupRuns(counted, dimension, periods) };
+  return {
+    scope,
+    dimension,
+    total: sumRuns(counted, periods),
+    rootRuns: sumRuns(roots, periods),
+    groups: groupRuns(counted, dimension, periods),
+  };
 }

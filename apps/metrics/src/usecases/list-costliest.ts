@@ -5,9 +5,10 @@ import type { CostliestQuery, CostlyPullRequest, KickoffRun } from "../store/cos
 import { nameCreators, type CreatorRef, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
-export type ListCostliestDeps = ResolveScopeDeps & PrincipalDeps & {
-  readonly costs: { listCostliest(query: CostliestQuery): Promise<CostlyPullRequest[]> };
-};
+export type ListCostliestDeps = ResolveScopeDeps &
+  PrincipalDeps & {
+    readonly costs: { listCostliest(query: CostliestQuery): Promise<CostlyPullRequest[]> };
+  };
 
 export type CostedPullRequest = {
   readonly record: CostlyPullRequest["record"];
@@ -31,13 +32,23 @@ export async function listCostliest(
   limit: number,
 ): Promise<{ readonly scope: RangeScope; readonly data: readonly CostedPullRequest[] }> {
   const scope = await resolveScope(deps, caller, { ...query, groupByPeriod: "" });
-  if (limit < 0 || limit > LIMIT_MAX) throw invalidArgument("limit_invalid", `limit must be between 1 and ${LIMIT_MAX} (got ${limit}).`);
-  const found = await deps.costs.listCostliest({ factoryUid: scope.factory.uid, range: scope.range, limit: limit || LIMIT_DEFAULT });
+  if (limit < 0 || limit > LIMIT_MAX)
+    throw invalidArgument("limit_invalid", `limit must be between 1 and ${LIMIT_MAX} (got ${limit}).`);
+  const found = await deps.costs.listCostliest({
+    factoryUid: scope.factory.uid,
+    range: scope.range,
+    limit: limit || LIMIT_DEFAULT,
+  });
   const creators = found.flatMap(({ kickoffRun }) => creatorOf(kickoffRun) ?? []);
   const names = await nameCreators(deps, caller, scope.factory.teamUid, creators);
   const data = found.map(({ record, shares, kickoffRun }) => {
     const creator = creatorOf(kickoffRun);
-    return { record, models: splitByModel(shares), kickoffRun, creator: creator && { ...creator, ...names.get(creator.uid)! } };
+    return {
+      record,
+      models: splitByModel(shares),
+      kickoffRun,
+      creator: creator && { ...creator, ...names.get(creator.uid)! },
+    };
   });
   return { scope, data };
 }

@@ -8,7 +8,12 @@ import { resolveFactory, type FactoryScope, type ResolveScopeDeps } from "./reso
 export type ListPullRequestsDeps = ResolveScopeDeps & {
   readonly pullRequests: {
     /** Returns the pull requests after a position, newest opened first, those of unknown opening last, ties by URL. */
-    list(factoryUid: string, filter: PullRequestFilter, after: PullRequestPosition | undefined, limit: number): Promise<FactoryPullRequest[]>;
+    list(
+      factoryUid: string,
+      filter: PullRequestFilter,
+      after: PullRequestPosition | undefined,
+      limit: number,
+    ): Promise<FactoryPullRequest[]>;
   };
   readonly cursors: Cursors;
 };
@@ -20,7 +25,11 @@ export type ListPullRequestsRequest = PullRequestFilter & {
   readonly pageToken: string;
 };
 
-export type PullRequestPage = { readonly scope: FactoryScope; readonly pullRequests: readonly FactoryPullRequest[]; readonly nextPageToken: string };
+export type PullRequestPage = {
+  readonly scope: FactoryScope;
+  readonly pullRequests: readonly FactoryPullRequest[];
+  readonly nextPageToken: string;
+};
 
 const PAGE = { default: 50, max: 500 };
 const LIST = "pull requests";
@@ -29,12 +38,17 @@ const LIST = "pull requests";
  * Lists the pull requests that runs of a factory produced. Errors: those of `resolveFactory` · limit_invalid · state_invalid · invalid_cursor.
  * Source: fields-factory §6.
  */
-export async function listPullRequests(deps: ListPullRequestsDeps, caller: Caller, request: ListPullRequestsRequest): Promise<PullRequestPage> {
+export async function listPullRequests(
+  deps: ListPullRequestsDeps,
+  caller: Caller,
+  request: ListPullRequestsRequest,
+): Promise<PullRequestPage> {
   const scope = await resolveFactory(deps, caller, request.factoryUid);
   const limit = limitOf(request.pageSize);
   const filter = filterOf(request);
   const bind = { ...filter, factoryUid: scope.factory.uid };
-  const after = request.pageToken === "" ? undefined : positionOf(deps.cursors.open(LIST, boundValues(bind), request.pageToken));
+  const after =
+    request.pageToken === "" ? undefined : positionOf(deps.cursors.open(LIST, boundValues(bind), request.pageToken));
   const rows = await deps.pullRequests.list(scope.factory.uid, filter, after, limit + 1);
   const pullRequests = rows.slice(0, limit);
   const last = rows.length > limit ? pullRequests.at(-1) : undefined;
@@ -44,20 +58,40 @@ export async function listPullRequests(deps: ListPullRequestsDeps, caller: Calle
 
 function limitOf(pageSize: number): number {
   if (pageSize === 0) return PAGE.default;
-  if (pageSize < 1 || pageSize > PAGE.max) throw invalidArgument("limit_invalid", `limit must be between 1 and ${PAGE.max} (got ${pageSize}).`);
+  if (pageSize < 1 || pageSize > PAGE.max)
+    throw invalidArgument("limit_invalid", `limit must be between 1 and ${PAGE.max} (got ${pageSize}).`);
   return pageSize;
 }
 
 /** Spells the same filter in the same way, so that a cursor stays valid for it. */
-function filterOf({ repo, states, openedAfter, openedBefore, mergedAfter, mergedBefore, updatedAfter }: PullRequestFilter): PullRequestFilter {
+function filterOf({
+  repo,
+  states,
+  openedAfter,
+  openedBefore,
+  mergedAfter,
+  mergedBefore,
+  updatedAfter,
+}: PullRequestFilter): PullRequestFilter {
   const unknown = states.find((state) => !PULL_REQUEST_STATES.some((known) => known === state));
-  if (unknown !== undefined) throw invalidArgument("state_invalid", `state must be open, draft, merged or closed (got "${unknown}").`);
+  if (unknown !== undefined)
+    throw invalidArgument("state_invalid", `state must be open, draft, merged or closed (got "${unknown}").`);
   const sorted = [...new Set(states)].toSorted();
-  return { repo: repo.toLowerCase(), states: sorted, openedAfter, openedBefore, mergedAfter, mergedBefore, updatedAfter };
+  return {
+    repo: repo.toLowerCase(),
+    states: sorted,
+    openedAfter,
+    openedBefore,
+    mergedAfter,
+    mergedBefore,
+    updatedAfter,
+  };
 }
 
 const boundValues = (bind: PullRequestFilter & { readonly factoryUid: string }): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(bind).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value]));
+  Object.fromEntries(
+    Object.entries(bind).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value]),
+  );
 
 /** A cursor opens to what `listPullRequests` has sealed. */
 function positionOf(sealed: readonly unknown[]): PullRequestPosition {

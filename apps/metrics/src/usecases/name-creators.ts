@@ -4,7 +4,11 @@ import type { PrincipalView } from "../clients/identity-client.ts";
 export type PrincipalDeps = {
   readonly principals: {
     /** Returns users and agents by uid; unknown ones are left out. Returns undefined if they cannot be asked for. */
-    findPrincipals(requestId: string, teamUid: string, uids: readonly string[]): Promise<ReadonlyMap<string, PrincipalView> | undefined>;
+    findPrincipals(
+      requestId: string,
+      teamUid: string,
+      uids: readonly string[],
+    ): Promise<ReadonlyMap<string, PrincipalView> | undefined>;
   };
 };
 
@@ -22,14 +26,23 @@ export async function nameCreators(
 ): Promise<ReadonlyMap<string, NamedCreator>> {
   const uids = new Set(creators.filter(isPrincipal).map(({ uid }) => uid));
   const found = await principals.findPrincipals(caller.requestId, teamUid, [...uids]);
-  return new Map(creators.map((creator) => [creator.uid, isPrincipal(creator) ? describePrincipal(creator.uid, found) : describePlatform(creator)]));
+  return new Map(
+    creators.map((creator) => [
+      creator.uid,
+      isPrincipal(creator) ? describePrincipal(creator.uid, found) : describePlatform(creator),
+    ]),
+  );
 }
 
 const isPrincipal = ({ type }: CreatorRef): boolean => type === "user" || type === "agent";
 
 function describePrincipal(uid: string, found: ReadonlyMap<string, PrincipalView> | undefined): NamedCreator {
   const principal = found?.get(uid);
-  return { label: principal?.name || uid, deleted: found !== undefined && !principal?.exists, photoUrl: principal?.photoUrl };
+  return {
+    label: principal?.name || uid,
+    deleted: found !== undefined && !principal?.exists,
+    photoUrl: principal?.photoUrl,
+  };
 }
 
 /** Describes creators without a profile. The uid of a service is its name. */

@@ -2,7 +2,13 @@ import type { Clock } from "@millwright/clock";
 import { Database, type Sql } from "@millwright/database";
 import { lockFactories } from "../store/factory-lock.ts";
 import { projectPullRequests } from "../store/project-pull-requests.ts";
-import { clearPullRequests, hashReadModels, listFactories, markRunsOfFactory, rebuildSums } from "../store/rebuild-store.ts";
+import {
+  clearPullRequests,
+  hashReadModels,
+  listFactories,
+  markRunsOfFactory,
+  rebuildSums,
+} from "../store/rebuild-store.ts";
 import { shareTrees } from "../store/share-store.ts";
 
 /** `changed`: the read models whose rows were not those that the facts make. */
@@ -17,7 +23,10 @@ export async function rebuildReadModels(databaseUrl: string, clock: Clock): Prom
   try {
     const rebuilt: RebuiltFactory[] = [];
     for (const factoryUid of await listFactories(database.sql)) {
-      rebuilt.push({ factoryUid, changed: await database.transaction((tx) => rebuildFactory(tx, factoryUid, clock.now())) });
+      rebuilt.push({
+        factoryUid,
+        changed: await database.transaction((tx) => rebuildFactory(tx, factoryUid, clock.now())),
+      });
     }
     return rebuilt;
   } finally {

@@ -25,7 +25,11 @@ export const mayReportPullRequest = (event: unknown): boolean =>
   typeof event === "string" && (GITHUB_EVENTS.includes(event) || GITLAB_EVENTS.includes(event));
 
 /** Stores what a delivery reports of a pull request, also of one that no run has produced. Other deliveries change nothing. */
-export async function recordDelivery<Tx>(deps: RecordDeliveryDeps<Tx>, uid: string, finish: (tx: Tx) => Promise<void>): Promise<void> {
+export async function recordDelivery<Tx>(
+  deps: RecordDeliveryDeps<Tx>,
+  uid: string,
+  finish: (tx: Tx) => Promise<void>,
+): Promise<void> {
   const delivery = await deps.deliveries.find(uid);
   const facts = delivery && factsOf(delivery);
   if (facts) await deps.pullRequests.record(delivery.teamUid, facts, finish);
@@ -33,6 +37,7 @@ export async function recordDelivery<Tx>(deps: RecordDeliveryDeps<Tx>, uid: stri
 
 function factsOf(delivery: AcceptedDelivery): PullRequestFacts | undefined {
   const payload = payloadOf(delivery);
-  if (delivery.provider === "github") return githubFacts(delivery.headers["x-github-event"] ?? "", payload, delivery.botLogin);
+  if (delivery.provider === "github")
+    return githubFacts(delivery.headers["x-github-event"] ?? "", payload, delivery.botLogin);
   return delivery.provider === "gitlab" ? gitlabFacts(payload, delivery.botLogin, delivery.receivedAt) : undefined;
 }

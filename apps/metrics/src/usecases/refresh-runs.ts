@@ -47,7 +47,10 @@ async function refresh(deps: RefreshRunsDeps, claims: readonly StaleRun[]): Prom
       for (const claim of claims) await refresh(deps, [claim]);
       return;
     }
-    deps.log.warn({ error, count: claims.length, entity: "run", entityUid: claims[0]!.runUid }, "facts of runs were not stored; they are read again");
+    deps.log.warn(
+      { error, count: claims.length, entity: "run", entityUid: claims[0]!.runUid },
+      "facts of runs were not stored; they are read again",
+    );
     const [pauseMs, pauseMsMax] = [RETRY_MS / deps.timeScale, RETRY_MS_MAX / deps.timeScale];
     await deps.database.transaction((tx) => retryLater(tx, claims, deps.clock.now(), pauseMs, pauseMsMax));
   }
@@ -58,11 +61,22 @@ const mayPass = (error: unknown): boolean => isTransient(error) || (isDomainErro
 
 type Claims = readonly StaleRun[];
 
-async function store({ clock, timeScale }: RefreshRunsDeps, tx: Sql, claims: Claims, read: readonly RunSnapshot[]): Promise<void> {
-  await lockFactories(tx, read.map(({ costOwner }) => costOwner.factoryUid));
+async function store(
+  { clock, timeScale }: RefreshRunsDeps,
+  tx: Sql,
+  claims: Claims,
+  read: readonly RunSnapshot[],
+): Promise<void> {
+  await lockFactories(
+    tx,
+    read.map(({ costOwner }) => costOwner.factoryUid),
+  );
   const claimed = await lockClaimed(tx, claims);
   const runs = read.filter(({ uid }) => claimed.has(uid));
   await storeSnapshots(tx, runs);
   const planned = new Map(runs.map((run) => [run.uid, nextReadAt(run, clock.now(), timeScale)]));
-  await endRefresh(tx, [...claimed].map((runUid) => ({ runUid, nextReadAt: planned.get(runUid) })));
+  await endRefresh(
+    tx,
+    [...claimed].map((runUid) => ({ runUid, nextReadAt: planned.get(runUid) })),
+  );
 }

@@ -1,7 +1,14 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
-import { PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "@millwright/periods";
+import {
+  PERIOD_UNITS,
+  periodsOf,
+  resolveRange,
+  type DateRange,
+  type Period,
+  type PeriodUnit,
+} from "@millwright/periods";
 
 /** A factory as its owner describes it. `repositories`: owner/repo, of its definition. */
 export type FactoryView = { readonly uid: string; readonly teamUid: string; readonly repositories: readonly string[] };
@@ -14,9 +21,18 @@ export type FactoryScope = {
 };
 
 /** `periods`: only with a unit. */
-export type RangeScope = FactoryScope & { readonly range: DateRange; readonly unit?: PeriodUnit; readonly periods: readonly Period[] };
+export type RangeScope = FactoryScope & {
+  readonly range: DateRange;
+  readonly unit?: PeriodUnit;
+  readonly periods: readonly Period[];
+};
 
-export type RangeQuery = { readonly factoryUid: string; readonly start?: Date | undefined; readonly end?: Date | undefined; readonly groupByPeriod: string };
+export type RangeQuery = {
+  readonly factoryUid: string;
+  readonly start?: Date | undefined;
+  readonly end?: Date | undefined;
+  readonly groupByPeriod: string;
+};
 
 export type ResolveScopeDeps = {
   readonly factories: {
@@ -29,7 +45,11 @@ export type ResolveScopeDeps = {
 };
 
 /** Resolves a factory and checks the right to view it. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
-export async function resolveFactory({ factories, asOf }: ResolveScopeDeps, caller: Caller, factoryUid: string): Promise<FactoryScope> {
+export async function resolveFactory(
+  { factories, asOf }: ResolveScopeDeps,
+  caller: Caller,
+  factoryUid: string,
+): Promise<FactoryScope> {
   if (!isUuid(factoryUid)) throw notFound("factory");
   const factory = await factories.get(caller, factoryUid);
   requireVerb(caller, factory.teamUid, "factory.view", "factory");
@@ -42,6 +62,10 @@ export async function resolveScope(deps: ResolveScopeDeps, caller: Caller, query
   const range = resolveRange({ start: query.start, end: query.end }, deps.clock.now());
   if (query.groupByPeriod === "") return { ...scope, range, periods: [] };
   const unit = PERIOD_UNITS.find((known) => known === query.groupByPeriod);
-  if (!unit) throw invalidArgument("group_by_period_invalid", `group_by_period must be day, week or month (got "${query.groupByPeriod}").`);
+  if (!unit)
+    throw invalidArgument(
+      "group_by_period_invalid",
+      `group_by_period must be day, week or month (got "${query.groupByPeriod}").`,
+    );
   return { ...scope, range, unit, periods: periodsOf(range, unit) };
 }

@@ -11,13 +11,24 @@ import { shareTrees } from "../store/share-store.ts";
 /** Stores snapshots of runs and everything that follows from them. A snapshot that is older than the stored one changes nothing. The caller has locked their factories. */
 export async function storeSnapshots(tx: Sql, runs: readonly RunSnapshot[]): Promise<void> {
   if (runs.length === 0) return;
-  const [versions, prices] = await Promise.all([storedVersions(tx, runs.map(({ uid }) => uid)), listComputePrices(tx)]);
+  const [versions, prices] = await Promise.all([
+    storedVersions(
+      tx,
+      runs.map(({ uid }) => uid),
+    ),
+    listComputePrices(tx),
+  ]);
   const newest = runs.filter(({ uid, version }) => version >= (versions.get(uid) ?? 0n));
   if (newest.length === 0) return;
   await storeRunFacts(tx, newest);
-  const changed = await addEntries(tx, newest.map((run) => ({ runUid: run.uid, teamUid: run.teamUid, entries: ledgerEntries(run, prices) })));
+  const changed = await addEntries(
+    tx,
+    newest.map((run) => ({ runUid: run.uid, teamUid: run.teamUid, entries: ledgerEntries(run, prices) })),
+  );
   await storeProducedPullRequests(tx, newest);
-  const shared = await shareTrees(tx, [...new Set([...changed, ...newest.map(({ costOwner }) => costOwner.rootRunUid)])]);
+  const shared = await shareTrees(tx, [
+    ...new Set([...changed, ...newest.map(({ costOwner }) => costOwner.rootRunUid)]),
+  ]);
   for (const [factoryUid, pullRequests] of Map.groupBy(shared, (each) => each.factoryUid)) {
     await projectPullRequests(tx, factoryUid, [...new Set(pullRequests.map(({ urlKey }) => urlKey))]);
   }

@@ -13,6 +13,10 @@ test.each([
   };
   const opened = codeHosts(reach)({ kind, baseUrl, root: "" }, "t0ken");
   const repository = { owner: "acme", repo: "shop" };
-  expect([opened.kind, opened.host.cloneUrl(repository), await opened.host.defaultBranch(repository)]).toEqual([kind, cloneUrl, "trunk"]);
+  expect([opened.kind, opened.host.cloneUrl(repository), await opened.host.defaultBranch(repository)]).toEqual([
+    kind,
+    cloneUrl,
+    "trunk",
+  ]);
   expect(asked).toEqual([`${path} Bearer t0ken`]);
 });

@@ -5,4 +5,6 @@ import type { OpenCodeHosts } from "../usecases/open-code-host.ts";
 export const codeHosts =
   (reach: typeof fetch): OpenCodeHosts =>
   ({ kind, baseUrl, root }, token) =>
-    kind === "local" ? { kind, host: localHost({ root }) } : { kind, host: (kind === "github" ? githubHost : gitlabHost)({ baseUrl, token, fetch: reach }) };
+    kind === "local"
+      ? { kind, host: localHost({ root }) }
+      : { kind, host: (kind === "github" ? githubHost : gitlabHost)({ baseUrl, token, fetch: reach }) };

@@ -11,14 +11,25 @@ export type IdentityClient = {
   /** Errors: agent_not_found. */
   resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent>;
   /** Values by name; an optional one may be absent. Errors: secret_not_found, naming the missing ones. */
-  resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames?: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  resolveSecrets(
+    caller: Caller,
+    teamUid: string,
+    names: readonly string[],
+    optionalNames?: readonly string[],
+  ): Promise<Readonly<Record<string, string>>>;
 };
 
 const SOURCES: readonly string[] = ["agent", "factory", "team"];
 
 const queueSettings = (settings: identity.QueueSettings | undefined): QueueSettings =>
   settings
-    ? { concurrencyLimit: settings.concurrencyLimit, isPaused: settings.paused, weight: settings.weight || 1, priority: settings.priority, version: Number(settings.version) }
+    ? {
+        concurrencyLimit: settings.concurrencyLimit,
+        isPaused: settings.paused,
+        weight: settings.weight || 1,
+        priority: settings.priority,
+        version: Number(settings.version),
+      }
     : DEFAULT_QUEUE_SETTINGS;
 
 /** A service signs for people and for itself: what another service asked for is asked on in our own name, for the same principal. */
@@ -29,7 +40,10 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     async resolveAgent(caller, question) {
-      const answer = await client.resolveAgent({ ...question, askedSecrets: [...DECIDING_SECRETS] }, call(forwarded(caller, signer.service)));
+      const answer = await client.resolveAgent(
+        { ...question, askedSecrets: [...DECIDING_SECRETS] },
+        call(forwarded(caller, signer.service)),
+      );
       return {
         ...(answer.agentUid ? { agentUid: answer.agentUid, agentName: answer.agentName } : {}),
         ...(answer.agentUid && answer.agentType ? { agentType: answer.agentType } : {}),
@@ -39,13 +53,19 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
           .filter(({ source }) => SOURCES.includes(source))
           .map(({ source, config }) => ({ source: source as "agent" | "factory" | "team", config: config ?? {} })),
         siblingAgents: answer.siblingAgents,
-        queueSettings: { team: queueSettings(answer.teamQueue), agent: queueSettings(answer.agentQueue), factory: DEFAULT_QUEUE_SETTINGS },
+        queueSettings: {
+          team: queueSettings(answer.teamQueue),
+          agent: queueSettings(answer.agentQueue),
+          factory: DEFAULT_QUEUE_SETTINGS,
+        },
         teamSecrets: answer.teamSecrets,
       };
     },
     async resolveSecrets(caller, teamUid, names, optionalNames = []) {
       if (names.length + optionalNames.length === 0) return {};
-      return (await client.resolveSecrets({ teamUid, names: [...names], optionalNames: [...optionalNames] }, call(caller))).values;
+      return (
+        await client.resolveSecrets({ teamUid, names: [...names], optionalNames: [...optionalNames] }, call(caller))
+      ).values;
     },
   };
 }

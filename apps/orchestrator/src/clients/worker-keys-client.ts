@@ -6,7 +6,10 @@ import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
 /** Asks the identity service whose worker key this is. Errors: key_invalid (unauthenticated); unavailable. */
-export function workerKeysClient(transport: Transport, signer: CallerSigner): (key: string) => Promise<{ keyUid: string; teamUid?: string }> {
+export function workerKeysClient(
+  transport: Transport,
+  signer: CallerSigner,
+): (key: string) => Promise<{ keyUid: string; teamUid?: string }> {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return async (key) => {
     const answer = await client.authenticateKey({ key }, call(serviceCaller("orchestrator", newUid())));

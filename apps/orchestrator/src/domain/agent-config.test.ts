@@ -14,7 +14,13 @@ test("the public form is read key by key; null and unknown keys say nothing", ()
       credential_strategy: null,
       experimental: { x: 1 },
     }),
-  ).toEqual({ modelId: "m", runner: { uid: "r" }, skills: ["o/r:skills/x/SKILL.md"], secrets: ["A"], idleTimeoutMinutes: 0 }));
+  ).toEqual({
+    modelId: "m",
+    runner: { uid: "r" },
+    skills: ["o/r:skills/x/SKILL.md"],
+    secrets: ["A"],
+    idleTimeoutMinutes: 0,
+  }));
 
 test("the definition's form is read too", () =>
   expect(
@@ -56,5 +62,7 @@ describe("refused", () => {
     [{ cost_limit_usd: 1_000_001 }, "config_invalid"],
     [{ computer_use_enabled: "yes" }, "config_invalid"],
     [{ repositories: [{ owner: "o" }] }, "config_invalid"],
-  ])("%j: %s", (json, reason) => expect(() => readLayerConfig(json)).toThrow(expect.objectContaining({ reason, kind: "invalid_argument" })));
+  ])("%j: %s", (json, reason) =>
+    expect(() => readLayerConfig(json)).toThrow(expect.objectContaining({ reason, kind: "invalid_argument" })),
+  );
 });

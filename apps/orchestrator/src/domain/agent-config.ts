@@ -200,14 +200,16 @@ class Reader {
 }
 
 /** Whether a JSON value is an object (not a list, not null). */
-export const isObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The same object without members that are undefined. */
 export function dropAbsent<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as never;
 }
 
-const invalid = (key: string, text: string): DomainError => invalidArgument("config_invalid", `config.${key} ${text}.`, { key });
+const invalid = (key: string, text: string): DomainError =>
+  invalidArgument("config_invalid", `config.${key} ${text}.`, { key });
 
 const conflict = (a: string, b: string): DomainError =>
   invalidArgument("config_conflict", `config.${a} and config.${b} exclude each other.`, { key: a, other: b });

@@ -27,10 +27,20 @@ export const isRetrievable = (artifact: Artifact): boolean => ["PLAN", "SCREENSH
  *
  * @param isAnonymous hides where in the workspace a file was
  */
-export function artifactDetailData(artifact: Artifact, download: Download | undefined, isAnonymous: boolean): JsonObject {
+export function artifactDetailData(
+  artifact: Artifact,
+  download: Download | undefined,
+  isAnonymous: boolean,
+): JsonObject {
   const { mime_type: contentType, filepath, ...facts } = artifact.data;
   if (artifact.type === "PLAN")
-    return { content: artifact.content ?? "", content_type: "text/markdown", document_uid: artifact.uid, notebook_uid: artifact.uid, ...facts };
+    return {
+      content: artifact.content ?? "",
+      content_type: "text/markdown",
+      document_uid: artifact.uid,
+      notebook_uid: artifact.uid,
+      ...facts,
+    };
   return dropAbsent({
     download_url: download?.url,
     expires_at: download?.expiresAt.toISOString(),
@@ -48,4 +58,5 @@ export function downloadName(artifact: Artifact): string {
 }
 
 /** What the bytes are served as. */
-export const downloadType = ({ data: { mime_type: mimeType } }: Artifact): string => (typeof mimeType === "string" ? mimeType : "image/png");
+export const downloadType = ({ data: { mime_type: mimeType } }: Artifact): string =>
+  typeof mimeType === "string" ? mimeType : "image/png";

@@ -29,7 +29,10 @@ export type StoredArtifact = Artifact & {
   readonly sha256?: string;
 };
 
-export type ArtifactInsert = Omit<StoredArtifact, "createdAt" | "pullRequestStatus"> & { readonly clientArtifactId: string; readonly executionId: number };
+export type ArtifactInsert = Omit<StoredArtifact, "createdAt" | "pullRequestStatus"> & {
+  readonly clientArtifactId: string;
+  readonly executionId: number;
+};
 
 /** Quotas of artifacts; ours. */
 export const ARTIFACT_LIMITS = {
@@ -54,7 +57,11 @@ export type NewArtifact = {
 };
 
 /** A checked report: its public facts, and where its bytes are. */
-export type CheckedArtifact = { readonly type: ArtifactType; readonly data: JsonObject; readonly contentType: string } & (
+export type CheckedArtifact = {
+  readonly type: ArtifactType;
+  readonly data: JsonObject;
+  readonly contentType: string;
+} & (
   | { readonly bytes: "none" }
   | { readonly bytes: "text"; readonly text: string }
   | { readonly bytes: "inline"; readonly content: Uint8Array }
@@ -69,7 +76,12 @@ export type CheckedArtifact = { readonly type: ArtifactType; readonly data: Json
 export function checkNewArtifact(report: NewArtifact): CheckedArtifact {
   switch (report.type) {
     case "PLAN":
-      return { type: "PLAN", data: dropAbsent({ title: optional(report.data, "title", ARTIFACT_LIMITS.titleMax) }), contentType: "text/markdown", ...planText(report) };
+      return {
+        type: "PLAN",
+        data: dropAbsent({ title: optional(report.data, "title", ARTIFACT_LIMITS.titleMax) }),
+        contentType: "text/markdown",
+        ...planText(report),
+      };
     case "SCREENSHOT":
       return { type: "SCREENSHOT", ...screenshot(report.data), ...bytesOf(report) };
     case "FILE":
@@ -93,31 +105,49 @@ function planText({ content }: NewArtifact): { bytes: "text"; text: string } {
   throw invalid("a plan's text must be UTF-8 without NUL");
 }
 
-function bytesOf(report: NewArtifact): { bytes: "inline"; content: Uint8Array } | { bytes: "upload"; sizeBytes: number; sha256: string } {
+function bytesOf(
+  report: NewArtifact,
+): { bytes: "inline"; content: Uint8Array } | { bytes: "upload"; sizeBytes: number; sha256: string } {
   const { content, sizeBytes, sha256 } = report;
   if (content !== undefined) {
     if (content.byteLength > ARTIFACT_LIMITS.inlineBytesMax) throw tooLarge(ARTIFACT_LIMITS.inlineBytesMax);
     return { bytes: "inline", content };
   }
-  if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0 || !/^[0-9a-f]{64}$/.test(sha256)) throw invalid("an upload is announced with its size and its SHA-256 in hex");
+  if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0 || !/^[0-9a-f]{64}$/.test(sha256))
+    throw invalid("an upload is announced with its size and its SHA-256 in hex");
   if (sizeBytes > ARTIFACT_LIMITS.fileBytesMax) throw tooLarge(ARTIFACT_LIMITS.fileBytesMax);
   return { bytes: "upload", sizeBytes, sha256 };
 }
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-const MIME_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}(?:; ?charset=[A-Za-z0-9-]{1,40})?$/i;
+const MIME_TYPE =
+  /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}(?:; ?charset=[A-Za-z0-9-]{1,40})?$/i;
 
 function screenshot(data: JsonObject): { data: JsonObject; contentType: string } {
   const mimeType = optional(data, "mime_type", 255) ?? "image/png";
   if (!IMAGE_TYPES.includes(mimeType)) throw invalid(`a screenshot is one of ${IMAGE_TYPES.join(", ")}`);
-  return { data: dropAbsent({ mime_type: mimeType, description: optional(data, "description", ARTIFACT_LIMITS.descriptionMax) }), contentType: mimeType };
+  return {
+    data: dropAbsent({
+      mime_type: mimeType,
+      description: optional(data, "description", ARTIFACT_LIMITS.descriptionMax),
+    }),
+    contentType: mimeType,
+  };
 }
 
 function file(data: JsonObject): { data: JsonObject; contentType: string } {
-  const filepath = (optional(data, "filepath", ARTIFACT_LIMITS.filepathMax) ?? optional(data, "filename", ARTIFACT_LIMITS.filepathMax) ?? "").replace(/^(?:\.\/)+/, "");
+  const filepath = (
+    optional(data, "filepath", ARTIFACT_LIMITS.filepathMax) ??
+    optional(data, "filename", ARTIFACT_LIMITS.filepathMax) ??
+    ""
+  ).replace(/^(?:\.\/)+/, "");
   const segments = filepath.split("/");
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
-  if (filepath === "" || /[\x00-\x1f\x7f\\]/.test(filepath) || segments.some((segment) => ["", ".", ".."].includes(segment)))
+  if (
+    filepath === "" ||
+    /[\x00-\x1f\x7f\\]/.test(filepath) ||
+    segments.some((segment) => ["", ".", ".."].includes(segment))
+  )
     throw invalid("filepath must be a relative path inside the workspace");
   const mimeType = optional(data, "mime_type", 255) || "application/octet-stream";
   if (!MIME_TYPE.test(mimeType)) throw invalid("mime_type is not a media type");
@@ -137,9 +167,17 @@ function externalReference(data: JsonObject): JsonObject {
   const url = canonicalUrl(optional(data, "url", 8192) ?? "");
   if (url === undefined) throw invalid("url must be an http(s) URL of at most 2048 characters");
   const metadata = data["metadata"] ?? undefined;
-  if (metadata !== undefined && (!isObject(metadata) || JSON.stringify(metadata).length > ARTIFACT_LIMITS.metadataBytesMax))
+  if (
+    metadata !== undefined &&
+    (!isObject(metadata) || JSON.stringify(metadata).length > ARTIFACT_LIMITS.metadataBytesMax)
+  )
     throw invalid(`metadata must be an object of at most ${ARTIFACT_LIMITS.metadataBytesMax} bytes`);
-  return dropAbsent({ reference_type: referenceType, url, title: optional(data, "title", ARTIFACT_LIMITS.titleMax), metadata });
+  return dropAbsent({
+    reference_type: referenceType,
+    url,
+    title: optional(data, "title", ARTIFACT_LIMITS.titleMax),
+    metadata,
+  });
 }
 
 function optional(data: JsonObject, key: string, max: number): string | undefined {
@@ -152,4 +190,8 @@ function optional(data: JsonObject, key: string, max: number): string | undefine
 const invalid = (text: string): DomainError => invalidArgument("artifact_invalid", `The artifact is refused: ${text}.`);
 
 const tooLarge = (bytesMax: number): DomainError =>
-  new DomainError({ kind: "too_large", reason: "artifact_too_large", message: `The artifact is larger than ${bytesMax} bytes.` });
+  new DomainError({
+    kind: "too_large",
+    reason: "artifact_too_large",
+    message: `The artifact is larger than ${bytesMax} bytes.`,
+  });

@@ -19,7 +19,9 @@ export type Job = {
 };
 
 /** A message as a worker gets it: its files by signed URLs. */
-export type Input = Omit<Message, "attachments"> & { readonly attachments: readonly (Attachment & { readonly downloadUrl: string })[] };
+export type Input = Omit<Message, "attachments"> & {
+  readonly attachments: readonly (Attachment & { readonly downloadUrl: string })[];
+};
 
 /** Everything a worker needs to execute a run. Holds secrets: never stored, never logged. */
 export type Assignment = {

@@ -14,9 +14,15 @@ export type LeftWorkspace = {
 };
 
 /** Returns what a run of this owner starts with. Errors: workspace_missing (invalid_argument). */
-export function borrow(left: LeftWorkspace | undefined, owner: Owner): { readonly workspace: BorrowedWorkspace; readonly repositories: readonly FrozenRepository[] } {
+export function borrow(
+  left: LeftWorkspace | undefined,
+  owner: Owner,
+): { readonly workspace: BorrowedWorkspace; readonly repositories: readonly FrozenRepository[] } {
   if (!left || !isBorrowable(left, owner)) throw workspaceMissing();
-  return { workspace: { run_uid: left.runUid, ...(left.snapshotKey ? { snapshot_key: left.snapshotKey } : {}) }, repositories: left.repositories };
+  return {
+    workspace: { run_uid: left.runUid, ...(left.snapshotKey ? { snapshot_key: left.snapshotKey } : {}) },
+    repositories: left.repositories,
+  };
 }
 
 /** Whether a run has ended and has this owner. */
@@ -24,4 +30,7 @@ export const isBorrowable = ({ owner, state }: Pick<LeftWorkspace, "owner" | "st
   owner.type === borrower.type && owner.uid === borrower.uid && isTerminal(state);
 
 export const workspaceMissing = (): DomainError =>
-  invalidArgument("workspace_missing", "workspace_of_run_uid must name an ended run of the same owner whose last workspace is still stored.");
+  invalidArgument(
+    "workspace_missing",
+    "workspace_of_run_uid must name an ended run of the same owner whose last workspace is still stored.",
+  );

@@ -44,13 +44,24 @@ export function periodAt({ period, createdAt }: Pick<Budget, "period" | "created
 }
 
 /** Returns the thresholds that `spentMicros` has reached and that are not in `published`, ascending. */
-export const newThresholds = ({ limitMicros, thresholdsPercent }: BudgetSettings, spentMicros: bigint, published: readonly number[]): number[] =>
-  thresholdsPercent.filter((percent) => spentMicros * 100n >= limitMicros * BigInt(percent) && !published.includes(percent));
+export const newThresholds = (
+  { limitMicros, thresholdsPercent }: BudgetSettings,
+  spentMicros: bigint,
+  published: readonly number[],
+): number[] =>
+  thresholdsPercent.filter(
+    (percent) => spentMicros * 100n >= limitMicros * BigInt(percent) && !published.includes(percent),
+  );
 
 /** A budget as a limit of the runs it covers, with what they have spent in the period and set aside for calls in progress. */
 export type LimitingBudget = CostLimit & { readonly budget: Budget; readonly period: CountedPeriod };
 
-const ADJECTIVES: Readonly<Record<BudgetPeriod, string>> = { day: "daily", week: "weekly", month: "monthly", total: "total" };
+const ADJECTIVES: Readonly<Record<BudgetPeriod, string>> = {
+  day: "daily",
+  week: "weekly",
+  month: "monthly",
+  total: "total",
+};
 
 /** Returns the message of a run that an exhausted budget refuses: which budget, its limit, what is spent, and when it resets. */
 export function exhaustedMessage({ budget, period, spentMicros, limitMicros }: LimitingBudget): string {
@@ -82,7 +93,13 @@ export function checkNewBudget(asked: AskedBudget): NewBudget {
   const scopeUid = (asked.scopeUid === "" && scope === "team" ? asked.teamUid : asked.scopeUid).toLowerCase();
   if (!isUuid(scopeUid)) throw invalid(`scope_uid must be the uid of a ${scope}`);
   if (scope === "team" && scopeUid !== asked.teamUid) throw invalid("scope_uid must be the team's own uid, or absent");
-  return { scope, scopeUid, period, limitMicros: checkLimit(asked.limitMicros), thresholdsPercent: checkThresholds(asked.thresholdsPercent ?? DEFAULT_THRESHOLDS_PERCENT) };
+  return {
+    scope,
+    scopeUid,
+    period,
+    limitMicros: checkLimit(asked.limitMicros),
+    thresholdsPercent: checkThresholds(asked.thresholdsPercent ?? DEFAULT_THRESHOLDS_PERCENT),
+  };
 }
 
 /** Returns a limit that budgets may have. Errors: budget_invalid. */
@@ -93,7 +110,8 @@ export function checkLimit(micros: bigint): bigint {
 
 /** Returns thresholds in order, each once. Errors: budget_invalid. */
 export function checkThresholds(percents: readonly number[]): number[] {
-  if (percents.length > THRESHOLDS_MAX) throw invalid(`thresholds_percent must have at most ${THRESHOLDS_MAX} members (got ${percents.length})`);
+  if (percents.length > THRESHOLDS_MAX)
+    throw invalid(`thresholds_percent must have at most ${THRESHOLDS_MAX} members (got ${percents.length})`);
   const wrong = percents.find((percent) => !Number.isInteger(percent) || percent < 1 || percent > 100);
   if (wrong !== undefined) throw invalid(`thresholds_percent must be whole numbers between 1 and 100 (got ${wrong})`);
   return [...new Set(percents)].toSorted((a, b) => a - b);

@@ -2,7 +2,15 @@ import { describe, expect, test } from "@jest/globals";
 import type { DomainError } from "@millwright/errors";
 import { checkCodeHost, codeHostFor, type NewCodeHost } from "./code-host.ts";
 
-const asked = (over: Partial<NewCodeHost>): NewCodeHost => ({ name: "n", kind: "local", baseUrl: "", root: "/srv/git", secretName: "", owners: [], ...over });
+const asked = (over: Partial<NewCodeHost>): NewCodeHost => ({
+  name: "n",
+  kind: "local",
+  baseUrl: "",
+  root: "/srv/git",
+  secretName: "",
+  owners: [],
+  ...over,
+});
 
 describe("the root of a local connection", () => {
   test.each([
@@ -25,7 +33,9 @@ describe("the root of a local connection", () => {
     expect(outcome()).toBe(allowed || "code_host_root_not_allowed");
   });
   test("is never allowed while the operator allows none", () =>
-    expect(() => checkCodeHost(asked({}), [])).toThrow(expect.objectContaining({ reason: "code_host_root_not_allowed" })));
+    expect(() => checkCodeHost(asked({}), [])).toThrow(
+      expect.objectContaining({ reason: "code_host_root_not_allowed" }),
+    ));
 });
 
 test.each([
@@ -34,9 +44,13 @@ test.each([
   [{ kind: "github", baseUrl: "http://127.0.0.1:9/api/" }, "http://127.0.0.1:9/api"],
 ] as const)("%j has the base URL %s", (over, baseUrl) => expect(checkCodeHost(asked(over), []).baseUrl).toBe(baseUrl));
 
-test.each([{ name: " " }, { kind: "svn" as never }, { kind: "github", baseUrl: "ftp://x" }, { kind: "github", baseUrl: "https://u:p@x" }] as const)(
-  "%j is refused",
-  (over) => expect(() => checkCodeHost(asked(over), ["/"])).toThrow(expect.objectContaining({ reason: "code_host_invalid" })),
+test.each([
+  { name: " " },
+  { kind: "svn" as never },
+  { kind: "github", baseUrl: "ftp://x" },
+  { kind: "github", baseUrl: "https://u:p@x" },
+] as const)("%j is refused", (over) =>
+  expect(() => checkCodeHost(asked(over), ["/"])).toThrow(expect.objectContaining({ reason: "code_host_invalid" })),
 );
 
 describe("an owner is served by", () => {

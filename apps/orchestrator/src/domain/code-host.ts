@@ -25,7 +25,12 @@ const GITHUB_API = "https://api.github.com";
 const GITLAB_API = "https://gitlab.com/api/v4";
 
 /** Where a repository is looked for when no connection serves its owner: anybody can read public repositories there. */
-export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secretName"> = { kind: "github", baseUrl: GITHUB_API, root: "", secretName: "" };
+export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secretName"> = {
+  kind: "github",
+  baseUrl: GITHUB_API,
+  root: "",
+  secretName: "",
+};
 
 /**
  * Checks a connection someone wants to create. A local root must lie in one of the directories that the operator allows:
@@ -33,7 +38,10 @@ export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secret
  *
  * Errors: code_host_invalid · code_host_root_not_allowed.
  */
-export function checkCodeHost(asked: NewCodeHost & { readonly kind: string }, localRoots: readonly string[]): NewCodeHost {
+export function checkCodeHost(
+  asked: NewCodeHost & { readonly kind: string },
+  localRoots: readonly string[],
+): NewCodeHost {
   const name = asked.name.trim();
   if (name === "" || name.length > 100) throw invalid("name must have 1 to 100 characters");
   const base = { name, secretName: asked.secretName, owners: [...new Set(asked.owners)] };
@@ -50,15 +58,22 @@ export function checkCodeHost(asked: NewCodeHost & { readonly kind: string }, lo
 }
 
 /** The connection that serves an owner: the one that names it (case-insensitively), else the first that serves everybody. */
-export function codeHostFor<T extends Pick<CodeHost, "owners" | "name">>(hosts: readonly T[], owner: string): T | undefined {
+export function codeHostFor<T extends Pick<CodeHost, "owners" | "name">>(
+  hosts: readonly T[],
+  owner: string,
+): T | undefined {
   const byName = [...hosts].sort((a, b) => (a.name < b.name ? -1 : 1));
   const wanted = owner.toLowerCase();
-  return byName.find((host) => host.owners.some((one) => one.toLowerCase() === wanted)) ?? byName.find((host) => host.owners.length === 0);
+  return (
+    byName.find((host) => host.owners.some((one) => one.toLowerCase() === wanted)) ??
+    byName.find((host) => host.owners.length === 0)
+  );
 }
 
 function checkBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !["http:", "https:"].includes(url.protocol) || url.username || url.search || url.hash) throw invalid("base_url must be an http(s) URL");
+  if (!url || !["http:", "https:"].includes(url.protocol) || url.username || url.search || url.hash)
+    throw invalid("base_url must be an http(s) URL");
   return url.href.replace(/\/+$/, "");
 }
 

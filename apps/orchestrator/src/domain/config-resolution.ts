@@ -1,4 +1,11 @@
-import { dropAbsent, IDLE_TIMEOUT_MINUTES, type CredentialStrategy, type Harness, type JsonObject, type LayerConfig } from "./agent-config.ts";
+import {
+  dropAbsent,
+  IDLE_TIMEOUT_MINUTES,
+  type CredentialStrategy,
+  type Harness,
+  type JsonObject,
+  type LayerConfig,
+} from "./agent-config.ts";
 
 /** The levels that may configure a run, most specific first (factory-files §4). */
 export const LAYER_ORDER = ["request", "dispatcher", "agent", "factory", "team"] as const;
@@ -22,8 +29,24 @@ export type ResolvedConfig = LayerConfig & {
 
 /** Keys for which the most specific level that says anything wins as a whole. */
 const REPLACED_KEYS = [
-  ...(["name", "basePrompt", "environmentId", "runner", "skills", "mcpServers", "computerUseEnabled", "computerUseModelId"] as const),
-  ...(["idleTimeoutMinutes", "workerHost", "harnessAuthSecrets", "sessionSharing", "memoryStores", "inferenceProviders"] as const),
+  ...([
+    "name",
+    "basePrompt",
+    "environmentId",
+    "runner",
+    "skills",
+    "mcpServers",
+    "computerUseEnabled",
+    "computerUseModelId",
+  ] as const),
+  ...([
+    "idleTimeoutMinutes",
+    "workerHost",
+    "harnessAuthSecrets",
+    "sessionSharing",
+    "memoryStores",
+    "inferenceProviders",
+  ] as const),
   ...(["credentialStrategy", "onWorkerLoss", "prompt", "repositories"] as const),
 ] satisfies readonly (keyof LayerConfig)[];
 
@@ -74,7 +97,10 @@ export function resolveConfig(given: readonly ConfigLayer[]): { config: Resolved
 
 type Found<T> = { value: T; provenance: Provenance };
 
-function resolveModel(layers: readonly ConfigLayer[]): { values: { harness: Harness; modelId?: string }; provenance: Provenance } {
+function resolveModel(layers: readonly ConfigLayer[]): {
+  values: { harness: Harness; modelId?: string };
+  provenance: Provenance;
+} {
   const layer = layers.find(({ config }) => config.modelId !== undefined || config.harness !== undefined);
   const source = layer?.source ?? "default";
   const harness: Harness = layer?.config.harness ?? { type: "oz" };
@@ -90,30 +116,53 @@ function resolveModel(layers: readonly ConfigLayer[]): { values: { harness: Harn
 function resolveSecrets(layers: readonly ConfigLayer[]): Found<readonly string[]> {
   const requested = layers.filter(({ source, config }) => source === "request" && config.secrets !== undefined);
   const own = layers.find(({ source, config }) => source !== "request" && config.secrets !== undefined);
-  const listed = [...requested, ...(own ? [own] : [])].map(({ source, config }) => ({ source, names: config.secrets ?? [] }));
-  const granted = layers.flatMap(({ source, config }) => (config.grantedSecrets ? [{ source, names: config.grantedSecrets }] : []));
+  const listed = [...requested, ...(own ? [own] : [])].map(({ source, config }) => ({
+    source,
+    names: config.secrets ?? [],
+  }));
+  const granted = layers.flatMap(({ source, config }) =>
+    config.grantedSecrets ? [{ source, names: config.grantedSecrets }] : [],
+  );
   const parts = [...listed, ...granted].filter(({ names }) => names.length > 0);
   return {
     value: [...new Set(parts.flatMap(({ names }) => names))],
-    provenance: from("secrets", parts.map(({ source }) => source)),
+    provenance: from(
+      "secrets",
+      parts.map(({ source }) => source),
+    ),
   };
 }
 
 function resolveMcpServers(layers: readonly ConfigLayer[]): Found<JsonObject> {
   const own = layers.find(({ config }) => config.mcpServers !== undefined);
   const granted = layers.filter(({ config }) => config.grantedMcpServers !== undefined);
-  const value = Object.assign({}, ...granted.map(({ config }) => config.grantedMcpServers), own?.config.mcpServers) as JsonObject;
-  return { value, provenance: from("mcpServers", [...(own ? [own] : []), ...granted].map(({ source }) => source)) };
+  const value = Object.assign(
+    {},
+    ...granted.map(({ config }) => config.grantedMcpServers),
+    own?.config.mcpServers,
+  ) as JsonObject;
+  return {
+    value,
+    provenance: from(
+      "mcpServers",
+      [...(own ? [own] : []), ...granted].map(({ source }) => source),
+    ),
+  };
 }
 
 const LIMIT_KEYS = ["stepLimit", "tokenLimit", "costLimitMicros"] as const;
 
 function resolveLimits(layers: readonly ConfigLayer[]): Found<Pick<LayerConfig, (typeof LIMIT_KEYS)[number]>> {
   const lowest = LIMIT_KEYS.flatMap((key) => {
-    const [first] = layers.filter(({ config }) => config[key] !== undefined).toSorted((a, b) => a.config[key]! - b.config[key]!);
+    const [first] = layers
+      .filter(({ config }) => config[key] !== undefined)
+      .toSorted((a, b) => a.config[key]! - b.config[key]!);
     return first ? [{ key, value: first.config[key]!, source: first.source }] : [];
   });
-  return { value: Object.fromEntries(lowest.map(({ key, value }) => [key, value])), provenance: Object.fromEntries(lowest.map(({ key, source }) => [key, source])) };
+  return {
+    value: Object.fromEntries(lowest.map(({ key, value }) => [key, value])),
+    provenance: Object.fromEntries(lowest.map(({ key, source }) => [key, source])),
+  };
 }
 
 const from = (key: string, sources: readonly string[]): Provenance =>

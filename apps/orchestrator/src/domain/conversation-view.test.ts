@@ -7,22 +7,41 @@ import type { JsonObject } from "./run.ts";
 /** Events in order, one second apart, with uids e1, e2 … */
 const eventsOf = (...given: [RunEvent["kind"], JsonObject, Partial<RunEvent>?][]): RunEvent[] =>
   given.map(([kind, payload, over], n) => ({
-    runUid: "r" as RunUid, seq: n + 1, uid: `e${n + 1}`, kind, occurredAt: new Date(n * 1000), isSuperseded: false, payload, ...over,
+    runUid: "r" as RunUid,
+    seq: n + 1,
+    uid: `e${n + 1}`,
+    kind,
+    occurredAt: new Date(n * 1000),
+    isSuperseded: false,
+    payload,
+    ...over,
   }));
 const shape = (events: RunEvent[], children: ChildRun[] = []) =>
   stepsOf(events, children).map((step) => ({
     id: step.id,
-    messages: step.messages.map(({ role, content }) => [role, ...content.map((block) => block["text"] ?? block["name"])]),
+    messages: step.messages.map(({ role, content }) => [
+      role,
+      ...content.map((block) => block["text"] ?? block["name"]),
+    ]),
     steps: step.steps.map(({ id }) => id),
   }));
 
-const user = (text: string, uid = `m-${text}`): [RunEvent["kind"], JsonObject] => ["message", { role: "user", text, message_uid: uid }];
-const tool = (call: string, name: string, output: JsonObject = {}, state = "completed"): [RunEvent["kind"], JsonObject][] => [
+const user = (text: string, uid = `m-${text}`): [RunEvent["kind"], JsonObject] => [
+  "message",
+  { role: "user", text, message_uid: uid },
+];
+const tool = (
+  call: string,
+  name: string,
+  output: JsonObject = {},
+  state = "completed",
+): [RunEvent["kind"], JsonObject][] => [
   ["tool_start", { call_id: call, name, category: "command", input: { command: "x" } }],
   ["tool_end", { call_id: call, name, category: "command", state, output }],
 ];
 
-test("a run whose agent was given nothing has no steps", () => expect(stepsOf(eventsOf(["run_created", {}], ["run_claimed", {}]), [])).toEqual([]));
+test("a run whose agent was given nothing has no steps", () =>
+  expect(stepsOf(eventsOf(["run_created", {}], ["run_claimed", {}]), [])).toEqual([]));
 
 test("each message to the agent begins a step; an answer and its actions are one message, results another", () =>
   expect(
@@ -39,12 +58,38 @@ test("each message to the agent begins a step; an answer and its actions are one
       ),
     ),
   ).toEqual([
-    { id: "m-do", messages: [["user", "do"], ["assistant", "I will.", "run_command"], ["tool", "run_command"], ["assistant", "Done."]], steps: [] },
-    { id: "m-more", messages: [["user", "more"], ["assistant", "grep"], ["tool", "grep"]], steps: [] },
+    {
+      id: "m-do",
+      messages: [
+        ["user", "do"],
+        ["assistant", "I will.", "run_command"],
+        ["tool", "run_command"],
+        ["assistant", "Done."],
+      ],
+      steps: [],
+    },
+    {
+      id: "m-more",
+      messages: [
+        ["user", "more"],
+        ["assistant", "grep"],
+        ["tool", "grep"],
+      ],
+      steps: [],
+    },
   ]));
 
 test("what the model said and then sends as a message is shown once", () =>
-  expect(shape(eventsOf(user("a"), ["model_step", { text: "Hello" }], ["message", { role: "assistant", text: "Hello" }], ["message", { role: "assistant", text: "Bye" }]))[0]?.messages).toEqual([
+  expect(
+    shape(
+      eventsOf(
+        user("a"),
+        ["model_step", { text: "Hello" }],
+        ["message", { role: "assistant", text: "Hello" }],
+        ["message", { role: "assistant", text: "Bye" }],
+      ),
+    )[0]?.messages,
+  ).toEqual([
     ["user", "a"],
     ["assistant", "Hello"],
     ["assistant", "Bye"],
@@ -61,15 +106,34 @@ test("a lost attempt leaves only the event of its loss", () =>
         ["model_step", { text: "whole" }],
       ),
     ),
-  ).toEqual([{ id: "m", messages: [["system", "worker_lost"], ["user", "do"], ["assistant", "whole"]], steps: [] }]));
+  ).toEqual([
+    {
+      id: "m",
+      messages: [
+        ["system", "worker_lost"],
+        ["user", "do"],
+        ["assistant", "whole"],
+      ],
+      steps: [],
+    },
+  ]));
 
 describe("child runs", () => {
-  const child = (runUid: string): ChildRun => ({ runUid, title: `title of ${runUid}`, summary: "ok", steps: stepsOf(eventsOf(user("child work")), []) });
+  const child = (runUid: string): ChildRun => ({
+    runUid,
+    title: `title of ${runUid}`,
+    summary: "ok",
+    steps: stepsOf(eventsOf(user("child work")), []),
+  });
   test("are nested where they were made, else in the last step, with their own messages", () => {
     const events = eventsOf(user("a"), ...tool("c1", "spawn_run", { run_id: "k1" }), user("b"));
     const steps = stepsOf(events, [child("k2"), child("k1")]);
     expect(steps.map((step) => step.steps.map(({ id }) => id))).toEqual([["k1"], ["k2"]]);
-    expect(steps[0]?.steps[0]).toMatchObject({ description: "title of k1", summary: "ok", messages: [{ role: "user" }] });
+    expect(steps[0]?.steps[0]).toMatchObject({
+      description: "title of k1",
+      summary: "ok",
+      messages: [{ role: "user" }],
+    });
   });
 });
 
@@ -80,15 +144,33 @@ test.each([
   ["interrupted", "failed"],
 ])("an action that ended %s has the published state %s", (state, expected) =>
   expect(publicStep(stepsOf(eventsOf(user("a"), ...tool("c", "n", {}, state)), [])[0]!)).toMatchObject({
-    messages: [{}, {}, { role: "tool", content: [{ type: "action_result", action_id: "c", category: "command", name: "n", state: expected }] }],
-  }));
+    messages: [
+      {},
+      {},
+      {
+        role: "tool",
+        content: [{ type: "action_result", action_id: "c", category: "command", name: "n", state: expected }],
+      },
+    ],
+  }),
+);
 
 test("the public form has every published field", () =>
   expect(publicStep(stepsOf(eventsOf(user("a"), ["model_step", { text: "b" }]), [])[0]!)).toEqual({
     id: "m-a",
     messages: [
-      { role: "user", content: [{ type: "text", text: "a", message_id: "e1" }], timestamp: "1970-01-01T00:00:00.000Z", message_ids: ["e1"] },
-      { role: "assistant", content: [{ type: "text", text: "b", message_id: "e2" }], timestamp: "1970-01-01T00:00:01.000Z", message_ids: ["e2"] },
+      {
+        role: "user",
+        content: [{ type: "text", text: "a", message_id: "e1" }],
+        timestamp: "1970-01-01T00:00:00.000Z",
+        message_ids: ["e1"],
+      },
+      {
+        role: "assistant",
+        content: [{ type: "text", text: "b", message_id: "e2" }],
+        timestamp: "1970-01-01T00:00:01.000Z",
+        message_ids: ["e2"],
+      },
     ],
     steps: [],
     started_at: "1970-01-01T00:00:00.000Z",

@@ -3,7 +3,12 @@ import type { JsonObject, JsonValue } from "./run.ts";
 
 /** A part of a message (fields-runs §6.8): text, action, action_result or event. */
 export type Block = JsonObject & { readonly type: string };
-export type Message = { readonly role: "user" | "assistant" | "tool" | "system"; readonly content: Block[]; readonly timestamp: Date; readonly messageIds: string[] };
+export type Message = {
+  readonly role: "user" | "assistant" | "tool" | "system";
+  readonly content: Block[];
+  readonly timestamp: Date;
+  readonly messageIds: string[];
+};
 
 /** A turn with what was delegated in it. */
 export type Step = {
@@ -15,7 +20,12 @@ export type Step = {
 };
 
 /** A run that this one made, with its own steps already built. */
-export type ChildRun = { readonly runUid: string; readonly title: string; readonly summary?: string; readonly steps: readonly Step[] };
+export type ChildRun = {
+  readonly runUid: string;
+  readonly title: string;
+  readonly summary?: string;
+  readonly steps: readonly Step[];
+};
 
 /** What the agent may say twice: once as a step of the model, once as a message. */
 type Said = { readonly text: string };
@@ -53,7 +63,12 @@ class ConversationBuilder {
         this.#lastSaid = { text: textOf(payload["text"]) };
         return this.#say(event, this.#lastSaid.text);
       case "tool_start":
-        return this.#append(event, "assistant", { type: "action", id: textOf(payload["call_id"]), ...action(payload), input: objectOf(payload["input"]) });
+        return this.#append(event, "assistant", {
+          type: "action",
+          id: textOf(payload["call_id"]),
+          ...action(payload),
+          input: objectOf(payload["input"]),
+        });
       case "tool_end":
         this.#place(objectOf(payload["output"])["run_id"]);
         return this.#append(event, "tool", {
@@ -61,10 +76,18 @@ class ConversationBuilder {
           ...{ state: resultState(payload["state"]), output: objectOf(payload["output"]) },
         });
       case "conversation_summarized":
-        return this.#append(event, "system", { type: "event", name: event.kind, data: { summary: textOf(payload["summary"]) } });
+        return this.#append(event, "system", {
+          type: "event",
+          name: event.kind,
+          data: { summary: textOf(payload["summary"]) },
+        });
       case "mcp_server_failed":
       case "agent_resumed":
-        return this.#append(event, "system", { type: "event", name: event.kind, data: { text: textOf(payload["text"]) } });
+        return this.#append(event, "system", {
+          type: "event",
+          name: event.kind,
+          data: { text: textOf(payload["text"]) },
+        });
       case "worker_lost":
       case "worker_stopped":
       case "attempt_failed":
@@ -136,18 +159,25 @@ const nested = (child: ChildRun): Step => ({
 /** The earliest and the latest message of a step or below it. */
 export function spanOf(step: Step): { readonly from: Date; readonly to: Date } | undefined {
   const below = step.steps.map(spanOf).flatMap((span) => (span ? [span.from, span.to] : []));
-  const times = [...step.messages.map((message) => message.timestamp), ...below].sort((a, b) => a.getTime() - b.getTime());
+  const times = [...step.messages.map((message) => message.timestamp), ...below].sort(
+    (a, b) => a.getTime() - b.getTime(),
+  );
   const [from, to] = [times[0], times.at(-1)];
   return from && to ? { from, to } : undefined;
 }
 
 const RESULT_STATES = ["running", "completed", "failed", "denied"];
 /** An interrupted action did not complete: the published states have no finer word. */
-const resultState = (state: JsonValue | undefined): string => (typeof state === "string" && RESULT_STATES.includes(state) ? state : "failed");
+const resultState = (state: JsonValue | undefined): string =>
+  typeof state === "string" && RESULT_STATES.includes(state) ? state : "failed";
 
-const action = (payload: JsonObject): JsonObject => ({ category: textOf(payload["category"]), name: textOf(payload["name"]) });
+const action = (payload: JsonObject): JsonObject => ({
+  category: textOf(payload["category"]),
+  name: textOf(payload["name"]),
+});
 const textOf = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
-const objectOf = (value: JsonValue | undefined): JsonObject => (typeof value === "object" && value !== null && !Array.isArray(value) ? value : {});
+const objectOf = (value: JsonValue | undefined): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 
 /** A step in its public form, snake_case (fields-runs §6.8). */
 export function publicStep(step: Step): JsonObject {

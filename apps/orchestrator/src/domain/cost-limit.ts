@@ -7,15 +7,23 @@ export type CostLimit = { readonly limitMicros: bigint; readonly spentMicros: bi
 /** A run with a cost limit, and what it and all runs below it have cost, and have set aside for calls under way. */
 export type LimitedRun = CostLimit & { readonly runUid: string };
 
-export type CostDecision = { readonly outcome: "granted" | "wait" } | { readonly outcome: "exceeded"; readonly message: string };
+export type CostDecision =
+  | { readonly outcome: "granted" | "wait" }
+  | { readonly outcome: "exceeded"; readonly message: string };
 
 /**
  * Whether one more call may begin. It may while something is left of every limit above it, other calls under way counted at their greatest cost: a limit
  * is passed by less than one call. While they may still leave something, it waits. Of several that are spent the tightest is named.
  */
 export function decideCost(runUid: string, limits: readonly (LimitedRun | LimitingBudget)[]): CostDecision {
-  const [spent] = limits.filter((limit) => remainingOf(limit) <= 0n).toSorted((a, b) => Number(remainingOf(a) - remainingOf(b)));
-  if (spent) return { outcome: "exceeded", message: "budget" in spent ? exhaustedMessage(spent) : messageOf(spent, spent.runUid === runUid) };
+  const [spent] = limits
+    .filter((limit) => remainingOf(limit) <= 0n)
+    .toSorted((a, b) => Number(remainingOf(a) - remainingOf(b)));
+  if (spent)
+    return {
+      outcome: "exceeded",
+      message: "budget" in spent ? exhaustedMessage(spent) : messageOf(spent, spent.runUid === runUid),
+    };
   return { outcome: limits.some((limit) => remainingOf(limit) <= limit.reservedMicros) ? "wait" : "granted" };
 }
 

@@ -12,7 +12,17 @@ const DEFINITION = {
     { name: "b", harness: { type: "codex", model: "theirs" } },
     { name: "c", harness: { type: "oz", model: "m2" } },
   ],
-  runners: [{ name: "small", setup_commands: ["npm ci"], docker_image: "node:24", os: "linux", arch: "x86_64", vcpus: 2, memory_gb: 4 }],
+  runners: [
+    {
+      name: "small",
+      setup_commands: ["npm ci"],
+      docker_image: "node:24",
+      os: "linux",
+      arch: "x86_64",
+      vcpus: 2,
+      memory_gb: 4,
+    },
+  ],
   skills: [{ name: "s", path: "skills/s/SKILL.md", description: "d", body: "b" }],
 };
 
@@ -20,9 +30,20 @@ test("our part is runners, skills and repositories", () => {
   const part = readDefinitionPart(DEFINITION);
   expect(part.repositories).toEqual([{ owner: "o", repo: "r" }]);
   expect(part.runners).toEqual([
-    { name: "small", description: "", setupCommands: ["npm ci"], dockerImage: "node:24", os: "linux", arch: "x86_64", vcpus: 2, memoryGb: 4 },
+    {
+      name: "small",
+      description: "",
+      setupCommands: ["npm ci"],
+      dockerImage: "node:24",
+      os: "linux",
+      arch: "x86_64",
+      vcpus: 2,
+      memoryGb: 4,
+    },
   ]);
-  expect(part.skills).toEqual([{ name: "s", path: "skills/s/SKILL.md", agent: "", description: "d", body: "b", error: "" }]);
+  expect(part.skills).toEqual([
+    { name: "s", path: "skills/s/SKILL.md", agent: "", description: "d", body: "b", error: "" },
+  ]);
 });
 
 test("references are found where the file says them; a third party's model is not ours to check", () =>
@@ -37,17 +58,29 @@ test("references are found where the file says them; a third party's model is no
     environments: [{ at: { path: "agents/a/agent.md", keys: ["environmentId"] }, environmentId: "E" }],
   }));
 
-test.each([{ runners: {} }, { runners: [{}] }, { skills: [{ name: "s" }] }, { skills: ["x"] }])("%j is malformed", (definition) =>
-  expect(() => readDefinitionPart(definition)).toThrow(expect.objectContaining({ reason: "definition_malformed" })));
+test.each([{ runners: {} }, { runners: [{}] }, { skills: [{ name: "s" }] }, { skills: ["x"] }])(
+  "%j is malformed",
+  (definition) =>
+    expect(() => readDefinitionPart(definition)).toThrow(expect.objectContaining({ reason: "definition_malformed" })),
+);
 
 describe("a plan", () => {
   const part = readDefinitionPart(DEFINITION);
   const [runner] = part.runners;
-  const changed: DefinitionPart = { ...part, runners: [{ ...runner!, dockerImage: "node:25" }], skills: [{ ...part.skills[0]!, path: "skills/t/SKILL.md" }] };
+  const changed: DefinitionPart = {
+    ...part,
+    runners: [{ ...runner!, dockerImage: "node:25" }],
+    skills: [{ ...part.skills[0]!, path: "skills/t/SKILL.md" }],
+  };
 
-  test("creates everything the first time", () => expect(planChange(undefined, part).map((item) => item.action)).toEqual(["create", "create"]));
+  test("creates everything the first time", () =>
+    expect(planChange(undefined, part).map((item) => item.action)).toEqual(["create", "create"]));
   test("says what stays, whatever was stored beside it", () =>
-    expect(planChange({ ...part, runners: part.runners.map((one) => ({ ...one, uid: "u" })) }, part).map((item) => item.action)).toEqual(["unchanged", "unchanged"]));
+    expect(
+      planChange({ ...part, runners: part.runners.map((one) => ({ ...one, uid: "u" })) }, part).map(
+        (item) => item.action,
+      ),
+    ).toEqual(["unchanged", "unchanged"]));
   test("names changed fields, what goes and what comes", () =>
     expect(planChange(part, changed)).toEqual([
       { kind: "runner", name: "small", action: "update", changedFields: ["docker_image"] },

@@ -19,7 +19,8 @@ export type Runner = {
 export type IdentifiedRunner = Runner & { readonly uid: string; readonly formerUid: string };
 
 /** Whether a uid, in any case, is that of a runner. */
-export const isRunner = ({ uid, formerUid }: IdentifiedRunner, asked: string): boolean => [uid, formerUid].includes(asked.toLowerCase());
+export const isRunner = ({ uid, formerUid }: IdentifiedRunner, asked: string): boolean =>
+  [uid, formerUid].includes(asked.toLowerCase());
 
 /** A procedure of a factory (factory-files §12). `agent` "": of every agent. `error` "": usable. */
 export type Skill = {
@@ -32,7 +33,11 @@ export type Skill = {
 };
 
 /** What this service keeps of a factory definition. */
-export type DefinitionPart = { readonly repositories: readonly RepositoryRef[]; readonly runners: readonly Runner[]; readonly skills: readonly Skill[] };
+export type DefinitionPart = {
+  readonly repositories: readonly RepositoryRef[];
+  readonly runners: readonly Runner[];
+  readonly skills: readonly Skill[];
+};
 
 /** A file of the definition, and the keys that lead to a value in it. */
 export type Spot = { readonly path: string; readonly keys: readonly string[] };
@@ -59,7 +64,10 @@ const FACTORY_FILE = "factory.yaml";
 export function readDefinitionPart(definition: JsonObject): DefinitionPart {
   const factory = isObject(definition["factory"]) ? definition["factory"] : {};
   return {
-    repositories: objects(factory, "repositories").map((json) => ({ owner: text(json, "owner"), repo: text(json, "repo") })),
+    repositories: objects(factory, "repositories").map((json) => ({
+      owner: text(json, "owner"),
+      repo: text(json, "repo"),
+    })),
     runners: objects(definition, "runners").map(readRunner),
     skills: objects(definition, "skills").map((json) => ({
       path: text(json, "path"),
@@ -92,19 +100,40 @@ export function referencesOf(definition: JsonObject): References {
   const defaults = isObject(factory["agent_defaults"]) ? factory["agent_defaults"] : {};
   const blocks = [
     { path: FACTORY_FILE, below: ["agentDefaults"], block: defaults },
-    ...objects(definition, "agents").map((agent) => ({ path: `agents/${text(agent, "name")}/agent.md`, below: [], block: agent })),
-    ...objects(definition, "automations").map((automation) => ({ path: `automations/${text(automation, "name")}/automation.md`, below: [], block: automation })),
+    ...objects(definition, "agents").map((agent) => ({
+      path: `agents/${text(agent, "name")}/agent.md`,
+      below: [],
+      block: agent,
+    })),
+    ...objects(definition, "automations").map((automation) => ({
+      path: `automations/${text(automation, "name")}/automation.md`,
+      below: [],
+      block: automation,
+    })),
   ];
   const values = (keysOf: (block: JsonObject) => readonly string[], read: (block: JsonObject) => unknown) =>
     blocks.flatMap(({ path, below, block }) => {
       const value = read(block);
-      return typeof value === "string" && value !== "" ? [{ at: { path, keys: [...below, ...keysOf(block)] }, value }] : [];
+      return typeof value === "string" && value !== ""
+        ? [{ at: { path, keys: [...below, ...keysOf(block)] }, value }]
+        : [];
     });
   return {
-    models: values((block) => (isObject(block["harness"]) ? ["harness", "model"] : ["model"]), ownModel).map(({ at, value }) => ({ at, modelId: value })),
-    workerHosts: values(() => ["workerHost"], (block) => block["worker_host"]).map(({ at, value }) => ({ at, workerHost: value })),
-    runners: values(() => ["runner"], (block) => block["runner"]).map(({ at, value }) => ({ at, runner: value })),
-    environments: values(() => ["environmentId"], (block) => block["environment_id"]).map(({ at, value }) => ({ at, environmentId: value })),
+    models: values((block) => (isObject(block["harness"]) ? ["harness", "model"] : ["model"]), ownModel).map(
+      ({ at, value }) => ({ at, modelId: value }),
+    ),
+    workerHosts: values(
+      () => ["workerHost"],
+      (block) => block["worker_host"],
+    ).map(({ at, value }) => ({ at, workerHost: value })),
+    runners: values(
+      () => ["runner"],
+      (block) => block["runner"],
+    ).map(({ at, value }) => ({ at, runner: value })),
+    environments: values(
+      () => ["environmentId"],
+      (block) => block["environment_id"],
+    ).map(({ at, value }) => ({ at, environmentId: value })),
   };
 }
 
@@ -144,4 +173,5 @@ function text(json: JsonObject, key: string, absent?: string): string {
   throw malformed(key);
 }
 
-const malformed = (key: string): Error => invalidArgument("definition_malformed", `The definition's "${key}" does not have the agreed form.`);
+const malformed = (key: string): Error =>
+  invalidArgument("definition_malformed", `The definition's "${key}" does not have the agreed form.`);

@@ -16,7 +16,9 @@ export type Directive = {
 export type DirectiveFile = { readonly uid: string; readonly fileName: string; readonly mimeType: string };
 
 /** A directive with links to the files it names. */
-export type LinkedDirective = Directive & { readonly files: readonly (DirectiveFile & { readonly downloadUrl: string })[] };
+export type LinkedDirective = Directive & {
+  readonly files: readonly (DirectiveFile & { readonly downloadUrl: string })[];
+};
 
 /** The files that came with a follow-up. */
 export function filesOf({ payload }: Directive): DirectiveFile[] {

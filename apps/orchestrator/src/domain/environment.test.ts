@@ -41,5 +41,7 @@ describe("refused", () => {
     { failure_session_retention_minutes: 61 },
     { failure_session_retention_minutes: 0 },
     { providers: [] },
-  ])("%j", (config) => expect(() => checkEnvironmentConfig(config)).toThrow(expect.objectContaining({ reason: "invalid_environment" })));
+  ])("%j", (config) =>
+    expect(() => checkEnvironmentConfig(config)).toThrow(expect.objectContaining({ reason: "invalid_environment" })),
+  );
 });

@@ -18,10 +18,22 @@ export type Environment = {
 };
 
 /** An environment opened to somebody besides its owner. */
-export type EnvironmentGrant = { readonly uid: string; readonly grantee: Owner; readonly creatorUid: string; readonly createdAt: Date };
+export type EnvironmentGrant = {
+  readonly uid: string;
+  readonly grantee: Owner;
+  readonly creatorUid: string;
+  readonly createdAt: Date;
+};
 
 /** Bounds of an environment; ours, to keep rows and set-ups reasonable. */
-export const ENVIRONMENT_LIMITS = { nameMax: 100, repositoriesMax: 50, setupCommandsMax: 100, commandLengthMax: 8192, allowedHostsMax: 200, retentionMinutesMax: 60 } as const;
+export const ENVIRONMENT_LIMITS = {
+  nameMax: 100,
+  repositoriesMax: 50,
+  setupCommandsMax: 100,
+  commandLengthMax: 8192,
+  allowedHostsMax: 200,
+  retentionMinutesMax: 60,
+} as const;
 
 /**
  * Checks an EnvironmentConfig and returns the members we know; unknown ones are ignored (spec/decisions).
@@ -39,7 +51,8 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
     throw invalid("setup_commands", `must be commands of 1 to ${limits.commandLengthMax} characters`);
   });
   const secrets = optionalList(json, "secrets", 100)?.map((secret) => {
-    if (isObject(secret) && typeof secret["name"] === "string" && secret["name"] !== "") return { name: secret["name"] };
+    if (isObject(secret) && typeof secret["name"] === "string" && secret["name"] !== "")
+      return { name: secret["name"] };
     throw invalid("secrets", "must be a list of {name}");
   });
   const allowedHosts = optionalList(json, "allowed_hosts", limits.allowedHostsMax)?.map((host) => {
@@ -48,7 +61,10 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
   });
   const retention = json["failure_session_retention_minutes"] ?? undefined;
   if (retention !== undefined && !isWholeBetween(retention, 1, limits.retentionMinutesMax))
-    throw invalid("failure_session_retention_minutes", `must be a whole number from 1 to ${limits.retentionMinutesMax}`);
+    throw invalid(
+      "failure_session_retention_minutes",
+      `must be a whole number from 1 to ${limits.retentionMinutesMax}`,
+    );
   const providers = json["providers"] ?? undefined;
   if (providers !== undefined && !isObject(providers)) throw invalid("providers", "must be an object");
   const known = {
@@ -62,7 +78,9 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
     allowed_hosts: allowedHosts,
     failure_session_retention_minutes: retention,
   };
-  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as JsonObject & { name: string };
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as JsonObject & {
+    name: string;
+  };
 }
 
 function optionalText(json: JsonObject, key: string): string | undefined {
@@ -79,14 +97,16 @@ function optionalList(json: JsonObject, key: string, max: number): readonly unkn
 }
 
 /** As workers read them (`egress/host-patterns.ts`). */
-const HOST_PATTERN = /^(?=.{1,261}$)(?:\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]|\*))?$/i;
+const HOST_PATTERN =
+  /^(?=.{1,261}$)(?:\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]|\*))?$/i;
 
 const NAME_PART = /^[A-Za-z0-9._-]{1,200}$/;
 
 function readRepository(value: unknown): RepositoryRef {
   if (isObject(value)) {
     const { owner, repo } = value;
-    if (typeof owner === "string" && NAME_PART.test(owner) && typeof repo === "string" && NAME_PART.test(repo)) return { owner, repo };
+    if (typeof owner === "string" && NAME_PART.test(owner) && typeof repo === "string" && NAME_PART.test(repo))
+      return { owner, repo };
   }
   throw invalid("github_repos", "must be a list of {owner, repo}");
 }
@@ -94,4 +114,5 @@ function readRepository(value: unknown): RepositoryRef {
 const isWholeBetween = (value: unknown, min: number, max: number): boolean =>
   typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
 
-const invalid = (key: string, text: string): DomainError => invalidArgument("invalid_environment", `config.${key} ${text}.`, { key });
+const invalid = (key: string, text: string): DomainError =>
+  invalidArgument("invalid_environment", `config.${key} ${text}.`, { key });

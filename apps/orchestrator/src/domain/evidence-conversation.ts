@@ -10,20 +10,32 @@ const TEXT_LIMITS = [Number.POSITIVE_INFINITY, 65_536, 16_384, 4_096, 1_024, 256
  * Returns the public conversation document (fields-runs §6.8) as JSON text. A document that is too large has its long texts cut, then the middle of its steps'
  * messages left out; both are stated in the document.
  */
-export function conversationJson(conversationUid: string, steps: readonly Step[], bytesMax = CONVERSATION_BYTES_MAX): string {
+export function conversationJson(
+  conversationUid: string,
+  steps: readonly Step[],
+  bytesMax = CONVERSATION_BYTES_MAX,
+): string {
   const write = (shown: readonly Step[], charactersMax: number): string =>
-    JSON.stringify({ conversation_id: conversationUid, steps: shown.map(publicStep) }, (_key, value: unknown) => (typeof value === "string" ? cut(value, charactersMax) : value));
+    JSON.stringify({ conversation_id: conversationUid, steps: shown.map(publicStep) }, (_key, value: unknown) =>
+      typeof value === "string" ? cut(value, charactersMax) : value,
+    );
   for (const limit of TEXT_LIMITS) {
     const json = write(steps, limit);
     if (Buffer.byteLength(json) <= bytesMax) return json;
   }
   for (let most = 4_096; ; most = Math.floor(most / 2)) {
-    const json = write(steps.map((step) => shortened(step, most)), TEXT_LIMITS.at(-1)!);
+    const json = write(
+      steps.map((step) => shortened(step, most)),
+      TEXT_LIMITS.at(-1)!,
+    );
     if (most === 0 || Buffer.byteLength(json) <= bytesMax) return json;
   }
 }
 
-const cut = (text: string, charactersMax: number): string => (text.length <= charactersMax ? text : `${text.slice(0, charactersMax)}… (cut: the text has ${text.length} characters)`);
+const cut = (text: string, charactersMax: number): string =>
+  text.length <= charactersMax
+    ? text
+    : `${text.slice(0, charactersMax)}… (cut: the text has ${text.length} characters)`;
 
 /** Its first and last messages, at most so many of both together. */
 function shortened(step: Step, most: number): Step {
@@ -32,21 +44,44 @@ function shortened(step: Step, most: number): Step {
   const half = Math.floor(most / 2);
   const left = step.messages.length - 2 * half;
   const at = step.messages[half]!.timestamp;
-  const note = { role: "system" as const, content: [{ type: "text", text: `${left} messages are left out here.` }], timestamp: at, messageIds: [] };
-  return { ...step, steps, messages: [...step.messages.slice(0, half), note, ...(half > 0 ? step.messages.slice(-half) : [])] };
+  const note = {
+    role: "system" as const,
+    content: [{ type: "text", text: `${left} messages are left out here.` }],
+    timestamp: at,
+    messageIds: [],
+  };
+  return {
+    ...step,
+    steps,
+    messages: [...step.messages.slice(0, half), note, ...(half > 0 ? step.messages.slice(-half) : [])],
+  };
 }
 
 /** The last thing that the agent stated in its own turns: a text, the message of `finish`, or a question; "" when there is none. */
 export function finalMessage(steps: readonly Step[]): string {
-  const blocks = steps.flatMap(({ messages }) => messages.filter(({ role }) => role === "assistant" || role === "tool").flatMap(({ role, content }) => content.map((block) => ({ role, block }))));
+  const blocks = steps.flatMap(({ messages }) =>
+    messages
+      .filter(({ role }) => role === "assistant" || role === "tool")
+      .flatMap(({ role, content }) => content.map((block) => ({ role, block }))),
+  );
   for (const { role, block } of blocks.toReversed()) {
-    const text = role === "assistant" ? statedBy(block) : block["type"] === "action_result" && block["name"] === "finish" ? textAt(block["output"], "message") : "";
+    const text =
+      role === "assistant"
+        ? statedBy(block)
+        : block["type"] === "action_result" && block["name"] === "finish"
+          ? textAt(block["output"], "message")
+          : "";
     if (text !== "") return text;
   }
   return "";
 }
 
-const statedBy = (block: Block): string => (block["type"] === "text" && typeof block["text"] === "string" ? block["text"] : block["type"] === "action" && block["name"] === "ask_user" ? textAt(block["input"], "question") : "");
+const statedBy = (block: Block): string =>
+  block["type"] === "text" && typeof block["text"] === "string"
+    ? block["text"]
+    : block["type"] === "action" && block["name"] === "ask_user"
+      ? textAt(block["input"], "question")
+      : "";
 
 const textAt = (value: unknown, key: string): string => {
   const text = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined;

@@ -1,7 +1,13 @@
 import { expect, test } from "@jest/globals";
 import { EVIDENCE_DIFF_BYTES_MAX, joinDiffs } from "./evidence-diff.ts";
 
-test("sections without a text are left out", () => expect(joinDiffs([{ title: "One", text: "" }, { title: "Two", text: "+a" }])).toBe("# Two\n+a\n"));
+test("sections without a text are left out", () =>
+  expect(
+    joinDiffs([
+      { title: "One", text: "" },
+      { title: "Two", text: "+a" },
+    ]),
+  ).toBe("# Two\n+a\n"));
 
 test("diffs that are too large are cut, with a line that states the size and the limit", () => {
   const cut = joinDiffs([{ title: "One", text: "+ä".repeat(EVIDENCE_DIFF_BYTES_MAX) }]);

@@ -3,17 +3,32 @@ import type { RunStatus } from "./run.ts";
 export type ExecutionLimit = "setup" | "execution" | "stall" | "stall_warning" | "debug";
 
 /** An execution that broke a limit. `idleMs`: since it last wrote; null before the agent started. */
-export type BrokenLimit = { readonly executionId: number; readonly attempt: number; readonly limit: ExecutionLimit; readonly idleMs: number | null };
+export type BrokenLimit = {
+  readonly executionId: number;
+  readonly attempt: number;
+  readonly limit: ExecutionLimit;
+  readonly idleMs: number | null;
+};
 
 /** How a run ends that broke a limit (execution time limits are the platform's, a slow setup is the user's). */
-export const LIMIT_ENDINGS: Readonly<Record<Exclude<ExecutionLimit, "stall_warning" | "debug">, { state: "FAILED" | "ERROR"; status: RunStatus }>> = {
+export const LIMIT_ENDINGS: Readonly<
+  Record<Exclude<ExecutionLimit, "stall_warning" | "debug">, { state: "FAILED" | "ERROR"; status: RunStatus }>
+> = {
   setup: {
     state: "FAILED",
-    status: { message: "Setting the environment up took too long.", errorCode: "environment_setup_failed", retryable: false },
+    status: {
+      message: "Setting the environment up took too long.",
+      errorCode: "environment_setup_failed",
+      retryable: false,
+    },
   },
   execution: {
     state: "ERROR",
-    status: { message: "The run exceeded the longest time an execution may take.", errorCode: "infrastructure_timeout", retryable: false },
+    status: {
+      message: "The run exceeded the longest time an execution may take.",
+      errorCode: "infrastructure_timeout",
+      retryable: false,
+    },
   },
   stall: {
     state: "ERROR",

@@ -47,8 +47,13 @@ export function routeFollowup(life: Life): FollowupRoute {
 }
 
 /** Whether a run waits for the approval of its plan; a person's answer without a mode approves it (fields-runs §3.1 AgentRunMode). */
-export const isAwaitingApproval = ({ state, statusMessage = "" }: { readonly state: RunState; readonly statusMessage?: string }): boolean =>
-  state === "BLOCKED" && statusMessage.startsWith("awaiting_approval");
+export const isAwaitingApproval = ({
+  state,
+  statusMessage = "",
+}: {
+  readonly state: RunState;
+  readonly statusMessage?: string;
+}): boolean => state === "BLOCKED" && statusMessage.startsWith("awaiting_approval");
 
 /** Whether going on with a conversation takes a new run: one that is BLOCKED waits for an answer. */
 export const isOver = (state: RunState): boolean => isTerminal(state) && state !== "BLOCKED";

@@ -6,7 +6,14 @@ const of = (payload: object) => harnessUsageOf({ seq: 7, occurredAt: at, executi
 const KNOWN = { captureSequence: 7, capturedAt: at, executionId: 3, tokenStatus: "known", toolStatus: "known" };
 
 test("numbers keep their own names; what was not counted is absent, never zero", () =>
-  expect(of({ harness: "claude", missed_turns: 0, counted: { input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 2, other: 1 }, service_tier: "x" }, tool_calls: { Bash: 2, Read: 1 } })).toEqual({
+  expect(
+    of({
+      harness: "claude",
+      missed_turns: 0,
+      counted: { input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 2, other: 1 }, service_tier: "x" },
+      tool_calls: { Bash: 2, Read: 1 },
+    }),
+  ).toEqual({
     ...KNOWN,
     harness: "CLAUDE_CODE",
     counters: { input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 2 } },
@@ -14,11 +21,27 @@ test("numbers keep their own names; what was not counted is absent, never zero",
   }));
 
 test("a turn of which nothing was said makes the numbers partial", () =>
-  expect(of({ harness: "codex", missed_turns: 1, counted: { total_tokens: 0 }, tool_calls: {} })).toEqual({ ...KNOWN, tokenStatus: "partial", harness: "CODEX", counters: { total_tokens: 0 }, toolCalls: {} }));
+  expect(of({ harness: "codex", missed_turns: 1, counted: { total_tokens: 0 }, tool_calls: {} })).toEqual({
+    ...KNOWN,
+    tokenStatus: "partial",
+    harness: "CODEX",
+    counters: { total_tokens: 0 },
+    toolCalls: {},
+  }));
 
 test("the tool calls of a turn that was lost with its worker are unknown", () =>
-  expect(of({ harness: "codex", missed_turns: 1, lost_turns: 1, counted: { total_tokens: 5 }, tool_calls: { exec_command: 1 } })).toMatchObject({
-    tokenStatus: "partial", toolStatus: "partial", toolCalls: { exec_command: 1 },
+  expect(
+    of({
+      harness: "codex",
+      missed_turns: 1,
+      lost_turns: 1,
+      counted: { total_tokens: 5 },
+      tool_calls: { exec_command: 1 },
+    }),
+  ).toMatchObject({
+    tokenStatus: "partial",
+    toolStatus: "partial",
+    toolCalls: { exec_command: 1 },
   }));
 
 test.each([

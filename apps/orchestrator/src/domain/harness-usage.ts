@@ -18,20 +18,41 @@ export type HarnessUsage = {
 
 /** Names of the programs whose numbers are published, and the numbers. */
 const PUBLISHED: Readonly<Record<string, { readonly name: string; readonly counters: readonly string[] }>> = {
-  claude: { name: "CLAUDE_CODE", counters: ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"] },
-  codex: { name: "CODEX", counters: ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens"] },
+  claude: {
+    name: "CLAUDE_CODE",
+    counters: ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
+  },
+  codex: {
+    name: "CODEX",
+    counters: [
+      "input_tokens",
+      "cached_input_tokens",
+      "cache_write_input_tokens",
+      "output_tokens",
+      "reasoning_output_tokens",
+      "total_tokens",
+    ],
+  },
 };
 /** The parts of what Claude Code writes to its cache. */
 const CACHE_CREATION = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"];
 
 /** What a `harness_usage` event tells; undefined where it tells of no tokens, or of a program that has no published numbers. What a worker sends is not trusted to have a form. */
-export function harnessUsageOf({ seq, occurredAt, executionId, payload }: Pick<RunEvent, "seq" | "occurredAt" | "executionId" | "payload">): HarnessUsage | undefined {
+export function harnessUsageOf({
+  seq,
+  occurredAt,
+  executionId,
+  payload,
+}: Pick<RunEvent, "seq" | "occurredAt" | "executionId" | "payload">): HarnessUsage | undefined {
   const harness = payload["harness"];
   const published = typeof harness === "string" && Object.hasOwn(PUBLISHED, harness) ? PUBLISHED[harness] : undefined;
   if (!published || executionId === undefined) return undefined;
   const counted = objectIn(payload["counted"]);
   const creation = harness === "claude" ? counts(objectIn(counted["cache_creation"]), CACHE_CREATION) : {};
-  const counters: JsonObject = { ...counts(counted, published.counters), ...(Object.keys(creation).length > 0 ? { cache_creation: creation } : {}) };
+  const counters: JsonObject = {
+    ...counts(counted, published.counters),
+    ...(Object.keys(creation).length > 0 ? { cache_creation: creation } : {}),
+  };
   if (Object.keys(counters).length === 0) return undefined;
   const calls = objectIn(payload["tool_calls"]);
   return {
@@ -43,6 +64,13 @@ export function harnessUsageOf({ seq, occurredAt, executionId, payload }: Pick<R
 }
 
 const counts = (object: JsonObject, names: readonly string[]): Record<string, number> =>
-  Object.fromEntries(names.flatMap((name) => (Object.hasOwn(object, name) && Number.isSafeInteger(object[name]) && (object[name] as number) >= 0 ? [[name, object[name] as number]] : [])));
+  Object.fromEntries(
+    names.flatMap((name) =>
+      Object.hasOwn(object, name) && Number.isSafeInteger(object[name]) && (object[name] as number) >= 0
+        ? [[name, object[name] as number]]
+        : [],
+    ),
+  );
 
-const objectIn = (value: unknown): JsonObject => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {});
+const objectIn = (value: unknown): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};

@@ -18,14 +18,44 @@ export type FrozenJudge = { readonly scorer_uid: string; readonly classification
  *
  * Errors: config_conflict (another harness than the built-in one) · those of `readLayerConfig`.
  */
-export function judgeLayers(config: JsonObject, below: readonly { readonly source: ConfigLayer["source"]; readonly config: JsonObject }[]): ConfigLayer[] {
+export function judgeLayers(
+  config: JsonObject,
+  below: readonly { readonly source: ConfigLayer["source"]; readonly config: JsonObject }[],
+): ConfigLayer[] {
   const requested = readLayerConfig(config);
-  if (requested.harness && requested.harness.type !== "oz") throw conflict(`config.harness.type must be "oz" for a judge run (got "${requested.harness.type}").`, "harness");
-  return [{ source: "request", config: namedByRequest(requested) }, ...below.map(({ source, config: json }) => ({ source, config: modelDefault(readLayerConfig(json)) }))];
+  if (requested.harness && requested.harness.type !== "oz")
+    throw conflict(`config.harness.type must be "oz" for a judge run (got "${requested.harness.type}").`, "harness");
+  return [
+    { source: "request", config: namedByRequest(requested) },
+    ...below.map(({ source, config: json }) => ({ source, config: modelDefault(readLayerConfig(json)) })),
+  ];
 }
 
-const namedByRequest = ({ name, modelId, harness, runner, mcpServers, secrets, workerHost, idleTimeoutMinutes, stepLimit, tokenLimit, costLimitMicros }: LayerConfig): LayerConfig =>
-  dropAbsent({ name, modelId: modelId ?? harness?.modelId, runner, mcpServers, secrets, workerHost, idleTimeoutMinutes, stepLimit, tokenLimit, costLimitMicros });
+const namedByRequest = ({
+  name,
+  modelId,
+  harness,
+  runner,
+  mcpServers,
+  secrets,
+  workerHost,
+  idleTimeoutMinutes,
+  stepLimit,
+  tokenLimit,
+  costLimitMicros,
+}: LayerConfig): LayerConfig =>
+  dropAbsent({
+    name,
+    modelId: modelId ?? harness?.modelId,
+    runner,
+    mcpServers,
+    secrets,
+    workerHost,
+    idleTimeoutMinutes,
+    stepLimit,
+    tokenLimit,
+    costLimitMicros,
+  });
 
 /** A model that is set for another harness is no default of the built-in one. */
 const modelDefault = ({ modelId, harness }: LayerConfig): LayerConfig => {
@@ -36,7 +66,11 @@ const modelDefault = ({ modelId, harness }: LayerConfig): LayerConfig => {
 
 /** A judge without labels runs commands, which only scripts do. Errors: config_conflict. */
 export function checkJudgeModel({ classifications }: Judge, modelId: string): void {
-  if (classifications.length === 0 && modelId !== SCRIPTED) throw conflict(`config.model_id must be "${SCRIPTED}" for a judge run without classifications (got "${modelId}").`, "model_id");
+  if (classifications.length === 0 && modelId !== SCRIPTED)
+    throw conflict(
+      `config.model_id must be "${SCRIPTED}" for a judge run without classifications (got "${modelId}").`,
+      "model_id",
+    );
 }
 
 const conflict = (message: string, key: string): DomainError => invalidArgument("config_conflict", message, { key });

@@ -27,17 +27,32 @@ export type LocalEnd = {
 };
 
 /** The client in the place of a worker's session. */
-export const localSession = (clientUid: string): WorkerSession => ({ uid: clientUid, workerHost: LOCAL_HOST, keyUid: "", state: "READY", harnessTypes: [], images: [] });
+export const localSession = (clientUid: string): WorkerSession => ({
+  uid: clientUid,
+  workerHost: LOCAL_HOST,
+  keyUid: "",
+  state: "READY",
+  harnessTypes: [],
+  images: [],
+});
 
 const CALL_ID = "local";
 const ACTION = { call_id: CALL_ID, name: "run_command", category: "command" };
 
 /** As the agent's side of the conversation: one step that runs one command. A follow-up in a sandbox goes on from it. */
-export function beginning(command: string, message: { readonly uid: string; readonly text: string }, sessionUid: string, at: Date): WorkerEvent[] {
+export function beginning(
+  command: string,
+  message: { readonly uid: string; readonly text: string },
+  sessionUid: string,
+  at: Date,
+): WorkerEvent[] {
   const events: [WorkerEvent["kind"], JsonObject][] = [
     ["agent_started", { session_id: sessionUid }],
     ["message", { role: "user", text: message.text, kind: "prompt", message_uid: message.uid }],
-    ["model_step", { step_id: `${CALL_ID}-1`, text: "", tool_calls: [{ call_id: CALL_ID, name: "shell", input: { command } }] }],
+    [
+      "model_step",
+      { step_id: `${CALL_ID}-1`, text: "", tool_calls: [{ call_id: CALL_ID, name: "shell", input: { command } }] },
+    ],
     ["tool_start", { ...ACTION, input: { command } }],
   ];
   return events.map(([kind, payload], n) => ({ clientSeq: n + 1, at, kind, payload }));
@@ -50,17 +65,32 @@ export const seqOf = (clientSeq: number): number => Math.max(0, clientSeq - BEGU
 
 /** `texts`: of follow-ups, by uid. */
 export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string>): WorkerEvent {
-  const of = (kind: WorkerEvent["kind"], payload: JsonObject): WorkerEvent => ({ clientSeq: clientSeqOf(event.seq), at: event.at, kind, payload });
+  const of = (kind: WorkerEvent["kind"], payload: JsonObject): WorkerEvent => ({
+    clientSeq: clientSeqOf(event.seq),
+    at: event.at,
+    kind,
+    payload,
+  });
   switch (event.kind) {
     case "output":
       return of("command_output", { call_id: CALL_ID, stream: event.stream, text: event.text });
     case "followup":
       return texts.has(event.followupUid)
-        ? of("message", { role: "user", text: texts.get(event.followupUid) ?? "", kind: "followup", message_uid: event.followupUid })
+        ? of("message", {
+            role: "user",
+            text: texts.get(event.followupUid) ?? "",
+            kind: "followup",
+            message_uid: event.followupUid,
+          })
         : of("warning", { text: "The client told of a follow-up that this run was not sent." });
     case "end": {
       const { exitCode, signal, output, isTruncated } = event.end;
-      const result = { ...(exitCode === undefined ? {} : { exit_code: exitCode }), ...(signal ? { signal } : {}), output, truncated: isTruncated };
+      const result = {
+        ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+        ...(signal ? { signal } : {}),
+        output,
+        truncated: isTruncated,
+      };
       return of("tool_end", { ...ACTION, state: exitCode === 0 ? "completed" : "failed", output: result });
     }
     default:
@@ -69,9 +99,19 @@ export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string
 }
 
 /** What the end of its command makes of a run. */
-export function outcomeOf({ exitCode, signal, isInterrupted }: LocalEnd): { readonly outcome: Outcome; readonly message?: string; readonly error?: { code: string; message: string; retryable: boolean; reason: string } } {
+export function outcomeOf({ exitCode, signal, isInterrupted }: LocalEnd): {
+  readonly outcome: Outcome;
+  readonly message?: string;
+  readonly error?: { code: string; message: string; retryable: boolean; reason: string };
+} {
   if (isInterrupted) return { outcome: "CANCELLED", message: "Stopped where it was started." };
   if (exitCode === 0) return { outcome: "DONE" };
-  const message = exitCode === undefined ? `The command was ended by ${signal || "a signal"}.` : `The command ended with exit code ${exitCode}.`;
-  return { outcome: "FAILED", error: { code: "agent_process_failed", message, retryable: false, reason: "command_failed" } };
+  const message =
+    exitCode === undefined
+      ? `The command was ended by ${signal || "a signal"}.`
+      : `The command ended with exit code ${exitCode}.`;
+  return {
+    outcome: "FAILED",
+    error: { code: "agent_process_failed", message, retryable: false, reason: "command_failed" },
+  };
 }

@@ -9,24 +9,36 @@ test("a command, a URL and a reference are servers; null members and unknown one
     unknown: { warp_id: "srv-2" },
   };
   expect(checkMcpServers(servers)).toBe(servers);
-  expect(frozenMcpServers(servers, { "srv-1": { command: "docs", args: [], env: { LEVEL: "1", MODE: "a" } } })).toEqual({
-    calc: { command: "npx", args: ["calc"], env: { KEY: "${KEY}" } },
-    web: { url: "https://${HOST}/mcp", headers: { Authorization: "Bearer ${KEY}" } },
-    docs: { command: "docs", args: [], env: { LEVEL: "2", MODE: "a" }, managed_id: "srv-1" },
-    unknown: { managed_id: "srv-2" },
-  });
+  expect(frozenMcpServers(servers, { "srv-1": { command: "docs", args: [], env: { LEVEL: "1", MODE: "a" } } })).toEqual(
+    {
+      calc: { command: "npx", args: ["calc"], env: { KEY: "${KEY}" } },
+      web: { url: "https://${HOST}/mcp", headers: { Authorization: "Bearer ${KEY}" } },
+      docs: { command: "docs", args: [], env: { LEVEL: "2", MODE: "a" }, managed_id: "srv-1" },
+      unknown: { managed_id: "srv-2" },
+    },
+  );
 });
 
 test("shown are references and plain values, and no secret that was written out", () => {
   const servers = {
-    calc: { command: "npx", args: ["calc"], env: { API_KEY: "k-12345", OTHER_KEY: "${KEY}", LEVEL: "2", EMPTY_TOKEN: "" } },
-    web: { url: "https://user:hunter2@h/mcp?x=1", headers: { Authorization: "Bearer abc", "X-Auth": "Bearer ${KEY}", Accept: "text/plain" } },
+    calc: {
+      command: "npx",
+      args: ["calc"],
+      env: { API_KEY: "k-12345", OTHER_KEY: "${KEY}", LEVEL: "2", EMPTY_TOKEN: "" },
+    },
+    web: {
+      url: "https://user:hunter2@h/mcp?x=1",
+      headers: { Authorization: "Bearer abc", "X-Auth": "Bearer ${KEY}", Accept: "text/plain" },
+    },
     docs: { warp_id: "srv-1", env: { SESSION_COOKIE: "c" } },
     odd: { url: "https://${USER}:${PASSWORD}@h/", headers: null },
   };
   expect(shownMcpServers(servers)).toEqual({
     calc: { command: "npx", args: ["calc"], env: { API_KEY: "***", OTHER_KEY: "${KEY}", LEVEL: "2", EMPTY_TOKEN: "" } },
-    web: { url: "https://user:***@h/mcp?x=1", headers: { Authorization: "***", "X-Auth": "Bearer ${KEY}", Accept: "text/plain" } },
+    web: {
+      url: "https://user:***@h/mcp?x=1",
+      headers: { Authorization: "***", "X-Auth": "Bearer ${KEY}", Accept: "text/plain" },
+    },
     docs: { warp_id: "srv-1", env: { SESSION_COOKIE: "***" } },
     odd: { url: "https://${USER}:${PASSWORD}@h/", headers: null },
   });
@@ -51,11 +63,17 @@ describe("refused, naming the field", () => {
     [{ a: { url: "https://h", headers: { A: "b\r\nC: d" } } }, "mcp_servers.a.headers.A"],
     [Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`s${n}`, { command: "x" }])), "mcp_servers"],
     [{ a: { command: "x".repeat(40_000) } }, "mcp_servers"],
-  ])("%j", (servers, key) => expect(() => checkMcpServers(servers)).toThrow(expect.objectContaining({ reason: "config_invalid", metadata: { key } })));
+  ])("%j", (servers, key) =>
+    expect(() => checkMcpServers(servers)).toThrow(
+      expect.objectContaining({ reason: "config_invalid", metadata: { key } }),
+    ),
+  );
 });
 
 test("the operator's register is read from JSON, and its faults are said", () => {
   expect(readManagedMcpServers("")).toEqual({});
-  expect(readManagedMcpServers('{"srv-1":{"url":"https://h/mcp"}}')).toEqual({ "srv-1": { url: "https://h/mcp", headers: {} } });
+  expect(readManagedMcpServers('{"srv-1":{"url":"https://h/mcp"}}')).toEqual({
+    "srv-1": { url: "https://h/mcp", headers: {} },
+  });
   for (const text of ["[]", "{", '{"a":{}}']) expect(() => readManagedMcpServers(text)).toThrow(/JSON|must/);
 });

@@ -34,19 +34,24 @@ export function checkMcpServers(servers: JsonObject, where = "mcp_servers"): Jso
 }
 
 function checkServer(server: unknown, where: string, name: string): void {
-  if (name.trim() === "" || name.length > NAME_CHARACTERS_MAX) throw invalid(where, `: a server's name has 1 to ${NAME_CHARACTERS_MAX} characters`);
+  if (name.trim() === "" || name.length > NAME_CHARACTERS_MAX)
+    throw invalid(where, `: a server's name has 1 to ${NAME_CHARACTERS_MAX} characters`);
   if (!isObject(server)) throw invalid(where, "must be an object");
   const said = Object.keys(KINDS).filter((kind) => (server[kind] ?? undefined) !== undefined) as (keyof typeof KINDS)[];
   const [kind] = said;
   if (said.length !== 1 || !kind) throw invalid(where, "must have exactly one of warp_id, command and url");
-  if (typeof server[kind] !== "string" || server[kind].trim() === "") throw invalid(`${where}.${kind}`, "must be a text that is not empty");
+  if (typeof server[kind] !== "string" || server[kind].trim() === "")
+    throw invalid(`${where}.${kind}`, "must be a text that is not empty");
   if (kind === "url" && !isHttpUrl(server[kind])) throw invalid(`${where}.url`, "must be an http or https URL");
   for (const key of ["args", "headers"] as const) {
-    if ((server[key] ?? undefined) !== undefined && !(KINDS[kind] as readonly string[]).includes(key)) throw invalid(`${where}.${key}`, `says nothing about a server with ${kind}`);
+    if ((server[key] ?? undefined) !== undefined && !(KINDS[kind] as readonly string[]).includes(key))
+      throw invalid(`${where}.${key}`, `says nothing about a server with ${kind}`);
   }
   const args = server["args"] ?? [];
-  if (!Array.isArray(args) || !args.every((one) => typeof one === "string")) throw invalid(`${where}.args`, "must be a list of texts");
-  for (const key of ["env", "headers"] as const) checkTexts(server[key] ?? {}, `${where}.${key}`, key === "env" ? VARIABLE : HEADER);
+  if (!Array.isArray(args) || !args.every((one) => typeof one === "string"))
+    throw invalid(`${where}.args`, "must be a list of texts");
+  for (const key of ["env", "headers"] as const)
+    checkTexts(server[key] ?? {}, `${where}.${key}`, key === "env" ? VARIABLE : HEADER);
 }
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -55,19 +60,45 @@ const HEADER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 function checkTexts(texts: unknown, where: string, form: RegExp): void {
   if (!isObject(texts)) throw invalid(where, "must be an object");
   for (const [name, value] of Object.entries(texts)) {
-    if (!form.test(name)) throw invalid(`${where}.${name.slice(0, NAME_CHARACTERS_MAX)}`, "has a name that cannot be sent");
-    if (typeof value !== "string" || /[\0\r\n]/.test(value)) throw invalid(`${where}.${name}`, "must be a text of one line");
+    if (!form.test(name))
+      throw invalid(`${where}.${name.slice(0, NAME_CHARACTERS_MAX)}`, "has a name that cannot be sent");
+    if (typeof value !== "string" || /[\0\r\n]/.test(value))
+      throw invalid(`${where}.${name}`, "must be a text of one line");
   }
 }
 
 /** As the run keeps them, by name: references replaced by what the operator has registered for them. */
-export function frozenMcpServers(servers: JsonObject, managed: ManagedMcpServers): Readonly<Record<string, FrozenMcpServer>> {
-  return Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, frozen(server as JsonObject, managed)]));
+export function frozenMcpServers(
+  servers: JsonObject,
+  managed: ManagedMcpServers,
+): Readonly<Record<string, FrozenMcpServer>> {
+  return Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => [name, frozen(server as JsonObject, managed)]),
+  );
 }
 
 function frozen(server: JsonObject, managed: ManagedMcpServers): FrozenMcpServer {
-  const { warp_id: id, command, args, env, url, headers } = server as { warp_id?: string; command?: string; args?: string[]; env?: Record<string, string>; url?: string; headers?: Record<string, string> };
-  if (!id) return { ...(command ? { command, args: args ?? [] } : {}), ...(url ? { url, headers: headers ?? {} } : {}), ...(env ? { env } : {}) };
+  const {
+    warp_id: id,
+    command,
+    args,
+    env,
+    url,
+    headers,
+  } = server as {
+    warp_id?: string;
+    command?: string;
+    args?: string[];
+    env?: Record<string, string>;
+    url?: string;
+    headers?: Record<string, string>;
+  };
+  if (!id)
+    return {
+      ...(command ? { command, args: args ?? [] } : {}),
+      ...(url ? { url, headers: headers ?? {} } : {}),
+      ...(env ? { env } : {}),
+    };
   const registered = Object.hasOwn(managed, id) ? managed[id] : undefined;
   return { ...registered, ...(registered?.env || env ? { env: { ...registered?.env, ...env } } : {}), managed_id: id };
 }
@@ -81,16 +112,26 @@ export const shownMcpServers = (servers: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(servers).map(([name, server]) => {
       const { env, headers, url } = server as { env?: JsonObject; headers?: JsonObject; url?: unknown };
-      const shown = { ...(env ? { env: maskedTexts(env) } : {}), ...(headers ? { headers: maskedTexts(headers) } : {}), ...(typeof url === "string" ? { url: withoutPassword(url) } : {}) };
+      const shown = {
+        ...(env ? { env: maskedTexts(env) } : {}),
+        ...(headers ? { headers: maskedTexts(headers) } : {}),
+        ...(typeof url === "string" ? { url: withoutPassword(url) } : {}),
+      };
       return [name, { ...(server as JsonObject), ...shown }];
     }),
   );
 
 /** What refers to a secret says nothing of it. */
 const maskedTexts = (texts: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, SENSITIVE.test(name) && typeof value === "string" && value !== "" && !value.includes("${") ? MASKED : value]));
+  Object.fromEntries(
+    Object.entries(texts).map(([name, value]) => [
+      name,
+      SENSITIVE.test(name) && typeof value === "string" && value !== "" && !value.includes("${") ? MASKED : value,
+    ]),
+  );
 
-const withoutPassword = (url: string): string => url.replace(/^(https?:\/\/[^/?#@]*?:)((?!\$\{)[^/?#@]+)@/i, `$1${MASKED}@`);
+const withoutPassword = (url: string): string =>
+  url.replace(/^(https?:\/\/[^/?#@]*?:)((?!\$\{)[^/?#@]+)@/i, `$1${MASKED}@`);
 
 /** The operator's register, from its JSON text: `{"<id>": {command …} or {url …}}`. Errors: throws, naming the place at fault. */
 export function readManagedMcpServers(json: string): ManagedMcpServers {
@@ -100,7 +141,8 @@ export function readManagedMcpServers(json: string): ManagedMcpServers {
   return frozenMcpServers(checkMcpServers(servers, "MILLWRIGHT_MCP_SERVERS"), {});
 }
 
-const isObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** References stand for text of a URL too, so they are filled in for the look. */
 function isHttpUrl(text: string): boolean {
@@ -108,4 +150,5 @@ function isHttpUrl(text: string): boolean {
   return URL.canParse(filled) && ["http:", "https:"].includes(new URL(filled).protocol);
 }
 
-const invalid = (where: string, text: string): DomainError => invalidArgument("config_invalid", `config.${where} ${text}.`, { key: where });
+const invalid = (where: string, text: string): DomainError =>
+  invalidArgument("config_invalid", `config.${where} ${text}.`, { key: where });

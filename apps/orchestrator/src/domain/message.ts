@@ -6,7 +6,13 @@ export type MessageMode = RunMode | "";
 export type MessageKind = "prompt" | "followup" | "children";
 
 /** A file that comes with a message; its bytes are in the blob store. */
-export type Attachment = { readonly uid: string; readonly fileName: string; readonly mimeType: string; readonly sizeBytes: number; readonly sha256: string };
+export type Attachment = {
+  readonly uid: string;
+  readonly fileName: string;
+  readonly mimeType: string;
+  readonly sizeBytes: number;
+  readonly sha256: string;
+};
 
 /** Something an agent is told: the prompt, a follow-up, the ends of awaited children. */
 export type Message = {

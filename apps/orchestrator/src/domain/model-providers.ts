@@ -10,7 +10,12 @@ export type ModelProvider = {
   readonly decidingName: string;
 };
 
-const withKey = (name: ModelProvider["name"], title: string, publicName: ModelProvider["publicName"], prefix: string): ModelProvider => ({
+const withKey = (
+  name: ModelProvider["name"],
+  title: string,
+  publicName: ModelProvider["publicName"],
+  prefix: string,
+): ModelProvider => ({
   ...{ name, title, publicName },
   ...{ keyName: `${prefix}_API_KEY`, urlName: `${prefix}_BASE_URL`, decidingName: `${prefix}_API_KEY` },
 });
@@ -20,23 +25,39 @@ export const MODEL_PROVIDERS: readonly ModelProvider[] = [
   withKey("anthropic", "Anthropic", "ANTHROPIC", "ANTHROPIC"),
   withKey("openai", "OpenAI", "OPENAI", "OPENAI"),
   withKey("google", "Google", "GOOGLE", "GOOGLE"),
-  { ...withKey("openai-compatible", "an OpenAI-compatible server", "UNKNOWN", "OPENAI_COMPATIBLE"), decidingName: "OPENAI_COMPATIBLE_BASE_URL" },
+  {
+    ...withKey("openai-compatible", "an OpenAI-compatible server", "UNKNOWN", "OPENAI_COMPATIBLE"),
+    decidingName: "OPENAI_COMPATIBLE_BASE_URL",
+  },
 ];
 
-export const providerNamed = (name: string): ModelProvider | undefined => MODEL_PROVIDERS.find((provider) => provider.name === name);
+export const providerNamed = (name: string): ModelProvider | undefined =>
+  MODEL_PROVIDERS.find((provider) => provider.name === name);
 
 /** Whose models an agent program of others calls; one that is not here can call any, by the model that it is given. */
-const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = { claude: "anthropic", codex: "openai", gemini: "google" };
-export const harnessProvider = (harness: string): ModelProvider["name"] | undefined => (Object.hasOwn(HARNESS_PROVIDERS, harness) ? HARNESS_PROVIDERS[harness] : undefined);
+const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = {
+  claude: "anthropic",
+  codex: "openai",
+  gemini: "google",
+};
+export const harnessProvider = (harness: string): ModelProvider["name"] | undefined =>
+  Object.hasOwn(HARNESS_PROVIDERS, harness) ? HARNESS_PROVIDERS[harness] : undefined;
 
 /** Secrets that tell which providers a team has configured. */
 export const DECIDING_SECRETS: readonly string[] = MODEL_PROVIDERS.map(({ decidingName }) => decidingName);
 
 /** Access to a provider. Holds a secret: never stored, never logged. */
-export type ProviderCredentials = { readonly provider: string; readonly apiKey: string; /** "" = the provider's own. */ readonly baseUrl: string; /** Set by the operator, who may name any address. */ readonly operatorSet?: boolean };
+export type ProviderCredentials = {
+  readonly provider: string;
+  readonly apiKey: string;
+  /** "" = the provider's own. */ readonly baseUrl: string;
+  /** Set by the operator, who may name any address. */ readonly operatorSet?: boolean;
+};
 
 /** A provider that the operator has configured for every team. */
-export type PlatformProvider = ProviderCredentials & { /** Ids to offer beside those this release knows. */ readonly models?: readonly string[] };
+export type PlatformProvider = ProviderCredentials & {
+  /** Ids to offer beside those this release knows. */ readonly models?: readonly string[];
+};
 
 /**
  * Access for a run: the team's own as a whole, else the platform's. Never a mixture, for a team that names an address must not be sent the
@@ -44,8 +65,17 @@ export type PlatformProvider = ProviderCredentials & { /** Ids to offer beside t
  *
  * @param secrets values of the team's managed secrets by name
  */
-export function credentialsFor(provider: ModelProvider, secrets: Readonly<Record<string, string>>, platform: readonly PlatformProvider[]): ProviderCredentials | undefined {
-  if (secrets[provider.decidingName]) return { provider: provider.name, apiKey: secrets[provider.keyName] ?? "", baseUrl: secrets[provider.urlName] ?? "" };
+export function credentialsFor(
+  provider: ModelProvider,
+  secrets: Readonly<Record<string, string>>,
+  platform: readonly PlatformProvider[],
+): ProviderCredentials | undefined {
+  if (secrets[provider.decidingName])
+    return {
+      provider: provider.name,
+      apiKey: secrets[provider.keyName] ?? "",
+      baseUrl: secrets[provider.urlName] ?? "",
+    };
   const own = platform.find((one) => one.provider === provider.name);
   return own && { provider: own.provider, apiKey: own.apiKey, baseUrl: own.baseUrl, operatorSet: true };
 }

@@ -1,6 +1,12 @@
 import { invalidArgument } from "@millwright/errors";
 import type { Harness } from "./agent-config.ts";
-import { harnessProvider, MODEL_PROVIDERS, providerNamed, type ModelProvider, type PlatformProvider } from "./model-providers.ts";
+import {
+  harnessProvider,
+  MODEL_PROVIDERS,
+  providerNamed,
+  type ModelProvider,
+  type PlatformProvider,
+} from "./model-providers.ts";
 
 /** A model that a run can name. `provider` is what the worker calls it by; `publicProvider` is the published enum. */
 export type Model = {
@@ -26,7 +32,8 @@ const scripted: Model = {
   provider: "scripted",
   publicProvider: "UNKNOWN",
   visionSupported: false,
-  description: "No AI: runs the steps written in a fenced `scripted` block of the prompt. Uses no tokens and costs nothing.",
+  description:
+    "No AI: runs the steps written in a fenced `scripted` block of the prompt. Uses no tokens and costs nothing.",
 };
 
 /** Models that people are likely to name; each needs its provider to be configured. */
@@ -42,7 +49,12 @@ const WELL_KNOWN: readonly (readonly [id: string, displayName: string, provider:
   ["gemini-3.5-flash-lite", "Gemini 3.5 Flash-Lite", "google"],
 ];
 
-export type ModelCatalogue = { readonly defaultModelId: string; readonly models: readonly Model[]; /** Names of the configured providers. */ readonly providers: readonly string[]; readonly aliases: ModelAliases };
+export type ModelCatalogue = {
+  readonly defaultModelId: string;
+  readonly models: readonly Model[];
+  /** Names of the configured providers. */ readonly providers: readonly string[];
+  readonly aliases: ModelAliases;
+};
 
 /** What the operator calls models besides: the model that a name stands for. */
 export type ModelAliases = Readonly<Record<string, string>>;
@@ -54,27 +66,64 @@ export type ModelAliases = Readonly<Record<string, string>>;
  * @param platform providers that the operator configured for everybody
  * @param teamSecrets names of the managed secrets that the team has
  */
-export function modelCatalogue(platform: readonly PlatformProvider[], teamSecrets: readonly string[] = [], aliases: ModelAliases = {}): ModelCatalogue {
-  const providers = MODEL_PROVIDERS.filter(({ name, decidingName }) => teamSecrets.includes(decidingName) || platform.some(({ provider }) => provider === name)).map(({ name }) => name);
-  const listed = WELL_KNOWN.map(([id, displayName, provider]) => modelOf(id, displayName, MODEL_PROVIDERS.find(({ name }) => name === provider)!, providers));
-  const ofTeam = MODEL_PROVIDERS.filter(({ decidingName }) => teamSecrets.includes(decidingName)).map(({ name }): string => name);
+export function modelCatalogue(
+  platform: readonly PlatformProvider[],
+  teamSecrets: readonly string[] = [],
+  aliases: ModelAliases = {},
+): ModelCatalogue {
+  const providers = MODEL_PROVIDERS.filter(
+    ({ name, decidingName }) =>
+      teamSecrets.includes(decidingName) || platform.some(({ provider }) => provider === name),
+  ).map(({ name }) => name);
+  const listed = WELL_KNOWN.map(([id, displayName, provider]) =>
+    modelOf(
+      id,
+      displayName,
+      MODEL_PROVIDERS.find(({ name }) => name === provider)!,
+      providers,
+    ),
+  );
+  const ofTeam = MODEL_PROVIDERS.filter(({ decidingName }) => teamSecrets.includes(decidingName)).map(
+    ({ name }): string => name,
+  );
   // A team's own server need not have the models that the operator named for the platform's.
   const offered = platform.filter(({ provider }) => !ofTeam.includes(provider));
-  const added = offered.flatMap(({ provider, models = [] }) => models.map((id) => `${provider}/${id}`).flatMap((id) => prefixed(id, providers) ?? []));
+  const added = offered.flatMap(({ provider, models = [] }) =>
+    models.map((id) => `${provider}/${id}`).flatMap((id) => prefixed(id, providers) ?? []),
+  );
   const known = [...listed, ...added, defaultOfServer(providers)];
   const first = known.find((model) => !model.disabled) ?? scripted;
-  return { defaultModelId: first.id, models: [first, ...[...known, scripted].filter((model) => model !== first)], providers, aliases };
+  return {
+    defaultModelId: first.id,
+    models: [first, ...[...known, scripted].filter((model) => model !== first)],
+    providers,
+    aliases,
+  };
 }
 
 /** The model of an OpenAI-compatible server when none is named; the worker asks the server for it. */
 const defaultOfServer = (configured: readonly string[]): Model => ({
-  ...modelOf("openai-compatible/default", "Default of an OpenAI-compatible server", providerNamed("openai-compatible")!, configured),
-  description: "The first model that the configured OpenAI-compatible server lists. Name another one as openai-compatible/<id>.",
+  ...modelOf(
+    "openai-compatible/default",
+    "Default of an OpenAI-compatible server",
+    providerNamed("openai-compatible")!,
+    configured,
+  ),
+  description:
+    "The first model that the configured OpenAI-compatible server lists. Name another one as openai-compatible/<id>.",
 });
 
 function modelOf(id: string, displayName: string, provider: ModelProvider, configured: readonly string[]): Model {
-  const model = { id, displayName, provider: provider.name, publicProvider: provider.publicName, description: `A model of ${provider.title}.` };
-  const disabled = configured.includes(provider.name) ? {} : { disabled: { reason: "ADMIN_DISABLED", message: notConfigured(provider) } as const };
+  const model = {
+    id,
+    displayName,
+    provider: provider.name,
+    publicProvider: provider.publicName,
+    description: `A model of ${provider.title}.`,
+  };
+  const disabled = configured.includes(provider.name)
+    ? {}
+    : { disabled: { reason: "ADMIN_DISABLED", message: notConfigured(provider) } as const };
   return { ...model, ...disabled, visionSupported: provider.name !== "openai-compatible" };
 }
 
@@ -94,7 +143,10 @@ const notConfigured = ({ title, decidingName }: ModelProvider): string =>
 export function findModel(catalogue: ModelCatalogue, name: string): Model | undefined {
   const meant = Object.hasOwn(catalogue.aliases, name) ? catalogue.aliases[name]! : name;
   const id = isAuto(meant) ? catalogue.defaultModelId : meant;
-  return catalogue.models.find((one) => one.id === id || `${one.provider}/${one.id}` === id) ?? prefixed(id, catalogue.providers);
+  return (
+    catalogue.models.find((one) => one.id === id || `${one.provider}/${one.id}` === id) ??
+    prefixed(id, catalogue.providers)
+  );
 }
 
 /** What an agent program of others is given: a model by the id that it knows, and whose it is. */
@@ -111,8 +163,16 @@ export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harne
   const provider = harnessProvider(type);
   if (provider !== undefined) return { id: modelId ?? "", provider };
   const model = findModel(catalogue, modelId ?? catalogue.defaultModelId);
-  if (!model || model.id === SCRIPTED) throw invalidArgument("model_unknown", `${model ? "It needs a model of a provider" : `There is no model "${modelId}"`}. Name one for the harness "${type}" in harness.model_id: a listed one, or <provider>/<model>.`, { model_id: modelId ?? "" });
-  return { id: model.id.startsWith(`${model.provider}/`) ? model.id.slice(model.provider.length + 1) : model.id, provider: model.provider };
+  if (!model || model.id === SCRIPTED)
+    throw invalidArgument(
+      "model_unknown",
+      `${model ? "It needs a model of a provider" : `There is no model "${modelId}"`}. Name one for the harness "${type}" in harness.model_id: a listed one, or <provider>/<model>.`,
+      { model_id: modelId ?? "" },
+    );
+  return {
+    id: model.id.startsWith(`${model.provider}/`) ? model.id.slice(model.provider.length + 1) : model.id,
+    provider: model.provider,
+  };
 }
 
 /**
@@ -124,6 +184,9 @@ export function chooseModel(catalogue: ModelCatalogue, asked: string | undefined
   const name = asked ?? catalogue.defaultModelId;
   const model = findModel(catalogue, name);
   if (!model) throw invalidArgument("model_unknown", `There is no model "${name}".`, { model_id: name });
-  if (model.disabled) throw invalidArgument("model_disabled", `The model "${name}" is disabled. ${model.disabled.message}`, { model_id: name });
+  if (model.disabled)
+    throw invalidArgument("model_disabled", `The model "${name}" is disabled. ${model.disabled.message}`, {
+      model_id: name,
+    });
   return model;
 }

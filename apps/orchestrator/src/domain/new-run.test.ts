@@ -4,8 +4,15 @@ import { domainError } from "@millwright/testing";
 import { checkNewRun, titleOf, type NewRun } from "./new-run.ts";
 
 const aRun = (run: Partial<NewRun> = {}): NewRun => ({
-  prompt: "Fix the test.", config: {}, mode: "normal", owner: { type: "team", uid: "t" }, interactive: false, metadata: {},
-  source: "API", attachments: [], ...run,
+  prompt: "Fix the test.",
+  config: {},
+  mode: "normal",
+  owner: { type: "team", uid: "t" },
+  interactive: false,
+  metadata: {},
+  source: "API",
+  attachments: [],
+  ...run,
 });
 
 const file = (bytes: number) => ({ fileName: "a", mimeType: "text/plain", data: new Uint8Array(bytes) });
@@ -22,7 +29,9 @@ test.each<[Partial<NewRun>, string]>([
   [{ metadata: { "a b": "" } }, "metadata_invalid"],
   [{ metadata: { a: "é".repeat(129) } }, "metadata_invalid"],
   [{ metadata: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`k${n}`, ""])) }, "metadata_invalid"],
-])("case %# is refused: %s", (run, reason) => expect(() => checkNewRun(aRun(run))).toThrow(domainError({ kind: "invalid_argument", reason })));
+])("case %# is refused: %s", (run, reason) =>
+  expect(() => checkNewRun(aRun(run))).toThrow(domainError({ kind: "invalid_argument", reason })),
+);
 
 test.each<Partial<NewRun>>([
   {},
@@ -34,7 +43,9 @@ test.each<Partial<NewRun>>([
 
 test("an automation attaches as much as a code host may send, and so does a retry of its run; others ten megabytes", () => {
   expect(() => checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], origin: "automation" }))).not.toThrow();
-  expect(() => checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], retryOfRunUid: newUid<RunUid>() }))).not.toThrow();
+  expect(() =>
+    checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], retryOfRunUid: newUid<RunUid>() })),
+  ).not.toThrow();
   expect(() => checkNewRun(aRun({ attachments: [file(10_000_000)] }))).not.toThrow();
 });
 

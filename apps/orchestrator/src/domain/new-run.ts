@@ -58,9 +58,27 @@ const MODES: readonly string[] = ["normal", "plan", "orchestrate"];
 
 /** RunSourceType (fields-runs §3.1). */
 export const SOURCES: readonly string[] = [
-  "LINEAR", "API", "SLACK", "TEAMS", "LOCAL", "SCHEDULED_AGENT", "WEB_APP", "GITHUB_ACTION", "CLOUD_MODE", "CLI", "JIRA",
-  "SELF_IMPROVEMENT", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK", "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION",
-  "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
+  "LINEAR",
+  "API",
+  "SLACK",
+  "TEAMS",
+  "LOCAL",
+  "SCHEDULED_AGENT",
+  "WEB_APP",
+  "GITHUB_ACTION",
+  "CLOUD_MODE",
+  "CLI",
+  "JIRA",
+  "SELF_IMPROVEMENT",
+  "GITHUB_WEBHOOK",
+  "GITLAB_WEBHOOK",
+  "AZURE_DEVOPS_WEBHOOK",
+  "AUTOFIX",
+  "RUN_SCORER",
+  "ORCHESTRATION",
+  "BENCHMARK_TRIAL",
+  "CREATE_BENCHMARK_TASK",
+  "CUSTOM_WEBHOOK",
 ];
 
 /** As long as requests may make it. */
@@ -92,7 +110,8 @@ export function checkNewRun(run: NewRun): void {
   requireConfigWithin("The configuration of the run", config);
   if (!MODES.includes(modeOf(run))) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
   if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
-  const bytesMax = run.origin === "automation" || run.retryOfRunUid !== undefined ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
+  const bytesMax =
+    run.origin === "automation" || run.retryOfRunUid !== undefined ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
   if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > bytesMax)) {
     throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${bytesMax} bytes each.`);
   }
@@ -102,21 +121,32 @@ export function checkNewRun(run: NewRun): void {
 
 /** What only the scoring service asks for. Errors: judge_invalid, pinned_repository_invalid (invalid_argument). */
 function checkForScoring({ judge, source, pinnedRepositories = [], workspaceOfRunUid }: NewRun): void {
-  if (judge && source !== JUDGE_SOURCE) throw invalidArgument("judge_invalid", `A judge run must have the source ${JUDGE_SOURCE} (got "${source}").`);
+  if (judge && source !== JUDGE_SOURCE)
+    throw invalidArgument("judge_invalid", `A judge run must have the source ${JUDGE_SOURCE} (got "${source}").`);
   if (judge && judge.scorerUid === "") throw invalidArgument("judge_invalid", "A judge run must name its scorer.");
   checkPinned(pinnedRepositories);
-  if (pinnedRepositories.length > 0 && workspaceOfRunUid) throw invalidArgument("pinned_repository_invalid", "pinned_repositories and workspace_of_run_uid exclude each other.");
+  if (pinnedRepositories.length > 0 && workspaceOfRunUid)
+    throw invalidArgument(
+      "pinned_repository_invalid",
+      "pinned_repositories and workspace_of_run_uid exclude each other.",
+    );
 }
 
 /** Source: fields-runs §3.5. */
 export function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(metadata);
-  if (entries.length > METADATA_KEYS_MAX) throw invalidArgument("metadata_invalid", `At most ${METADATA_KEYS_MAX} metadata keys.`);
+  if (entries.length > METADATA_KEYS_MAX)
+    throw invalidArgument("metadata_invalid", `At most ${METADATA_KEYS_MAX} metadata keys.`);
   for (const [key, value] of entries) {
-    if (!/^[A-Za-z0-9._-]{1,64}$/.test(key)) throw invalidArgument("metadata_invalid", "A metadata key has 1 to 64 characters of A-Z a-z 0-9 . _ -");
+    if (!/^[A-Za-z0-9._-]{1,64}$/.test(key))
+      throw invalidArgument("metadata_invalid", "A metadata key has 1 to 64 characters of A-Z a-z 0-9 . _ -");
     const bytesMax = key === "ticket_url" ? TICKET_URL_BYTES_MAX : METADATA_VALUE_BYTES_MAX;
     if (value.includes("\0") || Buffer.byteLength(value) > bytesMax) {
-      throw invalidArgument("metadata_invalid", `The metadata value ${key} must have at most ${bytesMax} bytes and no NUL (got ${Buffer.byteLength(value)} bytes).`, { key });
+      throw invalidArgument(
+        "metadata_invalid",
+        `The metadata value ${key} must have at most ${bytesMax} bytes and no NUL (got ${Buffer.byteLength(value)} bytes).`,
+        { key },
+      );
     }
   }
 }

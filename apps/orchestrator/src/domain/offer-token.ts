@@ -7,7 +7,8 @@ export const OFFER_TOKEN_PREFIX = "mwo_";
 const OFFER_TOKEN = /^mwo_([1-9]\d{0,15})_([1-9]\d{0,8})_[\w-]{20,}$/;
 
 /** A new token for an attempt, which it names, so that who is given nothing else knows what to take. */
-export const newOfferToken = ({ executionId, attempt }: LeaseRef): string => `${OFFER_TOKEN_PREFIX}${executionId}_${attempt}_${randomToken(32)}`;
+export const newOfferToken = ({ executionId, attempt }: LeaseRef): string =>
+  `${OFFER_TOKEN_PREFIX}${executionId}_${attempt}_${randomToken(32)}`;
 
 /** The attempt that a token names; undefined for what is none. Says nothing of whether it is good. */
 export function leaseOfOfferToken(token: string): LeaseRef | undefined {

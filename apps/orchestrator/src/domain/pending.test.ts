@@ -8,7 +8,14 @@ test("a run is PENDING for at most 15 s: an offer and one round of the reaper, w
   expect(offerTtlMs + reaperTickMs).toBeLessThanOrEqual(14_000);
 });
 
-test.each([[9_000, 1], [8_001, 1], [8_000, 8], [4_200, 5], [1, 1], [-3_000, 1]])("with %d ms of an offer left, retry after %d s", (leftMs, expected) => {
+test.each([
+  [9_000, 1],
+  [8_001, 1],
+  [8_000, 8],
+  [4_200, 5],
+  [1, 1],
+  [-3_000, 1],
+])("with %d ms of an offer left, retry after %d s", (leftMs, expected) => {
   expect(retryAfterOffer(leftMs, 9_000)).toBe(expected);
 });
 

@@ -10,11 +10,13 @@ export const isCommitId = (text: string): boolean => /^([0-9a-f]{40}|[0-9a-f]{64
 
 /** Refuses repositories without a name or a full commit id. Errors: pinned_repository_invalid (invalid_argument). */
 export function checkPinned(repositories: readonly PinnedRepository[]): void {
-  if (repositories.length > REPOSITORIES_MAX) throw invalid(`At most ${REPOSITORIES_MAX} repositories can be pinned (got ${repositories.length}).`);
+  if (repositories.length > REPOSITORIES_MAX)
+    throw invalid(`At most ${REPOSITORIES_MAX} repositories can be pinned (got ${repositories.length}).`);
   const names = repositories.map(({ owner, repo }) => `${owner}/${repo}`.toLowerCase());
   for (const [index, { owner, repo, commit }] of repositories.entries()) {
     if (owner === "" || repo === "") throw invalid("A pinned repository must have an owner and a name.");
-    if (!isCommitId(commit)) throw invalid(`${owner}/${repo} must be pinned to a full commit id (got "${commit.slice(0, 80)}").`);
+    if (!isCommitId(commit))
+      throw invalid(`${owner}/${repo} must be pinned to a full commit id (got "${commit.slice(0, 80)}").`);
     if (names.indexOf(names[index]!) !== index) throw invalid(`${owner}/${repo} is pinned more than once.`);
   }
 }

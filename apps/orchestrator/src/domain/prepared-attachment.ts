@@ -22,16 +22,19 @@ const NAME_BYTES_MAX = 255;
 
 /** Errors: attachments_invalid (invalid_argument). */
 export function checkAnnounced(files: readonly AnnouncedFile[]): void {
-  if (files.length === 0 || files.length > FILES_MAX) throw invalid(`Between 1 and ${FILES_MAX} files are prepared at once.`);
+  if (files.length === 0 || files.length > FILES_MAX)
+    throw invalid(`Between 1 and ${FILES_MAX} files are prepared at once.`);
   for (const { fileName, mimeType } of files) {
     checkFileName(fileName);
-    if (mimeType === "" || mimeType.length > NAME_BYTES_MAX) throw invalid(`A mime type has 1 to ${NAME_BYTES_MAX} characters.`);
+    if (mimeType === "" || mimeType.length > NAME_BYTES_MAX)
+      throw invalid(`A mime type has 1 to ${NAME_BYTES_MAX} characters.`);
   }
 }
 
 /** Names are for people; paths are made of them elsewhere. Errors: attachments_invalid (invalid_argument). */
 export function checkFileName(name: string): void {
-  if (name.trim() === "" || Buffer.byteLength(name) > NAME_BYTES_MAX) throw invalid(`A file name has 1 to ${NAME_BYTES_MAX} bytes.`);
+  if (name.trim() === "" || Buffer.byteLength(name) > NAME_BYTES_MAX)
+    throw invalid(`A file name has 1 to ${NAME_BYTES_MAX} bytes.`);
 }
 
 /** Errors: attachments_invalid (invalid_argument). */

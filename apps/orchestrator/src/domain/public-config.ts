@@ -4,7 +4,12 @@ import type { ResolvedConfig } from "./config-resolution.ts";
 import { shownMcpServers } from "./mcp-servers.ts";
 
 /** What resolution found for names in the configuration. */
-export type ResolvedNames = { readonly name?: string; readonly modelId?: string; readonly runnerUid?: string; readonly skills: readonly string[] };
+export type ResolvedNames = {
+  readonly name?: string;
+  readonly modelId?: string;
+  readonly runnerUid?: string;
+  readonly skills: readonly string[];
+};
 
 /** The resolved configuration as the public API shows it: AgentConfigSnapshot (fields-runs §4). Names of secrets only; values that were written out are masked. */
 export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): JsonObject =>

@@ -29,4 +29,5 @@ export const workBranchOf = (runUid: string): string => `agent/${runUid}`;
 export const PULL_REQUEST_LIMITS = { titleMax: 256, bodyMax: 65_536 } as const;
 
 /** The page of a local pull request, within its run's pages. */
-export const localPullRequestUrl = (publicUrl: string, runUid: string, uid: string): string => `${publicUrl}/runs/${runUid}/pull-requests/${uid}`;
+export const localPullRequestUrl = (publicUrl: string, runUid: string, uid: string): string =>
+  `${publicUrl}/runs/${runUid}/pull-requests/${uid}`;

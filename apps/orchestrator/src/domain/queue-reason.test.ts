@@ -2,7 +2,18 @@ import { expect, test } from "@jest/globals";
 import { explainQueue, type QueueFacts } from "./queue-reason.ts";
 
 const facts = (some: Partial<QueueFacts>): QueueFacts => ({
-  state: "QUEUED", isWaiting: false, awaitedCount: 0, position: 1, harness: "oz", pausedScopes: [], fullScopes: [], isStopping: false, workers: 1, matchingWorkers: 1, freeSlots: 1, ...some,
+  state: "QUEUED",
+  isWaiting: false,
+  awaitedCount: 0,
+  position: 1,
+  harness: "oz",
+  pausedScopes: [],
+  fullScopes: [],
+  isStopping: false,
+  workers: 1,
+  matchingWorkers: 1,
+  freeSlots: 1,
+  ...some,
 });
 
 test.each<[Partial<QueueFacts>, string]>([
@@ -24,6 +35,9 @@ test.each<[Partial<QueueFacts>, string]>([
 ])("%j waits for %s", (some, reason) => expect(explainQueue(facts(some)).reason).toBe(reason));
 
 test("only a queued run has a position", () => {
-  expect(explainQueue(facts({ position: 3 }))).toMatchObject({ position: 3, message: "2 other runs of the same owner are served first." });
+  expect(explainQueue(facts({ position: 3 }))).toMatchObject({
+    position: 3,
+    message: "2 other runs of the same owner are served first.",
+  });
   expect(explainQueue(facts({ state: "PENDING" })).position).toBeUndefined();
 });

@@ -24,10 +24,20 @@ export const isBackground = (source: string): boolean => BACKGROUND_SOURCES.incl
 /** Background runs are served as if they had been queued this much later, so that they give way and still get their turn. */
 export const BACKGROUND_DELAY_MS = 6 * PRIORITY_STEP_MS;
 
-export const DEFAULT_QUEUE_SETTINGS: QueueSettings = { concurrencyLimit: 0, isPaused: false, weight: 1, priority: 0, version: 0 };
+export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
+  concurrencyLimit: 0,
+  isPaused: false,
+  weight: 1,
+  priority: 0,
+  version: 0,
+};
 
 /** The settings of everything whose capacity an execution uses. */
-export type ScopeSettings = { readonly team: QueueSettings; readonly agent: QueueSettings; readonly factory: QueueSettings };
+export type ScopeSettings = {
+  readonly team: QueueSettings;
+  readonly agent: QueueSettings;
+  readonly factory: QueueSettings;
+};
 
 /** How many executions run at once where a scope has no limit of its own. */
 export type CapacityDefaults = { readonly team: number; readonly agent: number; readonly factory: number };

@@ -17,5 +17,9 @@ export function requireNothingReserved({ principal }: Pick<Caller, "principal">,
     ...(run.pinnedRepositories?.length ? ["pinned_repositories"] : []),
     ...(SCORING_SOURCES.includes(run.source) ? [`source ${run.source}`] : []),
   ];
-  if (reserved.length > 0) throw invalidArgument("reserved_for_scoring", `Only the scoring service may create runs with ${reserved.join(", ")}.`);
+  if (reserved.length > 0)
+    throw invalidArgument(
+      "reserved_for_scoring",
+      `Only the scoring service may create runs with ${reserved.join(", ")}.`,
+    );
 }

@@ -18,4 +18,9 @@ export type ResolvedAgent = {
 };
 
 /** Which agent: by uid, or by name within a factory; neither = only the team's level. */
-export type AgentQuestion = { readonly teamUid: string; readonly agentUid?: string; readonly factoryUid?: string; readonly agentName?: string };
+export type AgentQuestion = {
+  readonly teamUid: string;
+  readonly agentUid?: string;
+  readonly factoryUid?: string;
+  readonly agentName?: string;
+};

@@ -7,9 +7,20 @@ import type { LossPolicy } from "./run-state.ts";
 import type { JsonObject, Owner } from "./run.ts";
 import type { TrialSettings } from "./trial-settings.ts";
 
-export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string; /** The run is of this skill. */ readonly preloaded?: true };
+export type FrozenSkill = {
+  readonly name: string;
+  readonly description: string;
+  readonly body: string;
+  readonly spec: string;
+  /** The run is of this skill. */ readonly preloaded?: true;
+};
 /** `commit`: where the run starts; absent: at the head of the default branch. */
-export type FrozenRepository = { readonly owner: string; readonly repo: string; readonly code_host_uid?: string; readonly commit?: string };
+export type FrozenRepository = {
+  readonly owner: string;
+  readonly repo: string;
+  readonly code_host_uid?: string;
+  readonly commit?: string;
+};
 
 /** The workspace that another run left; without a snapshot it was as its clones. */
 export type BorrowedWorkspace = { readonly run_uid: string; readonly snapshot_key?: string };
@@ -42,7 +53,12 @@ export type FrozenConfig = {
   readonly mcp_servers?: Readonly<Record<string, FrozenMcpServer>>;
   readonly worker_host?: string;
   /** What a worker must offer; decides the lane. */
-  readonly requirements: { readonly harness: string; readonly image?: string; readonly arch?: string; readonly worker_host?: string };
+  readonly requirements: {
+    readonly harness: string;
+    readonly image?: string;
+    readonly arch?: string;
+    readonly worker_host?: string;
+  };
   readonly idle_timeout_minutes: number;
   /** For how long a worker keeps what a failed setup has left; absent: not at all. */
   readonly failure_session_retention_minutes?: number;

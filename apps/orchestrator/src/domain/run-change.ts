@@ -75,7 +75,10 @@ export type ChangeContext = {
   readonly traceparent?: string | undefined;
 };
 
-export type NewDirective = { readonly kind: "cancel" | "interrupt" | "followup" | "end_idle" | "drain"; readonly payload: JsonObject };
+export type NewDirective = {
+  readonly kind: "cancel" | "interrupt" | "followup" | "end_idle" | "drain";
+  readonly payload: JsonObject;
+};
 
 /** One run's change, to be saved whole. */
 export type RunChange = {
@@ -115,5 +118,10 @@ export const PLATFORM_ACTOR: Actor = { type: "service", uid: "orchestrator" };
  * What workers and the platform itself do to a run goes on with the trace that its execution came from; what people do has a trace of
  * its own (undefined here).
  */
-export const traceOfRun = ({ execution }: Pick<LockedRun, "execution">, { actor }: Pick<ChangeContext, "actor">): string | undefined =>
-  actor.type === "worker" || (actor.type === PLATFORM_ACTOR.type && actor.uid === PLATFORM_ACTOR.uid) ? execution.traceparent : undefined;
+export const traceOfRun = (
+  { execution }: Pick<LockedRun, "execution">,
+  { actor }: Pick<ChangeContext, "actor">,
+): string | undefined =>
+  actor.type === "worker" || (actor.type === PLATFORM_ACTOR.type && actor.uid === PLATFORM_ACTOR.uid)
+    ? execution.traceparent
+    : undefined;

@@ -57,7 +57,8 @@ export const WORKER_EVENT_KINDS = [
 export type OwnEventKind = (typeof OWN_EVENT_KINDS)[number];
 export type WorkerEventKind = (typeof WORKER_EVENT_KINDS)[number];
 
-export const isWorkerEventKind = (kind: string): kind is WorkerEventKind => (WORKER_EVENT_KINDS as readonly string[]).includes(kind);
+export const isWorkerEventKind = (kind: string): kind is WorkerEventKind =>
+  (WORKER_EVENT_KINDS as readonly string[]).includes(kind);
 
 /** An event to be added by the orchestrator. */
 export type NewRunEvent = { readonly kind: OwnEventKind; readonly payload: JsonObject; readonly executionId?: number };
@@ -98,4 +99,6 @@ export const EVENTS_PER_RUN_MAX = 50_000;
 export type EventQuota = "event_quota" | "event_size_quota";
 
 export const quotaMessage = (quota: EventQuota): string =>
-  quota === "event_quota" ? `The run wrote more than ${EVENTS_PER_RUN_MAX} events.` : `The run wrote an event of more than ${EVENT_BYTES_MAX} bytes.`;
+  quota === "event_quota"
+    ? `The run wrote more than ${EVENTS_PER_RUN_MAX} events.`
+    : `The run wrote an event of more than ${EVENT_BYTES_MAX} bytes.`;

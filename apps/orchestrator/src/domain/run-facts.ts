@@ -89,7 +89,10 @@ export type RunFacts = RunSnapshot & {
 export function distinctPullRequests(pulls: readonly ProducedPullRequest[]): ProducedPullRequest[] {
   const byUrl = new Map<string, ProducedPullRequest>();
   for (const pull of pulls) {
-    const key = pull.url.toLowerCase().replace(/[?#].*$/s, "").replace(/\/+$/, "");
+    const key = pull.url
+      .toLowerCase()
+      .replace(/[?#].*$/s, "")
+      .replace(/\/+$/, "");
     const known = byUrl.get(key);
     byUrl.set(key, known ? merged(known, pull) : pull);
   }

@@ -58,7 +58,19 @@ export type RunListQuery = {
 };
 
 /** As asked, unchecked: "" and empty lists say nothing. */
-export type RunListRequest = Omit<RunListQuery, "runUids" | "states" | "sortBy" | "isDescending" | "factoryUids" | "sources" | "search" | "taskStatuses" | "executionLocation" | "metadata"> & {
+export type RunListRequest = Omit<
+  RunListQuery,
+  | "runUids"
+  | "states"
+  | "sortBy"
+  | "isDescending"
+  | "factoryUids"
+  | "sources"
+  | "search"
+  | "taskStatuses"
+  | "executionLocation"
+  | "metadata"
+> & {
   readonly states: readonly string[];
   readonly sources: readonly string[];
   readonly search: string;
@@ -74,14 +86,33 @@ export type RunListRequest = Omit<RunListQuery, "runUids" | "states" | "sortBy" 
 
 /** Errors: invalid_state, invalid_source, invalid_task_status, invalid_execution_location, too_many_metadata_pairs, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
 export function checkRunList(request: RunListRequest): RunListQuery {
-  const { states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, automationUid, sortBy, sortOrder, ...bounds } = request;
+  const {
+    states,
+    factoryUids,
+    sources,
+    search,
+    taskStatuses,
+    executionLocation,
+    metadata,
+    automationUid,
+    sortBy,
+    sortOrder,
+    ...bounds
+  } = request;
   const unknown = states.find((state) => !RUN_STATES.includes(state as RunState));
   if (unknown !== undefined) throw invalidArgument("invalid_state", `There is no run state "${unknown}".`);
-  if (!sources.every((source) => SOURCES.includes(source))) throw invalidArgument("invalid_source", "There is no such source of runs.");
+  if (!sources.every((source) => SOURCES.includes(source)))
+    throw invalidArgument("invalid_source", "There is no such source of runs.");
   const status = taskStatuses.find((one) => !TASK_STATUSES.includes(one as TaskStatus));
-  if (status !== undefined) throw invalidArgument("invalid_task_status", `A task status is one of ${TASK_STATUSES.join(", ")}.`);
-  if (!["", "LOCAL", "REMOTE"].includes(executionLocation)) throw invalidArgument("invalid_execution_location", "A run is executed LOCAL or REMOTE.");
-  if (Object.keys(metadata).length > METADATA_PAIRS_MAX) throw invalidArgument("too_many_metadata_pairs", `A list asks for at most ${METADATA_PAIRS_MAX} pairs of metadata.`);
+  if (status !== undefined)
+    throw invalidArgument("invalid_task_status", `A task status is one of ${TASK_STATUSES.join(", ")}.`);
+  if (!["", "LOCAL", "REMOTE"].includes(executionLocation))
+    throw invalidArgument("invalid_execution_location", "A run is executed LOCAL or REMOTE.");
+  if (Object.keys(metadata).length > METADATA_PAIRS_MAX)
+    throw invalidArgument(
+      "too_many_metadata_pairs",
+      `A list asks for at most ${METADATA_PAIRS_MAX} pairs of metadata.`,
+    );
   const stamped = automationUid === "" ? metadata : { ...metadata, [AUTOMATION_KEY]: automationUid };
   const sort = (sortBy || "updated_at") as RunSort;
   if (!RUN_SORTS.includes(sort)) throw invalidArgument("invalid_sort", `Runs are sorted by ${RUN_SORTS.join(", ")}.`);
@@ -110,7 +141,8 @@ function readSearch(text: string): RunSearch {
 }
 
 /** Letter by letter, as PostgreSQL does it with the texts that are searched: none becomes two, and none depends on its neighbours. */
-const inLowerCase = (text: string): string => Array.from(text, (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0)!)).join("");
+const inLowerCase = (text: string): string =>
+  Array.from(text, (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0)!)).join("");
 
 /**
  * Where a page ended: the time of the first page, and the sort key and uid of the last row. Rows that came to be (or, when
@@ -124,7 +156,12 @@ export type RunPosition = {
   readonly isSimilar?: boolean;
 };
 
-export const sealedPosition = ({ asOf, key, uid, isSimilar = false }: RunPosition): readonly unknown[] => [asOf.getTime(), key, uid, ...(isSimilar ? [true] : [])];
+export const sealedPosition = ({ asOf, key, uid, isSimilar = false }: RunPosition): readonly unknown[] => [
+  asOf.getTime(),
+  key,
+  uid,
+  ...(isSimilar ? [true] : []),
+];
 
 /** A position that was sealed by us; the seal vouches for its form. */
 export function openedPosition(sealed: readonly unknown[]): RunPosition {

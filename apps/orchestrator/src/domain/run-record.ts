@@ -4,8 +4,32 @@ import type { Actor } from "./run-change.ts";
 import type { Run } from "./run.ts";
 
 type Kept =
-  | ("uid" | "rootRunUid" | "parentRunUid" | "retryOfRunUid" | "depth" | "owner" | "executorUid" | "factoryUid" | "conversationUid")
-  | ("title" | "prompt" | "submittedPrompt" | "mode" | "interactive" | "source" | "origin" | "executionLocation" | "agentConfig" | "agentSkill" | "metadata" | "schedule" | "triggerUrl");
+  | (
+      | "uid"
+      | "rootRunUid"
+      | "parentRunUid"
+      | "retryOfRunUid"
+      | "depth"
+      | "owner"
+      | "executorUid"
+      | "factoryUid"
+      | "conversationUid"
+    )
+  | (
+      | "title"
+      | "prompt"
+      | "submittedPrompt"
+      | "mode"
+      | "interactive"
+      | "source"
+      | "origin"
+      | "executionLocation"
+      | "agentConfig"
+      | "agentSkill"
+      | "metadata"
+      | "schedule"
+      | "triggerUrl"
+    );
 
 /** A run about to be inserted. */
 export type RunRecord = Pick<Run, Kept> & {

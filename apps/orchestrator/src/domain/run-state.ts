@@ -30,7 +30,12 @@ export type Change =
   /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume; "end": nobody else can go on with it. */
   | { readonly type: "lose"; readonly policy?: LossPolicy | "end" }
   /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
-  | { readonly type: "cancel"; readonly isForced: boolean; readonly status: RunStatus; /** Of a refusal, in seconds. */ readonly retryAfter?: number }
+  | {
+      readonly type: "cancel";
+      readonly isForced: boolean;
+      readonly status: RunStatus;
+      /** Of a refusal, in seconds. */ readonly retryAfter?: number;
+    }
   /** The execution broke a limit of the platform. */
   | { readonly type: "stop"; readonly state: "FAILED" | "ERROR"; readonly status: RunStatus }
   /** A message for a run without a live execution, or the end of the children it waits for. */
@@ -89,7 +94,14 @@ export function transition(life: Life, change: Change): Next {
       return cancel(life, change);
     case "stop":
       if (!isHeld(life.execution)) throw misfit(life, change);
-      return { ...life, run: change.state, execution: "STOPPING", lease: "stop", isFollowed: false, status: change.status };
+      return {
+        ...life,
+        run: change.state,
+        execution: "STOPPING",
+        lease: "stop",
+        isFollowed: false,
+        status: change.status,
+      };
     case "wake":
       if (isLive(life.execution) || life.execution === "DEBUG") throw misfit(life, change);
       return { ...life, run: "QUEUED", lease: "keep", isFollowed: true, status: null };
@@ -104,7 +116,8 @@ function complete(life: Life, change: Change & { type: "complete" }): Next {
   if (life.execution === "STOPPING") return { ...ended(life, "CANCELLED"), run: life.run };
   if (life.execution === "DEBUG") return endOfWindow(life);
   if (!isHeld(life.execution)) throw misfit(life, change);
-  if (isWanted && outcome !== "CANCELLED") return { ...ended(life, outcome), run: "QUEUED", isFollowed: true, status: null };
+  if (isWanted && outcome !== "CANCELLED")
+    return { ...ended(life, outcome), run: "QUEUED", isFollowed: true, status: null };
   if (outcome === "WAITING") return { ...ended(life, outcome), run: "INPROGRESS", status: change.status ?? null };
   return { ...ended(life, outcome), run: OUTCOME_STATES[outcome], status: change.status ?? null };
 }
@@ -116,7 +129,12 @@ function lose(life: Life, policy: LossPolicy | "end"): Next {
     case "CLAIMED":
       return restart({ ...life, setupLosses: life.setupLosses + 1 }, life.setupLosses < SETUP_LOSSES_MAX);
     case "RUNNING":
-      if (policy !== "resume") return { ...ended({ ...life, runLosses: life.runLosses + 1 }, "ERROR"), run: "ERROR", status: policy === "end" ? CLIENT_LOST : WORKER_LOST };
+      if (policy !== "resume")
+        return {
+          ...ended({ ...life, runLosses: life.runLosses + 1 }, "ERROR"),
+          run: "ERROR",
+          status: policy === "end" ? CLIENT_LOST : WORKER_LOST,
+        };
       return restart({ ...life, runLosses: life.runLosses + 1 }, life.runLosses < RUN_LOSSES_MAX);
     case "STOPPING":
       return { ...ended(life, "CANCELLED"), run: life.run };
@@ -132,10 +150,18 @@ function restart(life: Life, isAllowed: boolean): Next {
   return { ...ended(life, "ERROR"), run: "ERROR", status: WORKERS_LOST };
 }
 
-const requeued = (life: Life): Next => ({ ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false, status: null });
+const requeued = (life: Life): Next => ({
+  ...life,
+  run: "QUEUED",
+  execution: "QUEUED",
+  lease: "drop",
+  isFollowed: false,
+  status: null,
+});
 
 const WORKER_LOST: RunStatus = {
-  message: "The worker that held this run was lost while the agent was working, and its configuration says that it shall not be resumed.",
+  message:
+    "The worker that held this run was lost while the agent was working, and its configuration says that it shall not be resumed.",
   errorCode: "resource_unavailable",
   retryable: true,
 };
@@ -154,11 +180,18 @@ const WORKERS_LOST: RunStatus = {
 
 function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { type: "cancel" }): Next {
   if (isTerminal(life.run)) {
-    throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has already finished." });
+    throw new DomainError({
+      kind: "invalid_argument",
+      reason: "run_already_finished",
+      message: "The run has already finished.",
+    });
   }
   if (life.run === "PENDING" && !isForced) {
     throw new DomainError({
-      kind: "conflict", reason: "run_pending", retryable: true, retryAfterSeconds: retryAfter,
+      kind: "conflict",
+      reason: "run_pending",
+      retryable: true,
+      retryAfterSeconds: retryAfter,
       message: `The run is being assigned to a worker. Retry after ${retryAfter} s.`,
     });
   }
@@ -170,7 +203,13 @@ function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { typ
 
 /** However it comes about: what the run says of itself stays. */
 const endOfWindow = (life: Life): Next => ({ ...ended(life, "FAILED"), run: life.run });
-const ended = (life: Life, outcome: Outcome): Next => ({ ...life, execution: "ENDED", outcome, lease: "drop", isFollowed: false });
+const ended = (life: Life, outcome: Outcome): Next => ({
+  ...life,
+  execution: "ENDED",
+  outcome,
+  lease: "drop",
+  isFollowed: false,
+});
 const unchanged = (life: Life): Next => ({ ...life, lease: "keep", isFollowed: false });
 
 /** A worker works on it. */
@@ -178,4 +217,5 @@ export const isHeld = (state: ExecutionState): boolean => state === "CLAIMED" ||
 /** It is, or will be, worked on. */
 export const isLive = (state: ExecutionState): boolean => isHeld(state) || state === "QUEUED" || state === "OFFERED";
 
-const misfit = (life: Life, change: Change): Error => new Error(`${change.type} does not fit ${life.run}/${life.execution}`);
+const misfit = (life: Life, change: Change): Error =>
+  new Error(`${change.type} does not fit ${life.run}/${life.execution}`);

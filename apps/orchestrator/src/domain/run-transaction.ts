@@ -31,7 +31,11 @@ export type RunParent = {
 };
 
 /** Whose capacity an execution uses. */
-export type CapacitySubject = { readonly owner: Owner; readonly agentUid?: string | undefined; readonly factoryUid?: string | undefined };
+export type CapacitySubject = {
+  readonly owner: Owner;
+  readonly agentUid?: string | undefined;
+  readonly factoryUid?: string | undefined;
+};
 
 /** What makes a request the same as an earlier one. */
 export type OnceRequest = {
@@ -70,7 +74,12 @@ export interface RunTransaction {
   /** The run to which a message was given. */
   runOfMessage(messageUid: string): Promise<RunUid | undefined>;
   /** Adopts the settings (not before `before`, which takes the locks that come first), and answers whether a maximum is reached now. */
-  ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults, before: Promise<unknown>): Promise<boolean>;
+  ensureCapacity(
+    subject: CapacitySubject,
+    settings: ScopeSettings,
+    defaults: CapacityDefaults,
+    before: Promise<unknown>,
+  ): Promise<boolean>;
   /** Read without a lock: neither ever changes. */
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   parentOf(runUid: string): Promise<RunUid | undefined>;
@@ -107,7 +116,11 @@ export interface RunTransaction {
   debugWindowMs(runUid: string): Promise<number>;
   leaseExpiry(executionId: number): Promise<Date>;
   /** Opens an accepted lease of a session to whoever brings the token; an earlier token is dead. */
-  openToOffer(sessionUid: string, lease: { readonly executionId: number; readonly attempt: number }, token: string): Promise<void>;
+  openToOffer(
+    sessionUid: string,
+    lease: { readonly executionId: number; readonly attempt: number },
+    token: string,
+  ): Promise<void>;
   hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
   /** An attempt was lost: what its agent has not seen is told to the next one. */
   untakeMessages(runUid: string, executionId: number): Promise<void>;

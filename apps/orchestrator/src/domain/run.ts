@@ -3,14 +3,31 @@ export type { JsonObject, JsonValue } from "@millwright/json";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
 
 /** Where a run is in its life (fields-runs §3.1). */
-export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;
+export const RUN_STATES = [
+  "QUEUED",
+  "PENDING",
+  "CLAIMED",
+  "INPROGRESS",
+  "SUCCEEDED",
+  "FAILED",
+  "BLOCKED",
+  "ERROR",
+  "CANCELLED",
+] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
 /** A run in one of these has ended; a follow-up may queue it again. BLOCKED counts, though it waits for an answer. */
-export const TERMINAL_STATES = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const satisfies readonly RunState[];
+export const TERMINAL_STATES = [
+  "SUCCEEDED",
+  "FAILED",
+  "BLOCKED",
+  "ERROR",
+  "CANCELLED",
+] as const satisfies readonly RunState[];
 export type TerminalState = (typeof TERMINAL_STATES)[number];
 
-export const isTerminal = (state: RunState): state is TerminalState => (TERMINAL_STATES as readonly RunState[]).includes(state);
+export const isTerminal = (state: RunState): state is TerminalState =>
+  (TERMINAL_STATES as readonly RunState[]).includes(state);
 
 /**
  * One sandbox session of a run. STOPPING: told to stop, tail events still land. DEBUG: its setup
@@ -101,4 +118,5 @@ export function harnessOf({ agentConfig }: Pick<Run, "agentConfig">): string {
 }
 
 /** Local runs are executed by their client and cannot be stopped from here (fields-runs §6.3). */
-export const isRunTypeCancellable = (run: Pick<Run, "executionLocation">): boolean => run.executionLocation === "REMOTE";
+export const isRunTypeCancellable = (run: Pick<Run, "executionLocation">): boolean =>
+  run.executionLocation === "REMOTE";

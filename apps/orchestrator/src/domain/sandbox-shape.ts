@@ -11,4 +11,5 @@ export function reportedShape({ limits }: JsonObject): SandboxShape | undefined 
   return { vcpus: amount(limits["cpus"]), memoryGb: amount(limits["memory_bytes"]) / GIB };
 }
 
-const amount = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0);
+const amount = (value: unknown): number =>
+  typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;

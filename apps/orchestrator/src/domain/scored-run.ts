@@ -17,5 +17,8 @@ export type ScoredRun = {
 /** Cost and tokens of all model calls. Calls without a price or a count add nothing. */
 export const totalsOf = (usage: readonly ModelUsage[]): { readonly costMicros: bigint; readonly tokens: number } => ({
   costMicros: usage.reduce((sum, { costMicros }) => sum + costMicros, 0n),
-  tokens: usage.reduce((sum, { input, output, cacheRead, cacheWrite }) => sum + input + output + cacheRead + cacheWrite, 0),
+  tokens: usage.reduce(
+    (sum, { input, output, cacheRead, cacheWrite }) => sum + input + output + cacheRead + cacheWrite,
+    0,
+  ),
 });

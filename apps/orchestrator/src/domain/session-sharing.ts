@@ -4,7 +4,10 @@ import type { Run } from "./run.ts";
 /** What people may do by a link alone. */
 export type LinkAccess = "view" | "take part";
 
-const LEVELS: Readonly<Record<LinkAccess, readonly unknown[]>> = { view: ["VIEWER", "EDITOR"], "take part": ["EDITOR"] };
+const LEVELS: Readonly<Record<LinkAccess, readonly unknown[]>> = {
+  view: ["VIEWER", "EDITOR"],
+  "take part": ["EDITOR"],
+};
 
 /** The runs of a conversation that are open to a caller who has its link, oldest first. */
 export type ListOpenRuns = (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;

@@ -17,6 +17,9 @@ test.each<[string, string, boolean]>([
   ["xx depoly", "deploy to production", false],
   ["xylophone", "deploy to production", false],
   ["telephone", "xylophone", false],
-])("%s is similar to a word of %j: %s", (search, text, expected) => expect(hasSimilar(text, searchedPieces(search.split(" "))!)).toBe(expected));
+])("%s is similar to a word of %j: %s", (search, text, expected) =>
+  expect(hasSimilar(text, searchedPieces(search.split(" "))!)).toBe(expected),
+);
 
-test("words of three letters and punctuation have no typos", () => expect([searchedPieces(["abc", "8:"]), searchedPieces(["%%%"])]).toEqual([undefined, undefined]));
+test("words of three letters and punctuation have no typos", () =>
+  expect([searchedPieces(["abc", "8:"]), searchedPieces(["%%%"])]).toEqual([undefined, undefined]));

@@ -25,7 +25,11 @@ function isSimilar(piece: string, word: string): boolean {
   if (searched.length < LETTERS_MIN) return false;
   const typos = searched.length < LETTERS_OF_TWO ? 1 : 2;
   if (letters.length < searched.length - typos) return false;
-  for (let length = Math.min(letters.length, searched.length); length <= Math.min(letters.length, searched.length + typos); length += 1) {
+  for (
+    let length = Math.min(letters.length, searched.length);
+    length <= Math.min(letters.length, searched.length + typos);
+    length += 1
+  ) {
     if (distance(searched, letters.slice(0, length)) <= typos) return true;
   }
   return false;
@@ -39,7 +43,14 @@ function distance(a: readonly string[], b: readonly string[]): number {
     for (let j = 1; j <= b.length; j += 1) {
       const isSame = a[i - 1] === b[j - 1];
       const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (isSame ? 0 : 1), isSwapped ? before[j - 2]! + 1 : Infinity));
+      row.push(
+        Math.min(
+          last[j]! + 1,
+          row[j - 1]! + 1,
+          last[j - 1]! + (isSame ? 0 : 1),
+          isSwapped ? before[j - 2]! + 1 : Infinity,
+        ),
+      );
     }
     [before, last] = [last, row];
   }

@@ -39,10 +39,12 @@ export class TerminalBlocks {
     if (event.isSuperseded) return;
     const { payload } = event;
     if (event.kind === "setup_command") return this.#setUp(event);
-    if (event.kind === "worker_lost" || event.kind === "worker_stopped" || event.kind === "attempt_failed") return this.#lose();
+    if (event.kind === "worker_lost" || event.kind === "worker_stopped" || event.kind === "attempt_failed")
+      return this.#lose();
     if (event.kind !== "tool_start" && event.kind !== "tool_end") return;
     if (payload["name"] === "run_command") return event.kind === "tool_start" ? this.#begin(event) : this.#end(event);
-    if (event.kind === "tool_end" && (payload["name"] === "read_command_output" || payload["name"] === "stop_command")) this.#go(event);
+    if (event.kind === "tool_end" && (payload["name"] === "read_command_output" || payload["name"] === "stop_command"))
+      this.#go(event);
   }
 
   finish(): readonly TerminalBlock[] {
@@ -53,13 +55,30 @@ export class TerminalBlocks {
     const { command, exit_code: exitCode, output } = event.payload;
     const at = event.occurredAt.toISOString();
     const state = exitCode === 0 ? "completed" : "failed";
-    this.#blocks.push({ ...origin(event, event.uid), kind: "setup_command", command: text(command), output: terminalText(text(output)), exit_code: number(exitCode), state, started_at: at, completed_at: at });
+    this.#blocks.push({
+      ...origin(event, event.uid),
+      kind: "setup_command",
+      command: text(command),
+      output: terminalText(text(output)),
+      exit_code: number(exitCode),
+      state,
+      started_at: at,
+      completed_at: at,
+    });
   }
 
   #begin(event: RunEvent): void {
     const id = text(event.payload["call_id"]) || event.uid;
     const { command } = object(event.payload["input"]);
-    const block: Draft = { ...origin(event, id), kind: "command", command: text(command), output: "", exit_code: null, state: "running", started_at: event.occurredAt.toISOString() };
+    const block: Draft = {
+      ...origin(event, id),
+      kind: "command",
+      command: text(command),
+      output: "",
+      exit_code: null,
+      state: "running",
+      started_at: event.occurredAt.toISOString(),
+    };
     this.#blocks.push(block);
     this.#open.set(id, block);
   }
@@ -71,7 +90,10 @@ export class TerminalBlocks {
     this.#open.delete(id);
     const output = object(event.payload["output"]);
     if (output["running"] === true) return void this.#background.set(text(output["id"]), block);
-    Object.assign(block, { output: terminalText(text(output["output"]) || text(output["error"])), ...ended(event, output) });
+    Object.assign(block, {
+      output: terminalText(text(output["output"]) || text(output["error"])),
+      ...ended(event, output),
+    });
     if (text(output["cwd"]) !== "") block.cwd = text(output["cwd"]);
   }
 
@@ -86,14 +108,22 @@ export class TerminalBlocks {
   }
 
   #lose(): void {
-    for (const block of [...this.#open.values(), ...this.#background.values()]) if (block.state === "running") block.state = "interrupted";
+    for (const block of [...this.#open.values(), ...this.#background.values()])
+      if (block.state === "running") block.state = "interrupted";
     this.#background.clear();
   }
 }
 
-const origin = ({ runUid, executionId }: RunEvent, id: string) => ({ id, run_id: runUid, ...(executionId === undefined ? {} : { execution_id: executionId }) });
+const origin = ({ runUid, executionId }: RunEvent, id: string) => ({
+  id,
+  run_id: runUid,
+  ...(executionId === undefined ? {} : { execution_id: executionId }),
+});
 
-function ended({ occurredAt, payload }: RunEvent, output: JsonObject): Pick<Draft, "exit_code" | "state" | "completed_at" | "truncated"> {
+function ended(
+  { occurredAt, payload }: RunEvent,
+  output: JsonObject,
+): Pick<Draft, "exit_code" | "state" | "completed_at" | "truncated"> {
   const exitCode = number(output["exit_code"]);
   const state = STATES.find((one) => one === payload["state"]) ?? "failed";
   return {
@@ -107,4 +137,5 @@ function ended({ occurredAt, payload }: RunEvent, output: JsonObject): Pick<Draf
 const STATES = ["completed", "failed", "denied", "interrupted"] as const;
 const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
 const number = (value: JsonValue | undefined): number | null => (typeof value === "number" ? value : null);
-const object = (value: JsonValue | undefined): JsonObject => (typeof value === "object" && value !== null && !Array.isArray(value) ? value : {});
+const object = (value: JsonValue | undefined): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};

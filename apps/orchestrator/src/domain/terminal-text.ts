@@ -7,8 +7,9 @@ export function terminalText(written: string): string {
 }
 
 /** OSC, DCS and their like with their texts, CSI with its parameters, other escapes, and controls; C1 forms too. */
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
-const CONTROLS = /(?:\u001b\]|\u009d)[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)?|(?:\u001b[PX^_]|[\u0090\u0098\u009e\u009f])[^\u001b\u009c]*(?:\u001b\\|\u009c)?|(?:\u001b\[|\u009b)(?<parameters>[0-?]*)[ -/]*(?<final>[@-~])?|\u001b[ -/]*[0-~]?|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/gu;
+const CONTROLS =
+  // oxlint-disable-next-line no-control-regex -- they are what is looked for
+  /(?:\u001b\]|\u009d)[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)?|(?:\u001b[PX^_]|[\u0090\u0098\u009e\u009f])[^\u001b\u009c]*(?:\u001b\\|\u009c)?|(?:\u001b\[|\u009b)(?<parameters>[0-?]*)[ -/]*(?<final>[@-~])?|\u001b[ -/]*[0-~]?|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/gu;
 
 function shownLine(line: string): string {
   if (line.search(CONTROLS) < 0) return line;

@@ -9,5 +9,7 @@ test.each([
 ])("%j is kept as %j", (text, expected) => expect(storable(text)).toBe(expected));
 
 test("keys and nested values are cleaned, everything else stays", () => {
-  expect(storableJson({ "k\0": [1, null, true, { x: "\0" }] })).toEqual({ "k\uFFFD": [1, null, true, { x: "\uFFFD" }] });
+  expect(storableJson({ "k\0": [1, null, true, { x: "\0" }] })).toEqual({
+    "k\uFFFD": [1, null, true, { x: "\uFFFD" }],
+  });
 });

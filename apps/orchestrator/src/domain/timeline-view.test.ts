@@ -6,7 +6,14 @@ import { timelineOf } from "./timeline-view.ts";
 
 let seq = 0;
 const anEvent = (kind: RunEvent["kind"], payload: JsonObject = {}, over: Partial<RunEvent> = {}): RunEvent => ({
-  runUid: "r" as RunUid, seq: ++seq, uid: newUid(), kind, occurredAt: new Date(0), isSuperseded: false, payload, ...over,
+  runUid: "r" as RunUid,
+  seq: ++seq,
+  uid: newUid(),
+  kind,
+  occurredAt: new Date(0),
+  isSuperseded: false,
+  payload,
+  ...over,
 });
 
 describe("published names", () => {
@@ -18,7 +25,11 @@ describe("published names", () => {
     [anEvent("run_finished", { state: "SUCCEEDED" }), ["oz_run_done"], undefined],
     [anEvent("run_finished", { state: "BLOCKED", message: "?" }), ["oz_run_blocked"], undefined],
     [anEvent("run_finished", { state: "CANCELLED", cancelled_by: "u" }), ["oz_run_cancelled"], { cancelled_by: "u" }],
-    [anEvent("run_finished", { state: "FAILED", message: "m", error_code: "c", retryable: false, reason: "x" }), ["oz_run_failed"], { message: "m", error_code: "c", retryable: false }],
+    [
+      anEvent("run_finished", { state: "FAILED", message: "m", error_code: "c", retryable: false, reason: "x" }),
+      ["oz_run_failed"],
+      { message: "m", error_code: "c", retryable: false },
+    ],
     [anEvent("run_finished", { state: "ERROR", message: "m" }), ["oz_run_errored"], { message: "m" }],
     [anEvent("sandbox_stopped", { reason: "done" }), ["vm_shutdown"], { reason: "done" }],
     [anEvent("worker_lost", {}), [], undefined],
@@ -39,7 +50,10 @@ test("each entry has a uid of its own, the same at each reading", () => {
 });
 
 test("what a replaced attempt wrote is left out; what the platform wrote about it stays", () =>
-  expect(timelineOf([anEvent("run_claimed"), anEvent("agent_started", {}, { isSuperseded: true }), anEvent("run_claimed")]).map(({ type }) => type)).toEqual([
-    "oz_run_claimed",
-    "oz_run_claimed",
-  ]));
+  expect(
+    timelineOf([
+      anEvent("run_claimed"),
+      anEvent("agent_started", {}, { isSuperseded: true }),
+      anEvent("run_claimed"),
+    ]).map(({ type }) => type),
+  ).toEqual(["oz_run_claimed", "oz_run_claimed"]));

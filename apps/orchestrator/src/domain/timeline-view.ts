@@ -20,7 +20,8 @@ const FINISHED: Readonly<Record<TerminalState, string>> = {
 };
 
 /** The published names among a run's events, in their order. What a replaced attempt wrote is left out. */
-export const timelineOf = (events: readonly RunEvent[]): TimelineEntry[] => events.filter((event) => !event.isSuperseded).flatMap(entriesOf);
+export const timelineOf = (events: readonly RunEvent[]): TimelineEntry[] =>
+  events.filter((event) => !event.isSuperseded).flatMap(entriesOf);
 
 function entriesOf(event: RunEvent): TimelineEntry[] {
   switch (event.kind) {
@@ -32,7 +33,10 @@ function entriesOf(event: RunEvent): TimelineEntry[] {
       return [entry(event, "worker_container_ready")];
     case "agent_started":
     case "agent_resumed":
-      return [{ ...entry(event, "shared_session_started", pick(event.payload, "session_id")), uid: secondUid(event.uid) }, entry(event, "agent_started")];
+      return [
+        { ...entry(event, "shared_session_started", pick(event.payload, "session_id")), uid: secondUid(event.uid) },
+        entry(event, "agent_started"),
+      ];
     case "run_finished":
       return [finished(event)];
     case "sandbox_stopped":
@@ -66,7 +70,9 @@ function entry(event: RunEvent, type: string, payload: JsonObject = {}): Timelin
 }
 
 const pick = (payload: JsonObject, ...keys: readonly string[]): JsonObject =>
-  Object.fromEntries(keys.flatMap((key) => (payload[key] === undefined || payload[key] === null ? [] : [[key, payload[key]]])));
+  Object.fromEntries(
+    keys.flatMap((key) => (payload[key] === undefined || payload[key] === null ? [] : [[key, payload[key]]])),
+  );
 
 /** One event of ours can be two published ones; the second needs a uid of its own, the same at each reading. */
 const secondUid = (uid: string): string => uidOf(`second of ${uid}`);

@@ -57,7 +57,9 @@ export const DEFAULT_TIMINGS: Timings = {
 
 /** All spans divided by `divisor`, in the same ratio to each other. */
 export const scaleTimings = (divisor: number, timings: Timings = DEFAULT_TIMINGS): Timings =>
-  Object.fromEntries(Object.entries(timings).map(([name, ms]) => [name, Math.max(1, Math.round(ms / divisor))])) as Timings;
+  Object.fromEntries(
+    Object.entries(timings).map(([name, ms]) => [name, Math.max(1, Math.round(ms / divisor))]),
+  ) as Timings;
 
 /** How often a lost execution is tried again before its run ends with `resource_unavailable`. */
 export const SETUP_LOSSES_MAX = 3;

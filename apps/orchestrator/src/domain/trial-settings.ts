@@ -13,7 +13,10 @@ export type TrialSettings = {
 };
 
 /** Returns repositories with those that the trial pins at their commits. */
-export function pinnedTo(settings: TrialSettings | undefined, repositories: readonly FrozenRepository[]): readonly FrozenRepository[] {
+export function pinnedTo(
+  settings: TrialSettings | undefined,
+  repositories: readonly FrozenRepository[],
+): readonly FrozenRepository[] {
   const commits = new Map((settings?.pinned_repositories ?? []).map((pinned) => [keyOf(pinned), pinned.commit]));
   return repositories.map((repository) => {
     const commit = commits.get(keyOf(repository));
@@ -21,4 +24,5 @@ export function pinnedTo(settings: TrialSettings | undefined, repositories: read
   });
 }
 
-const keyOf = ({ owner, repo }: { readonly owner: string; readonly repo: string }): string => `${owner}/${repo}`.toLowerCase();
+const keyOf = ({ owner, repo }: { readonly owner: string; readonly repo: string }): string =>
+  `${owner}/${repo}`.toLowerCase();

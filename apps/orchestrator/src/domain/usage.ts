@@ -3,7 +3,12 @@ import { SCRIPTED } from "./models.ts";
 import type { JsonObject } from "./run.ts";
 
 /** Tokens of one or more model calls; an absent count was not measured and is never 0. Cached tokens are not part of `input`. */
-export type TokenCounts = { readonly input?: number; readonly output?: number; readonly cacheRead?: number; readonly cacheWrite?: number };
+export type TokenCounts = {
+  readonly input?: number;
+  readonly output?: number;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+};
 
 /** A price in force from some time on; usage keeps the version it was priced with. */
 export type PriceVersion = Price & { readonly version: number };
@@ -48,14 +53,17 @@ export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefi
   const isPriced = usages.every(({ unpriced }) => unpriced === 0);
   const groups = groupsOf(usages);
   return {
-    ...(isPriced ? { inference_cost_usd: toDollars(usages.reduce((sum, { costMicros }) => sum + costMicros, 0n)) } : {}),
+    ...(isPriced
+      ? { inference_cost_usd: toDollars(usages.reduce((sum, { costMicros }) => sum + costMicros, 0n)) }
+      : {}),
     ...(isMeasured ? { total_tokens: usages.reduce((sum, usage) => sum + totalOf(usage), 0) } : {}),
     ...(isMeasured ? { model_token_usage: groups.map(modelTokenUsage) } : {}),
     ...(isMeasured && isPriced ? { usage_by_category: { primary_agent: categoryUsage(groups) } } : {}),
   };
 }
 
-const totalOf = ({ input, output, cacheRead, cacheWrite }: ModelUsage): number => input + output + cacheRead + cacheWrite;
+const totalOf = ({ input, output, cacheRead, cacheWrite }: ModelUsage): number =>
+  input + output + cacheRead + cacheWrite;
 
 type UsageType = "warp" | "byok" | "custom_endpoint";
 /** The calls of one model that were paid for in the same way. */
@@ -92,7 +100,9 @@ const CATEGORY_MEMBERS: Readonly<Record<UsageType, string>> = {
 function categoryUsage(groups: readonly Group[]): JsonObject {
   const members = Object.entries(CATEGORY_MEMBERS).flatMap(([type, member]) => {
     const ofType = groups.filter((group) => group.type === type);
-    return ofType.length === 0 ? [] : [[member, Object.fromEntries(ofType.map(({ modelId, rows }) => [modelId, inferenceUsage(rows)]))] as const];
+    return ofType.length === 0
+      ? []
+      : [[member, Object.fromEntries(ofType.map(({ modelId, rows }) => [modelId, inferenceUsage(rows)]))] as const];
   });
   return { platform_usage_in_cents: 0, ...Object.fromEntries(members) };
 }
@@ -101,7 +111,12 @@ function inferenceUsage(rows: readonly ModelUsage[]): JsonObject {
   const sum = (read: (usage: ModelUsage) => number): number => rows.reduce((total, usage) => total + read(usage), 0);
   const cents = (count: keyof TokenCounts): number => sum((usage) => centsOf(usage, count));
   return {
-    token_count: { input: sum((u) => u.input), input_cache_read: sum((u) => u.cacheRead), input_cache_write: sum((u) => u.cacheWrite), output: sum((u) => u.output) },
+    token_count: {
+      input: sum((u) => u.input),
+      input_cache_read: sum((u) => u.cacheRead),
+      input_cache_write: sum((u) => u.cacheWrite),
+      output: sum((u) => u.output),
+    },
     cost_in_cents: {
       input_cost_in_cents: cents("input"),
       input_cache_read_cost_in_cents: cents("cacheRead"),

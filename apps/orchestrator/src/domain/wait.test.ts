@@ -2,7 +2,8 @@ import { expect, test } from "@jest/globals";
 import type { RunState } from "./run.ts";
 import { childrenMessage, judgeWait, waitingMessage } from "./wait.ts";
 
-const children = (...states: RunState[]) => states.map((state, n) => ({ uid: `child-${n}`, title: `Part ${n}`, state }));
+const children = (...states: RunState[]) =>
+  states.map((state, n) => ({ uid: `child-${n}`, title: `Part ${n}`, state }));
 
 test.each<["all" | "any", RunState[], boolean, number]>([
   ["all", ["SUCCEEDED", "INPROGRESS"], false, 1],
@@ -17,6 +18,8 @@ test.each<["all" | "any", RunState[], boolean, number]>([
 });
 
 test("the parent is told who ended how", () => {
-  expect(childrenMessage([{ uid: "a", title: "Fix", state: "FAILED", message: "No tests." }])).toContain('- a "Fix": FAILED – No tests.');
+  expect(childrenMessage([{ uid: "a", title: "Fix", state: "FAILED", message: "No tests." }])).toContain(
+    '- a "Fix": FAILED – No tests.',
+  );
   expect(waitingMessage(1)).toBe("Waiting for 1 child run.");
 });

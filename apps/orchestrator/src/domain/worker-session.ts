@@ -19,14 +19,22 @@ export type WorkerSession = {
 export type LeaseRef = { readonly executionId: number; readonly attempt: number };
 
 /** What has become of a dispatched execution. WAITING: nobody has taken it yet · TAKEN · ENDED: that attempt is over in order · LOST: it was given up. `isStopping`: it is, or was, cancelled. */
-export type DispatchStatus = LeaseRef & { readonly status: "WAITING" | "TAKEN" | "ENDED" | "LOST"; readonly isStopping: boolean };
+export type DispatchStatus = LeaseRef & {
+  readonly status: "WAITING" | "TAKEN" | "ENDED" | "LOST";
+  readonly isStopping: boolean;
+};
 
 /** A live lease that is open to an offer token. */
 export type OfferedLease = {
   /** Somebody has brought the token already: `holder` names that process. */
   readonly isTaken: boolean;
   readonly holder: string;
-  readonly dispatcher: { readonly keyUid: string; readonly sealedKey: string; readonly teamUid?: string; readonly workerHost: string };
+  readonly dispatcher: {
+    readonly keyUid: string;
+    readonly sealedKey: string;
+    readonly teamUid?: string;
+    readonly workerHost: string;
+  };
 };
 
 /** What a worker says about itself when it registers. */

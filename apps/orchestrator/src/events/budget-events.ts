@@ -5,27 +5,63 @@ import { newUid } from "@millwright/ids";
 import { toDollars } from "@millwright/money";
 import type { Budget, CountedPeriod } from "../domain/budget.ts";
 
-const about = (type: string, budget: Budget, by: Pick<NewEvent, "actor" | "requestId">, more: NewEvent["payload"] = {}): NewEvent => ({
+const about = (
+  type: string,
+  budget: Budget,
+  by: Pick<NewEvent, "actor" | "requestId">,
+  more: NewEvent["payload"] = {},
+): NewEvent => ({
   entity: "budget",
   type: `millwright.budget.${type}.v1`,
   entityUid: budget.uid,
   entityVersion: Number(budget.version),
   teamUid: budget.teamUid,
   ...by,
-  payload: { budget_uid: budget.uid, scope: budget.scope, scope_uid: budget.scopeUid, period: budget.period, limit_usd: toDollars(budget.limitMicros), ...more },
+  payload: {
+    budget_uid: budget.uid,
+    scope: budget.scope,
+    scope_uid: budget.scopeUid,
+    period: budget.period,
+    limit_usd: toDollars(budget.limitMicros),
+    ...more,
+  },
 });
 
-const by = (caller: Caller): Pick<NewEvent, "actor" | "requestId"> => ({ actor: { type: actorOf(caller).type, uid: actorOf(caller).uid }, requestId: caller.requestId });
+const by = (caller: Caller): Pick<NewEvent, "actor" | "requestId"> => ({
+  actor: { type: actorOf(caller).type, uid: actorOf(caller).uid },
+  requestId: caller.requestId,
+});
 
 /** Events of budgets, appended in the transaction that changes one. */
 export const budgetEvents = {
-  created: (tx: Sql, budget: Budget, caller: Caller): Promise<void> => appendEvents(tx, [about("created", budget, by(caller))]),
-  updated: (tx: Sql, budget: Budget, changed: readonly string[], caller: Caller): Promise<void> => appendEvents(tx, [about("updated", budget, by(caller), { changed: [...changed] })]),
-  deleted: (tx: Sql, budget: Budget, caller: Caller): Promise<void> => appendEvents(tx, [about("deleted", budget, by(caller))]),
+  created: (tx: Sql, budget: Budget, caller: Caller): Promise<void> =>
+    appendEvents(tx, [about("created", budget, by(caller))]),
+  updated: (tx: Sql, budget: Budget, changed: readonly string[], caller: Caller): Promise<void> =>
+    appendEvents(tx, [about("updated", budget, by(caller), { changed: [...changed] })]),
+  deleted: (tx: Sql, budget: Budget, caller: Caller): Promise<void> =>
+    appendEvents(tx, [about("deleted", budget, by(caller))]),
 
   /** Runs under the budget have spent a share of its limit. Once per budget, period and threshold. */
-  thresholdReached(tx: Sql, budget: Budget, percent: number, spentMicros: bigint, { start, resetsAt }: CountedPeriod): Promise<void> {
-    const reached = { threshold_percent: percent, spent_usd: toDollars(spentMicros), period_start: start.toISOString(), ...(resetsAt ? { resets_at: resetsAt.toISOString() } : {}) };
-    return appendEvents(tx, [about("threshold_reached", budget, { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() }, reached)]);
+  thresholdReached(
+    tx: Sql,
+    budget: Budget,
+    percent: number,
+    spentMicros: bigint,
+    { start, resetsAt }: CountedPeriod,
+  ): Promise<void> {
+    const reached = {
+      threshold_percent: percent,
+      spent_usd: toDollars(spentMicros),
+      period_start: start.toISOString(),
+      ...(resetsAt ? { resets_at: resetsAt.toISOString() } : {}),
+    };
+    return appendEvents(tx, [
+      about(
+        "threshold_reached",
+        budget,
+        { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() },
+        reached,
+      ),
+    ]);
   },
 };

@@ -13,5 +13,11 @@ export const onAgentDeleted: EventHandler = async (tx, { entityUid, teamUid, act
   if (!teamUid) throw new Error("agent.deleted without a team");
   const payload: RunsOfAgent = { agent_uid: entityUid, team_uid: teamUid, actor: { type: actor.type, uid: actor.uid } };
   await sendWork(tx, { kind: CANCEL_RUNS_OF_AGENT, key: entityUid, teamUid, payload });
-  await sendWork(tx, { kind: CANCEL_RUNS_OF_AGENT, key: `${entityUid} latecomers`, teamUid, payload, runAt: new Date(occurredAt.getTime() + LATECOMERS_MS) });
+  await sendWork(tx, {
+    kind: CANCEL_RUNS_OF_AGENT,
+    key: `${entityUid} latecomers`,
+    teamUid,
+    payload,
+    runAt: new Date(occurredAt.getTime() + LATECOMERS_MS),
+  });
 };

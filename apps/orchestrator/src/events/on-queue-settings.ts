@@ -19,17 +19,27 @@ export const onFactoryQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers
   "millwright.factory.updated.v1": adopt(deps, "factory"),
 });
 
-const adopt = (deps: OnQueueSettingsDeps, scope: "team" | "agent" | "factory"): EventHandler => async (tx, event) => {
-  const settings = settingsOf(event);
-  if (settings) await deps.putQueueSettings(tx, scope, event.entityUid, settings);
-};
+const adopt =
+  (deps: OnQueueSettingsDeps, scope: "team" | "agent" | "factory"): EventHandler =>
+  async (tx, event) => {
+    const settings = settingsOf(event);
+    if (settings) await deps.putQueueSettings(tx, scope, event.entityUid, settings);
+  };
 
 /** Undefined: written before there were such settings. */
 function settingsOf({ payload, entityVersion }: StoredEvent): QueueSettings | undefined {
-  const { concurrency_limit: concurrencyLimit, queue_paused: isPaused, queue_weight: weight, queue_priority: priority } = payload;
+  const {
+    concurrency_limit: concurrencyLimit,
+    queue_paused: isPaused,
+    queue_weight: weight,
+    queue_priority: priority,
+  } = payload;
   if (typeof concurrencyLimit !== "number" || typeof isPaused !== "boolean") return undefined;
   return {
-    ...DEFAULT_QUEUE_SETTINGS, concurrencyLimit, isPaused, version: entityVersion,
+    ...DEFAULT_QUEUE_SETTINGS,
+    concurrencyLimit,
+    isPaused,
+    version: entityVersion,
     ...(typeof weight === "number" ? { weight } : {}),
     ...(typeof priority === "number" ? { priority } : {}),
   };

@@ -6,7 +6,13 @@ import type { Owner, RunState } from "../domain/run.ts";
 /** The lifecycle facts this service publishes about runs. */
 type Subject = { readonly uid: string; readonly owner: Owner };
 
-const fact = (type: string, run: Subject, version: number, context: ChangeContext, payload: NewEvent["payload"]): NewEvent => ({
+const fact = (
+  type: string,
+  run: Subject,
+  version: number,
+  context: ChangeContext,
+  payload: NewEvent["payload"],
+): NewEvent => ({
   entity: "run",
   type: `millwright.run.${type}.v1`,
   entityUid: run.uid,
@@ -57,7 +63,12 @@ export const stateChanged = (run: LockedRun, to: RunState, version: number, cont
 
 /** An attempt has ended, and the state of its run is unchanged: the run was decided before, or waits for its children. */
 export const attemptEnded = (run: LockedRun, version: number, context: ChangeContext): NewEvent =>
-  fact("attempt_ended", run, version, context, { run_uid: run.uid, state: run.state, execution_id: run.execution.id, attempt: run.execution.attempt });
+  fact("attempt_ended", run, version, context, {
+    run_uid: run.uid,
+    state: run.state,
+    execution_id: run.execution.id,
+    attempt: run.execution.attempt,
+  });
 
 /** A run has ended; it may be continued later and end again. */
 export const runFinished = (run: LockedRun, next: Next, version: number, context: ChangeContext): NewEvent =>

@@ -3,7 +3,12 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
 import { callerOf } from "@millwright/rpc";
-import { getArtifact, updateArtifact, type GetArtifactDeps, type UpdateArtifactDeps } from "../usecases/get-artifact.ts";
+import {
+  getArtifact,
+  updateArtifact,
+  type GetArtifactDeps,
+  type UpdateArtifactDeps,
+} from "../usecases/get-artifact.ts";
 import { getPullRequest, type GetPullRequestDeps, type PullRequestPage } from "../usecases/get-pull-request.ts";
 import { getScreenshotUrl, type GetScreenshotUrlDeps } from "../usecases/get-screenshot.ts";
 import { artifactMessage } from "./run-messages.ts";
@@ -14,8 +19,18 @@ export type ArtifactRoutesDeps = GetArtifactDeps & UpdateArtifactDeps & GetPullR
 export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps): void {
   router.service(orchestrator.ArtifactService, {
     async getArtifact({ artifactUid, anonymous }, context) {
-      const { artifact, data, source, downloadUrl } = await getArtifact(deps, callerOf(context), artifactUid, anonymous);
-      return { artifact: artifactMessage(artifact), data: data as JsonObject, downloadUrl, ...(source && { source: { ...source, pullRequestUrls: [...source.pullRequestUrls] } }) };
+      const { artifact, data, source, downloadUrl } = await getArtifact(
+        deps,
+        callerOf(context),
+        artifactUid,
+        anonymous,
+      );
+      return {
+        artifact: artifactMessage(artifact),
+        data: data as JsonObject,
+        downloadUrl,
+        ...(source && { source: { ...source, pullRequestUrls: [...source.pullRequestUrls] } }),
+      };
     },
     async updateArtifact({ artifactUid, public: isPublic }, context) {
       return { artifact: artifactMessage(await updateArtifact(deps, callerOf(context), artifactUid, isPublic)) };

@@ -3,7 +3,15 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
 import { callerOf } from "@millwright/rpc";
-import { createBudget, deleteBudget, getBudget, listBudgets, updateBudget, type BudgetsDeps, type BudgetView } from "../usecases/budgets.ts";
+import {
+  createBudget,
+  deleteBudget,
+  getBudget,
+  listBudgets,
+  updateBudget,
+  type BudgetsDeps,
+  type BudgetView,
+} from "../usecases/budgets.ts";
 
 /** Spending caps of teams. */
 export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
@@ -19,7 +27,10 @@ export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
       return { budget: budgetMessage(await createBudget(deps, callerOf(context), asked, idempotencyKey)) };
     },
     async updateBudget({ teamUid, uid, limitMicros, thresholds }, context) {
-      const changes = { ...(limitMicros === undefined ? {} : { limitMicros }), ...(thresholds ? { thresholdsPercent: thresholds.percents } : {}) };
+      const changes = {
+        ...(limitMicros === undefined ? {} : { limitMicros }),
+        ...(thresholds ? { thresholdsPercent: thresholds.percents } : {}),
+      };
       return { budget: budgetMessage(await updateBudget(deps, callerOf(context), { teamUid, uid, ...changes })) };
     },
     async deleteBudget({ teamUid, uid }, context) {

@@ -14,13 +14,29 @@ import type { Owner } from "../domain/run.ts";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
 import { describePullRequests, type DescribePullRequestsDeps } from "../usecases/describe-pull-requests.ts";
 import {
-  createEnvironment, deleteEnvironment, getEnvironment, grantEnvironment, listEnvironmentGrants, listEnvironments, replaceEnvironment, revokeEnvironmentGrant,
-  type EnvironmentsDeps, type EnvironmentUse, type EnvironmentView,
+  createEnvironment,
+  deleteEnvironment,
+  getEnvironment,
+  grantEnvironment,
+  listEnvironmentGrants,
+  listEnvironments,
+  replaceEnvironment,
+  revokeEnvironmentGrant,
+  type EnvironmentsDeps,
+  type EnvironmentUse,
+  type EnvironmentView,
 } from "../usecases/environments.ts";
 import { findSkills } from "../usecases/find-skills.ts";
 import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
 
-type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string; readonly sandboxFeatures: readonly string[] };
+type ConnectedWorker = {
+  readonly workerHost: string;
+  readonly connectionCount: number;
+  readonly connectedAt: Date;
+  readonly lastSeenAt: Date;
+  readonly sandbox: string;
+  readonly sandboxFeatures: readonly string[];
+};
 
 export type CatalogRoutesDeps = EnvironmentsDeps &
   ListSkillsDeps &
@@ -47,29 +63,67 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     async listWorkers({ teamUid }, context) {
       const teams = teamsInView(callerOf(context), "run.view").filter((team) => teamUid === "" || team === teamUid);
       const workers = await deps.connectedWorkers(teams);
-      return { workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...one }) => ({ ...one, sandboxFeatures: [...sandboxFeatures], connectedAt: timestampFromDate(connectedAt), lastSeenAt: timestampFromDate(lastSeenAt) })) };
+      return {
+        workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...one }) => ({
+          ...one,
+          sandboxFeatures: [...sandboxFeatures],
+          connectedAt: timestampFromDate(connectedAt),
+          lastSeenAt: timestampFromDate(lastSeenAt),
+        })),
+      };
     },
     async listSkills({ teamUid, repo, refresh, sortBy, includeMalformed }, context) {
-      if (!["", "name", "last_run"].includes(sortBy)) throw invalidArgument("invalid_sort", "Skills are sorted by name or last_run.");
-      const query = { teamUid: teamUid || undefined, repo: repo || undefined, isRefresh: refresh, sortBy: sortBy === "last_run" ? ("last_run" as const) : ("name" as const), includeMalformed };
+      if (!["", "name", "last_run"].includes(sortBy))
+        throw invalidArgument("invalid_sort", "Skills are sorted by name or last_run.");
+      const query = {
+        teamUid: teamUid || undefined,
+        repo: repo || undefined,
+        isRefresh: refresh,
+        sortBy: sortBy === "last_run" ? ("last_run" as const) : ("name" as const),
+        includeMalformed,
+      };
       return { skills: (await listSkills(deps, callerOf(context), query)).map(skillMessage) };
     },
     async findSkills({ teamUid, texts }, context) {
       return { specByText: Object.fromEntries(await findSkills(deps, callerOf(context), teamUid, texts)) };
     },
     async listEnvironments({ teamUid, sortBy }, context) {
-      if (!["", "name", "last_updated"].includes(sortBy)) throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
-      const views = await listEnvironments(deps, callerOf(context), teamUid || undefined, sortBy === "name" ? "name" : "last_updated");
+      if (!["", "name", "last_updated"].includes(sortBy))
+        throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
+      const views = await listEnvironments(
+        deps,
+        callerOf(context),
+        teamUid || undefined,
+        sortBy === "name" ? "name" : "last_updated",
+      );
       return { environments: views.map(environmentMessage) };
     },
     async createEnvironment({ environment, idempotencyKey }, context) {
       const { ownerType = "", ownerUid = "", config = {} } = environment ?? {};
-      if (ownerType !== "team" && ownerType !== "user") throw invalidArgument("invalid_environment", 'owner_type must be "team" or "user".');
+      if (ownerType !== "team" && ownerType !== "user")
+        throw invalidArgument("invalid_environment", 'owner_type must be "team" or "user".');
       const owner: Owner = { type: ownerType, uid: ownerUid };
-      return { environment: environmentMessage(await createEnvironment(deps, callerOf(context), owner, { config, linkSharing: environment?.linkSharing }, idempotencyKey)) };
+      return {
+        environment: environmentMessage(
+          await createEnvironment(
+            deps,
+            callerOf(context),
+            owner,
+            { config, linkSharing: environment?.linkSharing },
+            idempotencyKey,
+          ),
+        ),
+      };
     },
     async replaceEnvironment({ environment }, context) {
-      return { environment: environmentMessage(await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", { config: environment?.config ?? {}, linkSharing: environment?.linkSharing })) };
+      return {
+        environment: environmentMessage(
+          await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", {
+            config: environment?.config ?? {},
+            linkSharing: environment?.linkSharing,
+          }),
+        ),
+      };
     },
     async deleteEnvironment({ uid }, context) {
       await deleteEnvironment(deps, callerOf(context), uid);
@@ -86,8 +140,13 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       return {};
     },
     async createEnvironmentGrant({ environmentUid, granteeType, granteeUid }, context) {
-      if (granteeType !== "team" && granteeType !== "user") throw invalidArgument("invalid_grantee", 'grantee_type must be "team" or "user".');
-      return { grant: grantMessage(await grantEnvironment(deps, callerOf(context), environmentUid, { type: granteeType, uid: granteeUid })) };
+      if (granteeType !== "team" && granteeType !== "user")
+        throw invalidArgument("invalid_grantee", 'grantee_type must be "team" or "user".');
+      return {
+        grant: grantMessage(
+          await grantEnvironment(deps, callerOf(context), environmentUid, { type: granteeType, uid: granteeUid }),
+        ),
+      };
     },
     async listEnvironmentGrants({ environmentUid }, context) {
       return { grants: (await listEnvironmentGrants(deps, callerOf(context), environmentUid)).map(grantMessage) };
@@ -100,14 +159,36 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       return { codeHosts: (await listCodeHosts(deps, callerOf(context), teamUid || undefined)).map(codeHostMessage) };
     },
     async createCodeHost({ codeHost, idempotencyKey }, context) {
-      const { name = "", kind = "", baseUrl = "", root = "", secretName = "", owners = [], teamUid = "" } = codeHost ?? {};
+      const {
+        name = "",
+        kind = "",
+        baseUrl = "",
+        root = "",
+        secretName = "",
+        owners = [],
+        teamUid = "",
+      } = codeHost ?? {};
       const asked = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
-      return { codeHost: codeHostMessage(await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked, idempotencyKey)) };
+      return {
+        codeHost: codeHostMessage(
+          await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked, idempotencyKey),
+        ),
+      };
     },
     async describePullRequests({ teamUid, codeHostUid, repository, numbers }, context) {
-      const found = await describePullRequests(deps, callerOf(context), { teamUid: as<TeamUid>(teamUid), codeHostUid, repository, numbers });
+      const found = await describePullRequests(deps, callerOf(context), {
+        teamUid: as<TeamUid>(teamUid),
+        codeHostUid,
+        repository,
+        numbers,
+      });
       const all = (values: readonly string[]): string[] => [...new Set(values)];
-      return { labels: all(found.flatMap(({ labels }) => labels)), authors: all(found.map(({ author }) => author)), baseBranches: all(found.map(({ base }) => base)), paths: all(found.flatMap(({ paths }) => paths)) };
+      return {
+        labels: all(found.flatMap(({ labels }) => labels)),
+        authors: all(found.map(({ author }) => author)),
+        baseBranches: all(found.map(({ base }) => base)),
+        paths: all(found.flatMap(({ paths }) => paths)),
+      };
     },
     async deleteCodeHost({ uid }, context) {
       await deleteCodeHost(deps, callerOf(context), uid);
@@ -133,17 +214,23 @@ const costMessage = (price: Price): orchestrator.ModelCost =>
   create(orchestrator.ModelCostSchema, {
     inputPerMillionTokens: toDollars(price.inputPerMillionMicros),
     outputPerMillionTokens: toDollars(price.outputPerMillionMicros),
-    ...(price.cacheReadPerMillionMicros === undefined ? {} : { inputCacheReadPerMillionTokens: toDollars(price.cacheReadPerMillionMicros) }),
-    ...(price.cacheWritePerMillionMicros === undefined ? {} : { inputCacheWritePerMillionTokens: toDollars(price.cacheWritePerMillionMicros) }),
+    ...(price.cacheReadPerMillionMicros === undefined
+      ? {}
+      : { inputCacheReadPerMillionTokens: toDollars(price.cacheReadPerMillionMicros) }),
+    ...(price.cacheWritePerMillionMicros === undefined
+      ? {}
+      : { inputCacheWritePerMillionTokens: toDollars(price.cacheWritePerMillionMicros) }),
   });
 
 const skillMessage = ({ name, variants }: ListedSkill): orchestrator.Skill =>
   create(orchestrator.SkillSchema, {
     name,
-    variants: variants.map(({ id, description, body, owner, repo, path, workerHost = "", environments, lastRunAt, error }) => ({
-      ...{ id, description, basePrompt: body, owner, repo, path, workerHost, error, environments: [...environments] },
-      ...(lastRunAt ? { lastRunTimestamp: timestampFromDate(lastRunAt) } : {}),
-    })),
+    variants: variants.map(
+      ({ id, description, body, owner, repo, path, workerHost = "", environments, lastRunAt, error }) => ({
+        ...{ id, description, basePrompt: body, owner, repo, path, workerHost, error, environments: [...environments] },
+        ...(lastRunAt ? { lastRunTimestamp: timestampFromDate(lastRunAt) } : {}),
+      }),
+    ),
   });
 
 const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestrator.Environment =>
@@ -158,14 +245,35 @@ const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestr
     lastEditorUid: environment.lastEditorUid,
     linkSharing: environment.linkSharing,
     access: environment.access,
-    ...(lastUse ? { lastTaskRunTimestamp: timestampFromDate(lastUse.createdAt), lastTaskCreated: taskMessage(lastUse) } : {}),
+    ...(lastUse
+      ? { lastTaskRunTimestamp: timestampFromDate(lastUse.createdAt), lastTaskCreated: taskMessage(lastUse) }
+      : {}),
   });
 
-const taskMessage = ({ runUid, title, state, createdAt, updatedAt, startedAt }: EnvironmentUse): orchestrator.LastTask =>
-  create(orchestrator.LastTaskSchema, { id: runUid, title, state, createdAt: timestampFromDate(createdAt), updatedAt: timestampFromDate(updatedAt), ...(startedAt ? { startedAt: timestampFromDate(startedAt) } : {}) });
+const taskMessage = ({
+  runUid,
+  title,
+  state,
+  createdAt,
+  updatedAt,
+  startedAt,
+}: EnvironmentUse): orchestrator.LastTask =>
+  create(orchestrator.LastTaskSchema, {
+    id: runUid,
+    title,
+    state,
+    createdAt: timestampFromDate(createdAt),
+    updatedAt: timestampFromDate(updatedAt),
+    ...(startedAt ? { startedAt: timestampFromDate(startedAt) } : {}),
+  });
 
 const grantMessage = ({ uid, grantee, createdAt }: EnvironmentGrant): orchestrator.EnvironmentGrant =>
-  create(orchestrator.EnvironmentGrantSchema, { uid, granteeType: grantee.type, granteeUid: grantee.uid, createdAt: timestampFromDate(createdAt) });
+  create(orchestrator.EnvironmentGrantSchema, {
+    uid,
+    granteeType: grantee.type,
+    granteeUid: grantee.uid,
+    createdAt: timestampFromDate(createdAt),
+  });
 
 const codeHostMessage = ({ createdAt, owners, ...host }: CodeHost): orchestrator.CodeHost =>
   create(orchestrator.CodeHostSchema, { ...host, owners: [...owners], createdAt: timestampFromDate(createdAt) });

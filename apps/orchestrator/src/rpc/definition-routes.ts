@@ -43,7 +43,9 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
     },
     async activateDefinition({ factoryUid, version }) {
       const uid = uuid<FactoryUid>(factoryUid, "factory_uid");
-      return { activeVersion: BigInt(await deps.transaction((tx) => activateDefinition(deps, tx, uid, Number(version)))) };
+      return {
+        activeVersion: BigInt(await deps.transaction((tx) => activateDefinition(deps, tx, uid, Number(version)))),
+      };
     },
   });
 }

@@ -18,12 +18,21 @@ import { artifactMessage } from "./run-messages.ts";
 
 type FactoryRunner = IdentifiedRunner & { readonly factoryUid: string };
 
-export type EvidenceRoutesDeps = DescribeScoredRunsDeps & GetRunEvidenceDeps & GetRunRepositoriesDeps & ResolveCommitsDeps & {
-  runnersOf(teamUid: string): Promise<readonly FactoryRunner[]>;
-};
+export type EvidenceRoutesDeps = DescribeScoredRunsDeps &
+  GetRunEvidenceDeps &
+  GetRunRepositoriesDeps &
+  ResolveCommitsDeps & {
+    runnersOf(teamUid: string): Promise<readonly FactoryRunner[]>;
+  };
 
 const SCORING = ["scoring"];
-export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: SCORING, getRunEvidence: SCORING, getRunRepositories: SCORING, listRunners: SCORING, resolveCommits: SCORING });
+export const evidenceAllowList = allowServices(orchestrator.EvidenceService, {
+  describeRuns: SCORING,
+  getRunEvidence: SCORING,
+  getRunRepositories: SCORING,
+  listRunners: SCORING,
+  resolveCommits: SCORING,
+});
 
 /** What scoring reads of runs. */
 export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps): void {
@@ -54,15 +63,37 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
   });
 }
 
-const runnerMessage = ({ uid, formerUid, factoryUid, name, dockerImage, setupCommands, os, arch, vcpus, memoryGb }: FactoryRunner) => ({
+const runnerMessage = ({
   uid,
   formerUid,
   factoryUid,
   name,
-  content: { docker_image: dockerImage, setup_commands: [...setupCommands], os, ...present({ arch: arch || undefined, vcpus, memory_gb: memoryGb }) },
+  dockerImage,
+  setupCommands,
+  os,
+  arch,
+  vcpus,
+  memoryGb,
+}: FactoryRunner) => ({
+  uid,
+  formerUid,
+  factoryUid,
+  name,
+  content: {
+    docker_image: dockerImage,
+    setup_commands: [...setupCommands],
+    os,
+    ...present({ arch: arch || undefined, vcpus, memory_gb: memoryGb }),
+  },
 });
 
-const scoredRunMessage = ({ run, ancestorAgentUids, hasConversation, hasWorkspace, usage }: ScoredRun): orchestrator.ScoredRun => {
+const scoredRunMessage = ({
+  run,
+  ancestorAgentUids,
+  hasConversation,
+  hasWorkspace,
+  usage,
+}: ScoredRun): orchestrator.ScoredRun => {
   const totals = totalsOf(usage);
   return create(orchestrator.ScoredRunSchema, {
     uid: run.uid,

@@ -53,16 +53,26 @@ const modelCallMessage = (call: ModelCallFacts): MessageInitShape<typeof orchest
   }),
 });
 
-const optionalInt = (value: number | undefined): bigint | undefined => (value === undefined ? undefined : BigInt(value));
+const optionalInt = (value: number | undefined): bigint | undefined =>
+  value === undefined ? undefined : BigInt(value);
 
-const intervalMessage = ({ startedAt, endedAt, executionId, ...interval }: ComputeInterval): MessageInitShape<typeof orchestrator.ComputeIntervalSchema> => ({
+const intervalMessage = ({
+  startedAt,
+  endedAt,
+  executionId,
+  ...interval
+}: ComputeInterval): MessageInitShape<typeof orchestrator.ComputeIntervalSchema> => ({
   ...interval,
   executionId: BigInt(executionId),
   startedAt: timestampFromDate(startedAt),
   endedAt: timestampFromDate(endedAt),
 });
 
-const pullRequestMessage = ({ kind, createdAt, ...pull }: ProducedPullRequest): MessageInitShape<typeof orchestrator.ProducedPullRequestSchema> => ({
+const pullRequestMessage = ({
+  kind,
+  createdAt,
+  ...pull
+}: ProducedPullRequest): MessageInitShape<typeof orchestrator.ProducedPullRequestSchema> => ({
   ...pull,
   codeHostKind: kind,
   createdAt: timestampFromDate(createdAt),

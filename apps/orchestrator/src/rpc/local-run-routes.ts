@@ -14,7 +14,10 @@ import { newRun } from "./run-routes.ts";
 
 /** The use cases of runs that their clients execute, bound to their stores. */
 export type LocalRunUseCases = {
-  createLocalRun(caller: Caller, run: NewRun & { readonly local: LocalStart }): Promise<Created & { readonly reportEveryMs: number }>;
+  createLocalRun(
+    caller: Caller,
+    run: NewRun & { readonly local: LocalStart },
+  ): Promise<Created & { readonly reportEveryMs: number }>;
   reportLocalRun(caller: Caller, report: LocalReport): Promise<LocalAnswer>;
 };
 
@@ -24,18 +27,32 @@ const COMMAND_WORDS_MAX = 1_000;
 const EVENTS_MAX = 100;
 
 /** The methods of RunService for runs that their clients execute. */
-export const localRunMethods = (deps: LocalRunRoutesDeps): Pick<ServiceImpl<typeof orchestrator.RunService>, "createLocalRun" | "reportLocalRun"> => ({
+export const localRunMethods = (
+  deps: LocalRunRoutesDeps,
+): Pick<ServiceImpl<typeof orchestrator.RunService>, "createLocalRun" | "reportLocalRun"> => ({
   async createLocalRun({ run: request, clientUid, command }, context) {
     if (!request) throw invalidArgument("run_required", "A run is to be described.");
-    if (command.length === 0 || command.length > COMMAND_WORDS_MAX) throw invalidArgument("command_required", `A local run has a command of 1 to ${COMMAND_WORDS_MAX} words.`);
+    if (command.length === 0 || command.length > COMMAND_WORDS_MAX)
+      throw invalidArgument("command_required", `A local run has a command of 1 to ${COMMAND_WORDS_MAX} words.`);
     const local = { clientUid: uidOf(clientUid), command };
     const { run, reportEveryMs } = await deps.createLocalRun(callerOf(context), { ...newRun(request), local });
     return { run: (await deps.runMessages([run]))[0]!, reportEveryMs };
   },
   async reportLocalRun({ runUid, clientUid, events }, context) {
-    if (events.length > EVENTS_MAX) throw invalidArgument("events_count", `At most ${EVENTS_MAX} events are reported at once.`);
-    const { lease, expiresAt, ackedSeq, followups, run } = await deps.reportLocalRun(callerOf(context), { runUid, clientUid: uidOf(clientUid), events: events.map(localEvent) });
-    return { lease, ackedSeq: BigInt(ackedSeq), followups: [...followups], run: (await deps.runMessages([run]))[0]!, ...(expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {}) };
+    if (events.length > EVENTS_MAX)
+      throw invalidArgument("events_count", `At most ${EVENTS_MAX} events are reported at once.`);
+    const { lease, expiresAt, ackedSeq, followups, run } = await deps.reportLocalRun(callerOf(context), {
+      runUid,
+      clientUid: uidOf(clientUid),
+      events: events.map(localEvent),
+    });
+    return {
+      lease,
+      ackedSeq: BigInt(ackedSeq),
+      followups: [...followups],
+      run: (await deps.runMessages([run]))[0]!,
+      ...(expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {}),
+    };
   },
 });
 
@@ -49,12 +66,27 @@ function localEvent({ seq, at, event }: orchestrator.LocalEvent): LocalEvent {
   const base = { seq: Number(seq), at: at ? timestampDate(at) : new Date() };
   switch (event.case) {
     case "output":
-      return { ...base, kind: "output", stream: event.value.stream === "stderr" ? "stderr" : "stdout", text: event.value.text };
+      return {
+        ...base,
+        kind: "output",
+        stream: event.value.stream === "stderr" ? "stderr" : "stdout",
+        text: event.value.text,
+      };
     case "followupUid":
       return { ...base, kind: "followup", followupUid: uidOf(event.value) };
     case "end": {
       const { exitCode, signal, interrupted, output, truncated } = event.value;
-      return { ...base, kind: "end", end: { ...(exitCode === undefined ? {} : { exitCode }), signal, isInterrupted: interrupted, output, isTruncated: truncated } };
+      return {
+        ...base,
+        kind: "end",
+        end: {
+          ...(exitCode === undefined ? {} : { exitCode }),
+          signal,
+          isInterrupted: interrupted,
+          output,
+          isTruncated: truncated,
+        },
+      };
     }
     default:
       throw invalidArgument("event_invalid", "An event of a local run is output, a follow-up or its end.");

@@ -62,7 +62,9 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
 const statusMessage = (status: RunStatus, debugWindow: Run["debugWindow"]): orchestrator.StatusMessage =>
   create(orchestrator.StatusMessageSchema, {
     ...status,
-    ...(debugWindow ? { sessionDebugUntil: timestampFromDate(debugWindow.until), debugAgentActive: debugWindow.isActive } : {}),
+    ...(debugWindow
+      ? { sessionDebugUntil: timestampFromDate(debugWindow.until), debugAgentActive: debugWindow.isActive }
+      : {}),
   });
 
 /** fields-runs §6.4. */
@@ -79,7 +81,15 @@ export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
 export const followupMessage = (followup: Followup): orchestrator.Followup => {
   const { uid, text, authorType, authorUid, createdAt, deliveredAt, undeliverable = "" } = followup;
   return create(orchestrator.FollowupSchema, {
-    ...{ uid, text, authorType, authorUid, state: followupState(followup), createdAt: timestampFromDate(createdAt), reason: undeliverable },
+    ...{
+      uid,
+      text,
+      authorType,
+      authorUid,
+      state: followupState(followup),
+      createdAt: timestampFromDate(createdAt),
+      reason: undeliverable,
+    },
     ...present({ deliveredAt: deliveredAt && timestampFromDate(deliveredAt) }),
   });
 };
@@ -108,7 +118,11 @@ export const standingMessage = ({ run, isVisible, outputs }: ConversationStandin
 
 /** Everything that happened, as stored. */
 export const teamEventMessage = ({ sequence, occurredAt, ...event }: TeamEvent): orchestrator.TeamEvent =>
-  create(orchestrator.TeamEventSchema, { ...event, sequence: BigInt(sequence), occurredAt: timestampFromDate(occurredAt) });
+  create(orchestrator.TeamEventSchema, {
+    ...event,
+    sequence: BigInt(sequence),
+    occurredAt: timestampFromDate(occurredAt),
+  });
 
 export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
   create(orchestrator.RunEventSchema, {
@@ -117,7 +131,10 @@ export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
     kind: event.kind,
     occurredAt: timestampFromDate(event.occurredAt),
     payload: event.payload,
-    ...present({ executionId: event.executionId === undefined ? undefined : BigInt(event.executionId), attempt: event.attempt }),
+    ...present({
+      executionId: event.executionId === undefined ? undefined : BigInt(event.executionId),
+      attempt: event.attempt,
+    }),
   });
 
 /** fields-runs §6.7. */
@@ -127,10 +144,20 @@ export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestra
     runUid,
     eventType: entry.type,
     occurredAt: timestampFromDate(entry.occurredAt),
-    ...present({ executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId), payload: entry.payload }),
+    ...present({
+      executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId),
+      payload: entry.payload,
+    }),
   });
 
-export const harnessUsageMessage = ({ captureSequence, capturedAt, executionId, toolCalls, ageSeconds, ...usage }: NonNullable<HarnessUsageAnswer["usage"]>): orchestrator.HarnessUsage =>
+export const harnessUsageMessage = ({
+  captureSequence,
+  capturedAt,
+  executionId,
+  toolCalls,
+  ageSeconds,
+  ...usage
+}: NonNullable<HarnessUsageAnswer["usage"]>): orchestrator.HarnessUsage =>
   create(orchestrator.HarnessUsageSchema, {
     ...usage,
     captureSequence: BigInt(captureSequence),

@@ -42,7 +42,19 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "retryRun" | "getRun" | "cancelRun" | "createFollowup" | "continueConversation" | "prepareAttachments" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
+  | "createRuns"
+  | "retryRun"
+  | "getRun"
+  | "cancelRun"
+  | "createFollowup"
+  | "continueConversation"
+  | "prepareAttachments"
+  | "interruptRun"
+  | "getQueueStatus"
+  | "checkLease"
+  | "countLiveRuns"
+  | "closeFactory"
+  | "getRunTitles"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -64,25 +76,43 @@ const TITLES_MAX = 500;
 /** The methods of RunService that change runs; run-view-routes.ts has those that show them. */
 export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async createRuns({ runs: requests }, context) {
-    if (requests.length === 0 || requests.length > RUNS_MAX) throw invalidArgument("runs_count", `Between 1 and ${RUNS_MAX} runs are created at once.`);
+    if (requests.length === 0 || requests.length > RUNS_MAX)
+      throw invalidArgument("runs_count", `Between 1 and ${RUNS_MAX} runs are created at once.`);
     return { runs: await createdMessages(deps, await deps.createRuns(callerOf(context), requests.map(newRun))) };
   },
   async retryRun({ runUid, idempotencyKey, causeKey }, context) {
-    const created = await deps.retryRun(callerOf(context), { runUid, ...named("idempotencyKey", idempotencyKey), ...named("causeKey", causeKey) });
+    const created = await deps.retryRun(callerOf(context), {
+      runUid,
+      ...named("idempotencyKey", idempotencyKey),
+      ...named("causeKey", causeKey),
+    });
     return { run: (await createdMessages(deps, [created]))[0]! };
   },
   async getRun({ runUid }, context) {
     return { run: await one(deps, await deps.getRun(callerOf(context), runUid)) };
   },
   async cancelRun({ runUid, tree, cause, idempotencyKey }, context) {
-    return { run: await one(deps, await deps.cancelRun(callerOf(context), { runUid, tree, ...named("cause", cause), ...named("idempotencyKey", idempotencyKey) })) };
+    return {
+      run: await one(
+        deps,
+        await deps.cancelRun(callerOf(context), {
+          runUid,
+          tree,
+          ...named("cause", cause),
+          ...named("idempotencyKey", idempotencyKey),
+        }),
+      ),
+    };
   },
   async createFollowup(request, context) {
     const { runUid, conversationUid, message, mode, attachmentUids, attachmentNames, idempotencyKey } = request;
-    if (!["", "normal", "plan", "orchestrate"].includes(mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+    if (!["", "normal", "plan", "orchestrate"].includes(mode))
+      throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
     return deps.createFollowup(callerOf(context), {
       target: runUid ? { runUid } : { conversationUid },
-      message, attachmentUids, attachmentNames,
+      message,
+      attachmentUids,
+      attachmentNames,
       mode: mode as MessageMode,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     });
@@ -93,7 +123,14 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   },
   async prepareAttachments({ runUid, conversationUid, files }, context) {
     const prepared = await deps.prepareAttachments(callerOf(context), runUid ? { runUid } : { conversationUid }, files);
-    return { runUid: prepared.runUid, attachments: prepared.attachments.map(({ uid, upload }) => ({ uid, uploadUrl: upload.url, uploadHeaders: { ...upload.headers } })) };
+    return {
+      runUid: prepared.runUid,
+      attachments: prepared.attachments.map(({ uid, upload }) => ({
+        uid,
+        uploadUrl: upload.url,
+        uploadHeaders: { ...upload.headers },
+      })),
+    };
   },
   async interruptRun({ runUid, conversationUid }, context) {
     return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };
@@ -104,9 +141,14 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async checkLease(request) {
     const run = await deps.checkLease(leaseRef(request));
     return {
-      runUid: run.runUid, rootRunUid: run.rootRunUid, creatorUid: run.creatorUid,
+      runUid: run.runUid,
+      rootRunUid: run.rootRunUid,
+      creatorUid: run.creatorUid,
       teamUid: run.owner.type === "team" ? run.owner.uid : "",
-      ownerType: run.owner.type, ownerUid: run.owner.uid, agentUid: run.agentUid ?? "", factoryUid: run.factoryUid ?? "",
+      ownerType: run.owner.type,
+      ownerUid: run.owner.uid,
+      agentUid: run.agentUid ?? "",
+      factoryUid: run.factoryUid ?? "",
     };
   },
   async countLiveRuns({ factoryUid }) {
@@ -116,7 +158,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return { live: await deps.closeFactory(factoryUid, withLiveRuns) };
   },
   async getRunTitles({ runUids }, context) {
-    if (runUids.length > TITLES_MAX) throw invalidArgument("runs_count", `At most ${TITLES_MAX} titles are answered at once.`);
+    if (runUids.length > TITLES_MAX)
+      throw invalidArgument("runs_count", `At most ${TITLES_MAX} titles are answered at once.`);
     if (callerOf(context).principal.type !== "service") throw notFound("run");
     return { titles: await deps.getRunTitles(runUids) };
   },
@@ -132,7 +175,8 @@ const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => 
 /** Errors: owner_invalid (invalid_argument). */
 export function newRun(request: orchestrator.RunRequest): NewRun {
   const { ownerType, ownerUid, mode, source, config } = request;
-  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "") throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
+  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "")
+    throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
   return {
     config: config ?? {},
     mode,
@@ -156,17 +200,28 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     ...named("triggerUrl", request.triggerUrl),
     ...named("workspaceOfRunUid", request.workspaceOfRunUid),
     ...(request.dispatcherConfig && { dispatcherConfig: request.dispatcherConfig }),
-    ...(request.judge && { judge: { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] } }),
-    ...(request.pinnedRepositories.length > 0 ? { pinnedRepositories: request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })) } : {}),
+    ...(request.judge && {
+      judge: { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] },
+    }),
+    ...(request.pinnedRepositories.length > 0
+      ? { pinnedRepositories: request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })) }
+      : {}),
     ...(Object.keys(request.agentOverrides).length > 0 ? { agentOverrides: request.agentOverrides } : {}),
     ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
   };
 }
 
 /** As the public API shows it. */
-const scheduleOf = ({ scheduleId, scheduleName, cronSchedule }: orchestrator.ScheduleRef): NonNullable<NewRun["schedule"]> => ({
-  schedule_id: scheduleId, schedule_name: scheduleName, cron_schedule: cronSchedule,
+const scheduleOf = ({
+  scheduleId,
+  scheduleName,
+  cronSchedule,
+}: orchestrator.ScheduleRef): NonNullable<NewRun["schedule"]> => ({
+  schedule_id: scheduleId,
+  schedule_name: scheduleName,
+  cron_schedule: cronSchedule,
 });
 
 /** A text that says nothing is as good as none. */
-const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } => (value ? ({ [name]: value } as { [P in K]: string }) : {});
+const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } =>
+  value ? ({ [name]: value } as { [P in K]: string }) : {};

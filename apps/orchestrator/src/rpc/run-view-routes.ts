@@ -11,7 +11,12 @@ import type { Run } from "../domain/run.ts";
 import { describeConversation, type DescribeConversationDeps } from "../usecases/describe-conversation.ts";
 import { describeConversations, type DescribeConversationsDeps } from "../usecases/describe-conversations.ts";
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
-import { findConversationsByUrl, findRunByReference, type FindConversationsByUrlDeps, type FindRunByReferenceDeps } from "../usecases/find-run-by-reference.ts";
+import {
+  findConversationsByUrl,
+  findRunByReference,
+  type FindConversationsByUrlDeps,
+  type FindRunByReferenceDeps,
+} from "../usecases/find-run-by-reference.ts";
 import { getBlockSnapshotUrl, type GetBlockSnapshotUrlDeps } from "../usecases/block-snapshots.ts";
 import { listHandoffFiles, type ListHandoffFilesDeps } from "../usecases/list-handoff-files.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
@@ -22,7 +27,16 @@ import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
 import { listTeamEvents, watchTeamEvents, type TeamEventsDeps } from "../usecases/team-events.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
 import { watchRun, type WatchRunDeps } from "../usecases/watch-run.ts";
-import { artifactMessage, followupMessage, harnessUsageMessage, runEventMessage, runMessage, standingMessage, teamEventMessage, timelineMessage } from "./run-messages.ts";
+import {
+  artifactMessage,
+  followupMessage,
+  harnessUsageMessage,
+  runEventMessage,
+  runMessage,
+  standingMessage,
+  teamEventMessage,
+  timelineMessage,
+} from "./run-messages.ts";
 
 export type RunViewDeps = DescribeRunsDeps &
   ListRunsDeps &
@@ -41,7 +55,22 @@ export type RunViewDeps = DescribeRunsDeps &
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "listTeamEvents" | "watchTeamEvents" | "getTranscriptUrl" | "getHarnessUsage" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference" | "findConversationsByUrl"
+  | "listRuns"
+  | "getTimeline"
+  | "getConversation"
+  | "listRunEvents"
+  | "watchRunEvents"
+  | "listTeamEvents"
+  | "watchTeamEvents"
+  | "getTranscriptUrl"
+  | "getHarnessUsage"
+  | "getBlockSnapshotUrl"
+  | "listHandoffFiles"
+  | "describeConversation"
+  | "describeConversations"
+  | "listFollowups"
+  | "findRunByReference"
+  | "findConversationsByUrl"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -49,14 +78,26 @@ const EVENT_PAGE = { default: 100, max: 500 };
 /** The methods of RunService that show runs; the others change them. */
 export const runViewMethods = (deps: RunViewDeps): Views => ({
   async listRuns(request, context) {
-    const page = await listVisibleRuns(deps, callerOf(context), listRequest(request), request.pageSize, request.pageToken);
+    const page = await listVisibleRuns(
+      deps,
+      callerOf(context),
+      listRequest(request),
+      request.pageSize,
+      request.pageToken,
+    );
     return { runs: (await describeRuns(deps, page.runs)).map(runMessage), nextPageToken: page.nextPageToken };
   },
   async getTimeline({ runUid }, context) {
-    return { events: (await getTimeline(deps, callerOf(context), runUid)).map((entry) => timelineMessage(runUid, entry)) };
+    return {
+      events: (await getTimeline(deps, callerOf(context), runUid)).map((entry) => timelineMessage(runUid, entry)),
+    };
   },
   async getConversation({ runUid, conversationUid }, context) {
-    const { conversationUid: uid, steps } = await getConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });
+    const { conversationUid: uid, steps } = await getConversation(
+      deps,
+      callerOf(context),
+      runUid ? { runUid } : { conversationUid },
+    );
     return { conversationUid: uid, steps: steps.map((step) => publicStep(step)) };
   },
   async listRunEvents({ runUid, afterSeq, pageSize }, context) {
@@ -66,20 +107,52 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     return { events: events.slice(0, limit).map(runEventMessage), hasMore: events.length > limit };
   },
   async *watchRunEvents({ runUid, afterSeq }, context) {
-    for await (const { events, texts } of watchRun(deps, callerOf(context), runUid, Math.max(Number(afterSeq), 0), context.signal)) {
-      yield { events: events.map(runEventMessage), texts: texts.map(({ executionId, attempt, stepId, offset, text }) => ({ executionId: BigInt(executionId), attempt, stepId, offset, text })) };
+    for await (const { events, texts } of watchRun(
+      deps,
+      callerOf(context),
+      runUid,
+      Math.max(Number(afterSeq), 0),
+      context.signal,
+    )) {
+      yield {
+        events: events.map(runEventMessage),
+        texts: texts.map(({ executionId, attempt, stepId, offset, text }) => ({
+          executionId: BigInt(executionId),
+          attempt,
+          stepId,
+          offset,
+          text,
+        })),
+      };
     }
     // A reader must not take the stop of this server for the end of the run.
-    if (context.signal.aborted) throw new DomainError({ kind: "unavailable", reason: "stream_ended", message: "The stream ended early; resume after the last event." });
+    if (context.signal.aborted)
+      throw new DomainError({
+        kind: "unavailable",
+        reason: "stream_ended",
+        message: "The stream ended early; resume after the last event.",
+      });
   },
   async listTeamEvents({ teamUid, runUids, afterSequence, pageSize }, context) {
     const limit = clampPageSize(pageSize, EVENT_PAGE);
-    const events = await listTeamEvents(deps, callerOf(context), { runUids, ...given({ teamUid }) }, Math.max(Number(afterSequence), 0), limit + 1);
+    const events = await listTeamEvents(
+      deps,
+      callerOf(context),
+      { runUids, ...given({ teamUid }) },
+      Math.max(Number(afterSequence), 0),
+      limit + 1,
+    );
     return { events: events.slice(0, limit).map(teamEventMessage), hasMore: events.length > limit };
   },
   async *watchTeamEvents({ teamUid, runUids, afterSequence }, context) {
     const from = afterSequence === undefined ? undefined : Math.max(Number(afterSequence), 0);
-    for await (const { events, after } of watchTeamEvents(deps, callerOf(context), { runUids, ...given({ teamUid }) }, from, context.signal)) {
+    for await (const { events, after } of watchTeamEvents(
+      deps,
+      callerOf(context),
+      { runUids, ...given({ teamUid }) },
+      from,
+      context.signal,
+    )) {
       yield { events: events.map(teamEventMessage), afterSequence: BigInt(after) };
     }
   },
@@ -101,7 +174,12 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     const target = { ...(runUid ? { runUid } : { conversationUid }), teamUid: teamUid || undefined };
     const found = await describeConversation(deps, callerOf(context), target);
     const [newest, first] = (await describeRuns(deps, [found.newestRun, found.firstRun])).map(runMessage);
-    return { conversationUid: found.conversationUid, newestRun: newest!, firstRun: first!, outputs: found.outputs.map(artifactMessage) };
+    return {
+      conversationUid: found.conversationUid,
+      newestRun: newest!,
+      firstRun: first!,
+      outputs: found.outputs.map(artifactMessage),
+    };
   },
   async findRunByReference({ url }, context) {
     return { runUid: await findRunByReference(deps, callerOf(context), url) };
@@ -115,19 +193,57 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     return { followups: followups.map(followupMessage), nextPageToken };
   },
   async describeConversations({ conversationUids, withOutputs, teamUid }, context) {
-    const standings = await describeConversations(deps, callerOf(context), { conversationUids, withOutputs, teamUid: teamUid || undefined });
+    const standings = await describeConversations(deps, callerOf(context), {
+      conversationUids,
+      withOutputs,
+      teamUid: teamUid || undefined,
+    });
     return { conversations: standings.map(standingMessage) };
   },
 });
 
 function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
   const { teamUid, states, factoryUids, sources, search, ancestorRunUid, sortBy, sortOrder } = request;
-  const { name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType, executorUid, taskStatuses, executionLocation, metadata } = request;
+  const {
+    name,
+    modelId,
+    creatorUid,
+    environmentUid,
+    skillSpec,
+    scheduleUid,
+    artifactType,
+    executorUid,
+    taskStatuses,
+    executionLocation,
+    metadata,
+  } = request;
   const { factoryOnly, automationUid } = request;
   return {
-    ...{ states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, automationUid, sortBy, sortOrder },
+    ...{
+      states,
+      factoryUids,
+      sources,
+      search,
+      taskStatuses,
+      executionLocation,
+      metadata,
+      automationUid,
+      sortBy,
+      sortOrder,
+    },
     ...(factoryOnly ? { factoryOnly } : {}),
-    ...given({ teamUid, ancestorRunUid, name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType, executorUid }),
+    ...given({
+      teamUid,
+      ancestorRunUid,
+      name,
+      modelId,
+      creatorUid,
+      environmentUid,
+      skillSpec,
+      scheduleUid,
+      artifactType,
+      executorUid,
+    }),
     ...bound("createdAfter", request.createdAfter),
     ...bound("createdBefore", request.createdBefore),
     ...bound("updatedAfter", request.updatedAfter),
@@ -135,6 +251,8 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
 }
 
 /** Without the texts that say nothing. */
-const given = <T extends Readonly<Record<string, string>>>(texts: T): Partial<T> => Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "")) as Partial<T>;
+const given = <T extends Readonly<Record<string, string>>>(texts: T): Partial<T> =>
+  Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "")) as Partial<T>;
 
-const bound = <K extends string>(name: K, time: Timestamp | undefined): { [P in K]?: Date } => (time ? ({ [name]: timestampDate(time) } as { [P in K]: Date }) : {});
+const bound = <K extends string>(name: K, time: Timestamp | undefined): { [P in K]?: Date } =>
+  time ? ({ [name]: timestampDate(time) } as { [P in K]: Date }) : {};

@@ -12,36 +12,81 @@ import { MODEL_ACCESS, type ModelAccess } from "../domain/usage.ts";
 import { reportUsage, type ReportUsageDeps } from "../usecases/report-usage.ts";
 import { reserveCost, type ReserveCostDeps } from "../usecases/reserve-cost.ts";
 
-type Bound = CommitArtifactDeps & CreateArtifactDeps & OpenPullRequestDeps & PutSnapshotDeps & PutTranscriptDeps & ReportUsageDeps & ReserveCostDeps;
+type Bound = CommitArtifactDeps &
+  CreateArtifactDeps &
+  OpenPullRequestDeps &
+  PutSnapshotDeps &
+  PutTranscriptDeps &
+  ReportUsageDeps &
+  ReserveCostDeps;
 
 export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
   /** The session that calls. Errors: session_invalid. */
   readonly sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>;
   /** Errors: lease_lost, also when another session holds the lease. A stopping execution may only save its workspace. */
-  readonly requireLease: (tx: Sql, executionId: number, attempt: number, options: { sessionUid: string; orStopping?: boolean }) => Promise<{ readonly runUid: string }>;
+  readonly requireLease: (
+    tx: Sql,
+    executionId: number,
+    attempt: number,
+    options: { sessionUid: string; orStopping?: boolean },
+  ) => Promise<{ readonly runUid: string }>;
 };
 
-type Methods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reserveCost" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot" | "putTranscript">;
+type Methods = Pick<
+  ServiceImpl<typeof worker.WorkerService>,
+  | "openPullRequest"
+  | "reserveCost"
+  | "reportUsage"
+  | "createArtifact"
+  | "commitArtifact"
+  | "putSnapshot"
+  | "putTranscript"
+>;
 
 /** The methods of WorkerService by which an attempt leaves something behind. */
 export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
   const within = async (context: HandlerContext, options: { orStopping?: boolean } = {}): Promise<Bound> => {
     const { uid: sessionUid } = await deps.sessionOf(context);
-    return { ...deps, requireLease: (tx, executionId, attempt) => deps.requireLease(tx, executionId, attempt, { sessionUid, ...options }) };
+    return {
+      ...deps,
+      requireLease: (tx, executionId, attempt) =>
+        deps.requireLease(tx, executionId, attempt, { sessionUid, ...options }),
+    };
   };
   return {
     async openPullRequest(request, context) {
       const { owner, repo, headBranch, headSha, baseBranch, title, body } = request;
-      return openPullRequest(await within(context), { lease: leaseOf(request), owner, repo, headBranch, headSha, baseBranch, title, body });
+      return openPullRequest(await within(context), {
+        lease: leaseOf(request),
+        owner,
+        repo,
+        headBranch,
+        headSha,
+        baseBranch,
+        title,
+        body,
+      });
     },
     async reserveCost(request, context) {
       const { modelId, inputTokens, outputTokens } = request;
-      return reserveCost(await within(context), { lease: leaseOf(request), modelId, inputTokens: Number(inputTokens), outputTokens: Number(outputTokens) });
+      return reserveCost(await within(context), {
+        lease: leaseOf(request),
+        modelId,
+        inputTokens: Number(inputTokens),
+        outputTokens: Number(outputTokens),
+      });
     },
     async reportUsage(request, context) {
       const { callId, modelId, usage, estimated: isEstimated } = request;
       const access = accessOf(request.access);
-      const { isBudgeted } = await reportUsage(await within(context), { lease: leaseOf(request), callId, modelId, tokens: usage ? tokensOf(usage) : {}, isEstimated, ...(access ? { access } : {}) });
+      const { isBudgeted } = await reportUsage(await within(context), {
+        lease: leaseOf(request),
+        callId,
+        modelId,
+        tokens: usage ? tokensOf(usage) : {},
+        isEstimated,
+        ...(access ? { access } : {}),
+      });
       return { costLimited: isBudgeted };
     },
     async createArtifact(request, context) {
@@ -60,20 +105,30 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
     },
     async putSnapshot(request, context) {
       const { sizeBytes, sha256 } = request;
-      const { snapshotKey, upload } = await putSnapshot(await within(context, { orStopping: true }), leaseOf(request), { size: Number(sizeBytes), sha256 });
+      const { snapshotKey, upload } = await putSnapshot(await within(context, { orStopping: true }), leaseOf(request), {
+        size: Number(sizeBytes),
+        sha256,
+      });
       return { snapshotKey, ...uploadMessage(upload) };
     },
     async putTranscript(request, context) {
       const { sizeBytes, sha256 } = request;
-      const { upload } = await putTranscript(await within(context, { orStopping: true }), leaseOf(request), { size: Number(sizeBytes), sha256 });
+      const { upload } = await putTranscript(await within(context, { orStopping: true }), leaseOf(request), {
+        size: Number(sizeBytes),
+        sha256,
+      });
       return uploadMessage(upload);
     },
   };
 }
 
-const leaseOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
+const leaseOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({
+  executionId: Number(executionId),
+  attempt,
+});
 
-const uploadMessage = (upload: SignedUpload | undefined) => (upload ? { uploadUrl: upload.url, uploadHeaders: upload.headers } : {});
+const uploadMessage = (upload: SignedUpload | undefined) =>
+  upload ? { uploadUrl: upload.url, uploadHeaders: upload.headers } : {};
 
 /** What another version of a worker may name is unknown here. */
 const accessOf = (access: string): ModelAccess | undefined => MODEL_ACCESS.find((known) => known === access);
@@ -86,4 +141,5 @@ const tokensOf = ({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheW
   ...count("cacheWrite", inputCacheWriteTokens),
 });
 
-const count = <K extends string>(name: K, value: bigint | undefined): { [P in K]?: number } => (value === undefined ? {} : ({ [name]: Number(value) } as { [P in K]: number }));
+const count = <K extends string>(name: K, value: bigint | undefined): { [P in K]?: number } =>
+  value === undefined ? {} : ({ [name]: Number(value) } as { [P in K]: number });

@@ -5,7 +5,13 @@ import { DomainError, invalidArgument } from "@millwright/errors";
 import { STEP_LIMIT, type Assignment, type Input } from "../domain/assignment.ts";
 import type { LinkedDirective } from "../domain/directive.ts";
 import type { FrozenMcpServer } from "../domain/mcp-servers.ts";
-import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, EVENT_BYTES_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
+import {
+  EVENT_BATCH_BYTES_MAX,
+  EVENT_BATCH_MAX,
+  EVENT_BYTES_MAX,
+  isWorkerEventKind,
+  type RunEvent,
+} from "../domain/run-events.ts";
 import type { Outcome } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
 import type { Timings } from "../domain/timings.ts";
@@ -16,7 +22,10 @@ import { readSkill } from "../usecases/discover-skills.ts";
 import type { Dispatch } from "../usecases/dispatch-offers.ts";
 import type { Completion } from "../usecases/complete-executions.ts";
 
-export const leaseRef = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
+export const leaseRef = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({
+  executionId: Number(executionId),
+  attempt,
+});
 
 export const leaseMessage = ({ executionId, attempt }: LeaseRef) => ({ executionId: BigInt(executionId), attempt });
 
@@ -39,7 +48,12 @@ export const registration = (request: worker.RegisterRequest): WorkerRegistratio
 /** What is beyond the bounds, or not where skills are, is left out. */
 const reportedSkills = (skills: readonly worker.ReportedSkill[]): RepositorySkill[] =>
   skills
-    .filter(({ owner, repo, path, content }) => readRepository(`${owner}/${repo}`) && isSkillFile(path) && Buffer.byteLength(content) <= SKILL_LIMITS.fileBytesMax)
+    .filter(
+      ({ owner, repo, path, content }) =>
+        readRepository(`${owner}/${repo}`) &&
+        isSkillFile(path) &&
+        Buffer.byteLength(content) <= SKILL_LIMITS.fileBytesMax,
+    )
     .slice(0, SKILL_LIMITS.filesMax)
     .map(({ owner, repo, path, content }) => readSkill({ owner, repo }, path, Buffer.from(content)));
 
@@ -50,30 +64,51 @@ export function eventBatch(batch: worker.EventBatch): EventBatch {
   const events = batch.events.map(({ clientSeq, at, kind, payload = {} }) => {
     const size = Buffer.byteLength(JSON.stringify(payload));
     bytes += size;
-    if (!isWorkerEventKind(kind)) throw invalidArgument("event_kind_unknown", "A worker does not write events of this kind.", { kind });
+    if (!isWorkerEventKind(kind))
+      throw invalidArgument("event_kind_unknown", "A worker does not write events of this kind.", { kind });
     const event = { clientSeq: Number(clientSeq), at: at ? timestampDate(at) : new Date(0), kind };
-    return size > EVENT_BYTES_MAX ? { ...event, payload: { size_bytes: size }, isOversized: true } : { ...event, payload: storableJson(payload) };
+    return size > EVENT_BYTES_MAX
+      ? { ...event, payload: { size_bytes: size }, isOversized: true }
+      : { ...event, payload: storableJson(payload) };
   });
   if (bytes > EVENT_BATCH_BYTES_MAX && batch.events.length > 1) throw tooLarge();
   return { ...leaseRef(batch), events };
 }
 
 const tooLarge = (): DomainError =>
-  new DomainError({ kind: "too_large", reason: "batch_too_large", message: `A batch has at most ${EVENT_BATCH_MAX} events and ${EVENT_BATCH_BYTES_MAX} bytes; split it.` });
+  new DomainError({
+    kind: "too_large",
+    reason: "batch_too_large",
+    message: `A batch has at most ${EVENT_BATCH_MAX} events and ${EVENT_BATCH_BYTES_MAX} bytes; split it.`,
+  });
 
 const OUTCOMES: readonly string[] = ["DONE", "FAILED", "BLOCKED", "WAITING", "CANCELLED", "ERROR"];
 
 /** Errors: outcome_unknown (invalid_argument). */
 export function completion(message: worker.Completion): Completion {
   const { outcome, error, waitFor } = message;
-  if (!OUTCOMES.includes(outcome)) throw invalidArgument("outcome_unknown", "An execution ends with one of the listed outcomes.", { outcome });
+  if (!OUTCOMES.includes(outcome))
+    throw invalidArgument("outcome_unknown", "An execution ends with one of the listed outcomes.", { outcome });
   return {
     ...leaseRef(message),
     outcome: outcome as Outcome,
     lastClientSeq: Number(message.lastClientSeq),
-    ...(error ? { error: { code: error.code, message: storable(error.message), retryable: error.retryable, reason: storable(error.reason) } } : {}),
+    ...(error
+      ? {
+          error: {
+            code: error.code,
+            message: storable(error.message),
+            retryable: error.retryable,
+            reason: storable(error.reason),
+          },
+        }
+      : {}),
     ...(message.snapshotKey ? { snapshotKey: message.snapshotKey } : {}),
-    ...(waitFor ? { waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids } } : {}),
+    ...(waitFor
+      ? {
+          waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids },
+        }
+      : {}),
     ...(message.retained ? { isRetained: true } : {}),
     ...(message.parkedMs > 0 ? { parkedMs: message.parkedMs } : {}),
     ...(message.workspaceUnchanged ? { isWorkspaceUnchanged: true } : {}),
@@ -81,9 +116,15 @@ export function completion(message: worker.Completion): Completion {
   };
 }
 
-const inputMessage = ({ uid, text, mode, kind, attachments }: Input) => create(worker.InputMessageSchema, { uid, text, mode, kind, attachments: attachments.map(attachmentRef) });
+const inputMessage = ({ uid, text, mode, kind, attachments }: Input) =>
+  create(worker.InputMessageSchema, { uid, text, mode, kind, attachments: attachments.map(attachmentRef) });
 
-const attachmentRef = ({ uid, fileName, mimeType, downloadUrl }: LinkedDirective["files"][number]) => ({ uid, fileName, mimeType, downloadUrl });
+const attachmentRef = ({ uid, fileName, mimeType, downloadUrl }: LinkedDirective["files"][number]) => ({
+  uid,
+  fileName,
+  mimeType,
+  downloadUrl,
+});
 
 export function assignmentMessage(assignment: Assignment, timings: Timings, runTokenLimit: number): worker.Assignment {
   const { job, details } = assignment;
@@ -113,7 +154,9 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     mcpServers: Object.entries(frozen.mcp_servers ?? {}).map(([name, server]) => mcpServer(name, server)),
     dockerImage: frozen.docker_image,
     ...(frozen.allowed_hosts ? { egress: { allowedHosts: [...frozen.allowed_hosts] } } : {}),
-    ...(frozen.instance_shape ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } } : {}),
+    ...(frozen.instance_shape
+      ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } }
+      : {}),
     mode: assignment.inputs.findLast(({ kind, mode }) => kind !== "children" && mode !== "")?.mode || job.mode,
     interactive: job.interactive,
     debugWindowMs: Math.round((frozen.failure_session_retention_minutes ?? 0) * timings.debugMinuteMs),
@@ -126,7 +169,9 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     snapshotUrl: assignment.snapshotUrl,
     snapshotKey: assignment.snapshotKey,
     snapshotRequired: assignment.snapshotKey !== "" && assignment.snapshotKey === frozen.workspace?.snapshot_key,
-    ...(frozen.judge ? { judge: { scorerUid: frozen.judge.scorer_uid, classifications: [...frozen.judge.classifications] } } : {}),
+    ...(frozen.judge
+      ? { judge: { scorerUid: frozen.judge.scorer_uid, classifications: [...frozen.judge.classifications] } }
+      : {}),
     factoryUid: run.factoryUid ?? "",
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },
@@ -138,13 +183,37 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
   });
 }
 
-export const dispatchMessage = ({ job, offerToken, ...lease }: Dispatch): MessageInitShape<typeof worker.DispatchedExecutionSchema> => ({
-  ...{ ...leaseMessage(lease), offerToken, runUid: job.run.runUid, title: job.title, harness: job.frozen.harness, dockerImage: job.frozen.docker_image },
-  ...(job.frozen.instance_shape ? { instanceShape: { vcpus: job.frozen.instance_shape.vcpus, memoryGb: job.frozen.instance_shape.memory_gb } } : {}),
+export const dispatchMessage = ({
+  job,
+  offerToken,
+  ...lease
+}: Dispatch): MessageInitShape<typeof worker.DispatchedExecutionSchema> => ({
+  ...{
+    ...leaseMessage(lease),
+    offerToken,
+    runUid: job.run.runUid,
+    title: job.title,
+    harness: job.frozen.harness,
+    dockerImage: job.frozen.docker_image,
+  },
+  ...(job.frozen.instance_shape
+    ? { instanceShape: { vcpus: job.frozen.instance_shape.vcpus, memoryGb: job.frozen.instance_shape.memory_gb } }
+    : {}),
 });
 
-const mcpServer = (name: string, { command, args = [], env = {}, url, headers = {}, managed_id: managedId }: FrozenMcpServer) =>
-  create(worker.McpServerSchema, { name, command: command ?? "", args: [...args], env: { ...env }, url: url ?? "", headers: { ...headers }, managedId: managedId ?? "" });
+const mcpServer = (
+  name: string,
+  { command, args = [], env = {}, url, headers = {}, managed_id: managedId }: FrozenMcpServer,
+) =>
+  create(worker.McpServerSchema, {
+    name,
+    command: command ?? "",
+    args: [...args],
+    env: { ...env },
+    url: url ?? "",
+    headers: { ...headers },
+    managedId: managedId ?? "",
+  });
 
 /** 0 = none. */
 function lowestLimit(platform: number, own = 0): number {
@@ -155,7 +224,12 @@ function lowestLimit(platform: number, own = 0): number {
 const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
 
 export function directiveMessage(directive: LinkedDirective): worker.Directive {
-  return create(worker.DirectiveSchema, { seq: BigInt(directive.seq), previousSeq: BigInt(directive.previousSeq), ...leaseMessage(directive), directive: directiveCase(directive) });
+  return create(worker.DirectiveSchema, {
+    seq: BigInt(directive.seq),
+    previousSeq: BigInt(directive.previousSeq),
+    ...leaseMessage(directive),
+    directive: directiveCase(directive),
+  });
 }
 
 function directiveCase({ kind, payload, files }: LinkedDirective): worker.Directive["directive"] {
@@ -166,7 +240,13 @@ function directiveCase({ kind, payload, files }: LinkedDirective): worker.Direct
     case "interrupt":
       return { case: "interrupt", value: create(worker.InterruptSchema, { turnId: text("turn_id") }) };
     case "followup": {
-      const message = create(worker.InputMessageSchema, { uid: text("message_uid"), text: text("text"), mode: text("mode"), kind: "followup", attachments: files.map(attachmentRef) });
+      const message = create(worker.InputMessageSchema, {
+        uid: text("message_uid"),
+        text: text("text"),
+        mode: text("mode"),
+        kind: "followup",
+        attachments: files.map(attachmentRef),
+      });
       return { case: "followup", value: create(worker.FollowupSchema, { message }) };
     }
     case "end_idle":

@@ -2,7 +2,14 @@ import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/con
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { worker } from "@millwright/contracts";
 import type { Timings } from "../domain/timings.ts";
-import { WORKER_VERSION_MIN, type DispatchStatus, type LeaseRef, type Offer, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
+import {
+  WORKER_VERSION_MIN,
+  type DispatchStatus,
+  type LeaseRef,
+  type Offer,
+  type WorkerRegistration,
+  type WorkerSession,
+} from "../domain/worker-session.ts";
 import type { Accepted } from "../usecases/accept-offers.ts";
 import type { AppendResult, EventBatch } from "../usecases/append-events.ts";
 import type { Completion, CompletionResult } from "../usecases/complete-executions.ts";
@@ -15,7 +22,17 @@ import { storable } from "../domain/text.ts";
 import type { ReturnedLease } from "../usecases/return-leases.ts";
 import type { TextPiece } from "../usecases/tell-text.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
-import { assignmentMessage, completion, directiveMessage, dispatchMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
+import {
+  assignmentMessage,
+  completion,
+  directiveMessage,
+  dispatchMessage,
+  eventBatch,
+  historyEvent,
+  leaseMessage,
+  leaseRef,
+  registration,
+} from "./worker-messages.ts";
 
 /** The use cases behind WorkerService, bound to their stores. */
 export type WorkerUseCases = {
@@ -24,11 +41,21 @@ export type WorkerUseCases = {
   authenticate(token: string): Promise<WorkerSession>;
   lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]>;
   accept(session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted>;
-  dispatch(session: WorkerSession, offers: readonly LeaseRef[]): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }>;
+  dispatch(
+    session: WorkerSession,
+    offers: readonly LeaseRef[],
+  ): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }>;
   failDispatch(session: WorkerSession, failure: DispatchFailure): Promise<{ readonly isTaken: boolean }>;
   decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
   returnLeases(session: WorkerSession, leases: readonly ReturnedLease[]): Promise<readonly LeaseRef[]>;
-  heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; watched: readonly DispatchStatus[]; directives: readonly LinkedDirective[] }>;
+  heartbeat(
+    session: WorkerSession,
+    beat: Heartbeat,
+  ): Promise<{
+    leases: readonly LeaseStatus[];
+    watched: readonly DispatchStatus[];
+    directives: readonly LinkedDirective[];
+  }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
   tellText(session: WorkerSession, piece: TextPiece): Promise<void>;
@@ -36,7 +63,10 @@ export type WorkerUseCases = {
   watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
 };
 
-type ArtifactMethods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot" | "putTranscript">;
+type ArtifactMethods = Pick<
+  ServiceImpl<typeof worker.WorkerService>,
+  "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot" | "putTranscript"
+>;
 
 export type WorkerRoutesDeps = {
   readonly worker: WorkerUseCases;
@@ -50,15 +80,22 @@ export type WorkerRoutesDeps = {
 const FAILURE_CHARS_MAX = 2_000;
 
 /** THE WORKERS' DOOR. Register takes a worker key, everything else the session token it answers. */
-export function workerRoutes(router: ConnectRouter, { worker: useCases, artifactMethods, timings, publicUrl, runTokenLimit }: WorkerRoutesDeps): void {
+export function workerRoutes(
+  router: ConnectRouter,
+  { worker: useCases, artifactMethods, timings, publicUrl, runTokenLimit }: WorkerRoutesDeps,
+): void {
   const sessionOf = (context: HandlerContext) => useCases.authenticate(bearerOf(context));
   router.service(worker.WorkerService, {
     ...artifactMethods,
     async register(request, context) {
       const sessionToken = await useCases.register(bearerOf(context), registration(request));
       return {
-        sessionToken, publicUrl,
-        heartbeatMs: timings.heartbeatMs, leaseTtlMs: timings.leaseTtlMs, offerTtlMs: timings.offerTtlMs, doorsCloseMs: timings.doorsCloseMs,
+        sessionToken,
+        publicUrl,
+        heartbeatMs: timings.heartbeatMs,
+        leaseTtlMs: timings.leaseTtlMs,
+        offerTtlMs: timings.offerTtlMs,
+        doorsCloseMs: timings.doorsCloseMs,
         minVersion: WORKER_VERSION_MIN,
       };
     },
@@ -69,11 +106,16 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
     },
     async lease({ freeSlots, waitMs }, context) {
       const offers = await useCases.lease(await sessionOf(context), freeSlots, Math.max(0, waitMs), context.signal);
-      return { offers: offers.map((offer) => ({ ...leaseMessage(offer), offerExpiresAt: timestampFromDate(offer.expiresAt) })) };
+      return {
+        offers: offers.map((offer) => ({ ...leaseMessage(offer), offerExpiresAt: timestampFromDate(offer.expiresAt) })),
+      };
     },
     async accept({ leases }, context) {
       const { assignments, lost } = await useCases.accept(await sessionOf(context), leases.map(leaseRef));
-      return { assignments: assignments.map((assignment) => assignmentMessage(assignment, timings, runTokenLimit)), lost: lost.map(leaseMessage) };
+      return {
+        assignments: assignments.map((assignment) => assignmentMessage(assignment, timings, runTokenLimit)),
+        lost: lost.map(leaseMessage),
+      };
     },
     async dispatch({ leases }, context) {
       const { dispatches, lost } = await useCases.dispatch(await sessionOf(context), leases.map(leaseRef));
@@ -81,7 +123,12 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
     },
     async failDispatch(request, context) {
       const { reason, message, taken } = request;
-      const { isTaken } = await useCases.failDispatch(await sessionOf(context), { ...leaseRef(request), reason: storable(reason), message: storable(message).slice(0, FAILURE_CHARS_MAX), isTaken: taken });
+      const { isTaken } = await useCases.failDispatch(await sessionOf(context), {
+        ...leaseRef(request),
+        reason: storable(reason),
+        message: storable(message).slice(0, FAILURE_CHARS_MAX),
+        isTaken: taken,
+      });
       return { taken: isTaken };
     },
     async decline({ leases }, context) {
@@ -96,29 +143,59 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
       const { leases, watched, directives } = await useCases.heartbeat(await sessionOf(context), {
         state: request.state === "DRAINING" ? "DRAINING" : "READY",
         freeSlots: Math.max(0, request.freeSlots),
-        leases: request.leases.map((lease) => ({ ...leaseRef(lease), phase: lease.phase, ackedDirectiveSeq: Number(lease.ackedDirectiveSeq) })),
+        leases: request.leases.map((lease) => ({
+          ...leaseRef(lease),
+          phase: lease.phase,
+          ackedDirectiveSeq: Number(lease.ackedDirectiveSeq),
+        })),
         modelCalls: request.modelCalls.map(({ provider, outcome, count }) => ({ provider, outcome, count })),
         watched: request.watched.map(leaseRef),
       });
-      return { leases: leases.map(leaseStatus), watched: watched.map((one) => ({ ...leaseMessage(one), status: one.status, stopping: one.isStopping })), directives: directives.map(directiveMessage) };
+      return {
+        leases: leases.map(leaseStatus),
+        watched: watched.map((one) => ({ ...leaseMessage(one), status: one.status, stopping: one.isStopping })),
+        directives: directives.map(directiveMessage),
+      };
     },
     async appendEvents({ batches }, context) {
       const results = await useCases.append(await sessionOf(context), batches.map(eventBatch));
-      return { results: results.map((result) => ({ ...result, ...leaseMessage(result), ackedClientSeq: BigInt(result.ackedClientSeq) })) };
+      return {
+        results: results.map((result) => ({
+          ...result,
+          ...leaseMessage(result),
+          ackedClientSeq: BigInt(result.ackedClientSeq),
+        })),
+      };
     },
     async tellText(request, context) {
       const { stepId, offset, text } = request;
-      await useCases.tellText(await sessionOf(context), { ...leaseRef(request), stepId: storable(stepId), offset, text: storable(text) });
+      await useCases.tellText(await sessionOf(context), {
+        ...leaseRef(request),
+        stepId: storable(stepId),
+        offset,
+        text: storable(text),
+      });
       return {};
     },
     async readHistory(request, context) {
       const { wholeConversation, pageToken } = request;
-      const page = await useCases.readHistory(await sessionOf(context), { ...leaseRef(request), afterSeq: Number(request.afterSeq), wholeConversation, pageToken });
+      const page = await useCases.readHistory(await sessionOf(context), {
+        ...leaseRef(request),
+        afterSeq: Number(request.afterSeq),
+        wholeConversation,
+        pageToken,
+      });
       return { ...page, events: page.events.map(historyEvent) };
     },
     async complete({ completions }, context) {
       const results = await useCases.complete(await sessionOf(context), completions.map(completion));
-      return { results: results.map((result) => ({ ...result, ...leaseMessage(result), ackedClientSeq: BigInt(result.ackedClientSeq) })) };
+      return {
+        results: results.map((result) => ({
+          ...result,
+          ...leaseMessage(result),
+          ackedClientSeq: BigInt(result.ackedClientSeq),
+        })),
+      };
     },
   });
 }

@@ -10,7 +10,10 @@ const FROM = "FROM artifacts a LEFT JOIN pull_requests p ON p.artifact_uid = a.u
 /** What runs leave behind. Only committed artifacts are listed or found by uid. */
 export const artifactStore = {
   async findByClientId(sql: Sql, runUid: string, clientArtifactId: string): Promise<StoredArtifact | undefined> {
-    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.run_uid = $1 AND a.client_artifact_id = $2`, [runUid, clientArtifactId]);
+    const { rows } = await sql.query<Row>(
+      `SELECT ${COLUMNS} ${FROM} WHERE a.run_uid = $1 AND a.client_artifact_id = $2`,
+      [runUid, clientArtifactId],
+    );
     return rows[0] && toArtifact(rows[0]);
   },
 
@@ -21,8 +24,21 @@ export const artifactStore = {
        VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10, $11, CASE WHEN $12 THEN now() END)
        ON CONFLICT (run_uid, client_artifact_id) DO NOTHING`,
       [
-        ...[artifact.uid, artifact.runUid, artifact.clientArtifactId, artifact.executionId, artifact.type, JSON.stringify(artifact.data)],
-        ...[artifact.content ?? null, artifact.blobKey ?? null, artifact.sizeBytes ?? null, artifact.sha256 ?? null, artifact.isPublic],
+        ...[
+          artifact.uid,
+          artifact.runUid,
+          artifact.clientArtifactId,
+          artifact.executionId,
+          artifact.type,
+          JSON.stringify(artifact.data),
+        ],
+        ...[
+          artifact.content ?? null,
+          artifact.blobKey ?? null,
+          artifact.sizeBytes ?? null,
+          artifact.sha256 ?? null,
+          artifact.isPublic,
+        ],
         artifact.isCommitted,
       ],
     );
@@ -32,13 +48,19 @@ export const artifactStore = {
   /** The run's artifact, committed or not. */
   async findOfRun(sql: Sql, runUid: string, uid: string): Promise<StoredArtifact | undefined> {
     if (!isUuid(uid)) return undefined;
-    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.uid = $1 AND a.run_uid = $2`, [uid, runUid]);
+    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.uid = $1 AND a.run_uid = $2`, [
+      uid,
+      runUid,
+    ]);
     return rows[0] && toArtifact(rows[0]);
   },
 
   /** Answers false when it was committed before. */
   async commit(tx: Sql, uid: string): Promise<boolean> {
-    return (await tx.query("UPDATE artifacts SET committed_at = now() WHERE uid = $1 AND committed_at IS NULL", [uid])).rowCount === 1;
+    return (
+      (await tx.query("UPDATE artifacts SET committed_at = now() WHERE uid = $1 AND committed_at IS NULL", [uid]))
+        .rowCount === 1
+    );
   },
 
   /** Answers false when it is not there, or committed. */
@@ -68,7 +90,9 @@ export const artifactStore = {
   /** Whosever it is. */
   async find(sql: Sql, uid: string): Promise<Artifact | undefined> {
     if (!isUuid(uid)) return undefined;
-    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.uid = $1 AND a.committed_at IS NOT NULL`, [uid]);
+    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.uid = $1 AND a.committed_at IS NOT NULL`, [
+      uid,
+    ]);
     return rows[0] && toArtifact(rows[0]);
   },
 
@@ -90,8 +114,18 @@ export const artifactStore = {
 export type ArtifactStore = typeof artifactStore;
 
 type Row = {
-  uid: ArtifactUid; run_uid: RunUid; artifact_type: ArtifactType; data: JsonObject; content: string | null; blob_key: string | null;
-  size_bytes: number | null; sha256: string | null; public: boolean; created_at: Date; is_committed: boolean; pull_request_status: string | null;
+  uid: ArtifactUid;
+  run_uid: RunUid;
+  artifact_type: ArtifactType;
+  data: JsonObject;
+  content: string | null;
+  blob_key: string | null;
+  size_bytes: number | null;
+  sha256: string | null;
+  public: boolean;
+  created_at: Date;
+  is_committed: boolean;
+  pull_request_status: string | null;
 };
 
 const toArtifact = (row: Row): StoredArtifact => ({

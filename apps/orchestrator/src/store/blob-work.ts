@@ -15,7 +15,13 @@ const DELETE_AFTER_MS = 60 * 60 * 1000;
 
 /** Has a blob deleted when no signed link to it works any more. */
 export const enqueueBlobDeletion = (tx: Sql, blobKey: string, now: Date): Promise<unknown> =>
-  enqueueWork(tx, { kind: DELETE_BLOB, key: blobKey, payload: { blob_key: blobKey }, runAt: new Date(now.getTime() + DELETE_AFTER_MS) });
+  enqueueWork(tx, {
+    kind: DELETE_BLOB,
+    key: blobKey,
+    payload: { blob_key: blobKey },
+    runAt: new Date(now.getTime() + DELETE_AFTER_MS),
+  });
 
 /** Has the blobs swept then, by one of the replicas. */
-export const enqueueSweep = (sql: Sql, runAt: Date): Promise<unknown> => enqueueWork(sql, { kind: SWEEP_BLOBS, key: runAt.toISOString(), payload: {}, runAt });
+export const enqueueSweep = (sql: Sql, runAt: Date): Promise<unknown> =>
+  enqueueWork(sql, { kind: SWEEP_BLOBS, key: runAt.toISOString(), payload: {}, runAt });

@@ -8,7 +8,11 @@ export type ConversationOfOwner = { readonly conversationUid: string; readonly o
 export type BlockSnapshotRecord = { readonly blobKey: string; readonly extent: number };
 
 /** How far the runs of a conversation have come; oldest first. */
-export type ConversationExtent = { readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[]; readonly extent: number; readonly hasStarted: boolean };
+export type ConversationExtent = {
+  readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[];
+  readonly extent: number;
+  readonly hasStarted: boolean;
+};
 
 const RUNS_MAX = 100;
 
@@ -23,16 +27,30 @@ export const blockSnapshotStore = {
   },
 
   /** Names the newest blob, unless one that reaches as far is known. Answers the one of both that nobody needs any more. */
-  async replace(tx: Sql, { conversationUid, owner }: ConversationOfOwner, { blobKey, extent }: BlockSnapshotRecord): Promise<string | undefined> {
+  async replace(
+    tx: Sql,
+    { conversationUid, owner }: ConversationOfOwner,
+    { blobKey, extent }: BlockSnapshotRecord,
+  ): Promise<string | undefined> {
     const of = [conversationUid, owner.type, owner.uid];
-    const first = await tx.query("INSERT INTO block_snapshots (conversation_uid, owner_type, owner_uid, blob_key, extent) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING", [...of, blobKey, extent]);
+    const first = await tx.query(
+      "INSERT INTO block_snapshots (conversation_uid, owner_type, owner_uid, blob_key, extent) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+      [...of, blobKey, extent],
+    );
     if (first.rowCount === 1) return undefined;
     const which = "conversation_uid = $1 AND owner_type = $2 AND owner_uid = $3";
-    const { rows } = await tx.query<{ blob_key: string; extent: number }>(`SELECT blob_key, extent FROM block_snapshots WHERE ${which} FOR UPDATE`, of);
+    const { rows } = await tx.query<{ blob_key: string; extent: number }>(
+      `SELECT blob_key, extent FROM block_snapshots WHERE ${which} FOR UPDATE`,
+      of,
+    );
     const known = rows[0]!;
     if (known.blob_key === blobKey) return undefined;
     if (known.extent >= extent) return blobKey;
-    await tx.query(`UPDATE block_snapshots SET blob_key = $4, extent = $5, written_at = now() WHERE ${which}`, [...of, blobKey, extent]);
+    await tx.query(`UPDATE block_snapshots SET blob_key = $4, extent = $5, written_at = now() WHERE ${which}`, [
+      ...of,
+      blobKey,
+      extent,
+    ]);
     return known.blob_key;
   },
 
@@ -53,7 +71,15 @@ export const blockSnapshotStore = {
 
   /** The conversation that a run serves for its owner. */
   async ofRun(sql: Sql, runUid: string): Promise<ConversationOfOwner | undefined> {
-    const { rows } = await sql.query<{ conversation_uid: string; owner_type: Owner["type"]; owner_uid: string }>("SELECT conversation_uid, owner_type, owner_uid FROM runs WHERE uid = $1", [runUid]);
-    return rows[0] && { conversationUid: rows[0].conversation_uid, owner: { type: rows[0].owner_type, uid: rows[0].owner_uid } };
+    const { rows } = await sql.query<{ conversation_uid: string; owner_type: Owner["type"]; owner_uid: string }>(
+      "SELECT conversation_uid, owner_type, owner_uid FROM runs WHERE uid = $1",
+      [runUid],
+    );
+    return (
+      rows[0] && {
+        conversationUid: rows[0].conversation_uid,
+        owner: { type: rows[0].owner_type, uid: rows[0].owner_uid },
+      }
+    );
   },
 };

@@ -3,8 +3,16 @@ import { DomainError } from "@millwright/errors";
 import type { Budget, BudgetPeriod, BudgetScope, BudgetSettings, CountedPeriod, NewBudget } from "../domain/budget.ts";
 
 type Row = {
-  uid: string; team_uid: string; scope: BudgetScope; scope_uid: string; period: BudgetPeriod; limit_micros: string; thresholds_percent: number[];
-  version: string; created_at: Date; updated_at: Date;
+  uid: string;
+  team_uid: string;
+  scope: BudgetScope;
+  scope_uid: string;
+  period: BudgetPeriod;
+  limit_micros: string;
+  thresholds_percent: number[];
+  version: string;
+  created_at: Date;
+  updated_at: Date;
 };
 
 const COLUMNS = `b.uid, b.team_uid, b.scope, b.scope_uid, b.period, b.limit_micros::text AS limit_micros, b.thresholds_percent,
@@ -23,18 +31,28 @@ export const IS_BUDGETED = `EXISTS (
    WHERE b.team_uid = r.owner_uid AND r.owner_type = 'team' AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT}))`;
 
 /** What calls under a budget have cost in its period, and may cost that are in progress. */
-export type BudgetSums = { readonly spentMicros: bigint; readonly reservedMicros: bigint; readonly deadReservations: number };
+export type BudgetSums = {
+  readonly spentMicros: bigint;
+  readonly reservedMicros: bigint;
+  readonly deadReservations: number;
+};
 
 /** Budgets and their running sums. Micro-dollars travel as text: int8 may exceed what a number holds. */
 export const budgetStore = {
   async list(sql: Sql, teamUid: string): Promise<Budget[]> {
-    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} FROM budgets b WHERE b.team_uid = $1 ORDER BY b.created_at, b.uid`, [teamUid]);
+    const { rows } = await sql.query<Row>(
+      `SELECT ${COLUMNS} FROM budgets b WHERE b.team_uid = $1 ORDER BY b.created_at, b.uid`,
+      [teamUid],
+    );
     return rows.map(toBudget);
   },
 
   /** Undefined if it does not exist or belongs to another team. With `isLocked` it stays as it is until the transaction ends. */
   async find(sql: Sql, teamUid: string, uid: string, isLocked = false): Promise<Budget | undefined> {
-    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} FROM budgets b WHERE b.uid = $1 AND b.team_uid = $2 ${isLocked ? "FOR UPDATE" : ""}`, [uid, teamUid]);
+    const { rows } = await sql.query<Row>(
+      `SELECT ${COLUMNS} FROM budgets b WHERE b.uid = $1 AND b.team_uid = $2 ${isLocked ? "FOR UPDATE" : ""}`,
+      [uid, teamUid],
+    );
     return rows[0] && toBudget(rows[0]);
   },
 
@@ -45,7 +63,16 @@ export const budgetStore = {
         `INSERT INTO budgets AS b (uid, team_uid, scope, scope_uid, period, limit_micros, thresholds_percent, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6::bigint, $7, $8, $8)
          RETURNING ${COLUMNS}`,
-        [budget.uid, budget.teamUid, budget.scope, budget.scopeUid, budget.period, String(budget.limitMicros), budget.thresholdsPercent, budget.now],
+        [
+          budget.uid,
+          budget.teamUid,
+          budget.scope,
+          budget.scopeUid,
+          budget.period,
+          String(budget.limitMicros),
+          budget.thresholdsPercent,
+          budget.now,
+        ],
       );
       return toBudget(rows[0] as Row);
     } catch (error) {
@@ -83,7 +110,11 @@ export const budgetStore = {
   },
 
   /** Sums of each budget in its given period. What `exceptExecution` has set aside is left out, and what no attempt holds any more. */
-  async sums(sql: Sql, asked: readonly { budget: Budget; period: CountedPeriod }[], exceptExecution = 0): Promise<Map<string, BudgetSums>> {
+  async sums(
+    sql: Sql,
+    asked: readonly { budget: Budget; period: CountedPeriod }[],
+    exceptExecution = 0,
+  ): Promise<Map<string, BudgetSums>> {
     if (asked.length === 0) return new Map();
     const { rows } = await sql.query<{ uid: string; spent: string; reserved: string; dead: number }>(
       `SELECT b.uid, coalesce(p.spent_micros, 0)::text AS spent, held.reserved, held.dead
@@ -97,7 +128,12 @@ export const budgetStore = {
            WHERE c.team_uid = b.team_uid AND b.scope || ' ' || b.scope_uid = ANY(c.scopes)) held`,
       [asked.map(({ budget }) => budget.uid), asked.map(({ period }) => period.start), exceptExecution],
     );
-    return new Map(rows.map(({ uid, spent, reserved, dead }) => [uid, { spentMicros: BigInt(spent), reservedMicros: BigInt(reserved), deadReservations: dead }]));
+    return new Map(
+      rows.map(({ uid, spent, reserved, dead }) => [
+        uid,
+        { spentMicros: BigInt(spent), reservedMicros: BigInt(reserved), deadReservations: dead },
+      ]),
+    );
   },
 
   /** Deletes reservations of a team whose attempts have ended, so that sums do not read them for ever. Skips rows that others have locked. */
@@ -113,7 +149,11 @@ export const budgetStore = {
   },
 
   /** Raises what is spent in each period; returns the new sums and the thresholds already published. The budgets must be locked. */
-  async raise(tx: Sql, periods: readonly { budget: Budget; period: CountedPeriod }[], micros: bigint): Promise<Map<string, { spentMicros: bigint; published: readonly number[] }>> {
+  async raise(
+    tx: Sql,
+    periods: readonly { budget: Budget; period: CountedPeriod }[],
+    micros: bigint,
+  ): Promise<Map<string, { spentMicros: bigint; published: readonly number[] }>> {
     const { rows } = await tx.query<{ budget_uid: string; spent: string; thresholds_reached: number[] }>(
       `INSERT INTO budget_periods AS p (budget_uid, period_start, spent_micros)
        SELECT asked.uid, asked.period_start, $3::bigint FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (uid, period_start)
@@ -121,13 +161,29 @@ export const budgetStore = {
        RETURNING p.budget_uid, p.spent_micros::text AS spent, p.thresholds_reached`,
       [periods.map(({ budget }) => budget.uid), periods.map(({ period }) => period.start), String(micros)],
     );
-    return new Map(rows.map(({ budget_uid: uid, spent, thresholds_reached: published }) => [uid, { spentMicros: BigInt(spent), published }]));
+    return new Map(
+      rows.map(({ budget_uid: uid, spent, thresholds_reached: published }) => [
+        uid,
+        { spentMicros: BigInt(spent), published },
+      ]),
+    );
   },
 
   /** Stores thresholds as published; returns the budget with the version that its first event has. The budget must be locked. */
-  async publishThresholds(tx: Sql, { uid }: Budget, { start }: CountedPeriod, percents: readonly number[]): Promise<bigint> {
-    await tx.query("UPDATE budget_periods SET thresholds_reached = thresholds_reached || $3::integer[] WHERE budget_uid = $1 AND period_start = $2", [uid, start, percents]);
-    const { rows } = await tx.query<{ version: string }>("UPDATE budgets SET version = version + $2 WHERE uid = $1 RETURNING version::text AS version", [uid, percents.length]);
+  async publishThresholds(
+    tx: Sql,
+    { uid }: Budget,
+    { start }: CountedPeriod,
+    percents: readonly number[],
+  ): Promise<bigint> {
+    await tx.query(
+      "UPDATE budget_periods SET thresholds_reached = thresholds_reached || $3::integer[] WHERE budget_uid = $1 AND period_start = $2",
+      [uid, start, percents],
+    );
+    const { rows } = await tx.query<{ version: string }>(
+      "UPDATE budgets SET version = version + $2 WHERE uid = $1 RETURNING version::text AS version",
+      [uid, percents.length],
+    );
     return BigInt((rows[0] as { version: string }).version) - BigInt(percents.length - 1);
   },
 };

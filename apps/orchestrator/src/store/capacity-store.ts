@@ -16,7 +16,13 @@ export const capacityKeys = (run: CapacitySubject): CapacityKey[] => [
 
 /** Inserts missing capacity rows and adopts newer settings; writes nothing when nothing changed. Answers whether a maximum is reached.
  * Reads at once, and writes after `before`: lanes are locked before capacities. */
-export async function ensureCapacity(tx: Sql, subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults, before: Promise<unknown>): Promise<boolean> {
+export async function ensureCapacity(
+  tx: Sql,
+  subject: CapacitySubject,
+  settings: ScopeSettings,
+  defaults: CapacityDefaults,
+  before: Promise<unknown>,
+): Promise<boolean> {
   const keys = capacityKeys(subject);
   const wanted = keys.map(({ scope }) => settings[scope === "user" ? "team" : scope]);
   const { rows } = await tx.query<{ n: number; is_outdated: boolean }>(
@@ -35,13 +41,26 @@ export async function ensureCapacity(tx: Sql, subject: CapacitySubject, settings
 
 /** As JSON, since for arrays PostgreSQL would make a new plan each time, which takes longer than to carry it out. */
 const given = (n: number, scope: Scope, uid: string, settings: QueueSettings, defaults: CapacityDefaults) => ({
-  n, scope, uid, max: maxOf(scope, settings, defaults), paused: settings.isPaused, weight: settings.weight, priority: settings.priority, version: settings.version,
+  n,
+  scope,
+  uid,
+  max: maxOf(scope, settings, defaults),
+  paused: settings.isPaused,
+  weight: settings.weight,
+  priority: settings.priority,
+  version: settings.version,
 });
 
-const maxOf = (scope: Scope, { concurrencyLimit }: QueueSettings, defaults: CapacityDefaults): number => concurrencyLimit || defaults[scope === "user" ? "team" : scope];
+const maxOf = (scope: Scope, { concurrencyLimit }: QueueSettings, defaults: CapacityDefaults): number =>
+  concurrencyLimit || defaults[scope === "user" ? "team" : scope];
 
 /** Writes the settings of a scope, unless newer ones are known; what waits may be able to go on. */
-export async function putSettings(tx: Sql, { scope, uid }: CapacityKey, settings: QueueSettings, defaults: CapacityDefaults): Promise<void> {
+export async function putSettings(
+  tx: Sql,
+  { scope, uid }: CapacityKey,
+  settings: QueueSettings,
+  defaults: CapacityDefaults,
+): Promise<void> {
   const { isPaused, weight, priority, version } = settings;
   await tx.query(
     `INSERT INTO capacity (scope, uid, in_use_max, paused, weight, priority, settings_version) VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -54,7 +73,10 @@ export async function putSettings(tx: Sql, { scope, uid }: CapacityKey, settings
 }
 
 /** Gives back one unit of every capacity that each run's execution held, locking in (scope, uid) order. */
-export async function releaseCapacity(tx: Sql, runs: readonly Pick<LockedRun, "owner" | "agentUid" | "factoryUid">[]): Promise<void> {
+export async function releaseCapacity(
+  tx: Sql,
+  runs: readonly Pick<LockedRun, "owner" | "agentUid" | "factoryUid">[],
+): Promise<void> {
   const counts = new Map<string, CapacityKey & { n: number }>();
   for (const key of runs.flatMap(capacityKeys)) {
     const id = `${key.scope} ${key.uid}`;

@@ -15,7 +15,10 @@ export async function unreportedChildren(tx: Sql, parentUid: string, named: read
     [parentUid, named],
   );
   return rows.map(({ uid, title, state, status_message }) => ({
-    uid, title, state, ...(status_message === null ? {} : { message: status_message }),
+    uid,
+    title,
+    state,
+    ...(status_message === null ? {} : { message: status_message }),
   }));
 }
 

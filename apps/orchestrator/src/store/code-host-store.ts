@@ -21,7 +21,10 @@ export type CodeHostStore = {
 export function codeHostStore(prisma: PrismaClient): CodeHostStore {
   return {
     async list(teams) {
-      const rows = await prisma.codeHost.findMany({ where: { teamUid: { in: [...teams] } }, orderBy: [{ name: "asc" }, { uid: "asc" }] });
+      const rows = await prisma.codeHost.findMany({
+        where: { teamUid: { in: [...teams] } },
+        orderBy: [{ name: "asc" }, { uid: "asc" }],
+      });
       return rows.map(toCodeHost);
     },
     async find(teams, uid) {
@@ -30,11 +33,18 @@ export function codeHostStore(prisma: PrismaClient): CodeHostStore {
     },
     async insert(host, request) {
       try {
-        const row = await createOnce(prisma, request, (tx) => tx.codeHost.create({ data: { ...host, owners: [...host.owners] } }));
+        const row = await createOnce(prisma, request, (tx) =>
+          tx.codeHost.create({ data: { ...host, owners: [...host.owners] } }),
+        );
         return toCodeHost({ ...row, createdAt: new Date(row.createdAt) });
       } catch (error) {
         if (!isUniqueViolation(error)) throw error;
-        throw new DomainError({ kind: "conflict", reason: "name_taken", message: `The team already has a connection "${host.name}".`, cause: error });
+        throw new DomainError({
+          kind: "conflict",
+          reason: "name_taken",
+          message: `The team already has a connection "${host.name}".`,
+          cause: error,
+        });
       }
     },
     async delete(uid) {
@@ -43,4 +53,8 @@ export function codeHostStore(prisma: PrismaClient): CodeHostStore {
   };
 }
 
-const toCodeHost = ({ kind, teamUid, ...row }: CodeHostModel): CodeHost => ({ ...row, teamUid: teamUid as TeamUid, kind: kind as CodeHost["kind"] });
+const toCodeHost = ({ kind, teamUid, ...row }: CodeHostModel): CodeHost => ({
+  ...row,
+  teamUid: teamUid as TeamUid,
+  kind: kind as CodeHost["kind"],
+});

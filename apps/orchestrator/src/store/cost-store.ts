@@ -6,7 +6,10 @@ import { SCOPES_OF_ROOT } from "./budget-store.ts";
 export const costStore = {
   /** Serialises decisions in one tree, until the transaction ends. */
   async lockTree(tx: Sql, runUid: string): Promise<void> {
-    await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('cost ' || root_run_uid::text, 0)) FROM runs WHERE uid = $1", [runUid]);
+    await tx.query(
+      "SELECT pg_advisory_xact_lock(hashtextextended('cost ' || root_run_uid::text, 0)) FROM runs WHERE uid = $1",
+      [runUid],
+    );
   },
 
   /** The run and those above it which have a limit. What `exceptExecution` has set aside is left out, and what nobody holds any more. */
@@ -28,10 +31,18 @@ export const costStore = {
          FROM above a WHERE a.limit_micros IS NOT NULL`,
       [runUid, exceptExecution],
     );
-    return rows.map((row) => ({ runUid: row.uid, limitMicros: BigInt(row.limit_micros), spentMicros: BigInt(row.spent), reservedMicros: BigInt(row.reserved) }));
+    return rows.map((row) => ({
+      runUid: row.uid,
+      limitMicros: BigInt(row.limit_micros),
+      spentMicros: BigInt(row.spent),
+      reservedMicros: BigInt(row.reserved),
+    }));
   },
 
-  async reserve(tx: Sql, { executionId, attempt, runUid, micros }: { executionId: number; attempt: number; runUid: string; micros: bigint }): Promise<void> {
+  async reserve(
+    tx: Sql,
+    { executionId, attempt, runUid, micros }: { executionId: number; attempt: number; runUid: string; micros: bigint },
+  ): Promise<void> {
     await tx.query(
       `INSERT INTO cost_reservations (execution_id, run_uid, attempt, micros, team_uid, scopes)
        SELECT $1, $2, $3, $4::bigint, t.team_uid, CASE WHEN t.team_uid IS NULL THEN '{}' ELSE t.scopes END

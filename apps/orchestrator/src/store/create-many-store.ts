@@ -11,7 +11,10 @@ import { presentTrace } from "./present-trace.ts";
 import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
 /** The runs that causes have made already, in the order of the causes. Each is looked up by itself: joined, all runs of causes could be read. */
-export async function findByCauses(sql: Sql, causes: readonly { readonly ownerUid: string; readonly causeKey: string }[]): Promise<(RunUid | undefined)[]> {
+export async function findByCauses(
+  sql: Sql,
+  causes: readonly { readonly ownerUid: string; readonly causeKey: string }[],
+): Promise<(RunUid | undefined)[]> {
   const { rows } = await sql.query<{ n: number; uid: RunUid | null }>(
     `SELECT g.n, (SELECT r.uid FROM runs r WHERE r.owner_uid = g.o AND r.cause_key = g.c) AS uid FROM jsonb_to_recordset($1::jsonb) AS g (n integer, o uuid, c text)`,
     [JSON.stringify(causes.map(({ ownerUid, causeKey }, n) => ({ n, o: ownerUid, c: causeKey })))],
@@ -31,9 +34,18 @@ export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: C
   const rows = runs.map((run) => rowOf(run, lanes.get(JSON.stringify(laneKey(run)))!));
   const alike = commonOf(rows);
   const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !alike.has(name))));
-  const { rows: inserted } = await tx.query<RunRow>(INSERT_RUNS, [JSON.stringify(own), presentTrace(), JSON.stringify(Object.fromEntries(alike))]);
+  const { rows: inserted } = await tx.query<RunRow>(INSERT_RUNS, [
+    JSON.stringify(own),
+    presentTrace(),
+    JSON.stringify(Object.fromEntries(alike)),
+  ]);
   const uids = new Set(inserted.map(({ uid }) => uid));
-  await appendEvents(tx, runs.filter(({ uid }) => uids.has(uid)).map((run) => runCreated(run, { ...context, ...(run.causeKey ? { cause: run.causeKey } : {}) })));
+  await appendEvents(
+    tx,
+    runs
+      .filter(({ uid }) => uids.has(uid))
+      .map((run) => runCreated(run, { ...context, ...(run.causeKey ? { cause: run.causeKey } : {}) })),
+  );
   tx.announce?.(topics.work);
   return inserted.map(toRun);
 }
@@ -41,22 +53,55 @@ export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: C
 type Row = Readonly<Record<string, unknown>>;
 
 /** What all rows have: written and read once, which is most of them where many schedules ask for the same. Objects are so when they are one. */
-const commonOf = ([first = {}, ...others]: readonly Row[]): ReadonlyMap<string, unknown> => new Map(Object.entries(first).filter(([name, value]) => others.every((row) => row[name] === value)));
+const commonOf = ([first = {}, ...others]: readonly Row[]): ReadonlyMap<string, unknown> =>
+  new Map(Object.entries(first).filter(([name, value]) => others.every((row) => row[name] === value)));
 
 const COLUMNS = {
-  uid: "uuid", root_run_uid: "uuid", depth: "integer", owner_type: "text", owner_uid: "uuid", creator_type: "text", creator_uid: "text", executor_uid: "text",
-  agent_uid: "uuid", agent_name: "text", factory_uid: "uuid", definition_version: "integer", environment_uid: "text", title: "text", state: "text", prompt: "text",
-  submitted_prompt: "text", mode: "text", interactive: "boolean", source: "text", origin: "text", conversation_uid: "uuid", config_name: "text", model_id: "text",
-  skill_spec: "text", agent_config: "jsonb", agent_skill: "jsonb", frozen: "jsonb", metadata: "jsonb", cause_key: "text", execution_location: "text",
-  schedule: "jsonb", trigger_url: "text",
+  uid: "uuid",
+  root_run_uid: "uuid",
+  depth: "integer",
+  owner_type: "text",
+  owner_uid: "uuid",
+  creator_type: "text",
+  creator_uid: "text",
+  executor_uid: "text",
+  agent_uid: "uuid",
+  agent_name: "text",
+  factory_uid: "uuid",
+  definition_version: "integer",
+  environment_uid: "text",
+  title: "text",
+  state: "text",
+  prompt: "text",
+  submitted_prompt: "text",
+  mode: "text",
+  interactive: "boolean",
+  source: "text",
+  origin: "text",
+  conversation_uid: "uuid",
+  config_name: "text",
+  model_id: "text",
+  skill_spec: "text",
+  agent_config: "jsonb",
+  agent_skill: "jsonb",
+  frozen: "jsonb",
+  metadata: "jsonb",
+  cause_key: "text",
+  execution_location: "text",
+  schedule: "jsonb",
+  trigger_url: "text",
 } as const;
 const NAMES = Object.keys(COLUMNS).join(", ");
 const GIVEN = { ...COLUMNS, lane_id: "bigint", message_uid: "uuid", event_uid: "uuid" } as const;
-const TYPES = Object.entries(GIVEN).map(([name, type]) => `${name} ${type}`).join(", ");
+const TYPES = Object.entries(GIVEN)
+  .map(([name, type]) => `${name} ${type}`)
+  .join(", ");
 
 const INSERT_RUNS = `
   WITH given AS MATERIALIZED (
-    SELECT ${Object.keys(GIVEN).map((name) => `coalesce(own.${name}, alike.${name}) AS ${name}`).join(", ")}
+    SELECT ${Object.keys(GIVEN)
+      .map((name) => `coalesce(own.${name}, alike.${name}) AS ${name}`)
+      .join(", ")}
       FROM jsonb_to_recordset($1::jsonb) AS own (${TYPES}), jsonb_to_record($3::jsonb) AS alike (${TYPES})),
   run AS (
     INSERT INTO runs (${NAMES}) SELECT ${NAMES} FROM given
@@ -74,11 +119,40 @@ const INSERT_RUNS = `
 
 /** A member that is absent becomes null. */
 const rowOf = (run: RunRecord, laneId: number): Row => ({
-  uid: run.uid, root_run_uid: run.rootRunUid, depth: run.depth, owner_type: run.owner.type, owner_uid: run.owner.uid, creator_type: run.creator.type, creator_uid: run.creator.uid,
-  executor_uid: run.executorUid, agent_uid: run.frozen.agent_uid, agent_name: run.frozen.agent_name, factory_uid: run.frozen.factory_uid,
-  definition_version: run.frozen.definition_version, environment_uid: run.frozen.environment_uid, title: run.title, state: "QUEUED", prompt: run.prompt,
-  submitted_prompt: run.submittedPrompt, mode: run.mode, interactive: run.interactive, source: run.source, origin: run.origin, conversation_uid: run.conversationUid,
-  config_name: text(run.agentConfig["name"]), model_id: text(run.agentConfig["model_id"]), skill_spec: text(run.agentConfig["skill_spec"]), agent_config: run.agentConfig,
-  agent_skill: run.agentSkill, frozen: run.frozen, metadata: run.metadata, cause_key: run.causeKey, execution_location: run.executionLocation, schedule: run.schedule,
-  trigger_url: run.triggerUrl, lane_id: laneId, message_uid: run.message?.uid, event_uid: newUid(),
+  uid: run.uid,
+  root_run_uid: run.rootRunUid,
+  depth: run.depth,
+  owner_type: run.owner.type,
+  owner_uid: run.owner.uid,
+  creator_type: run.creator.type,
+  creator_uid: run.creator.uid,
+  executor_uid: run.executorUid,
+  agent_uid: run.frozen.agent_uid,
+  agent_name: run.frozen.agent_name,
+  factory_uid: run.frozen.factory_uid,
+  definition_version: run.frozen.definition_version,
+  environment_uid: run.frozen.environment_uid,
+  title: run.title,
+  state: "QUEUED",
+  prompt: run.prompt,
+  submitted_prompt: run.submittedPrompt,
+  mode: run.mode,
+  interactive: run.interactive,
+  source: run.source,
+  origin: run.origin,
+  conversation_uid: run.conversationUid,
+  config_name: text(run.agentConfig["name"]),
+  model_id: text(run.agentConfig["model_id"]),
+  skill_spec: text(run.agentConfig["skill_spec"]),
+  agent_config: run.agentConfig,
+  agent_skill: run.agentSkill,
+  frozen: run.frozen,
+  metadata: run.metadata,
+  cause_key: run.causeKey,
+  execution_location: run.executionLocation,
+  schedule: run.schedule,
+  trigger_url: run.triggerUrl,
+  lane_id: laneId,
+  message_uid: run.message?.uid,
+  event_uid: newUid(),
 });

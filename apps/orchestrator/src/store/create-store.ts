@@ -16,23 +16,46 @@ import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 /** Share locks let siblings be created at once, and hold back whoever would end a parent. */
 export async function lockParents(tx: Sql, uids: readonly string[]): Promise<RunParent[]> {
   if (uids.length === 0) return [];
-  const { rows } = await tx.query<{ uid: RunUid; root_run_uid: RunUid; depth: number; state: RunState; owner_type: Owner["type"]; owner_uid: string; metadata: Record<string, string>; is_cost_limited: boolean }>(
+  const { rows } = await tx.query<{
+    uid: RunUid;
+    root_run_uid: RunUid;
+    depth: number;
+    state: RunState;
+    owner_type: Owner["type"];
+    owner_uid: string;
+    metadata: Record<string, string>;
+    is_cost_limited: boolean;
+  }>(
     `SELECT uid, root_run_uid, depth, state, owner_type, owner_uid, metadata, frozen ?| array['cost_limit_micros', 'cost_limited_above'] AS is_cost_limited FROM runs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR SHARE`,
     [uids],
   );
-  return rows.map(({ uid, root_run_uid, depth, state, owner_type, owner_uid, metadata, is_cost_limited: isCostLimited }) => ({
-    uid, rootRunUid: root_run_uid, depth, state, metadata, isCostLimited, owner: { type: owner_type, uid: owner_uid },
-  }));
+  return rows.map(
+    ({ uid, root_run_uid, depth, state, owner_type, owner_uid, metadata, is_cost_limited: isCostLimited }) => ({
+      uid,
+      rootRunUid: root_run_uid,
+      depth,
+      state,
+      metadata,
+      isCostLimited,
+      owner: { type: owner_type, uid: owner_uid },
+    }),
+  );
 }
 
 /** The run that a cause has already made. */
 export async function findByCause(sql: Sql, ownerUid: string, causeKey: string): Promise<RunUid | undefined> {
-  const { rows } = await sql.query<{ uid: RunUid }>("SELECT uid FROM runs WHERE owner_uid = $1 AND cause_key = $2", [ownerUid, causeKey]);
+  const { rows } = await sql.query<{ uid: RunUid }>("SELECT uid FROM runs WHERE owner_uid = $1 AND cause_key = $2", [
+    ownerUid,
+    causeKey,
+  ]);
   return rows[0]?.uid;
 }
 
 /** Locks a conversation until the transaction ends. Returns the owner's current (newest top-level) run in it. */
-export async function holdConversation(tx: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">): Promise<RunUid | undefined> {
+export async function holdConversation(
+  tx: Sql,
+  { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
+): Promise<RunUid | undefined> {
   await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('conversation ' || $1::text, 0))", [conversationUid]);
   const { rows } = await tx.query<{ uid: RunUid }>(
     `SELECT uid FROM runs
@@ -48,12 +71,24 @@ export async function holdConversation(tx: Sql, { conversationUid, owner }: Pick
  * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).
  */
 export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
-  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneColumns(run), run.message?.uid ?? null, newUid(), presentTrace(), ...laterColumns(run)]);
-  const [row] = run.causeKey ? (await inserting).rows : (await Promise.all([inserting, appendEvents(tx, [runCreated(run, context)])]))[0].rows;
+  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [
+    ...rowOf(run),
+    ...laneColumns(run),
+    run.message?.uid ?? null,
+    newUid(),
+    presentTrace(),
+    ...laterColumns(run),
+  ]);
+  const [row] = run.causeKey
+    ? (await inserting).rows
+    : (await Promise.all([inserting, appendEvents(tx, [runCreated(run, context)])]))[0].rows;
   if (!row) return undefined;
   if (!row.is_queued) {
     const laneId = await ensureLane(tx, run);
-    await tx.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) VALUES ($1, 1, 'QUEUED', $2, $3, $4)", [run.uid, laneId, run.depth, presentTrace()]);
+    await tx.query(
+      "INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) VALUES ($1, 1, 'QUEUED', $2, $3, $4)",
+      [run.uid, laneId, run.depth, presentTrace()],
+    );
   }
   if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
   if (run.causeKey) await appendEvents(tx, [runCreated(run, context)]);
@@ -62,7 +97,11 @@ export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext)
 }
 
 const laterColumns = (run: RunRecord): unknown[] => [
-  run.retryOfRunUid ?? null, run.executionLocation, run.schedule ? JSON.stringify(run.schedule) : null, run.triggerUrl ?? null, isBackground(run.source),
+  run.retryOfRunUid ?? null,
+  run.executionLocation,
+  run.schedule ? JSON.stringify(run.schedule) : null,
+  run.triggerUrl ?? null,
+  isBackground(run.source),
 ];
 
 /** Everything of a new run in one statement: one round trip under load costs more than the whole of it. */
@@ -90,12 +129,36 @@ const INSERT_RUN = `
 const rowOf = (run: RunRecord): unknown[] => {
   const { frozen } = run;
   return [
-    run.uid, run.rootRunUid, run.parentRunUid ?? null, run.depth, run.owner.type, run.owner.uid, run.creator.type, run.creator.uid,
-    run.executorUid, frozen.agent_uid ?? null, frozen.agent_name ?? null, frozen.factory_uid ?? null, frozen.definition_version ?? null,
-    frozen.environment_uid ?? null, run.title, run.prompt, run.submittedPrompt ?? null, run.mode, run.interactive, run.source,
-    run.origin ?? null, run.conversationUid, text(run.agentConfig["name"]), text(run.agentConfig["model_id"]), text(run.agentConfig["skill_spec"]),
-    JSON.stringify(run.agentConfig), run.agentSkill ? JSON.stringify(run.agentSkill) : null, JSON.stringify(frozen),
-    JSON.stringify(run.metadata), run.causeKey ?? null,
+    run.uid,
+    run.rootRunUid,
+    run.parentRunUid ?? null,
+    run.depth,
+    run.owner.type,
+    run.owner.uid,
+    run.creator.type,
+    run.creator.uid,
+    run.executorUid,
+    frozen.agent_uid ?? null,
+    frozen.agent_name ?? null,
+    frozen.factory_uid ?? null,
+    frozen.definition_version ?? null,
+    frozen.environment_uid ?? null,
+    run.title,
+    run.prompt,
+    run.submittedPrompt ?? null,
+    run.mode,
+    run.interactive,
+    run.source,
+    run.origin ?? null,
+    run.conversationUid,
+    text(run.agentConfig["name"]),
+    text(run.agentConfig["model_id"]),
+    text(run.agentConfig["skill_spec"]),
+    JSON.stringify(run.agentConfig),
+    run.agentSkill ? JSON.stringify(run.agentSkill) : null,
+    JSON.stringify(frozen),
+    JSON.stringify(run.metadata),
+    run.causeKey ?? null,
   ];
 };
 
@@ -106,7 +169,14 @@ type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig; readonl
 export const laneKey = (run: LaneOwner): unknown[] => [...laneColumns(run), isBackground(run.source)];
 
 const laneColumns = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
-  owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null, requirements.arch ?? null,
+  owner.type,
+  owner.uid,
+  agent_uid ?? null,
+  factory_uid ?? null,
+  requirements.worker_host ?? null,
+  requirements.harness,
+  requirements.image ?? null,
+  requirements.arch ?? null,
 ];
 
 function findLane([type, uid, agent, factory, host, harness, image, arch, background]: readonly string[]): string {
@@ -117,7 +187,13 @@ function findLane([type, uid, agent, factory, host, harness, image, arch, backgr
 
 export async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
   const key = laneKey(run);
-  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch, is_background) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING", key);
-  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9"]), key);
+  await tx.query(
+    "INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch, is_background) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+    key,
+  );
+  const { rows } = await tx.query<{ id: number }>(
+    findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9"]),
+    key,
+  );
   return (rows[0] as { id: number }).id;
 }

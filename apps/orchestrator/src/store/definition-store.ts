@@ -1,10 +1,19 @@
 import type { Database, Sql } from "@millwright/database";
 import { isUuid, newUid, runnerUidOf, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { RepositoryRef } from "../domain/agent-config.ts";
-import { isRunner, type DefinitionPart, type IdentifiedRunner, type Runner, type Skill } from "../domain/definition-part.ts";
+import {
+  isRunner,
+  type DefinitionPart,
+  type IdentifiedRunner,
+  type Runner,
+  type Skill,
+} from "../domain/definition-part.ts";
 
 export type StoredRunner = IdentifiedRunner & { readonly factoryUid: FactoryUid };
-export type StoredPart = Omit<DefinitionPart, "runners"> & { readonly version: number; readonly runners: readonly StoredRunner[] };
+export type StoredPart = Omit<DefinitionPart, "runners"> & {
+  readonly version: number;
+  readonly runners: readonly StoredRunner[];
+};
 
 export type DefinitionStore = {
   /** Stores a version inert; replaces what was staged for it before. */
@@ -14,7 +23,14 @@ export type DefinitionStore = {
   /** This version; when it is unknown (or 0), the active one. Undefined when there is neither. */
   find(factoryUid: FactoryUid, version: number): Promise<StoredPart | undefined>;
   /** What the open factories of these teams have in force, the newest factory last. */
-  inForce(teamUids: readonly string[]): Promise<{ readonly factoryUid: FactoryUid; readonly teamUid: TeamUid; readonly repositories: readonly RepositoryRef[]; readonly skills: readonly Skill[] }[]>;
+  inForce(teamUids: readonly string[]): Promise<
+    {
+      readonly factoryUid: FactoryUid;
+      readonly teamUid: TeamUid;
+      readonly repositories: readonly RepositoryRef[];
+      readonly skills: readonly Skill[];
+    }[]
+  >;
   /** The runners of the active definitions of the team's factories, by factory and name. */
   runnersOf(teamUid: string): Promise<StoredRunner[]>;
   /** The runner of that uid in the active definition of one of the team's factories. A malformed uid finds nothing. */
@@ -39,9 +55,10 @@ export function definitionStore(database: Database): DefinitionStore {
       database.transaction(async (tx) => {
         const uids = await runnerUids(tx, factoryUid);
         await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
-        await tx.query("INSERT INTO definition_stages (factory_uid, version, team_uid, repositories) VALUES ($1, $2, $3, $4::jsonb)", [
-          ...[factoryUid, version, teamUid, JSON.stringify(part.repositories)],
-        ]);
+        await tx.query(
+          "INSERT INTO definition_stages (factory_uid, version, team_uid, repositories) VALUES ($1, $2, $3, $4::jsonb)",
+          [...[factoryUid, version, teamUid, JSON.stringify(part.repositories)]],
+        );
         await insertRunners(tx, factoryUid, version, part.runners, uids);
         await insertSkills(tx, factoryUid, version, part.skills);
       }),
@@ -61,15 +78,28 @@ export function definitionStore(database: Database): DefinitionStore {
       const [stage] = rows;
       if (!stage) return undefined;
       const key = [factoryUid, stage.version];
-      const runners = await sql.query<RunnerRow>(`SELECT ${RUNNER_COLUMNS} FROM runners WHERE factory_uid = $1 AND version = $2 ORDER BY name`, key);
+      const runners = await sql.query<RunnerRow>(
+        `SELECT ${RUNNER_COLUMNS} FROM runners WHERE factory_uid = $1 AND version = $2 ORDER BY name`,
+        key,
+      );
       const skills = await sql.query<Skill>(
         "SELECT path, name, agent, description, body, error FROM skills WHERE factory_uid = $1 AND version = $2 ORDER BY path",
         key,
       );
-      return { version: stage.version, repositories: stage.repositories, runners: runners.rows.map(toRunner), skills: skills.rows };
+      return {
+        version: stage.version,
+        repositories: stage.repositories,
+        runners: runners.rows.map(toRunner),
+        skills: skills.rows,
+      };
     },
     async inForce(teamUids) {
-      const { rows } = await sql.query<{ factoryUid: FactoryUid; teamUid: TeamUid; repositories: RepositoryRef[]; skills: Skill[] }>(
+      const { rows } = await sql.query<{
+        factoryUid: FactoryUid;
+        teamUid: TeamUid;
+        repositories: RepositoryRef[];
+        skills: Skill[];
+      }>(
         `SELECT s.factory_uid AS "factoryUid", s.team_uid AS "teamUid", s.repositories,
                 coalesce((SELECT jsonb_agg(jsonb_build_object('path', k.path, 'name', k.name, 'agent', k.agent, 'description', k.description, 'body', k.body, 'error', k.error) ORDER BY k.path)
                             FROM skills k WHERE k.factory_uid = s.factory_uid AND k.version = s.version), '[]') AS skills
@@ -93,17 +123,24 @@ export function definitionStore(database: Database): DefinitionStore {
  * was never staged here and no newer one is active.
  */
 export async function activateVersion(tx: Sql, factoryUid: string, version: number): Promise<number | undefined> {
-  const before = await tx.query<{ version: number }>("SELECT version FROM active_definitions WHERE factory_uid = $1 FOR UPDATE", [factoryUid]);
+  const before = await tx.query<{ version: number }>(
+    "SELECT version FROM active_definitions WHERE factory_uid = $1 FOR UPDATE",
+    [factoryUid],
+  );
   const current = before.rows[0]?.version;
   if (current !== undefined && current >= version) return current;
-  const staged = await tx.query("SELECT 1 FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
+  const staged = await tx.query("SELECT 1 FROM definition_stages WHERE factory_uid = $1 AND version = $2", [
+    factoryUid,
+    version,
+  ]);
   if (staged.rowCount === 0) return undefined;
   const { rows } = await tx.query<{ version: number }>(
     `INSERT INTO active_definitions AS a (factory_uid, version) VALUES ($1, $2)
      ON CONFLICT (factory_uid) DO UPDATE SET version = greatest(a.version, excluded.version), activated_at = now() RETURNING version`,
     [factoryUid, version],
   );
-  if (current !== undefined) await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version < $2", [factoryUid, current]);
+  if (current !== undefined)
+    await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version < $2", [factoryUid, current]);
   return rows[0]?.version;
 }
 
@@ -150,7 +187,14 @@ async function insertRunners(
       `INSERT INTO runners (factory_uid, version, name, uid, description, setup_commands, docker_image, os, arch, vcpus, memory_gb)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
       [
-        ...[factoryUid, version, runner.name, uids.get(runner.name) ?? newUid(), runner.description, runner.setupCommands],
+        ...[
+          factoryUid,
+          version,
+          runner.name,
+          uids.get(runner.name) ?? newUid(),
+          runner.description,
+          runner.setupCommands,
+        ],
         ...[runner.dockerImage, runner.os, runner.arch, runner.vcpus ?? null, runner.memoryGb ?? null],
       ],
     );

@@ -4,7 +4,11 @@ import type { NewDirective } from "../domain/run-change.ts";
 import type { JsonObject } from "@millwright/json";
 
 /** Stores a directive for the present attempt. The run must be locked. */
-export async function addDirective(tx: Sql, execution: { id: number; attempt: number }, directive: NewDirective): Promise<void> {
+export async function addDirective(
+  tx: Sql,
+  execution: { id: number; attempt: number },
+  directive: NewDirective,
+): Promise<void> {
   await sendTo(
     tx,
     `INSERT INTO execution_directives (execution_id, seq, attempt, kind, payload)
@@ -13,7 +17,14 @@ export async function addDirective(tx: Sql, execution: { id: number; attempt: nu
   );
 }
 
-type Row = { execution_id: number; seq: number; attempt: number; previous_seq: number; kind: Directive["kind"]; payload: JsonObject };
+type Row = {
+  execution_id: number;
+  seq: number;
+  attempt: number;
+  previous_seq: number;
+  kind: Directive["kind"];
+  payload: JsonObject;
+};
 
 /** Columns of a `Directive`, for `execution_directives d`. Acknowledged directives count as previous ones too. */
 const COLUMNS = `d.execution_id, d.seq, d.attempt, d.kind, d.payload,
@@ -38,11 +49,17 @@ export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<D
 export async function takeOverDirectives(tx: Sql, executionId: number, attempt: number): Promise<Directive[]> {
   const taken = "execution_id = $1 AND kind = 'interrupt' AND acked_at IS NULL";
   await sendTo(tx, `UPDATE execution_directives SET attempt = $2 WHERE ${taken}`, [executionId, attempt]);
-  const { rows } = await tx.query<Row>(`SELECT ${COLUMNS} FROM execution_directives d WHERE ${taken} ORDER BY d.seq`, [executionId]);
+  const { rows } = await tx.query<Row>(`SELECT ${COLUMNS} FROM execution_directives d WHERE ${taken} ORDER BY d.seq`, [
+    executionId,
+  ]);
   return rows.map(toDirective);
 }
 
-const toDirective = ({ execution_id, previous_seq, ...rest }: Row): Directive => ({ executionId: execution_id, previousSeq: previous_seq, ...rest });
+const toDirective = ({ execution_id, previous_seq, ...rest }: Row): Directive => ({
+  executionId: execution_id,
+  previousSeq: previous_seq,
+  ...rest,
+});
 
 export type DirectiveAck = { readonly executionId: number; readonly attempt: number; readonly seq: number };
 

@@ -5,16 +5,35 @@ import type { DispatchStatus, LeaseRef, OfferedLease } from "../domain/worker-se
 const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");
 
 /** Opens an accepted lease of a session to whoever brings the token; an earlier token is dead. The run must be locked. */
-export async function openToOffer(tx: Sql, sessionUid: string, { executionId, attempt }: LeaseRef, token: string): Promise<void> {
-  await tx.query("UPDATE leases SET dispatcher_uid = $1, offer_hash = $4 WHERE execution_id = $2 AND attempt = $3 AND session_uid = $1 AND accepted", [
-    sessionUid, executionId, attempt, hashOf(token),
-  ]);
+export async function openToOffer(
+  tx: Sql,
+  sessionUid: string,
+  { executionId, attempt }: LeaseRef,
+  token: string,
+): Promise<void> {
+  await tx.query(
+    "UPDATE leases SET dispatcher_uid = $1, offer_hash = $4 WHERE execution_id = $2 AND attempt = $3 AND session_uid = $1 AND accepted",
+    [sessionUid, executionId, attempt, hashOf(token)],
+  );
 }
 
 /** The live lease of a token; undefined when it was lost, has ended, is to end, or was never opened to this token. Locks its run. */
-export async function findOfferedLease(tx: Sql, { executionId, attempt }: LeaseRef, token: string): Promise<OfferedLease | undefined> {
-  await tx.query("SELECT uid FROM runs WHERE uid = (SELECT run_uid FROM executions WHERE id = $1) FOR NO KEY UPDATE", [executionId]);
-  const { rows } = await tx.query<{ is_taken: boolean; holder: string; key_uid: string; key_sealed: string; team_uid: string | null; worker_host: string }>(
+export async function findOfferedLease(
+  tx: Sql,
+  { executionId, attempt }: LeaseRef,
+  token: string,
+): Promise<OfferedLease | undefined> {
+  await tx.query("SELECT uid FROM runs WHERE uid = (SELECT run_uid FROM executions WHERE id = $1) FOR NO KEY UPDATE", [
+    executionId,
+  ]);
+  const { rows } = await tx.query<{
+    is_taken: boolean;
+    holder: string;
+    key_uid: string;
+    key_sealed: string;
+    team_uid: string | null;
+    worker_host: string;
+  }>(
     `SELECT l.session_uid <> l.dispatcher_uid AS is_taken, h.instance_uid AS holder, d.key_uid, d.key_sealed, d.team_uid, d.worker_host
        FROM leases l JOIN worker_sessions d ON d.uid = l.dispatcher_uid JOIN worker_sessions h ON h.uid = l.session_uid
       WHERE l.execution_id = $1 AND l.attempt = $2 AND l.offer_hash = $3 AND l.accepted AND l.expires_at > clock_timestamp()
@@ -22,15 +41,27 @@ export async function findOfferedLease(tx: Sql, { executionId, attempt }: LeaseR
     [executionId, attempt, hashOf(token)],
   );
   const row = rows[0];
-  return row && {
-    isTaken: row.is_taken,
-    holder: row.holder,
-    dispatcher: { keyUid: row.key_uid, sealedKey: row.key_sealed, workerHost: row.worker_host, ...(row.team_uid === null ? {} : { teamUid: row.team_uid }) },
-  };
+  return (
+    row && {
+      isTaken: row.is_taken,
+      holder: row.holder,
+      dispatcher: {
+        keyUid: row.key_uid,
+        sealedKey: row.key_sealed,
+        workerHost: row.worker_host,
+        ...(row.team_uid === null ? {} : { teamUid: row.team_uid }),
+      },
+    }
+  );
 }
 
 /** The lease is another session's from now on. What counts from the claim (setup, run time) counts from here. The run must be locked. */
-export async function handLeaseOver(tx: Sql, { executionId, attempt }: LeaseRef, sessionUid: string, ttlMs: number): Promise<void> {
+export async function handLeaseOver(
+  tx: Sql,
+  { executionId, attempt }: LeaseRef,
+  sessionUid: string,
+  ttlMs: number,
+): Promise<void> {
   await tx.query(
     `WITH lease AS (UPDATE leases SET session_uid = $3, expires_at = clock_timestamp() + $4 * interval '1 ms' WHERE execution_id = $1 AND attempt = $2)
      UPDATE executions SET claimed_at = clock_timestamp() WHERE id = $1 AND attempt = $2 AND state = 'CLAIMED'`,
@@ -42,7 +73,12 @@ export async function handLeaseOver(tx: Sql, { executionId, attempt }: LeaseRef,
  * What has become of executions that a session dispatched. Those that nobody has taken are renewed; the others are renewed by
  * whoever took them. Locks lease rows only, in id order.
  */
-export async function watchDispatches(sql: Sql, session: { readonly uid: string; readonly teamUid?: string }, watched: readonly LeaseRef[], ttlMs: number): Promise<DispatchStatus[]> {
+export async function watchDispatches(
+  sql: Sql,
+  session: { readonly uid: string; readonly teamUid?: string },
+  watched: readonly LeaseRef[],
+  ttlMs: number,
+): Promise<DispatchStatus[]> {
   if (watched.length === 0) return [];
   const { rows } = await sql.query<DispatchStatus>(
     `WITH given AS (SELECT * FROM unnest($2::bigint[], $3::integer[]) AS g (execution_id, attempt)),
@@ -58,7 +94,13 @@ export async function watchDispatches(sql: Sql, session: { readonly uid: string;
        LEFT JOIN renewed r ON r.execution_id = g.execution_id
        LEFT JOIN executions x ON x.id = g.execution_id AND x.attempt = g.attempt
              AND ($5::uuid IS NULL OR EXISTS (SELECT 1 FROM runs o WHERE o.uid = x.run_uid AND o.owner_uid = $5))`,
-    [session.uid, watched.map(({ executionId }) => executionId), watched.map(({ attempt }) => attempt), ttlMs, session.teamUid ?? null],
+    [
+      session.uid,
+      watched.map(({ executionId }) => executionId),
+      watched.map(({ attempt }) => attempt),
+      ttlMs,
+      session.teamUid ?? null,
+    ],
   );
   return rows;
 }

@@ -7,7 +7,9 @@ import type { PrismaClient } from "../gen/prisma/client.ts";
 import type { EnvironmentGrantModel, EnvironmentModel } from "../gen/prisma/models.ts";
 import { createOnce } from "./prisma-client.ts";
 
-type Change = Pick<Environment, "config" | "lastEditorUid" | "updatedAt"> & { readonly linkSharing?: boolean | undefined };
+type Change = Pick<Environment, "config" | "lastEditorUid" | "updatedAt"> & {
+  readonly linkSharing?: boolean | undefined;
+};
 
 export type EnvironmentStore = {
   /** Of these owners, granted to them, or reached by them; newest update first or by name (case-insensitively); ties by uid. */
@@ -37,26 +39,48 @@ export type EnvironmentStore = {
 export function environmentStore(prisma: PrismaClient): EnvironmentStore {
   // The principal of a service is no uid: it owns nothing.
   const known = (owners: readonly Owner[]) => owners.filter(({ uid }) => isUuid(uid));
-  const ownedBy = (owners: readonly Owner[]) => ({ OR: known(owners).map(({ type, uid }) => ({ ownerType: type, ownerUid: uid })) });
-  const toThem = (grantees: readonly Owner[]) => ({ OR: known(grantees).map(({ type, uid }) => ({ granteeType: type, granteeUid: uid })) });
-  const sharedWith = (grantees: readonly Owner[]) => ({
-    OR: [{ grants: { some: { isLink: false, ...toThem(grantees) } } }, { linkSharing: true, grants: { some: toThem(grantees) } }],
+  const ownedBy = (owners: readonly Owner[]) => ({
+    OR: known(owners).map(({ type, uid }) => ({ ownerType: type, ownerUid: uid })),
   });
-  const withGrants = (grantees: readonly Owner[]) => ({ grants: { where: { isLink: false, ...toThem(grantees) }, take: 1 } });
-  const keyOf = (environmentUid: string, { grantee }: EnvironmentGrant) => ({ environmentUid, granteeType: grantee.type, granteeUid: grantee.uid });
+  const toThem = (grantees: readonly Owner[]) => ({
+    OR: known(grantees).map(({ type, uid }) => ({ granteeType: type, granteeUid: uid })),
+  });
+  const sharedWith = (grantees: readonly Owner[]) => ({
+    OR: [
+      { grants: { some: { isLink: false, ...toThem(grantees) } } },
+      { linkSharing: true, grants: { some: toThem(grantees) } },
+    ],
+  });
+  const withGrants = (grantees: readonly Owner[]) => ({
+    grants: { where: { isLink: false, ...toThem(grantees) }, take: 1 },
+  });
+  const keyOf = (environmentUid: string, { grantee }: EnvironmentGrant) => ({
+    environmentUid,
+    granteeType: grantee.type,
+    granteeUid: grantee.uid,
+  });
   return {
     async list(owners, sort) {
       const where = { OR: [ownedBy(owners), sharedWith(owners)] };
-      const rows = await prisma.environment.findMany({ where, include: withGrants(owners), orderBy: [{ updatedAt: "desc" }, { uid: "asc" }] });
+      const rows = await prisma.environment.findMany({
+        where,
+        include: withGrants(owners),
+        orderBy: [{ updatedAt: "desc" }, { uid: "asc" }],
+      });
       const environments = rows.map((row) => toEnvironment(row, accessOf(row, owners)));
-      return sort === "last_updated" ? environments : environments.sort((a, b) => byName(nameOf(a), nameOf(b)) || byName(a.uid, b.uid));
+      return sort === "last_updated"
+        ? environments
+        : environments.sort((a, b) => byName(nameOf(a), nameOf(b)) || byName(a.uid, b.uid));
     },
     async find(owners, uid) {
       const row = await prisma.environment.findFirst({ where: { uid, ...ownedBy(owners) } });
       return row ? toEnvironment(row, "owned") : undefined;
     },
     async findShared(grantees, uid) {
-      const row = await prisma.environment.findFirst({ where: { uid, ...sharedWith(grantees) }, include: withGrants(grantees) });
+      const row = await prisma.environment.findFirst({
+        where: { uid, ...sharedWith(grantees) },
+        include: withGrants(grantees),
+      });
       return row ? toEnvironment(row, accessOf(row, [])) : undefined;
     },
     async findLinked(uid) {
@@ -64,24 +88,57 @@ export function environmentStore(prisma: PrismaClient): EnvironmentStore {
       return row ? toEnvironment(row, "link") : undefined;
     },
     async reach(uid, grant) {
-      await prisma.environmentGrant.createMany({ data: [{ ...rowOf(grant), environmentUid: uid, isLink: true }], skipDuplicates: true });
+      await prisma.environmentGrant.createMany({
+        data: [{ ...rowOf(grant), environmentUid: uid, isLink: true }],
+        skipDuplicates: true,
+      });
     },
     async grant(uid, grant) {
       const where = { environmentUid_granteeType_granteeUid: keyOf(uid, grant) };
-      return toGrant(await prisma.environmentGrant.upsert({ where, create: { ...rowOf(grant), environmentUid: uid, isLink: false }, update: { isLink: false } }));
+      return toGrant(
+        await prisma.environmentGrant.upsert({
+          where,
+          create: { ...rowOf(grant), environmentUid: uid, isLink: false },
+          update: { isLink: false },
+        }),
+      );
     },
     async grants(uid) {
-      return (await prisma.environmentGrant.findMany({ where: { environmentUid: uid, isLink: false }, orderBy: [{ createdAt: "asc" }, { uid: "asc" }] })).map(toGrant);
+      return (
+        await prisma.environmentGrant.findMany({
+          where: { environmentUid: uid, isLink: false },
+          orderBy: [{ createdAt: "asc" }, { uid: "asc" }],
+        })
+      ).map(toGrant);
     },
-    revoke: async (uid, grantUid) => (await prisma.environmentGrant.deleteMany({ where: { uid: grantUid, environmentUid: uid, isLink: false } })).count > 0,
+    revoke: async (uid, grantUid) =>
+      (await prisma.environmentGrant.deleteMany({ where: { uid: grantUid, environmentUid: uid, isLink: false } }))
+        .count > 0,
     async insert(environment, request) {
       const { uid, owner, config, creatorUid, lastEditorUid, updatedAt, linkSharing } = environment;
-      const data = { ...{ uid, ownerType: owner.type, ownerUid: owner.uid, creatorUid, lastEditorUid, linkSharing, createdAt: updatedAt, updatedAt }, ...columnsOf(config) };
+      const data = {
+        ...{
+          uid,
+          ownerType: owner.type,
+          ownerUid: owner.uid,
+          creatorUid,
+          lastEditorUid,
+          linkSharing,
+          createdAt: updatedAt,
+          updatedAt,
+        },
+        ...columnsOf(config),
+      };
       const row = await createOnce(prisma, request, (tx) => tx.environment.create({ data }));
       return toEnvironment({ ...row, updatedAt: new Date(row.updatedAt) }, "owned");
     },
     async replace(uid, { config, lastEditorUid, updatedAt, linkSharing }) {
-      const data = { ...columnsOf(config), lastEditorUid, updatedAt, ...(linkSharing === undefined ? {} : { linkSharing }) };
+      const data = {
+        ...columnsOf(config),
+        lastEditorUid,
+        updatedAt,
+        ...(linkSharing === undefined ? {} : { linkSharing }),
+      };
       const [row] = await prisma.environment.updateManyAndReturn({ where: { uid }, data });
       return row ? toEnvironment(row, "owned") : undefined;
     },
@@ -95,7 +152,10 @@ const nameOf = (environment: Environment): string => String(environment.config["
 const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const columnsOf = (config: JsonObject) => ({ name: String(config["name"]), config: config as object });
 
-function accessOf(row: EnvironmentModel & { readonly grants: readonly unknown[] }, owners: readonly Owner[]): Environment["access"] {
+function accessOf(
+  row: EnvironmentModel & { readonly grants: readonly unknown[] },
+  owners: readonly Owner[],
+): Environment["access"] {
   if (owners.some(({ type, uid }) => type === row.ownerType && uid === row.ownerUid)) return "owned";
   return row.grants.length > 0 ? "granted" : "link";
 }
@@ -111,7 +171,13 @@ const toEnvironment = (row: EnvironmentModel, access: Environment["access"]): En
   access,
 });
 
-const rowOf = ({ uid, grantee, creatorUid, createdAt }: EnvironmentGrant) => ({ uid, granteeType: grantee.type, granteeUid: grantee.uid, creatorUid, createdAt });
+const rowOf = ({ uid, grantee, creatorUid, createdAt }: EnvironmentGrant) => ({
+  uid,
+  granteeType: grantee.type,
+  granteeUid: grantee.uid,
+  creatorUid,
+  createdAt,
+});
 const toGrant = (row: EnvironmentGrantModel): EnvironmentGrant => ({
   uid: row.uid,
   grantee: { type: row.granteeType as Owner["type"], uid: row.granteeUid },

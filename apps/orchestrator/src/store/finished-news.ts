@@ -6,4 +6,5 @@ const FINISHED = "finished:";
 export const finishedNews = (runUid: string, state: TerminalState): string => `${FINISHED}${state}:${runUid}`;
 
 /** The state in such a piece of news. */
-export const finishedState = (news: string): string | undefined => (news.startsWith(FINISHED) ? news.split(":")[1] : undefined);
+export const finishedState = (news: string): string | undefined =>
+  news.startsWith(FINISHED) ? news.split(":")[1] : undefined;

@@ -5,13 +5,22 @@ import type { TrialSettings } from "../domain/trial-settings.ts";
 import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
 /** A run with what it was frozen with, whoever asks. */
-export async function findRunWithFrozen(sql: Sql, uid: string): Promise<{ run: Run; frozen: FrozenConfig } | undefined> {
-  const { rows } = await sql.query<RunRow & { frozen: FrozenConfig }>(`SELECT ${RUN_COLUMNS}, r.frozen FROM runs r WHERE r.uid = $1`, [uid]);
+export async function findRunWithFrozen(
+  sql: Sql,
+  uid: string,
+): Promise<{ run: Run; frozen: FrozenConfig } | undefined> {
+  const { rows } = await sql.query<RunRow & { frozen: FrozenConfig }>(
+    `SELECT ${RUN_COLUMNS}, r.frozen FROM runs r WHERE r.uid = $1`,
+    [uid],
+  );
   return rows[0] && { run: toRun(rows[0]), frozen: rows[0].frozen };
 }
 
 /** What the runs below a run of a benchmark trial inherit; undefined for any other run. */
 export async function findTrialSettings(sql: Sql, uid: string): Promise<TrialSettings | undefined> {
-  const { rows } = await sql.query<{ trial: TrialSettings | null }>("SELECT frozen -> 'trial' AS trial FROM runs WHERE uid = $1", [uid]);
+  const { rows } = await sql.query<{ trial: TrialSettings | null }>(
+    "SELECT frozen -> 'trial' AS trial FROM runs WHERE uid = $1",
+    [uid],
+  );
   return rows[0]?.trial ?? undefined;
 }

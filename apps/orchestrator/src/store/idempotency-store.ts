@@ -12,20 +12,28 @@ const KEPT = "24 hours";
  *
  * Errors: idempotency_mismatch (conflict) when the key came with another body before.
  */
-export async function once<T>(tx: Sql, { principalUid, operation, key, body }: OnceRequest, f: () => Promise<T>): Promise<T> {
+export async function once<T>(
+  tx: Sql,
+  { principalUid, operation, key, body }: OnceRequest,
+  f: () => Promise<T>,
+): Promise<T> {
   if (!key) return f();
   const names = [principalUid, operation, key];
   const hash = createHash("sha256").update(JSON.stringify(body)).digest();
-  await tx.query(`DELETE FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3 AND created_at < now() - interval '${KEPT}'`, names);
+  await tx.query(
+    `DELETE FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3 AND created_at < now() - interval '${KEPT}'`,
+    names,
+  );
   const { rowCount } = await tx.query(
     `INSERT INTO idempotency_keys (principal_uid, operation, key, body_hash, answer) VALUES ($1, $2, $3, $4, 'null') ON CONFLICT DO NOTHING`,
     [...names, hash],
   );
   if (rowCount === 0) return earlierAnswer<T>(tx, names, hash);
   const answer = await f();
-  await tx.query("UPDATE idempotency_keys SET answer = $4::jsonb WHERE principal_uid = $1 AND operation = $2 AND key = $3", [
-    ...names, JSON.stringify(answer),
-  ]);
+  await tx.query(
+    "UPDATE idempotency_keys SET answer = $4::jsonb WHERE principal_uid = $1 AND operation = $2 AND key = $3",
+    [...names, JSON.stringify(answer)],
+  );
   return answer;
 }
 
@@ -37,7 +45,9 @@ async function earlierAnswer<T>(tx: Sql, names: string[], hash: Buffer): Promise
   const earlier = rows[0];
   if (!earlier || !hash.equals(earlier.body_hash)) {
     throw new DomainError({
-      kind: "conflict", reason: "idempotency_mismatch", message: "This idempotency key was used with another request body.",
+      kind: "conflict",
+      reason: "idempotency_mismatch",
+      message: "This idempotency key was used with another request body.",
     });
   }
   return earlier.answer;

@@ -6,10 +6,22 @@ import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { IS_BUDGETED } from "./budget-store.ts";
 import { RUN_REF, toRunRef, type RunRefRow } from "./lease-store.ts";
 
-type Row = RunRefRow & { title: string; mode: RunMode; interactive: boolean; metadata: Record<string, string>; frozen: FrozenConfig; traceparent: string | null; is_budgeted: boolean };
+type Row = RunRefRow & {
+  title: string;
+  mode: RunMode;
+  interactive: boolean;
+  metadata: Record<string, string>;
+  frozen: FrozenConfig;
+  traceparent: string | null;
+  is_budgeted: boolean;
+};
 
 /** What an execution is for that a session has on offer or holds. Nothing of it changes, so nothing is locked. */
-export async function findJob(sql: Sql, session: Pick<WorkerSession, "uid">, { executionId, attempt }: LeaseRef): Promise<Job | undefined> {
+export async function findJob(
+  sql: Sql,
+  session: Pick<WorkerSession, "uid">,
+  { executionId, attempt }: LeaseRef,
+): Promise<Job | undefined> {
   const { rows } = await sql.query<Row>(
     `SELECT ${RUN_REF}, r.title, r.mode, r.interactive, r.metadata, r.frozen, e.traceparent, ${IS_BUDGETED} AS is_budgeted
        FROM leases l JOIN runs r ON r.uid = l.run_uid JOIN executions e ON e.id = l.execution_id
@@ -17,5 +29,16 @@ export async function findJob(sql: Sql, session: Pick<WorkerSession, "uid">, { e
     [executionId, attempt, session.uid],
   );
   const row = rows[0];
-  return row && { run: toRunRef(row), title: row.title, mode: row.mode, interactive: row.interactive, metadata: row.metadata, frozen: row.frozen, isBudgeted: row.is_budgeted, traceparent: row.traceparent ?? "" };
+  return (
+    row && {
+      run: toRunRef(row),
+      title: row.title,
+      mode: row.mode,
+      interactive: row.interactive,
+      metadata: row.metadata,
+      frozen: row.frozen,
+      isBudgeted: row.is_budgeted,
+      traceparent: row.traceparent ?? "",
+    }
+  );
 }

@@ -28,7 +28,11 @@ export async function findLocalLease(sql: Sql, runUid: string, clientUid: string
 }
 
 /** Follow-ups that an execution was sent and that nobody has said were handed over, oldest first. Their files stay here, and they say so. */
-export async function undeliveredFollowups(sql: Sql, runUid: string, executionId: number): Promise<Pick<Message, "uid" | "text">[]> {
+export async function undeliveredFollowups(
+  sql: Sql,
+  runUid: string,
+  executionId: number,
+): Promise<Pick<Message, "uid" | "text">[]> {
   const { rows } = await sql.query<Pick<Message, "uid" | "text">>(
     `SELECT uid, text || coalesce((SELECT E'\n[' || count(*) || ' attached: not brought to a command that its client executes]' FROM message_attachments a WHERE a.message_uid = m.uid HAVING count(*) > 0), '') AS text
        FROM messages m
@@ -39,7 +43,12 @@ export async function undeliveredFollowups(sql: Sql, runUid: string, executionId
 }
 
 /** The texts of follow-ups that an execution of a run was sent, by uid. */
-export async function textsOfFollowups(sql: Sql, runUid: string, executionId: number, uids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+export async function textsOfFollowups(
+  sql: Sql,
+  runUid: string,
+  executionId: number,
+  uids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   if (uids.length === 0) return new Map();
   const { rows } = await sql.query<{ uid: string; text: string }>(
     "SELECT uid, text FROM messages WHERE run_uid = $1 AND execution_id = $2 AND taken_as = 'directive' AND uid = ANY($3::uuid[])",

@@ -7,14 +7,44 @@ import type { ExecutionState, RunState } from "../domain/run.ts";
 import type { WaitPolicy } from "../domain/wait.ts";
 
 type Row = {
-  uid: string; version: number; root_run_uid: string; parent_run_uid: string | null; owner_type: "team" | "user"; owner_uid: string;
-  agent_uid: string | null; factory_uid: string | null; conversation_uid: string; depth: number; title: string; source: string;
-  state: RunState; status_message: string | null; execution_location: "REMOTE" | "LOCAL"; submitted_prompt: string | null;
-  has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
-  id: number; seq: number; execution_state: ExecutionState; attempt: number; outcome: string | null;
-  setup_losses: number; run_losses: number; was_started: boolean; lane_id: number; is_local: boolean; worker_host: string | null; traceparent: string | null;
-  session_uid: string | null; dispatcher_uid: string | null; lease_attempt: number | null; accepted: boolean | null; is_over: boolean | null;
-  left_ms: number | null; is_window_over: boolean | null;
+  uid: string;
+  version: number;
+  root_run_uid: string;
+  parent_run_uid: string | null;
+  owner_type: "team" | "user";
+  owner_uid: string;
+  agent_uid: string | null;
+  factory_uid: string | null;
+  conversation_uid: string;
+  depth: number;
+  title: string;
+  source: string;
+  state: RunState;
+  status_message: string | null;
+  execution_location: "REMOTE" | "LOCAL";
+  submitted_prompt: string | null;
+  has_started: boolean;
+  policy: WaitPolicy | null;
+  awaited: string[] | null;
+  id: number;
+  seq: number;
+  execution_state: ExecutionState;
+  attempt: number;
+  outcome: string | null;
+  setup_losses: number;
+  run_losses: number;
+  was_started: boolean;
+  lane_id: number;
+  is_local: boolean;
+  worker_host: string | null;
+  traceparent: string | null;
+  session_uid: string | null;
+  dispatcher_uid: string | null;
+  lease_attempt: number | null;
+  accepted: boolean | null;
+  is_over: boolean | null;
+  left_ms: number | null;
+  is_window_over: boolean | null;
 };
 
 /** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
@@ -43,9 +73,16 @@ const MANY = { lock: lock("r.uid = ANY($1::uuid[])"), read: lockedRuns("r.uid = 
  * Locks runs in uid order and reads them with their newest execution, or with the one of `executionIds` that is theirs.
  * Runs that do not exist are left out.
  */
-export async function lockRuns(tx: Sql, uids: readonly string[], executionIds: readonly number[] = []): Promise<LockedRun[]> {
+export async function lockRuns(
+  tx: Sql,
+  uids: readonly string[],
+  executionIds: readonly number[] = [],
+): Promise<LockedRun[]> {
   const [text, which] = uids.length <= 2 ? [FEW, [uids[0] ?? null, uids[1] ?? null]] : [MANY, [uids]];
-  const [, { rows }] = await Promise.all([tx.query(text.lock, which), tx.query<Row>(text.read, [executionIds, ...which])]);
+  const [, { rows }] = await Promise.all([
+    tx.query(text.lock, which),
+    tx.query<Row>(text.read, [executionIds, ...which]),
+  ]);
   return rows.map(toLockedRun);
 }
 
@@ -121,7 +158,11 @@ function leaseOf(row: Row): LockedLease | undefined {
   };
 }
 
-function staleWindow({ execution_state: state, is_over: isLost, is_window_over: isOver }: Row): LockedExecution["staleWindow"] {
+function staleWindow({
+  execution_state: state,
+  is_over: isLost,
+  is_window_over: isOver,
+}: Row): LockedExecution["staleWindow"] {
   if (state !== "DEBUG") return undefined;
   return isLost ? "worker_lost" : isOver ? "window_over" : undefined;
 }

@@ -13,8 +13,15 @@ export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
      SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6, $7, $8::bigint, CASE WHEN $8 IS NOT NULL THEN 'directive' END, $9
        FROM messages WHERE run_uid = $2`,
     [
-      message.uid, message.runUid, message.kind, message.text, message.mode, message.author.type, message.author.uid,
-      message.directiveTo ?? null, message.isByPerson ?? false,
+      message.uid,
+      message.runUid,
+      message.kind,
+      message.text,
+      message.mode,
+      message.author.type,
+      message.author.uid,
+      message.directiveTo ?? null,
+      message.isByPerson ?? false,
     ],
   );
   await addAttachments(tx, message.uid, message.attachments ?? []);
@@ -43,9 +50,11 @@ export async function promptFiles(sql: Sql, runUid: string): Promise<Attachment[
 /** Notes the files of a message that has just been added. */
 export async function addAttachments(tx: Sql, messageUid: string, attachments: readonly Attachment[]): Promise<void> {
   for (const [index, { uid, fileName, mimeType, sizeBytes, sha256 }] of attachments.entries()) {
-    await sendTo(tx, "INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7)", [
-      messageUid, index + 1, uid, fileName, mimeType, sizeBytes, sha256,
-    ]);
+    await sendTo(
+      tx,
+      "INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+      [messageUid, index + 1, uid, fileName, mimeType, sizeBytes, sha256],
+    );
   }
 }
 
@@ -57,7 +66,9 @@ export async function takeInputs(tx: Sql, runUid: string, executionId: number): 
     `UPDATE messages m SET execution_id = $2, taken_as = 'input' WHERE ${UNSEEN} RETURNING uid, kind, text, mode, seq, ${ATTACHMENTS}`,
     [runUid, executionId],
   );
-  return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments }));
+  return rows
+    .toSorted((a, b) => a.seq - b.seq)
+    .map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments }));
 }
 
 /** What the present attempt was given when it was accepted, oldest first; the same however often it is asked. */
@@ -71,7 +82,10 @@ export async function inputsOf(sql: Sql, runUid: string, executionId: number): P
 }
 
 /** Files of messages that agents have been handed in a conversation, by runs that have the same owner; oldest first. */
-export async function earlierAttachments(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">): Promise<Attachment[]> {
+export async function earlierAttachments(
+  sql: Sql,
+  { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
+): Promise<Attachment[]> {
   const { rows } = await sql.query<Attachment>(
     `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
        FROM ${RUNS_OF_CONVERSATION} r JOIN messages m ON m.run_uid = r.uid JOIN message_attachments a ON a.message_uid = m.uid
@@ -83,32 +97,53 @@ export async function earlierAttachments(sql: Sql, { conversationUid, owner }: P
 
 /** Notes that the agent has been handed these messages. */
 export async function markDelivered(tx: Sql, runUid: string, uids: readonly string[]): Promise<void> {
-  await sendTo(tx, "UPDATE messages SET delivered_at = clock_timestamp() WHERE run_uid = $1 AND uid = ANY($2::uuid[]) AND delivered_at IS NULL", [
-    runUid, uids,
-  ]);
+  await sendTo(
+    tx,
+    "UPDATE messages SET delivered_at = clock_timestamp() WHERE run_uid = $1 AND uid = ANY($2::uuid[]) AND delivered_at IS NULL",
+    [runUid, uids],
+  );
 }
 
 /** Bytes of the prompt and the follow-ups that the run's agent has not received yet. The texts themselves are not read. */
 export async function countUnseenTextBytes(tx: Sql, runUid: string): Promise<number> {
-  const { rows } = await tx.query<{ bytes: number }>(`SELECT coalesce(sum(octet_length(text)), 0)::int8 AS bytes FROM messages WHERE ${UNSEEN} AND kind <> 'children'`, [runUid]);
+  const { rows } = await tx.query<{ bytes: number }>(
+    `SELECT coalesce(sum(octet_length(text)), 0)::int8 AS bytes FROM messages WHERE ${UNSEEN} AND kind <> 'children'`,
+    [runUid],
+  );
   return rows[0]?.bytes ?? 0;
 }
 
 /** Whether follow-ups were sent to an execution that its agent has not seen. */
 export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
-  const { rowCount } = await tx.query(`SELECT 1 FROM messages WHERE ${UNSEEN} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`, [
-    runUid, executionId,
-  ]);
+  const { rowCount } = await tx.query(
+    `SELECT 1 FROM messages WHERE ${UNSEEN} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`,
+    [runUid, executionId],
+  );
   return rowCount > 0;
 }
 
-type FollowupRow = { uid: string; seq: number; text: string; author_type: string; author_uid: string; created_at: Date; delivered_at: Date | null; undeliverable: boolean; undeliverable_reason: string | null };
+type FollowupRow = {
+  uid: string;
+  seq: number;
+  text: string;
+  author_type: string;
+  author_uid: string;
+  created_at: Date;
+  delivered_at: Date | null;
+  undeliverable: boolean;
+  undeliverable_reason: string | null;
+};
 
 /** Text on one page of follow-ups; a page has at least one. */
 const PAGE_TEXT_BYTES_MAX = 2 * 1024 * 1024;
 
 /** Follow-ups of a run in their order, after one of them: at most `limit`, and fewer where their texts are large. */
-export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, limit: number): Promise<{ followups: Followup[]; hasMore: boolean }> {
+export async function followupsOf(
+  sql: Sql,
+  runUid: string,
+  afterSeq: number,
+  limit: number,
+): Promise<{ followups: Followup[]; hasMore: boolean }> {
   const { rows } = await sql.query<FollowupRow & { found: number }>(
     `SELECT uid, seq, text, author_type, author_uid, created_at, delivered_at, undeliverable, undeliverable_reason, found
        FROM (SELECT m.*, count(*) OVER () AS found, row_number() OVER (ORDER BY seq) AS nth, sum(octet_length(text)) OVER (ORDER BY seq) - octet_length(text) AS bytes_before
@@ -118,7 +153,14 @@ export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, li
     [runUid, afterSeq, limit],
   );
   const followups = rows.map((row): Followup => ({
-    ...{ uid: row.uid, seq: row.seq, text: row.text, authorType: row.author_type, authorUid: row.author_uid, createdAt: row.created_at },
+    ...{
+      uid: row.uid,
+      seq: row.seq,
+      text: row.text,
+      authorType: row.author_type,
+      authorUid: row.author_uid,
+      createdAt: row.created_at,
+    },
     ...(row.undeliverable && { undeliverable: row.undeliverable_reason ?? "run_ended" }),
     ...(row.delivered_at && { deliveredAt: row.delivered_at }),
   }));
@@ -127,27 +169,50 @@ export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, li
 
 /** An attempt was lost: what its agent has not seen is told to the next attempt. What it has seen is in the run's events. */
 export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
-  await sendTo(tx, "UPDATE messages SET execution_id = NULL, taken_as = NULL WHERE run_uid = $1 AND execution_id = $2 AND delivered_at IS NULL", [
-    runUid, executionId,
-  ]);
+  await sendTo(
+    tx,
+    "UPDATE messages SET execution_id = NULL, taken_as = NULL WHERE run_uid = $1 AND execution_id = $2 AND delivered_at IS NULL",
+    [runUid, executionId],
+  );
 }
 
 /** Texts of messages as they were sent, by uid. */
 export async function textsOf(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (uids.length === 0) return new Map();
-  const { rows } = await sql.query<{ uid: string; text: string }>("SELECT uid, text FROM messages WHERE uid = ANY($1::uuid[])", [uids]);
+  const { rows } = await sql.query<{ uid: string; text: string }>(
+    "SELECT uid, text FROM messages WHERE uid = ANY($1::uuid[])",
+    [uids],
+  );
   return new Map(rows.map(({ uid, text }) => [uid, text]));
 }
 
 /** The run has ended: follow-ups that no execution holds, not even one that is stopping or kept, will not be seen. Returns them, oldest first. */
 export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, stopping?: number): Promise<string[]> =>
-  giveUp(tx, runUid, reason, "execution_id IS DISTINCT FROM $3 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = messages.execution_id AND x.state IN ('STOPPING', 'DEBUG'))", stopping);
+  giveUp(
+    tx,
+    runUid,
+    reason,
+    "execution_id IS DISTINCT FROM $3 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = messages.execution_id AND x.state IN ('STOPPING', 'DEBUG'))",
+    stopping,
+  );
 
 /** An execution is gone: follow-ups that it was given (in one way, when named) and did not hand over never will be. Returns them, oldest first. */
-export const dropUnseenFollowupsOf = (tx: Sql, runUid: string, reason: string, executionId: number, takenAs?: "input"): Promise<string[]> =>
+export const dropUnseenFollowupsOf = (
+  tx: Sql,
+  runUid: string,
+  reason: string,
+  executionId: number,
+  takenAs?: "input",
+): Promise<string[]> =>
   giveUp(tx, runUid, reason, takenAs ? "execution_id = $3 AND taken_as = 'input'" : "execution_id = $3", executionId);
 
-async function giveUp(tx: Sql, runUid: string, reason: string, which: string, executionId: number | undefined): Promise<string[]> {
+async function giveUp(
+  tx: Sql,
+  runUid: string,
+  reason: string,
+  which: string,
+  executionId: number | undefined,
+): Promise<string[]> {
   const { rows } = await tx.query<{ uid: string; seq: number }>(
     `UPDATE messages SET undeliverable = true, undeliverable_reason = $2 WHERE ${UNSEEN} AND kind = 'followup' AND ${which} RETURNING uid, seq`,
     [runUid, reason, executionId ?? 0],

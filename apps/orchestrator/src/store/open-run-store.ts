@@ -8,10 +8,16 @@ import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies Record<LinkAccess, Verb>;
 
 /** Whether a caller is somebody who may come by a link: a person who is signed in, by a key that is good for that anywhere. Agents and runs see what their team sees. */
-const comesByLink = (caller: Caller, access: LinkAccess): boolean => caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
+const comesByLink = (caller: Caller, access: LinkAccess): boolean =>
+  caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
 
 /** See `ListOpenRuns`. The conversation is its first run's owner's: what others continue in it neither opens nor closes it. A malformed uid finds none. */
-export async function listOpenRuns(sql: Sql, caller: Caller, conversationUid: string, access: LinkAccess): Promise<readonly Run[]> {
+export async function listOpenRuns(
+  sql: Sql,
+  caller: Caller,
+  conversationUid: string,
+  access: LinkAccess,
+): Promise<readonly Run[]> {
   if (!comesByLink(caller, access) || !isUuid(conversationUid)) return [];
   const { rows } = await sql.query<RunRow>(
     `SELECT ${RUN_COLUMNS} FROM runs r

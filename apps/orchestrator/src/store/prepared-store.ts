@@ -26,18 +26,40 @@ export const preparedStore = {
   },
 
   /** The first content that is noted stays. Answers what the file is from now on. */
-  async settle(sql: Sql, uid: string, { size, sha256 }: { size: number; sha256: string }): Promise<PreparedAttachment | undefined> {
-    await sql.query("UPDATE prepared_attachments SET size_bytes = $2, sha256 = $3 WHERE uid = $1 AND sha256 IS NULL", [uid, size, sha256]);
-    const { rows } = await sql.query<Row>("SELECT uid, file_name, mime_type, size_bytes, sha256 FROM prepared_attachments WHERE uid = $1", [uid]);
+  async settle(
+    sql: Sql,
+    uid: string,
+    { size, sha256 }: { size: number; sha256: string },
+  ): Promise<PreparedAttachment | undefined> {
+    await sql.query("UPDATE prepared_attachments SET size_bytes = $2, sha256 = $3 WHERE uid = $1 AND sha256 IS NULL", [
+      uid,
+      size,
+      sha256,
+    ]);
+    const { rows } = await sql.query<Row>(
+      "SELECT uid, file_name, mime_type, size_bytes, sha256 FROM prepared_attachments WHERE uid = $1",
+      [uid],
+    );
     return rows[0] && toPrepared(rows[0]);
   },
 
   /** Forgets files that are no longer good. What follow-ups took of them has rows of its own. */
   async sweep(sql: Sql): Promise<void> {
-    await sql.query("DELETE FROM prepared_attachments WHERE created_at < clock_timestamp() - $1 * interval '1 hour'", [PREPARED_HOURS + 1]);
+    await sql.query("DELETE FROM prepared_attachments WHERE created_at < clock_timestamp() - $1 * interval '1 hour'", [
+      PREPARED_HOURS + 1,
+    ]);
   },
 };
 
-const toPrepared = ({ uid, file_name: fileName, mime_type: mimeType, size_bytes: size, sha256 }: Row): PreparedAttachment => ({
-  uid, fileName, mimeType, ...(size === null || sha256 === null ? {} : { content: { size, sha256 } }),
+const toPrepared = ({
+  uid,
+  file_name: fileName,
+  mime_type: mimeType,
+  size_bytes: size,
+  sha256,
+}: Row): PreparedAttachment => ({
+  uid,
+  fileName,
+  mimeType,
+  ...(size === null || sha256 === null ? {} : { content: { size, sha256 } }),
 });

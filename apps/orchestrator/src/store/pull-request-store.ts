@@ -26,7 +26,10 @@ export const pullRequestStore = {
 
   /** Of all these runs, oldest first. */
   async listOfRuns(sql: Sql, runUids: readonly string[]): Promise<PullRequest[]> {
-    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} FROM pull_requests WHERE run_uid = ANY($1::uuid[]) ORDER BY created_at, uid`, [runUids]);
+    const { rows } = await sql.query<Row>(
+      `SELECT ${COLUMNS} FROM pull_requests WHERE run_uid = ANY($1::uuid[]) ORDER BY created_at, uid`,
+      [runUids],
+    );
     return rows.map(toPullRequest);
   },
 
@@ -46,7 +49,18 @@ export const pullRequestStore = {
               additions, deletions, changed_files, num_commits)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
       [
-        ...[pull.uid, pull.runUid, pull.codeHostUid, pull.kind, pull.owner, pull.repo, pull.number, pull.url, pull.title, pull.body],
+        ...[
+          pull.uid,
+          pull.runUid,
+          pull.codeHostUid,
+          pull.kind,
+          pull.owner,
+          pull.repo,
+          pull.number,
+          pull.url,
+          pull.title,
+          pull.body,
+        ],
         ...[pull.headBranch, pull.baseBranch, pull.headSha, pull.baseSha, pull.status, pull.artifactUid],
         ...sizeColumns(size),
       ],
@@ -82,11 +96,27 @@ const sizeColumns = (size: PullRequestSize | undefined): unknown[] =>
   size ? [size.additions, size.deletions, size.changedFiles, size.numCommits] : [null, null, null, null];
 
 type Row = Pick<PullRequest, "uid" | "kind" | "owner" | "repo" | "number" | "url" | "title" | "body" | "status"> & {
-  run_uid: RunUid; code_host_uid: string; head_branch: string; base_branch: string; head_sha: string; base_sha: string;
-  artifact_uid: ArtifactUid; created_at: Date;
+  run_uid: RunUid;
+  code_host_uid: string;
+  head_branch: string;
+  base_branch: string;
+  head_sha: string;
+  base_sha: string;
+  artifact_uid: ArtifactUid;
+  created_at: Date;
 };
 
-const toPullRequest = ({ run_uid, code_host_uid, head_branch, base_branch, head_sha, base_sha, artifact_uid, created_at, ...row }: Row): PullRequest => ({
+const toPullRequest = ({
+  run_uid,
+  code_host_uid,
+  head_branch,
+  base_branch,
+  head_sha,
+  base_sha,
+  artifact_uid,
+  created_at,
+  ...row
+}: Row): PullRequest => ({
   ...row,
   runUid: run_uid,
   codeHostUid: code_host_uid,

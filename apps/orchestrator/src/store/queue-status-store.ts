@@ -4,8 +4,20 @@ import { BACKGROUND_DELAY_MS, PRIORITY_STEP_MS } from "../domain/queue-settings.
 import type { RunState } from "../domain/run.ts";
 
 type Row = {
-  state: RunState; is_waiting: boolean; awaited: number; position: number | null; harness: string; image: string | null; arch: string | null; worker_host: string | null;
-  paused_scopes: string[]; full_scopes: string[]; is_stopping: boolean; workers: number; matching_workers: number; free_slots: number;
+  state: RunState;
+  is_waiting: boolean;
+  awaited: number;
+  position: number | null;
+  harness: string;
+  image: string | null;
+  arch: string | null;
+  worker_host: string | null;
+  paused_scopes: string[];
+  full_scopes: string[];
+  is_stopping: boolean;
+  workers: number;
+  matching_workers: number;
+  free_slots: number;
 };
 
 /** Caps and pauses that concern a lane `l`, as `used`. */
@@ -95,7 +107,18 @@ export async function readQueueFacts(sql: Sql, runUid: string, presentMs: number
   };
 }
 
-type LaneRow = Pick<Row, "harness" | "image" | "arch" | "worker_host" | "paused_scopes" | "full_scopes" | "workers" | "matching_workers" | "free_slots">;
+type LaneRow = Pick<
+  Row,
+  | "harness"
+  | "image"
+  | "arch"
+  | "worker_host"
+  | "paused_scopes"
+  | "full_scopes"
+  | "workers"
+  | "matching_workers"
+  | "free_slots"
+>;
 
 const factsOfLane = (row: LaneRow) => ({
   harness: row.harness,

@@ -8,7 +8,15 @@ import { offered } from "../events/run-events.ts";
 import { BACKGROUND_DELAY_MS, PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
 import { capacityKeys, type CapacityKey } from "./capacity-store.ts";
 
-type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_uid: string | null; factory_uid: string | null; start: number; share: number };
+type Lane = {
+  id: number;
+  owner_type: Owner["type"];
+  owner_uid: string;
+  agent_uid: string | null;
+  factory_uid: string | null;
+  start: number;
+  share: number;
+};
 
 /**
  * The lane to serve next for a worker: of the owner with the least virtual time whose caps leave room; within an owner the
@@ -56,7 +64,12 @@ const NEXT_LANE = `
  * Offers queued executions to a worker, up to its free slots (and never more than it registered): raises each attempt, opens
  * the offers, and takes the capacity they need, which is never exceeded. Each lane is a transaction of its own.
  */
-export async function claim(database: Database, session: WorkerSession, freeSlots: number, offerTtlMs: number): Promise<Offer[]> {
+export async function claim(
+  database: Database,
+  session: WorkerSession,
+  freeSlots: number,
+  offerTtlMs: number,
+): Promise<Offer[]> {
   const offers: Offer[] = [];
   const passed: number[] = [];
   while (offers.length < freeSlots) {
@@ -69,16 +82,37 @@ export async function claim(database: Database, session: WorkerSession, freeSlot
 }
 
 /** The lane is chosen without a transaction: nothing of the choice is locked, and most looks find nothing. */
-async function claimFromOneLane(database: Database, session: WorkerSession, slots: number, offerTtlMs: number, passed: number[]): Promise<{ laneId: number; offers: Offer[] } | undefined> {
-  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed, session.images.length > 0 ? session.images : null, session.uid, session.arch ?? null];
+async function claimFromOneLane(
+  database: Database,
+  session: WorkerSession,
+  slots: number,
+  offerTtlMs: number,
+  passed: number[],
+): Promise<{ laneId: number; offers: Offer[] } | undefined> {
+  const filter = [
+    session.harnessTypes,
+    session.teamUid ?? null,
+    session.workerHost,
+    passed,
+    session.images.length > 0 ? session.images : null,
+    session.uid,
+    session.arch ?? null,
+  ];
   const lane = (await database.sql.query<Lane>(NEXT_LANE, filter)).rows[0];
   if (!lane) return undefined;
-  const keys = capacityKeys({ owner: { type: lane.owner_type, uid: lane.owner_uid }, agentUid: lane.agent_uid ?? undefined, factoryUid: lane.factory_uid ?? undefined });
+  const keys = capacityKeys({
+    owner: { type: lane.owner_type, uid: lane.owner_uid },
+    agentUid: lane.agent_uid ?? undefined,
+    factoryUid: lane.factory_uid ?? undefined,
+  });
   return database.transaction(async (tx) => {
     const free = await lockFreeCapacity(tx, session, keys);
     // While several owners wait, nobody takes all slots of a worker at once.
     const share = Math.max(1, Math.floor(slots * lane.share));
-    return { laneId: lane.id, offers: await offer(tx, session, lane, keys, Math.min(free, share, slots, OFFERS_MAX), offerTtlMs) };
+    return {
+      laneId: lane.id,
+      offers: await offer(tx, session, lane, keys, Math.min(free, share, slots, OFFERS_MAX), offerTtlMs),
+    };
   });
 }
 
@@ -94,7 +128,11 @@ async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly 
 }
 
 /** How many executions of a lane are looked at for how many offers: some more, for those whose run somebody holds just now. */
-const CANDIDATES = [{ offers: 4, looked: 16 }, { offers: 32, looked: 64 }, { offers: 200, looked: 256 }] as const;
+const CANDIDATES = [
+  { offers: 4, looked: 16 },
+  { offers: 32, looked: 64 },
+  { offers: 200, looked: 256 },
+] as const;
 
 /**
  * Offers the lane's first executions and takes the capacity they need, in one statement. Runs whose row somebody holds are
@@ -136,17 +174,43 @@ const OFFER_TEXTS = CANDIDATES.map(({ offers, looked }) => ({ offers, text: offe
 /** Of one lane at once; a worker that has more room takes from it again. */
 const OFFERS_MAX = 200;
 
-type Offered = Offer & { uid: RunUid; version: number; owner_type: Owner["type"]; owner_uid: string; traceparent: string | null };
+type Offered = Offer & {
+  uid: RunUid;
+  version: number;
+  owner_type: Owner["type"];
+  owner_uid: string;
+  traceparent: string | null;
+};
 
-async function offer(tx: Sql, session: WorkerSession, lane: Lane, keys: readonly CapacityKey[], count: number, offerTtlMs: number): Promise<Offer[]> {
+async function offer(
+  tx: Sql,
+  session: WorkerSession,
+  lane: Lane,
+  keys: readonly CapacityKey[],
+  count: number,
+  offerTtlMs: number,
+): Promise<Offer[]> {
   const text = OFFER_TEXTS.find(({ offers }) => count <= offers)?.text;
   if (count === 0 || text === undefined) return [];
   const { rows } = await tx.query<Offered>(text, [
     ...[lane.id, count, session.workerHost, session.uid, offerTtlMs],
     // A team's own workers serve nobody else: what they take is no share of the others'.
-    ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), session.teamUid ? null : lane.owner_type, lane.start],
+    ...[
+      keys.map(({ scope }) => scope),
+      keys.map(({ uid }) => uid),
+      session.teamUid ? null : lane.owner_type,
+      lane.start,
+    ],
   ]);
   const context = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
-  await appendEvents(tx, rows.map((run) => offered({ uid: run.uid, owner: { type: run.owner_type, uid: run.owner_uid } }, run.version, { ...context, traceparent: run.traceparent ?? undefined })));
+  await appendEvents(
+    tx,
+    rows.map((run) =>
+      offered({ uid: run.uid, owner: { type: run.owner_type, uid: run.owner_uid } }, run.version, {
+        ...context,
+        traceparent: run.traceparent ?? undefined,
+      }),
+    ),
+  );
   return rows.map(({ executionId, attempt, expiresAt }) => ({ executionId, attempt, expiresAt }));
 }

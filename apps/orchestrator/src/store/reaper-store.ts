@@ -18,7 +18,10 @@ export const tickReaper = (database: Database, timings: Timings, afterExecutionI
   database.transaction(async (tx) => {
     const lock = await tx.query<{ held: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS held", [REAPER_LOCK]);
     if (!lock.rows[0]?.held) return { outcome: "skipped", overdue: [] };
-    const paused = await tx.query("SELECT 1 FROM reaper_ticks WHERE last_tick < clock_timestamp() - $1 * interval '1 ms'", [timings.reaperPauseMs]);
+    const paused = await tx.query(
+      "SELECT 1 FROM reaper_ticks WHERE last_tick < clock_timestamp() - $1 * interval '1 ms'",
+      [timings.reaperPauseMs],
+    );
     if (paused.rowCount > 0) await extendAll(tx, timings);
     const overdue = paused.rowCount > 0 ? [] : await findOverdue(tx, afterExecutionId);
     await tx.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
@@ -61,7 +64,14 @@ export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutio
          CROSS JOIN LATERAL (SELECT (extract(epoch FROM clock_timestamp() - greatest(x.started_at, s.last_worker_at)) * 1000)::bigint AS ms) idle
         WHERE l.execution_id > $5 AND l.accepted AND l.fence_at IS NULL) found
       WHERE "limit" IS NOT NULL ORDER BY "executionId" LIMIT ${REAPER_BATCH}`,
-    [timings.setupTimeoutMs + graceMs, timings.executionTimeoutMs + graceMs, timings.stallTimeoutMs, timings.stallWarningMs, afterExecutionId, graceMs],
+    [
+      timings.setupTimeoutMs + graceMs,
+      timings.executionTimeoutMs + graceMs,
+      timings.stallTimeoutMs,
+      timings.stallWarningMs,
+      afterExecutionId,
+      graceMs,
+    ],
   );
   return rows;
 }

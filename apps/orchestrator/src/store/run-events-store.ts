@@ -12,7 +12,12 @@ import type { JsonObject } from "@millwright/json";
  */
 export async function appendRunEvents(tx: Sql, runUid: string, events: readonly NewRunEvent[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map((event) => ({ uid: newUid(), kind: event.kind, execution_id: event.executionId, payload: event.payload }));
+  const rows = events.map((event) => ({
+    uid: newUid(),
+    kind: event.kind,
+    execution_id: event.executionId,
+    payload: event.payload,
+  }));
   await sendTo(
     tx,
     `WITH stream AS (UPDATE run_streams SET last_seq = last_seq + $2 WHERE run_uid = $1 RETURNING last_seq - $2 AS before)
@@ -47,19 +52,35 @@ export async function appendWorkerEvents(
   const ackedClientSeq = stream.last_client_seq + fresh.length;
   const lastSeq = stream.last_seq + fresh.length;
   if (fresh.length === 0) return { outcome: "appended", ackedClientSeq, lastSeq };
-  await sendTo(tx, "UPDATE run_streams SET last_seq = $2, last_client_seq = $3, last_worker_at = clock_timestamp() WHERE run_uid = $1", [
-    attempt.runUid, lastSeq, ackedClientSeq,
-  ]);
-  await insert(tx, attempt.runUid, fresh.map((event, n) => ({
-    seq: stream.last_seq + n + 1, uid: newUid(), kind: event.kind, occurred_at: event.at,
-    execution_id: attempt.executionId, attempt: attempt.attempt, payload: event.payload,
-  })));
+  await sendTo(
+    tx,
+    "UPDATE run_streams SET last_seq = $2, last_client_seq = $3, last_worker_at = clock_timestamp() WHERE run_uid = $1",
+    [attempt.runUid, lastSeq, ackedClientSeq],
+  );
+  await insert(
+    tx,
+    attempt.runUid,
+    fresh.map((event, n) => ({
+      seq: stream.last_seq + n + 1,
+      uid: newUid(),
+      kind: event.kind,
+      occurred_at: event.at,
+      execution_id: attempt.executionId,
+      attempt: attempt.attempt,
+      payload: event.payload,
+    })),
+  );
   return { outcome: "appended", ackedClientSeq, lastSeq };
 }
 
 type EventInsert = {
-  seq: number; uid: string; kind: string; payload: JsonObject;
-  occurred_at: Date; execution_id: number; attempt: number;
+  seq: number;
+  uid: string;
+  kind: string;
+  payload: JsonObject;
+  occurred_at: Date;
+  execution_id: number;
+  attempt: number;
 };
 
 async function insert(tx: Sql, runUid: string, rows: readonly EventInsert[]): Promise<void> {
@@ -75,8 +96,14 @@ async function insert(tx: Sql, runUid: string, rows: readonly EventInsert[]): Pr
 }
 
 type EventRow = {
-  seq: number; uid: string; kind: RunEvent["kind"]; occurred_at: Date; execution_id: number | null; attempt: number | null;
-  is_superseded: boolean; payload: JsonObject;
+  seq: number;
+  uid: string;
+  kind: RunEvent["kind"];
+  occurred_at: Date;
+  execution_id: number | null;
+  attempt: number | null;
+  is_superseded: boolean;
+  payload: JsonObject;
 };
 
 /** Events of a run after a seq, oldest first. Superseded ones are included and marked. */

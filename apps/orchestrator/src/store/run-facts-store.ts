@@ -72,8 +72,19 @@ export const runFactsStore = {
 };
 
 type Row = Pick<RunSnapshot, "uid" | "source" | "state" | "version" | "harness"> & {
-  owner_type: string; owner_uid: string; root_run_uid: string; parent_run_uid: string; conversation_uid: string; created_at: Date; finished_at: Date | null;
-  agent_uid: string; agent_name: string; agent_type: string; model_id: string; cost_owner: CostOwner; inference_owner: CostOwner;
+  owner_type: string;
+  owner_uid: string;
+  root_run_uid: string;
+  parent_run_uid: string;
+  conversation_uid: string;
+  created_at: Date;
+  finished_at: Date | null;
+  agent_uid: string;
+  agent_name: string;
+  agent_type: string;
+  model_id: string;
+  cost_owner: CostOwner;
+  inference_owner: CostOwner;
 };
 
 const toSnapshot = ({ uid, source, state, version, harness, finished_at: finishedAt, ...row }: Row): RunSnapshot => ({

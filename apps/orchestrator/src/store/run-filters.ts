@@ -1,4 +1,11 @@
-import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
+import {
+  EMPTY_ENVIRONMENT,
+  type RunListQuery,
+  type RunPosition,
+  type RunSearch,
+  type RunSort,
+  type TaskStatus,
+} from "../domain/run-list.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../domain/run.ts";
 import type { Bind } from "./binding.ts";
 import { containing, suggesting } from "./run-texts.ts";
@@ -12,29 +19,57 @@ export const KEYS: Readonly<Record<RunSort, { readonly expression: string; reado
 };
 
 /** The order of a list: over `runs r` within a range of its index, over what was selected from there with its key as `sort_key`, and of the whole. */
-export function orderOf({ sortBy, isDescending }: RunListQuery): { readonly ofRuns: string; readonly ofRange: string; readonly ofAll: string } {
+export function orderOf({ sortBy, isDescending }: RunListQuery): {
+  readonly ofRuns: string;
+  readonly ofRange: string;
+  readonly ofAll: string;
+} {
   const direction = isDescending ? "DESC" : "ASC";
   const ofRange = `sort_key ${direction}, uid ${direction}`;
   // Runs without a skill are last in both directions (fields-runs §6.2); the other keys are never null.
-  return { ofRuns: `${KEYS[sortBy].expression} ${direction}, r.uid ${direction}`, ofRange, ofAll: sortBy === "agent" ? `(sort_key IS NULL), ${ofRange}` : ofRange };
+  return {
+    ofRuns: `${KEYS[sortBy].expression} ${direction}, r.uid ${direction}`,
+    ofRange,
+    ofAll: sortBy === "agent" ? `(sort_key IS NULL), ${ofRange}` : ofRange,
+  };
 }
 
 /** How a condition is used: of one run after the other, or to find all of which it holds, among runs or `TEXTS`. What is not a column is asked differently. */
 type Use = "walk" | "set" | "texts";
 
 /** Conditions over `runs r`, or `TEXTS r`: those by which an index begins or ends the order at once, and the others. Texts with the words of `q` are found by `trigrams`. */
-export function conditionsOf(query: RunListQuery, bind: Bind, use: Use, trigrams: readonly string[] = []): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
+export function conditionsOf(
+  query: RunListQuery,
+  bind: Bind,
+  use: Use,
+  trigrams: readonly string[] = [],
+): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
   const { sortBy, createdAfter, createdBefore, updatedAfter, skillSpec } = query;
-  const created = [...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []), ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : [])];
+  const created = [
+    ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
+    ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : []),
+  ];
   const updated = [
     ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
     // What was made after a time has changed after it.
     ...(createdAfter && sortBy === "updated_at" ? [`r.updated_at > ${bind(createdAfter, "timestamptz")}`] : []),
   ];
   // In the terms of the index of its sort: within one skill that is an order by uid.
-  const skill = skillSpec === undefined ? [] : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
-  const others = [...columns(query, bind), ...(use === "set" ? endedOrNot(query) : []), ...elsewhere(query, bind, use, trigrams)];
-  const byOrder: Readonly<Record<RunSort, string[][]>> = { created_at: [created, updated, skill], updated_at: [updated, created, skill], title: [[], created, updated, skill], agent: [skill, created, updated] };
+  const skill =
+    skillSpec === undefined
+      ? []
+      : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
+  const others = [
+    ...columns(query, bind),
+    ...(use === "set" ? endedOrNot(query) : []),
+    ...elsewhere(query, bind, use, trigrams),
+  ];
+  const byOrder: Readonly<Record<RunSort, string[][]>> = {
+    created_at: [created, updated, skill],
+    updated_at: [updated, created, skill],
+    title: [[], created, updated, skill],
+    agent: [skill, created, updated],
+  };
   const [bounds, ...rest] = byOrder[sortBy];
   return { bounds: bounds!, others: [...rest.flat(), ...others] };
 }
@@ -49,29 +84,42 @@ const LATE = "interval '1 day'";
 export function halvesOf({ sortBy, isDescending, createdBefore, updatedAfter }: RunListQuery, bind: Bind): string[][] {
   const late = `r.updated_at - r.created_at > ${LATE}`;
   const onTime = `r.updated_at - r.created_at <= ${LATE}`;
-  if (sortBy === "updated_at" && isDescending && createdBefore) return [[onTime, `r.updated_at < ${bind(createdBefore, "timestamptz")} + ${LATE}`], [late]];
-  if (sortBy === "created_at" && !isDescending && updatedAfter) return [[onTime, `r.created_at > ${bind(updatedAfter, "timestamptz")} - ${LATE}`], [late]];
+  if (sortBy === "updated_at" && isDescending && createdBefore)
+    return [[onTime, `r.updated_at < ${bind(createdBefore, "timestamptz")} + ${LATE}`], [late]];
+  if (sortBy === "created_at" && !isDescending && updatedAfter)
+    return [[onTime, `r.created_at > ${bind(updatedAfter, "timestamptz")} - ${LATE}`], [late]];
   return [[]];
 }
 
 /** The order of agents is two ranges of its index, one after the other: runs with a skill, and those without. */
-export const partsAfter = ({ sortBy }: RunListQuery, after: RunPosition | undefined): number => (sortBy === "agent" && after?.key !== null ? 2 : 1);
+export const partsAfter = ({ sortBy }: RunListQuery, after: RunPosition | undefined): number =>
+  sortBy === "agent" && after?.key !== null ? 2 : 1;
 
 /** The runs after a position in the range `part` of those: conditions. */
-export function continuedBy({ sortBy, isDescending }: RunListQuery, after: RunPosition | undefined, bind: Bind, part: number): string[] {
+export function continuedBy(
+  { sortBy, isDescending }: RunListQuery,
+  after: RunPosition | undefined,
+  bind: Bind,
+  part: number,
+): string[] {
   const { expression, type } = KEYS[sortBy];
   const comparison = isDescending ? "<" : ">";
-  const sealed = after ? [`${sortBy === "updated_at" ? "r.updated_at" : "r.created_at"} <= ${bind(after.asOf, "timestamptz")}`] : [];
+  const sealed = after
+    ? [`${sortBy === "updated_at" ? "r.updated_at" : "r.created_at"} <= ${bind(after.asOf, "timestamptz")}`]
+    : [];
   const without = [...sealed, "r.skill_spec IS NULL", `${expression} IS NULL`];
   if (after?.key === null) return [...without, `r.uid ${comparison} ${bind(after.uid, "uuid")}`];
   if (part === 1) return without;
-  const beyond = after ? [`(${expression}, r.uid) ${comparison} (${bind(after.key, type)}, ${bind(after.uid, "uuid")})`] : [];
+  const beyond = after
+    ? [`(${expression}, r.uid) ${comparison} (${bind(after.key, type)}, ${bind(after.uid, "uuid")})`]
+    : [];
   return [...sealed, ...(sortBy === "agent" ? ["(r.skill_spec IS NULL) IS FALSE"] : []), ...beyond];
 }
 
 function columns(query: RunListQuery, bind: Bind): string[] {
   const { states, factoryUids, factoryOnly, sources, environmentUid, metadata } = query;
-  const equal = (column: string, value: string | undefined): string[] => (value === undefined ? [] : [`${column} = ${bind(value, "text")}`]);
+  const equal = (column: string, value: string | undefined): string[] =>
+    value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
   return [
     ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
     ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
@@ -83,7 +131,9 @@ function columns(query: RunListQuery, bind: Bind): string[] {
     ...equal("r.executor_uid", query.executorUid),
     ...equal("r.execution_location", query.executionLocation),
     ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
-    ...(environmentUid === EMPTY_ENVIRONMENT ? ["r.environment_uid IS NULL"] : equal("r.environment_uid", environmentUid)),
+    ...(environmentUid === EMPTY_ENVIRONMENT
+      ? ["r.environment_uid IS NULL"]
+      : equal("r.environment_uid", environmentUid)),
     ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")} AND r.metadata <> '{}'`] : []),
   ];
 }
@@ -93,18 +143,57 @@ const ENDED = among(RUN_STATES.filter(isTerminal));
 const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
 
 /** The indexes of what a run was made with hold those that have ended (migration 0032); the others are found by their state. Said so, though it holds of every run. */
-function endedOrNot({ states, factoryUids, factoryOnly, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata }: RunListQuery): string[] {
-  const isOfThese = [factoryUids, factoryOnly, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata].some((value) => value !== undefined);
+function endedOrNot({
+  states,
+  factoryUids,
+  factoryOnly,
+  sources,
+  name,
+  modelId,
+  creatorUid,
+  executorUid,
+  scheduleUid,
+  environmentUid,
+  skillSpec,
+  metadata,
+}: RunListQuery): string[] {
+  const isOfThese = [
+    factoryUids,
+    factoryOnly,
+    sources,
+    name,
+    modelId,
+    creatorUid,
+    executorUid,
+    scheduleUid,
+    environmentUid,
+    skillSpec,
+    metadata,
+  ].some((value) => value !== undefined);
   const ended = states.filter(isTerminal).length;
   if (!isOfThese || (states.length > 0 && ended === 0)) return [];
   return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
-function elsewhere({ ancestorRunUid, artifactType, search, runUids, taskStatuses }: RunListQuery, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
+function elsewhere(
+  { ancestorRunUid, artifactType, search, runUids, taskStatuses }: RunListQuery,
+  bind: Bind,
+  use: Use,
+  trigrams: readonly string[],
+): string[] {
   return [
     ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
     ...(taskStatuses ? ofTasks(taskStatuses, bind, use) : []),
-    ...(artifactType === undefined ? [] : [some("artifacts a", "a.run_uid", `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`, use)]),
+    ...(artifactType === undefined
+      ? []
+      : [
+          some(
+            "artifacts a",
+            "a.run_uid",
+            `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`,
+            use,
+          ),
+        ]),
     ...(search ? found(search, bind, use, trigrams) : []),
     ...(runUids ? [`r.uid = ANY(${bind(runUids, "uuid[]")})`] : []),
   ];
@@ -112,7 +201,9 @@ function elsewhere({ ancestorRunUid, artifactType, search, runUids, taskStatuses
 
 /** A row of another table that belongs to the run. A value that is selected is looked up for each run; a set is found at once. */
 const some = (table: string, runUid: string, condition: string, use: Use): string =>
-  use === "walk" ? `(SELECT true FROM ${table} WHERE ${runUid} = r.uid AND ${condition} LIMIT 1) IS TRUE` : `r.uid IN (SELECT ${runUid} FROM ${table} WHERE ${condition})`;
+  use === "walk"
+    ? `(SELECT true FROM ${table} WHERE ${runUid} = r.uid AND ${condition} LIMIT 1) IS TRUE`
+    : `r.uid IN (SELECT ${runUid} FROM ${table} WHERE ${condition})`;
 
 const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly RunState[]>> = {
   complete: ["SUCCEEDED"],
@@ -126,15 +217,22 @@ function ofTasks(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[
   const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
   const ways = [
     ...(ended.length > 0 ? [`r.state = ANY(${bind(ended, "text[]")})`] : []),
-    ...(statuses.includes("running") ? [some("runs t", "t.root_run_uid", "t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')", use)] : []),
+    ...(statuses.includes("running")
+      ? [some("runs t", "t.root_run_uid", "t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')", use)]
+      : []),
   ];
   return ["r.parent_run_uid IS NULL", `(${ways.join(" OR ")})`];
 }
 
 function found(search: RunSearch, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
   if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
-  const hasWords = (text: string): string[] => [...suggesting(trigrams, text, bind), ...containing(search.words, text, bind)];
-  return use === "texts" ? hasWords("r.text") : [some("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
+  const hasWords = (text: string): string[] => [
+    ...suggesting(trigrams, text, bind),
+    ...containing(search.words, text, bind),
+  ];
+  return use === "texts"
+    ? hasWords("r.text")
+    : [some("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
 }
 
 /** Every run below one, at any depth, without itself. */

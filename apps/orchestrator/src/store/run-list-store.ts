@@ -11,7 +11,12 @@ import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } fro
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };
 
-type ListedRow = RunRow & { readonly sort_key: Date | string | null; readonly as_of: Date; readonly matches: boolean | null; readonly is_end: boolean };
+type ListedRow = RunRow & {
+  readonly sort_key: Date | string | null;
+  readonly as_of: Date;
+  readonly matches: boolean | null;
+  readonly is_end: boolean;
+};
 
 /**
  * How many runs a walk along an order passes at most, for a page of one; it grows with the root of the page. Runs of about the same time lie side by side;
@@ -32,16 +37,34 @@ const FEW = { near: 2500, apart: 15_000 } as const;
  *
  * Errors: list_too_slow (unavailable, not retryable), when a statement was cancelled: its filters together hold of too few of too many runs.
  */
-export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): Promise<ListedRun[]> {
+export async function listRuns(
+  sql: Sql,
+  caller: Caller,
+  query: RunListQuery,
+  after: RunPosition | undefined,
+  limit: number,
+): Promise<ListedRun[]> {
   const words = wordsOf(query);
   const sample = words.length > 0 ? await inTime(sampleTexts(sql, words)) : undefined;
-  const asked: Asked = { owners: ownersInView(caller, query), run: caller.run, query, after, limit, trigrams: sample?.trigrams };
+  const asked: Asked = {
+    owners: ownersInView(caller, query),
+    run: caller.run,
+    query,
+    after,
+    limit,
+    trigrams: sample?.trigrams,
+  };
   const ask = async (statement: Statement): Promise<ListedRow[]> => {
     const { params, bind } = binding();
     return (await inTime(sql.query<ListedRow>(statement(asked, bind), params))).rows;
   };
-  const isOneTree = query.runUids !== undefined || (caller.run && !caller.run.factoryUid) || query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
-  const rows = (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
+  const isOneTree =
+    query.runUids !== undefined ||
+    (caller.run && !caller.run.factoryUid) ||
+    query.ancestorRunUid !== undefined ||
+    (query.search && "runUid" in query.search);
+  const rows =
+    (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
@@ -53,18 +76,32 @@ export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, af
  */
 export async function findSimilarRuns(sql: Sql, caller: Caller, query: RunListQuery): Promise<string[]> {
   try {
-    return await similarTexts(sql, ownersInView(caller, query).map(({ uid }) => uid), wordsOf(query));
+    return await similarTexts(
+      sql,
+      ownersInView(caller, query).map(({ uid }) => uid),
+      wordsOf(query),
+    );
   } catch (error) {
     if (isCancelled(error)) return [];
     throw error;
   }
 }
 
-type Asked = { readonly owners: readonly Owner[]; readonly run: RunBinding | undefined; readonly query: RunListQuery; readonly after: RunPosition | undefined; readonly limit: number; readonly trigrams: Sample["trigrams"] | undefined };
+type Asked = {
+  readonly owners: readonly Owner[];
+  readonly run: RunBinding | undefined;
+  readonly query: RunListQuery;
+  readonly after: RunPosition | undefined;
+  readonly limit: number;
+  readonly trigrams: Sample["trigrams"] | undefined;
+};
 type Statement = (asked: Asked, bind: Bind) => string;
 
 /** The page, when walks come to its last run or to the end of all. */
-async function walked({ query, after, limit }: Asked, ask: (statement: Statement) => Promise<ListedRow[]>): Promise<ListedRow[] | undefined> {
+async function walked(
+  { query, after, limit }: Asked,
+  ask: (statement: Statement) => Promise<ListedRow[]>,
+): Promise<ListedRow[] | undefined> {
   const found: ListedRow[] = [];
   for (let part = 0; part < partsAfter(query, after) && found.length < limit; part++) {
     const wanted = limit - found.length;
@@ -84,19 +121,25 @@ function walk({ owners, run, query, after, limit }: Asked, bind: Bind, part: num
   const most = `LIMIT ${bind(wanted, "integer")}`;
   const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
   const range = continuedBy(query, after, bind, part);
-  const ways = halvesOf(query, bind).map((half) => `
+  const ways = halvesOf(query, bind).map(
+    (half) => `
     (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
        FROM (SELECT *, row_number() OVER (ORDER BY ${order.ofRange}) AS nth
                FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
                       WHERE ${["r.owner_uid = o.uid", ...bounds, ...range, ...half].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
-      WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`);
+      WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`,
+  );
   return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
-    FROM (SELECT w.* FROM unnest(${bind(owners.map(({ uid }) => uid), "uuid[]")}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
+    FROM (SELECT w.* FROM unnest(${bind(
+      owners.map(({ uid }) => uid),
+      "uuid[]",
+    )}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
 
 /** Whether runs with the words asked for are sooner found and sorted than walked to. */
-const areFew = (query: RunListQuery, { count, of }: Sample): boolean => count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
+const areFew = (query: RunListQuery, { count, of }: Sample): boolean =>
+  count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
 
 /** Texts that are alike lie together in the orders of titles and skills: from those to the next it may be far. */
 const isApart = (query: RunListQuery): boolean => isOfTexts(query) && query.sortBy !== "created_at";
@@ -110,7 +153,8 @@ function stepsFor(query: RunListQuery, owners: readonly Owner[], limit: number):
 function paceOf(query: RunListQuery): keyof typeof STEPS {
   if (isApart(query)) return "apart";
   const { sortBy, artifactType, search, taskStatuses } = query;
-  if (sortBy === "title" || sortBy === "agent" || artifactType !== undefined || taskStatuses?.includes("running")) return "far";
+  if (sortBy === "title" || sortBy === "agent" || artifactType !== undefined || taskStatuses?.includes("running"))
+    return "far";
   return search === undefined ? "near" : "texts";
 }
 
@@ -118,8 +162,14 @@ function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bin
   const order = orderOf(query);
   const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no trees
   const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
-  const ranges = Array.from({ length: partsAfter(query, after) }, (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`);
-  const uids = bind(owners.map(({ uid }) => uid), "uuid[]");
+  const ranges = Array.from(
+    { length: partsAfter(query, after) },
+    (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`,
+  );
+  const uids = bind(
+    owners.map(({ uid }) => uid),
+    "uuid[]",
+  );
   // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.
   return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
     FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM ${inTexts ? TEXTS : "runs"} r
@@ -137,7 +187,11 @@ function boundTo(run: RunBinding | undefined, bind: Bind): string[] {
 }
 
 /** The indexes know owners by uid alone, which is enough to find a run; what is shown is checked whole. */
-const ownedBy = (owners: readonly Owner[], bind: Bind): string => `r.owner_type || r.owner_uid = ANY(${bind(owners.map(({ type, uid }) => type + uid), "text[]")})`;
+const ownedBy = (owners: readonly Owner[], bind: Bind): string =>
+  `r.owner_type || r.owner_uid = ANY(${bind(
+    owners.map(({ type, uid }) => type + uid),
+    "text[]",
+  )})`;
 
 async function inTime<T>(answer: Promise<T>): Promise<T> {
   try {
@@ -145,15 +199,21 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
   } catch (error) {
     if (!isCancelled(error)) throw error;
     throw new DomainError({
-      kind: "unavailable", reason: "list_too_slow", retryable: false, cause: error,
-      message: "These runs were not found within two seconds; ask for less, such as one filter fewer, or runs created after some time.",
+      kind: "unavailable",
+      reason: "list_too_slow",
+      retryable: false,
+      cause: error,
+      message:
+        "These runs were not found within two seconds; ask for less, such as one filter fewer, or runs created after some time.",
     });
   }
 }
 
 /** What belongs to a factory is revealed by `factory.view` only. */
 const ownersInView = (caller: Caller, { teamUid, factoryUids, factoryOnly }: RunListQuery): Owner[] =>
-  ownersWith(caller, "run.view", teamUid).filter((owner) => (factoryUids === undefined && !factoryOnly) || canAs(caller, owner, "factory.view"));
+  ownersWith(caller, "run.view", teamUid).filter(
+    (owner) => (factoryUids === undefined && !factoryOnly) || canAs(caller, owner, "factory.view"),
+  );
 
 const keyText = (key: Date | string | null): string | null => (key instanceof Date ? key.toISOString() : key);
 
@@ -193,7 +253,12 @@ export async function conversationsByUrl(sql: Sql, teamUid: string, url: string)
 }
 
 /** Visible children of these runs, oldest first. */
-export async function listChildren(sql: Sql, caller: Caller, parentUids: readonly string[], limit: number): Promise<Run[]> {
+export async function listChildren(
+  sql: Sql,
+  caller: Caller,
+  parentUids: readonly string[],
+  limit: number,
+): Promise<Run[]> {
   const text = `SELECT ${LISTED_RUN_COLUMNS} FROM runs r WHERE r.parent_run_uid = ANY($1::uuid[]) AND ${visibleRuns(3)} ORDER BY r.created_at, r.uid LIMIT $2`;
   const { rows } = await sql.query<RunRow>(text, [parentUids, limit, ...visibleTo(caller)]);
   return rows.map(toRun);
@@ -207,13 +272,18 @@ export async function listOfConversation(sql: Sql, caller: Caller, conversationU
   return rows.map(toRun);
 }
 
-const ofTeam = (param: number): string => `($${param}::uuid IS NULL OR (owner_type = 'team' AND owner_uid = $${param}::uuid))`;
+const ofTeam = (param: number): string =>
+  `($${param}::uuid IS NULL OR (owner_type = 'team' AND owner_uid = $${param}::uuid))`;
 
 /**
  * The current run of each conversation, whoever owns it: its newest top-level run; with a team, of the team. A conversation that only
  * child runs serve has the newest of these. Malformed uids find nothing.
  */
-export async function currentRunsOfConversations(sql: Sql, conversationUids: readonly string[], teamUid?: string): Promise<Run[]> {
+export async function currentRunsOfConversations(
+  sql: Sql,
+  conversationUids: readonly string[],
+  teamUid?: string,
+): Promise<Run[]> {
   const text = `SELECT ${LISTED_RUN_COLUMNS} FROM unnest($1::uuid[]) AS c (uid)
     CROSS JOIN LATERAL (
       SELECT * FROM runs WHERE conversation_uid = c.uid AND ${ofTeam(2)}
@@ -223,9 +293,20 @@ export async function currentRunsOfConversations(sql: Sql, conversationUids: rea
 }
 
 /** Visible runs bound to these conversations; with a team, of the team. */
-export async function listOfConversations(sql: Sql, caller: Caller, conversationUids: readonly string[], teamUid?: string): Promise<{ uid: RunUid; conversationUid: string }[]> {
+export async function listOfConversations(
+  sql: Sql,
+  caller: Caller,
+  conversationUids: readonly string[],
+  teamUid?: string,
+): Promise<{ uid: RunUid; conversationUid: string }[]> {
   const text = `SELECT r.uid, r.conversation_uid AS "conversationUid" FROM runs r WHERE r.conversation_uid = ANY($1::uuid[]) AND ${ofTeam(2)} AND ${visibleRuns(3)}`;
-  return (await sql.query<{ uid: RunUid; conversationUid: string }>(text, [conversationUids.filter(isUuid), teamUid ?? null, ...visibleTo(caller)])).rows;
+  return (
+    await sql.query<{ uid: RunUid; conversationUid: string }>(text, [
+      conversationUids.filter(isUuid),
+      teamUid ?? null,
+      ...visibleTo(caller),
+    ])
+  ).rows;
 }
 
 /** These runs and every visible run below them. */

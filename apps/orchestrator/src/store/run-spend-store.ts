@@ -27,7 +27,14 @@ export const runSpendStore = {
         ORDER BY run_uid, execution_id, attempt`,
       [runUids],
     );
-    return byRun(rows, ({ executionId, attempt, startedAt, endedAt, vcpus, memoryGb }) => ({ executionId, attempt, startedAt, endedAt, vcpus, memoryGb }));
+    return byRun(rows, ({ executionId, attempt, startedAt, endedAt, vcpus, memoryGb }) => ({
+      executionId,
+      attempt,
+      startedAt,
+      endedAt,
+      vcpus,
+      memoryGb,
+    }));
   },
 
   /** Returns what was opened for a run, and what only an artifact names; the same pull request may be there twice. */
@@ -65,12 +72,24 @@ export const runSpendStore = {
 
 type OfRun = { run_uid: string };
 type CallRow = OfRun & {
-  call_id: string; recorded_at: Date; model_id: string; input_tokens: number | null; output_tokens: number | null;
-  cache_read_tokens: number | null; cache_write_tokens: number | null; cost_micros: string | null; price_version: number | null;
+  call_id: string;
+  recorded_at: Date;
+  model_id: string;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  cache_read_tokens: number | null;
+  cache_write_tokens: number | null;
+  cost_micros: string | null;
+  price_version: number | null;
 };
-type PullRow = OfRun & Pick<ProducedPullRequest, "url" | "kind" | "repository" | "number" | "title"> & {
-  created_at: Date; additions: number | null; deletions: number | null; changed_files: number | null; num_commits: number | null;
-};
+type PullRow = OfRun &
+  Pick<ProducedPullRequest, "url" | "kind" | "repository" | "number" | "title"> & {
+    created_at: Date;
+    additions: number | null;
+    deletions: number | null;
+    changed_files: number | null;
+    num_commits: number | null;
+  };
 
 function byRun<R extends OfRun, T>(rows: readonly R[], toFact: (row: R) => T): ReadonlyMap<string, T[]> {
   const facts = new Map<string, T[]>();

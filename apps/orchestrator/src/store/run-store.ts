@@ -27,7 +27,8 @@ export const RUN_COLUMNS = `${STORED},
   coalesce((SELECT true FROM usage_rows u WHERE u.run_uid = r.uid LIMIT 1), false) AS has_usage`;
 
 const shortened = (column: string): string => `left(r.${column}, ${PROMPT_PREVIEW_CHARACTERS}) AS ${column}`;
-const isLong = (column: string): string => `coalesce(char_length(left(r.${column}, ${PROMPT_PREVIEW_CHARACTERS + 1})), 0) > ${PROMPT_PREVIEW_CHARACTERS}`;
+const isLong = (column: string): string =>
+  `coalesce(char_length(left(r.${column}, ${PROMPT_PREVIEW_CHARACTERS + 1})), 0) > ${PROMPT_PREVIEW_CHARACTERS}`;
 
 /** The same for lists: of prompts only the beginning is read, however large they are. */
 export const LISTED_RUN_COLUMNS = `${RUN_COLUMNS.replace("r.prompt, r.submitted_prompt,", `${shortened("prompt")}, ${shortened("submitted_prompt")},`)},
@@ -37,16 +38,51 @@ export const LISTED_RUN_COLUMNS = `${RUN_COLUMNS.replace("r.prompt, r.submitted_
 export const NEW_RUN_COLUMNS = `${STORED}, false AS is_sandbox_running, 0 AS run_time_ms, null::jsonb AS debug_window, false AS has_artifacts, false AS has_usage`;
 
 export type RunRow = {
-  uid: string; root_run_uid: string; parent_run_uid: string | null; retry_of_run_uid: string | null; depth: number;
-  owner_type: "team" | "user"; owner_uid: string; creator_type: string; creator_uid: string; executor_uid: string;
-  agent_uid: string | null; agent_name: string | null; factory_uid: string | null; definition_version: number | null;
-  environment_uid: string | null; title: string; state: RunState; status_message: string | null; error_code: string | null;
-  error_retryable: boolean | null; prompt: string; submitted_prompt: string | null; mode: RunMode; interactive: boolean;
-  source: string; origin: string | null; execution_location: "REMOTE" | "LOCAL"; conversation_uid: string;
-  session_uid: string | null; trigger_url: string | null; schedule: JsonObject | null; agent_config: JsonObject;
-  agent_skill: JsonObject | null; metadata: Record<string, string>; run_time_ms: number; version: number;
-  created_at: Date; updated_at: Date; started_at: Date | null; finished_at: Date | null; is_sandbox_running: boolean;
-  has_artifacts: boolean; has_usage: boolean; is_prompt_truncated?: boolean; debug_window: { until: string; is_active: boolean } | null;
+  uid: string;
+  root_run_uid: string;
+  parent_run_uid: string | null;
+  retry_of_run_uid: string | null;
+  depth: number;
+  owner_type: "team" | "user";
+  owner_uid: string;
+  creator_type: string;
+  creator_uid: string;
+  executor_uid: string;
+  agent_uid: string | null;
+  agent_name: string | null;
+  factory_uid: string | null;
+  definition_version: number | null;
+  environment_uid: string | null;
+  title: string;
+  state: RunState;
+  status_message: string | null;
+  error_code: string | null;
+  error_retryable: boolean | null;
+  prompt: string;
+  submitted_prompt: string | null;
+  mode: RunMode;
+  interactive: boolean;
+  source: string;
+  origin: string | null;
+  execution_location: "REMOTE" | "LOCAL";
+  conversation_uid: string;
+  session_uid: string | null;
+  trigger_url: string | null;
+  schedule: JsonObject | null;
+  agent_config: JsonObject;
+  agent_skill: JsonObject | null;
+  metadata: Record<string, string>;
+  run_time_ms: number;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  started_at: Date | null;
+  finished_at: Date | null;
+  is_sandbox_running: boolean;
+  has_artifacts: boolean;
+  has_usage: boolean;
+  is_prompt_truncated?: boolean;
+  debug_window: { until: string; is_active: boolean } | null;
 };
 
 /** Which runs (`r`) a caller may see, as a condition over the parameters from `$first` on; `visibleTo` returns their values. */
@@ -55,10 +91,17 @@ export const visibleRuns = (first: number): string =>
     AND ($${first + 2}::uuid IS NULL OR r.root_run_uid = $${first + 2}::uuid OR r.factory_uid = $${first + 3}::uuid))`;
 
 /** The teams and the person whose runs the caller may see; for a run token, the tree and the factory that it is bound to. */
-export function visibleTo(caller: Caller): [teams: string[], user: string | null, rootRunUid: string | null, factoryUid: string | null] {
+export function visibleTo(
+  caller: Caller,
+): [teams: string[], user: string | null, rootRunUid: string | null, factoryUid: string | null] {
   const owners = ownersWith(caller, "run.view");
   const person = owners.find(({ type }) => type === "user");
-  return [owners.filter(({ type }) => type === "team").map(({ uid }) => uid), person?.uid ?? null, caller.run?.rootRunUid ?? null, caller.run?.factoryUid ?? null];
+  return [
+    owners.filter(({ type }) => type === "team").map(({ uid }) => uid),
+    person?.uid ?? null,
+    caller.run?.rootRunUid ?? null,
+    caller.run?.factoryUid ?? null,
+  ];
 }
 
 const RUNS_BY_UID = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = ANY($1::uuid[])`;
@@ -94,10 +137,15 @@ export async function findRun(sql: Sql, uid: string): Promise<Run | undefined> {
  * The runs of the conversation `$1`, in a FROM. OFFSET keeps their filter by itself: PostgreSQL would else walk all runs of an owner, whose
  * number it learns late.
  */
-export const RUNS_OF_CONVERSATION = "(SELECT uid, owner_type, owner_uid, created_at FROM runs WHERE conversation_uid = $1 OFFSET 0)";
+export const RUNS_OF_CONVERSATION =
+  "(SELECT uid, owner_type, owner_uid, created_at FROM runs WHERE conversation_uid = $1 OFFSET 0)";
 
 /** The newest run of a conversation that the caller may see. */
-export async function findNewestOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run | undefined> {
+export async function findNewestOfConversation(
+  sql: Sql,
+  caller: Caller,
+  conversationUid: string,
+): Promise<Run | undefined> {
   if (!isUuid(conversationUid)) return undefined;
   const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns(2)}
                  ORDER BY r.created_at DESC, r.uid DESC LIMIT 1`;
@@ -131,7 +179,10 @@ export async function liveRunsOfAgent(sql: Sql, agentUid: string): Promise<RunUi
 
 /** Titles by uid; what is no run's uid is left out. */
 export async function findTitles(sql: Sql, uids: readonly string[]): Promise<Record<string, string>> {
-  const { rows } = await sql.query<{ uid: string; title: string }>("SELECT uid, title FROM runs WHERE uid = ANY($1::uuid[])", [uids.filter(isUuid)]);
+  const { rows } = await sql.query<{ uid: string; title: string }>(
+    "SELECT uid, title FROM runs WHERE uid = ANY($1::uuid[])",
+    [uids.filter(isUuid)],
+  );
   return Object.fromEntries(rows.map(({ uid, title }) => [uid, title]));
 }
 
@@ -177,7 +228,8 @@ export function toRun(row: RunRow): Run {
   if (row.trigger_url !== null) run.triggerUrl = row.trigger_url;
   if (row.schedule !== null) run.schedule = row.schedule;
   if (row.agent_skill !== null) run.agentSkill = row.agent_skill;
-  if (row.debug_window !== null) run.debugWindow = { until: new Date(row.debug_window.until), isActive: row.debug_window.is_active };
+  if (row.debug_window !== null)
+    run.debugWindow = { until: new Date(row.debug_window.until), isActive: row.debug_window.is_active };
   if (row.started_at !== null) run.startedAt = row.started_at;
   if (row.finished_at !== null) run.finishedAt = row.finished_at;
   return run;

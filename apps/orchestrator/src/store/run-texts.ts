@@ -6,19 +6,34 @@ import { binding, type Bind } from "./binding.ts";
 /** `run_texts`, with the names of the columns of `runs`: of those it has what never changes, beside the text. */
 export const TEXTS = "(SELECT run_uid AS uid, owner_uid, created_at, title, skill_spec, text FROM run_texts)";
 
-const KNOWN: ReadonlySet<string> = new Set(["teamUid", "search", "states", "createdAfter", "createdBefore", "skillSpec", "sortBy", "isDescending"] satisfies (keyof RunListQuery)[]);
+const KNOWN: ReadonlySet<string> = new Set([
+  "teamUid",
+  "search",
+  "states",
+  "createdAfter",
+  "createdBefore",
+  "skillSpec",
+  "sortBy",
+  "isDescending",
+] satisfies (keyof RunListQuery)[]);
 
 /** Whether `run_texts` alone says which runs these are, and in which order. */
 export const isOfTexts = (query: RunListQuery): boolean =>
-  wordsOf(query).length > 0 && query.states.length === 0 && query.sortBy !== "updated_at" && Object.entries(query).every(([key, value]) => value === undefined || KNOWN.has(key));
+  wordsOf(query).length > 0 &&
+  query.states.length === 0 &&
+  query.sortBy !== "updated_at" &&
+  Object.entries(query).every(([key, value]) => value === undefined || KNOWN.has(key));
 
-export const wordsOf = ({ search }: RunListQuery): readonly string[] => (search && "words" in search ? search.words : []);
+export const wordsOf = ({ search }: RunListQuery): readonly string[] =>
+  search && "words" in search ? search.words : [];
 
 /** The text has each of the words, literally. */
-export const containing = (words: readonly string[], text: string, bind: Bind): string[] => words.map((word) => `strpos(${text}, ${bind(word, "text")}) > 0`);
+export const containing = (words: readonly string[], text: string, bind: Bind): string[] =>
+  words.map((word) => `strpos(${text}, ${bind(word, "text")}) > 0`);
 
 /** What the index of trigrams says about it. Letters and digits have no meaning to LIKE. */
-export const suggesting = (trigrams: readonly string[], text: string, bind: Bind): string[] => trigrams.map((trigram) => `${text} LIKE ${bind(`%${trigram}%`, "text")}`);
+export const suggesting = (trigrams: readonly string[], text: string, bind: Bind): string[] =>
+  trigrams.map((trigram) => `${text} LIKE ${bind(`%${trigram}%`, "text")}`);
 
 /** What is known of the words of `q` before runs are sought. */
 export type Sample = {
@@ -52,17 +67,30 @@ export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<S
     params,
   );
   const { share, of, shares: found } = rows[0]!;
-  return { count: share * of, of, trigrams: rarest(trigrams.flatMap((trigram, i) => (typeof found[i] === "number" ? [{ trigram, share: found[i] }] : []))) };
+  return {
+    count: share * of,
+    of,
+    trigrams: rarest(
+      trigrams.flatMap((trigram, i) => (typeof found[i] === "number" ? [{ trigram, share: found[i] }] : [])),
+    ),
+  };
 }
 
 /** As many texts are compared with a search word by word. */
 const CANDIDATES_MAX = 500;
 
 /** Runs of these owners whose texts have words similar to these. */
-export async function similarTexts(sql: Sql, ownerUids: readonly string[], words: readonly string[]): Promise<string[]> {
+export async function similarTexts(
+  sql: Sql,
+  ownerUids: readonly string[],
+  words: readonly string[],
+): Promise<string[]> {
   const pieces = searchedPieces(words);
   if (!pieces) return [];
-  const { rows } = await sql.query<{ uid: string; text: string }>("SELECT uid, text FROM similar_run_texts($1::uuid[], $2, $3)", [ownerUids, longest(pieces), CANDIDATES_MAX]);
+  const { rows } = await sql.query<{ uid: string; text: string }>(
+    "SELECT uid, text FROM similar_run_texts($1::uuid[], $2, $3)",
+    [ownerUids, longest(pieces), CANDIDATES_MAX],
+  );
   return rows.filter(({ text }) => hasSimilar(text, pieces)).map(({ uid }) => uid);
 }
 

@@ -16,7 +16,19 @@ import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
 import { openToOffer } from "./dispatch-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
-import { addMessage, countUnseenTextBytes, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, runOfMessage, takeInputs, untakeMessages } from "./message-store.ts";
+import {
+  addMessage,
+  countUnseenTextBytes,
+  dropUnseenFollowups,
+  dropUnseenFollowupsOf,
+  earlierAttachments,
+  hasUnseenDirectives,
+  inputsOf,
+  markDelivered,
+  runOfMessage,
+  takeInputs,
+  untakeMessages,
+} from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
@@ -25,8 +37,10 @@ import { saveChanges } from "./save-changes.ts";
 import { isSnapshotStored } from "./workspace-store.ts";
 
 /** Transactions over runs. The lock order leaves no deadlock between our own statements. */
-export const runTransactions = (database: Database, timings: Timings): InRunTransaction =>
-  (f) => database.transaction((sql) => f(bind(sql, timings)));
+export const runTransactions =
+  (database: Database, timings: Timings): InRunTransaction =>
+  (f) =>
+    database.transaction((sql) => f(bind(sql, timings)));
 
 /**
  * Transactions that share one with others that are asked for at the same time: one commit for all, and statements that do not
@@ -34,7 +48,10 @@ export const runTransactions = (database: Database, timings: Timings): InRunTran
  */
 export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction {
   type Part = (tx: RunTransaction) => Promise<unknown>;
-  const parts = new Gathering((some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))), (error) => !isTransient(error));
+  const parts = new Gathering(
+    (some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))),
+    (error) => !isTransient(error),
+  );
   return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.ask(AsyncLocalStorage.bind(f))) as T; // each within its own request
 }
 
@@ -73,7 +90,8 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
   untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
   dropUnseenFollowups: (runUid, reason, stopping) => dropUnseenFollowups(sql, runUid, reason, stopping),
-  dropUnseenFollowupsOf: (runUid, reason, executionId, takenAs) => dropUnseenFollowupsOf(sql, runUid, reason, executionId, takenAs),
+  dropUnseenFollowupsOf: (runUid, reason, executionId, takenAs) =>
+    dropUnseenFollowupsOf(sql, runUid, reason, executionId, takenAs),
   unreportedChildren: (parentUid, named) => unreportedChildren(sql, parentUid, named),
   markReported: (parentUid, children) => markReported(sql, parentUid, children),
   markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),
@@ -85,7 +103,10 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
 });
 
 async function parentOf(sql: Sql, runUid: string): Promise<RunUid | undefined> {
-  const { rows } = await sql.query<{ parent: RunUid | null }>("SELECT parent_run_uid AS parent FROM runs WHERE uid = $1", [runUid]);
+  const { rows } = await sql.query<{ parent: RunUid | null }>(
+    "SELECT parent_run_uid AS parent FROM runs WHERE uid = $1",
+    [runUid],
+  );
   return rows[0]?.parent ?? undefined;
 }
 
@@ -98,15 +119,26 @@ async function ackedClientSeq(sql: Sql, executionId: number, attempt: number): P
 }
 
 async function setSandboxRunning(sql: Sql, executionId: number, isRunning: boolean): Promise<void> {
-  await sql.query("UPDATE executions SET sandbox_running = $2 WHERE id = $1 AND state <> 'ENDED'", [executionId, isRunning]);
+  await sql.query("UPDATE executions SET sandbox_running = $2 WHERE id = $1 AND state <> 'ENDED'", [
+    executionId,
+    isRunning,
+  ]);
 }
 
 async function setSandboxShape(tx: Sql, executionId: number, { vcpus, memoryGb }: SandboxShape): Promise<void> {
-  await sendTo(tx, "UPDATE executions SET sandbox_vcpus = $2, sandbox_memory_gb = $3 WHERE id = $1", [executionId, vcpus, memoryGb]);
+  await sendTo(tx, "UPDATE executions SET sandbox_vcpus = $2, sandbox_memory_gb = $3 WHERE id = $1", [
+    executionId,
+    vcpus,
+    memoryGb,
+  ]);
 }
 
 /** An execution that ended without a last word left its newest checkpoint. */
-async function workspaceOf(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined> {
+async function workspaceOf(
+  sql: Sql,
+  { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
+  executionId: number,
+): Promise<string | undefined> {
   const { rows } = await sql.query<{ key: string }>(
     `SELECT coalesce(x.snapshot_key, x.checkpoint_key) AS key FROM executions x JOIN ${RUNS_OF_CONVERSATION} r ON r.uid = x.run_uid
       WHERE r.owner_type = $2 AND r.owner_uid = $3 AND x.id <= $4 AND coalesce(x.snapshot_key, x.checkpoint_key) IS NOT NULL
@@ -122,22 +154,33 @@ async function setCheckpoint(tx: Sql, executionId: number, key: string): Promise
 }
 
 async function keepOnlySnapshot(tx: Sql, executionId: number, key: string): Promise<void> {
-  await tx.query("UPDATE executions SET checkpoint_key = NULL WHERE id = $1 AND checkpoint_key <> $2", [executionId, key]);
+  await tx.query("UPDATE executions SET checkpoint_key = NULL WHERE id = $1 AND checkpoint_key <> $2", [
+    executionId,
+    key,
+  ]);
   await snapshotStore.keepOnly(tx, key, executionId);
 }
 
 async function onWorkerLoss(sql: Sql, runUid: string): Promise<LossPolicy> {
-  const { rows } = await sql.query<{ policy: string | null }>("SELECT frozen->>'on_worker_loss' AS policy FROM runs WHERE uid = $1", [runUid]);
+  const { rows } = await sql.query<{ policy: string | null }>(
+    "SELECT frozen->>'on_worker_loss' AS policy FROM runs WHERE uid = $1",
+    [runUid],
+  );
   return rows[0]?.policy === "fail" ? "fail" : "resume";
 }
 
 async function debugWindowMs(sql: Sql, runUid: string, { debugMinuteMs }: Timings): Promise<number> {
-  const { rows } = await sql.query<{ minutes: number }>("SELECT coalesce((frozen->>'failure_session_retention_minutes')::float8, 0) AS minutes FROM runs WHERE uid = $1", [runUid]);
+  const { rows } = await sql.query<{ minutes: number }>(
+    "SELECT coalesce((frozen->>'failure_session_retention_minutes')::float8, 0) AS minutes FROM runs WHERE uid = $1",
+    [runUid],
+  );
   return Math.round((rows[0]?.minutes ?? 0) * debugMinuteMs);
 }
 
 async function leaseExpiry(sql: Sql, executionId: number): Promise<Date> {
-  const { rows } = await sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [executionId]);
+  const { rows } = await sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [
+    executionId,
+  ]);
   if (!rows[0]) throw new Error("an accepted execution has a lease");
   return rows[0].at;
 }

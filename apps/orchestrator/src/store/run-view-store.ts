@@ -13,13 +13,27 @@ export async function isSettled(sql: Sql, runUid: string): Promise<boolean> {
   return rows[0]?.settled ?? true;
 }
 
-type EnvironmentUse = { runUid: string; title: string; state: RunState; createdAt: Date; updatedAt: Date; startedAt?: Date; hasFailedSetup: boolean };
+type EnvironmentUse = {
+  runUid: string;
+  title: string;
+  state: RunState;
+  createdAt: Date;
+  updatedAt: Date;
+  startedAt?: Date;
+  hasFailedSetup: boolean;
+};
 
 /** The newest run in each environment that the caller may see, and whether it failed while it was set up; environments without one are left out. */
-export async function environmentUse(sql: Sql, caller: Caller, environmentUids: readonly string[]): Promise<Map<string, EnvironmentUse>> {
+export async function environmentUse(
+  sql: Sql,
+  caller: Caller,
+  environmentUids: readonly string[],
+): Promise<Map<string, EnvironmentUse>> {
   if (environmentUids.length === 0) return new Map();
   const owners = ownersWith(caller, "run.view");
-  const { rows } = await sql.query<Omit<EnvironmentUse, "startedAt"> & { environmentUid: string; startedAt: Date | null }>(
+  const { rows } = await sql.query<
+    Omit<EnvironmentUse, "startedAt"> & { environmentUid: string; startedAt: Date | null }
+  >(
     `SELECT e.uid AS "environmentUid", n.uid AS "runUid", n.title, n.state, n.created_at AS "createdAt", n.updated_at AS "updatedAt", n.started_at AS "startedAt",
             coalesce(n.error_code = 'environment_setup_failed', false) AS "hasFailedSetup"
        FROM unnest($1::text[]) AS e (uid)
@@ -30,7 +44,12 @@ export async function environmentUse(sql: Sql, caller: Caller, environmentUids: 
           ORDER BY newest.created_at DESC, newest.uid DESC LIMIT 1) n`,
     [environmentUids, owners.map(({ type }) => type), owners.map(({ uid }) => uid), ...visibleTo(caller)],
   );
-  return new Map(rows.map(({ environmentUid, startedAt, ...use }) => [environmentUid, { ...use, ...(startedAt ? { startedAt } : {}) }]));
+  return new Map(
+    rows.map(({ environmentUid, startedAt, ...use }) => [
+      environmentUid,
+      { ...use, ...(startedAt ? { startedAt } : {}) },
+    ]),
+  );
 }
 
 export type ConnectedWorker = {
@@ -47,7 +66,14 @@ export const WORKER_SHOWN_SECONDS = 45;
 
 /** Connected workers that serve one of the teams only, by worker host. Those of the platform are nobody's own. */
 export async function connectedWorkers(sql: Sql, teamUids: readonly string[]): Promise<ConnectedWorker[]> {
-  const { rows } = await sql.query<{ worker_host: string; connections: number; connected_at: Date; last_seen_at: Date; sandbox: string; sandbox_features: string[] }>(
+  const { rows } = await sql.query<{
+    worker_host: string;
+    connections: number;
+    connected_at: Date;
+    last_seen_at: Date;
+    sandbox: string;
+    sandbox_features: string[];
+  }>(
     `SELECT worker_host, count(*) AS connections, min(connected_at) AS connected_at, max(last_seen_at) AS last_seen_at,
             (array_agg(sandbox ORDER BY last_seen_at DESC))[1] AS sandbox,
             (array_agg(to_jsonb(sandbox_features) ORDER BY last_seen_at DESC))[1] AS sandbox_features

@@ -18,10 +18,16 @@ import { appendRunEvents } from "./run-events-store.ts";
  * All capacity is released before any leaf row is touched (see the lock order in migration 0001). Nothing waits for an
  * answer: everything, and the commit after it, reaches the server in one piece.
  */
-export async function saveChanges(tx: Sql, changes: readonly RunChange[], context: ChangeContext, timings: Timings): Promise<void> {
+export async function saveChanges(
+  tx: Sql,
+  changes: readonly RunChange[],
+  context: ChangeContext,
+  timings: Timings,
+): Promise<void> {
   for (const change of changes) {
     if (changesRun(change)) await updateRun(tx, change);
-    if (isTerminal(change.next.run) && change.next.run !== change.run.state) tx.announce?.(finishedNews(change.run.uid, change.next.run));
+    if (isTerminal(change.next.run) && change.next.run !== change.run.state)
+      tx.announce?.(finishedNews(change.run.uid, change.next.run));
     if (endsAttempt(change)) await recordComputeInterval(tx, change);
     await updateExecution(tx, change);
     if (change.next.isFollowed) await queueFurtherExecution(tx, change, context, timings);
@@ -29,21 +35,34 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
     if (change.directive) await addDirective(tx, change.run.execution, change.directive);
   }
   const released = changes.filter(({ run, next }) => next.lease === "drop" && run.execution.lease);
-  await releaseCapacity(tx, released.filter(({ run }) => !run.execution.isLocal).map(({ run }) => run));
+  await releaseCapacity(
+    tx,
+    released.filter(({ run }) => !run.execution.isLocal).map(({ run }) => run),
+  );
   // Leases in the order in which heartbeats lock them.
   for (const change of changes.toSorted((a, b) => a.run.execution.id - b.run.execution.id)) {
     await updateLease(tx, change, timings);
     await appendRunEvents(tx, change.run.uid, change.events);
     const { id, attempt, lease } = change.run.execution;
-    if (change.next.execution === "ENDED" && lease?.isAccepted) await enqueueTranscript(tx, change.run.uid, id, attempt);
+    if (change.next.execution === "ENDED" && lease?.isAccepted)
+      await enqueueTranscript(tx, change.run.uid, id, attempt);
   }
-  if (released.length > 0 || changes.some(({ next }) => next.isFollowed || next.execution === "QUEUED")) tx.announce?.(topics.work);
-  await appendEvents(tx, changes.flatMap((change) => lifecycleEvents(change, change.run.version + 1, context)));
+  if (released.length > 0 || changes.some(({ next }) => next.isFollowed || next.execution === "QUEUED"))
+    tx.announce?.(topics.work);
+  await appendEvents(
+    tx,
+    changes.flatMap((change) => lifecycleEvents(change, change.run.version + 1, context)),
+  );
 }
 
 /** Mere news for a run (a child has ended) leave its row alone. */
 const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): boolean =>
-  next.run !== run.state || next.lease !== "keep" || next.isFollowed || next.status !== undefined || sessionUid !== undefined || submittedPrompt !== undefined;
+  next.run !== run.state ||
+  next.lease !== "keep" ||
+  next.isFollowed ||
+  next.status !== undefined ||
+  sessionUid !== undefined ||
+  submittedPrompt !== undefined;
 
 async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<void> {
   const isEnd = isTerminal(next.run) && next.run !== run.state;
@@ -64,17 +83,34 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
               SELECT (extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000)::bigint FROM executions x WHERE x.id = $14), 0) ELSE 0 END
       WHERE uid = $1`,
     [
-      run.uid, next.run,
-      next.status !== undefined, next.status?.message ?? null, next.status?.errorCode ?? null, next.status?.retryable ?? null,
-      run.state === "CLAIMED" && next.run === "INPROGRESS", isEnd, isTerminal(next.run),
-      sessionUid ?? null, submittedPrompt ?? null, next.isFollowed, endsWork, run.execution.id,
+      run.uid,
+      next.run,
+      next.status !== undefined,
+      next.status?.message ?? null,
+      next.status?.errorCode ?? null,
+      next.status?.retryable ?? null,
+      run.state === "CLAIMED" && next.run === "INPROGRESS",
+      isEnd,
+      isTerminal(next.run),
+      sessionUid ?? null,
+      submittedPrompt ?? null,
+      next.isFollowed,
+      endsWork,
+      run.execution.id,
     ],
   );
   if (submittedPrompt === undefined) return;
-  await sendTo(tx, "UPDATE run_texts SET text = run_text(r.title, r.skill_spec, $2) FROM runs r WHERE r.uid = $1 AND run_uid = $1", [run.uid, submittedPrompt]);
+  await sendTo(
+    tx,
+    "UPDATE run_texts SET text = run_text(r.title, r.skill_spec, $2) FROM runs r WHERE r.uid = $1 AND run_uid = $1",
+    [run.uid, submittedPrompt],
+  );
 }
 
-async function updateExecution(tx: Sql, { run, next, snapshotKey, isWorkspaceUnchanged = false, debugWindowMs, parkedMs }: RunChange): Promise<void> {
+async function updateExecution(
+  tx: Sql,
+  { run, next, snapshotKey, isWorkspaceUnchanged = false, debugWindowMs, parkedMs }: RunChange,
+): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
   const isInterrupted = before === "RUNNING" && next.execution === "QUEUED"; // its events count: the next attempt continues from them
@@ -97,23 +133,53 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey, isWorkspaceUnc
             debug_until = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() + $8 * interval '1 ms' END,
             kept_attempts = CASE WHEN $11 THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
       WHERE id = $1`,
-    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0, parkedMs ?? 0, run.execution.lease?.sessionUid ?? null, isInterrupted, isWorkspaceUnchanged],
+    [
+      run.execution.id,
+      next.execution,
+      next.outcome ?? null,
+      next.setupLosses,
+      next.runLosses,
+      next.lease === "drop",
+      snapshotKey ?? null,
+      debugWindowMs ?? 0,
+      parkedMs ?? 0,
+      run.execution.lease?.sessionUid ?? null,
+      isInterrupted,
+      isWorkspaceUnchanged,
+    ],
   );
 }
 
 /** Rather for whoever still keeps the workspace of the one before it. */
-const queueFurtherExecution = (tx: Sql, { run }: RunChange, context: ChangeContext, { affinityMs }: Timings): Promise<unknown> =>
+const queueFurtherExecution = (
+  tx: Sql,
+  { run }: RunChange,
+  context: ChangeContext,
+  { affinityMs }: Timings,
+): Promise<unknown> =>
   sendTo(
     tx,
     `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent, preferred_session_uid, preferred_until)
      SELECT $1, n.seq, 'QUEUED', $2, $3, $4, x.parked_session_uid, clock_timestamp() + $6 * interval '1 ms'
        FROM (SELECT max(seq) + 1 AS seq FROM executions WHERE run_uid = $1) n LEFT JOIN executions x ON x.id = $5 AND x.parked_until > clock_timestamp()`,
-    [run.uid, run.execution.laneId, run.depth, traceOfRun(run, context) ?? presentTrace(), run.execution.id, affinityMs],
+    [
+      run.uid,
+      run.execution.laneId,
+      run.depth,
+      traceOfRun(run, context) ?? presentTrace(),
+      run.execution.id,
+      affinityMs,
+    ],
   );
 
 async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {
   await sendTo(tx, "DELETE FROM waits WHERE run_uid = $1", [run.uid]);
-  if (wait) await sendTo(tx, "INSERT INTO waits (run_uid, policy, run_uids) VALUES ($1, $2, $3)", [run.uid, wait.policy, wait.runUids]);
+  if (wait)
+    await sendTo(tx, "INSERT INTO waits (run_uid, policy, run_uids) VALUES ($1, $2, $3)", [
+      run.uid,
+      wait.policy,
+      wait.runUids,
+    ]);
 }
 
 async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings: Timings): Promise<void> {
@@ -130,7 +196,11 @@ async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings
       );
       break;
     case "stop":
-      await sendTo(tx, "UPDATE leases SET fence_at = clock_timestamp() + $2 * interval '1 ms' WHERE execution_id = $1", [id, timings.stopGraceMs]);
+      await sendTo(
+        tx,
+        "UPDATE leases SET fence_at = clock_timestamp() + $2 * interval '1 ms' WHERE execution_id = $1",
+        [id, timings.stopGraceMs],
+      );
       break;
     case "drop":
       await sendTo(

@@ -36,6 +36,12 @@ export const scoredRunStore = {
 };
 
 async function read(sql: Sql, columns: string, uids: readonly string[]): Promise<Stored[]> {
-  const { rows } = await sql.query<Row>(`SELECT ${columns}, ${SCORED} FROM runs r WHERE r.uid = ANY($1::uuid[])`, [uids.filter(isUuid)]);
-  return rows.map((row) => ({ run: toRun(row), hasConversation: row.has_conversation, hasWorkspace: row.has_workspace }));
+  const { rows } = await sql.query<Row>(`SELECT ${columns}, ${SCORED} FROM runs r WHERE r.uid = ANY($1::uuid[])`, [
+    uids.filter(isUuid),
+  ]);
+  return rows.map((row) => ({
+    run: toRun(row),
+    hasConversation: row.has_conversation,
+    hasWorkspace: row.has_workspace,
+  }));
 }

@@ -4,8 +4,16 @@ import { newUid } from "@millwright/ids";
 import type { WorkerRegistration, WorkerSession } from "../domain/worker-session.ts";
 
 type Row = {
-  uid: string; worker_host: string; team_uid: string | null; key_uid: string; state: "READY" | "DRAINING"; harness_types: string[]; images: string[]; arch: string;
-  key_sealed: string; is_key_check_due: boolean;
+  uid: string;
+  worker_host: string;
+  team_uid: string | null;
+  key_uid: string;
+  state: "READY" | "DRAINING";
+  harness_types: string[];
+  images: string[];
+  arch: string;
+  key_sealed: string;
+  is_key_check_due: boolean;
 };
 
 const COLUMNS = "uid, worker_host, team_uid, key_uid, state, harness_types, images, arch, key_sealed";
@@ -52,15 +60,37 @@ export async function putSession(sql: Sql, session: NewSession): Promise<WorkerS
        last_seen_at = excluded.last_seen_at
      RETURNING ${COLUMNS}`,
     [
-      newUid(), hashOf(token), ttlMs, keyUid, sealedKey, teamUid ?? null, worker.workerHost, worker.instanceUid, worker.version,
-      worker.backend, worker.slots, JSON.stringify(worker.labels), JSON.stringify(worker.harnesses),
-      worker.harnesses.map(({ type }) => type), worker.models, worker.sandbox, worker.sandboxFeatures, absentAfterMs, worker.images, JSON.stringify(worker.skills), worker.arch ?? "",
+      newUid(),
+      hashOf(token),
+      ttlMs,
+      keyUid,
+      sealedKey,
+      teamUid ?? null,
+      worker.workerHost,
+      worker.instanceUid,
+      worker.version,
+      worker.backend,
+      worker.slots,
+      JSON.stringify(worker.labels),
+      JSON.stringify(worker.harnesses),
+      worker.harnesses.map(({ type }) => type),
+      worker.models,
+      worker.sandbox,
+      worker.sandboxFeatures,
+      absentAfterMs,
+      worker.images,
+      JSON.stringify(worker.skills),
+      worker.arch ?? "",
     ],
   );
   return toSession(rows[0] as Row);
 }
 
-export type FoundSession = { readonly session: WorkerSession; readonly sealedKey: string; readonly isKeyCheckDue: boolean };
+export type FoundSession = {
+  readonly session: WorkerSession;
+  readonly sealedKey: string;
+  readonly isKeyCheckDue: boolean;
+};
 
 /** The session of a token that has not expired. */
 export async function findSession(sql: Sql, token: string, keyCheckMs: number): Promise<FoundSession | undefined> {
@@ -80,14 +110,21 @@ export async function markKeyChecked(sql: Sql, sessionUid: string): Promise<void
 
 /** The session's token is good for nothing any more. Its leases run out by themselves. */
 export async function endSession(sql: Sql, sessionUid: string): Promise<void> {
-  await sql.query("UPDATE worker_sessions SET expires_at = clock_timestamp(), last_seen_at = 'epoch' WHERE uid = $1", [sessionUid]);
+  await sql.query("UPDATE worker_sessions SET expires_at = clock_timestamp(), last_seen_at = 'epoch' WHERE uid = $1", [
+    sessionUid,
+  ]);
 }
 
 /** Notes a heartbeat. */
-export async function touchSession(sql: Sql, sessionUid: string, { state, freeSlots }: { state: string; freeSlots: number }): Promise<void> {
-  await sql.query("UPDATE worker_sessions SET last_seen_at = clock_timestamp(), state = $2, free_slots = $3 WHERE uid = $1", [
-    sessionUid, state, freeSlots,
-  ]);
+export async function touchSession(
+  sql: Sql,
+  sessionUid: string,
+  { state, freeSlots }: { state: string; freeSlots: number },
+): Promise<void> {
+  await sql.query(
+    "UPDATE worker_sessions SET last_seen_at = clock_timestamp(), state = $2, free_slots = $3 WHERE uid = $1",
+    [sessionUid, state, freeSlots],
+  );
 }
 
 /** Forgets processes that have been gone for a day and hold nothing. */

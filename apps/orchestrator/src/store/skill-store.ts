@@ -3,7 +3,12 @@ import { claimsFactory, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { Owner } from "../domain/run.ts";
 
 /** What was found in a repository when it was last read for an owner. `failure` "": it could be read; else the skills are older. */
-export type ReadRepository = { readonly repository: string; readonly skills: readonly RepositorySkill[]; readonly failure: string; readonly readAt: Date };
+export type ReadRepository = {
+  readonly repository: string;
+  readonly skills: readonly RepositorySkill[];
+  readonly failure: string;
+  readonly readAt: Date;
+};
 
 /** Skills as they were found, in hand-written SQL. */
 export const skillStore = {
@@ -25,14 +30,21 @@ export const skillStore = {
   },
 
   /** What connected workers of these teams have reported, by worker host. */
-  async ofWorkers(sql: Sql, teamUids: readonly string[], shownSeconds: number): Promise<{ readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]> {
+  async ofWorkers(
+    sql: Sql,
+    teamUids: readonly string[],
+    shownSeconds: number,
+  ): Promise<{ readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]> {
     const { rows } = await sql.query<{ workerHost: string; skills: RepositorySkill[] }>(
       `SELECT DISTINCT ON (worker_host COLLATE "C") worker_host AS "workerHost", skills FROM worker_sessions
         WHERE team_uid = ANY($1::uuid[]) AND last_seen_at > clock_timestamp() - $2 * interval '1 second' AND skills <> '[]'
         ORDER BY worker_host COLLATE "C", connected_at DESC`,
       [teamUids, shownSeconds],
     );
-    return rows.map(({ workerHost, skills }) => ({ workerHost, skills: skills.filter((skill) => !claimsFactory(skill)) }));
+    return rows.map(({ workerHost, skills }) => ({
+      workerHost,
+      skills: skills.filter((skill) => !claimsFactory(skill)),
+    }));
   },
 
   /** When one of these owners last made a run of each skill, by its whole spec; skills without a run are left out. */

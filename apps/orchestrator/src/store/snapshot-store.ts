@@ -1,7 +1,13 @@
 import type { Sql } from "@millwright/database";
 import { enqueueBlobDeletion } from "./blob-work.ts";
 
-export type Snapshot = { readonly key: string; readonly runUid: string; readonly executionId: number; readonly attempt: number; readonly sizeBytes: number };
+export type Snapshot = {
+  readonly key: string;
+  readonly runUid: string;
+  readonly executionId: number;
+  readonly attempt: number;
+  readonly sizeBytes: number;
+};
 
 /** Where executions put their workspaces. Which one a run goes on from is said by the execution: its checkpoint, or the one it ended with. */
 export const snapshotStore = {
@@ -15,7 +21,10 @@ export const snapshotStore = {
 
   /** Whether this execution was given the key: only then may one of its attempts name it. The row stays until the transaction ends. */
   async belongsTo(sql: Sql, key: string, executionId: number): Promise<boolean> {
-    const { rowCount } = await sql.query("SELECT 1 FROM snapshots WHERE snapshot_key = $1 AND execution_id = $2 FOR KEY SHARE", [key, executionId]);
+    const { rowCount } = await sql.query(
+      "SELECT 1 FROM snapshots WHERE snapshot_key = $1 AND execution_id = $2 FOR KEY SHARE",
+      [key, executionId],
+    );
     return rowCount === 1;
   },
 
@@ -31,7 +40,8 @@ export const snapshotStore = {
 
   /** The others of this execution are of no use any more. */
   async keepOnly(tx: Sql, key: string, executionId: number): Promise<void> {
-    const text = "DELETE FROM snapshots WHERE execution_id = $1 AND snapshot_key <> $2 RETURNING snapshot_key AS old_key, now() AS now";
+    const text =
+      "DELETE FROM snapshots WHERE execution_id = $1 AND snapshot_key <> $2 RETURNING snapshot_key AS old_key, now() AS now";
     const { rows } = await tx.query<{ old_key: string; now: Date }>(text, [executionId, key]);
     for (const { old_key: oldKey, now } of rows) await enqueueBlobDeletion(tx, oldKey, now);
   },

@@ -15,7 +15,8 @@ const EXPIRED = `s.created_at < $1
   AND NOT EXISTS (SELECT 1 FROM runs alive WHERE alive.conversation_uid = r.conversation_uid AND alive.state <> ALL ($3::text[]))
   AND NOT EXISTS (SELECT 1 FROM runs borrower WHERE borrower.frozen #>> '{workspace,snapshot_key}' = s.snapshot_key AND borrower.state <> ALL ($3::text[]))`;
 const NAMED_SNAPSHOTS = `FROM snapshots s JOIN executions x ON x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key) JOIN runs r ON r.uid = s.run_uid`;
-const UNNAMED = "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key))";
+const UNNAMED =
+  "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key))";
 
 /**
  * What files of the blob store rows name, and how rows forget them. Each `drop` forgets at most `limit` and answers their keys. What may change
@@ -35,16 +36,39 @@ export const sweepStore = {
 
   /** Snapshots put before that time that no execution names: it has not ended with them, and they are not its newest checkpoint. */
   async dropUnnamedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]> {
-    const locked = await keysOf(tx, `SELECT s.snapshot_key AS key FROM snapshots s WHERE ${UNNAMED} LIMIT $2 FOR UPDATE SKIP LOCKED`, [before, limit]);
-    return keysOf(tx, `DELETE FROM snapshots s WHERE s.snapshot_key = ANY ($2) AND ${UNNAMED} RETURNING s.snapshot_key AS key`, [before, locked]);
+    const locked = await keysOf(
+      tx,
+      `SELECT s.snapshot_key AS key FROM snapshots s WHERE ${UNNAMED} LIMIT $2 FOR UPDATE SKIP LOCKED`,
+      [before, limit],
+    );
+    return keysOf(
+      tx,
+      `DELETE FROM snapshots s WHERE s.snapshot_key = ANY ($2) AND ${UNNAMED} RETURNING s.snapshot_key AS key`,
+      [before, locked],
+    );
   },
 
   /** Snapshots put before `before` that are superseded, or put before `keptSince`. Their runs are locked. */
-  async dropExpiredSnapshots(tx: Sql, { before, keptSince }: { before: Date; keptSince: Date }, limit: number): Promise<string[]> {
+  async dropExpiredSnapshots(
+    tx: Sql,
+    { before, keptSince }: { before: Date; keptSince: Date },
+    limit: number,
+  ): Promise<string[]> {
     const ended = [...TERMINAL_STATES];
-    const ofLocked = await keysOf(tx, `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE ${EXPIRED} ORDER BY r.uid LIMIT $4 FOR UPDATE OF r SKIP LOCKED`, [before, keptSince, ended, limit]);
-    const keys = await keysOf(tx, `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE s.snapshot_key = ANY ($4) AND ${EXPIRED}`, [before, keptSince, ended, ofLocked]);
-    await tx.query("UPDATE executions x SET snapshot_key = NULL, checkpoint_key = NULL FROM snapshots s WHERE s.snapshot_key = ANY ($1) AND x.id = s.execution_id", [keys]);
+    const ofLocked = await keysOf(
+      tx,
+      `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE ${EXPIRED} ORDER BY r.uid LIMIT $4 FOR UPDATE OF r SKIP LOCKED`,
+      [before, keptSince, ended, limit],
+    );
+    const keys = await keysOf(
+      tx,
+      `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE s.snapshot_key = ANY ($4) AND ${EXPIRED}`,
+      [before, keptSince, ended, ofLocked],
+    );
+    await tx.query(
+      "UPDATE executions x SET snapshot_key = NULL, checkpoint_key = NULL FROM snapshots s WHERE s.snapshot_key = ANY ($1) AND x.id = s.execution_id",
+      [keys],
+    );
     return keysOf(tx, "DELETE FROM snapshots WHERE snapshot_key = ANY ($1) RETURNING snapshot_key AS key", [keys]);
   },
 
@@ -66,4 +90,5 @@ export const sweepStore = {
   },
 };
 
-const keysOf = async (sql: Sql, text: string, values: unknown[]): Promise<string[]> => (await sql.query<{ key: string }>(text, values)).rows.map(({ key }) => key);
+const keysOf = async (sql: Sql, text: string, values: unknown[]): Promise<string[]> =>
+  (await sql.query<{ key: string }>(text, values)).rows.map(({ key }) => key);

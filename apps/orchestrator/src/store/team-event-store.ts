@@ -4,7 +4,14 @@ import { teamEventType, type TeamEvent, type TeamEventQuery } from "../domain/te
 import type { RunState } from "../domain/run.ts";
 
 type Ask = TeamEventQuery & { readonly after: number; readonly limit: number };
-type Row = { position: number; uid: string; team_uid: string; entity_uid: string; occurred_at: Date; state: RunState | null };
+type Row = {
+  position: number;
+  uid: string;
+  team_uid: string;
+  entity_uid: string;
+  occurred_at: Date;
+  state: RunState | null;
+};
 
 /** Each team's events come in the order of an index: nothing is read that is not shown. */
 const PAGE = `
@@ -23,8 +30,22 @@ export function teamEventReader(sql: Sql) {
   const read = async ({ teamUids, runUids, within, after, limit }: Ask): Promise<TeamEvent[]> => {
     const wanted = runUids.map((uid) => uid.toLowerCase()).filter(isUuid);
     if (runUids.length > 0 && wanted.length === 0) return [];
-    const { rows } = await sql.query<Row>(PAGE, [teamUids, after, wanted, limit, within?.rootRunUid ?? null, within?.factoryUid ?? null]);
-    return rows.map((row) => ({ sequence: row.position, uid: row.uid, teamUid: row.team_uid, runUid: row.entity_uid, eventType: teamEventType(row.state), occurredAt: row.occurred_at }));
+    const { rows } = await sql.query<Row>(PAGE, [
+      teamUids,
+      after,
+      wanted,
+      limit,
+      within?.rootRunUid ?? null,
+      within?.factoryUid ?? null,
+    ]);
+    return rows.map((row) => ({
+      sequence: row.position,
+      uid: row.uid,
+      teamUid: row.team_uid,
+      runUid: row.entity_uid,
+      eventType: teamEventType(row.state),
+      occurredAt: row.occurred_at,
+    }));
   };
   const pages = new Gathering(async (asked: readonly string[]) => {
     const found = new Map([...new Set(asked)].map((ask) => [ask, read(JSON.parse(ask) as Ask)]));

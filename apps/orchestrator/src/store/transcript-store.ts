@@ -5,16 +5,25 @@ export type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: num
 /** Which blob holds the newest transcript of a run. */
 export const transcriptStore = {
   async find(sql: Sql, runUid: string): Promise<TranscriptRecord | undefined> {
-    const { rows } = await sql.query<{ blob_key: string; last_seq: number }>("SELECT blob_key, last_seq FROM transcripts WHERE run_uid = $1", [runUid]);
+    const { rows } = await sql.query<{ blob_key: string; last_seq: number }>(
+      "SELECT blob_key, last_seq FROM transcripts WHERE run_uid = $1",
+      [runUid],
+    );
     return rows[0] && { blobKey: rows[0].blob_key, lastSeq: rows[0].last_seq };
   },
 
   /** Names the newest blob, unless one that reaches as far is known. Answers the one of both that nobody needs any more. */
   async replace(tx: Sql, runUid: string, { blobKey, lastSeq }: TranscriptRecord): Promise<string | undefined> {
     const row = [runUid, blobKey, lastSeq];
-    const first = await tx.query("INSERT INTO transcripts (run_uid, blob_key, last_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", row);
+    const first = await tx.query(
+      "INSERT INTO transcripts (run_uid, blob_key, last_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+      row,
+    );
     if (first.rowCount === 1) return undefined;
-    const { rows } = await tx.query<{ blob_key: string; last_seq: number }>("SELECT blob_key, last_seq FROM transcripts WHERE run_uid = $1 FOR UPDATE", [runUid]);
+    const { rows } = await tx.query<{ blob_key: string; last_seq: number }>(
+      "SELECT blob_key, last_seq FROM transcripts WHERE run_uid = $1 FOR UPDATE",
+      [runUid],
+    );
     const known = rows[0]!;
     if (known.blob_key === blobKey) return undefined;
     if (known.last_seq >= lastSeq) return blobKey;
@@ -36,14 +45,20 @@ export const transcriptStore = {
 /** Which blob holds what an agent program of others has written down of a run itself, once that is uploaded. */
 export const harnessTranscriptStore = {
   async find(sql: Sql, runUid: string): Promise<string | undefined> {
-    const { rows } = await sql.query<{ blob_key: string }>("SELECT blob_key FROM harness_transcripts WHERE run_uid = $1", [runUid]);
+    const { rows } = await sql.query<{ blob_key: string }>(
+      "SELECT blob_key FROM harness_transcripts WHERE run_uid = $1",
+      [runUid],
+    );
     return rows[0]?.blob_key;
   },
 
   /** Names the newest; answers the key of the one before it, if that is another. The caller holds the lease, so nobody else does this for the run. */
   async replace(tx: Sql, runUid: string, blobKey: string): Promise<string | undefined> {
     const before = await this.find(tx, runUid);
-    await tx.query("INSERT INTO harness_transcripts (run_uid, blob_key) VALUES ($1, $2) ON CONFLICT (run_uid) DO UPDATE SET blob_key = excluded.blob_key, written_at = now()", [runUid, blobKey]);
+    await tx.query(
+      "INSERT INTO harness_transcripts (run_uid, blob_key) VALUES ($1, $2) ON CONFLICT (run_uid) DO UPDATE SET blob_key = excluded.blob_key, written_at = now()",
+      [runUid, blobKey],
+    );
     return before === blobKey ? undefined : before;
   },
 };

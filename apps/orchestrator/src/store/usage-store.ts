@@ -1,6 +1,12 @@
 import type { Sql } from "@millwright/database";
 import { IS_BUDGETED } from "./budget-store.ts";
-import { MODEL_ACCESS, type ModelAccess, type ModelUsage, type PriceVersion, type TokenCounts } from "../domain/usage.ts";
+import {
+  MODEL_ACCESS,
+  type ModelAccess,
+  type ModelUsage,
+  type PriceVersion,
+  type TokenCounts,
+} from "../domain/usage.ts";
 
 export type UsageInsert = {
   readonly runUid: string;
@@ -71,10 +77,24 @@ export type UsageStore = typeof usageStore;
 const PRICE = `p.version, p.input_per_million_micros::text AS input_price, p.output_per_million_micros::text AS output_price,
   p.cache_read_per_million_micros::text AS cache_read_price, p.cache_write_per_million_micros::text AS cache_write_price`;
 
-type PriceRow = { version: number | null; input_price: string | null; output_price: string | null; cache_read_price: string | null; cache_write_price: string | null };
+type PriceRow = {
+  version: number | null;
+  input_price: string | null;
+  output_price: string | null;
+  cache_read_price: string | null;
+  cache_write_price: string | null;
+};
 type UsageRow = PriceRow & {
-  run_uid: string; model_id: string; access: string | null; input: number; output: number; cache_read: number; cache_write: number;
-  cost_micros: string; unmeasured: number; unpriced: number;
+  run_uid: string;
+  model_id: string;
+  access: string | null;
+  input: number;
+  output: number;
+  cache_read: number;
+  cache_write: number;
+  cost_micros: string;
+  unmeasured: number;
+  unpriced: number;
 };
 
 function toPrice(row: PriceRow): PriceVersion | undefined {

@@ -10,7 +10,14 @@ export const LEFT_WORKSPACE = `
   SELECT x.id AS execution_id, s.snapshot_key FROM executions x LEFT JOIN snapshots s ON s.snapshot_key = coalesce(x.snapshot_key, x.checkpoint_key)
    WHERE x.run_uid = r.uid AND x.state = 'ENDED' AND (s.snapshot_key IS NOT NULL OR x.workspace_unchanged) ORDER BY x.id DESC LIMIT 1`;
 
-type Row = { owner_type: Owner["type"]; owner_uid: string; state: RunState; repositories: FrozenRepository[]; execution_id: number; snapshot_key: string | null };
+type Row = {
+  owner_type: Owner["type"];
+  owner_uid: string;
+  state: RunState;
+  repositories: FrozenRepository[];
+  execution_id: number;
+  snapshot_key: string | null;
+};
 
 /** The workspace that a run left, with its repositories at the commits that were cloned; undefined when the run or its workspace is absent. */
 export async function findLeftWorkspace(sql: Sql, runUid: string): Promise<LeftWorkspace | undefined> {
@@ -22,13 +29,19 @@ export async function findLeftWorkspace(sql: Sql, runUid: string): Promise<LeftW
   );
   const row = rows[0];
   if (!row) return undefined;
-  const commits = row.repositories.length > 0 ? await clonedCommits(sql, runUid, row.execution_id) : new Map<string, string>();
+  const commits =
+    row.repositories.length > 0 ? await clonedCommits(sql, runUid, row.execution_id) : new Map<string, string>();
   const repositories = row.repositories.map((repository) => {
     const commit = commits.get(keyOf(repository)) ?? repository.commit;
     return { ...repository, ...(commit ? { commit } : {}) };
   });
   return {
-    ...{ runUid: runUid.toLowerCase(), owner: { type: row.owner_type, uid: row.owner_uid }, state: row.state, repositories },
+    ...{
+      runUid: runUid.toLowerCase(),
+      owner: { type: row.owner_type, uid: row.owner_uid },
+      state: row.state,
+      repositories,
+    },
     ...(row.snapshot_key === null ? {} : { snapshotKey: row.snapshot_key }),
   };
 }
@@ -62,4 +75,5 @@ async function clonedCommits(sql: Sql, runUid: string, executionId: number): Pro
   return new Map(rows.map(({ commit, ...repository }) => [keyOf(repository), commit]));
 }
 
-const keyOf = ({ owner, repo }: { readonly owner: string; readonly repo: string }): string => `${owner}/${repo}`.toLowerCase();
+const keyOf = ({ owner, repo }: { readonly owner: string; readonly repo: string }): string =>
+  `${owner}/${repo}`.toLowerCase();

@@ -35,11 +35,18 @@ export type Accepted = { readonly assignments: readonly Assignment[]; readonly l
  *
  * Errors: unavailable when a neighbour cannot be asked; the offers stay open.
  */
-export async function acceptOffers(deps: AcceptOffersDeps, session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted> {
+export async function acceptOffers(
+  deps: AcceptOffersDeps,
+  session: WorkerSession,
+  offers: readonly LeaseRef[],
+): Promise<Accepted> {
   const { items, claims } = await claimOffers(deps, session, offers);
   const assignments = await Promise.all(items.map((item) => assignmentOf(deps, item, claims.get(item.offer))));
   const accepted = new Set(items.filter((_item, n) => assignments[n]).map(({ offer }) => offer));
-  return { assignments: assignments.filter((one) => one !== undefined), lost: offers.filter((offer) => !accepted.has(offer)) };
+  return {
+    assignments: assignments.filter((one) => one !== undefined),
+    lost: offers.filter((offer) => !accepted.has(offer)),
+  };
 }
 
 /** Takes offers, and answers what was had on offer and what of it is this session's now. `alsoTo` is done in the transaction that takes them. */
@@ -49,30 +56,43 @@ export async function claimOffers(
   offers: readonly LeaseRef[],
   alsoTo?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
 ): Promise<{ readonly items: readonly Item[]; readonly claims: ReadonlyMap<LeaseRef, Claim> }> {
-  const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter((item) => item !== undefined);
+  const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter(
+    (item) => item !== undefined,
+  );
   const claims = new Map<LeaseRef, Claim>();
-  await inGroups(items, ownRun, (group) => deps.runs(async (tx) => {
-    const taken = await take(tx, session, group);
-    for (const [n, { offer }] of group.entries()) {
-      if (!taken[n]) continue;
-      await alsoTo?.(tx, offer);
-      claims.set(offer, taken[n]);
-    }
-  }));
+  await inGroups(items, ownRun, (group) =>
+    deps.runs(async (tx) => {
+      const taken = await take(tx, session, group);
+      for (const [n, { offer }] of group.entries()) {
+        if (!taken[n]) continue;
+        await alsoTo?.(tx, offer);
+        claims.set(offer, taken[n]);
+      }
+    }),
+  );
   return { items, claims };
 }
 
 type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Prepared };
 
 /** A run with a parent, which others may share, and one that ends at once are dealt with by themselves. */
-const ownRun = ({ job: { run }, prepared }: Item): string | undefined => (run.parentRunUid || "failure" in prepared ? undefined : run.runUid);
+const ownRun = ({ job: { run }, prepared }: Item): string | undefined =>
+  run.parentRunUid || "failure" in prepared ? undefined : run.runUid;
 
-async function prepareOffer(deps: Pick<AcceptOffersDeps, "findJob" | "prepareAssignment">, session: WorkerSession, offer: LeaseRef): Promise<Item | undefined> {
+async function prepareOffer(
+  deps: Pick<AcceptOffersDeps, "findJob" | "prepareAssignment">,
+  session: WorkerSession,
+  offer: LeaseRef,
+): Promise<Item | undefined> {
   const job = await deps.findJob(session, offer);
   return job && { offer, job, prepared: await prepare(deps, job, session) };
 }
 
-async function assignmentOf(deps: AcceptOffersDeps, { offer: { executionId, attempt }, job, prepared }: Item, claim: Claim | undefined): Promise<Assignment | undefined> {
+async function assignmentOf(
+  deps: AcceptOffersDeps,
+  { offer: { executionId, attempt }, job, prepared }: Item,
+  claim: Claim | undefined,
+): Promise<Assignment | undefined> {
   if (!claim || "failure" in prepared) return undefined;
   const { snapshotKey, inputs, earlierAttachments, ...rest } = claim;
   const [runToken, snapshotUrl, linked, earlier] = await Promise.all([
@@ -81,23 +101,46 @@ async function assignmentOf(deps: AcceptOffersDeps, { offer: { executionId, atte
     Promise.all(inputs.map((message) => withLinks(deps, message))),
     linksTo(deps, earlierAttachments),
   ]);
-  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, snapshotKey: snapshotKey ?? "", inputs: linked, earlierAttachments: earlier, ...rest };
+  return {
+    executionId,
+    attempt,
+    job,
+    details: prepared.details,
+    runToken,
+    snapshotUrl,
+    snapshotKey: snapshotKey ?? "",
+    inputs: linked,
+    earlierAttachments: earlier,
+    ...rest,
+  };
 }
 
-const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({ ...message, attachments: await linksTo(deps, message.attachments) });
+const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({
+  ...message,
+  attachments: await linksTo(deps, message.attachments),
+});
 
 const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<Input["attachments"]> =>
-  Promise.all(files.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) })));
+  Promise.all(
+    files.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) })),
+  );
 
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 
 /** Before anything is locked: neighbours are asked here. */
-async function prepare(deps: Pick<AcceptOffersDeps, "prepareAssignment">, job: Job, session: WorkerSession): Promise<Prepared> {
+async function prepare(
+  deps: Pick<AcceptOffersDeps, "prepareAssignment">,
+  job: Job,
+  session: WorkerSession,
+): Promise<Prepared> {
   try {
     return { details: await deps.prepareAssignment(job, session) };
   } catch (error) {
     if (!isDomainError(error) || error.kind === "unavailable" || error.kind === "internal") throw error;
-    return { failure: { message: error.message, errorCode: "environment_setup_failed", retryable: error.retryable }, reason: error.reason };
+    return {
+      failure: { message: error.message, errorCode: "environment_setup_failed", retryable: error.retryable },
+      reason: error.reason,
+    };
   }
 }
 
@@ -111,21 +154,39 @@ type Claim = {
   readonly isRestarted: boolean;
 };
 
-async function take(tx: RunTransaction, session: WorkerSession, group: readonly Item[]): Promise<(Claim | undefined)[]> {
+async function take(
+  tx: RunTransaction,
+  session: WorkerSession,
+  group: readonly Item[],
+): Promise<(Claim | undefined)[]> {
   const uids = group.flatMap(({ job: { run } }) => [run.runUid, ...(run.parentRunUid ? [run.parentRunUid] : [])]);
-  const locked = await tx.lockRuns(uids, group.map(({ offer }) => offer.executionId));
+  const locked = await tx.lockRuns(
+    uids,
+    group.map(({ offer }) => offer.executionId),
+  );
   const context: ChangeContext = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
   const found = group.map((item) => ({ item, run: heldRun(session, item, locked) }));
   const fresh = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
-  await tx.save(fresh.map(({ run }) => claimed(run, session)), context);
-  for (const { item, run } of fresh) if ("failure" in item.prepared) await fail(tx, item.offer, run, item.prepared, context, locked);
-  return Promise.all(found.map(async ({ item, run }) => (run && !("failure" in item.prepared) ? claimOf(tx, run, run.execution.state === "OFFERED", item.job.frozen.workspace?.snapshot_key) : undefined)));
+  await tx.save(
+    fresh.map(({ run }) => claimed(run, session)),
+    context,
+  );
+  for (const { item, run } of fresh)
+    if ("failure" in item.prepared) await fail(tx, item.offer, run, item.prepared, context, locked);
+  return Promise.all(
+    found.map(async ({ item, run }) =>
+      run && !("failure" in item.prepared)
+        ? claimOf(tx, run, run.execution.state === "OFFERED", item.job.frozen.workspace?.snapshot_key)
+        : undefined,
+    ),
+  );
 }
 
 /** The run of an offer that is open for this session, or that it has taken before. */
 function heldRun(session: WorkerSession, { offer, job }: Item, locked: readonly LockedRun[]): LockedRun | undefined {
   const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
-  if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid) return undefined;
+  if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid)
+    return undefined;
   const isOpen = run.execution.state === "OFFERED" && !run.execution.lease.isOver;
   return isOpen || isHeld(run.execution.state) ? run : undefined;
 }
@@ -137,7 +198,12 @@ const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
 });
 
 /** `borrowed`: the workspace of another run to begin with as long as there is none of its own. */
-async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean, borrowed: string | undefined): Promise<Claim> {
+async function claimOf(
+  tx: RunTransaction,
+  run: LockedRun,
+  isFresh: boolean,
+  borrowed: string | undefined,
+): Promise<Claim> {
   const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
   const isRestarted = setupLosses + runLosses > 0 || wasStarted;
   const [inputs, earlierAttachments, directives, snapshotKey = borrowed, leaseExpiresAt] = await Promise.all([
@@ -147,11 +213,26 @@ async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean, bor
     tx.workspaceOf(run, id),
     tx.leaseExpiry(id),
   ]);
-  return { leaseExpiresAt, executionSeq: seq, inputs, earlierAttachments, directives, ...(snapshotKey ? { snapshotKey } : {}), isRestarted };
+  return {
+    leaseExpiresAt,
+    executionSeq: seq,
+    inputs,
+    earlierAttachments,
+    directives,
+    ...(snapshotKey ? { snapshotKey } : {}),
+    isRestarted,
+  };
 }
 
 /** The run ends in the transaction that claimed it: no worker is told of it. */
-async function fail(tx: RunTransaction, offer: LeaseRef, before: LockedRun, { failure, reason }: Extract<Prepared, { failure: RunStatus }>, context: ChangeContext, others: readonly LockedRun[]): Promise<void> {
+async function fail(
+  tx: RunTransaction,
+  offer: LeaseRef,
+  before: LockedRun,
+  { failure, reason }: Extract<Prepared, { failure: RunStatus }>,
+  context: ChangeContext,
+  others: readonly LockedRun[],
+): Promise<void> {
   const [run] = await tx.lockRuns([before.uid], [offer.executionId]);
   if (!run) return;
   const next = transition(lifeOf(run), { type: "complete", outcome: "FAILED", status: failure, isWanted: false });

@@ -10,8 +10,17 @@ export type ActivateDefinitionDeps = {
  * Rolls this service forward to a version that factories committed, in the given transaction. Repeating it, or coming late with
  * an older version, changes nothing. Answers the active version. Errors: definition_not_staged (conflict).
  */
-export async function activateDefinition(deps: ActivateDefinitionDeps, tx: Sql, factoryUid: string, version: number): Promise<number> {
+export async function activateDefinition(
+  deps: ActivateDefinitionDeps,
+  tx: Sql,
+  factoryUid: string,
+  version: number,
+): Promise<number> {
   const active = await deps.activateVersion(tx, factoryUid, version);
   if (active !== undefined) return active;
-  throw new DomainError({ kind: "conflict", reason: "definition_not_staged", message: "This version of the definition was never staged." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "definition_not_staged",
+    message: "This version of the definition was never staged.",
+  });
 }

@@ -9,7 +9,10 @@ import { finished, windowEnded } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 export type EventBatch = LeaseRef & { readonly events: readonly WorkerEvent[] };
-export type AppendResult = LeaseRef & { readonly ackedClientSeq: number; readonly error: "" | "LEASE_LOST" | "SEQUENCE_GAP" };
+export type AppendResult = LeaseRef & {
+  readonly ackedClientSeq: number;
+  readonly error: "" | "LEASE_LOST" | "SEQUENCE_GAP";
+};
 
 export type AppendEventsDeps = {
   readonly runs: InRunTransaction;
@@ -18,15 +21,25 @@ export type AppendEventsDeps = {
 };
 
 /** Kinds that say something about the run itself: their batches take the run's lock first. */
-const STATE_KINDS: readonly string[] = ["agent_started", "agent_resumed", "sandbox_ready", "sandbox_stopped", "message", "checkpoint"];
+const STATE_KINDS: readonly string[] = [
+  "agent_started",
+  "agent_resumed",
+  "sandbox_ready",
+  "sandbox_stopped",
+  "message",
+  "checkpoint",
+];
 
 /**
  * Adds what happened in executions to their runs, each batch whole or not at all. A batch that was sent before adds
  * nothing and is acknowledged again. `agent_started` and `agent_resumed` make the run INPROGRESS; `message` with an uid says that
  * the agent has seen that message; `checkpoint` is where a next attempt begins.
  */
-export const appendEvents = (deps: AppendEventsDeps, session: WorkerSession, batches: readonly EventBatch[]): Promise<AppendResult[]> =>
-  Promise.all(batches.map((batch) => append(deps, session, batch)));
+export const appendEvents = (
+  deps: AppendEventsDeps,
+  session: WorkerSession,
+  batches: readonly EventBatch[],
+): Promise<AppendResult[]> => Promise.all(batches.map((batch) => append(deps, session, batch)));
 
 async function append(deps: AppendEventsDeps, session: WorkerSession, batch: EventBatch): Promise<AppendResult> {
   const { executionId, attempt, events } = batch;
@@ -34,7 +47,9 @@ async function append(deps: AppendEventsDeps, session: WorkerSession, batch: Eve
   if (runUid === undefined) return { executionId, attempt, ackedClientSeq: 0, error: "LEASE_LOST" };
   const ref: AttemptRef = { runUid, executionId, attempt };
   const touchesRun = events.some(({ kind }) => STATE_KINDS.includes(kind));
-  const outcome = await deps.runs((tx) => (touchesRun ? appendToLockedRun(tx, ref, session, events) : tx.appendWorkerEvents(ref, events)));
+  const outcome = await deps.runs((tx) =>
+    touchesRun ? appendToLockedRun(tx, ref, session, events) : tx.appendWorkerEvents(ref, events),
+  );
   const quota = outcome.outcome === "appended" ? brokenQuota(outcome.lastSeq, events) : undefined;
   if (quota) await deps.runs((tx) => stopForQuota(tx, ref, quota));
   return { executionId, attempt, ...answer(outcome) };
@@ -47,12 +62,17 @@ function answer(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "
     case "gap":
       return { ackedClientSeq: outcome.ackedClientSeq, error: "SEQUENCE_GAP" };
     default:
-      return { ackedClientSeq: 0, error: outcome.outcome === "lease_lost" ? "LEASE_LOST" : outcome satisfies never };
+      return { ackedClientSeq: 0, error: outcome.outcome === "lease_lost" ? "LEASE_LOST" : (outcome satisfies never) };
   }
 }
 
 /** The same within a transaction that may hold the run already. */
-export async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, session: WorkerSession, events: readonly WorkerEvent[]): Promise<AppendOutcome> {
+export async function appendToLockedRun(
+  tx: RunTransaction,
+  ref: AttemptRef,
+  session: WorkerSession,
+  events: readonly WorkerEvent[],
+): Promise<AppendOutcome> {
   const [run] = await tx.lockRuns([ref.runUid], [ref.executionId]);
   const outcome = await tx.appendWorkerEvents(ref, events);
   if (!run || outcome.outcome !== "appended") return outcome;
@@ -65,7 +85,8 @@ export async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, ses
   const shape = ready && reportedShape(ready.payload);
   if (shape) await tx.setSandboxShape(ref.executionId, shape);
   const checkpoint = events.findLast(({ kind }) => kind === "checkpoint")?.payload["snapshot_key"];
-  if (typeof checkpoint === "string" && (await tx.ownsSnapshot(checkpoint, ref.executionId))) await tx.setCheckpoint(ref.executionId, checkpoint);
+  if (typeof checkpoint === "string" && (await tx.ownsSnapshot(checkpoint, ref.executionId)))
+    await tx.setCheckpoint(ref.executionId, checkpoint);
   const started = events.findLast(({ kind }) => kind === "agent_started" || kind === "agent_resumed");
   if (started && run.execution.state === "CLAIMED") await tx.save([agentStarted(run, started)], contextOf(session));
   return outcome;
@@ -81,10 +102,17 @@ function agentStarted(run: LockedRun, { payload }: WorkerEvent): RunChange {
   };
 }
 
-const contextOf = (session: WorkerSession): ChangeContext => ({ actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+const contextOf = (session: WorkerSession): ChangeContext => ({
+  actor: { type: "worker", uid: session.workerHost },
+  requestId: newUid(),
+});
 
 const brokenQuota = (lastSeq: number, events: readonly WorkerEvent[]): EventQuota | undefined =>
-  events.some(({ isOversized }) => isOversized) ? "event_size_quota" : lastSeq > EVENTS_PER_RUN_MAX ? "event_quota" : undefined;
+  events.some(({ isOversized }) => isOversized)
+    ? "event_size_quota"
+    : lastSeq > EVENTS_PER_RUN_MAX
+      ? "event_quota"
+      : undefined;
 
 /** A run that writes too much is stopped; its last events still land. */
 async function stopForQuota(tx: RunTransaction, ref: AttemptRef, quota: EventQuota): Promise<void> {
@@ -93,7 +121,8 @@ async function stopForQuota(tx: RunTransaction, ref: AttemptRef, quota: EventQuo
   const run = locked.find(({ uid }) => uid === ref.runUid);
   if (!run || run.execution.attempt !== ref.attempt) return;
   const context: ChangeContext = { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() };
-  if (run.execution.state === "DEBUG") return settleChanges(tx, [windowEnded(run, { type: "lose" }, quota)], locked, context);
+  if (run.execution.state === "DEBUG")
+    return settleChanges(tx, [windowEnded(run, { type: "lose" }, quota)], locked, context);
   if (!isHeld(run.execution.state)) return;
   const message = quotaMessage(quota);
   const status = { message, errorCode: "operation_not_supported", retryable: false };

@@ -3,7 +3,9 @@ import type { WorkerSession } from "../domain/worker-session.ts";
 import type { WorkerKey } from "./register-worker.ts";
 
 export type AuthenticateSessionDeps = {
-  findSession(token: string): Promise<{ session: WorkerSession; sealedKey: string; isKeyCheckDue: boolean } | undefined>;
+  findSession(
+    token: string,
+  ): Promise<{ session: WorkerSession; sealedKey: string; isKeyCheckDue: boolean } | undefined>;
   openKey(sealed: string): string;
   authenticateKey(key: string): Promise<WorkerKey>;
   markKeyChecked(sessionUid: string): Promise<void>;
@@ -36,4 +38,8 @@ async function checkKey(deps: AuthenticateSessionDeps, session: WorkerSession, s
 }
 
 const sessionInvalid = (): DomainError =>
-  new DomainError({ kind: "unauthenticated", reason: "session_invalid", message: "The worker session is not valid any more; register again." });
+  new DomainError({
+    kind: "unauthenticated",
+    reason: "session_invalid",
+    message: "The worker session is not valid any more; register again.",
+  });

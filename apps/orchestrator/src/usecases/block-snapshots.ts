@@ -11,7 +11,11 @@ import { readEvents, type ListRunEvents } from "./read-all-events.ts";
 
 type Conversation = { readonly conversationUid: string; readonly owner: Owner };
 type Snapshot = { readonly blobKey: string; readonly extent: number };
-type Extent = { readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[]; readonly extent: number; readonly hasStarted: boolean };
+type Extent = {
+  readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[];
+  readonly extent: number;
+  readonly hasStarted: boolean;
+};
 
 export type WriteBlockSnapshotDeps = {
   readonly listRunEvents: ListRunEvents;
@@ -34,12 +38,20 @@ export async function writeBlockSnapshot(deps: WriteBlockSnapshotDeps, of: Conve
   const known = await deps.findBlockSnapshot(of);
   if (known && known.extent >= extent) return known.blobKey;
   const blobKey = blockSnapshotKey(of.conversationUid, of.owner.uid, extent);
-  await deps.blobs.put(blobKey, Readable.from(content(deps.listRunEvents, of.conversationUid, runs), { objectMode: false }), { contentType: BLOCKS_TYPE });
+  await deps.blobs.put(
+    blobKey,
+    Readable.from(content(deps.listRunEvents, of.conversationUid, runs), { objectMode: false }),
+    { contentType: BLOCKS_TYPE },
+  );
   await deps.recordBlockSnapshot(of, { blobKey, extent });
   return blobKey;
 }
 
-async function* content(listRunEvents: ListRunEvents, conversationUid: string, runs: Extent["runs"]): AsyncGenerator<Buffer> {
+async function* content(
+  listRunEvents: ListRunEvents,
+  conversationUid: string,
+  runs: Extent["runs"],
+): AsyncGenerator<Buffer> {
   yield Buffer.from(`{"version":${BLOCKS_VERSION},"conversation_id":${JSON.stringify(conversationUid)},"blocks":[`);
   let separator = "";
   for (const { uid, lastSeq } of runs) {
@@ -68,11 +80,21 @@ const LINK_SECONDS = 900;
  *
  * Errors: conversation_not_found · block_snapshot_not_found.
  */
-export async function getBlockSnapshotUrl(deps: GetBlockSnapshotUrlDeps, caller: Caller, conversationUid: string): Promise<{ url: string; expiresAt: Date }> {
-  const newest = (await deps.findNewestOfConversation(caller, conversationUid)) ?? (await deps.listOpenRuns(caller, conversationUid, "view")).at(-1);
+export async function getBlockSnapshotUrl(
+  deps: GetBlockSnapshotUrlDeps,
+  caller: Caller,
+  conversationUid: string,
+): Promise<{ url: string; expiresAt: Date }> {
+  const newest =
+    (await deps.findNewestOfConversation(caller, conversationUid)) ??
+    (await deps.listOpenRuns(caller, conversationUid, "view")).at(-1);
   if (!newest) throw notFound("conversation");
   const blobKey = await writeBlockSnapshot(deps, newest);
   if (blobKey === undefined) throw notFound("block_snapshot");
-  const url = await deps.blobs.signDownload(blobKey, { expiresInSeconds: LINK_SECONDS, contentType: BLOCKS_TYPE, filename: `blocks-${newest.conversationUid}.json` });
+  const url = await deps.blobs.signDownload(blobKey, {
+    expiresInSeconds: LINK_SECONDS,
+    contentType: BLOCKS_TYPE,
+    filename: `blocks-${newest.conversationUid}.json`,
+  });
   return { url, expiresAt: new Date(deps.clock.now().getTime() + LINK_SECONDS * 1000) };
 }

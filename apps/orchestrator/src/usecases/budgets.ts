@@ -3,7 +3,17 @@ import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { isUuid, newUid } from "@millwright/ids";
-import { checkLimit, checkNewBudget, checkThresholds, periodAt, type AskedBudget, type Budget, type BudgetSettings, type CountedPeriod, type NewBudget } from "../domain/budget.ts";
+import {
+  checkLimit,
+  checkNewBudget,
+  checkThresholds,
+  periodAt,
+  type AskedBudget,
+  type Budget,
+  type BudgetSettings,
+  type CountedPeriod,
+  type NewBudget,
+} from "../domain/budget.ts";
 import type { OnceRequest } from "../domain/run-transaction.ts";
 import type { Transaction } from "./lease-check.ts";
 import { publishReached, type SpendBudgetsDeps } from "./spend-budgets.ts";
@@ -30,7 +40,12 @@ type Announcements = {
 };
 
 /** A budget with its present period. */
-export type BudgetView = { readonly budget: Budget; readonly period: CountedPeriod; readonly spentMicros: bigint; readonly reservedMicros: bigint };
+export type BudgetView = {
+  readonly budget: Budget;
+  readonly period: CountedPeriod;
+  readonly spentMicros: bigint;
+  readonly reservedMicros: bigint;
+};
 
 /** Returns a team's budgets, oldest first. Errors: team_not_found · not_authorized. */
 export async function listBudgets(deps: BudgetsDeps, caller: Caller, teamUid: string): Promise<BudgetView[]> {
@@ -49,13 +64,30 @@ export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: stri
  *
  * Errors: team_not_found · not_authorized · budget_invalid · budget_exists, idempotency_mismatch (conflict).
  */
-export async function createBudget(deps: BudgetsDeps, caller: Caller, asked: AskedBudget, key = ""): Promise<BudgetView> {
+export async function createBudget(
+  deps: BudgetsDeps,
+  caller: Caller,
+  asked: AskedBudget,
+  key = "",
+): Promise<BudgetView> {
   requireVerb(caller, asked.teamUid, "team.manage", "team");
   const checked = checkNewBudget(asked);
-  const body = [asked.teamUid, checked.scope, checked.scopeUid, checked.period, String(checked.limitMicros), checked.thresholdsPercent];
+  const body = [
+    asked.teamUid,
+    checked.scope,
+    checked.scopeUid,
+    checked.period,
+    String(checked.limitMicros),
+    checked.thresholdsPercent,
+  ];
   const { uid } = await deps.transaction((tx) =>
     deps.once(tx, { principalUid: actorOf(caller).uid, operation: "budget", key, body }, async () => {
-      const budget = await deps.budgets.insert(tx, { ...checked, uid: newUid(), teamUid: asked.teamUid, now: deps.clock.now() });
+      const budget = await deps.budgets.insert(tx, {
+        ...checked,
+        uid: newUid(),
+        teamUid: asked.teamUid,
+        now: deps.clock.now(),
+      });
       await deps.announce.created(tx, budget, caller);
       return { uid: budget.uid };
     }),
@@ -65,14 +97,24 @@ export async function createBudget(deps: BudgetsDeps, caller: Caller, asked: Ask
 
 /** Changes what is given. Errors: team_not_found · not_authorized · budget_not_found · budget_invalid. */
 export async function updateBudget(
-  deps: BudgetsDeps, caller: Caller, { teamUid, uid, limitMicros, thresholdsPercent }: { readonly teamUid: string; readonly uid: string } & Partial<BudgetSettings>,
+  deps: BudgetsDeps,
+  caller: Caller,
+  {
+    teamUid,
+    uid,
+    limitMicros,
+    thresholdsPercent,
+  }: { readonly teamUid: string; readonly uid: string } & Partial<BudgetSettings>,
 ): Promise<BudgetView> {
   requireVerb(caller, teamUid, "team.manage", "team");
   const changes = {
     ...(limitMicros === undefined ? {} : { limitMicros: checkLimit(limitMicros) }),
     ...(thresholdsPercent === undefined ? {} : { thresholdsPercent: checkThresholds(thresholdsPercent) }),
   };
-  const changed = [...(limitMicros === undefined ? [] : ["limit_usd"]), ...(thresholdsPercent === undefined ? [] : ["thresholds_percent"])];
+  const changed = [
+    ...(limitMicros === undefined ? [] : ["limit_usd"]),
+    ...(thresholdsPercent === undefined ? [] : ["thresholds_percent"]),
+  ];
   const budget = await deps.transaction(async (tx) => {
     const before = await found(deps, tx, teamUid, uid, true);
     if (changed.length === 0) return before;
@@ -102,7 +144,13 @@ export async function deleteBudget(deps: BudgetsDeps, caller: Caller, teamUid: s
 }
 
 /** Errors: budget_not_found. */
-async function found({ budgets }: BudgetsDeps, sql: Sql, teamUid: string, uid: string, isLocked = false): Promise<Budget> {
+async function found(
+  { budgets }: BudgetsDeps,
+  sql: Sql,
+  teamUid: string,
+  uid: string,
+  isLocked = false,
+): Promise<Budget> {
   const budget = isUuid(uid) ? await budgets.find(sql, teamUid, uid, isLocked) : undefined;
   if (!budget) throw notFound("budget");
   return budget;
@@ -114,5 +162,10 @@ async function viewsOf({ budgets, clock, sql }: BudgetsDeps, listed: readonly Bu
   const now = clock.now();
   const asked = listed.map((budget) => ({ budget, period: periodAt(budget, now) }));
   const sums = await budgets.sums(sql, asked);
-  return asked.map(({ budget, period }) => ({ budget, period, spentMicros: sums.get(budget.uid)?.spentMicros ?? 0n, reservedMicros: sums.get(budget.uid)?.reservedMicros ?? 0n }));
+  return asked.map(({ budget, period }) => ({
+    budget,
+    period,
+    spentMicros: sums.get(budget.uid)?.spentMicros ?? 0n,
+    reservedMicros: sums.get(budget.uid)?.reservedMicros ?? 0n,
+  }));
 }

@@ -38,28 +38,47 @@ export type CancelRequest = {
  */
 export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: CancelRequest): Promise<Run> {
   const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, request.runUid), "run.manage");
-  const once = { principalUid: actorOf(caller).uid, operation: "cancel", key: request.idempotencyKey, body: [uid, request.tree] };
-  await deps.runs((tx) => tx.once(once, async () => {
-    const parentUid = await tx.parentOf(uid);
-    const locked = await lockTree(tx, uid, parentUid, request.tree);
-    const target = locked.find((run) => run.uid === uid);
-    if (!target) throw notFound("run");
-    const others = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
-    const targets = [target, ...others.filter((run) => !isTerminal(run.state))];
-    const kept = others.filter(({ execution }) => execution.state === "DEBUG");
-    const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.offerTtlMs };
-    const changes = [...targets.map((run) => cancelled(run, run.uid !== uid, by)), ...kept.map((run) => windowEnded(run, { type: "lose" }, "cancelled"))];
-    await settleChanges(tx, changes, locked, { actor: actorOf(caller), requestId: caller.requestId, ...(request.cause ? { cause: request.cause } : {}) });
-    return true;
-  }));
+  const once = {
+    principalUid: actorOf(caller).uid,
+    operation: "cancel",
+    key: request.idempotencyKey,
+    body: [uid, request.tree],
+  };
+  await deps.runs((tx) =>
+    tx.once(once, async () => {
+      const parentUid = await tx.parentOf(uid);
+      const locked = await lockTree(tx, uid, parentUid, request.tree);
+      const target = locked.find((run) => run.uid === uid);
+      if (!target) throw notFound("run");
+      const others = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
+      const targets = [target, ...others.filter((run) => !isTerminal(run.state))];
+      const kept = others.filter(({ execution }) => execution.state === "DEBUG");
+      const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.offerTtlMs };
+      const changes = [
+        ...targets.map((run) => cancelled(run, run.uid !== uid, by)),
+        ...kept.map((run) => windowEnded(run, { type: "lose" }, "cancelled")),
+      ];
+      await settleChanges(tx, changes, locked, {
+        actor: actorOf(caller),
+        requestId: caller.requestId,
+        ...(request.cause ? { cause: request.cause } : {}),
+      });
+      return true;
+    }),
+  );
   return deps.getVisibleRun(caller, uid);
 }
 
 /** Locks the run, its parent, and with `tree` its live descendants, until no unlocked one is left. */
-async function lockTree(tx: RunTransaction, uid: string, parentUid: string | undefined, tree: boolean): Promise<LockedRun[]> {
+async function lockTree(
+  tx: RunTransaction,
+  uid: string,
+  parentUid: string | undefined,
+  tree: boolean,
+): Promise<LockedRun[]> {
   const known = new Set([uid, ...(parentUid ? [parentUid] : []), ...(tree ? await tx.liveDescendants(uid) : [])]);
   const locked = await tx.lockRuns([...known]);
-  for (let isSettled = !tree; !isSettled; ) {
+  for (let isSettled = !tree; !isSettled;) {
     const fresh = (await tx.liveDescendants(uid)).filter((one) => !known.has(one));
     isSettled = fresh.length === 0;
     for (const one of fresh) known.add(one);
@@ -68,9 +87,17 @@ async function lockTree(tx: RunTransaction, uid: string, parentUid: string | und
   return locked;
 }
 
-function cancelled(run: LockedRun, isDescendant: boolean, { actorUid, offerTtlMs }: { actorUid: string; offerTtlMs: number }): RunChange {
+function cancelled(
+  run: LockedRun,
+  isDescendant: boolean,
+  { actorUid, offerTtlMs }: { actorUid: string; offerTtlMs: number },
+): RunChange {
   if (!isDescendant && !isTerminal(run.state) && !isRunTypeCancellable(run)) {
-    throw new DomainError({ kind: "unsupported", reason: "run_not_cancellable", message: "This run is executed by its client and cannot be cancelled here." });
+    throw new DomainError({
+      kind: "unsupported",
+      reason: "run_not_cancellable",
+      message: "This run is executed by its client and cannot be cancelled here.",
+    });
   }
   const message = isDescendant ? "Cancelled together with the run above it." : "Cancelled.";
   const { lease } = run.execution;
@@ -80,7 +107,12 @@ function cancelled(run: LockedRun, isDescendant: boolean, { actorUid, offerTtlMs
   return {
     run,
     next,
-    events: [finished(next, run.execution.id, { cancelled_by: actorUid, reason: isDescendant ? "cancelled_with_tree" : "cancelled" })],
+    events: [
+      finished(next, run.execution.id, {
+        cancelled_by: actorUid,
+        reason: isDescendant ? "cancelled_with_tree" : "cancelled",
+      }),
+    ],
     ...(isHeld(run.execution.state) ? { directive: { kind: "cancel", payload: { reason: message } } as const } : {}),
     ...(run.wait ? { wait: null } : {}),
   };

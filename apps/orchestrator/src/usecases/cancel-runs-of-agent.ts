@@ -5,7 +5,11 @@ import type { CancelRequest } from "./cancel-run.ts";
 
 /** The kind of this work; its payload. */
 export const CANCEL_RUNS_OF_AGENT = "cancel_runs_of_agent";
-export type RunsOfAgent = { readonly agent_uid: string; readonly team_uid: string; readonly actor: { readonly type: string; readonly uid: string } };
+export type RunsOfAgent = {
+  readonly agent_uid: string;
+  readonly team_uid: string;
+  readonly actor: { readonly type: string; readonly uid: string };
+};
 
 export type CancelRunsOfAgentDeps = {
   liveRunsOfAgent(agentUid: string): Promise<readonly string[]>;
@@ -20,8 +24,13 @@ const FINE: readonly string[] = ["run_already_finished", "run_not_cancellable", 
  *
  * Errors: run_pending (conflict, retryable), when one is just being handed to a worker: to be tried again.
  */
-export async function cancelRunsOfAgent(deps: CancelRunsOfAgentDeps, { agent_uid: agentUid, team_uid: teamUid, actor }: RunsOfAgent): Promise<void> {
-  const caller = serviceCaller("orchestrator", newUid(), { type: actor.type as "user", uid: actor.uid }, [{ teamUid: teamUid as TeamUid, verbs: ["run.view", "run.manage"] }]);
+export async function cancelRunsOfAgent(
+  deps: CancelRunsOfAgentDeps,
+  { agent_uid: agentUid, team_uid: teamUid, actor }: RunsOfAgent,
+): Promise<void> {
+  const caller = serviceCaller("orchestrator", newUid(), { type: actor.type as "user", uid: actor.uid }, [
+    { teamUid: teamUid as TeamUid, verbs: ["run.view", "run.manage"] },
+  ]);
   let pending: DomainError | undefined;
   for (const runUid of await deps.liveRunsOfAgent(agentUid)) {
     await deps.cancelRun(caller, { runUid, tree: false, cause: agentUid }).catch((error: unknown) => {

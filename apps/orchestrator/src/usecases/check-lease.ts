@@ -7,8 +7,16 @@ import type { LeaseRef } from "../domain/worker-session.ts";
  *
  * Errors: lease_lost (unauthenticated).
  */
-export async function checkLease(deps: { findLiveLease(lease: LeaseRef): Promise<RunRef | undefined> }, lease: LeaseRef): Promise<RunRef> {
+export async function checkLease(
+  deps: { findLiveLease(lease: LeaseRef): Promise<RunRef | undefined> },
+  lease: LeaseRef,
+): Promise<RunRef> {
   const run = await deps.findLiveLease(lease);
-  if (!run) throw new DomainError({ kind: "unauthenticated", reason: "lease_lost", message: "The attempt of this run token no longer holds its lease." });
+  if (!run)
+    throw new DomainError({
+      kind: "unauthenticated",
+      reason: "lease_lost",
+      message: "The attempt of this run token no longer holds its lease.",
+    });
   return run;
 }

@@ -16,28 +16,51 @@ export type CodeHostsDeps = {
   readonly localRepositoryRoots: readonly string[];
   /** Whether a host is inside the platform's network, where its operator does not allow that. */
   readonly refusesHost: (host: string) => boolean;
-  readonly identity: { resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames: readonly string[]): Promise<Readonly<Record<string, string>>> };
+  readonly identity: {
+    resolveSecrets(
+      caller: Caller,
+      teamUid: string,
+      names: readonly string[],
+      optionalNames: readonly string[],
+    ): Promise<Readonly<Record<string, string>>>;
+  };
   readonly clock: Clock;
 };
 
 /** Connections of the caller's teams, by name; with a team named, only that team's. */
 export function listCodeHosts(deps: CodeHostsDeps, caller: Caller, teamUid: string | undefined): Promise<CodeHost[]> {
-  return deps.codeHosts.list(teamsInView(caller, "factory.view").filter((team) => teamUid === undefined || team === teamUid));
+  return deps.codeHosts.list(
+    teamsInView(caller, "factory.view").filter((team) => teamUid === undefined || team === teamUid),
+  );
 }
 
 /**
  * Connects a code host to a team, once per key. Errors: team_not_found · not_authorized · code_host_invalid ·
  * code_host_root_not_allowed · internal_address_refused · secret_missing · name_taken, idempotency_mismatch (conflict).
  */
-export async function createCodeHost(deps: CodeHostsDeps, caller: Caller, teamUid: TeamUid, asked: NewCodeHost, key = ""): Promise<CodeHost> {
+export async function createCodeHost(
+  deps: CodeHostsDeps,
+  caller: Caller,
+  teamUid: TeamUid,
+  asked: NewCodeHost,
+  key = "",
+): Promise<CodeHost> {
   requireVerb(caller, teamUid, "factory.manage", "team");
   const checked = checkCodeHost(asked, deps.localRepositoryRoots);
   if (checked.secretName !== "") requireVerb(caller, teamUid, "secret.manage", "team"); // the secret is sent to the address that the caller names
   if (checked.baseUrl !== "" && deps.refusesHost(new URL(checked.baseUrl).hostname))
-    throw invalidArgument("internal_address_refused", "base_url is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).");
+    throw invalidArgument(
+      "internal_address_refused",
+      "base_url is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).",
+    );
   await requireSecret(deps, teamUid, checked.secretName);
   const host = { ...checked, uid: newUid(), teamUid, createdAt: deps.clock.now() };
-  return deps.codeHosts.insert(host, { principalUid: actorOf(caller).uid, operation: "code-host", key, body: [teamUid, asked] });
+  return deps.codeHosts.insert(host, {
+    principalUid: actorOf(caller).uid,
+    operation: "code-host",
+    key,
+    body: [teamUid, asked],
+  });
 }
 
 /** Errors: secret_missing. */
@@ -45,12 +68,20 @@ async function requireSecret({ identity }: CodeHostsDeps, teamUid: TeamUid, name
   if (name === "") return;
   const found = await identity.resolveSecrets(serviceCaller("orchestrator", newUid()), teamUid, [], [name]);
   if (Object.hasOwn(found, name)) return;
-  throw invalidArgument("secret_missing", `secret_name: the team has no managed secret named "${name}". Store the secret first.`);
+  throw invalidArgument(
+    "secret_missing",
+    `secret_name: the team has no managed secret named "${name}". Store the secret first.`,
+  );
 }
 
 /** Runs that name it fall back to the connection that serves their repositories' owner. Errors: code_host_not_found · not_authorized. */
 export async function deleteCodeHost(deps: CodeHostsDeps, caller: Caller, uid: string): Promise<void> {
-  const host = isUuid(uid) ? await deps.codeHosts.find(caller.teams.map(({ teamUid }) => teamUid), uid) : undefined;
+  const host = isUuid(uid)
+    ? await deps.codeHosts.find(
+        caller.teams.map(({ teamUid }) => teamUid),
+        uid,
+      )
+    : undefined;
   if (!host) throw notFound("code_host");
   requireVerb(caller, host.teamUid, "factory.manage", "code_host");
   await deps.codeHosts.delete(host.uid);

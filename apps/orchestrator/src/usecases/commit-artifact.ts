@@ -37,7 +37,8 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
   }
   await deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
-    if (await deps.artifacts.commit(tx, artifact.uid)) return deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
+    if (await deps.artifacts.commit(tx, artifact.uid))
+      return deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
     const now = await deps.artifacts.findOfRun(tx, artifact.runUid, artifact.uid);
     if (!now?.isCommitted) throw notFound("artifact"); // announced anew, or swept away
   });
@@ -51,4 +52,5 @@ async function holds(deps: CommitArtifactDeps, key: string, { sizeBytes, sha256 
   return blob.size === sizeBytes && hash.digest("hex") === sha256;
 }
 
-const conflict = (reason: string, message: string): DomainError => new DomainError({ kind: "conflict", reason, message });
+const conflict = (reason: string, message: string): DomainError =>
+  new DomainError({ kind: "conflict", reason, message });

@@ -12,7 +12,12 @@ import { settleChanges } from "./settle-changes.ts";
 
 export type Completion = LeaseRef & {
   readonly outcome: Outcome;
-  readonly error?: { readonly code: string; readonly message: string; readonly retryable: boolean; readonly reason: string };
+  readonly error?: {
+    readonly code: string;
+    readonly message: string;
+    readonly retryable: boolean;
+    readonly reason: string;
+  };
   /** Every event up to here must have been acknowledged. */
   readonly lastClientSeq: number;
   readonly snapshotKey?: string;
@@ -46,48 +51,111 @@ type Item = { readonly completion: Completion; readonly ref: RunOfExecution };
  * A run that has something more to do (a follow-up its agent has not seen, children that were faster than its wait) is
  * queued again instead of ending. An execution that was told to stop ends without a word about its run.
  */
-export async function completeExecutions(deps: CompleteExecutionsDeps, session: WorkerSession, completions: readonly Completion[]): Promise<CompletionResult[]> {
-  const items = await Promise.all(completions.map(async (completion) => ({ completion, ref: await deps.runOfExecution(completion.executionId) })));
+export async function completeExecutions(
+  deps: CompleteExecutionsDeps,
+  session: WorkerSession,
+  completions: readonly Completion[],
+): Promise<CompletionResult[]> {
+  const items = await Promise.all(
+    completions.map(async (completion) => ({ completion, ref: await deps.runOfExecution(completion.executionId) })),
+  );
   const known = items.filter((item): item is Item => item.ref !== undefined);
   const results = new Map<Completion, CompletionResult>();
-  await inGroups(known, ({ ref }) => (ref.parentRunUid ? undefined : ref.uid), (group) => deps.runs(async (tx) => {
-    const answers = await complete(tx, session, group);
-    for (const [n, { completion }] of group.entries()) results.set(completion, answers[n]!);
-  }));
+  await inGroups(
+    known,
+    ({ ref }) => (ref.parentRunUid ? undefined : ref.uid),
+    (group) =>
+      deps.runs(async (tx) => {
+        const answers = await complete(tx, session, group);
+        for (const [n, { completion }] of group.entries()) results.set(completion, answers[n]!);
+      }),
+  );
   return completions.map((completion) => results.get(completion) ?? resultOf(completion, "LEASE_LOST"));
 }
 
-const resultOf = ({ executionId, attempt }: Completion, error: CompletionResult["error"], ackedClientSeq = 0): CompletionResult => ({ executionId, attempt, error, ackedClientSeq });
+const resultOf = (
+  { executionId, attempt }: Completion,
+  error: CompletionResult["error"],
+  ackedClientSeq = 0,
+): CompletionResult => ({ executionId, attempt, error, ackedClientSeq });
 
-async function complete(tx: RunTransaction, session: WorkerSession, group: readonly Item[]): Promise<CompletionResult[]> {
+async function complete(
+  tx: RunTransaction,
+  session: WorkerSession,
+  group: readonly Item[],
+): Promise<CompletionResult[]> {
   const uids = group.flatMap(({ ref }) => [ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])]);
-  const locked = await tx.lockRuns(uids, group.map(({ completion }) => completion.executionId));
-  const judged = await Promise.all(group.map(({ completion, ref }) => judgeCompletion(tx, session, completion, locked.find(({ uid }) => uid === ref.uid))));
+  const locked = await tx.lockRuns(
+    uids,
+    group.map(({ completion }) => completion.executionId),
+  );
+  const judged = await Promise.all(
+    group.map(({ completion, ref }) =>
+      judgeCompletion(
+        tx,
+        session,
+        completion,
+        locked.find(({ uid }) => uid === ref.uid),
+      ),
+    ),
+  );
   const changes = judged.flatMap(({ change }) => (change ? [change] : []));
-  if (changes.length > 0) await settleChanges(tx, changes, locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+  if (changes.length > 0)
+    await settleChanges(tx, changes, locked, {
+      actor: { type: "worker", uid: session.workerHost },
+      requestId: newUid(),
+    });
   return judged.map(({ result }) => result);
 }
 
 type JudgedCompletion = { readonly result: CompletionResult; readonly change?: RunChange };
 
-async function judgeCompletion(tx: RunTransaction, session: WorkerSession, completion: Completion, run: LockedRun | undefined): Promise<JudgedCompletion> {
+async function judgeCompletion(
+  tx: RunTransaction,
+  session: WorkerSession,
+  completion: Completion,
+  run: LockedRun | undefined,
+): Promise<JudgedCompletion> {
   const { executionId, attempt } = completion;
-  const refused = (error: CompletionResult["error"], acked?: number): JudgedCompletion => ({ result: resultOf(completion, error, acked) });
+  const refused = (error: CompletionResult["error"], acked?: number): JudgedCompletion => ({
+    result: resultOf(completion, error, acked),
+  });
   if (!run || run.execution.id !== executionId || run.execution.attempt !== attempt) return refused("LEASE_LOST");
-  if (run.execution.state === "ENDED") return refused(run.execution.outcome === completion.outcome ? "" : "ALREADY_TERMINAL");
+  if (run.execution.state === "ENDED")
+    return refused(run.execution.outcome === completion.outcome ? "" : "ALREADY_TERMINAL");
   const { lease } = run.execution;
   if (!lease?.isAccepted || lease.sessionUid !== session.uid) return refused("LEASE_LOST");
-  const [acked = 0, hasUnseen, snapshotKey] = await Promise.all([tx.ackedClientSeq(executionId, attempt), tx.hasUnseenDirectives(run.uid, executionId), ownSnapshot(tx, completion)]);
+  const [acked = 0, hasUnseen, snapshotKey] = await Promise.all([
+    tx.ackedClientSeq(executionId, attempt),
+    tx.hasUnseenDirectives(run.uid, executionId),
+    ownSnapshot(tx, completion),
+  ]);
   if (acked < completion.lastClientSeq) return refused("EVENTS_PENDING", acked);
 
   if (run.execution.state === "DEBUG") {
     if (completion.isRetained) return refused("", acked); // the answer was lost
-    return { result: resultOf(completion, "", acked), change: windowEnded(run, { type: "complete", outcome: "FAILED", isWanted: false }, windowEnd(completion)) };
+    return {
+      result: resultOf(completion, "", acked),
+      change: windowEnded(run, { type: "complete", outcome: "FAILED", isWanted: false }, windowEnd(completion)),
+    };
   }
   const wasStopping = run.execution.state === "STOPPING";
-  const change = wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
-  const result = resultOf(completion, wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
-  return { result, change: { ...change, ...(snapshotKey ? { snapshotKey } : {}), ...(completion.isWorkspaceUnchanged ? { isWorkspaceUnchanged: true } : {}), ...(completion.parkedMs ? { parkedMs: completion.parkedMs } : {}) } };
+  const change =
+    wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
+  const result = resultOf(
+    completion,
+    wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "",
+    acked,
+  );
+  return {
+    result,
+    change: {
+      ...change,
+      ...(snapshotKey ? { snapshotKey } : {}),
+      ...(completion.isWorkspaceUnchanged ? { isWorkspaceUnchanged: true } : {}),
+      ...(completion.parkedMs ? { parkedMs: completion.parkedMs } : {}),
+    },
+  };
 }
 
 /** A key that this execution was not given is passed over: another run's workspace must not be restored here. */
@@ -104,11 +172,15 @@ const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
 });
 
 /** Why a worker ends a debug window: its time is over, or what it says as the reason of the error. */
-const windowEnd = ({ outcome, message }: Completion): string => (outcome === "FAILED" ? message || "window_over" : outcome.toLowerCase());
+const windowEnd = ({ outcome, message }: Completion): string =>
+  outcome === "FAILED" ? message || "window_over" : outcome.toLowerCase();
 
 async function end(tx: RunTransaction, run: LockedRun, completion: Completion, hasUnseen: boolean): Promise<RunChange> {
   const { outcome } = completion;
-  const debugWindowMs = completion.isRetained && outcome === "FAILED" && run.execution.state === "CLAIMED" ? await tx.debugWindowMs(run.uid) : 0;
+  const debugWindowMs =
+    completion.isRetained && outcome === "FAILED" && run.execution.state === "CLAIMED"
+      ? await tx.debugWindowMs(run.uid)
+      : 0;
   if (debugWindowMs > 0) return retained(run, completion, debugWindowMs);
   const wait = outcome === "WAITING" ? await judge(tx, run, completion.waitFor) : undefined;
   const isWanted = hasUnseen || wait?.isOver === true;
@@ -132,7 +204,12 @@ function retained(run: LockedRun, completion: Completion, debugWindowMs: number)
   return { run, next, events: [finished(next, id, reason ? { reason } : {}), opened], debugWindowMs };
 }
 
-type Judged = { readonly policy: Wait["policy"]; readonly awaited: readonly Child[]; readonly isOver: boolean; readonly ended: readonly Child[] };
+type Judged = {
+  readonly policy: Wait["policy"];
+  readonly awaited: readonly Child[];
+  readonly isOver: boolean;
+  readonly ended: readonly Child[];
+};
 
 /** No names: every child whose end the parent has not been told. Names of others than its children wait for nothing. */
 async function judge(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefined): Promise<Judged> {
@@ -143,7 +220,12 @@ async function judge(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefin
 
 async function handOver(tx: RunTransaction, run: LockedRun, ended: readonly Child[]): Promise<void> {
   await tx.addMessage({
-    uid: newUid(), runUid: run.uid, kind: "children", text: childrenMessage(ended), mode: "normal", author: { type: "run", uid: run.uid },
+    uid: newUid(),
+    runUid: run.uid,
+    kind: "children",
+    text: childrenMessage(ended),
+    mode: "normal",
+    author: { type: "run", uid: run.uid },
   });
   await tx.markReported(run.uid, ended);
 }

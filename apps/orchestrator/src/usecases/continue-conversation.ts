@@ -29,8 +29,13 @@ const TRIES_MAX = 4;
  * Errors: conversation_not_found (also when it has no run of the team) · conversation_required (invalid_argument) · not_authorized ·
  * conversation_moving (unavailable) · those of create-runs.
  */
-export async function continueConversation(deps: ContinueConversationDeps, caller: Caller, request: NewRun): Promise<RunUid> {
-  if (!isContinuing(request)) throw invalidArgument("conversation_required", "A team goes on with a conversation for a cause.");
+export async function continueConversation(
+  deps: ContinueConversationDeps,
+  caller: Caller,
+  request: NewRun,
+): Promise<RunUid> {
+  if (!isContinuing(request))
+    throw invalidArgument("conversation_required", "A team goes on with a conversation for a cause.");
   checkNewRun(request);
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const known = await doneBefore(deps, request);
@@ -38,21 +43,32 @@ export async function continueConversation(deps: ContinueConversationDeps, calle
     const [newest] = await deps.currentRunsOfConversations([request.conversationUid], request.owner.uid);
     if (!newest) throw notFound("conversation");
     requireRunVerb(caller, newest, "run.manage");
-    const runUid = await (isOver(newest.state) ? startAfter(deps, caller, newest, request) : tell(deps, caller, newest, request));
+    const runUid = await (isOver(newest.state)
+      ? startAfter(deps, caller, newest, request)
+      : tell(deps, caller, newest, request));
     if (runUid) return runUid;
   }
   throw conversationMoving();
 }
 
-const isContinuing = (request: NewRun): request is Continuing => request.owner.type === "team" && request.conversationUid !== undefined && request.causeKey !== undefined;
+const isContinuing = (request: NewRun): request is Continuing =>
+  request.owner.type === "team" && request.conversationUid !== undefined && request.causeKey !== undefined;
 
-async function doneBefore(deps: ContinueConversationDeps, { owner, causeKey }: Continuing): Promise<RunUid | undefined> {
+async function doneBefore(
+  deps: ContinueConversationDeps,
+  { owner, causeKey }: Continuing,
+): Promise<RunUid | undefined> {
   const [made] = await deps.findByCauses([{ ownerUid: owner.uid, causeKey }]);
   return made ?? deps.runOfMessage(messageUidOf(owner.uid, causeKey));
 }
 
 /** Undefined: the conversation has moved. */
-async function startAfter(deps: ContinueConversationDeps, caller: Caller, newest: Run, request: Continuing): Promise<RunUid | undefined> {
+async function startAfter(
+  deps: ContinueConversationDeps,
+  caller: Caller,
+  newest: Run,
+  request: Continuing,
+): Promise<RunUid | undefined> {
   const created = await createRuns(deps, caller, [{ ...request, afterRunUid: newest.uid }]).catch((error: unknown) => {
     if (isDomainError(error) && error.reason === "conversation_moving") return [];
     throw error;
@@ -61,7 +77,12 @@ async function startAfter(deps: ContinueConversationDeps, caller: Caller, newest
 }
 
 /** Undefined: the conversation has moved. */
-async function tell(deps: ContinueConversationDeps, caller: Caller, newest: Run, request: Continuing): Promise<RunUid | undefined> {
+async function tell(
+  deps: ContinueConversationDeps,
+  caller: Caller,
+  newest: Run,
+  request: Continuing,
+): Promise<RunUid | undefined> {
   const { owner, causeKey, conversationUid, prompt = "" } = request;
   const uid = messageUidOf(owner.uid, causeKey);
   const attachments = await storeFiles(deps, request.attachments);

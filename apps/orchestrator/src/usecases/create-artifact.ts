@@ -3,7 +3,14 @@ import { DomainError, invalidArgument } from "@millwright/errors";
 import type { BlobStore, SignedUpload } from "@millwright/blobs";
 import type { Sql } from "@millwright/database";
 import { newUid, type ArtifactUid, type RunUid } from "@millwright/ids";
-import { ARTIFACT_LIMITS, checkNewArtifact, type ArtifactInsert, type CheckedArtifact, type NewArtifact, type StoredArtifact } from "../domain/artifact.ts";
+import {
+  ARTIFACT_LIMITS,
+  checkNewArtifact,
+  type ArtifactInsert,
+  type CheckedArtifact,
+  type NewArtifact,
+  type StoredArtifact,
+} from "../domain/artifact.ts";
 import { artifactCreated, artifactUpdated } from "../domain/artifact-event.ts";
 import { artifactKey } from "../domain/blob-keys.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
@@ -49,7 +56,8 @@ const UPLOAD_SECONDS = 900;
 export async function createArtifact(deps: CreateArtifactDeps, input: CreateArtifactInput): Promise<CreatedArtifact> {
   const checked = checkNewArtifact(input.report);
   const { lease, clientArtifactId } = input;
-  if (clientArtifactId === "" || clientArtifactId.length > 200) throw invalidArgument("artifact_invalid", "client_artifact_id must have 1 to 200 characters.");
+  if (clientArtifactId === "" || clientArtifactId.length > 200)
+    throw invalidArgument("artifact_invalid", "client_artifact_id must have 1 to 200 characters.");
   const known = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const artifact = await deps.artifacts.findByClientId(tx, runUid, clientArtifactId);
@@ -60,8 +68,15 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
   if (known.artifact?.isCommitted) return { artifactUid: known.artifact.uid };
 
   const ids = { uid: known.artifact?.uid ?? newUid<ArtifactUid>(), runUid: known.runUid };
-  const insert: ArtifactInsert = { ...ids, ...contentOf(checked, ids), clientArtifactId, executionId: lease.executionId, isPublic: input.isPublic };
-  if (checked.bytes === "inline") await deps.blobs.put(insert.blobKey!, checked.content, { contentType: checked.contentType });
+  const insert: ArtifactInsert = {
+    ...ids,
+    ...contentOf(checked, ids),
+    clientArtifactId,
+    executionId: lease.executionId,
+    isPublic: input.isPublic,
+  };
+  if (checked.bytes === "inline")
+    await deps.blobs.put(insert.blobKey!, checked.content, { contentType: checked.contentType });
   const stored = await deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
     const findAnother = () => deps.artifacts.findByClientId(tx, known.runUid, clientArtifactId);
@@ -77,10 +92,20 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
   return stored ? answer(deps, stored, checked) : createArtifact(deps, input);
 }
 
-const findPlan = async (deps: CreateArtifactDeps, tx: Sql, runUid: string, { type, data: { title } }: CheckedArtifact): Promise<StoredArtifact | undefined> =>
+const findPlan = async (
+  deps: CreateArtifactDeps,
+  tx: Sql,
+  runUid: string,
+  { type, data: { title } }: CheckedArtifact,
+): Promise<StoredArtifact | undefined> =>
   type === "PLAN" && typeof title === "string" ? deps.artifacts.findPlan(tx, runUid, title) : undefined;
 
-async function updatePlan(deps: CreateArtifactDeps, tx: Sql, plan: StoredArtifact, { content = "", executionId, runUid }: ArtifactInsert): Promise<StoredArtifact> {
+async function updatePlan(
+  deps: CreateArtifactDeps,
+  tx: Sql,
+  plan: StoredArtifact,
+  { content = "", executionId, runUid }: ArtifactInsert,
+): Promise<StoredArtifact> {
   if (plan.content === content) return plan;
   await deps.artifacts.updatePlan(tx, plan.uid, content);
   await deps.appendRunEvents(tx, runUid, [artifactUpdated(plan, executionId)]);
@@ -98,17 +123,42 @@ function contentOf(checked: CheckedArtifact, ids: Pick<ArtifactInsert, "uid" | "
       return { type, data, content: checked.text, isCommitted: true };
     case "inline": {
       const sha256 = createHash("sha256").update(checked.content).digest("hex");
-      return { type, data, blobKey: artifactKey(ids, sha256), sizeBytes: checked.content.byteLength, sha256, isCommitted: true };
+      return {
+        type,
+        data,
+        blobKey: artifactKey(ids, sha256),
+        sizeBytes: checked.content.byteLength,
+        sha256,
+        isCommitted: true,
+      };
     }
     default: // upload
-      return { type, data, blobKey: artifactKey(ids, checked.sha256), sizeBytes: checked.sizeBytes, sha256: checked.sha256, isCommitted: false };
+      return {
+        type,
+        data,
+        blobKey: artifactKey(ids, checked.sha256),
+        sizeBytes: checked.sizeBytes,
+        sha256: checked.sha256,
+        isCommitted: false,
+      };
   }
 }
 
-async function answer(deps: CreateArtifactDeps, { uid, isCommitted, blobKey, sizeBytes: size, sha256 }: Omit<ArtifactInsert, "clientArtifactId" | "executionId">, { contentType }: CheckedArtifact): Promise<CreatedArtifact> {
+async function answer(
+  deps: CreateArtifactDeps,
+  { uid, isCommitted, blobKey, sizeBytes: size, sha256 }: Omit<ArtifactInsert, "clientArtifactId" | "executionId">,
+  { contentType }: CheckedArtifact,
+): Promise<CreatedArtifact> {
   if (isCommitted || blobKey === undefined || size === undefined || sha256 === undefined) return { artifactUid: uid };
-  return { artifactUid: uid, upload: await deps.blobs.signUpload(blobKey, { size, sha256, contentType, expiresInSeconds: UPLOAD_SECONDS }) };
+  return {
+    artifactUid: uid,
+    upload: await deps.blobs.signUpload(blobKey, { size, sha256, contentType, expiresInSeconds: UPLOAD_SECONDS }),
+  };
 }
 
 const overQuota = (): DomainError =>
-  new DomainError({ kind: "too_large", reason: "artifact_quota", message: `A run can have at most ${ARTIFACT_LIMITS.perRunMax} artifacts.` });
+  new DomainError({
+    kind: "too_large",
+    reason: "artifact_quota",
+    message: `A run can have at most ${ARTIFACT_LIMITS.perRunMax} artifacts.`,
+  });

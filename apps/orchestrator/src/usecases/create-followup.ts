@@ -2,7 +2,13 @@ import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
 import { DomainError, invalidArgument, notFound, requireTextWithin } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { appendToPrompt, isAwaitingApproval, routeFollowup, type FollowupOutcome, type FollowupRoute } from "../domain/followup.ts";
+import {
+  appendToPrompt,
+  isAwaitingApproval,
+  routeFollowup,
+  type FollowupOutcome,
+  type FollowupRoute,
+} from "../domain/followup.ts";
 import type { Attachment, Message, MessageMode } from "../domain/message.ts";
 import { JUDGE_SOURCE } from "../domain/judge.ts";
 import { checkNamed } from "../domain/prepared-attachment.ts";
@@ -30,7 +36,11 @@ export type FollowupRequest = {
   readonly idempotencyKey?: string;
 };
 
-export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly followupUid?: string; readonly runUid: string };
+export type FollowupAnswer = {
+  readonly outcome: FollowupOutcome;
+  readonly followupUid?: string;
+  readonly runUid: string;
+};
 
 /**
  * Gives a run a message, routed by its state (fields-runs §6.12). When this returns the message is stored: an execution
@@ -39,10 +49,15 @@ export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly follo
  * Errors: run_not_found · conversation_not_found · not_authorized · operation_not_supported (unsupported: a judge run) · message_empty, attachments_invalid (invalid_argument) · text_too_large · those of
  * take-attachments, such as unknown_attachment.
  */
-export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, request: FollowupRequest): Promise<FollowupAnswer> {
+export async function createFollowup(
+  deps: CreateFollowupDeps,
+  caller: Caller,
+  request: FollowupRequest,
+): Promise<FollowupAnswer> {
   const { uid } = await findToldTarget(deps, caller, request.target);
   const { message, mode, attachmentUids: uids, attachmentNames: names = {}, idempotencyKey: key } = request;
-  if (message.trim() === "" && uids.length === 0) throw invalidArgument("message_empty", "A follow-up needs a message, or files.");
+  if (message.trim() === "" && uids.length === 0)
+    throw invalidArgument("message_empty", "A follow-up needs a message, or files.");
   requireTextWithin("The message", Buffer.byteLength(message));
   checkNamed(uids, names);
   const attachments = await takeAttachments(deps, uid, { uids, names });
@@ -60,14 +75,25 @@ export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, r
 async function lockForMessage(tx: RunTransaction, uid: string): Promise<LockedRun> {
   const [run] = await tx.lockRuns([uid]);
   if (!run) throw notFound("run");
-  if (run.source === JUDGE_SOURCE) throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "A judge run takes no follow-ups: only its evidence decides." });
+  if (run.source === JUDGE_SOURCE)
+    throw new DomainError({
+      kind: "unsupported",
+      reason: "operation_not_supported",
+      message: "A judge run takes no follow-ups: only its evidence decides.",
+    });
   const { staleWindow } = run.execution;
   if (!staleWindow) return run;
-  await settleChanges(tx, [windowEnded(run, { type: "lose" }, staleWindow)], [], { actor: PLATFORM_ACTOR, requestId: newUid() });
+  await settleChanges(tx, [windowEnded(run, { type: "lose" }, staleWindow)], [], {
+    actor: PLATFORM_ACTOR,
+    requestId: newUid(),
+  });
   return lockForMessage(tx, uid);
 }
 
-export type Said = Pick<FollowupRequest, "message" | "mode"> & { readonly uid: string; readonly attachments: readonly Attachment[] };
+export type Said = Pick<FollowupRequest, "message" | "mode"> & {
+  readonly uid: string;
+  readonly attachments: readonly Attachment[];
+};
 
 /** Stores a message to a run, and what follows from it. Its mode applies unless a live session gets it (fields-runs §6.12). Errors: text_too_large (too_large). */
 export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun, said: Said): Promise<FollowupAnswer> {
@@ -77,29 +103,76 @@ export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun,
   const mode = route.outcome === "live_session" ? "" : said.mode;
   const by = actorOf(caller);
   const waiting = await tx.countUnseenTextBytes(run.uid);
-  requireTextWithin("The message, with the prompt and the follow-ups that the agent has not received yet,", waiting + Buffer.byteLength(text));
+  requireTextWithin(
+    "The message, with the prompt and the follow-ups that the agent has not received yet,",
+    waiting + Buffer.byteLength(text),
+  );
   const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
-  await tx.addMessage({ uid, runUid: run.uid, kind: "followup", text, mode, author: by, isByPerson: isByPerson(caller), attachments, ...directiveTo });
-  const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };
-  await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode, attachments })], [], { actor: by, requestId: caller.requestId });
-  return { outcome: route.outcome, runUid: run.uid, ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }) };
+  await tx.addMessage({
+    uid,
+    runUid: run.uid,
+    kind: "followup",
+    text,
+    mode,
+    author: by,
+    isByPerson: isByPerson(caller),
+    attachments,
+    ...directiveTo,
+  });
+  const accepted: NewRunEvent = {
+    kind: "followup_accepted",
+    payload: { followup_uid: uid, outcome: route.outcome, by: by.uid },
+  };
+  await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode, attachments })], [], {
+    actor: by,
+    requestId: caller.requestId,
+  });
+  return {
+    outcome: route.outcome,
+    runUid: run.uid,
+    ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }),
+  };
 }
 
 /** A run token and a service in its own name act for a person, but the person sent nothing. */
 const isByPerson = ({ principal, run }: Caller): boolean => principal.type === "user" && run === undefined;
 
-function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, message: Omit<Message, "kind">): RunChange {
+function changeFor(
+  run: LockedRun,
+  route: FollowupRoute,
+  accepted: NewRunEvent,
+  message: Omit<Message, "kind">,
+): RunChange {
   const life = lifeOf(run);
   if (route.wakes) {
     const queued = queuedAgain("followup");
-    return { run, next: transition(life, { type: "wake" }), events: [accepted, queued], ...(run.wait ? { wait: null } : {}) };
+    return {
+      run,
+      next: transition(life, { type: "wake" }),
+      events: [accepted, queued],
+      ...(run.wait ? { wait: null } : {}),
+    };
   }
   const next = { ...life, lease: "keep", isFollowed: false } as const;
   if (route.via === "directive") {
-    const attachments = message.attachments.map(({ uid, fileName, mimeType }) => ({ uid, file_name: fileName, mime_type: mimeType }));
-    const payload = { message_uid: message.uid, text: message.text, mode: message.mode, ...(attachments.length > 0 ? { attachments } : {}) };
+    const attachments = message.attachments.map(({ uid, fileName, mimeType }) => ({
+      uid,
+      file_name: fileName,
+      mime_type: mimeType,
+    }));
+    const payload = {
+      message_uid: message.uid,
+      text: message.text,
+      mode: message.mode,
+      ...(attachments.length > 0 ? { attachments } : {}),
+    };
     return { run, next, events: [accepted], directive: { kind: "followup", payload } };
   }
   const isFirstStart = run.execution.seq === 1 && !run.hasStarted;
-  return { run, next, events: [accepted], ...(isFirstStart ? { submittedPrompt: appendToPrompt(run.submittedPrompt, message.text) } : {}) };
+  return {
+    run,
+    next,
+    events: [accepted],
+    ...(isFirstStart ? { submittedPrompt: appendToPrompt(run.submittedPrompt, message.text) } : {}),
+  };
 }

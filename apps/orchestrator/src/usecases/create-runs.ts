@@ -31,7 +31,9 @@ export type CreateRunsDeps = RunFilesDeps & {
   findTrialSettings(runUid: string): Promise<TrialSettings | undefined>;
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
   /** The runs that causes have made already, in the order of the causes. */
-  findByCauses(causes: readonly { readonly ownerUid: string; readonly causeKey: string }[]): Promise<readonly (RunUid | undefined)[]>;
+  findByCauses(
+    causes: readonly { readonly ownerUid: string; readonly causeKey: string }[],
+  ): Promise<readonly (RunUid | undefined)[]>;
   getRun(uid: string): Promise<Run>;
   readonly capacityDefaults: CapacityDefaults;
 };
@@ -48,7 +50,11 @@ type Answer = { readonly uid: string; readonly created: boolean; readonly atCapa
  * reserved_for_scoring, workspace_missing (invalid_argument) · conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch, factory_closed (conflict) · those of
  * config resolution. Source: fields-runs §6.1.
  */
-export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<Created[]> {
+export async function createRuns(
+  deps: CreateRunsDeps,
+  caller: Caller,
+  requests: readonly NewRun[],
+): Promise<Created[]> {
   for (const request of requests) {
     checkNewRun(request);
     requireNothingReserved(caller, request);
@@ -56,15 +62,27 @@ export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests:
   }
   const earlier = await earlierRuns(deps, caller, requests);
   const alike = { ...deps, resolveRun: onceEach(deps) };
-  const resolved = await Promise.all(requests.map(async (request, n): Promise<Resolved | Answer> => (earlier[n] ? { uid: earlier[n], created: false, atCapacity: false } : prepare(alike, caller, request))));
-  const prepared = await Promise.all(resolved.map(async (one) => ("request" in one ? { ...one, files: await storeFiles(deps, one.request.attachments) } : one)));
+  const resolved = await Promise.all(
+    requests.map(async (request, n): Promise<Resolved | Answer> =>
+      earlier[n] ? { uid: earlier[n], created: false, atCapacity: false } : prepare(alike, caller, request),
+    ),
+  );
+  const prepared = await Promise.all(
+    resolved.map(async (one) =>
+      "request" in one ? { ...one, files: await storeFiles(deps, one.request.attachments) } : one,
+    ),
+  );
   const made = new Map<string, Run>();
   const runs = prepared.every(isPlain) && prepared.length === 1 ? deps.sharedRuns : deps.runs;
   const create = runs(async (tx) => {
-    if (prepared.length > 1 && prepared.every((one) => !("request" in one) || isOfCauseAlone(one))) return insertTogether({ ...deps, made }, tx, caller, prepared);
-    const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? lockedBy(one.request) : [])))].toSorted());
+    if (prepared.length > 1 && prepared.every((one) => !("request" in one) || isOfCauseAlone(one)))
+      return insertTogether({ ...deps, made }, tx, caller, prepared);
+    const parents = await tx.lockParents(
+      [...new Set(prepared.flatMap((one) => ("request" in one ? lockedBy(one.request) : [])))].toSorted(),
+    );
     const written: Answer[] = [];
-    for (const one of prepared) written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
+    for (const one of prepared)
+      written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
     return written;
   });
   const answers = await create.catch(async (error: unknown) => {
@@ -72,31 +90,53 @@ export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests:
     throw error;
   });
   await dropFiles(deps, prepared.filter((_one, n) => answers[n]?.created === false).flatMap(filesOf));
-  return Promise.all(answers.map(async ({ uid, ...rest }) => ({ run: made.get(uid) ?? (await deps.getRun(uid)), ...rest })));
+  return Promise.all(
+    answers.map(async ({ uid, ...rest }) => ({ run: made.get(uid) ?? (await deps.getRun(uid)), ...rest })),
+  );
 }
 
 /** Also keeps what is inserted, so that it need not be read again. */
 type WriteDeps = CreateRunsDeps & { readonly made: Map<string, Run> };
 
-type Resolved = { readonly request: NewRun; readonly causeKey?: string; readonly resolved: ResolvedRun; readonly conversationUid: ConversationUid };
+type Resolved = {
+  readonly request: NewRun;
+  readonly causeKey?: string;
+  readonly resolved: ResolvedRun;
+  readonly conversationUid: ConversationUid;
+};
 type Prepared = Resolved & { readonly files: readonly Attachment[] };
 
 /** Nothing of it is, or may have to be, somebody else's. */
 const isPlain = (one: Prepared | Answer): boolean =>
-  "request" in one && !one.request.local && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.request.workspaceOfRunUid &&
+  "request" in one &&
+  !one.request.local &&
+  !one.causeKey &&
+  !one.request.idempotencyKey &&
+  !one.request.parentRunUid &&
+  !one.request.workspaceOfRunUid &&
   !one.resolved.frozen.factory_uid;
 
 /** Nothing of it depends on another run, and its cause alone makes a repetition of it the same. */
 const isOfCauseAlone = ({ request, causeKey, files }: Prepared): boolean =>
-  causeKey !== undefined && !request.local && !request.parentRunUid && !request.retryOfRunUid && !request.workspaceOfRunUid && files.length === 0;
+  causeKey !== undefined &&
+  !request.local &&
+  !request.parentRunUid &&
+  !request.retryOfRunUid &&
+  !request.workspaceOfRunUid &&
+  files.length === 0;
 
 /** Its parent, and the run whose workspace it starts from. */
-const lockedBy = ({ parentRunUid, workspaceOfRunUid }: NewRun): string[] => [parentRunUid, workspaceOfRunUid].flatMap((uid) => uid?.toLowerCase() ?? []);
+const lockedBy = ({ parentRunUid, workspaceOfRunUid }: NewRun): string[] =>
+  [parentRunUid, workspaceOfRunUid].flatMap((uid) => uid?.toLowerCase() ?? []);
 
 const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
 /** The runs that the causes of these requests have made already. */
-async function earlierRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<(RunUid | undefined)[]> {
+async function earlierRuns(
+  deps: CreateRunsDeps,
+  caller: Caller,
+  requests: readonly NewRun[],
+): Promise<(RunUid | undefined)[]> {
   const causes = requests.flatMap((request, n) => {
     const causeKey = causeOf(caller, request);
     return causeKey ? [{ n, ownerUid: request.owner.uid, causeKey }] : [];
@@ -133,13 +173,23 @@ async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): P
   const conversationUid = await conversationOf(deps, caller, request);
   const { owner, config, dispatcherConfig, skill, agentUid, agentName } = request;
   const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined); // a child names an agent of its factory
-  const borrowed = request.workspaceOfRunUid ? borrow(await deps.findLeftWorkspace(request.workspaceOfRunUid), owner) : undefined;
+  const borrowed = request.workspaceOfRunUid
+    ? borrow(await deps.findLeftWorkspace(request.workspaceOfRunUid), owner)
+    : undefined;
   const repositories = borrowed?.repositories ?? request.pinnedRepositories;
   const trial = parent ? await deps.findTrialSettings(parent.uid) : trialSettingsOf(request);
   const resolved = await deps.resolveRun(caller, {
     ...(trial ? { trial } : {}),
-    ...(request.judge ? { judge: request.judge } : {}), ...(borrowed ? { workspace: borrowed.workspace } : {}), ...(repositories ? { repositories } : {}),
-    owner, config, ...(dispatcherConfig ? { dispatcherConfig } : {}), ...(skill ? { skill } : {}), ...(agentUid ? { agentUid } : {}), ...(agentName ? { agentName } : {}), ...(factoryUid ? { factoryUid } : {}),
+    ...(request.judge ? { judge: request.judge } : {}),
+    ...(borrowed ? { workspace: borrowed.workspace } : {}),
+    ...(repositories ? { repositories } : {}),
+    owner,
+    config,
+    ...(dispatcherConfig ? { dispatcherConfig } : {}),
+    ...(skill ? { skill } : {}),
+    ...(agentUid ? { agentUid } : {}),
+    ...(agentName ? { agentName } : {}),
+    ...(factoryUid ? { factoryUid } : {}),
   });
   return { request, ...(causeKey ? { causeKey } : {}), resolved, conversationUid };
 }
@@ -148,17 +198,31 @@ async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): P
 const causeOf = (caller: Caller, { causeKey, idempotencyKey }: NewRun): string | undefined =>
   causeKey ?? (caller.run && idempotencyKey ? `${caller.run.runUid}:${idempotencyKey}` : undefined);
 
-async function conversationOf(deps: CreateRunsDeps, caller: Caller, { conversationUid }: NewRun): Promise<ConversationUid> {
+async function conversationOf(
+  deps: CreateRunsDeps,
+  caller: Caller,
+  { conversationUid }: NewRun,
+): Promise<ConversationUid> {
   if (conversationUid === undefined) return newUid<ConversationUid>();
   const newest = await deps.findNewestOfConversation(caller, conversationUid);
   if (!newest) throw notFound("conversation");
   return newest.conversationUid;
 }
 
-async function write(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
+async function write(
+  deps: WriteDeps,
+  tx: RunTransaction,
+  caller: Caller,
+  prepared: Prepared,
+  parents: readonly RunParent[],
+): Promise<Answer> {
   const { request, causeKey, files } = prepared;
   const { idempotencyKey, causeKey: _, ...asked } = request;
-  const body = { ...asked, mode: modeOf(request), attachments: files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })) };
+  const body = {
+    ...asked,
+    mode: modeOf(request),
+    attachments: files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })),
+  };
   const key = causeKey ? undefined : idempotencyKey;
   let isNew = false;
   const answer = await tx.once({ principalUid: actorOf(caller).uid, operation: "create_run", key, body }, async () => {
@@ -169,11 +233,18 @@ async function write(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepar
 }
 
 /** All of them in one statement: what many schedules make in the same second. */
-async function insertTogether(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: readonly (Prepared | Answer)[]): Promise<Answer[]> {
+async function insertTogether(
+  deps: WriteDeps,
+  tx: RunTransaction,
+  caller: Caller,
+  prepared: readonly (Prepared | Answer)[],
+): Promise<Answer[]> {
   const fresh = prepared.filter((one) => "request" in one);
-  for (const factoryUid of new Set(fresh.flatMap(({ resolved }) => resolved.frozen.factory_uid ?? []))) await requireFactoryOpen(tx, factoryUid);
+  for (const factoryUid of new Set(fresh.flatMap(({ resolved }) => resolved.frozen.factory_uid ?? [])))
+    await requireFactoryOpen(tx, factoryUid);
   const records = new Map(fresh.map((one) => [one, recordOf(caller, one, undefined)]));
-  for (const run of await tx.insertRuns([...records.values()], { actor: actorOf(caller), requestId: caller.requestId })) deps.made.set(run.uid, run);
+  for (const run of await tx.insertRuns([...records.values()], { actor: actorOf(caller), requestId: caller.requestId }))
+    deps.made.set(run.uid, run);
   const capacities = new Map<string, boolean>();
   const answers: Answer[] = [];
   for (const one of prepared) {
@@ -185,7 +256,11 @@ async function insertTogether(deps: WriteDeps, tx: RunTransaction, caller: Calle
     const { agent_uid: agentUid, factory_uid: factoryUid } = one.resolved.frozen;
     const subject = { owner: one.request.owner, agentUid, factoryUid };
     const key = JSON.stringify(subject);
-    if (!capacities.has(key)) capacities.set(key, await tx.ensureCapacity(subject, one.resolved.queueSettings, deps.capacityDefaults, Promise.resolve()));
+    if (!capacities.has(key))
+      capacities.set(
+        key,
+        await tx.ensureCapacity(subject, one.resolved.queueSettings, deps.capacityDefaults, Promise.resolve()),
+      );
     const isNew = deps.made.has(record.uid);
     const uid = isNew ? record.uid : ((await tx.findByCause(one.request.owner.uid, one.causeKey ?? "")) ?? record.uid);
     answers.push({ uid, created: isNew, atCapacity: isNew && capacities.get(key)! });
@@ -195,30 +270,55 @@ async function insertTogether(deps: WriteDeps, tx: RunTransaction, caller: Calle
 
 /** What the runs below a new benchmark trial inherit. */
 function trialSettingsOf({ source, pinnedRepositories = [], agentOverrides = {} }: NewRun): TrialSettings | undefined {
-  return source === TRIAL_SOURCE ? { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides } : undefined;
+  return source === TRIAL_SOURCE
+    ? { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides }
+    : undefined;
 }
 
 async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promise<void> {
   if (await tx.holdFactoryOpen(factoryUid)) return;
-  throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "factory_closed",
+    message: "The factory is being deleted; it gets no new runs.",
+  });
 }
 
 /** Errors: conversation_moving, also when a run was told of the cause meanwhile. */
-async function requireOver(tx: RunTransaction, conversationUid: string, newestUid: string, { owner, causeKey }: NewRun): Promise<void> {
+async function requireOver(
+  tx: RunTransaction,
+  conversationUid: string,
+  newestUid: string,
+  { owner, causeKey }: NewRun,
+): Promise<void> {
   const run = await lockNewest(tx, { conversationUid, owner }, newestUid);
   if (!run || !isOver(lifeOf(run).run)) throw conversationMoving();
   if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
 }
 
 /** Locks a run if it is its owner's current run in the conversation; no other transaction continues the conversation until this one ends. */
-export const lockNewest = async (tx: RunTransaction, place: Pick<LockedRun, "conversationUid" | "owner">, uid: string): Promise<LockedRun | undefined> =>
+export const lockNewest = async (
+  tx: RunTransaction,
+  place: Pick<LockedRun, "conversationUid" | "owner">,
+  uid: string,
+): Promise<LockedRun | undefined> =>
   (await tx.holdConversation(place)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
 
 /** Somebody else goes on with it at the same time: it stands elsewhere when it is looked at again. */
 export const conversationMoving = (): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "conversation_moving", message: "The conversation is just being continued; try again." });
+  new DomainError({
+    kind: "unavailable",
+    reason: "conversation_moving",
+    message: "The conversation is just being continued; try again.",
+  });
 
-async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
+async function insert(
+  deps: WriteDeps,
+  tx: RunTransaction,
+  caller: Caller,
+  prepared: Prepared,
+  parents: readonly RunParent[],
+): Promise<Answer> {
   const { request, resolved, causeKey } = prepared;
   const parent = parentOf(request, parents);
   if (request.workspaceOfRunUid) await requireWorkspace(tx, prepared, parents);
@@ -229,7 +329,10 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
   const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
   const context = { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) };
   const inserting = tx.insertRun(record, context);
-  const [run, atCapacity] = await Promise.all([inserting, tx.ensureCapacity(subject, resolved.queueSettings, deps.capacityDefaults, inserting)]);
+  const [run, atCapacity] = await Promise.all([
+    inserting,
+    tx.ensureCapacity(subject, resolved.queueSettings, deps.capacityDefaults, inserting),
+  ]);
   if (!run) {
     const earlier = await tx.findByCause(request.owner.uid, causeKey ?? "");
     return { uid: earlier ?? record.uid, created: false, atCapacity: false };
@@ -240,10 +343,15 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
 }
 
 /** The run may have been continued, or its workspace removed, since the configuration was resolved. Errors: workspace_missing. */
-async function requireWorkspace(tx: RunTransaction, { request, resolved }: Prepared, locked: readonly RunParent[]): Promise<void> {
+async function requireWorkspace(
+  tx: RunTransaction,
+  { request, resolved }: Prepared,
+  locked: readonly RunParent[],
+): Promise<void> {
   const source = locked.find(({ uid }) => uid === request.workspaceOfRunUid?.toLowerCase());
   const key = resolved.frozen.workspace?.snapshot_key;
-  if (!source || !isBorrowable(source, request.owner) || (key !== undefined && !(await tx.isSnapshotStored(key)))) throw workspaceMissing();
+  if (!source || !isBorrowable(source, request.owner) || (key !== undefined && !(await tx.isSnapshotStored(key))))
+    throw workspaceMissing();
 }
 
 function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]): RunParent | undefined {
@@ -251,13 +359,19 @@ function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]
   const parent = parents.find(({ uid }) => uid === parentRunUid.toLowerCase());
   if (!parent || parent.owner.type !== owner.type || parent.owner.uid !== owner.uid) throw parentInvalid();
   if (isTerminal(parent.state)) throw invalidArgument("parent_run_invalid", "The parent run has ended.");
-  if (parent.depth >= DEPTH_MAX) throw invalidArgument("depth_exceeded", `Runs can be nested at most ${DEPTH_MAX} deep.`);
+  if (parent.depth >= DEPTH_MAX)
+    throw invalidArgument("depth_exceeded", `Runs can be nested at most ${DEPTH_MAX} deep.`);
   return parent;
 }
 
-const parentInvalid = () => invalidArgument("parent_run_invalid", "The parent run does not exist, or is not visible to you.");
+const parentInvalid = () =>
+  invalidArgument("parent_run_invalid", "The parent run does not exist, or is not visible to you.");
 
-function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid, files }: Prepared, parent: RunParent | undefined): RunRecord {
+function recordOf(
+  caller: Caller,
+  { request, resolved, causeKey, conversationUid, files }: Prepared,
+  parent: RunParent | undefined,
+): RunRecord {
   const uid = newUid<RunUid>();
   const prompt = storable(request.prompt ?? "");
   const metadata = { ...parent?.metadata, ...request.metadata };

@@ -6,14 +6,25 @@ import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { queuedAgain } from "./execution-events.ts";
 
 /** Gives offers back: their runs are queued again. Offers that are not open to this session any more are passed over. */
-export async function declineOffers(deps: { readonly runs: InRunTransaction }, session: WorkerSession, offers: readonly LeaseRef[]): Promise<void> {
+export async function declineOffers(
+  deps: { readonly runs: InRunTransaction },
+  session: WorkerSession,
+  offers: readonly LeaseRef[],
+): Promise<void> {
   for (const { executionId, attempt } of offers) {
     await deps.runs(async (tx) => {
       const ref = await tx.runOfExecution(executionId);
       const [run] = ref ? await tx.lockRuns([ref.uid], [executionId]) : [];
-      const isOpen = run?.execution.state === "OFFERED" && run.execution.attempt === attempt && run.execution.lease?.sessionUid === session.uid;
+      const isOpen =
+        run?.execution.state === "OFFERED" &&
+        run.execution.attempt === attempt &&
+        run.execution.lease?.sessionUid === session.uid;
       if (!isOpen) return;
-      const change = { run, next: transition(lifeOf(run), { type: "give_back" }), events: [queuedAgain("declined", executionId)] };
+      const change = {
+        run,
+        next: transition(lifeOf(run), { type: "give_back" }),
+        events: [queuedAgain("declined", executionId)],
+      };
       await tx.save([change], { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
     });
   }

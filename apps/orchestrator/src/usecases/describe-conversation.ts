@@ -27,19 +27,40 @@ export type ConversationDescription = {
  *
  * Errors: conversation_not_found (absent, or none of its runs is visible).
  */
-export async function describeConversation(deps: DescribeConversationDeps, caller: Caller, target: ({ conversationUid: string } | { runUid: string }) & { teamUid?: string | undefined }): Promise<ConversationDescription> {
-  const conversationUid = "conversationUid" in target ? target.conversationUid : await conversationOf(deps, caller, target.runUid);
+export async function describeConversation(
+  deps: DescribeConversationDeps,
+  caller: Caller,
+  target: ({ conversationUid: string } | { runUid: string }) & { teamUid?: string | undefined },
+): Promise<ConversationDescription> {
+  const conversationUid =
+    "conversationUid" in target ? target.conversationUid : await conversationOf(deps, caller, target.runUid);
   const visible = conversationUid === undefined ? [] : await deps.listOfConversation(caller, conversationUid);
   const { teamUid } = target;
-  const runs = teamUid === undefined ? visible : visible.filter(({ owner }) => owner.type === "team" && owner.uid === teamUid);
-  const [firstRun, newestRun] = [runs[0], runs.findLast(({ parentRunUid }) => parentRunUid === undefined) ?? runs.at(-1)];
+  const runs =
+    teamUid === undefined ? visible : visible.filter(({ owner }) => owner.type === "team" && owner.uid === teamUid);
+  const [firstRun, newestRun] = [
+    runs[0],
+    runs.findLast(({ parentRunUid }) => parentRunUid === undefined) ?? runs.at(-1),
+  ];
   if (!firstRun || !newestRun) throw notFound("conversation");
-  const tree = await deps.listTreeUids(caller, runs.map(({ uid }) => uid));
+  const tree = await deps.listTreeUids(
+    caller,
+    runs.map(({ uid }) => uid),
+  );
   const artifacts = await deps.artifactsOfRuns(tree);
-  return { conversationUid: firstRun.conversationUid, newestRun, firstRun, outputs: artifacts.filter(({ type }) => type !== "PLAN").reverse() };
+  return {
+    conversationUid: firstRun.conversationUid,
+    newestRun,
+    firstRun,
+    outputs: artifacts.filter(({ type }) => type !== "PLAN").reverse(),
+  };
 }
 
-async function conversationOf(deps: DescribeConversationDeps, caller: Caller, runUid: string): Promise<string | undefined> {
+async function conversationOf(
+  deps: DescribeConversationDeps,
+  caller: Caller,
+  runUid: string,
+): Promise<string | undefined> {
   const run = await deps.findVisibleRun(caller, runUid);
   if (!run || run.uid === run.rootRunUid) return run?.conversationUid;
   return (await deps.findVisibleRun(caller, run.rootRunUid))?.conversationUid;

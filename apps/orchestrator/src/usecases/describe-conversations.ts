@@ -6,13 +6,24 @@ import { canSee } from "../domain/run-visibility.ts";
 
 export type DescribeConversationsDeps = {
   /** Whoever may see them; with a team, those of the team. */
-  readonly currentRunsOfConversations: (conversationUids: readonly string[], teamUid: string | undefined) => Promise<readonly Run[]>;
-  readonly listOfConversations: (caller: Caller, conversationUids: readonly string[], teamUid: string | undefined) => Promise<readonly { readonly uid: string; readonly conversationUid: string }[]>;
+  readonly currentRunsOfConversations: (
+    conversationUids: readonly string[],
+    teamUid: string | undefined,
+  ) => Promise<readonly Run[]>;
+  readonly listOfConversations: (
+    caller: Caller,
+    conversationUids: readonly string[],
+    teamUid: string | undefined,
+  ) => Promise<readonly { readonly uid: string; readonly conversationUid: string }[]>;
   /** Oldest first. */
   readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
 };
 
-export type ConversationStanding = { readonly run: Run; readonly isVisible: boolean; readonly outputs: readonly Artifact[] };
+export type ConversationStanding = {
+  readonly run: Run;
+  readonly isVisible: boolean;
+  readonly outputs: readonly Artifact[];
+};
 
 export type ConversationsAsked = {
   readonly conversationUids: readonly string[];
@@ -29,11 +40,25 @@ const CONVERSATIONS_MAX = 100;
  *
  * Errors: too_many_conversations. Source: fields-factory §2.2, §2.4.
  */
-export async function describeConversations(deps: DescribeConversationsDeps, caller: Caller, asked: ConversationsAsked): Promise<ConversationStanding[]> {
+export async function describeConversations(
+  deps: DescribeConversationsDeps,
+  caller: Caller,
+  asked: ConversationsAsked,
+): Promise<ConversationStanding[]> {
   const { conversationUids, withOutputs, teamUid } = asked;
-  if (conversationUids.length > CONVERSATIONS_MAX) throw invalidArgument("too_many_conversations", `At most ${CONVERSATIONS_MAX} conversations at once.`);
-  const [current, bound] = await Promise.all([deps.currentRunsOfConversations(conversationUids, teamUid), withOutputs ? deps.listOfConversations(caller, conversationUids, teamUid) : []]);
-  const outputs = (await deps.artifactsOfRuns(bound.map(({ uid }) => uid))).filter(({ type }) => type !== "PLAN").reverse();
+  if (conversationUids.length > CONVERSATIONS_MAX)
+    throw invalidArgument("too_many_conversations", `At most ${CONVERSATIONS_MAX} conversations at once.`);
+  const [current, bound] = await Promise.all([
+    deps.currentRunsOfConversations(conversationUids, teamUid),
+    withOutputs ? deps.listOfConversations(caller, conversationUids, teamUid) : [],
+  ]);
+  const outputs = (await deps.artifactsOfRuns(bound.map(({ uid }) => uid)))
+    .filter(({ type }) => type !== "PLAN")
+    .reverse();
   const conversationOf = new Map(bound.map(({ uid, conversationUid }) => [uid, conversationUid]));
-  return current.map((run) => ({ run, isVisible: canSee(caller, run), outputs: outputs.filter(({ runUid }) => conversationOf.get(runUid) === run.conversationUid) }));
+  return current.map((run) => ({
+    run,
+    isVisible: canSee(caller, run),
+    outputs: outputs.filter(({ runUid }) => conversationOf.get(runUid) === run.conversationUid),
+  }));
 }

@@ -7,11 +7,22 @@ import type { OpenCodeHosts } from "./open-code-host.ts";
 
 export type DescribePullRequestsDeps = {
   readonly codeHosts: { find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined> };
-  readonly identity: { resolveSecrets(caller: Caller, teamUid: string, names: readonly string[]): Promise<Readonly<Record<string, string>>> };
+  readonly identity: {
+    resolveSecrets(
+      caller: Caller,
+      teamUid: string,
+      names: readonly string[],
+    ): Promise<Readonly<Record<string, string>>>;
+  };
   readonly openCodeHost: OpenCodeHosts;
 };
 
-export type AskedPullRequests = { readonly teamUid: TeamUid; readonly codeHostUid: string; readonly repository: string; readonly numbers: readonly number[] };
+export type AskedPullRequests = {
+  readonly teamUid: TeamUid;
+  readonly codeHostUid: string;
+  readonly repository: string;
+  readonly numbers: readonly number[];
+};
 
 const PULL_REQUESTS_MAX = 10;
 
@@ -21,12 +32,25 @@ const PULL_REQUESTS_MAX = 10;
  * Errors: service_only (permission_denied) · code_host_not_found · pull_request_not_found (also: the connection keeps none) ·
  * pull_requests_invalid · repository_invalid · those of the code host.
  */
-export async function describePullRequests(deps: DescribePullRequestsDeps, caller: Caller, { teamUid, codeHostUid, repository, numbers }: AskedPullRequests): Promise<PullRequestFacts[]> {
-  if (caller.principal.type !== "service") throw new DomainError({ kind: "permission_denied", reason: "service_only", message: "Only services may ask this." });
-  if (numbers.length === 0 || numbers.length > PULL_REQUESTS_MAX) throw invalidArgument("pull_requests_invalid", `Ask for 1 to ${PULL_REQUESTS_MAX} pull requests.`);
+export async function describePullRequests(
+  deps: DescribePullRequestsDeps,
+  caller: Caller,
+  { teamUid, codeHostUid, repository, numbers }: AskedPullRequests,
+): Promise<PullRequestFacts[]> {
+  if (caller.principal.type !== "service")
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "service_only",
+      message: "Only services may ask this.",
+    });
+  if (numbers.length === 0 || numbers.length > PULL_REQUESTS_MAX)
+    throw invalidArgument("pull_requests_invalid", `Ask for 1 to ${PULL_REQUESTS_MAX} pull requests.`);
   const connection = isUuid(codeHostUid) ? await deps.codeHosts.find([teamUid], codeHostUid) : undefined;
   if (!connection) throw notFound("code_host");
-  const secrets = connection.secretName === "" ? {} : await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), teamUid, [connection.secretName]);
+  const secrets =
+    connection.secretName === ""
+      ? {}
+      : await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), teamUid, [connection.secretName]);
   const { kind, host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
   if (kind === "local") throw notFound("pull_request");
   const slash = repository.lastIndexOf("/");

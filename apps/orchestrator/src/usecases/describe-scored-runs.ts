@@ -23,8 +23,12 @@ const RUNS_MAX = 500;
  *
  * Errors: runs_count (invalid_argument).
  */
-export async function describeScoredRuns(deps: DescribeScoredRunsDeps, runUids: readonly string[]): Promise<ScoredRun[]> {
-  if (runUids.length > RUNS_MAX) throw invalidArgument("runs_count", `run_uids must have at most ${RUNS_MAX} entries (got ${runUids.length}).`);
+export async function describeScoredRuns(
+  deps: DescribeScoredRunsDeps,
+  runUids: readonly string[],
+): Promise<ScoredRun[]> {
+  if (runUids.length > RUNS_MAX)
+    throw invalidArgument("runs_count", `run_uids must have at most ${RUNS_MAX} entries (got ${runUids.length}).`);
   return withDetails(deps, await deps.listScoredRuns(runUids));
 }
 
@@ -33,5 +37,9 @@ export async function withDetails(deps: ScoredRunDetailsDeps, runs: readonly Sto
   const children = runs.filter(({ run }) => run.parentRunUid !== undefined).map(({ run }) => run.uid);
   const metered = runs.filter(({ run }) => run.hasUsage).map(({ run }) => run.uid);
   const [ancestors, usage] = await Promise.all([deps.ancestorAgents(children), deps.usageOfRuns(metered)]);
-  return runs.map((stored) => ({ ...stored, ancestorAgentUids: ancestors.get(stored.run.uid) ?? [], usage: usage.get(stored.run.uid) ?? [] }));
+  return runs.map((stored) => ({
+    ...stored,
+    ancestorAgentUids: ancestors.get(stored.run.uid) ?? [],
+    usage: usage.get(stored.run.uid) ?? [],
+  }));
 }

@@ -11,14 +11,23 @@ function aCodeHost() {
   const reads: { repository: string; end: (skill: string) => void; fail: () => void }[] = [];
   const readFiles = (repository: { owner: string; repo: string }) =>
     new Promise<{ path: string; content: Uint8Array }[]>((resolve, reject) => {
-      const end = (skill: string) => resolve([{ path: `skills/${skill}/SKILL.md`, content: Buffer.from(`---\nname: ${skill}\ndescription: d\n---\n\nx\n`) }]);
+      const end = (skill: string) =>
+        resolve([
+          { path: `skills/${skill}/SKILL.md`, content: Buffer.from(`---\nname: ${skill}\ndescription: d\n---\n\nx\n`) },
+        ]);
       reads.push({ repository: repository.repo, end, fail: () => reject(new Error("away")) });
     });
   const deps = {
-    codeHosts: { list: async () => [] }, identity: { resolveSecrets: async () => ({}) }, openCodeHost: () => ({ host: { readFiles } }), readSkills: async () => [], putSkills: async () => {},
-    reads: new SharedReads(), clock: systemClock,
+    codeHosts: { list: async () => [] },
+    identity: { resolveSecrets: async () => ({}) },
+    openCodeHost: () => ({ host: { readFiles } }),
+    readSkills: async () => [],
+    putSkills: async () => {},
+    reads: new SharedReads(),
+    clock: systemClock,
   } as unknown as DiscoverSkillsDeps;
-  const refresh = async (repo: string, who = owner) => (await skillsOfRepositories(deps, who, [{ owner: "acme", repo }], true)).map(({ name }) => name);
+  const refresh = async (repo: string, who = owner) =>
+    (await skillsOfRepositories(deps, who, [{ owner: "acme", repo }], true)).map(({ name }) => name);
   /** What was asked for has reached the code host by then. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   return { reads, refresh, settled };

@@ -12,7 +12,14 @@ import type { SharedReads } from "./shared-reads.ts";
 
 export type DiscoverSkillsDeps = {
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  readonly identity: { resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames: readonly string[]): Promise<Readonly<Record<string, string>>> };
+  readonly identity: {
+    resolveSecrets(
+      caller: Caller,
+      teamUid: string,
+      names: readonly string[],
+      optionalNames: readonly string[],
+    ): Promise<Readonly<Record<string, string>>>;
+  };
   readonly openCodeHost: OpenCodeHosts;
   readonly readSkills: (owner: Owner, repositories: readonly string[]) => Promise<readonly ReadRepository[]>;
   readonly putSkills: (owner: Owner, read: ReadRepository) => Promise<void>;
@@ -30,27 +37,48 @@ const AT_ONCE = 6;
  * The skills of repositories as their owner can read them, at the head of their default branches, malformed ones too. A repository that
  * cannot be read has those that it had before; nothing here fails for it. Of those who read one at once, all but the first share the next read.
  */
-export async function skillsOfRepositories(deps: DiscoverSkillsDeps, owner: Owner, repositories: readonly RepositoryRef[], isRefresh: boolean): Promise<RepositorySkill[]> {
+export async function skillsOfRepositories(
+  deps: DiscoverSkillsDeps,
+  owner: Owner,
+  repositories: readonly RepositoryRef[],
+  isRefresh: boolean,
+): Promise<RepositorySkill[]> {
   const wanted = new Map(repositories.map((repository) => [keyOf(repository), repository]));
   if (wanted.size === 0) return [];
   const known = new Map((await deps.readSkills(owner, [...wanted.keys()])).map((read) => [read.repository, read]));
   const now = deps.clock.now().getTime();
-  const isGood = (read: ReadRepository | undefined): boolean => read !== undefined && now - read.readAt.getTime() < (read.failure === "" ? KEPT_MS : FAILURE_KEPT_MS);
+  const isGood = (read: ReadRepository | undefined): boolean =>
+    read !== undefined && now - read.readAt.getTime() < (read.failure === "" ? KEPT_MS : FAILURE_KEPT_MS);
   const stale = [...wanted].filter(([key]) => isRefresh || !isGood(known.get(key)));
   if (stale.length > 0) {
     const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
     const work = async () => {
-      for (let next = stale.shift(); next; next = stale.shift()) known.set(next[0], await readOnce(deps, owner, hosts, next[1], known.get(next[0])));
+      for (let next = stale.shift(); next; next = stale.shift())
+        known.set(next[0], await readOnce(deps, owner, hosts, next[1], known.get(next[0])));
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
   }
   return [...wanted.keys()].flatMap((key) => known.get(key)?.skills ?? []);
 }
 
-const readOnce = (deps: DiscoverSkillsDeps, owner: Owner, hosts: readonly CodeHost[], repository: RepositoryRef, before: ReadRepository | undefined): Promise<ReadRepository> =>
-  deps.reads.read(`${owner.type} ${owner.uid} ${keyOf(repository)}`, (justRead) => readRepository(deps, owner, hosts, repository, justRead ?? before));
+const readOnce = (
+  deps: DiscoverSkillsDeps,
+  owner: Owner,
+  hosts: readonly CodeHost[],
+  repository: RepositoryRef,
+  before: ReadRepository | undefined,
+): Promise<ReadRepository> =>
+  deps.reads.read(`${owner.type} ${owner.uid} ${keyOf(repository)}`, (justRead) =>
+    readRepository(deps, owner, hosts, repository, justRead ?? before),
+  );
 
-async function readRepository(deps: DiscoverSkillsDeps, owner: Owner, hosts: readonly CodeHost[], repository: RepositoryRef, before: ReadRepository | undefined): Promise<ReadRepository> {
+async function readRepository(
+  deps: DiscoverSkillsDeps,
+  owner: Owner,
+  hosts: readonly CodeHost[],
+  repository: RepositoryRef,
+  before: ReadRepository | undefined,
+): Promise<ReadRepository> {
   const read = { repository: keyOf(repository), readAt: deps.clock.now() };
   const now = await findSkills(deps, owner, hosts, repository).then(
     (skills): ReadRepository => ({ ...read, skills, failure: "" }),
@@ -60,10 +88,18 @@ async function readRepository(deps: DiscoverSkillsDeps, owner: Owner, hosts: rea
   return now;
 }
 
-async function findSkills(deps: DiscoverSkillsDeps, owner: Owner, hosts: readonly CodeHost[], repository: RepositoryRef): Promise<RepositorySkill[]> {
+async function findSkills(
+  deps: DiscoverSkillsDeps,
+  owner: Owner,
+  hosts: readonly CodeHost[],
+  repository: RepositoryRef,
+): Promise<RepositorySkill[]> {
   const connection = codeHostFor(hosts, repository.owner);
   const secret = connection?.secretName ?? "";
-  const values = secret === "" ? {} : await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), owner.uid, [], [secret]);
+  const values =
+    secret === ""
+      ? {}
+      : await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), owner.uid, [], [secret]);
   const { host } = deps.openCodeHost(connection ?? PUBLIC_GITHUB, values[secret] ?? "");
   const files = await host.readFiles(repository, { wants: isSkillFile, ...SKILL_LIMITS });
   return files.map(({ path, content }) => readSkill(repository, path, content));
@@ -72,7 +108,16 @@ async function findSkills(deps: DiscoverSkillsDeps, owner: Owner, hosts: readonl
 /** A SKILL.md of somebody: data, never trusted. One that is malformed says so in `error`. */
 export function readSkill({ owner, repo }: RepositoryRef, path: string, content: Uint8Array): RepositorySkill {
   const text = textOf(content);
-  if (text === undefined) return { owner, repo, path, name: directoryOf(path), description: "", body: "", error: "The file is not text in UTF-8." };
+  if (text === undefined)
+    return {
+      owner,
+      repo,
+      path,
+      name: directoryOf(path),
+      description: "",
+      body: "",
+      error: "The file is not text in UTF-8.",
+    };
   const { name, description, body, error = "" } = readSkillFile({ name: directoryOf(path) }, path, text);
   return { owner, repo, path, name, description, body, error };
 }

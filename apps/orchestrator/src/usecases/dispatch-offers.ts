@@ -18,7 +18,11 @@ export async function dispatchOffers(
   offers: readonly LeaseRef[],
 ): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }> {
   const tokens = new Map(offers.map((offer) => [offer, newOfferToken(offer)]));
-  const { items, claims } = await claimOffers(deps, session, offers, (tx, offer) => tx.openToOffer(session.uid, offer, tokens.get(offer)!));
-  const dispatches = items.flatMap(({ offer, job }) => (claims.has(offer) ? [{ ...offer, job, offerToken: tokens.get(offer)! }] : []));
+  const { items, claims } = await claimOffers(deps, session, offers, (tx, offer) =>
+    tx.openToOffer(session.uid, offer, tokens.get(offer)!),
+  );
+  const dispatches = items.flatMap(({ offer, job }) =>
+    claims.has(offer) ? [{ ...offer, job, offerToken: tokens.get(offer)! }] : [],
+  );
   return { dispatches, lost: offers.filter((offer) => !claims.has(offer)) };
 }

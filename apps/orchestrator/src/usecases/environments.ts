@@ -36,13 +36,25 @@ const reachable = (caller: Caller): Owner[] => [
  * The caller's teams' environments and its own, with those granted to them or reached by their links; with a team named, only that team's (none, for a team it
  * is not in).
  */
-export async function listEnvironments(deps: EnvironmentsDeps, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<EnvironmentView[]> {
+export async function listEnvironments(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  teamUid: string | undefined,
+  sort: "last_updated" | "name",
+): Promise<EnvironmentView[]> {
   return withUse(deps, caller, await environmentsInView(deps, caller, teamUid, sort));
 }
 
 /** The same without their use. */
-export async function environmentsInView({ environments }: Pick<EnvironmentsDeps, "environments">, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<Environment[]> {
-  const owners = ownersWith(caller, "run.view", teamUid).filter(({ type, uid }) => type === "user" || caller.activeTeamUid === undefined || uid === caller.activeTeamUid);
+export async function environmentsInView(
+  { environments }: Pick<EnvironmentsDeps, "environments">,
+  caller: Caller,
+  teamUid: string | undefined,
+  sort: "last_updated" | "name",
+): Promise<Environment[]> {
+  const owners = ownersWith(caller, "run.view", teamUid).filter(
+    ({ type, uid }) => type === "user" || caller.activeTeamUid === undefined || uid === caller.activeTeamUid,
+  );
   return environments.list(owners, sort);
 }
 
@@ -55,19 +67,32 @@ export async function environmentsInView({ environments }: Pick<EnvironmentsDeps
 export async function getEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<EnvironmentView> {
   const own = ownersWith(caller, "run.view");
   const { environments } = deps;
-  const environment = (await environments.find(own, uid)) ?? (await environments.findShared(own, uid)) ?? (await readByLink(deps, caller, own, uid));
+  const environment =
+    (await environments.find(own, uid)) ??
+    (await environments.findShared(own, uid)) ??
+    (await readByLink(deps, caller, own, uid));
   if (!environment) throw notFound("environment");
   return viewOf(deps, caller, environment);
 }
 
-async function readByLink(deps: EnvironmentsDeps, caller: Caller, own: readonly Owner[], uid: string): Promise<Environment | undefined> {
+async function readByLink(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  own: readonly Owner[],
+  uid: string,
+): Promise<Environment | undefined> {
   if (own.length === 0) return undefined;
   const person = own.find(({ type }) => type === "user");
   return person ? reachEnvironment(deps, caller, person, uid) : deps.environments.findLinked(uid);
 }
 
 /** Uses an environment's link, if it has one, for somebody. */
-export async function reachEnvironment(deps: Pick<EnvironmentsDeps, "environments" | "clock">, caller: Caller, grantee: Owner, uid: string): Promise<Environment | undefined> {
+export async function reachEnvironment(
+  deps: Pick<EnvironmentsDeps, "environments" | "clock">,
+  caller: Caller,
+  grantee: Owner,
+  uid: string,
+): Promise<Environment | undefined> {
   const linked = await deps.environments.findLinked(uid);
   if (linked) await deps.environments.reach(linked.uid, newGrant(deps, caller, grantee));
   return linked;
@@ -77,20 +102,50 @@ export async function reachEnvironment(deps: Pick<EnvironmentsDeps, "environment
  * Creates an environment of a team or of the caller itself, once per key. Errors: team_not_found · not_authorized (also for run tokens) ·
  * invalid_environment · idempotency_mismatch (conflict).
  */
-export async function createEnvironment(deps: EnvironmentsDeps, caller: Caller, owner: Owner, asked: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined }, key = ""): Promise<EnvironmentView> {
+export async function createEnvironment(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  owner: Owner,
+  asked: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined },
+  key = "",
+): Promise<EnvironmentView> {
   requireVerbAs(caller, owner, "run.manage", owner.type);
   refuseRunTokens(caller);
   const uid = actorOf(caller).uid;
   const { linkSharing = false } = asked;
   const who = { creatorUid: uid, lastEditorUid: uid, updatedAt: deps.clock.now() };
-  const environment: Environment = { ...who, uid: newEnvironmentUid(), owner, config: checkEnvironmentConfig(asked.config), linkSharing, access: "owned" };
-  return { environment: await deps.environments.insert(environment, { principalUid: uid, operation: "environment", key, body: [owner, asked.config, ...(linkSharing ? [linkSharing] : [])] }) };
+  const environment: Environment = {
+    ...who,
+    uid: newEnvironmentUid(),
+    owner,
+    config: checkEnvironmentConfig(asked.config),
+    linkSharing,
+    access: "owned",
+  };
+  return {
+    environment: await deps.environments.insert(environment, {
+      principalUid: uid,
+      operation: "environment",
+      key,
+      body: [owner, asked.config, ...(linkSharing ? [linkSharing] : [])],
+    }),
+  };
 }
 
 /** Replaces the configuration; runs that exist keep theirs. Link sharing stays unless it is said. Errors: environment_not_found · not_authorized · invalid_environment. */
-export async function replaceEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string, { config, linkSharing }: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined }): Promise<EnvironmentView> {
+export async function replaceEnvironment(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  uid: string,
+  { config, linkSharing }: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined },
+): Promise<EnvironmentView> {
   const { uid: found } = await findManageable(deps, caller, uid);
-  const change = { config: checkEnvironmentConfig(config), linkSharing, lastEditorUid: actorOf(caller).uid, updatedAt: deps.clock.now() };
+  const change = {
+    config: checkEnvironmentConfig(config),
+    linkSharing,
+    lastEditorUid: actorOf(caller).uid,
+    updatedAt: deps.clock.now(),
+  };
   const environment = await deps.environments.replace(found, change);
   if (!environment) throw notFound("environment");
   return viewOf(deps, caller, environment);
@@ -106,24 +161,44 @@ export async function deleteEnvironment(deps: EnvironmentsDeps, caller: Caller, 
  *
  * Errors: environment_not_found · not_authorized · team_not_found · user_not_found.
  */
-export async function grantEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string, grantee: Owner): Promise<EnvironmentGrant> {
+export async function grantEnvironment(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  uid: string,
+  grantee: Owner,
+): Promise<EnvironmentGrant> {
   const environment = await findManageable(deps, caller, uid);
   if (!isUuid(grantee.uid) || (grantee.type === "team" && !isMember(caller, grantee.uid))) throw notFound(grantee.type);
   return deps.environments.grant(environment.uid, newGrant(deps, caller, grantee));
 }
 
 /** Oldest first. Errors: environment_not_found · not_authorized. */
-export async function listEnvironmentGrants(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<EnvironmentGrant[]> {
+export async function listEnvironmentGrants(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  uid: string,
+): Promise<EnvironmentGrant[]> {
   return deps.environments.grants((await findManageable(deps, caller, uid)).uid);
 }
 
 /** Runs that exist go on. Errors: environment_not_found · not_authorized · environment_grant_not_found. */
-export async function revokeEnvironmentGrant(deps: EnvironmentsDeps, caller: Caller, uid: string, grantUid: string): Promise<void> {
+export async function revokeEnvironmentGrant(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  uid: string,
+  grantUid: string,
+): Promise<void> {
   const environment = await findManageable(deps, caller, uid);
-  if (!isUuid(grantUid) || !(await deps.environments.revoke(environment.uid, grantUid))) throw notFound("environment_grant");
+  if (!isUuid(grantUid) || !(await deps.environments.revoke(environment.uid, grantUid)))
+    throw notFound("environment_grant");
 }
 
-const newGrant = ({ clock }: Pick<EnvironmentsDeps, "clock">, caller: Caller, grantee: Owner): EnvironmentGrant => ({ uid: newUid(), grantee, creatorUid: actorOf(caller).uid, createdAt: clock.now() });
+const newGrant = ({ clock }: Pick<EnvironmentsDeps, "clock">, caller: Caller, grantee: Owner): EnvironmentGrant => ({
+  uid: newUid(),
+  grantee,
+  creatorUid: actorOf(caller).uid,
+  createdAt: clock.now(),
+});
 
 /**
  * Returns an environment that the caller owns and manages; grants and links allow only its use.
@@ -153,8 +228,15 @@ async function viewOf(deps: EnvironmentsDeps, caller: Caller, environment: Envir
   return view ?? { environment };
 }
 
-async function withUse(deps: EnvironmentsDeps, caller: Caller, environments: readonly Environment[]): Promise<EnvironmentView[]> {
-  const uses = await deps.environmentUse(caller, environments.map(({ uid }) => uid));
+async function withUse(
+  deps: EnvironmentsDeps,
+  caller: Caller,
+  environments: readonly Environment[],
+): Promise<EnvironmentView[]> {
+  const uses = await deps.environmentUse(
+    caller,
+    environments.map(({ uid }) => uid),
+  );
   return environments.map((environment) => {
     const lastUse = uses.get(environment.uid);
     return { environment, ...(lastUse ? { lastUse } : {}) };

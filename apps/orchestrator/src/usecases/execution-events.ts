@@ -13,10 +13,20 @@ export const queuedAgain = (reason: QueueReason, executionId?: number): NewRunEv
 });
 
 /** The cause of an end that nobody has named more finely. */
-const CAUSES: Readonly<Record<TerminalState, string>> = { SUCCEEDED: "completed", BLOCKED: "awaiting_input", CANCELLED: "cancelled", FAILED: "internal_error", ERROR: "internal_error" };
+const CAUSES: Readonly<Record<TerminalState, string>> = {
+  SUCCEEDED: "completed",
+  BLOCKED: "awaiting_input",
+  CANCELLED: "cancelled",
+  FAILED: "internal_error",
+  ERROR: "internal_error",
+};
 
 /** A run has ended. `reason` is always there, for programs: a finer cause than the public error code, such as container_oom. */
-export const finished = (next: Next, executionId: number | undefined, more: { reason?: string; cancelled_by?: string } = {}): NewRunEvent => ({
+export const finished = (
+  next: Next,
+  executionId: number | undefined,
+  more: { reason?: string; cancelled_by?: string } = {},
+): NewRunEvent => ({
   kind: "run_finished",
   payload: {
     state: next.run,
@@ -30,7 +40,11 @@ export const finished = (next: Next, executionId: number | undefined, more: { re
 });
 
 /** A debug window is over, in whatever way: what nobody has heard in it is given up, and the run stays as it is. */
-export const windowEnded = (run: LockedRun, change: Extract<Change, { type: "complete" | "lose" }>, reason: string): RunChange => ({
+export const windowEnded = (
+  run: LockedRun,
+  change: Extract<Change, { type: "complete" | "lose" }>,
+  reason: string,
+): RunChange => ({
   run,
   next: transition(lifeOf(run), change),
   events: [{ kind: "debug_window_ended", payload: { reason }, executionId: run.execution.id }],

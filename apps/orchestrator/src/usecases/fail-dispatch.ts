@@ -9,14 +9,22 @@ import { finished, queuedAgain } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 /** Why no machine runs an execution: a word for programs, and what the backend said. */
-export type DispatchFailure = LeaseRef & { readonly reason: string; readonly message: string; /** It is known to have been taken over. */ readonly isTaken?: boolean };
+export type DispatchFailure = LeaseRef & {
+  readonly reason: string;
+  readonly message: string;
+  /** It is known to have been taken over. */ readonly isTaken?: boolean;
+};
 
 /**
  * The machine of an execution that a session dispatched could not be started, or has gone: the attempt is lost at once, instead of when its lease
  * runs out. The run is queued again, or ends with the reason when that has happened too often. An attempt that is not this session's is left alone,
  * and so is one that was taken over while it was thought not to be: the answer says so.
  */
-export async function failDispatch(deps: { readonly runs: InRunTransaction }, session: WorkerSession, failure: DispatchFailure): Promise<{ readonly isTaken: boolean }> {
+export async function failDispatch(
+  deps: { readonly runs: InRunTransaction },
+  session: WorkerSession,
+  failure: DispatchFailure,
+): Promise<{ readonly isTaken: boolean }> {
   const { executionId, attempt } = failure;
   const isOver = { isTaken: false };
   return deps.runs(async (tx) => {
@@ -24,20 +32,41 @@ export async function failDispatch(deps: { readonly runs: InRunTransaction }, se
     if (!ref) return isOver;
     const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
     const run = locked.find(({ uid }) => uid === ref.uid);
-    if (run?.execution.id !== executionId || run.execution.attempt !== attempt || !isHeld(run.execution.state) || run.execution.lease?.dispatcherUid !== session.uid) return isOver;
+    if (
+      run?.execution.id !== executionId ||
+      run.execution.attempt !== attempt ||
+      !isHeld(run.execution.state) ||
+      run.execution.lease?.dispatcherUid !== session.uid
+    )
+      return isOver;
     if (run.execution.lease.sessionUid !== session.uid && !failure.isTaken) return { isTaken: true };
     const next = withReason(transition(lifeOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }), failure);
-    await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+    await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, {
+      actor: { type: "worker", uid: session.workerHost },
+      requestId: newUid(),
+    });
     return isOver;
   });
 }
 
 const withReason = (next: Next, { message }: DispatchFailure): Next =>
-  isTerminal(next.run) && next.status ? { ...next, status: { ...next.status, message: statusMessage(`${next.status.message} ${message}`) } } : next;
+  isTerminal(next.run) && next.status
+    ? { ...next, status: { ...next.status, message: statusMessage(`${next.status.message} ${message}`) } }
+    : next;
 
-function eventsOf(run: LockedRun, next: Next, { reason, message }: DispatchFailure, session: WorkerSession): NewRunEvent[] {
+function eventsOf(
+  run: LockedRun,
+  next: Next,
+  { reason, message }: DispatchFailure,
+  session: WorkerSession,
+): NewRunEvent[] {
   const { id, attempt, state, workerHost = "", lease } = run.execution;
   const kind = lease?.sessionUid === session.uid ? "dispatch_failed" : "worker_lost";
   const lost: NewRunEvent = { kind, payload: { worker_host: workerHost, reason, message, attempt }, executionId: id };
-  return [lost, isTerminal(next.run) ? finished(next, id, { reason }) : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
+  return [
+    lost,
+    isTerminal(next.run)
+      ? finished(next, id, { reason })
+      : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id),
+  ];
 }

@@ -3,7 +3,9 @@ import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, type RunUid } from "@millwright/ids";
 import { canonicalUrl } from "../domain/canonical-url.ts";
 
-export type FindRunByReferenceDeps = { readonly findByReference: (caller: Caller, url: string) => Promise<RunUid | undefined> };
+export type FindRunByReferenceDeps = {
+  readonly findByReference: (caller: Caller, url: string) => Promise<RunUid | undefined>;
+};
 
 /**
  * The run that first reported an external reference, among those the caller sees. URLs are compared in their canonical form.
@@ -16,18 +18,27 @@ export async function findRunByReference(deps: FindRunByReferenceDeps, caller: C
   return uid;
 }
 
-export type FindConversationsByUrlDeps = { readonly conversationsByUrl: (teamUid: string, url: string) => Promise<readonly string[]> };
+export type FindConversationsByUrlDeps = {
+  readonly conversationsByUrl: (teamUid: string, url: string) => Promise<readonly string[]>;
+};
 
 /**
  * Conversations of a team's top-level runs that are about what is at a URL, newest first.
  *
  * Errors: url_invalid.
  */
-export const findConversationsByUrl = async (deps: FindConversationsByUrlDeps, teamUid: string, text: string): Promise<readonly string[]> =>
-  isUuid(teamUid) ? deps.conversationsByUrl(teamUid, readUrl(text)) : [];
+export const findConversationsByUrl = async (
+  deps: FindConversationsByUrlDeps,
+  teamUid: string,
+  text: string,
+): Promise<readonly string[]> => (isUuid(teamUid) ? deps.conversationsByUrl(teamUid, readUrl(text)) : []);
 
 function readUrl(text: string): string {
   const url = canonicalUrl(text);
-  if (url === undefined) throw invalidArgument("url_invalid", "url must be an http or https URL of at most 2048 characters, without a credential.");
+  if (url === undefined)
+    throw invalidArgument(
+      "url_invalid",
+      "url must be an http or https URL of at most 2048 characters, without a credential.",
+    );
   return url;
 }

@@ -7,20 +7,39 @@ import { repositoriesIn, type ListSkillsDeps } from "./list-skills.ts";
  * Whole specs of the skills that a team's agents would find by these texts, malformed files too; texts that mean none are left out. What the cache of
  * repositories does not know is looked for in the repositories themselves. Errors: team_not_found.
  */
-export async function findSkills(deps: ListSkillsDeps, caller: Caller, teamUid: string, texts: readonly string[]): Promise<Map<string, string>> {
+export async function findSkills(
+  deps: ListSkillsDeps,
+  caller: Caller,
+  teamUid: string,
+  texts: readonly string[],
+): Promise<Map<string, string>> {
   requireVerb(caller, teamUid, "run.view", "team");
   const owner = { type: "team", uid: teamUid } as const;
-  const [environments, factories, workers] = await Promise.all([deps.environments.list([owner], "name"), deps.factoriesInForce([teamUid]), deps.workerSkills([teamUid])]);
-  const repositories = [...environments.flatMap(repositoriesIn), ...factories.flatMap((factory) => factory.repositories)];
+  const [environments, factories, workers] = await Promise.all([
+    deps.environments.list([owner], "name"),
+    deps.factoriesInForce([teamUid]),
+    deps.workerSkills([teamUid]),
+  ]);
+  const repositories = [
+    ...environments.flatMap(repositoriesIn),
+    ...factories.flatMap((factory) => factory.repositories),
+  ];
   const elsewhere = [
-    ...factories.flatMap(({ factoryUid, skills }) => skills.map((skill) => ({ owner: FACTORY_OWNER, repo: factoryUid, ...skill }))),
+    ...factories.flatMap(({ factoryUid, skills }) =>
+      skills.map((skill) => ({ owner: FACTORY_OWNER, repo: factoryUid, ...skill })),
+    ),
     ...workers.flatMap(({ skills }) => skills),
   ];
   const found = new Map<string, string>();
   for (const isRefresh of [false, true]) {
     const missing = texts.filter((text) => !found.has(text));
     const named = missing.flatMap((text) => readSkillSpec(text) ?? []);
-    const read = await skillsOfRepositories(deps, owner, repositories.filter((repository) => named.some((spec) => mayBeIn(spec, repository))), isRefresh);
+    const read = await skillsOfRepositories(
+      deps,
+      owner,
+      repositories.filter((repository) => named.some((spec) => mayBeIn(spec, repository))),
+      isRefresh,
+    );
     for (const text of missing) {
       const skill = findSkill(text, [...read, ...elsewhere]);
       if (skill) found.set(text, asOffered(skill).path);

@@ -5,7 +5,13 @@ import { DomainError, notFound } from "@millwright/errors";
 import { present } from "@millwright/json";
 import type { JsonObject } from "../domain/agent-config.ts";
 import type { Artifact } from "../domain/artifact.ts";
-import { artifactDetailData, downloadName, downloadType, isRetrievable, type Download } from "../domain/artifact-views.ts";
+import {
+  artifactDetailData,
+  downloadName,
+  downloadType,
+  isRetrievable,
+  type Download,
+} from "../domain/artifact-views.ts";
 import type { Run } from "../domain/run.ts";
 
 export type GetArtifactDeps = {
@@ -16,10 +22,19 @@ export type GetArtifactDeps = {
   readonly clock: Clock;
 };
 
-export type ArtifactAnswer = { readonly artifact: Artifact; readonly data: JsonObject; readonly source?: ArtifactSource; readonly downloadUrl: string };
+export type ArtifactAnswer = {
+  readonly artifact: Artifact;
+  readonly data: JsonObject;
+  readonly source?: ArtifactSource;
+  readonly downloadUrl: string;
+};
 
 /** Where a file or screenshot comes from; `factoryUid` is the root run's. */
-export type ArtifactSource = { readonly rootRunUid: string; readonly factoryUid?: string; readonly pullRequestUrls: readonly string[] };
+export type ArtifactSource = {
+  readonly rootRunUid: string;
+  readonly factoryUid?: string;
+  readonly pullRequestUrls: readonly string[];
+};
 
 /** How long a download URL works (fields-runs §6.9). */
 const DOWNLOAD_SECONDS = 900;
@@ -30,10 +45,20 @@ const DOWNLOAD_SECONDS = 900;
  * Errors: artifact_not_found (absent, hidden, or of a type that is not read by itself) · authentication_required
  * (unauthenticated: an anonymous caller, whether the artifact exists or not). Source: fields-runs §8.5, spec/decisions.
  */
-export async function getArtifact(deps: GetArtifactDeps, caller: Caller, uid: string, isAnonymous: boolean): Promise<ArtifactAnswer> {
+export async function getArtifact(
+  deps: GetArtifactDeps,
+  caller: Caller,
+  uid: string,
+  isAnonymous: boolean,
+): Promise<ArtifactAnswer> {
   const found = await deps.findArtifact(uid);
   const artifact = found && isRetrievable(found) ? found : undefined;
-  if (isAnonymous && !artifact?.isPublic) throw new DomainError({ kind: "unauthenticated", reason: "authentication_required", message: "This needs an API key." });
+  if (isAnonymous && !artifact?.isPublic)
+    throw new DomainError({
+      kind: "unauthenticated",
+      reason: "authentication_required",
+      message: "This needs an API key.",
+    });
   const run = artifact && !isAnonymous ? await deps.findVisibleRun(caller, artifact.runUid) : undefined;
   if (!artifact || !(artifact.isPublic || run)) throw notFound("artifact");
   const download = artifact.blobKey === undefined ? undefined : await signed(deps, artifact, artifact.blobKey);
@@ -48,11 +73,19 @@ export async function getArtifact(deps: GetArtifactDeps, caller: Caller, uid: st
 /** The root may be nobody's to see who sees the run; its factory is not told then. */
 async function sourceOf(deps: GetArtifactDeps, caller: Caller, run: Run): Promise<ArtifactSource> {
   const root = run.uid === run.rootRunUid ? run : await deps.findVisibleRun(caller, run.rootRunUid);
-  return { rootRunUid: run.rootRunUid, ...present({ factoryUid: root?.factoryUid }), pullRequestUrls: await deps.pullRequestUrlsOfTree(run.uid) };
+  return {
+    rootRunUid: run.rootRunUid,
+    ...present({ factoryUid: root?.factoryUid }),
+    pullRequestUrls: await deps.pullRequestUrlsOfTree(run.uid),
+  };
 }
 
 async function signed(deps: GetArtifactDeps, artifact: Artifact, key: string): Promise<Download> {
-  const url = await deps.blobs.signDownload(key, { expiresInSeconds: DOWNLOAD_SECONDS, contentType: downloadType(artifact), filename: downloadName(artifact) });
+  const url = await deps.blobs.signDownload(key, {
+    expiresInSeconds: DOWNLOAD_SECONDS,
+    contentType: downloadType(artifact),
+    filename: downloadName(artifact),
+  });
   return { url, expiresAt: new Date(deps.clock.now().getTime() + DOWNLOAD_SECONDS * 1000) };
 }
 
@@ -61,13 +94,22 @@ export type UpdateArtifactDeps = Pick<GetArtifactDeps, "findArtifact" | "findVis
 };
 
 /** Makes an artifact public or private. A run token changes those of its own run only. Errors: artifact_not_found · not_authorized. */
-export async function updateArtifact(deps: UpdateArtifactDeps, caller: Caller, uid: string, isPublic: boolean): Promise<Artifact> {
+export async function updateArtifact(
+  deps: UpdateArtifactDeps,
+  caller: Caller,
+  uid: string,
+  isPublic: boolean,
+): Promise<Artifact> {
   const artifact = await deps.findArtifact(uid);
   const run = artifact && (await deps.findVisibleRun(caller, artifact.runUid));
   if (!artifact || !run) throw notFound("artifact");
   requireVerbAs(caller, run.owner, "artifact.manage", "artifact");
   if (caller.run && caller.run.runUid !== run.uid)
-    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "A run token changes only the artifacts of its own run." });
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "not_authorized",
+      message: "A run token changes only the artifacts of its own run.",
+    });
   await deps.setPublic(artifact.uid, isPublic);
   return { ...artifact, isPublic };
 }

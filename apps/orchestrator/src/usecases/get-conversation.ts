@@ -28,8 +28,13 @@ const RUNS_MAX = 200;
  *
  * Errors: run_not_found · conversation_not_found.
  */
-export async function getConversation(deps: GetConversationDeps, caller: Caller, target: ConversationTarget): Promise<{ conversationUid: string; steps: Step[] }> {
-  const runs = "runUid" in target ? await oneRun(deps, caller, target.runUid) : await runsOf(deps, caller, target.conversationUid);
+export async function getConversation(
+  deps: GetConversationDeps,
+  caller: Caller,
+  target: ConversationTarget,
+): Promise<{ conversationUid: string; steps: Step[] }> {
+  const runs =
+    "runUid" in target ? await oneRun(deps, caller, target.runUid) : await runsOf(deps, caller, target.conversationUid);
   const [first] = runs;
   if (!first) throw notFound("runUid" in target ? "run" : "conversation");
   const below = await descendantsOf(deps, caller, runs);
@@ -53,7 +58,7 @@ async function oneRun(deps: GetConversationDeps, caller: Caller, runUid: string)
 async function descendantsOf(deps: GetConversationDeps, caller: Caller, roots: readonly Run[]): Promise<Run[]> {
   const seen = new Set<string>(roots.map((run) => run.uid));
   const found: Run[] = [];
-  for (let level = [...roots]; level.length > 0 && found.length < RUNS_MAX; ) {
+  for (let level = [...roots]; level.length > 0 && found.length < RUNS_MAX;) {
     const parents = level.map((run) => run.uid);
     // A run that itself continues this conversation is shown as such, not nested.
     level = (await deps.listChildren(caller, parents, RUNS_MAX - found.length)).filter((run) => !seen.has(run.uid));
@@ -66,7 +71,12 @@ async function descendantsOf(deps: GetConversationDeps, caller: Caller, roots: r
 async function stepsOfRun(deps: GetConversationDeps, run: Run, below: readonly Run[]): Promise<Step[]> {
   const children: ChildRun[] = [];
   for (const child of below.filter(({ parentRunUid }) => parentRunUid === run.uid)) {
-    children.push({ runUid: child.uid, title: child.title, summary: summaryOf(child), steps: await stepsOfRun(deps, child, below) });
+    children.push({
+      runUid: child.uid,
+      title: child.title,
+      summary: summaryOf(child),
+      steps: await stepsOfRun(deps, child, below),
+    });
   }
   return stepsOf(await readAllEvents(deps.listRunEvents, run.uid), children);
 }

@@ -12,13 +12,27 @@ export type GetHarnessUsageDeps = {
   readonly clock: Pick<Clock, "now">;
 };
 
-export type HarnessUsageAnswer = { readonly runUid: string; readonly conversationUid: string; readonly usage?: HarnessUsage & { readonly ageSeconds: number } };
+export type HarnessUsageAnswer = {
+  readonly runUid: string;
+  readonly conversationUid: string;
+  readonly usage?: HarnessUsage & { readonly ageSeconds: number };
+};
 
 /** What the run's agent program of others has counted itself, its newest word on it; whoever sees the run sees it (API spec §4). Errors: run_not_found. */
-export async function getHarnessUsage(deps: GetHarnessUsageDeps, caller: Caller, runUid: string): Promise<HarnessUsageAnswer> {
+export async function getHarnessUsage(
+  deps: GetHarnessUsageDeps,
+  caller: Caller,
+  runUid: string,
+): Promise<HarnessUsageAnswer> {
   const run = await deps.getVisibleRun(caller, runUid);
   const event = harnessOf(run) === "oz" ? undefined : await deps.findNewestEvent(run.uid, "harness_usage");
   const usage = event && harnessUsageOf(event);
-  const ageSeconds = usage ? Math.max(0, Math.floor((deps.clock.now().getTime() - usage.capturedAt.getTime()) / 1_000)) : 0;
-  return { runUid: run.uid, conversationUid: run.conversationUid, ...(usage ? { usage: { ...usage, ageSeconds } } : {}) };
+  const ageSeconds = usage
+    ? Math.max(0, Math.floor((deps.clock.now().getTime() - usage.capturedAt.getTime()) / 1_000))
+    : 0;
+  return {
+    runUid: run.uid,
+    conversationUid: run.conversationUid,
+    ...(usage ? { usage: { ...usage, ageSeconds } } : {}),
+  };
 }

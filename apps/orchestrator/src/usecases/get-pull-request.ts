@@ -14,7 +14,11 @@ export type GetPullRequestDeps = {
 };
 
 export type FileChange = { readonly path: string; readonly additions: number; readonly deletions: number };
-export type PullRequestPage = { readonly pullRequest: PullRequest; readonly diff: string; readonly files: readonly FileChange[] };
+export type PullRequestPage = {
+  readonly pullRequest: PullRequest;
+  readonly diff: string;
+  readonly files: readonly FileChange[];
+};
 
 /**
  * A pull request with its diff. The diff of a local one is what the run brought: from where its branch left the base. GitHub and
@@ -26,14 +30,21 @@ export async function getPullRequest(deps: GetPullRequestDeps, caller: Caller, u
   const pullRequest = await deps.findPullRequest(uid);
   const run = pullRequest && (await deps.findVisibleRun(caller, pullRequest.runUid));
   if (!pullRequest || !run) throw notFound("pull_request");
-  const connections = pullRequest.kind === "local" && run.owner.type === "team" ? await deps.codeHosts.list([run.owner.uid as TeamUid]) : [];
+  const connections =
+    pullRequest.kind === "local" && run.owner.type === "team"
+      ? await deps.codeHosts.list([run.owner.uid as TeamUid])
+      : [];
   const connection = connections.find((one) => one.uid === pullRequest.codeHostUid);
   const opened = connection && deps.openCodeHost(connection, "");
   if (opened?.kind !== "local") return { pullRequest, diff: "", files: [] };
   try {
     const { owner, repo, baseSha, headSha } = pullRequest;
     const { text, files } = await opened.host.diff({ owner, repo }, baseSha, headSha);
-    return { pullRequest, diff: text, files: files.map(({ path, additions, deletions }) => ({ path, additions, deletions })) };
+    return {
+      pullRequest,
+      diff: text,
+      files: files.map(({ path, additions, deletions }) => ({ path, additions, deletions })),
+    };
   } catch (error) {
     if (isDomainError(error) && error.kind === "not_found") return { pullRequest, diff: "", files: [] };
     throw error;

@@ -21,7 +21,14 @@ export type GetRunEvidenceDeps = ScoredRunDetailsDeps &
     /** Oldest first. */
     readonly pullRequestsOfRuns: (runUids: readonly string[]) => Promise<readonly PullRequest[]>;
     readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-    readonly identity: { resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames: readonly string[]): Promise<Readonly<Record<string, string>>> };
+    readonly identity: {
+      resolveSecrets(
+        caller: Caller,
+        teamUid: string,
+        names: readonly string[],
+        optionalNames: readonly string[],
+      ): Promise<Readonly<Record<string, string>>>;
+    };
     readonly openCodeHost: OpenCodeHosts;
   };
 
@@ -50,27 +57,45 @@ export async function getRunEvidence(deps: GetRunEvidenceDeps, runUid: string): 
     events.set(uid, [...(events.get(uid) ?? []), ...read]);
     return read;
   };
-  const { conversationUid, steps } = await getConversation({ ...deps, listRunEvents: keepEvents }, readerOf(run.owner), { runUid: run.uid });
+  const { conversationUid, steps } = await getConversation(
+    { ...deps, listRunEvents: keepEvents },
+    readerOf(run.owner),
+    { runUid: run.uid },
+  );
   const uids = [...events.keys()];
-  const [[described], artifacts, pullRequests] = await Promise.all([withDetails(deps, [stored]), deps.artifactsOfRuns(uids), deps.pullRequestsOfRuns(uids)]);
-  const edits = [...events.values()].flat().toSorted((a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || a.seq - b.seq);
+  const [[described], artifacts, pullRequests] = await Promise.all([
+    withDetails(deps, [stored]),
+    deps.artifactsOfRuns(uids),
+    deps.pullRequestsOfRuns(uids),
+  ]);
+  const edits = [...events.values()]
+    .flat()
+    .toSorted((a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || a.seq - b.seq);
   return {
     run: described!,
     prompt: run.submittedPrompt ?? run.prompt,
     finalMessage: finalMessage(steps),
     conversationJson: conversationJson(conversationUid, steps),
-    diff: joinDiffs([...(await pullRequestDiffs(deps, run, pullRequests)), { title: "Edits by the agent, in their order", text: editDiffs(edits) }]),
+    diff: joinDiffs([
+      ...(await pullRequestDiffs(deps, run, pullRequests)),
+      { title: "Edits by the agent, in their order", text: editDiffs(edits) },
+    ]),
     artifacts,
   };
 }
 
 /** Sees what the owner's own members see. */
 function readerOf({ type, uid }: Owner): Caller {
-  if (type === "team") return serviceCaller("orchestrator", newUid(), undefined, [{ teamUid: uid as TeamUid, verbs: ["run.view"] }]);
+  if (type === "team")
+    return serviceCaller("orchestrator", newUid(), undefined, [{ teamUid: uid as TeamUid, verbs: ["run.view"] }]);
   return { ...serviceCaller("orchestrator", newUid(), { type: "user", uid }), personal: ["run.view"] };
 }
 
-async function pullRequestDiffs(deps: GetRunEvidenceDeps, { owner }: Run, pullRequests: readonly PullRequest[]): Promise<{ title: string; text: string }[]> {
+async function pullRequestDiffs(
+  deps: GetRunEvidenceDeps,
+  { owner }: Run,
+  pullRequests: readonly PullRequest[],
+): Promise<{ title: string; text: string }[]> {
   if (pullRequests.length === 0 || owner.type !== "team") return [];
   const hosts = await deps.codeHosts.list([owner.uid as TeamUid]);
   const secrets = [...new Set(hosts.flatMap(({ secretName }) => secretName || []))];
@@ -78,13 +103,21 @@ async function pullRequestDiffs(deps: GetRunEvidenceDeps, { owner }: Run, pullRe
   return Promise.all(
     pullRequests.map(async (pull) => {
       const host = hosts.find(({ uid }) => uid === pull.codeHostUid);
-      return { title: `Pull request ${pull.owner}/${pull.repo}#${pull.number}: ${pull.title}`, text: host ? await diffOf(deps, host, values[host.secretName] ?? "", pull) : "" };
+      return {
+        title: `Pull request ${pull.owner}/${pull.repo}#${pull.number}: ${pull.title}`,
+        text: host ? await diffOf(deps, host, values[host.secretName] ?? "", pull) : "",
+      };
     }),
   );
 }
 
 /** What is gone from its host has no diff. */
-async function diffOf(deps: GetRunEvidenceDeps, host: CodeHost, token: string, { owner, repo, number, baseSha, headSha }: PullRequest): Promise<string> {
+async function diffOf(
+  deps: GetRunEvidenceDeps,
+  host: CodeHost,
+  token: string,
+  { owner, repo, number, baseSha, headSha }: PullRequest,
+): Promise<string> {
   const opened = deps.openCodeHost(host, token);
   try {
     if (opened.kind === "local") return (await opened.host.diff({ owner, repo }, baseSha, headSha)).text;

@@ -7,7 +7,10 @@ export type GetRunRepositoriesDeps = {
 };
 
 /** Returns the repositories that a run has worked on, at the commits that it started from. Errors: run_not_found. */
-export async function getRunRepositories(deps: GetRunRepositoriesDeps, runUid: string): Promise<readonly PinnedRepository[]> {
+export async function getRunRepositories(
+  deps: GetRunRepositoriesDeps,
+  runUid: string,
+): Promise<readonly PinnedRepository[]> {
   const repositories = await deps.findStartingCommits(runUid);
   if (!repositories) throw notFound("run");
   return repositories;

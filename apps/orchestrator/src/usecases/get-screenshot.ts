@@ -20,21 +20,41 @@ const LINK_SECONDS = 900;
  *
  * Errors: screenshot_not_found, also if the conversation does not show it.
  */
-export async function getScreenshotUrl(deps: GetScreenshotUrlDeps, caller: Caller, conversationUid: string, uid: string): Promise<string> {
+export async function getScreenshotUrl(
+  deps: GetScreenshotUrlDeps,
+  caller: Caller,
+  conversationUid: string,
+  uid: string,
+): Promise<string> {
   const artifact = await deps.findArtifact(uid);
   if (artifact?.type !== "SCREENSHOT" || artifact.blobKey === undefined) throw notFound("screenshot");
-  const isShown = (await isInTree(deps, caller, conversationUid.toLowerCase(), artifact.runUid)) || (await isOpen(deps, caller, conversationUid, artifact.runUid));
+  const isShown =
+    (await isInTree(deps, caller, conversationUid.toLowerCase(), artifact.runUid)) ||
+    (await isOpen(deps, caller, conversationUid, artifact.runUid));
   if (!isShown) throw notFound("screenshot");
-  return deps.blobs.signDownload(artifact.blobKey, { expiresInSeconds: LINK_SECONDS, contentType: downloadType(artifact), filename: downloadName(artifact) });
+  return deps.blobs.signDownload(artifact.blobKey, {
+    expiresInSeconds: LINK_SECONDS,
+    contentType: downloadType(artifact),
+    filename: downloadName(artifact),
+  });
 }
 
 /** Whether a run, or one above it, serves the conversation, and the caller may see all of them, as a conversation nests its child runs. */
-async function isInTree(deps: GetScreenshotUrlDeps, caller: Caller, conversationUid: string, runUid: string): Promise<boolean> {
+async function isInTree(
+  deps: GetScreenshotUrlDeps,
+  caller: Caller,
+  conversationUid: string,
+  runUid: string,
+): Promise<boolean> {
   const run = await deps.findVisibleRun(caller, runUid);
   if (!run) return false;
   if (run.conversationUid === conversationUid) return true;
   return run.parentRunUid !== undefined && isInTree(deps, caller, conversationUid, run.parentRunUid);
 }
 
-const isOpen = async (deps: GetScreenshotUrlDeps, caller: Caller, conversationUid: string, runUid: string): Promise<boolean> =>
-  (await deps.listOpenRuns(caller, conversationUid, "view")).some(({ uid }) => uid === runUid);
+const isOpen = async (
+  deps: GetScreenshotUrlDeps,
+  caller: Caller,
+  conversationUid: string,
+  runUid: string,
+): Promise<boolean> => (await deps.listOpenRuns(caller, conversationUid, "view")).some(({ uid }) => uid === runUid);

@@ -3,7 +3,10 @@ import { timelineOf, type TimelineEntry } from "../domain/timeline-view.ts";
 import type { Run } from "../domain/run.ts";
 import { readAllEvents, type ListRunEvents } from "./read-all-events.ts";
 
-export type GetTimelineDeps = { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>; readonly listRunEvents: ListRunEvents };
+export type GetTimelineDeps = {
+  readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
+  readonly listRunEvents: ListRunEvents;
+};
 
 /** Setup and lifecycle of a run, oldest first. Errors: run_not_found. */
 export async function getTimeline(deps: GetTimelineDeps, caller: Caller, runUid: string): Promise<TimelineEntry[]> {

@@ -21,9 +21,19 @@ export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isSto
 /** Calls of models since the worker said so last. */
 export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };
 
-export type Heartbeat = { readonly state: "READY" | "DRAINING"; readonly freeSlots: number; readonly leases: readonly HeldLease[]; readonly modelCalls?: readonly ModelCallCount[]; /** What it has dispatched. */ readonly watched?: readonly LeaseRef[] };
+export type Heartbeat = {
+  readonly state: "READY" | "DRAINING";
+  readonly freeSlots: number;
+  readonly leases: readonly HeldLease[];
+  readonly modelCalls?: readonly ModelCallCount[];
+  /** What it has dispatched. */ readonly watched?: readonly LeaseRef[];
+};
 
-export type LeaseStatus = LeaseRef & { readonly status: "OK" | "STOP" | "LOST"; readonly expiresAt?: Date; readonly runToken?: string };
+export type LeaseStatus = LeaseRef & {
+  readonly status: "OK" | "STOP" | "LOST";
+  readonly expiresAt?: Date;
+  readonly runToken?: string;
+};
 
 /**
  * Renews everything a worker holds, answers what it must know (which leases are lost, which executions to stop) and carries
@@ -33,10 +43,21 @@ export async function heartbeat(
   deps: HeartbeatDeps,
   session: WorkerSession,
   beat: Heartbeat,
-): Promise<{ leases: readonly LeaseStatus[]; watched: readonly DispatchStatus[]; directives: readonly LinkedDirective[] }> {
+): Promise<{
+  leases: readonly LeaseStatus[];
+  watched: readonly DispatchStatus[];
+  directives: readonly LinkedDirective[];
+}> {
   await deps.touchSession(session, beat);
   deps.countModelCalls?.(beat.modelCalls ?? []);
-  await deps.ackDirectives(session, beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({ executionId, attempt, seq: ackedDirectiveSeq })));
+  await deps.ackDirectives(
+    session,
+    beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({
+      executionId,
+      attempt,
+      seq: ackedDirectiveSeq,
+    })),
+  );
   const renewed = await deps.renewLeases(session, beat.leases);
   const leases = await Promise.all(
     beat.leases.map(async ({ executionId, attempt }): Promise<LeaseStatus> => {

@@ -4,10 +4,14 @@ import { inGroups } from "./in-groups.ts";
 /** Acts on letters; capitals are dealt with by themselves, and a group with "bad" in it fails. */
 async function groupsOf(items: readonly string[]) {
   const done: string[][] = [];
-  await inGroups(items, (item) => (/[A-Z]/.test(item) ? undefined : item.split("=")[0]), async (group) => {
-    if (group.includes("bad")) throw new Error("bad");
-    done.push([...group]);
-  }).catch(() => done.push(["failed"]));
+  await inGroups(
+    items,
+    (item) => (/[A-Z]/.test(item) ? undefined : item.split("=")[0]),
+    async (group) => {
+      if (group.includes("bad")) throw new Error("bad");
+      done.push([...group]);
+    },
+  ).catch(() => done.push(["failed"]));
   return done.map((group) => group.join(" ")).toSorted();
 }
 

@@ -28,17 +28,35 @@ export async function interruptRun(deps: InterruptRunDeps, caller: Caller, targe
     const by = actorOf(caller);
     const next = { ...lifeOf(run), lease: "keep", isFollowed: false } as const;
     const events = [{ kind: "interrupt_requested", payload: { by: by.uid }, executionId: run.execution.id }] as const;
-    await settleChanges(tx, [{ run, next, events, directive: { kind: "interrupt", payload: { turn_id: "" } } }], [], { actor: by, requestId: caller.requestId });
+    await settleChanges(tx, [{ run, next, events, directive: { kind: "interrupt", payload: { turn_id: "" } } }], [], {
+      actor: by,
+      requestId: caller.requestId,
+    });
   });
   return uid;
 }
 
 function checkInterruptible(run: Pick<Run, "state" | "executionLocation" | "agentConfig">): void {
-  if (isTerminal(run.state)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has already finished." });
+  if (isTerminal(run.state))
+    throw new DomainError({
+      kind: "invalid_argument",
+      reason: "run_already_finished",
+      message: "The run has already finished.",
+    });
   if (run.executionLocation === "LOCAL" || harnessOf(run) !== "oz") {
-    throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "Only runs on the platform's own harness can be interrupted." });
+    throw new DomainError({
+      kind: "unsupported",
+      reason: "operation_not_supported",
+      message: "Only runs on the platform's own harness can be interrupted.",
+    });
   }
   if (run.state !== "INPROGRESS") {
-    throw new DomainError({ kind: "conflict", reason: "run_not_started", retryable: true, retryAfterSeconds: 1, message: "The run has not started; retry in a moment." });
+    throw new DomainError({
+      kind: "conflict",
+      reason: "run_not_started",
+      retryable: true,
+      retryAfterSeconds: 1,
+      message: "The run has not started; retry in a moment.",
+    });
   }
 }

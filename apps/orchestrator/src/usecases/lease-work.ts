@@ -59,7 +59,14 @@ export class LeaseWork {
         return wasOpen;
       };
       const giveUp = (): void => void settle([]);
-      const poll: Poll = { session, freeSlots, isLate: false, isBeingServed: false, settle, fail: (error) => void (close() && reject(error)) };
+      const poll: Poll = {
+        session,
+        freeSlots,
+        isLate: false,
+        isBeingServed: false,
+        settle,
+        fail: (error) => void (close() && reject(error)),
+      };
       const timer = setTimeout(() => {
         poll.isLate = true;
         if (!poll.isBeingServed) giveUp();

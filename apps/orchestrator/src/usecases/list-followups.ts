@@ -7,7 +7,11 @@ export type ListFollowupsDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
   /** Oldest first, at most `limit`. */
-  readonly followupsOf: (runUid: string, afterSeq: number, limit: number) => Promise<{ readonly followups: readonly Followup[]; readonly hasMore: boolean }>;
+  readonly followupsOf: (
+    runUid: string,
+    afterSeq: number,
+    limit: number,
+  ) => Promise<{ readonly followups: readonly Followup[]; readonly hasMore: boolean }>;
   readonly cursors: Cursors;
 };
 

@@ -8,11 +8,18 @@ export type ListHandoffFilesDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
   /** The workspace that an ended execution of a run left last. */
-  readonly lastWorkspace: (runUid: string) => Promise<{ readonly uid: string; readonly key: string; readonly executionId: number } | undefined>;
+  readonly lastWorkspace: (
+    runUid: string,
+  ) => Promise<{ readonly uid: string; readonly key: string; readonly executionId: number } | undefined>;
   readonly blobs: Pick<BlobStore, "signDownload">;
 };
 
-export type HandoffFile = { readonly uid: string; readonly fileName: string; readonly mimeType: string; readonly downloadUrl: string };
+export type HandoffFile = {
+  readonly uid: string;
+  readonly fileName: string;
+  readonly mimeType: string;
+  readonly downloadUrl: string;
+};
 
 const LINK_SECONDS = 900;
 
@@ -22,11 +29,19 @@ const LINK_SECONDS = 900;
  *
  * Errors: run_not_found · not_authorized.
  */
-export async function listHandoffFiles(deps: ListHandoffFilesDeps, caller: Caller, runUid: string): Promise<HandoffFile[]> {
+export async function listHandoffFiles(
+  deps: ListHandoffFilesDeps,
+  caller: Caller,
+  runUid: string,
+): Promise<HandoffFile[]> {
   const run = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.manage");
   const workspace = await deps.lastWorkspace(run.uid);
   if (!workspace) return [];
   const fileName = `workspace-${workspace.executionId}.tar`;
-  const downloadUrl = await deps.blobs.signDownload(workspace.key, { expiresInSeconds: LINK_SECONDS, contentType: SNAPSHOT_TYPE, filename: fileName });
+  const downloadUrl = await deps.blobs.signDownload(workspace.key, {
+    expiresInSeconds: LINK_SECONDS,
+    contentType: SNAPSHOT_TYPE,
+    filename: fileName,
+  });
   return [{ uid: workspace.uid, fileName, mimeType: SNAPSHOT_TYPE, downloadUrl }];
 }

@@ -1,6 +1,11 @@
 import { invalidArgument } from "@millwright/errors";
 import {
-  distinctPullRequests, type ComputeInterval, type ModelCallFacts, type ProducedPullRequest, type RunFacts, type RunSnapshot,
+  distinctPullRequests,
+  type ComputeInterval,
+  type ModelCallFacts,
+  type ProducedPullRequest,
+  type RunFacts,
+  type RunSnapshot,
 } from "../domain/run-facts.ts";
 
 type OfRuns<T> = (runUids: readonly string[]) => Promise<ReadonlyMap<string, T>>;
@@ -23,7 +28,8 @@ const RUNS_MAX = 200;
  * Errors: runs_count (invalid_argument).
  */
 export async function listRunFacts(deps: ListRunFactsDeps, runUids: readonly string[]): Promise<RunFacts[]> {
-  if (runUids.length > RUNS_MAX) throw invalidArgument("runs_count", `run_uids must have at most ${RUNS_MAX} entries (got ${runUids.length}).`);
+  if (runUids.length > RUNS_MAX)
+    throw invalidArgument("runs_count", `run_uids must have at most ${RUNS_MAX} entries (got ${runUids.length}).`);
   const runs = await deps.runSnapshots(runUids);
   if (runs.length === 0) return [];
   const uids = runs.map(({ uid }) => uid);

@@ -1,6 +1,13 @@
 import type { Caller } from "@millwright/caller";
 import { clampPageSize, type Cursors } from "@millwright/paging";
-import { checkRunList, openedPosition, sealedPosition, type RunListQuery, type RunListRequest, type RunPosition } from "../domain/run-list.ts";
+import {
+  checkRunList,
+  openedPosition,
+  sealedPosition,
+  type RunListQuery,
+  type RunListRequest,
+  type RunPosition,
+} from "../domain/run-list.ts";
 import type { Run } from "../domain/run.ts";
 
 export type ListRunsDeps = {
@@ -29,23 +36,40 @@ const PAGE = { default: 20, max: 500 };
  *
  * Errors: invalid_cursor · invalid_sort · invalid_state · invalid_source · run_not_found (an ancestor that is absent or not visible).
  */
-export async function listVisibleRuns(deps: ListRunsDeps, caller: Caller, request: RunListRequest, pageSize: number, pageToken: string): Promise<RunPage> {
+export async function listVisibleRuns(
+  deps: ListRunsDeps,
+  caller: Caller,
+  request: RunListRequest,
+  pageSize: number,
+  pageToken: string,
+): Promise<RunPage> {
   const query = checkRunList(request);
   const bind = bound(query);
   const after = pageToken === "" ? undefined : openedPosition(deps.cursors.open("runs", bind, pageToken));
-  const ancestor = query.ancestorRunUid === undefined ? undefined : await deps.getVisibleRun(caller, query.ancestorRunUid);
+  const ancestor =
+    query.ancestorRunUid === undefined ? undefined : await deps.getVisibleRun(caller, query.ancestorRunUid);
   const limit = clampPageSize(pageSize, PAGE);
   // One more than shown tells whether there is another page, without counting.
   const exact = { ...query, ...(ancestor ? { ancestorRunUid: ancestor.uid } : {}) };
   const found = after?.isSimilar ? [] : await deps.listRuns(caller, exact, after, limit + 1);
-  const isSimilar = found.length === 0 && (after === undefined || after.isSimilar === true) && query.search !== undefined;
+  const isSimilar =
+    found.length === 0 && (after === undefined || after.isSimilar === true) && query.search !== undefined;
   const rows = isSimilar ? await listSimilar(deps, caller, exact, after, limit + 1) : found;
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? shown.at(-1) : undefined;
-  return { runs: shown.map(({ run }) => run), nextPageToken: last ? deps.cursors.seal("runs", bind, sealedPosition({ ...last.position, isSimilar })) : "" };
+  return {
+    runs: shown.map(({ run }) => run),
+    nextPageToken: last ? deps.cursors.seal("runs", bind, sealedPosition({ ...last.position, isSimilar })) : "",
+  };
 }
 
-async function listSimilar({ findSimilar, listRuns }: ListRunsDeps, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): ReturnType<ListRunsDeps["listRuns"]> {
+async function listSimilar(
+  { findSimilar, listRuns }: ListRunsDeps,
+  caller: Caller,
+  query: RunListQuery,
+  after: RunPosition | undefined,
+  limit: number,
+): ReturnType<ListRunsDeps["listRuns"]> {
   const runUids = await findSimilar(caller, query);
   if (runUids.length === 0) return [];
   const { search: _exact, ...filters } = query;

@@ -10,12 +10,19 @@ import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills
 import { environmentsInView, type EnvironmentsDeps } from "./environments.ts";
 
 /** What a factory that is in force works with. */
-export type FactoryInForce = { readonly factoryUid: FactoryUid; readonly teamUid: TeamUid; readonly repositories: readonly RepositoryRef[]; readonly skills: readonly Skill[] };
+export type FactoryInForce = {
+  readonly factoryUid: FactoryUid;
+  readonly teamUid: TeamUid;
+  readonly repositories: readonly RepositoryRef[];
+  readonly skills: readonly Skill[];
+};
 
 export type ListSkillsDeps = DiscoverSkillsDeps &
   Pick<EnvironmentsDeps, "environments"> & {
     readonly factoriesInForce: (teamUids: readonly string[]) => Promise<readonly FactoryInForce[]>;
-    readonly workerSkills: (teamUids: readonly string[]) => Promise<readonly { readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]>;
+    readonly workerSkills: (
+      teamUids: readonly string[],
+    ) => Promise<readonly { readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]>;
     /** By whole spec. */
     readonly lastRuns: (owners: readonly Owner[], specs: readonly string[]) => Promise<ReadonlyMap<string, Date>>;
   };
@@ -27,7 +34,13 @@ export type SkillVariant = RepositorySkill & {
   readonly lastRunAt?: Date;
 };
 export type ListedSkill = { readonly name: string; readonly variants: readonly SkillVariant[] };
-export type SkillQuery = { readonly teamUid: string | undefined; readonly repo: string | undefined; readonly isRefresh: boolean; readonly sortBy: "name" | "last_run"; readonly includeMalformed: boolean };
+export type SkillQuery = {
+  readonly teamUid: string | undefined;
+  readonly repo: string | undefined;
+  readonly isRefresh: boolean;
+  readonly sortBy: "name" | "last_run";
+  readonly includeMalformed: boolean;
+};
 
 type Found = RepositorySkill & { readonly workerHost?: string };
 
@@ -41,50 +54,108 @@ export async function listSkills(deps: ListSkillsDeps, caller: Caller, query: Sk
   const repo = query.repo === undefined ? undefined : readRepository(query.repo);
   if (query.repo !== undefined && !repo) throw invalidArgument("invalid_repo", "repo is owner/repo.");
   const teams = teamsInView(caller, "run.view").filter((team) => query.teamUid === undefined || team === query.teamUid);
-  const person = query.teamUid === undefined ? ownersWith(caller, "run.view").filter(({ type }) => type === "user") : [];
+  const person =
+    query.teamUid === undefined ? ownersWith(caller, "run.view").filter(({ type }) => type === "user") : [];
   const owners: Owner[] = [...teams.map((uid): Owner => ({ type: "team", uid })), ...person];
-  const [environments, factories, workers] = await Promise.all([environmentsInView(deps, caller, query.teamUid, "name"), deps.factoriesInForce(teams), deps.workerSkills(teams)]);
+  const [environments, factories, workers] = await Promise.all([
+    environmentsInView(deps, caller, query.teamUid, "name"),
+    deps.factoriesInForce(teams),
+    deps.workerSkills(teams),
+  ]);
 
   const isWanted = (repository: RepositoryRef): boolean => repo === undefined || isSameRepository(repository, repo);
-  const inRepositories = await Promise.all(owners.map((owner) => skillsOfRepositories(deps, owner, repositoriesOf(owner, owners, environments, factories).filter(isWanted), query.isRefresh)));
+  const inRepositories = await Promise.all(
+    owners.map((owner) =>
+      skillsOfRepositories(
+        deps,
+        owner,
+        repositoriesOf(owner, owners, environments, factories).filter(isWanted),
+        query.isRefresh,
+      ),
+    ),
+  );
   const found: Found[] = [
     ...inRepositories.flat(),
     ...factories.flatMap(ofDefinition).filter(isWanted),
-    ...workers.flatMap(({ workerHost, skills }) => skills.filter(isWanted).map((skill): Found => ({ ...skill, workerHost }))),
+    ...workers.flatMap(({ workerHost, skills }) =>
+      skills.filter(isWanted).map((skill): Found => ({ ...skill, workerHost })),
+    ),
   ];
   const shown = distinct(found.filter(({ error }) => query.includeMalformed || error === ""));
   const lastRuns = await deps.lastRuns(owners, [...new Set(shown.map(specOf))]);
-  return grouped(shown.map((skill) => variant(skill, environments, lastRuns)), query.sortBy);
+  return grouped(
+    shown.map((skill) => variant(skill, environments, lastRuns)),
+    query.sortBy,
+  );
 }
 
 /** Read with the access of whoever has the environment or factory; what was shared with the caller, with that of the first of its own owners. */
-function repositoriesOf(owner: Owner, owners: readonly Owner[], environments: readonly Environment[], factories: readonly FactoryInForce[]): RepositoryRef[] {
+function repositoriesOf(
+  owner: Owner,
+  owners: readonly Owner[],
+  environments: readonly Environment[],
+  factories: readonly FactoryInForce[],
+): RepositoryRef[] {
   const isOf = (a: Owner, b: Owner): boolean => a.type === b.type && a.uid === b.uid;
-  const mine = environments.filter((environment) => isOf(owners.find((one) => isOf(one, environment.owner)) ?? owners[0]!, owner));
-  const ofFactories = factories.filter(({ teamUid }) => owner.type === "team" && teamUid === owner.uid).flatMap(({ repositories }) => repositories);
+  const mine = environments.filter((environment) =>
+    isOf(owners.find((one) => isOf(one, environment.owner)) ?? owners[0]!, owner),
+  );
+  const ofFactories = factories
+    .filter(({ teamUid }) => owner.type === "team" && teamUid === owner.uid)
+    .flatMap(({ repositories }) => repositories);
   return [...mine.flatMap(repositoriesIn), ...ofFactories];
 }
 
-export const repositoriesIn = ({ config }: Pick<Environment, "config">): readonly RepositoryRef[] => (config["github_repos"] as readonly RepositoryRef[] | undefined) ?? [];
+export const repositoriesIn = ({ config }: Pick<Environment, "config">): readonly RepositoryRef[] =>
+  (config["github_repos"] as readonly RepositoryRef[] | undefined) ?? [];
 
 const ofDefinition = ({ factoryUid, skills }: FactoryInForce): Found[] =>
-  skills.map(({ path, name, description, body, error }) => ({ owner: FACTORY_OWNER, repo: factoryUid, path, name, description, body, error }));
+  skills.map(({ path, name, description, body, error }) => ({
+    owner: FACTORY_OWNER,
+    repo: factoryUid,
+    path,
+    name,
+    description,
+    body,
+    error,
+  }));
 
 /** One per place; the same repository may be read for several owners. */
-const distinct = (skills: readonly Found[]): Found[] => [...new Map(skills.map((skill) => [`${specOf(skill)} ${skill.workerHost ?? ""}`, skill])).values()];
+const distinct = (skills: readonly Found[]): Found[] => [
+  ...new Map(skills.map((skill) => [`${specOf(skill)} ${skill.workerHost ?? ""}`, skill])).values(),
+];
 
-function variant(skill: Found, environments: readonly Environment[], lastRuns: ReadonlyMap<string, Date>): SkillVariant {
+function variant(
+  skill: Found,
+  environments: readonly Environment[],
+  lastRuns: ReadonlyMap<string, Date>,
+): SkillVariant {
   const lastRunAt = lastRuns.get(specOf(skill));
-  const around = environments.filter((environment) => repositoriesIn(environment).some((repository) => isSameRepository(repository, skill)));
-  return { ...skill, id: specOf(skill), environments: around.map(({ uid, config }) => ({ uid, name: String(config["name"]) })), ...(lastRunAt ? { lastRunAt } : {}) };
+  const around = environments.filter((environment) =>
+    repositoriesIn(environment).some((repository) => isSameRepository(repository, skill)),
+  );
+  return {
+    ...skill,
+    id: specOf(skill),
+    environments: around.map(({ uid, config }) => ({ uid, name: String(config["name"]) })),
+    ...(lastRunAt ? { lastRunAt } : {}),
+  };
 }
 
 function grouped(variants: readonly SkillVariant[], sortBy: "name" | "last_run"): ListedSkill[] {
-  const names = [...new Set(variants.map(({ name }) => name))].toSorted((a, b) => compare(a.toLowerCase(), b.toLowerCase()) || compare(a, b));
-  const skills = names.map((name) => ({ name, variants: variants.filter((one) => one.name === name).toSorted((a, b) => compare(a.id, b.id) || compare(a.workerHost ?? "", b.workerHost ?? "")) }));
+  const names = [...new Set(variants.map(({ name }) => name))].toSorted(
+    (a, b) => compare(a.toLowerCase(), b.toLowerCase()) || compare(a, b),
+  );
+  const skills = names.map((name) => ({
+    name,
+    variants: variants
+      .filter((one) => one.name === name)
+      .toSorted((a, b) => compare(a.id, b.id) || compare(a.workerHost ?? "", b.workerHost ?? "")),
+  }));
   return sortBy === "name" ? skills : skills.toSorted((a, b) => newest(b) - newest(a));
 }
 
 /** 0: never run, which is last. */
-const newest = ({ variants }: ListedSkill): number => Math.max(0, ...variants.map(({ lastRunAt }) => lastRunAt?.getTime() ?? 0));
+const newest = ({ variants }: ListedSkill): number =>
+  Math.max(0, ...variants.map(({ lastRunAt }) => lastRunAt?.getTime() ?? 0));
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

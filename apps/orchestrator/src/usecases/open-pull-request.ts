@@ -18,19 +18,42 @@ import type { OpenCodeHosts } from "./open-code-host.ts";
 export type OpenPullRequestDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly findRunWithFrozen: (sql: Sql, uid: string) => Promise<{ readonly run: Run; readonly frozen: FrozenConfig } | undefined>;
+  readonly findRunWithFrozen: (
+    sql: Sql,
+    uid: string,
+  ) => Promise<{ readonly run: Run; readonly frozen: FrozenConfig } | undefined>;
   readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
   readonly pullRequests: {
-    findByHead(sql: Sql, key: Pick<PullRequest, "runUid" | "owner" | "repo" | "headBranch">): Promise<PullRequest | undefined>;
+    findByHead(
+      sql: Sql,
+      key: Pick<PullRequest, "runUid" | "owner" | "repo" | "headBranch">,
+    ): Promise<PullRequest | undefined>;
     nextLocalNumber(tx: Sql, repository: Pick<PullRequest, "codeHostUid" | "owner" | "repo">): Promise<number>;
     insert(tx: Sql, pull: Omit<PullRequest, "createdAt">, size: PullRequestSize | undefined): Promise<void>;
     moveHead(sql: Sql, uid: string, headSha: string, size: PullRequestSize | undefined): Promise<void>;
   };
   readonly artifacts: {
-    insert(tx: Sql, artifact: Pick<PullRequest, "runUid"> & { uid: ArtifactUid; clientArtifactId: string; executionId: number; type: "PULL_REQUEST"; data: object & Record<string, unknown>; isPublic: boolean; isCommitted: boolean }): Promise<boolean>;
+    insert(
+      tx: Sql,
+      artifact: Pick<PullRequest, "runUid"> & {
+        uid: ArtifactUid;
+        clientArtifactId: string;
+        executionId: number;
+        type: "PULL_REQUEST";
+        data: object & Record<string, unknown>;
+        isPublic: boolean;
+        isCommitted: boolean;
+      },
+    ): Promise<boolean>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  readonly identity: { resolveSecrets(caller: Caller, teamUid: string, names: readonly string[]): Promise<Readonly<Record<string, string>>> };
+  readonly identity: {
+    resolveSecrets(
+      caller: Caller,
+      teamUid: string,
+      names: readonly string[],
+    ): Promise<Readonly<Record<string, string>>>;
+  };
   readonly openCodeHost: OpenCodeHosts;
   readonly publicUrl: string;
 };
@@ -47,7 +70,12 @@ export type OpenPullRequestInput = {
   readonly body: string;
 };
 
-export type OpenPullRequestAnswer = { readonly url: string; readonly number: number; readonly artifactUid: string; readonly adopted: boolean };
+export type OpenPullRequestAnswer = {
+  readonly url: string;
+  readonly number: number;
+  readonly artifactUid: string;
+  readonly adopted: boolean;
+};
 
 /** What the code host knows of the pull request; a local one gets its number with its row. */
 type Opened = Pick<PullRequest, "baseBranch" | "baseSha" | "status"> & {
@@ -66,20 +94,33 @@ type Opened = Pick<PullRequest, "baseBranch" | "baseSha" | "status"> & {
  * Errors: lease_lost · repository_not_of_run (not_found) · branch_not_of_run · pull_request_invalid · code_host_not_connected ·
  * head_branch_not_found · head_moved (conflict) · pull_request_refused (unsupported).
  */
-export async function openPullRequest(deps: OpenPullRequestDeps, input: OpenPullRequestInput): Promise<OpenPullRequestAnswer> {
+export async function openPullRequest(
+  deps: OpenPullRequestDeps,
+  input: OpenPullRequestInput,
+): Promise<OpenPullRequestAnswer> {
   const { lease, owner, repo, headBranch, headSha } = input;
   const title = input.title.trim();
   if (title === "" || title.length > PULL_REQUEST_LIMITS.titleMax || input.body.length > PULL_REQUEST_LIMITS.bodyMax)
-    throw invalidArgument("pull_request_invalid", `A pull request has a title of 1 to ${PULL_REQUEST_LIMITS.titleMax} characters and a body of at most ${PULL_REQUEST_LIMITS.bodyMax}.`);
+    throw invalidArgument(
+      "pull_request_invalid",
+      `A pull request has a title of 1 to ${PULL_REQUEST_LIMITS.titleMax} characters and a body of at most ${PULL_REQUEST_LIMITS.bodyMax}.`,
+    );
   const { run, frozen, existing } = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const found = await deps.findRunWithFrozen(tx, runUid);
     if (!found) throw notFound("run");
-    return { ...found, existing: await deps.pullRequests.findByHead(tx, { runUid: found.run.uid, owner, repo, headBranch }) };
+    return {
+      ...found,
+      existing: await deps.pullRequests.findByHead(tx, { runUid: found.run.uid, owner, repo, headBranch }),
+    };
   });
-  if (headBranch !== workBranchOf(run.uid)) throw invalidArgument("branch_not_of_run", `This run works on the branch ${workBranchOf(run.uid)}.`);
+  if (headBranch !== workBranchOf(run.uid))
+    throw invalidArgument("branch_not_of_run", `This run works on the branch ${workBranchOf(run.uid)}.`);
   if (existing) {
-    const size = existing.kind === "local" && existing.headSha !== headSha ? await measureAgain(deps, run, frozen, existing, input) : undefined;
+    const size =
+      existing.kind === "local" && existing.headSha !== headSha
+        ? await measureAgain(deps, run, frozen, existing, input)
+        : undefined;
     return deps.transaction((tx) => adopt(deps, tx, existing, headSha, size));
   }
   const connection = await findConnection(deps, run, frozen, input);
@@ -91,15 +132,40 @@ export async function openPullRequest(deps: OpenPullRequestDeps, input: OpenPull
     // The lease check holds the run's row: of several requests at once the first makes the record, the others adopt it.
     const meanwhile = await deps.pullRequests.findByHead(tx, { runUid: run.uid, owner, repo, headBranch });
     if (meanwhile) return adopt(deps, tx, meanwhile, headSha, opened.size);
-    const number = opened.number ?? (await deps.pullRequests.nextLocalNumber(tx, { codeHostUid: connection.uid, owner, repo }));
+    const number =
+      opened.number ?? (await deps.pullRequests.nextLocalNumber(tx, { codeHostUid: connection.uid, owner, repo }));
     const url = opened.url ?? localPullRequestUrl(deps.publicUrl, run.uid, uid);
     const { baseBranch, baseSha, status } = opened;
-    const pull = { uid, runUid: run.uid, codeHostUid: connection.uid, kind: connection.kind, owner, repo, number, url, title, body: input.body };
-    await deps.pullRequests.insert(tx, { ...pull, headBranch, headSha, baseBranch, baseSha, status, artifactUid }, opened.size);
+    const pull = {
+      uid,
+      runUid: run.uid,
+      codeHostUid: connection.uid,
+      kind: connection.kind,
+      owner,
+      repo,
+      number,
+      url,
+      title,
+      body: input.body,
+    };
+    await deps.pullRequests.insert(
+      tx,
+      { ...pull, headBranch, headSha, baseBranch, baseSha, status, artifactUid },
+      opened.size,
+    );
     const data = { url, branch: headBranch };
     const artifact = { uid: artifactUid, type: "PULL_REQUEST" as const, data };
-    await deps.artifacts.insert(tx, { ...artifact, runUid: run.uid, clientArtifactId: `pull-request:${uid}`, executionId: lease.executionId, isPublic: false, isCommitted: true });
-    await deps.appendRunEvents(tx, run.uid, [artifactCreated({ ...artifact, data: { ...data, title } }, lease.executionId)]);
+    await deps.artifacts.insert(tx, {
+      ...artifact,
+      runUid: run.uid,
+      clientArtifactId: `pull-request:${uid}`,
+      executionId: lease.executionId,
+      isPublic: false,
+      isCommitted: true,
+    });
+    await deps.appendRunEvents(tx, run.uid, [
+      artifactCreated({ ...artifact, data: { ...data, title } }, lease.executionId),
+    ]);
     return { url, number, artifactUid, adopted: opened.adopted };
   });
 }
@@ -115,9 +181,19 @@ async function adopt(
   return { url: pull.url, number: pull.number, artifactUid: pull.artifactUid, adopted: true };
 }
 
-async function findConnection(deps: OpenPullRequestDeps, run: Run, frozen: FrozenConfig, { owner, repo }: OpenPullRequestInput): Promise<CodeHost> {
+async function findConnection(
+  deps: OpenPullRequestDeps,
+  run: Run,
+  frozen: FrozenConfig,
+  { owner, repo }: OpenPullRequestInput,
+): Promise<CodeHost> {
   const repository = frozen.repositories.find((one) => one.owner === owner && one.repo === repo);
-  if (!repository) throw new DomainError({ kind: "not_found", reason: "repository_not_of_run", message: "The run does not work on this repository." });
+  if (!repository)
+    throw new DomainError({
+      kind: "not_found",
+      reason: "repository_not_of_run",
+      message: "The run does not work on this repository.",
+    });
   const connections = run.owner.type === "team" ? await deps.codeHosts.list([run.owner.uid as TeamUid]) : [];
   const connection = connections.find(({ uid }) => uid === repository.code_host_uid) ?? codeHostFor(connections, owner);
   if (connection) return connection;
@@ -127,25 +203,60 @@ async function findConnection(deps: OpenPullRequestDeps, run: Run, frozen: Froze
   });
 }
 
-async function openOnHost(deps: OpenPullRequestDeps, run: Run, connection: CodeHost, input: OpenPullRequestInput): Promise<Opened> {
+async function openOnHost(
+  deps: OpenPullRequestDeps,
+  run: Run,
+  connection: CodeHost,
+  input: OpenPullRequestInput,
+): Promise<Opened> {
   const repository = { owner: input.owner, repo: input.repo };
-  const secrets = connection.secretName ? await deps.identity.resolveSecrets(actingFor(run), connection.teamUid, [connection.secretName]) : {};
+  const secrets = connection.secretName
+    ? await deps.identity.resolveSecrets(actingFor(run), connection.teamUid, [connection.secretName])
+    : {};
   const { kind, host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
   const base = input.baseBranch || (await host.defaultBranch(repository));
   if (kind !== "local") {
     const { headBranch: head, headSha, title, body } = input;
-    const { number, url, state, adopted } = await host.ensurePullRequest({ repository, head, headSha, base, title, body });
+    const { number, url, state, adopted } = await host.ensurePullRequest({
+      repository,
+      head,
+      headSha,
+      base,
+      title,
+      body,
+    });
     return { number, url, status: state, baseBranch: base, baseSha: "", adopted };
   }
   const sha = await host.branchSha(repository, input.headBranch);
   if (sha === undefined) throw notFound("head_branch");
-  if (sha !== input.headSha) throw new DomainError({ kind: "conflict", reason: "head_moved", message: "The branch is no longer at the commit that was named.", metadata: { headSha: sha } });
+  if (sha !== input.headSha)
+    throw new DomainError({
+      kind: "conflict",
+      reason: "head_moved",
+      message: "The branch is no longer at the commit that was named.",
+      metadata: { headSha: sha },
+    });
   const diff = await host.diff(repository, base, input.headSha);
-  if (diff.files.length === 0) throw new DomainError({ kind: "unsupported", reason: "pull_request_refused", message: `There is no difference between ${base} and ${input.headBranch}.` });
-  return { status: "open", baseBranch: base, baseSha: diff.mergeBaseSha ?? diff.baseSha, adopted: false, size: await sizeOf(host, repository, diff) };
+  if (diff.files.length === 0)
+    throw new DomainError({
+      kind: "unsupported",
+      reason: "pull_request_refused",
+      message: `There is no difference between ${base} and ${input.headBranch}.`,
+    });
+  return {
+    status: "open",
+    baseBranch: base,
+    baseSha: diff.mergeBaseSha ?? diff.baseSha,
+    adopted: false,
+    size: await sizeOf(host, repository, diff),
+  };
 }
 
-async function sizeOf(host: LocalHost, repository: Repository, { files, mergeBaseSha, baseSha, headSha }: Diff): Promise<PullRequestSize> {
+async function sizeOf(
+  host: LocalHost,
+  repository: Repository,
+  { files, mergeBaseSha, baseSha, headSha }: Diff,
+): Promise<PullRequestSize> {
   return {
     additions: files.reduce((sum, { additions }) => sum + additions, 0),
     deletions: files.reduce((sum, { deletions }) => sum + deletions, 0),
@@ -164,7 +275,9 @@ async function measureAgain(
 ): Promise<PullRequestSize | undefined> {
   try {
     const opened = deps.openCodeHost(await findConnection(deps, run, frozen, input), "");
-    return opened.kind === "local" ? await sizeOf(opened.host, { owner, repo }, await opened.host.diff({ owner, repo }, baseSha, input.headSha)) : undefined;
+    return opened.kind === "local"
+      ? await sizeOf(opened.host, { owner, repo }, await opened.host.diff({ owner, repo }, baseSha, input.headSha))
+      : undefined;
   } catch (error) {
     if (isDomainError(error)) return undefined;
     throw error;

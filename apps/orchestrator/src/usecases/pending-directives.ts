@@ -10,11 +10,19 @@ export type PendingDirectivesDeps = {
 };
 
 /** What a worker session has not yet acknowledged, with links to the files it names that are made anew each time. */
-export async function pendingDirectives(deps: PendingDirectivesDeps, session: Pick<WorkerSession, "uid">): Promise<LinkedDirective[]> {
+export async function pendingDirectives(
+  deps: PendingDirectivesDeps,
+  session: Pick<WorkerSession, "uid">,
+): Promise<LinkedDirective[]> {
   return Promise.all(
     (await deps.listPending(session.uid)).map(async (directive) => ({
       ...directive,
-      files: await Promise.all(filesOf(directive).map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) }))),
+      files: await Promise.all(
+        filesOf(directive).map(async (file) => ({
+          ...file,
+          downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType),
+        })),
+      ),
     })),
   );
 }

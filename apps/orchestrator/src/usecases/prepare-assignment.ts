@@ -11,7 +11,12 @@ import type { OpenCodeHosts } from "./open-code-host.ts";
 
 export type PrepareAssignmentDeps = {
   readonly identity: {
-    resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames: readonly string[]): Promise<Readonly<Record<string, string>>>;
+    resolveSecrets(
+      caller: Caller,
+      teamUid: string,
+      names: readonly string[],
+      optionalNames: readonly string[],
+    ): Promise<Readonly<Record<string, string>>>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   readonly openCodeHost: OpenCodeHosts;
@@ -27,20 +32,46 @@ type Secrets = Readonly<Record<string, string>>;
  *
  * Errors: those of identity.ResolveSecrets (secret_not_found: the run cannot be set up).
  */
-export async function assignmentDetails(deps: PrepareAssignmentDeps, { run, frozen }: Pick<Job, "run" | "frozen">, worker: Pick<WorkerSession, "teamUid">): Promise<AssignmentDetails> {
-  const connections = frozen.repositories.length > 0 && run.owner.type === "team" ? await deps.codeHosts.list([run.owner.uid as TeamUid]) : [];
-  const repositories = frozen.repositories.map((repository) => ({ ...repository, connection: connectionOf(connections, repository) }));
+export async function assignmentDetails(
+  deps: PrepareAssignmentDeps,
+  { run, frozen }: Pick<Job, "run" | "frozen">,
+  worker: Pick<WorkerSession, "teamUid">,
+): Promise<AssignmentDetails> {
+  const connections =
+    frozen.repositories.length > 0 && run.owner.type === "team"
+      ? await deps.codeHosts.list([run.owner.uid as TeamUid])
+      : [];
+  const repositories = frozen.repositories.map((repository) => ({
+    ...repository,
+    connection: connectionOf(connections, repository),
+  }));
   const hostSecrets = repositories.flatMap(({ connection }) => (connection?.secretName ? [connection.secretName] : []));
   const provider = providerNamed(frozen.provider);
-  const values = await resolveSecrets(deps, run, [...new Set([...frozen.secret_names, ...hostSecrets, ...(frozen.harness_secret ? [frozen.harness_secret] : [])])], provider ? [provider.keyName, provider.urlName] : []);
+  const values = await resolveSecrets(
+    deps,
+    run,
+    [...new Set([...frozen.secret_names, ...hostSecrets, ...(frozen.harness_secret ? [frozen.harness_secret] : [])])],
+    provider ? [provider.keyName, provider.urlName] : [],
+  );
   const named = frozen.harness_secret && values[frozen.harness_secret];
-  const credentials = provider && (named ? { provider: provider.name, apiKey: named, baseUrl: values[provider.urlName] ?? "" } : credentialsFor(provider, values, worker.teamUid === undefined ? deps.modelProviders : []));
+  const credentials =
+    provider &&
+    (named
+      ? { provider: provider.name, apiKey: named, baseUrl: values[provider.urlName] ?? "" }
+      : credentialsFor(provider, values, worker.teamUid === undefined ? deps.modelProviders : []));
   return {
     repositories: repositories.map(({ owner, repo, commit, connection }) => {
       const token = (connection?.secretName && values[connection.secretName]) || "";
       const opened = deps.openCodeHost(connection ?? PUBLIC_GITHUB, token);
       return {
-        ...{ owner, name: repo, cloneUrl: opened.host.cloneUrl({ owner, repo }), baseBranch: "", workBranch: workBranchOf(run.runUid), baseCommit: commit ?? "" },
+        ...{
+          owner,
+          name: repo,
+          cloneUrl: opened.host.cloneUrl({ owner, repo }),
+          baseBranch: "",
+          workBranch: workBranchOf(run.runUid),
+          baseCommit: commit ?? "",
+        },
         ...{ authorizationHeader: token === "" ? "" : basicAuthorization(token), codeHost: opened.kind },
       };
     }),
@@ -50,17 +81,29 @@ export async function assignmentDetails(deps: PrepareAssignmentDeps, { run, froz
 }
 
 /** The one it was created with; when that is gone, the one that serves its owner now. */
-const connectionOf = (connections: readonly CodeHost[], { owner, code_host_uid: uid }: FrozenRepository): CodeHost | undefined =>
-  connections.find((connection) => connection.uid === uid) ?? codeHostFor(connections, owner);
+const connectionOf = (
+  connections: readonly CodeHost[],
+  { owner, code_host_uid: uid }: FrozenRepository,
+): CodeHost | undefined => connections.find((connection) => connection.uid === uid) ?? codeHostFor(connections, owner);
 
-async function resolveSecrets(deps: PrepareAssignmentDeps, run: RunRef, names: readonly string[], optionalNames: readonly string[]): Promise<Secrets> {
+async function resolveSecrets(
+  deps: PrepareAssignmentDeps,
+  run: RunRef,
+  names: readonly string[],
+  optionalNames: readonly string[],
+): Promise<Secrets> {
   if (names.length + optionalNames.length === 0 || run.owner.type !== "team") return {};
   return deps.identity.resolveSecrets(actingFor(run), run.owner.uid, names, optionalNames);
 }
 
 /** This service on behalf of whoever the run acts as: its agent, else its creator. */
 export const actingFor = (run: Pick<RunRef, "agentUid" | "creatorUid">): Caller =>
-  serviceCaller("orchestrator", newUid(), run.agentUid ? { type: "agent", uid: run.agentUid } : { type: "user", uid: run.creatorUid });
+  serviceCaller(
+    "orchestrator",
+    newUid(),
+    run.agentUid ? { type: "agent", uid: run.agentUid } : { type: "user", uid: run.creatorUid },
+  );
 
 /** What git sends as an extra header; the user name is GitHub's for tokens and ignored elsewhere. */
-const basicAuthorization = (token: string): string => `Authorization: Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;
+const basicAuthorization = (token: string): string =>
+  `Authorization: Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;

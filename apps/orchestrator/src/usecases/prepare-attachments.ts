@@ -2,7 +2,13 @@ import type { BlobStore, SignedUpload } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { uploadKey } from "../domain/blob-keys.ts";
-import { checkAnnounced, FILE_BYTES_MAX, UPLOAD_SECONDS, type AnnouncedFile, type PreparedAttachment } from "../domain/prepared-attachment.ts";
+import {
+  checkAnnounced,
+  FILE_BYTES_MAX,
+  UPLOAD_SECONDS,
+  type AnnouncedFile,
+  type PreparedAttachment,
+} from "../domain/prepared-attachment.ts";
 import { storable } from "../domain/text.ts";
 import { findToldTarget, type RunTarget, type ToldTargetDeps } from "./run-target.ts";
 
@@ -11,21 +17,36 @@ export type PrepareAttachmentsDeps = ToldTargetDeps & {
   readonly uploads: Pick<BlobStore, "signOpenUpload">;
 };
 
-export type Prepared = { readonly runUid: string; readonly attachments: readonly { readonly uid: string; readonly upload: SignedUpload }[] };
+export type Prepared = {
+  readonly runUid: string;
+  readonly attachments: readonly { readonly uid: string; readonly upload: SignedUpload }[];
+};
 
 /**
  * Says where files are to be put that a follow-up to this run will name (fields-runs §6.14). Nothing of them counts before one does.
  *
  * Errors: run_not_found · conversation_not_found · not_authorized · attachments_invalid.
  */
-export async function prepareAttachments(deps: PrepareAttachmentsDeps, caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared> {
+export async function prepareAttachments(
+  deps: PrepareAttachmentsDeps,
+  caller: Caller,
+  target: RunTarget,
+  files: readonly AnnouncedFile[],
+): Promise<Prepared> {
   const { uid: runUid } = await findToldTarget(deps, caller, target);
   checkAnnounced(files);
-  const prepared = files.map(({ fileName, mimeType }) => ({ uid: newUid(), fileName: storable(fileName), mimeType: storable(mimeType) }));
+  const prepared = files.map(({ fileName, mimeType }) => ({
+    uid: newUid(),
+    fileName: storable(fileName),
+    mimeType: storable(mimeType),
+  }));
   await deps.insertPrepared(runUid, prepared);
   const options = { expiresInSeconds: UPLOAD_SECONDS, sizeMax: FILE_BYTES_MAX };
   const attachments = await Promise.all(
-    prepared.map(async ({ uid, mimeType }) => ({ uid, upload: await deps.uploads.signOpenUpload(uploadKey({ uid }), { ...options, contentType: mimeType }) })),
+    prepared.map(async ({ uid, mimeType }) => ({
+      uid,
+      upload: await deps.uploads.signOpenUpload(uploadKey({ uid }), { ...options, contentType: mimeType }),
+    })),
   );
   return { runUid, attachments };
 }

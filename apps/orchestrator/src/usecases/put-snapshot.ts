@@ -8,7 +8,12 @@ import type { RequireLease, Transaction } from "./lease-check.ts";
 export type PutSnapshotDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly snapshots: { put(tx: Sql, snapshot: { key: string; runUid: string; executionId: number; attempt: number; sizeBytes: number }): Promise<void> };
+  readonly snapshots: {
+    put(
+      tx: Sql,
+      snapshot: { key: string; runUid: string; executionId: number; attempt: number; sizeBytes: number },
+    ): Promise<void>;
+  };
   readonly blobs: Pick<BlobStore, "signUpload">;
 };
 
@@ -22,15 +27,38 @@ const UPLOAD_SECONDS = 900;
  *
  * Errors: lease_lost · snapshot_invalid · snapshot_too_large (too_large).
  */
-export async function putSnapshot(deps: PutSnapshotDeps, lease: LeaseRef, { size, sha256 }: BlobContent): Promise<{ upload: SignedUpload; snapshotKey: string }> {
-  if (!/^[0-9a-f]{64}$/.test(sha256)) throw invalidArgument("snapshot_invalid", "A workspace snapshot is announced with its SHA-256 in hex.");
+export async function putSnapshot(
+  deps: PutSnapshotDeps,
+  lease: LeaseRef,
+  { size, sha256 }: BlobContent,
+): Promise<{ upload: SignedUpload; snapshotKey: string }> {
+  if (!/^[0-9a-f]{64}$/.test(sha256))
+    throw invalidArgument("snapshot_invalid", "A workspace snapshot is announced with its SHA-256 in hex.");
   if (!(size >= 0 && size <= SNAPSHOT_BYTES_MAX))
-    throw new DomainError({ kind: "too_large", reason: "snapshot_too_large", message: `A workspace snapshot can have at most ${SNAPSHOT_BYTES_MAX} bytes.` });
+    throw new DomainError({
+      kind: "too_large",
+      reason: "snapshot_too_large",
+      message: `A workspace snapshot can have at most ${SNAPSHOT_BYTES_MAX} bytes.`,
+    });
   const snapshotKey = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const key = snapshotKeyOf(runUid, lease, sha256);
-    await deps.snapshots.put(tx, { key, runUid, executionId: lease.executionId, attempt: lease.attempt, sizeBytes: size });
+    await deps.snapshots.put(tx, {
+      key,
+      runUid,
+      executionId: lease.executionId,
+      attempt: lease.attempt,
+      sizeBytes: size,
+    });
     return key;
   });
-  return { upload: await deps.blobs.signUpload(snapshotKey, { size, sha256, contentType: SNAPSHOT_TYPE, expiresInSeconds: UPLOAD_SECONDS }), snapshotKey };
+  return {
+    upload: await deps.blobs.signUpload(snapshotKey, {
+      size,
+      sha256,
+      contentType: SNAPSHOT_TYPE,
+      expiresInSeconds: UPLOAD_SECONDS,
+    }),
+    snapshotKey,
+  };
 }

@@ -27,9 +27,19 @@ const UPLOAD_SECONDS = 900;
  *
  * Errors: lease_lost · transcript_invalid · transcript_too_large (too_large).
  */
-export async function putTranscript(deps: PutTranscriptDeps, lease: LeaseRef, { size, sha256 }: BlobContent): Promise<{ upload: SignedUpload }> {
-  if (!/^[0-9a-f]{64}$/.test(sha256)) throw invalidArgument("transcript_invalid", "A transcript is announced with its SHA-256 in hex.");
-  if (!(size >= 0 && size <= TRANSCRIPT_BYTES_MAX)) throw new DomainError({ kind: "too_large", reason: "transcript_too_large", message: `A transcript can have at most ${TRANSCRIPT_BYTES_MAX} bytes.` });
+export async function putTranscript(
+  deps: PutTranscriptDeps,
+  lease: LeaseRef,
+  { size, sha256 }: BlobContent,
+): Promise<{ upload: SignedUpload }> {
+  if (!/^[0-9a-f]{64}$/.test(sha256))
+    throw invalidArgument("transcript_invalid", "A transcript is announced with its SHA-256 in hex.");
+  if (!(size >= 0 && size <= TRANSCRIPT_BYTES_MAX))
+    throw new DomainError({
+      kind: "too_large",
+      reason: "transcript_too_large",
+      message: `A transcript can have at most ${TRANSCRIPT_BYTES_MAX} bytes.`,
+    });
   const blobKey = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const key = harnessTranscriptKey(runUid, lease, sha256);
@@ -37,5 +47,12 @@ export async function putTranscript(deps: PutTranscriptDeps, lease: LeaseRef, { 
     if (replaced !== undefined) await deps.deleteLater(tx, replaced);
     return key;
   });
-  return { upload: await deps.blobs.signUpload(blobKey, { size, sha256, contentType: TRANSCRIPT_TYPE, expiresInSeconds: UPLOAD_SECONDS }) };
+  return {
+    upload: await deps.blobs.signUpload(blobKey, {
+      size,
+      sha256,
+      contentType: TRANSCRIPT_TYPE,
+      expiresInSeconds: UPLOAD_SECONDS,
+    }),
+  };
 }

@@ -6,8 +6,12 @@ export type ListRunEvents = (runUid: string, afterSeq: number, limit: number) =>
 const BATCH = 1000;
 
 /** Every event of a run up to a seq, read in batches. */
-export async function* readEvents(listRunEvents: ListRunEvents, runUid: string, lastSeq = Number.MAX_SAFE_INTEGER): AsyncGenerator<RunEvent> {
-  for (let after = 0; ; ) {
+export async function* readEvents(
+  listRunEvents: ListRunEvents,
+  runUid: string,
+  lastSeq = Number.MAX_SAFE_INTEGER,
+): AsyncGenerator<RunEvent> {
+  for (let after = 0; ;) {
     const events = await listRunEvents(runUid, after, BATCH);
     for (const event of events) if (event.seq <= lastSeq) yield event;
     const last = events.at(-1);

@@ -19,13 +19,23 @@ export type HistoryRequest = LeaseRef & {
   readonly pageToken: string;
 };
 
-export type HistoryPage = { readonly events: readonly RunEvent[]; readonly hasMore: boolean; readonly nextPageToken: string };
+export type HistoryPage = {
+  readonly events: readonly RunEvent[];
+  readonly hasMore: boolean;
+  readonly nextPageToken: string;
+};
 
 const PAGE = 500;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 const EARLIER_RUNS_MAX = 100;
 /** What is told of earlier runs: what was said and done. */
-const CONVERSATION_KINDS: readonly string[] = ["message", "model_step", "tool_start", "tool_end", "conversation_summarized"];
+const CONVERSATION_KINDS: readonly string[] = [
+  "message",
+  "model_step",
+  "tool_start",
+  "tool_end",
+  "conversation_summarized",
+];
 
 /**
  * What has happened in an execution's run, oldest first, without what replaced attempts wrote: from this a harness goes on. With the
@@ -33,15 +43,24 @@ const CONVERSATION_KINDS: readonly string[] = ["message", "model_step", "tool_st
  *
  * Errors: lease_lost (conflict) · page_token_invalid.
  */
-export async function readHistory(deps: ReadHistoryDeps, session: WorkerSession, request: HistoryRequest): Promise<HistoryPage> {
+export async function readHistory(
+  deps: ReadHistoryDeps,
+  session: WorkerSession,
+  request: HistoryRequest,
+): Promise<HistoryPage> {
   const runUid = await deps.findRunOfLease(session, request);
   if (runUid === undefined) {
-    throw new DomainError({ kind: "conflict", reason: "lease_lost", message: "This attempt no longer holds the execution; stop it." });
+    throw new DomainError({
+      kind: "conflict",
+      reason: "lease_lost",
+      message: "This attempt no longer holds the execution; stop it.",
+    });
   }
   if (!request.wholeConversation) return ownPage(deps, runUid, request.afterSeq);
   const runs = [...(await deps.earlierRuns(runUid, EARLIER_RUNS_MAX)), runUid];
   const [uid = runs[0]!, seq = "0"] = request.pageToken === "" ? [] : request.pageToken.split("/");
-  if (!runs.includes(uid) || !/^\d{1,15}$/.test(seq)) throw invalidArgument("page_token_invalid", "The page token is not one that this history gave.");
+  if (!runs.includes(uid) || !/^\d{1,15}$/.test(seq))
+    throw invalidArgument("page_token_invalid", "The page token is not one that this history gave.");
   const { events, hasMore, lastSeq } = await readPage(deps, uid, Number(seq));
   const next = hasMore ? `${uid}/${lastSeq}` : runs[runs.indexOf(uid) + 1];
   const told = uid === runUid ? events : events.filter(({ kind }) => CONVERSATION_KINDS.includes(kind));
@@ -55,17 +74,27 @@ async function ownPage(deps: ReadHistoryDeps, runUid: string, afterSeq: number):
   return { events, hasMore, nextPageToken: "" };
 }
 
-async function readPage(deps: ReadHistoryDeps, runUid: string, afterSeq: number): Promise<{ events: readonly RunEvent[]; hasMore: boolean; lastSeq: number }> {
+async function readPage(
+  deps: ReadHistoryDeps,
+  runUid: string,
+  afterSeq: number,
+): Promise<{ events: readonly RunEvent[]; hasMore: boolean; lastSeq: number }> {
   const found = await deps.listRunEvents(runUid, afterSeq, PAGE + 1);
   const page = fitting(found.slice(0, PAGE));
   const shown = page.filter(({ isSuperseded }) => !isSuperseded);
-  return { events: await withWholeMessages(deps, shown), hasMore: found.length > page.length, lastSeq: page.at(-1)?.seq ?? afterSeq };
+  return {
+    events: await withWholeMessages(deps, shown),
+    hasMore: found.length > page.length,
+    lastSeq: page.at(-1)?.seq ?? afterSeq,
+  };
 }
 
 /** As many as one answer bears, at least one. */
 function fitting(events: readonly RunEvent[]): readonly RunEvent[] {
   let bytes = 0;
-  const end = events.findIndex(({ payload }, index) => (bytes += JSON.stringify(payload).length) > PAGE_BYTES_MAX && index > 0);
+  const end = events.findIndex(
+    ({ payload }, index) => (bytes += JSON.stringify(payload).length) > PAGE_BYTES_MAX && index > 0,
+  );
   return end < 0 ? events : events.slice(0, end);
 }
 

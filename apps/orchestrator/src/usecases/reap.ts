@@ -29,19 +29,29 @@ const WIDTH = 4;
  */
 export async function reap(deps: ReapDeps): Promise<void> {
   const failures = [
-    ...(await forEach(async (after) => (await deps.tick(after)).overdue, (lease) => deps.runs((tx) => reapLease(tx, lease)))),
-    ...(await forEach((after) => deps.findBrokenLimits(after), (broken) => deps.runs((tx) => enforceLimit(tx, broken)))),
+    ...(await forEach(
+      async (after) => (await deps.tick(after)).overdue,
+      (lease) => deps.runs((tx) => reapLease(tx, lease)),
+    )),
+    ...(await forEach(
+      (after) => deps.findBrokenLimits(after),
+      (broken) => deps.runs((tx) => enforceLimit(tx, broken)),
+    )),
   ];
   if (failures.length > 0) throw failures[0];
 }
 
 /** Goes once through all, batch by batch. One that fails must not keep the others from their turn. Answers the errors. */
-async function forEach<T extends LeaseRef>(find: (afterExecutionId: number) => Promise<readonly T[]>, f: (one: T) => Promise<void>): Promise<unknown[]> {
+async function forEach<T extends LeaseRef>(
+  find: (afterExecutionId: number) => Promise<readonly T[]>,
+  f: (one: T) => Promise<void>,
+): Promise<unknown[]> {
   const failures: unknown[] = [];
   for (let batch = await find(0); batch.length > 0; batch = await find(batch.at(-1)!.executionId)) {
     const waiting = [...batch];
     const judge = async (): Promise<void> => {
-      for (let one = waiting.shift(); one; one = waiting.shift()) await f(one).catch((error: unknown) => failures.push(error));
+      for (let one = waiting.shift(); one; one = waiting.shift())
+        await f(one).catch((error: unknown) => failures.push(error));
     };
     await Promise.all(Array.from({ length: WIDTH }, judge));
   }
@@ -51,8 +61,12 @@ async function forEach<T extends LeaseRef>(find: (afterExecutionId: number) => P
 async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
   const { run, locked } = await lockHolder(tx, lease);
   if (!run?.execution.lease?.isOver) return; // renewed, ended or offered anew meanwhile
-  if (run.execution.state === "DEBUG") return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
-  const next = transition(lifeOf(run), { type: "lose", policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid) });
+  if (run.execution.state === "DEBUG")
+    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
+  const next = transition(lifeOf(run), {
+    type: "lose",
+    policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid),
+  });
   await settleChanges(tx, [{ run, next, events: lossEvents(run, next) }], locked, context());
 }
 
@@ -60,17 +74,25 @@ function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
   const { id, attempt, state, workerHost = "" } = run.execution;
   if (state === "OFFERED") return [queuedAgain("offer_expired", id)];
   if (!isHeld(state)) return []; // it was stopping: its run has ended long ago
-  const lost: NewRunEvent = { kind: "worker_lost", payload: { worker_host: workerHost, reason: "lease_expired", attempt }, executionId: id };
-  if (isTerminal(next.run)) return [lost, finished(next, id, { reason: run.execution.isLocal ? "client_lost" : "worker_lost" })];
+  const lost: NewRunEvent = {
+    kind: "worker_lost",
+    payload: { worker_host: workerHost, reason: "lease_expired", attempt },
+    executionId: id,
+  };
+  if (isTerminal(next.run))
+    return [lost, finished(next, id, { reason: run.execution.isLocal ? "client_lost" : "worker_lost" })];
   return [lost, queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
 }
 
 async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: BrokenLimit): Promise<void> {
   const { run, locked } = await lockHolder(tx, lease);
-  if (run?.execution.state === "DEBUG" && limit === "debug") return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_over")], locked, context());
+  if (run?.execution.state === "DEBUG" && limit === "debug")
+    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_over")], locked, context());
   if (!run || !isHeld(run.execution.state) || limit === "debug") return;
   if (limit === "stall_warning") {
-    await tx.appendRunEvents(run.uid, [{ kind: "stalled", payload: { idle_seconds: Math.round((idleMs ?? 0) / 1000) }, executionId: run.execution.id }]);
+    await tx.appendRunEvents(run.uid, [
+      { kind: "stalled", payload: { idle_seconds: Math.round((idleMs ?? 0) / 1000) }, executionId: run.execution.id },
+    ]);
     await tx.markStallWarned(run.execution.id);
     return;
   }
@@ -85,7 +107,10 @@ async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: Bro
   await settleChanges(tx, [change], locked, context());
 }
 
-async function lockHolder(tx: RunTransaction, { executionId, attempt }: LeaseRef): Promise<{ run?: LockedRun; locked: LockedRun[] }> {
+async function lockHolder(
+  tx: RunTransaction,
+  { executionId, attempt }: LeaseRef,
+): Promise<{ run?: LockedRun; locked: LockedRun[] }> {
   const ref = await tx.runOfExecution(executionId);
   if (!ref) return { locked: [] };
   const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);

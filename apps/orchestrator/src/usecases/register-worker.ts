@@ -1,6 +1,11 @@
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { randomToken } from "@millwright/ids";
-import { isVersionAtLeast, WORKER_VERSION_MIN, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
+import {
+  isVersionAtLeast,
+  WORKER_VERSION_MIN,
+  type WorkerRegistration,
+  type WorkerSession,
+} from "../domain/worker-session.ts";
 
 /** What the identity service says of a worker's key. */
 export type WorkerKey = { readonly keyUid: string; /** Absent: a platform key. */ readonly teamUid?: string };
@@ -10,7 +15,13 @@ export type RegisterWorkerDeps = {
   authenticateKey(key: string): Promise<WorkerKey>;
   /** Encrypts the key, which is checked again while the session lasts. */
   sealKey(key: string): string;
-  putSession(session: { token: string; keyUid: string; sealedKey: string; teamUid?: string; registration: WorkerRegistration }): Promise<WorkerSession>;
+  putSession(session: {
+    token: string;
+    keyUid: string;
+    sealedKey: string;
+    teamUid?: string;
+    registration: WorkerRegistration;
+  }): Promise<WorkerSession>;
 };
 
 const SLOTS_MAX = 1_000;
@@ -20,7 +31,11 @@ const SLOTS_MAX = 1_000;
  *
  * Errors: key_invalid (unauthenticated) · worker_too_old (conflict, with min_version) · worker_invalid (invalid_argument).
  */
-export async function registerWorker(deps: RegisterWorkerDeps, key: string, registration: WorkerRegistration): Promise<string> {
+export async function registerWorker(
+  deps: RegisterWorkerDeps,
+  key: string,
+  registration: WorkerRegistration,
+): Promise<string> {
   const { keyUid, teamUid } = await deps.authenticateKey(key);
   checkRegistration(registration);
   const token = newSessionToken();
@@ -34,11 +49,18 @@ export const newSessionToken = (): string => `mws_${randomToken(32)}`;
 export function checkRegistration(registration: WorkerRegistration): void {
   if (!isVersionAtLeast(registration.version, WORKER_VERSION_MIN)) {
     throw new DomainError({
-      kind: "conflict", reason: "worker_too_old", message: `This worker is too old; it must be at least ${WORKER_VERSION_MIN}.`,
+      kind: "conflict",
+      reason: "worker_too_old",
+      message: `This worker is too old; it must be at least ${WORKER_VERSION_MIN}.`,
       metadata: { min_version: WORKER_VERSION_MIN },
     });
   }
-  if (!registration.workerHost || !registration.instanceUid || registration.slots < 0 || registration.slots > SLOTS_MAX) {
+  if (
+    !registration.workerHost ||
+    !registration.instanceUid ||
+    registration.slots < 0 ||
+    registration.slots > SLOTS_MAX
+  ) {
     throw invalidArgument("worker_invalid", `A worker names itself and its process, and has 0 to ${SLOTS_MAX} slots.`);
   }
 }

@@ -22,7 +22,11 @@ export type ReportLocalRunDeps = {
   textsOfFollowups(runUid: string, executionId: number, uids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 };
 
-export type LocalReport = { readonly runUid: string; readonly clientUid: string; readonly events: readonly LocalEvent[] };
+export type LocalReport = {
+  readonly runUid: string;
+  readonly clientUid: string;
+  readonly events: readonly LocalEvent[];
+};
 
 export type LocalAnswer = {
   /** held: go on · stopping: the run has ended without its command, end it · over: this client holds the run no longer. */
@@ -41,15 +45,28 @@ export type LocalAnswer = {
  *
  * Errors: run_not_found · not_authorized.
  */
-export async function reportLocalRun(deps: ReportLocalRunDeps, caller: Caller, { runUid, clientUid, events }: LocalReport): Promise<LocalAnswer> {
+export async function reportLocalRun(
+  deps: ReportLocalRunDeps,
+  caller: Caller,
+  { runUid, clientUid, events }: LocalReport,
+): Promise<LocalAnswer> {
   const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.manage");
-  const over = async (ackedSeq = 0): Promise<LocalAnswer> => ({ lease: "over", ackedSeq, followups: [], run: await deps.getVisibleRun(caller, uid) });
+  const over = async (ackedSeq = 0): Promise<LocalAnswer> => ({
+    lease: "over",
+    ackedSeq,
+    followups: [],
+    run: await deps.getVisibleRun(caller, uid),
+  });
   const ref = await deps.findLocalLease(uid, clientUid);
   if (!ref) return over();
   const session = localSession(clientUid);
   const [lease] = await deps.renewLeases(session, [{ ...ref, phase: "IDLE", ackedDirectiveSeq: 0 }]); // it may be silent as long as it likes
   if (!lease) return over();
-  const texts = await deps.textsOfFollowups(uid, ref.executionId, events.flatMap((event) => (event.kind === "followup" ? [event.followupUid] : [])));
+  const texts = await deps.textsOfFollowups(
+    uid,
+    ref.executionId,
+    events.flatMap((event) => (event.kind === "followup" ? [event.followupUid] : [])),
+  );
   const [appended] = await deps.append(session, [{ ...ref, events: events.map((event) => workerEvent(event, texts)) }]);
   const ackedSeq = seqOf(appended?.ackedClientSeq ?? 0);
   const last = events.at(-1);

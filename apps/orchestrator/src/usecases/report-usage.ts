@@ -14,7 +14,15 @@ export type ReportUsageDeps = {
     currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined>;
     insert(
       tx: Sql,
-      usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number; access?: ModelAccess },
+      usage: LeaseRef & {
+        runUid: string;
+        callId: string;
+        modelId: string;
+        tokens: TokenCounts;
+        costMicros?: bigint;
+        priceVersion?: number;
+        access?: ModelAccess;
+      },
     ): Promise<{ provider: string; isBudgeted: boolean } | undefined>;
   };
   /** Counts a recorded cost against the budgets that cover the run. */
@@ -41,10 +49,15 @@ export type UsageReport = {
  *
  * Errors: lease_lost · usage_invalid.
  */
-export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelId, tokens, isEstimated = false, access }: UsageReport): Promise<{ readonly isBudgeted: boolean }> {
-  if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200) throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
+export async function reportUsage(
+  deps: ReportUsageDeps,
+  { lease, callId, modelId, tokens, isEstimated = false, access }: UsageReport,
+): Promise<{ readonly isBudgeted: boolean }> {
+  if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200)
+    throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
   const counts = Object.values(tokens).filter((count) => count !== undefined);
-  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0))
+    throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
   const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     await deps.releaseCost(tx, lease.executionId);
@@ -56,7 +69,8 @@ export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelI
       ...(costMicros === undefined || !price ? {} : { costMicros, priceVersion: price.version }),
     });
     if (inserted?.isBudgeted && costMicros) await deps.spendBudgets(tx, runUid, costMicros);
-    if (inserted) await deps.appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
+    if (inserted)
+      await deps.appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
     return inserted && { ...inserted, costMicros };
   });
   if (recorded) deps.countUsage?.(recorded.provider, tokens, recorded.costMicros);

@@ -20,7 +20,12 @@ export type ReserveCostDeps = {
   readonly lockBudgets: (tx: Sql, runUid: string, exceptExecution: number) => Promise<readonly LimitingBudget[]>;
 };
 
-export type PlannedCall = { readonly lease: LeaseRef; readonly modelId: string; readonly inputTokens: number; readonly outputTokens: number };
+export type PlannedCall = {
+  readonly lease: LeaseRef;
+  readonly modelId: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+};
 
 /**
  * Sets the greatest cost of a model call aside, before it is made: all runs of a tree share what is left of the limits above them, and all runs
@@ -29,19 +34,30 @@ export type PlannedCall = { readonly lease: LeaseRef; readonly modelId: string; 
  *
  * Errors: lease_lost · cost_limit_unpriced · usage_invalid.
  */
-export async function reserveCost(deps: ReserveCostDeps, { lease, modelId, inputTokens, outputTokens }: PlannedCall): Promise<CostDecision> {
-  if (![inputTokens, outputTokens].every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+export async function reserveCost(
+  deps: ReserveCostDeps,
+  { lease, modelId, inputTokens, outputTokens }: PlannedCall,
+): Promise<CostDecision> {
+  if (![inputTokens, outputTokens].every((count) => Number.isSafeInteger(count) && count >= 0))
+    throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
   return deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     await deps.costs.lockTree(tx, runUid);
-    const limits = [...(await deps.costs.limitsOf(tx, runUid, lease.executionId)), ...(await deps.lockBudgets(tx, runUid, lease.executionId))];
+    const limits = [
+      ...(await deps.costs.limitsOf(tx, runUid, lease.executionId)),
+      ...(await deps.lockBudgets(tx, runUid, lease.executionId)),
+    ];
     const decision = decideCost(runUid, limits);
     if (decision.outcome !== "granted" || limits.length === 0) {
       await deps.costs.release(tx, lease.executionId);
       return decision;
     }
     const micros = costOf({ input: inputTokens, output: outputTokens }, await deps.usage.currentPrice(tx, modelId));
-    if (micros === undefined) throw invalidArgument("cost_limit_unpriced", `The cost limit or budget of this run cannot be enforced: the model "${modelId}" has no price here.`);
+    if (micros === undefined)
+      throw invalidArgument(
+        "cost_limit_unpriced",
+        `The cost limit or budget of this run cannot be enforced: the model "${modelId}" has no price here.`,
+      );
     await deps.costs.reserve(tx, { ...lease, runUid, micros });
     return decision;
   });

@@ -7,7 +7,14 @@ import type { OpenCodeHosts } from "./open-code-host.ts";
 
 export type ResolveCommitsDeps = {
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  readonly identity: { resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames: readonly string[]): Promise<Readonly<Record<string, string>>> };
+  readonly identity: {
+    resolveSecrets(
+      caller: Caller,
+      teamUid: string,
+      names: readonly string[],
+      optionalNames: readonly string[],
+    ): Promise<Readonly<Record<string, string>>>;
+  };
   readonly openCodeHost: OpenCodeHosts;
 };
 
@@ -23,35 +30,64 @@ const AT_ONCE = 6;
  *
  * Errors: repositories_count, ref_invalid (invalid_argument) · repository_not_found, ref_not_found (not_found) · those of the code host.
  */
-export async function resolveCommits(deps: ResolveCommitsDeps, teamUid: string, asked: readonly RepositoryAtRef[]): Promise<PinnedRepository[]> {
-  if (asked.length > REPOSITORIES_MAX) throw invalidArgument("repositories_count", `repositories must have at most ${REPOSITORIES_MAX} entries (got ${asked.length}).`);
+export async function resolveCommits(
+  deps: ResolveCommitsDeps,
+  teamUid: string,
+  asked: readonly RepositoryAtRef[],
+): Promise<PinnedRepository[]> {
+  if (asked.length > REPOSITORIES_MAX)
+    throw invalidArgument(
+      "repositories_count",
+      `repositories must have at most ${REPOSITORIES_MAX} entries (got ${asked.length}).`,
+    );
   const hosts = await deps.codeHosts.list([teamUid as TeamUid]);
   const secrets = [...new Set(asked.flatMap(({ owner }) => codeHostFor(hosts, owner)?.secretName || []))];
   const values = await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), teamUid, [], secrets);
   const found = new Map<RepositoryAtRef, PinnedRepository>();
   const left = [...asked];
   const work = async (): Promise<void> => {
-    for (let next = left.shift(); next; next = left.shift()) found.set(next, await resolveOne(deps, hosts, values, next));
+    for (let next = left.shift(); next; next = left.shift())
+      found.set(next, await resolveOne(deps, hosts, values, next));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return asked.map((repository) => found.get(repository)!);
 }
 
-async function resolveOne(deps: ResolveCommitsDeps, hosts: readonly CodeHost[], secrets: Readonly<Record<string, string>>, { owner, repo, ref }: RepositoryAtRef): Promise<PinnedRepository> {
+async function resolveOne(
+  deps: ResolveCommitsDeps,
+  hosts: readonly CodeHost[],
+  secrets: Readonly<Record<string, string>>,
+  { owner, repo, ref }: RepositoryAtRef,
+): Promise<PinnedRepository> {
   const connection = codeHostFor(hosts, owner) ?? PUBLIC_GITHUB;
   const { host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
   try {
     // Asked in any case: a forge does not tell a repository that is absent from a ref that is.
     const defaultBranch = await host.defaultBranch({ owner, repo });
     const commit = await host.commitOf({ owner, repo }, ref || defaultBranch);
-    if (commit === undefined) throw absent("ref_not_found", `${owner}/${repo} has no branch, tag or commit "${ref || defaultBranch}".`, { owner, repo, ref });
+    if (commit === undefined)
+      throw absent("ref_not_found", `${owner}/${repo} has no branch, tag or commit "${ref || defaultBranch}".`, {
+        owner,
+        repo,
+        ref,
+      });
     return { owner, repo, commit };
   } catch (error) {
     if (!isDomainError(error)) throw error;
-    if (error.reason === "repository_not_found") throw absent("repository_not_found", `The repository ${owner}/${repo} does not exist, or the team's connection cannot read it.`, { owner, repo });
-    if (error.reason === "branch_invalid") throw invalidArgument("ref_invalid", `"${ref}" is not a valid branch, tag or commit id of ${owner}/${repo}.`, { owner, repo });
+    if (error.reason === "repository_not_found")
+      throw absent(
+        "repository_not_found",
+        `The repository ${owner}/${repo} does not exist, or the team's connection cannot read it.`,
+        { owner, repo },
+      );
+    if (error.reason === "branch_invalid")
+      throw invalidArgument("ref_invalid", `"${ref}" is not a valid branch, tag or commit id of ${owner}/${repo}.`, {
+        owner,
+        repo,
+      });
     throw error;
   }
 }
 
-const absent = (reason: string, message: string, metadata: Record<string, string>): DomainError => new DomainError({ kind: "not_found", reason, message, metadata });
+const absent = (reason: string, message: string, metadata: Record<string, string>): DomainError =>
+  new DomainError({ kind: "not_found", reason, message, metadata });

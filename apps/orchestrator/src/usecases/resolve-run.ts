@@ -1,7 +1,14 @@
 import { actorOf, ownersWith, type Caller } from "@millwright/caller";
 import { invalidArgument, notFound, requireConfigWithin } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
-import { isObject, readLayerConfig, type JsonObject, type LayerConfig, type RepositoryRef, type RunnerRef } from "../domain/agent-config.ts";
+import {
+  isObject,
+  readLayerConfig,
+  type JsonObject,
+  type LayerConfig,
+  type RepositoryRef,
+  type RunnerRef,
+} from "../domain/agent-config.ts";
 import { chooseSkills, offeredSkills } from "../domain/choose-skills.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
 import { resolveConfig, type ConfigLayer, type ResolvedConfig } from "../domain/config-resolution.ts";
@@ -21,11 +28,19 @@ import { pinnedTo } from "../domain/trial-settings.ts";
 /** What a text of a request or an agent means. */
 export type FoundSkill = { readonly text: string; readonly skill: Skill };
 
-type Part = { readonly version: number; readonly repositories: readonly RepositoryRef[]; readonly runners: readonly IdentifiedRunner[]; readonly skills: readonly Skill[] };
+type Part = {
+  readonly version: number;
+  readonly repositories: readonly RepositoryRef[];
+  readonly runners: readonly IdentifiedRunner[];
+  readonly skills: readonly Skill[];
+};
 
 export type ResolveRunDeps = {
   readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
-  readonly environments: { find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>; findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined> };
+  readonly environments: {
+    find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
+    findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
+  };
   /** An environment reached by its link, for somebody who has it in their list from then on. */
   readonly reachEnvironment: (caller: Caller, grantee: Owner, uid: string) => Promise<Environment | undefined>;
   readonly definitions: {
@@ -34,7 +49,11 @@ export type ResolveRunDeps = {
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   /** Skills outside of the agent's factory that these texts mean, each under its whole spec. */
-  readonly skillsElsewhere: (owner: Owner, texts: readonly string[], repositories: readonly RepositoryRef[]) => Promise<readonly FoundSkill[]>;
+  readonly skillsElsewhere: (
+    owner: Owner,
+    texts: readonly string[],
+    repositories: readonly RepositoryRef[],
+  ) => Promise<readonly FoundSkill[]>;
   /** The models of a team with these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
   readonly managedMcpServers: ManagedMcpServers;
@@ -50,10 +69,16 @@ export type ResolveRunDeps = {
  * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
  * config_invalid · config_conflict · cost_limit_unpriced · text_too_large (too_large). Source: architecture §4, fields-runs §4, factory-files §4.
  */
-export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
+export async function resolveRunConfig(
+  deps: ResolveRunDeps,
+  caller: Caller,
+  request: ResolveRunRequest,
+): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
   const { judge, trial } = request;
-  const { config: asked, provenance } = resolveConfig(judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent));
+  const { config: asked, provenance } = resolveConfig(
+    judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent),
+  );
   const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined; // a judge is of its factory, but of no agent
   const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
   const environment = await findEnvironment(deps, caller, request.owner, asked.environmentId);
@@ -61,7 +86,8 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const isOwnHarness = asked.harness.type === "oz";
   const catalogue = deps.models(agent.teamSecrets);
   const model = isOwnHarness ? chooseModel(catalogue, asked.modelId) : harnessModel(catalogue, asked.harness);
-  const config = asked.costLimitMicros === undefined ? asked : await withCostLimit(deps, model.id, asked, judge !== undefined);
+  const config =
+    asked.costLimitMicros === undefined ? asked : await withCostLimit(deps, model.id, asked, judge !== undefined);
   const isSkillRun = provenance["skills"] === "request";
   if (judge) checkJudgeModel(judge, model.id);
   const repositories = request.repositories ?? pinnedTo(trial, judge ? [] : repositoriesOf(environment, config, part));
@@ -72,7 +98,8 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const { available, names } = await skillsToChooseFrom(deps, request.owner, ownSkills, texts, repositories);
   const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
   const secretNames = secretsOf(config, isOwn(environment, request.owner) ? environment : undefined);
-  if (request.owner.type === "user" && (secretNames.length > 0 || harnessSecret(config) !== undefined)) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
+  if (request.owner.type === "user" && (secretNames.length > 0 || harnessSecret(config) !== undefined))
+    throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
 
   const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
   const retention = configOf(environment)["failure_session_retention_minutes"] as number | null | undefined;
@@ -86,15 +113,23 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     harness: config.harness.type,
     ...(config.harness.reasoningLevel ? { reasoning_level: config.harness.reasoningLevel } : {}),
     ...(harnessSecret(config) ? { harness_secret: harnessSecret(config)! } : {}),
-    skills: offeredSkills(ownSkills, agent.agentName ?? "", skills).map((skill) => frozenSkill(skill, isSkillRun && skills.includes(skill))),
+    skills: offeredSkills(ownSkills, agent.agentName ?? "", skills).map((skill) =>
+      frozenSkill(skill, isSkillRun && skills.includes(skill)),
+    ),
     repositories: await connect(deps, request.owner, repositories),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
     docker_image: dockerImage,
-    ...(runner?.vcpus && runner.memoryGb ? { instance_shape: { vcpus: runner.vcpus, memory_gb: runner.memoryGb } } : {}),
-    ...(configOf(environment)["allowed_hosts"] ? { allowed_hosts: listOf(environment, "allowed_hosts").map(String) } : {}),
+    ...(runner?.vcpus && runner.memoryGb
+      ? { instance_shape: { vcpus: runner.vcpus, memory_gb: runner.memoryGb } }
+      : {}),
+    ...(configOf(environment)["allowed_hosts"]
+      ? { allowed_hosts: listOf(environment, "allowed_hosts").map(String) }
+      : {}),
     env: {},
     secret_names: secretNames,
-    ...(Object.keys(config.mcpServers).length > 0 ? { mcp_servers: frozenMcpServers(config.mcpServers, deps.managedMcpServers) } : {}),
+    ...(Object.keys(config.mcpServers).length > 0
+      ? { mcp_servers: frozenMcpServers(config.mcpServers, deps.managedMcpServers) }
+      : {}),
     ...(config.workerHost ? { worker_host: config.workerHost } : {}),
     requirements: {
       harness: config.harness.type,
@@ -131,7 +166,9 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     agentConfig,
     frozen,
     queueSettings: agent.queueSettings,
-    ...(skills[0] ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } } : {}),
+    ...(skills[0]
+      ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } }
+      : {}),
     executorUid: agent.agentUid ?? actorOf(caller).uid,
   };
 }
@@ -145,8 +182,15 @@ async function skillsToChooseFrom(
   repositories: readonly RepositoryRef[],
 ): Promise<{ available: Skill[]; names: string[] }> {
   const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
-  const found = await deps.skillsElsewhere(owner, texts.filter((name) => !isOwn(name)), repositories);
-  return { available: [...own, ...found.map(({ skill }) => skill)], names: texts.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))) };
+  const found = await deps.skillsElsewhere(
+    owner,
+    texts.filter((name) => !isOwn(name)),
+    repositories,
+  );
+  return {
+    available: [...own, ...found.map(({ skill }) => skill)],
+    names: texts.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))),
+  };
 }
 
 /**
@@ -154,14 +198,26 @@ async function skillsToChooseFrom(
  *
  * Errors: cost_limit_unpriced: no one could tell when the limit is reached.
  */
-async function withCostLimit(deps: ResolveRunDeps, modelId: string, config: ResolvedConfig, isJudge: boolean): Promise<ResolvedConfig> {
+async function withCostLimit(
+  deps: ResolveRunDeps,
+  modelId: string,
+  config: ResolvedConfig,
+  isJudge: boolean,
+): Promise<ResolvedConfig> {
   if (modelId === SCRIPTED || (modelId !== "" && (await deps.isPriced(modelId)))) return config;
   const { costLimitMicros: _, ...unlimited } = config;
   if (isJudge) return unlimited;
-  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${modelId || config.harness.type}" has no price here.`, { key: "cost_limit_usd" });
+  throw invalidArgument(
+    "cost_limit_unpriced",
+    `config.cost_limit_usd cannot be kept: the model "${modelId || config.harness.type}" has no price here.`,
+    { key: "cost_limit_usd" },
+  );
 }
 
-const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({
+const frozenSkill = (
+  { name, description, body, path }: Skill,
+  isPreloaded: boolean,
+): FrozenConfig["skills"][number] => ({
   ...{ name, description, body, spec: path },
   ...(isPreloaded ? { preloaded: true } : {}),
 });
@@ -171,15 +227,29 @@ const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: bool
  *
  * Errors: agent_not_found.
  */
-export const resolveQueueSettings = async (deps: Pick<ResolveRunDeps, "identity">, caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings> =>
-  (await findAgent(deps, caller, { ...request, config: {} })).queueSettings;
+export const resolveQueueSettings = async (
+  deps: Pick<ResolveRunDeps, "identity">,
+  caller: Caller,
+  request: Pick<ResolveRunRequest, "owner" | "agentUid">,
+): Promise<ScopeSettings> => (await findAgent(deps, caller, { ...request, config: {} })).queueSettings;
 
-const NO_AGENT: ResolvedAgent = { definitionVersion: 0, layers: [], siblingAgents: [], queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS }, teamSecrets: [] };
+const NO_AGENT: ResolvedAgent = {
+  definitionVersion: 0,
+  layers: [],
+  siblingAgents: [],
+  queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
+  teamSecrets: [],
+};
 
-async function findAgent(deps: Pick<ResolveRunDeps, "identity">, caller: Caller, request: ResolveRunRequest): Promise<ResolvedAgent> {
+async function findAgent(
+  deps: Pick<ResolveRunDeps, "identity">,
+  caller: Caller,
+  request: ResolveRunRequest,
+): Promise<ResolvedAgent> {
   const { owner, agentUid, agentName, factoryUid } = request;
   if (owner.type === "user") {
-    if (agentUid || agentName || factoryUid) throw invalidArgument("agent_needs_team", "Only runs owned by a team can name an agent.");
+    if (agentUid || agentName || factoryUid)
+      throw invalidArgument("agent_needs_team", "Only runs owned by a team can name an agent.");
     return NO_AGENT;
   }
   return deps.identity.resolveAgent(caller, {
@@ -203,7 +273,10 @@ const layersOf = (request: ResolveRunRequest, agent: ResolvedAgent): ConfigLayer
 ];
 
 /** `skill` of the request beats `config.skill_spec` (fields-runs §6.1). */
-const requestLayer = (request: ResolveRunRequest): LayerConfig => ({ ...ownLayer(request.config), ...(request.skill && { skills: [request.skill] }) });
+const requestLayer = (request: ResolveRunRequest): LayerConfig => ({
+  ...ownLayer(request.config),
+  ...(request.skill && { skills: [request.skill] }),
+});
 
 /** What only agents and factories may say is left out. */
 function ownLayer(json: JsonObject): LayerConfig {
@@ -212,36 +285,64 @@ function ownLayer(json: JsonObject): LayerConfig {
 }
 
 /** The environment of a run that the caller creates for this owner. Errors: environment_not_found · environment_personal (invalid_argument). */
-export async function findEnvironment(deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {
+export async function findEnvironment(
+  deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">,
+  caller: Caller,
+  owner: Owner,
+  uid: string | undefined,
+): Promise<Environment | undefined> {
   if (uid === undefined) return undefined;
   const person = ownersWith(caller, "run.view").filter(({ type }) => type === "user");
   const grantees = [owner, ...person];
-  const environment = (await deps.environments.find([owner], uid)) ?? (await deps.environments.findShared(grantees, uid));
+  const environment =
+    (await deps.environments.find([owner], uid)) ?? (await deps.environments.findShared(grantees, uid));
   if (environment) return environment;
   const isPersonal = owner.type === "team" && (await deps.environments.find(person, uid)) !== undefined;
-  if (isPersonal) throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
+  if (isPersonal)
+    throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
   const reached = await deps.reachEnvironment(caller, grantees.at(-1) ?? owner, uid);
   if (!reached) throw notFound("environment");
   return reached;
 }
 
-async function findRunner(deps: ResolveRunDeps, owner: Owner, part: Part | undefined, ref: RunnerRef | undefined): Promise<IdentifiedRunner | undefined> {
+async function findRunner(
+  deps: ResolveRunDeps,
+  owner: Owner,
+  part: Part | undefined,
+  ref: RunnerRef | undefined,
+): Promise<IdentifiedRunner | undefined> {
   if (ref === undefined) return undefined;
   const own = part?.runners.find((one) => ("uid" in ref ? isRunner(one, ref.uid) : one.name === ref.name));
-  const runner = own ?? ("uid" in ref && owner.type === "team" ? await deps.definitions.findRunner(owner.uid as TeamUid, ref.uid) : undefined);
+  const runner =
+    own ??
+    ("uid" in ref && owner.type === "team"
+      ? await deps.definitions.findRunner(owner.uid as TeamUid, ref.uid)
+      : undefined);
   if (!runner) throw notFound("runner");
-  if (runner.os !== "linux") throw invalidArgument("runner_unsupported", `The runner "${runner.name}" asks for ${runner.os}; only linux is offered.`);
+  if (runner.os !== "linux")
+    throw invalidArgument(
+      "runner_unsupported",
+      `The runner "${runner.name}" asks for ${runner.os}; only linux is offered.`,
+    );
   return runner;
 }
 
 /** Environment's repositories first, when it names any; else the factory's. */
-function repositoriesOf(environment: Environment | undefined, config: ResolvedConfig, part: Part | undefined): readonly RepositoryRef[] {
+function repositoriesOf(
+  environment: Environment | undefined,
+  config: ResolvedConfig,
+  part: Part | undefined,
+): readonly RepositoryRef[] {
   const own = listOf(environment, "github_repos") as readonly RepositoryRef[];
   return own.length > 0 ? own : (config.repositories ?? part?.repositories ?? []);
 }
 
 /** Those that are frozen already keep their connection and commit. */
-async function connect(deps: ResolveRunDeps, owner: Owner, repositories: readonly FrozenRepository[]): Promise<FrozenConfig["repositories"]> {
+async function connect(
+  deps: ResolveRunDeps,
+  owner: Owner,
+  repositories: readonly FrozenRepository[],
+): Promise<FrozenConfig["repositories"]> {
   if (repositories.length === 0) return [];
   const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
   return repositories.map(({ owner: repoOwner, repo, code_host_uid: known, commit }) => {
@@ -252,13 +353,18 @@ async function connect(deps: ResolveRunDeps, owner: Owner, repositories: readonl
 
 /** Those of the configuration and of the environment; the one that authenticates a harness is for the worker alone. */
 function secretsOf(config: ResolvedConfig, environment: Environment | undefined): readonly string[] {
-  const ofEnvironment = listOf(environment, "secrets").map((secret) => (isObject(secret) ? String(secret["name"]) : ""));
+  const ofEnvironment = listOf(environment, "secrets").map((secret) =>
+    isObject(secret) ? String(secret["name"]) : "",
+  );
   return [...new Set([...config.secrets, ...ofEnvironment])].filter(Boolean);
 }
 
 /** Another's environment must not ask for the secrets of whose run it is: its commands could carry them away. */
-const isOwn = (environment: Environment | undefined, owner: Owner): boolean => environment?.owner.type === owner.type && environment.owner.uid === owner.uid;
+const isOwn = (environment: Environment | undefined, owner: Owner): boolean =>
+  environment?.owner.type === owner.type && environment.owner.uid === owner.uid;
 
 const configOf = (environment: Environment | undefined): JsonObject => environment?.config ?? {};
-const listOf = (environment: Environment | undefined, key: string): readonly unknown[] => (configOf(environment)[key] as unknown[] | undefined) ?? [];
-const textOf = (environment: Environment | undefined, key: string): string => (configOf(environment)[key] as string | undefined) ?? "";
+const listOf = (environment: Environment | undefined, key: string): readonly unknown[] =>
+  (configOf(environment)[key] as unknown[] | undefined) ?? [];
+const textOf = (environment: Environment | undefined, key: string): string =>
+  (configOf(environment)[key] as string | undefined) ?? "";

@@ -37,12 +37,19 @@ export type RetryRequest = {
  * Errors: run_not_found · not_authorized · run_not_finished (conflict) · operation_not_supported (unsupported: a local run, a judge run) ·
  * agent_not_found · factory_closed, idempotency_mismatch (conflict). Source: runtime contract.
  */
-export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...keys }: RetryRequest): Promise<Created> {
+export async function retryRun(
+  deps: RetryRunDeps,
+  caller: Caller,
+  { runUid, ...keys }: RetryRequest,
+): Promise<Created> {
   const run = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.create");
   checkRetryable(run);
   const frozen = await deps.findFrozen(run.uid);
   if (!frozen) throw notFound("run");
-  const [queueSettings, attachments] = await Promise.all([deps.resolveQueueSettings(caller, { owner: run.owner, ...(run.agentUid ? { agentUid: run.agentUid } : {}) }), filesOf(deps, run.uid)]);
+  const [queueSettings, attachments] = await Promise.all([
+    deps.resolveQueueSettings(caller, { owner: run.owner, ...(run.agentUid ? { agentUid: run.agentUid } : {}) }),
+    filesOf(deps, run.uid),
+  ]);
   const resolved: ResolvedRun = {
     agentConfig: run.agentConfig,
     frozen,
@@ -51,7 +58,13 @@ export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...
     executorUid: run.agentUid ?? actorOf(caller).uid,
   };
   const request = {
-    ...{ prompt: run.submittedPrompt ?? run.prompt, title: run.title, config: run.agentConfig, mode: run.mode, owner: run.owner },
+    ...{
+      prompt: run.submittedPrompt ?? run.prompt,
+      title: run.title,
+      config: run.agentConfig,
+      mode: run.mode,
+      owner: run.owner,
+    },
     ...{ interactive: run.interactive, metadata: run.metadata, source: "API", attachments, retryOfRunUid: run.uid },
     ...(caller.run ? { parentRunUid: caller.run.runUid } : {}),
     ...keys,
@@ -61,12 +74,35 @@ export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...
 }
 
 function checkRetryable({ state, executionLocation, source }: Run): void {
-  if (source === JUDGE_SOURCE) throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "A judge run is started by its scorer alone; dispatch the scorer again." });
-  if (!isTerminal(state)) throw new DomainError({ kind: "conflict", reason: "run_not_finished", message: "The run has not finished; a follow-up reaches it, and cancelling ends it." });
+  if (source === JUDGE_SOURCE)
+    throw new DomainError({
+      kind: "unsupported",
+      reason: "operation_not_supported",
+      message: "A judge run is started by its scorer alone; dispatch the scorer again.",
+    });
+  if (!isTerminal(state))
+    throw new DomainError({
+      kind: "conflict",
+      reason: "run_not_finished",
+      message: "The run has not finished; a follow-up reaches it, and cancelling ends it.",
+    });
   if (executionLocation === "LOCAL") {
-    throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "This run was executed by its client; start it there again." });
+    throw new DomainError({
+      kind: "unsupported",
+      reason: "operation_not_supported",
+      message: "This run was executed by its client; start it there again.",
+    });
   }
 }
 
-const filesOf = async (deps: Pick<RetryRunDeps, "promptFiles" | "readFile">, runUid: string): Promise<NewAttachment[]> =>
-  Promise.all((await deps.promptFiles(runUid)).map(async (file) => ({ fileName: file.fileName, mimeType: file.mimeType, data: await deps.readFile(attachmentKey(file)) })));
+const filesOf = async (
+  deps: Pick<RetryRunDeps, "promptFiles" | "readFile">,
+  runUid: string,
+): Promise<NewAttachment[]> =>
+  Promise.all(
+    (await deps.promptFiles(runUid)).map(async (file) => ({
+      fileName: file.fileName,
+      mimeType: file.mimeType,
+      data: await deps.readFile(attachmentKey(file)),
+    })),
+  );

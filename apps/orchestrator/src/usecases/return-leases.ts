@@ -22,7 +22,11 @@ export type ReturnedLease = LeaseRef & {
  * (`on_worker_loss: fail`) ends as if its worker were lost; so does one whose returned attempts failed too often, with the cause of the last
  * one. Leases that are not this session's are ignored. Returns those that were.
  */
-export async function returnLeases(deps: { readonly runs: InRunTransaction }, session: WorkerSession, leases: readonly ReturnedLease[]): Promise<LeaseRef[]> {
+export async function returnLeases(
+  deps: { readonly runs: InRunTransaction },
+  session: WorkerSession,
+  leases: readonly ReturnedLease[],
+): Promise<LeaseRef[]> {
   const returned: LeaseRef[] = [];
   for (const lease of leases) if (await deps.runs((tx) => returnLease(tx, session, lease))) returned.push(lease);
   return returned;
@@ -35,9 +39,16 @@ async function returnLease(tx: RunTransaction, session: WorkerSession, returned:
   const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
   const run = locked.find(({ uid }) => uid === ref.uid);
   const lease = run?.execution.lease;
-  const isOwn = run?.execution.id === executionId && lease?.attempt === attempt && lease.isAccepted && lease.sessionUid === session.uid;
+  const isOwn =
+    run?.execution.id === executionId &&
+    lease?.attempt === attempt &&
+    lease.isAccepted &&
+    lease.sessionUid === session.uid;
   if (!run || !isOwn) return false;
-  await settleChanges(tx, [await changeFor(tx, run, returned)], locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+  await settleChanges(tx, [await changeFor(tx, run, returned)], locked, {
+    actor: { type: "worker", uid: session.workerHost },
+    requestId: newUid(),
+  });
   return true;
 }
 
@@ -52,11 +63,18 @@ async function changeFor(tx: RunTransaction, run: LockedRun, returned: ReturnedL
 }
 
 const withCause = (next: Next, { message }: ReturnedLease): Next =>
-  isTerminal(next.run) && next.status ? { ...next, status: { ...next.status, message: `No worker could execute this run. ${message}` } } : next;
+  isTerminal(next.run) && next.status
+    ? { ...next, status: { ...next.status, message: `No worker could execute this run. ${message}` } }
+    : next;
 
 function eventsOf(run: LockedRun, next: Next, { reason, message, isFailure }: ReturnedLease): NewRunEvent[] {
   const { id, attempt, state, workerHost = "" } = run.execution;
   const payload = { worker_host: workerHost, reason, message, attempt };
   const returned: NewRunEvent = { kind: isFailure ? "attempt_failed" : "worker_stopped", payload, executionId: id };
-  return [returned, isTerminal(next.run) ? finished(next, id, { reason }) : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
+  return [
+    returned,
+    isTerminal(next.run)
+      ? finished(next, id, { reason })
+      : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id),
+  ];
 }

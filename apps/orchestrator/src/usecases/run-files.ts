@@ -15,7 +15,13 @@ export type RunFilesDeps = {
 export const storeFiles = (deps: RunFilesDeps, files: readonly NewAttachment[]): Promise<Attachment[]> =>
   Promise.all(
     files.map(async ({ fileName, mimeType, data }) => {
-      const file = { uid: newUid(), fileName: storable(fileName), mimeType: storable(mimeType), sizeBytes: data.length, sha256: sha256(data) };
+      const file = {
+        uid: newUid(),
+        fileName: storable(fileName),
+        mimeType: storable(mimeType),
+        sizeBytes: data.length,
+        sha256: sha256(data),
+      };
       await deps.putFile(attachmentKey(file), data, file.mimeType);
       return file;
     }),

@@ -11,7 +11,12 @@ import { newUid } from "@millwright/ids";
  * what a lost attempt was told is kept for the next one, and a parent is told of its child's end and woken when that was
  * what it waited for. `others` are further locked runs; the parent of every run that may end must be among them.
  */
-export async function settleChanges(tx: RunTransaction, changes: readonly RunChange[], others: readonly LockedRun[], context: ChangeContext): Promise<void> {
+export async function settleChanges(
+  tx: RunTransaction,
+  changes: readonly RunChange[],
+  others: readonly LockedRun[],
+  context: ChangeContext,
+): Promise<void> {
   const changed = new Map(changes.map((change) => [change.run.uid, change]));
   const all: RunChange[] = await Promise.all(
     changes.map(async (change) => {
@@ -40,14 +45,21 @@ async function giveUpFollowups(tx: RunTransaction, change: RunChange): Promise<N
   const isGone = (state === "STOPPING" || state === "DEBUG") && next.execution === "ENDED";
   if (!isGone && !isEnd(change)) return [];
   const isLeft = next.execution === "STOPPING" || next.execution === "DEBUG";
-  const uids = isGone ? await tx.dropUnseenFollowupsOf(run.uid, reason, id) : await tx.dropUnseenFollowups(run.uid, reason, isLeft ? id : undefined);
-  if (next.execution === "DEBUG" && !isGone) uids.push(...(await tx.dropUnseenFollowupsOf(run.uid, reason, id, "input")));
+  const uids = isGone
+    ? await tx.dropUnseenFollowupsOf(run.uid, reason, id)
+    : await tx.dropUnseenFollowups(run.uid, reason, isLeft ? id : undefined);
+  if (next.execution === "DEBUG" && !isGone)
+    uids.push(...(await tx.dropUnseenFollowupsOf(run.uid, reason, id, "input")));
   return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason } }));
 }
 
 async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChange): Promise<RunChange> {
   const finished: NewRunEvent = { kind: "child_finished", payload: { run_uid: child.run.uid, state: child.next.run } };
-  const unchanged = { run: parent, next: { ...lifeOf(parent), lease: "keep", isFollowed: false }, events: [finished] } as const;
+  const unchanged = {
+    run: parent,
+    next: { ...lifeOf(parent), lease: "keep", isFollowed: false },
+    events: [finished],
+  } as const;
   if (!parent.wait) return unchanged;
   const stored = await tx.unreportedChildren(parent.uid, parent.wait.runUids);
   const awaited = stored.map((one) => (one.uid === child.run.uid ? asEnded(child) : one));
@@ -57,7 +69,11 @@ async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChang
     return { ...unchanged, next: { ...unchanged.next, status: { message } } };
   }
   await tx.addMessage({
-    uid: newUid(), runUid: parent.uid, kind: "children", text: childrenMessage(ended), mode: "normal",
+    uid: newUid(),
+    runUid: parent.uid,
+    kind: "children",
+    text: childrenMessage(ended),
+    mode: "normal",
     author: { type: "run", uid: child.run.uid },
   });
   await tx.markReported(parent.uid, ended);
@@ -66,5 +82,8 @@ async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChang
 }
 
 const asEnded = ({ run, next }: RunChange) => ({
-  uid: run.uid, title: run.title, state: next.run, ...(next.status ? { message: next.status.message } : {}),
+  uid: run.uid,
+  title: run.title,
+  state: next.run,
+  ...(next.status ? { message: next.status.message } : {}),
 });

@@ -10,7 +10,9 @@ export class SharedReads<T> {
   /** `read` is told what the read before it has found, if one was waited for and did not fail. Errors: those of `read`. */
   read(key: string, read: (before: T | undefined) => Promise<T>): Promise<T> {
     const now = this.#underWay.get(key);
-    return now ? (now.next ??= now.ended.then((before) => this.#begin(key, read, before))) : this.#begin(key, read, undefined);
+    return now
+      ? (now.next ??= now.ended.then((before) => this.#begin(key, read, before)))
+      : this.#begin(key, read, undefined);
   }
 
   #begin(key: string, read: (before: T | undefined) => Promise<T>, before: T | undefined): Promise<T> {

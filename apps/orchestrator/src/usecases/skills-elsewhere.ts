@@ -5,19 +5,38 @@ import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills
 import { repositoriesIn, type ListSkillsDeps } from "./list-skills.ts";
 import type { FoundSkill } from "./resolve-run.ts";
 
-export type SkillsElsewhereDeps = DiscoverSkillsDeps & Pick<ListSkillsDeps, "environments" | "factoriesInForce" | "workerSkills">;
+export type SkillsElsewhereDeps = DiscoverSkillsDeps &
+  Pick<ListSkillsDeps, "environments" | "factoriesInForce" | "workerSkills">;
 
 /**
  * What texts such as `owner/repo:path` mean (fields-runs §6.1): skills of the run's own repositories first, then of those that its owner's environments and
  * factories name, then of connected workers. Texts of another form, and what is not found, are left out; nothing is read for them.
  */
-export async function skillsElsewhere(deps: SkillsElsewhereDeps, owner: Owner, texts: readonly string[], own: readonly RepositoryRef[]): Promise<FoundSkill[]> {
+export async function skillsElsewhere(
+  deps: SkillsElsewhereDeps,
+  owner: Owner,
+  texts: readonly string[],
+  own: readonly RepositoryRef[],
+): Promise<FoundSkill[]> {
   const specs = texts.flatMap((text) => readSkillSpec(text) ?? []);
   if (specs.length === 0) return [];
   const teams = owner.type === "team" ? [owner.uid] : [];
-  const [environments, factories, workers] = await Promise.all([deps.environments.list([owner], "name"), deps.factoriesInForce(teams), deps.workerSkills(teams)]);
-  const repositories = [...own, ...environments.flatMap(repositoriesIn), ...factories.flatMap((factory) => factory.repositories)];
-  const read = await skillsOfRepositories(deps, owner, repositories.filter((repository) => specs.some((spec) => mayBeIn(spec, repository))), false);
+  const [environments, factories, workers] = await Promise.all([
+    deps.environments.list([owner], "name"),
+    deps.factoriesInForce(teams),
+    deps.workerSkills(teams),
+  ]);
+  const repositories = [
+    ...own,
+    ...environments.flatMap(repositoriesIn),
+    ...factories.flatMap((factory) => factory.repositories),
+  ];
+  const read = await skillsOfRepositories(
+    deps,
+    owner,
+    repositories.filter((repository) => specs.some((spec) => mayBeIn(spec, repository))),
+    false,
+  );
   const all = [...read, ...workers.flatMap(({ skills }) => skills)];
   return texts.flatMap((text) => {
     const skill = findSkill(text, all);

@@ -7,25 +7,57 @@ type InPeriod = { readonly budget: Budget; readonly period: CountedPeriod };
 export type SpendBudgetsDeps = {
   readonly clock: { now(): Date };
   /** Publishes events of budgets, in the transaction. */
-  readonly announce: { thresholdReached(tx: Sql, budget: Budget, percent: number, spentMicros: bigint, period: CountedPeriod): Promise<void> };
+  readonly announce: {
+    thresholdReached(
+      tx: Sql,
+      budget: Budget,
+      percent: number,
+      spentMicros: bigint,
+      period: CountedPeriod,
+    ): Promise<void>;
+  };
   readonly budgets: {
     lockOfRun(tx: Sql, runUid: string): Promise<Budget[]>;
-    sums(tx: Sql, asked: readonly InPeriod[], exceptExecution?: number): Promise<ReadonlyMap<string, { spentMicros: bigint; reservedMicros: bigint; deadReservations: number }>>;
+    sums(
+      tx: Sql,
+      asked: readonly InPeriod[],
+      exceptExecution?: number,
+    ): Promise<ReadonlyMap<string, { spentMicros: bigint; reservedMicros: bigint; deadReservations: number }>>;
     deleteDeadReservations(tx: Sql, teamUid: string): Promise<void>;
-    raise(tx: Sql, asked: readonly InPeriod[], micros: bigint): Promise<ReadonlyMap<string, { spentMicros: bigint; published: readonly number[] }>>;
+    raise(
+      tx: Sql,
+      asked: readonly InPeriod[],
+      micros: bigint,
+    ): Promise<ReadonlyMap<string, { spentMicros: bigint; published: readonly number[] }>>;
     publishThresholds(tx: Sql, budget: Budget, period: CountedPeriod, percents: readonly number[]): Promise<bigint>;
   };
 };
 
 /** Locks the budgets that cover a run until the transaction ends; returns them with what is spent, and set aside by other executions. */
-export async function lockBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: string, exceptExecution: number): Promise<LimitingBudget[]> {
+export async function lockBudgets(
+  deps: SpendBudgetsDeps,
+  tx: Sql,
+  runUid: string,
+  exceptExecution: number,
+): Promise<LimitingBudget[]> {
   const asked = await lockInPeriod(deps, tx, runUid);
   if (asked.length === 0) return [];
   const sums = await deps.budgets.sums(tx, asked, exceptExecution); // a statement of its own: it sees what the lock was waited for
-  if ([...sums.values()].some(({ deadReservations }) => deadReservations > 0)) await deps.budgets.deleteDeadReservations(tx, asked[0]!.budget.teamUid);
+  if ([...sums.values()].some(({ deadReservations }) => deadReservations > 0))
+    await deps.budgets.deleteDeadReservations(tx, asked[0]!.budget.teamUid);
   return asked.flatMap(({ budget, period }) => {
     const sum = sums.get(budget.uid);
-    return sum ? [{ budget, period, limitMicros: budget.limitMicros, spentMicros: sum.spentMicros, reservedMicros: sum.reservedMicros }] : [];
+    return sum
+      ? [
+          {
+            budget,
+            period,
+            limitMicros: budget.limitMicros,
+            spentMicros: sum.spentMicros,
+            reservedMicros: sum.reservedMicros,
+          },
+        ]
+      : [];
   });
 }
 
@@ -42,7 +74,9 @@ export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: stri
 
 /** Publishes the thresholds of a locked budget that its spending has reached in a period, once each. */
 export async function publishReached(
-  deps: Pick<SpendBudgetsDeps, "announce"> & { readonly budgets: Pick<SpendBudgetsDeps["budgets"], "publishThresholds"> },
+  deps: Pick<SpendBudgetsDeps, "announce"> & {
+    readonly budgets: Pick<SpendBudgetsDeps["budgets"], "publishThresholds">;
+  },
   tx: Sql,
   { budget, period }: InPeriod,
   { spentMicros, published }: { readonly spentMicros: bigint; readonly published: readonly number[] },
@@ -50,7 +84,8 @@ export async function publishReached(
   const reached = newThresholds(budget, spentMicros, published);
   if (reached.length === 0) return;
   const version = await deps.budgets.publishThresholds(tx, budget, period, reached);
-  for (const [n, percent] of reached.entries()) await deps.announce.thresholdReached(tx, { ...budget, version: version + BigInt(n) }, percent, spentMicros, period);
+  for (const [n, percent] of reached.entries())
+    await deps.announce.thresholdReached(tx, { ...budget, version: version + BigInt(n) }, percent, spentMicros, period);
 }
 
 async function lockInPeriod({ budgets, clock }: SpendBudgetsDeps, tx: Sql, runUid: string): Promise<InPeriod[]> {

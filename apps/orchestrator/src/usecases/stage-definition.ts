@@ -1,20 +1,34 @@
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
-import { planChange, readDefinitionPart, referencesOf, type DefinitionPart, type PlanItem, type Spot } from "../domain/definition-part.ts";
+import {
+  planChange,
+  readDefinitionPart,
+  referencesOf,
+  type DefinitionPart,
+  type PlanItem,
+  type Spot,
+} from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { findModel, type ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 
 /** A place in the tree that is wrong or doubtful. */
-export type Diagnostic = Spot & { readonly code: string; readonly message: string; readonly severity: "error" | "warning" };
+export type Diagnostic = Spot & {
+  readonly code: string;
+  readonly message: string;
+  readonly severity: "error" | "warning";
+};
 
 export type StageDefinitionDeps = {
   readonly definitions: {
     find(factoryUid: FactoryUid, version: number): Promise<DefinitionPart | undefined>;
     stage(stage: { factoryUid: FactoryUid; teamUid: TeamUid; version: number; part: DefinitionPart }): Promise<void>;
   };
-  readonly environments: Record<"find" | "findShared", (owners: readonly Owner[], uid: string) => Promise<Environment | undefined>>;
+  readonly environments: Record<
+    "find" | "findShared",
+    (owners: readonly Owner[], uid: string) => Promise<Environment | undefined>
+  >;
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   /** Worker ids connected for the team now. */
   readonly workers: { hosts(teamUid: TeamUid): Promise<readonly string[]> };
@@ -52,11 +66,18 @@ export async function stageDefinition(deps: StageDefinitionDeps, input: StageDef
   return { diagnostics, plan };
 }
 
-async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: JsonObject, part: DefinitionPart, active: DefinitionPart | undefined): Promise<Diagnostic[]> {
+async function check(
+  deps: StageDefinitionDeps,
+  teamUid: TeamUid,
+  definition: JsonObject,
+  part: DefinitionPart,
+  active: DefinitionPart | undefined,
+): Promise<Diagnostic[]> {
   const references = referencesOf(definition);
   const environments = await Promise.all(
     references.environments.map(async ({ at, environmentId }) =>
-      (await deps.environments.find([{ type: "team", uid: teamUid }], environmentId)) ?? (await deps.environments.findShared([{ type: "team", uid: teamUid }], environmentId))
+      ((await deps.environments.find([{ type: "team", uid: teamUid }], environmentId)) ??
+      (await deps.environments.findShared([{ type: "team", uid: teamUid }], environmentId)))
         ? []
         : [error(at, `environmentId: the team has no environment "${environmentId}".`)],
     ),
@@ -68,15 +89,32 @@ async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: Js
   return [
     ...references.models.flatMap(({ at, modelId }) => checkModel(catalogue, at, modelId)),
     ...environments.flat(),
-    ...references.runners.filter(({ runner }) => !runners.has(runner)).map(({ at, runner }) => error(at, `runner: the factory has no runner "${runner}".`)),
+    ...references.runners
+      .filter(({ runner }) => !runners.has(runner))
+      .map(({ at, runner }) => error(at, `runner: the factory has no runner "${runner}".`)),
     ...references.workerHosts
       .filter(({ workerHost }) => !HOSTED.includes(workerHost) && !workerHosts.includes(workerHost))
-      .map(({ at, workerHost }) => warning(at, `workerHost: no worker "${workerHost}" is connected; runs wait until one is.`)),
+      .map(({ at, workerHost }) =>
+        warning(at, `workerHost: no worker "${workerHost}" is connected; runs wait until one is.`),
+      ),
     ...part.repositories.flatMap(({ owner, repo }, index) =>
-      codeHostFor(codeHosts, owner) ? [] : [warning({ path: "factory.yaml", keys: ["repositories", String(index)] }, `repositories: no code host is connected for ${owner}/${repo}.`)]),
+      codeHostFor(codeHosts, owner)
+        ? []
+        : [
+            warning(
+              { path: "factory.yaml", keys: ["repositories", String(index)] },
+              `repositories: no code host is connected for ${owner}/${repo}.`,
+            ),
+          ],
+    ),
     ...part.runners
       .filter(({ os }) => os !== "linux")
-      .map(({ name, os }) => warning({ path: `runners/${name}.yaml`, keys: ["platform", "os"] }, `platform.os: machines with ${os} are not offered; runs that name this runner are refused.`)),
+      .map(({ name, os }) =>
+        warning(
+          { path: `runners/${name}.yaml`, keys: ["platform", "os"] },
+          `platform.os: machines with ${os} are not offered; runs that name this runner are refused.`,
+        ),
+      ),
   ];
 }
 
@@ -86,5 +124,15 @@ function checkModel(catalogue: ModelCatalogue, at: Spot, modelId: string): Diagn
   return model.disabled ? [warning(at, `model: "${modelId}" is disabled. ${model.disabled.message}`)] : [];
 }
 
-const error = (at: Spot, message: string): Diagnostic => ({ ...at, code: "FF_INVALID_REFERENCE", message, severity: "error" });
-const warning = (at: Spot, message: string): Diagnostic => ({ ...at, code: "FF_INVALID_REFERENCE", message, severity: "warning" });
+const error = (at: Spot, message: string): Diagnostic => ({
+  ...at,
+  code: "FF_INVALID_REFERENCE",
+  message,
+  severity: "error",
+});
+const warning = (at: Spot, message: string): Diagnostic => ({
+  ...at,
+  code: "FF_INVALID_REFERENCE",
+  message,
+  severity: "warning",
+});

@@ -9,7 +9,12 @@ import { appendToLockedRun } from "./append-events.ts";
  * Gives a run that has just been inserted to the client that executes it, within the same transaction: no worker sees it in the queue.
  * It goes the way of all runs (offered, accepted, started), with the client in the place of a worker's session.
  */
-export async function startLocally(tx: RunTransaction, runUid: string, { clientUid, command }: LocalStart, context: ChangeContext): Promise<void> {
+export async function startLocally(
+  tx: RunTransaction,
+  runUid: string,
+  { clientUid, command }: LocalStart,
+  context: ChangeContext,
+): Promise<void> {
   const executionId = await tx.holdForClient(runUid, clientUid);
   const offered = await lock(tx, runUid);
   const claimed = { kind: "run_claimed", payload: { worker_host: LOCAL_HOST }, executionId } as const;

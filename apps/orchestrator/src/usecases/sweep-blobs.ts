@@ -28,7 +28,8 @@ const SWEEP_EVERY_MS = 6 * HOUR_MS;
 const BATCH = 500;
 
 /** The next time to sweep: 0, 6, 12 or 18 o'clock UTC, so that all replicas mean the same. */
-export const nextSweep = (now: Date): Date => new Date((Math.floor(now.getTime() / SWEEP_EVERY_MS) + 1) * SWEEP_EVERY_MS);
+export const nextSweep = (now: Date): Date =>
+  new Date((Math.floor(now.getTime() / SWEEP_EVERY_MS) + 1) * SWEEP_EVERY_MS);
 
 /**
  * Removes what nobody will ask for: uploads that were announced and not committed, workspaces that no execution ended with or will begin with,
@@ -44,7 +45,10 @@ export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Pro
   for (const folder of BLOB_FOLDERS) {
     for await (const blobs of inBatches(deps.blobs.list(folder), ({ storedAt }) => storedAt < before)) {
       signal.throwIfAborted();
-      await deleteUnknown(deps, blobs.map(({ key }) => key));
+      await deleteUnknown(
+        deps,
+        blobs.map(({ key }) => key),
+      );
     }
   }
   await deps.blobs.deleteDrafts(before);
@@ -52,7 +56,7 @@ export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Pro
 
 /** Rows first, their blobs an hour later: a link that was given out just now works to its end. */
 async function forget(deps: SweepBlobsDeps, signal: AbortSignal, drop: (tx: Sql) => Promise<string[]>): Promise<void> {
-  for (let dropped = BATCH; dropped === BATCH; ) {
+  for (let dropped = BATCH; dropped === BATCH;) {
     signal.throwIfAborted();
     dropped = await deps.transaction(async (tx) => {
       const keys = await drop(tx);
@@ -67,7 +71,10 @@ async function deleteUnknown(deps: SweepBlobsDeps, keys: readonly string[]): Pro
   for (const key of keys) if (!known.has(key)) await deps.blobs.delete(key);
 }
 
-async function* inBatches(blobs: AsyncIterable<ListedBlob>, isWanted: (blob: ListedBlob) => boolean): AsyncGenerator<ListedBlob[]> {
+async function* inBatches(
+  blobs: AsyncIterable<ListedBlob>,
+  isWanted: (blob: ListedBlob) => boolean,
+): AsyncGenerator<ListedBlob[]> {
   let batch: ListedBlob[] = [];
   for await (const blob of blobs) {
     if (isWanted(blob)) batch.push(blob);

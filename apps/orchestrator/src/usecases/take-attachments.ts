@@ -27,7 +27,11 @@ export type NamedAttachments = { readonly uids: readonly string[]; readonly name
  * Errors: unknown_attachment · attachment_not_uploaded (both unsupported, code unknown_attachment) · attachment_too_large (too_large) ·
  * attachment_changed (conflict: it was uploaded again after it was settled, and before it was copied).
  */
-export async function takeAttachments(deps: TakeAttachmentsDeps, runUid: string, { uids, names }: NamedAttachments): Promise<Attachment[]> {
+export async function takeAttachments(
+  deps: TakeAttachmentsDeps,
+  runUid: string,
+  { uids, names }: NamedAttachments,
+): Promise<Attachment[]> {
   if (uids.length === 0) return [];
   const prepared = new Map((await deps.findPrepared(runUid, uids)).map((one) => [one.uid, one]));
   const wanted = uids.map((uid) => {
@@ -40,12 +44,22 @@ export async function takeAttachments(deps: TakeAttachmentsDeps, runUid: string,
   return taken;
 }
 
-async function take(deps: TakeAttachmentsDeps, file: PreparedAttachment, name: string | undefined): Promise<Attachment> {
+async function take(
+  deps: TakeAttachmentsDeps,
+  file: PreparedAttachment,
+  name: string | undefined,
+): Promise<Attachment> {
   const { uid, mimeType } = file;
   const { content } = file.content ? file : ((await deps.settlePrepared(uid, await measure(deps, uid))) ?? {});
   if (!content) throw unknown(uid);
   await copy(deps, file, content);
-  return { uid, fileName: name === undefined ? file.fileName : storable(name), mimeType, sizeBytes: content.size, sha256: content.sha256 };
+  return {
+    uid,
+    fileName: name === undefined ? file.fileName : storable(name),
+    mimeType,
+    sizeBytes: content.size,
+    sha256: content.sha256,
+  };
 }
 
 async function measure(deps: TakeAttachmentsDeps, uid: string): Promise<Content> {
@@ -58,14 +72,25 @@ async function measure(deps: TakeAttachmentsDeps, uid: string): Promise<Content>
   return { size, sha256: hash.digest("hex") };
 }
 
-async function copy(deps: TakeAttachmentsDeps, { uid, mimeType }: PreparedAttachment, expected: Content): Promise<void> {
+async function copy(
+  deps: TakeAttachmentsDeps,
+  { uid, mimeType }: PreparedAttachment,
+  expected: Content,
+): Promise<void> {
   const there = await deps.uploads.get(attachmentKey({ uid }));
   there?.body.destroy();
   if (there) return;
-  await deps.uploads.put(attachmentKey({ uid }), await uploaded(deps, uid), { contentType: mimeType, expected }).catch((error: unknown) => {
-    if (!isDomainError(error) || error.reason !== "blob_content_mismatch") throw error;
-    throw new DomainError({ kind: "conflict", reason: "attachment_changed", message: "The attachment was uploaded again while a follow-up took it; prepare it anew.", metadata: { attachment: uid } });
-  });
+  await deps.uploads
+    .put(attachmentKey({ uid }), await uploaded(deps, uid), { contentType: mimeType, expected })
+    .catch((error: unknown) => {
+      if (!isDomainError(error) || error.reason !== "blob_content_mismatch") throw error;
+      throw new DomainError({
+        kind: "conflict",
+        reason: "attachment_changed",
+        message: "The attachment was uploaded again while a follow-up took it; prepare it anew.",
+        metadata: { attachment: uid },
+      });
+    });
 }
 
 async function uploaded({ uploads }: TakeAttachmentsDeps, uid: string): Promise<Readable> {
@@ -73,10 +98,16 @@ async function uploaded({ uploads }: TakeAttachmentsDeps, uid: string): Promise<
   if (!blob) throw problem("attachment_not_uploaded", "The follow-up names an attachment that was not uploaded.", uid);
   if (blob.size <= FILE_BYTES_MAX) return blob.body;
   blob.body.destroy();
-  throw new DomainError({ kind: "too_large", reason: "attachment_too_large", message: `An attachment has at most ${FILE_BYTES_MAX} bytes.`, metadata: { attachment: uid } });
+  throw new DomainError({
+    kind: "too_large",
+    reason: "attachment_too_large",
+    message: `An attachment has at most ${FILE_BYTES_MAX} bytes.`,
+    metadata: { attachment: uid },
+  });
 }
 
-const unknown = (uid: string) => problem("unknown_attachment", "The follow-up names an attachment that was not prepared for this run.", uid);
+const unknown = (uid: string) =>
+  problem("unknown_attachment", "The follow-up names an attachment that was not prepared for this run.", uid);
 
 const problem = (reason: string, message: string, uid: string) =>
   new DomainError({ kind: "unsupported", reason, code: "unknown_attachment", message, metadata: { attachment: uid } });

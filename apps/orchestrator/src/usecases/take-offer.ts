@@ -9,7 +9,12 @@ export type TakeOfferDeps = {
   /** Undefined: lost, ended, told to end, or never opened to this token. */
   findOfferedLease(lease: LeaseRef, token: string): Promise<OfferedLease | undefined>;
   /** In one transaction that holds the run: finds the lease again; when `judge` lets it pass, the session is stored and the lease is its. */
-  handOver(lease: LeaseRef, token: string, judge: (found: OfferedLease | undefined) => OfferedLease, sessionOf: (found: OfferedLease) => NewSession): Promise<void>;
+  handOver(
+    lease: LeaseRef,
+    token: string,
+    judge: (found: OfferedLease | undefined) => OfferedLease,
+    sessionOf: (found: OfferedLease) => NewSession,
+  ): Promise<void>;
 };
 
 export type NewSession = Parameters<RegisterWorkerDeps["putSession"]>[0];
@@ -21,7 +26,11 @@ export type NewSession = Parameters<RegisterWorkerDeps["putSession"]>[0];
  *
  * Errors: offer_gone (unauthenticated) · key_invalid (unauthenticated) · worker_too_old · worker_invalid.
  */
-export async function takeOffer(deps: TakeOfferDeps, offerToken: string, registration: WorkerRegistration): Promise<string> {
+export async function takeOffer(
+  deps: TakeOfferDeps,
+  offerToken: string,
+  registration: WorkerRegistration,
+): Promise<string> {
   checkRegistration(registration);
   const lease = leaseOfOfferToken(offerToken);
   if (!lease) throw offerGone();
@@ -33,9 +42,17 @@ export async function takeOffer(deps: TakeOfferDeps, offerToken: string, registr
   const { dispatcher } = judge(await deps.findOfferedLease(lease, offerToken));
   await deps.authenticateKey(deps.openKey(dispatcher.sealedKey));
   const token = newSessionToken();
-  await deps.handOver(lease, offerToken, judge, ({ dispatcher: { workerHost, ...from } }) => ({ token, ...from, registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] } }));
+  await deps.handOver(lease, offerToken, judge, ({ dispatcher: { workerHost, ...from } }) => ({
+    token,
+    ...from,
+    registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] },
+  }));
   return token;
 }
 
 const offerGone = (): DomainError =>
-  new DomainError({ kind: "unauthenticated", reason: "offer_gone", message: "This offer is not open: it was taken by another process, has ended, or was given up." });
+  new DomainError({
+    kind: "unauthenticated",
+    reason: "offer_gone",
+    message: "This offer is not open: it was taken by another process, has ended, or was given up.",
+  });

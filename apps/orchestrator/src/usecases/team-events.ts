@@ -4,7 +4,9 @@ import { invalidArgument } from "@millwright/errors";
 import type { TeamEvent, TeamEventQuery } from "../domain/team-event.ts";
 
 export type TeamEventsDeps = {
-  readonly listTeamEvents: (ask: TeamEventQuery & { readonly after: number; readonly limit: number }) => Promise<readonly TeamEvent[]>;
+  readonly listTeamEvents: (
+    ask: TeamEventQuery & { readonly after: number; readonly limit: number },
+  ) => Promise<readonly TeamEvent[]>;
   /** The log of this service, in which they are. */
   readonly eventLog: {
     /** The newest sequence; everything committed before the call is included. */
@@ -23,7 +25,13 @@ const RUNS_MAX = 100;
 const BATCH = 200;
 
 /** Events of the caller's teams after a sequence, oldest first. Errors: too_many_runs (invalid_argument). */
-export async function listTeamEvents(deps: TeamEventsDeps, caller: Caller, request: TeamEventsRequest, after: number, limit: number): Promise<readonly TeamEvent[]> {
+export async function listTeamEvents(
+  deps: TeamEventsDeps,
+  caller: Caller,
+  request: TeamEventsRequest,
+  after: number,
+  limit: number,
+): Promise<readonly TeamEvent[]> {
   const query = queryOf(caller, request);
   await deps.eventLog.head(); // what the caller did before is in the log now
   return deps.listTeamEvents({ ...query, after, limit });
@@ -37,7 +45,13 @@ export type TeamEventBatch = { readonly events: readonly TeamEvent[]; readonly a
  *
  * Errors: too_many_runs (invalid_argument), before the first batch.
  */
-export async function* watchTeamEvents(deps: TeamEventsDeps, caller: Caller, request: TeamEventsRequest, from: number | undefined, signal: AbortSignal): AsyncGenerator<TeamEventBatch> {
+export async function* watchTeamEvents(
+  deps: TeamEventsDeps,
+  caller: Caller,
+  request: TeamEventsRequest,
+  from: number | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<TeamEventBatch> {
   const query = queryOf(caller, request);
   let after = from ?? (await deps.eventLog.head());
   yield { events: [], after };
@@ -45,7 +59,10 @@ export async function* watchTeamEvents(deps: TeamEventsDeps, caller: Caller, req
   while (!signal.aborted) {
     const seen = new AbortController();
     // Listens before it reads: what is committed in between rings.
-    const news = deps.eventLog.growth(Math.min(deps.timings.pollMs, deps.timings.keepAliveMs), AbortSignal.any([signal, seen.signal]));
+    const news = deps.eventLog.growth(
+      Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
+      AbortSignal.any([signal, seen.signal]),
+    );
     const events = await deps.listTeamEvents({ ...query, after, limit: BATCH });
     after = events.at(-1)?.sequence ?? after;
     if (events.length > 0 || deps.clock.monotonicMs() - toldAtMs >= deps.timings.keepAliveMs) {
@@ -58,7 +75,12 @@ export async function* watchTeamEvents(deps: TeamEventsDeps, caller: Caller, req
 }
 
 function queryOf(caller: Caller, { teamUid, runUids }: TeamEventsRequest): TeamEventQuery {
-  if (runUids.length > RUNS_MAX) throw invalidArgument("too_many_runs", `Events of at most ${RUNS_MAX} runs are asked for at once.`);
+  if (runUids.length > RUNS_MAX)
+    throw invalidArgument("too_many_runs", `Events of at most ${RUNS_MAX} runs are asked for at once.`);
   const teamUids = teamsWith(caller, "run.view").filter((uid) => teamUid === undefined || uid === teamUid);
-  return { teamUids, runUids, ...(caller.run ? { within: { rootRunUid: caller.run.rootRunUid, factoryUid: caller.run.factoryUid } } : {}) };
+  return {
+    teamUids,
+    runUids,
+    ...(caller.run ? { within: { rootRunUid: caller.run.rootRunUid, factoryUid: caller.run.factoryUid } } : {}),
+  };
 }

@@ -21,8 +21,10 @@ const STEP_ID_MAX = 200;
  * Errors: text_too_long (invalid_argument).
  */
 export async function tellText(deps: TellTextDeps, session: WorkerSession, piece: TextPiece): Promise<void> {
-  if (piece.text.length > TEXT_MAX || piece.stepId.length > STEP_ID_MAX) throw invalidArgument("text_too_long", `At most ${TEXT_MAX} characters are told at once.`);
+  if (piece.text.length > TEXT_MAX || piece.stepId.length > STEP_ID_MAX)
+    throw invalidArgument("text_too_long", `At most ${TEXT_MAX} characters are told at once.`);
   const { executionId, attempt, stepId, offset, text } = piece;
   const [runUid, lease] = await Promise.all([deps.findRunOfLease(session, piece), deps.findLiveLease(piece)]);
-  if (runUid !== undefined && lease !== undefined) deps.live.tell({ runUid, executionId, attempt, stepId, offset, text });
+  if (runUid !== undefined && lease !== undefined)
+    deps.live.tell({ runUid, executionId, attempt, stepId, offset, text });
 }

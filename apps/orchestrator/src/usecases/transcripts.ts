@@ -30,7 +30,9 @@ export async function writeTranscript(deps: WriteTranscriptDeps, runUid: string)
   const known = await deps.findTranscript(runUid);
   if (known && known.lastSeq >= lastSeq) return known.blobKey;
   const blobKey = transcriptKey(runUid, lastSeq);
-  await deps.blobs.put(blobKey, Readable.from(lines(deps.listRunEvents, runUid, lastSeq), { objectMode: false }), { contentType: TRANSCRIPT_TYPE });
+  await deps.blobs.put(blobKey, Readable.from(lines(deps.listRunEvents, runUid, lastSeq), { objectMode: false }), {
+    contentType: TRANSCRIPT_TYPE,
+  });
   await deps.recordTranscript(runUid, { blobKey, lastSeq });
   return blobKey;
 }
@@ -39,11 +41,12 @@ async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: num
   for await (const event of readEvents(listRunEvents, runUid, lastSeq)) yield Buffer.from(transcriptLine(event));
 }
 
-export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & RunTargetDeps & {
-  /** Where the run's agent program of others puts its own. */
-  readonly findHarnessTranscript: (runUid: string) => Promise<string | undefined>;
-  readonly blobs: Pick<BlobStore, "get" | "put" | "signDownload">;
-};
+export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> &
+  RunTargetDeps & {
+    /** Where the run's agent program of others puts its own. */
+    readonly findHarnessTranscript: (runUid: string) => Promise<string | undefined>;
+    readonly blobs: Pick<BlobStore, "get" | "put" | "signDownload">;
+  };
 
 /** How long the link works (fields-runs §6.9). */
 const LINK_SECONDS = 900;
@@ -56,14 +59,27 @@ const LINK_SECONDS = 900;
  */
 export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Caller, target: RunTarget): Promise<string> {
   const run = await findTarget(deps, caller, target);
-  if ("conversationUid" in target && harnessOf(run) === "oz") throw invalidArgument("no_raw_transcript", "Conversations of the platform's own harness have no raw transcript; read the conversation, or the transcript of a run.");
-  const blobKey = (harnessOf(run) === "oz" ? undefined : await ownTranscript(deps, run.uid)) ?? (await writeTranscript(deps, run.uid));
+  if ("conversationUid" in target && harnessOf(run) === "oz")
+    throw invalidArgument(
+      "no_raw_transcript",
+      "Conversations of the platform's own harness have no raw transcript; read the conversation, or the transcript of a run.",
+    );
+  const blobKey =
+    (harnessOf(run) === "oz" ? undefined : await ownTranscript(deps, run.uid)) ??
+    (await writeTranscript(deps, run.uid));
   if (blobKey === undefined) throw notFound("transcript");
-  return deps.blobs.signDownload(blobKey, { expiresInSeconds: LINK_SECONDS, contentType: TRANSCRIPT_TYPE, filename: `transcript-${run.uid}.jsonl` });
+  return deps.blobs.signDownload(blobKey, {
+    expiresInSeconds: LINK_SECONDS,
+    contentType: TRANSCRIPT_TYPE,
+    filename: `transcript-${run.uid}.jsonl`,
+  });
 }
 
 /** What was announced may still be under way, or never have come. */
-async function ownTranscript({ findHarnessTranscript, blobs }: Pick<GetTranscriptUrlDeps, "findHarnessTranscript" | "blobs">, runUid: string): Promise<string | undefined> {
+async function ownTranscript(
+  { findHarnessTranscript, blobs }: Pick<GetTranscriptUrlDeps, "findHarnessTranscript" | "blobs">,
+  runUid: string,
+): Promise<string | undefined> {
   const key = await findHarnessTranscript(runUid);
   const blob = key === undefined ? undefined : await blobs.get(key);
   blob?.body.destroy();

@@ -13,7 +13,11 @@ const PAGE_SIZE = { default: 1_000, max: 5_000 } as const;
 const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
 
 /** Returns a page of the uids of all runs of teams, oldest first. Errors: invalid_cursor (invalid_argument). */
-export async function walkRuns({ walkRuns: walk, cursors }: WalkRunsDeps, pageSize: number, pageToken: string): Promise<RunUidPage> {
+export async function walkRuns(
+  { walkRuns: walk, cursors }: WalkRunsDeps,
+  pageSize: number,
+  pageToken: string,
+): Promise<RunUidPage> {
   const limit = clampPageSize(pageSize, PAGE_SIZE);
   const [after] = pageToken === "" ? [BEFORE_ALL] : (cursors.open(LIST, {}, pageToken) as [string]);
   const found = await walk(after, limit + 1);

@@ -15,7 +15,11 @@ export type DirectiveNews = { readonly directives: readonly LinkedDirective[]; r
  * Tells a worker its directives as they come, that there is work, and at least every `keepAliveMs` that the stream lives.
  * Each stream sends a directive once; heartbeats carry it again until it is acknowledged.
  */
-export async function* watchDirectives(deps: WatchDirectivesDeps, session: WorkerSession, signal: AbortSignal): AsyncGenerator<DirectiveNews> {
+export async function* watchDirectives(
+  deps: WatchDirectivesDeps,
+  session: WorkerSession,
+  signal: AbortSignal,
+): AsyncGenerator<DirectiveNews> {
   let sent = new Map<string, number>(); // of what is still pending: a stream may live for weeks
   let isWorkRung = false;
   let wake = (): void => {};

@@ -25,14 +25,24 @@ const BATCH = 64;
  *
  * Errors: run_not_found, before the first batch.
  */
-export async function* watchRunEvents(deps: WatchRunEventsDeps, caller: Caller, runUid: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<readonly RunEvent[]> {
+export async function* watchRunEvents(
+  deps: WatchRunEventsDeps,
+  caller: Caller,
+  runUid: string,
+  afterSeq: number,
+  signal: AbortSignal,
+): AsyncGenerator<readonly RunEvent[]> {
   const run = await deps.getVisibleRun(caller, runUid);
   let after = afterSeq;
   let toldAtMs = deps.clock.monotonicMs();
   while (!signal.aborted) {
     const seen = new AbortController();
     // Listens before it reads: what is committed in between rings.
-    const news = deps.waitForEvents(run.uid, Math.min(deps.timings.pollMs, deps.timings.keepAliveMs), AbortSignal.any([signal, seen.signal]));
+    const news = deps.waitForEvents(
+      run.uid,
+      Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
+      AbortSignal.any([signal, seen.signal]),
+    );
     const isOver = await deps.isSettled(run.uid); // asked before reading: events committed until then are read below
     const events = await deps.listRunEvents(run.uid, after, BATCH);
     const isQuiet = events.length === 0;

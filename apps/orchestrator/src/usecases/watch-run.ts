@@ -13,7 +13,13 @@ const TEXTS_MAX = 64;
  *
  * Errors: as `watchRunEvents`.
  */
-export async function* watchRun(deps: WatchRunDeps, caller: Caller, runUid: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<{ readonly events: readonly RunEvent[]; readonly texts: readonly LiveText[] }> {
+export async function* watchRun(
+  deps: WatchRunDeps,
+  caller: Caller,
+  runUid: string,
+  afterSeq: number,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly events: readonly RunEvent[]; readonly texts: readonly LiveText[] }> {
   const run = await deps.getVisibleRun(caller, runUid);
   const texts: LiveText[] = [];
   let wake = (): void => {};
@@ -24,7 +30,7 @@ export async function* watchRun(deps: WatchRunDeps, caller: Caller, runUid: stri
   const ended = new AbortController(); // the reader has gone
   const events = watchRunEvents(deps, caller, runUid, afterSeq, AbortSignal.any([signal, ended.signal]));
   try {
-    for (let next = nextOf(events); ; ) {
+    for (let next = nextOf(events); ;) {
       const rung = new Promise<"text">((resolve) => (wake = () => resolve("text")));
       if (texts.length > 0) {
         yield { events: [], texts: texts.splice(0) };

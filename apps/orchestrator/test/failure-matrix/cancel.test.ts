@@ -14,14 +14,17 @@ async function team() {
   return { caller, worker: await platform.worker({ teamUid: teamOf(caller), slots: 9 }) };
 }
 
-const cancel = (caller: ReturnType<typeof aCaller>, runUid: string, tree = false) => platform.life.cancelRun(caller, { runUid, tree });
+const cancel = (caller: ReturnType<typeof aCaller>, runUid: string, tree = false) =>
+  platform.life.cancelRun(caller, { runUid, tree });
 
 test("Cancel while QUEUED: the run is CANCELLED at once, and no worker hears of it", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   expect(await cancel(caller, run.uid)).toMatchObject({ state: "CANCELLED", status: { message: "Cancelled." } });
   expect(await platform.claim(worker)).toEqual([]);
-  await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "run_already_finished" }));
+  await expect(cancel(caller, run.uid)).rejects.toEqual(
+    domainError({ kind: "invalid_argument", reason: "run_already_finished" }),
+  );
 });
 
 test("a cancel repeated with its key is answered as the first time; for another run the key is a conflict", async () => {
@@ -38,7 +41,9 @@ test("Cancel while PENDING: refused for the moment, with when to try again; the 
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   await platform.claim(worker);
-  await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "run_pending", retryable: true }));
+  await expect(cancel(caller, run.uid)).rejects.toEqual(
+    domainError({ kind: "conflict", reason: "run_pending", retryable: true }),
+  );
   await expect(cancel(caller, run.uid, true)).rejects.toEqual(domainError({ reason: "run_pending" }));
   expect((await platform.getRun(caller, run.uid)).state).toBe("PENDING");
 });
@@ -49,14 +54,19 @@ test("Cancel of a run whose offer is over, and not yet reaped: CANCELLED at once
   const offers = await platform.claim(worker);
   await platform.expire(offers[0]!.executionId);
   expect((await cancel(caller, run.uid)).state).toBe("CANCELLED");
-  expect(await platform.life.worker.accept(worker.session, offers)).toMatchObject({ assignments: [], lost: offers.map(({ executionId }) => ({ executionId })) });
+  expect(await platform.life.worker.accept(worker.session, offers)).toMatchObject({
+    assignments: [],
+    lost: offers.map(({ executionId }) => ({ executionId })),
+  });
 });
 
 test("a run that its client executes cannot be cancelled here, unless it has ended", async () => {
   const { caller } = await team();
   const run = await platform.run(caller);
   await platform.database.sql.query("UPDATE runs SET execution_location = 'LOCAL' WHERE uid = $1", [run.uid]);
-  await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ kind: "unsupported", reason: "run_not_cancellable" }));
+  await expect(cancel(caller, run.uid)).rejects.toEqual(
+    domainError({ kind: "unsupported", reason: "run_not_cancellable" }),
+  );
   await platform.database.sql.query("UPDATE runs SET state = 'SUCCEEDED' WHERE uid = $1", [run.uid]);
   await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ reason: "run_already_finished" }));
 });
@@ -86,7 +96,9 @@ test("Cancel while running, worker silent: fenced off when the grace is over", a
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
   await cancel(caller, run.uid);
-  await platform.database.sql.query("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", [held.ref.executionId]);
+  await platform.database.sql.query("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", [
+    held.ref.executionId,
+  ]);
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect(await held.append(held.event("warning", { text: "too late" }))).toMatchObject({ error: "LEASE_LOST" });
@@ -101,9 +113,14 @@ test("Cancel races completion: one of them decides, the other is told", async ()
     const held = await holdStarted(platform, worker);
     const [cancelled, completed] = await Promise.allSettled([cancel(caller, run.uid), held.complete("DONE")]);
     const { state } = await platform.getRun(caller, run.uid);
-    const told = [completed.status === "fulfilled" && completed.value.error, cancelled.status === "rejected" && (cancelled.reason as { reason: string }).reason];
+    const told = [
+      completed.status === "fulfilled" && completed.value.error,
+      cancelled.status === "rejected" && (cancelled.reason as { reason: string }).reason,
+    ];
     expect({ state, told }).toEqual(
-      state === "CANCELLED" ? { state, told: ["ALREADY_TERMINAL", false] } : { state: "SUCCEEDED", told: ["", "run_already_finished"] },
+      state === "CANCELLED"
+        ? { state, told: ["ALREADY_TERMINAL", false] }
+        : { state: "SUCCEEDED", told: ["", "run_already_finished"] },
     );
     expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
   }
@@ -123,11 +140,18 @@ test("Cancel of a tree ends its runs in every state, PENDING ones too; a plain c
   }
   await holding.get(running.uid)!.start();
   await holding.get(waiting.uid)!.start();
-  expect(await holding.get(waiting.uid)!.complete("WAITING", { waitFor: { policy: "all", runUids: [] } })).toMatchObject({ error: "" });
+  expect(
+    await holding.get(waiting.uid)!.complete("WAITING", { waitFor: { policy: "all", runUids: [] } }),
+  ).toMatchObject({ error: "" });
   const pending = await platform.run(caller, { parentRunUid: claimed.uid });
   const offers = await platform.claim(worker);
   const queued = await platform.run(caller, { parentRunUid: pending.uid });
-  const states = async () => Promise.all([root, waiting, running, claimed, pending, queued].map(async ({ uid }) => (await platform.getRun(caller, uid)).state));
+  const states = async () =>
+    Promise.all(
+      [root, waiting, running, claimed, pending, queued].map(
+        async ({ uid }) => (await platform.getRun(caller, uid)).state,
+      ),
+    );
   expect(await states()).toEqual(["CLAIMED", "INPROGRESS", "INPROGRESS", "CLAIMED", "PENDING", "QUEUED"]);
 
   await cancel(caller, waiting.uid);
@@ -143,7 +167,12 @@ test("Child created while its tree is cancelled: it goes with the tree, or is re
   const { caller } = await team();
   for (let n = 0; n < 5; n++) {
     const root = await platform.run(caller);
-    const spawned = Array.from({ length: 6 }, () => platform.run(caller, { parentRunUid: root.uid }).then(({ uid }) => uid, ({ reason }) => String(reason)));
+    const spawned = Array.from({ length: 6 }, () =>
+      platform.run(caller, { parentRunUid: root.uid }).then(
+        ({ uid }) => uid,
+        ({ reason }) => String(reason),
+      ),
+    );
     await cancel(caller, root.uid, true);
     const children = (await Promise.all(spawned)).filter((child) => child !== "parent_run_invalid");
     const states = await Promise.all(children.map(async (child) => (await platform.getRun(caller, child)).state));
@@ -166,7 +195,9 @@ test("cancelling a tree takes the leases in the order of a heartbeat, so that ne
     await heartbeat.query("SELECT 1 FROM leases WHERE execution_id = $1 FOR UPDATE", [slow.ref.executionId]);
     cancelling = cancel(caller, root.uid, true);
     await eventually(async () => {
-      const { rowCount } = await database.sql.query("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
+      const { rowCount } = await database.sql.query(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
       expect(rowCount).toBe(1);
     });
     await heartbeat.query("SELECT 1 FROM leases WHERE execution_id = $1 FOR UPDATE NOWAIT", [again.ref.executionId]);

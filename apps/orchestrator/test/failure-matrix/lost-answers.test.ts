@@ -21,7 +21,9 @@ test("Accept lost answer: asked again, it gives the same inputs and the same att
   const again = await platform.life.worker.accept(worker.session, offers);
   expect(again.assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
   await new HeldExecution(platform, worker.session, first.assignments[0]!).start();
-  expect((await platform.life.worker.accept(worker.session, offers)).assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
+  expect((await platform.life.worker.accept(worker.session, offers)).assignments[0]!.inputs).toEqual(
+    first.assignments[0]!.inputs,
+  );
 });
 
 test("Event append lost answer: the batch is sent again and adds nothing; one that skips something is refused and told what is missing", async () => {
@@ -30,11 +32,16 @@ test("Event append lost answer: the batch is sent again and adds nothing; one th
   const held = await hold(platform, worker);
   const batch = [held.event("agent_started", { session_id: "s" }), held.event("warning", { text: "a" })];
   for (let n = 0; n < 2; n++) expect(await held.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
-  expect(await held.append(...batch, held.event("warning", { text: "b" }))).toMatchObject({ ackedClientSeq: 3, error: "" });
+  expect(await held.append(...batch, held.event("warning", { text: "b" }))).toMatchObject({
+    ackedClientSeq: 3,
+    error: "",
+  });
   const [lost, next] = [held.event("warning", { text: "c" }), held.event("warning", { text: "d" })];
   expect(await held.append(next)).toMatchObject({ error: "SEQUENCE_GAP", ackedClientSeq: 3 });
   expect(await held.append(lost, next)).toMatchObject({ error: "", ackedClientSeq: 5 });
-  const texts = (await platform.events(run.uid)).filter(({ kind }) => kind === "warning").map(({ payload }) => payload["text"]);
+  const texts = (await platform.events(run.uid))
+    .filter(({ kind }) => kind === "warning")
+    .map(({ payload }) => payload["text"]);
   expect(texts).toEqual(["a", "b", "c", "d"]);
 });
 
@@ -45,8 +52,12 @@ test("Complete lost answer: the same outcome is fine, another one is told that t
   const late = held.event("warning", { text: "late" });
   expect(await held.complete("BLOCKED")).toMatchObject({ error: "EVENTS_PENDING", ackedClientSeq: 3 });
   await held.append(late);
-  for (let n = 0; n < 2; n++) expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
+  for (let n = 0; n < 2; n++)
+    expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
   expect(await held.complete("DONE")).toMatchObject({ error: "ALREADY_TERMINAL" });
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "BLOCKED", status: { message: "Which name?" } });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    state: "BLOCKED",
+    status: { message: "Which name?" },
+  });
   expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
 });

@@ -15,17 +15,27 @@ async function running() {
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
-  const ended = async () => ({ ...(await platform.getRun(caller, run.uid)), reason: (await platform.events(run.uid)).find(({ kind }) => kind === "run_finished")?.payload["reason"] });
+  const ended = async () => ({
+    ...(await platform.getRun(caller, run.uid)),
+    reason: (await platform.events(run.uid)).find(({ kind }) => kind === "run_finished")?.payload["reason"],
+  });
   return { run, held, worker, ended };
 }
 
 test("Quotas: a run that writes more events than it may is FAILED with the reason, and told to stop", async () => {
   const { run, held, ended } = await running();
-  await platform.database.sql.query("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", [run.uid, EVENTS_PER_RUN_MAX - 1]);
+  await platform.database.sql.query("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", [
+    run.uid,
+    EVENTS_PER_RUN_MAX - 1,
+  ]);
   expect(await held.append(held.event("warning", { text: "the last one" }))).toMatchObject({ error: "" });
   expect((await ended()).state).toBe("INPROGRESS");
   expect(await held.append(held.event("warning", { text: "one too many" }))).toMatchObject({ error: "" });
-  expect(await ended()).toMatchObject({ state: "FAILED", reason: "event_quota", status: { message: `The run wrote more than ${EVENTS_PER_RUN_MAX} events.` } });
+  expect(await ended()).toMatchObject({
+    state: "FAILED",
+    reason: "event_quota",
+    status: { message: `The run wrote more than ${EVENTS_PER_RUN_MAX} events.` },
+  });
   const { leases, directives } = await held.heartbeat();
   expect([leases[0]!.status, directives.map(({ kind }) => kind)]).toEqual(["STOP", ["cancel"]]);
   expect(await held.complete("CANCELLED")).toMatchObject({ error: "" });
@@ -33,12 +43,21 @@ test("Quotas: a run that writes more events than it may is FAILED with the reaso
 
 test("Quotas: a run that writes an event larger than it may is FAILED with the reason; the event keeps its place and loses its payload", async () => {
   const { run, held, worker, ended } = await running();
-  const batch = (text: string) => eventBatch({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, events: [{ clientSeq: BigInt(++held.clientSeq), kind: "warning", payload: { text } }] } as never);
+  const batch = (text: string) =>
+    eventBatch({
+      executionId: BigInt(held.ref.executionId),
+      attempt: held.ref.attempt,
+      events: [{ clientSeq: BigInt(++held.clientSeq), kind: "warning", payload: { text } }],
+    } as never);
   const fits = "x".repeat(EVENT_BYTES_MAX - 20);
   expect(await platform.life.worker.append(worker.session, [batch(fits)])).toMatchObject([{ error: "" }]);
   expect((await ended()).state).toBe("INPROGRESS");
-  expect(await platform.life.worker.append(worker.session, [batch(`${fits}${fits}`)])).toMatchObject([{ error: "", ackedClientSeq: held.clientSeq }]);
+  expect(await platform.life.worker.append(worker.session, [batch(`${fits}${fits}`)])).toMatchObject([
+    { error: "", ackedClientSeq: held.clientSeq },
+  ]);
   expect(await ended()).toMatchObject({ state: "FAILED", reason: "event_size_quota" });
-  const stored = (await platform.events(run.uid)).filter(({ kind }) => kind === "warning").map(({ payload }) => Object.keys(payload));
+  const stored = (await platform.events(run.uid))
+    .filter(({ kind }) => kind === "warning")
+    .map(({ payload }) => Object.keys(payload));
   expect(stored).toEqual([["text"], ["size_bytes"]]);
 });

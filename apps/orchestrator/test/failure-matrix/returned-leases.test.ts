@@ -23,7 +23,8 @@ async function team(on = platform) {
   const caller = aCaller();
   const worker = await on.worker({ teamUid: teamOf(caller) });
   const run = await on.run(caller);
-  const giveBack = ({ session, ref }: HeldExecution, how: Omit<ReturnedLease, "executionId" | "attempt">) => on.life.worker.returnLeases(session, [{ ...ref, ...how }]);
+  const giveBack = ({ session, ref }: HeldExecution, how: Omit<ReturnedLease, "executionId" | "attempt">) =>
+    on.life.worker.returnLeases(session, [{ ...ref, ...how }]);
   return { caller, worker, run, giveBack, now: () => on.getRun(caller, run.uid) };
 }
 
@@ -50,7 +51,12 @@ test("any number of planned worker stops queues a run again at once, counts no l
 test("a run returned during its setup is set up again, and gets its prompt and follow-ups", async () => {
   const { caller, worker, run, giveBack } = await team();
   const first = await hold(platform, worker);
-  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "normal", attachmentUids: [] });
+  await platform.life.createFollowup(caller, {
+    target: { runUid: run.uid },
+    message: "More.",
+    mode: "normal",
+    attachmentUids: [],
+  });
   await giveBack(first, STOPPING);
   const next = await hold(platform, worker);
   expect(next.assignment.inputs.map(({ kind }) => kind)).toEqual(["prompt", "followup"]);
@@ -75,8 +81,12 @@ test("an attempt that its worker cannot execute is retried three times with its 
     status: { message: expect.stringContaining(FAILED.message), errorCode: "resource_unavailable", retryable: true },
   });
   const events = await platform.events(run.uid);
-  expect(events.filter(({ kind }) => kind === "attempt_failed").map(({ payload }) => payload["message"])).toEqual(Array(4).fill(FAILED.message));
-  expect(events.findLast(({ kind }) => kind === "run_finished")?.payload).toMatchObject({ reason: "sandbox_start_failed" });
+  expect(events.filter(({ kind }) => kind === "attempt_failed").map(({ payload }) => payload["message"])).toEqual(
+    Array(4).fill(FAILED.message),
+  );
+  expect(events.findLast(({ kind }) => kind === "run_finished")?.payload).toMatchObject({
+    reason: "sandbox_start_failed",
+  });
 });
 
 test("a returned run whose agent was working and must not be resumed ends; in setup it is tried again", async () => {
@@ -92,7 +102,10 @@ test("a cancelled run stays cancelled when its lease is returned, and a lease of
   const held = await holdStarted(platform, worker);
   const stranger = await platform.worker({ teamUid: teamOf(caller) });
   await platform.life.worker.returnLeases(stranger.session, [{ ...held.ref, ...STOPPING }]);
-  await platform.life.worker.returnLeases(worker.session, [{ ...held.ref, attempt: 7, ...STOPPING }, { executionId: 999_999_999, attempt: 1, ...STOPPING }]);
+  await platform.life.worker.returnLeases(worker.session, [
+    { ...held.ref, attempt: 7, ...STOPPING },
+    { executionId: 999_999_999, attempt: 1, ...STOPPING },
+  ]);
   expect((await now()).state).toBe("INPROGRESS");
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   await giveBack(held, STOPPING);

@@ -26,7 +26,10 @@ async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnT
   const held: HeldExecution[] = [];
   const waiting: HeldExecution[] = [];
   for (let depth = 1; depth <= DEPTH; depth++) {
-    const created = await platform.life.createRuns(caller, Array.from({ length: LEVEL }, (_one, n) => aRun(caller, { parentRunUid: parents[n % parents.length]! })));
+    const created = await platform.life.createRuns(
+      caller,
+      Array.from({ length: LEVEL }, (_one, n) => aRun(caller, { parentRunUid: parents[n % parents.length]! })),
+    );
     for (const one of waiting.splice(0)) await one.complete("WAITING", ALL);
     const offers = await platform.claim(worker, 9); // of this level: the deepest first
     const { assignments } = await platform.life.worker.accept(worker.session, offers.slice(0, 7));
@@ -45,15 +48,36 @@ test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep t
   const { sql } = platform.database;
   const worker = await platform.worker({ teamUid: teamOf(caller), slots: 200 });
   const { root, held } = await aTree(caller, worker);
-  const states = async () => Object.fromEntries((await sql.query<{ state: string; n: number }>("SELECT state, count(*)::int AS n FROM runs WHERE root_run_uid = $1 GROUP BY state", [root])).rows.map(({ state, n }) => [state, n]));
-  expect(Object.keys(await states()).toSorted((a, b) => a.localeCompare(b))).toEqual(["CLAIMED", "INPROGRESS", "PENDING", "QUEUED"]);
-  expect((await sql.query("SELECT 1 FROM waits WHERE run_uid IN (SELECT uid FROM runs WHERE root_run_uid = $1)", [root])).rowCount).toBeGreaterThan(0);
+  const states = async () =>
+    Object.fromEntries(
+      (
+        await sql.query<{ state: string; n: number }>(
+          "SELECT state, count(*)::int AS n FROM runs WHERE root_run_uid = $1 GROUP BY state",
+          [root],
+        )
+      ).rows.map(({ state, n }) => [state, n]),
+    );
+  expect(Object.keys(await states()).toSorted((a, b) => a.localeCompare(b))).toEqual([
+    "CLAIMED",
+    "INPROGRESS",
+    "PENDING",
+    "QUEUED",
+  ]);
+  expect(
+    (await sql.query("SELECT 1 FROM waits WHERE run_uid IN (SELECT uid FROM runs WHERE root_run_uid = $1)", [root]))
+      .rowCount,
+  ).toBeGreaterThan(0);
 
-  const { rows: parents } = await sql.query<{ uid: string }>("SELECT uid FROM runs WHERE root_run_uid = $1 AND depth < $2", [root, DEPTH]);
+  const { rows: parents } = await sql.query<{ uid: string }>(
+    "SELECT uid FROM runs WHERE root_run_uid = $1 AND depth < $2",
+    [root, DEPTH],
+  );
   let spawned = 0;
   const spawners = Array.from({ length: SPAWNERS }, async (_one, n) => {
     for (let k = n; ; k += 7) {
-      const created = await platform.run(caller, { parentRunUid: parents[k % parents.length]!.uid }).catch((error: unknown) => error);
+      const created = await platform
+        .run(caller, { parentRunUid: parents[k % parents.length]!.uid })
+        .catch((error: unknown) => error);
       if (created instanceof DomainError) return created.reason;
       if (created instanceof Error) throw created;
       spawned += 1;
@@ -75,7 +99,8 @@ test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep t
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect(await platform.inUse(teamOf(caller))).toBe(0);
-  for (const one of held) expect(await one.append(one.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+  for (const one of held)
+    expect(await one.append(one.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
   expect((await sql.query("SELECT 1 FROM leases UNION ALL SELECT 1 FROM waits")).rowCount).toBe(0);
   const ends = await sql.query<{ n: number }>(
     "SELECT count(e.seq)::int AS n FROM runs r LEFT JOIN stream.run_events e ON e.run_uid = r.uid AND e.kind = 'run_finished' AND e.payload->>'cancelled_by' IS NOT NULL WHERE r.root_run_uid = $1 GROUP BY r.uid",

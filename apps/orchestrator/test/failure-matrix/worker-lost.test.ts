@@ -30,7 +30,9 @@ test("Worker frozen, then wakes: the old attempt is refused everywhere, and the 
   expect(await old.append(old.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
   expect(await old.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
   expect((await old.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
-  await expect(platform.life.checkLease(old.ref)).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "lease_lost" }));
+  await expect(platform.life.checkLease(old.ref)).rejects.toEqual(
+    domainError({ kind: "unauthenticated", reason: "lease_lost" }),
+  );
   expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "QUEUED", isSandboxRunning: false });
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 
@@ -44,14 +46,21 @@ test("Worker frozen, then wakes: the old attempt is refused everywhere, and the 
   const events = await platform.events(run.uid);
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, n) => n + 1));
   expect(events.filter(({ isSuperseded }) => isSuperseded)).toEqual([]);
-  expect(events.filter(({ kind }) => kind === "run_queued").map(({ payload }) => payload["reason"])).toEqual(["resumed"]);
+  expect(events.filter(({ kind }) => kind === "run_queued").map(({ payload }) => payload["reason"])).toEqual([
+    "resumed",
+  ]);
 });
 
 test("what the agent of a lost attempt has seen is not told again; what it has not seen is told to the next one", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const old = await holdStarted(platform, worker);
-  const { followupUid } = await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "normal", attachmentUids: [] });
+  const { followupUid } = await platform.life.createFollowup(caller, {
+    target: { runUid: run.uid },
+    message: "More.",
+    mode: "normal",
+    attachmentUids: [],
+  });
   await lose(old);
   const inSetup = await hold(platform, worker);
   const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "", attachments: [] }];
@@ -67,7 +76,9 @@ test("what the agent of a lost attempt has seen is not told again; what it has n
 
 test("files of messages that an agent has seen are named to every later sandbox of its conversation, once it has seen them", async () => {
   const { caller, worker } = await team();
-  const run = await platform.run(caller, { attachments: [{ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode("one") }] });
+  const run = await platform.run(caller, {
+    attachments: [{ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode("one") }],
+  });
   const inSetup = await hold(platform, worker);
   expect([inSetup.assignment.inputs[0]!.attachments.length, inSetup.assignment.earlierAttachments]).toEqual([1, []]);
   await lose(inSetup);
@@ -76,8 +87,13 @@ test("files of messages that an agent has seen are named to every later sandbox 
   await lose(lost);
   const next = await holdStarted(platform, worker);
   const [file] = next.assignment.earlierAttachments;
-  expect([next.assignment.inputs, file]).toMatchObject([[], { fileName: "a.txt", mimeType: "text/plain", sizeBytes: 3 }]);
-  expect(new TextDecoder().decode(platform.stored.get(file!.downloadUrl.replace("https://blobs.example/", "")))).toBe("one");
+  expect([next.assignment.inputs, file]).toMatchObject([
+    [],
+    { fileName: "a.txt", mimeType: "text/plain", sizeBytes: 3 },
+  ]);
+  expect(new TextDecoder().decode(platform.stored.get(file!.downloadUrl.replace("https://blobs.example/", "")))).toBe(
+    "one",
+  );
   await next.complete("DONE");
   await platform.run(caller, { conversationUid: run.conversationUid });
   expect((await hold(platform, worker)).assignment.earlierAttachments).toMatchObject([{ uid: file!.uid }]);
@@ -95,7 +111,9 @@ test("an interrupt that a lost worker had not taken is told to the next attempt,
   const second = await hold(platform, worker);
   const left = [{ executionId: first.ref.executionId, attempt: 2, seq: 2, kind: "interrupt" }];
   expect(second.assignment.directives).toMatchObject(left);
-  expect((await platform.life.worker.accept(worker.session, [second.ref])).assignments[0]?.directives).toMatchObject(left);
+  expect((await platform.life.worker.accept(worker.session, [second.ref])).assignments[0]?.directives).toMatchObject(
+    left,
+  );
   await lose(second);
   const third = await holdStarted(platform, worker);
   expect(third.assignment.directives).toMatchObject([{ attempt: 3, seq: 2 }]);
@@ -109,20 +127,37 @@ test("each directive names the one before it in its attempt, acknowledged or not
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const interrupt = () => platform.life.interruptRun(caller, { runUid: run.uid });
-  const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
-  const chain = (directives: readonly { seq: number; previousSeq: number }[]) => directives.map(({ seq, previousSeq }) => [seq, previousSeq]);
+  const follow = (message: string) =>
+    platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const chain = (directives: readonly { seq: number; previousSeq: number }[]) =>
+    directives.map(({ seq, previousSeq }) => [seq, previousSeq]);
   const first = await holdStarted(platform, worker);
   await follow("one");
   await interrupt();
   await follow("three");
   await interrupt();
-  expect(chain((await first.heartbeat()).directives)).toEqual([[1, 0], [2, 1], [3, 2], [4, 3]]);
-  expect(chain((await first.heartbeat(1)).directives)).toEqual([[2, 1], [3, 2], [4, 3]]);
+  expect(chain((await first.heartbeat()).directives)).toEqual([
+    [1, 0],
+    [2, 1],
+    [3, 2],
+    [4, 3],
+  ]);
+  expect(chain((await first.heartbeat(1)).directives)).toEqual([
+    [2, 1],
+    [3, 2],
+    [4, 3],
+  ]);
   await lose(first);
   const second = await holdStarted(platform, worker);
-  expect(chain(second.assignment.directives)).toEqual([[2, 0], [4, 2]]);
+  expect(chain(second.assignment.directives)).toEqual([
+    [2, 0],
+    [4, 2],
+  ]);
   await follow("five");
-  expect(chain((await second.heartbeat(2)).directives)).toEqual([[4, 2], [5, 4]]);
+  expect(chain((await second.heartbeat(2)).directives)).toEqual([
+    [4, 2],
+    [5, 4],
+  ]);
 });
 
 test("a run whose configuration says so fails when its worker is lost at work, and is tried again when it is lost in setup", async () => {
@@ -143,8 +178,14 @@ test("a run whose configuration says so fails when its worker is lost at work, a
   await loseOne(await hold(careful, worker));
   expect((await careful.getRun(caller, run.uid)).state).toBe("QUEUED");
   await loseOne(await holdStarted(careful, worker));
-  expect(await careful.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable", message: expect.stringContaining("not be resumed") } });
-  expect((await careful.events(run.uid)).at(-1)).toMatchObject({ kind: "run_finished", payload: { reason: "worker_lost" } });
+  expect(await careful.getRun(caller, run.uid)).toMatchObject({
+    state: "ERROR",
+    status: { errorCode: "resource_unavailable", message: expect.stringContaining("not be resumed") },
+  });
+  expect((await careful.events(run.uid)).at(-1)).toMatchObject({
+    kind: "run_finished",
+    payload: { reason: "worker_lost" },
+  });
   await careful.close();
 });
 
@@ -154,22 +195,38 @@ test("the next attempt begins with the newest checkpoint; an older one, and one 
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
   const saved = async (key: string, executionId = held.ref.executionId) =>
-    sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [key, run.uid, executionId]);
+    sql.query(
+      "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
+      [key, run.uid, executionId],
+    );
   for (const n of [1, 2]) {
     await saved(`${run.uid}-${n}`);
     await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-${n}` }));
   }
   await saved(`${run.uid}-foreign`, held.ref.executionId + 1_000_000);
-  await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-foreign` }), held.event("checkpoint", { snapshot_key: "never given" }));
+  await held.append(
+    held.event("checkpoint", { snapshot_key: `${run.uid}-foreign` }),
+    held.event("checkpoint", { snapshot_key: "never given" }),
+  );
   await lose(held);
   const next = await holdStarted(platform, worker);
   expect(next.assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-2`);
-  const kept = async () => (await sql.query<{ key: string }>("SELECT snapshot_key AS key FROM snapshots WHERE execution_id = $1", [held.ref.executionId])).rows.map(({ key }) => key);
+  const kept = async () =>
+    (
+      await sql.query<{ key: string }>("SELECT snapshot_key AS key FROM snapshots WHERE execution_id = $1", [
+        held.ref.executionId,
+      ])
+    ).rows.map(({ key }) => key);
   expect(await kept()).toEqual([`${run.uid}-2`]);
   await saved(`${run.uid}-last`);
   await next.complete("DONE", { snapshotKey: `${run.uid}-last` });
   expect(await kept()).toEqual([`${run.uid}-last`]);
-  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "normal", attachmentUids: [] });
+  await platform.life.createFollowup(caller, {
+    target: { runUid: run.uid },
+    message: "More.",
+    mode: "normal",
+    attachmentUids: [],
+  });
   expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-last`);
 });
 
@@ -177,10 +234,20 @@ test("a run that ends without a last word is continued from its newest checkpoin
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
-  await platform.database.sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [`${run.uid}-1`, run.uid, held.ref.executionId]);
+  await platform.database.sql.query(
+    "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
+    [`${run.uid}-1`, run.uid, held.ref.executionId],
+  );
   await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-1` }));
-  await held.complete("ERROR", { error: { code: "agent_process_failed", message: "It died.", retryable: false, reason: "sandbox_died" } });
-  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Again.", mode: "normal", attachmentUids: [] });
+  await held.complete("ERROR", {
+    error: { code: "agent_process_failed", message: "It died.", retryable: false, reason: "sandbox_died" },
+  });
+  await platform.life.createFollowup(caller, {
+    target: { runUid: run.uid },
+    message: "Again.",
+    mode: "normal",
+    attachmentUids: [],
+  });
   expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-1`);
 });
 
@@ -191,7 +258,10 @@ test("Worker dies in SETUP: the run is queued again three times, a fourth loss e
     expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
     await lose(await hold(platform, worker));
   }
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable", retryable: true } });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    state: "ERROR",
+    status: { errorCode: "resource_unavailable", retryable: true },
+  });
   expect((await platform.kinds(run.uid)).filter((kind) => kind === "worker_lost")).toHaveLength(4);
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
@@ -200,7 +270,10 @@ test("Worker dies while RUNNING: the run goes on in another attempt twice, a thi
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   for (let n = 1; n <= 3; n++) await lose(await holdStarted(platform, worker));
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable" } });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    state: "ERROR",
+    status: { errorCode: "resource_unavailable" },
+  });
 });
 
 test("Worker dies before Accept: the offer ends, the run is queued again as often as it takes, and no loss is counted", async () => {
@@ -220,7 +293,9 @@ test("Control plane restarts: nobody could renew, so the first look extends ever
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
   await platform.expire(held.ref.executionId);
-  await platform.database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp() - $1 * interval '1 ms'", [platform.timings.reaperPauseMs + 1]);
+  await platform.database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp() - $1 * interval '1 ms'", [
+    platform.timings.reaperPauseMs + 1,
+  ]);
   await platform.life.reapOnce();
   expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
@@ -270,9 +345,17 @@ test("another session cannot use a lease", async () => {
   const held = await holdStarted(platform, worker);
   const other = await platform.worker({ teamUid: teamOf(caller) });
   const { life } = platform;
-  expect(await life.worker.append(other.session, [{ ...held.ref, events: [held.event("warning")] }])).toMatchObject([{ error: "LEASE_LOST" }]);
-  expect(await life.worker.complete(other.session, [{ ...held.ref, outcome: "DONE", lastClientSeq: 0 }])).toMatchObject([{ error: "LEASE_LOST" }]);
-  const beat = { state: "READY" as const, freeSlots: 0, leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }] };
+  expect(await life.worker.append(other.session, [{ ...held.ref, events: [held.event("warning")] }])).toMatchObject([
+    { error: "LEASE_LOST" },
+  ]);
+  expect(await life.worker.complete(other.session, [{ ...held.ref, outcome: "DONE", lastClientSeq: 0 }])).toMatchObject(
+    [{ error: "LEASE_LOST" }],
+  );
+  const beat = {
+    state: "READY" as const,
+    freeSlots: 0,
+    leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }],
+  };
   expect((await life.worker.heartbeat(other.session, beat)).leases).toMatchObject([{ status: "LOST" }]);
 });
 
@@ -280,12 +363,17 @@ test("however many leases are overdue, one round judges them all, and looks in b
   const own = await testPlatform();
   const caller = aCaller();
   const count = 2 * REAPER_BATCH + 1;
-  await own.life.createRuns(caller, Array.from({ length: count }, () => aRun(caller)));
+  await own.life.createRuns(
+    caller,
+    Array.from({ length: count }, () => aRun(caller)),
+  );
   expect(await own.claim(await own.worker({ slots: count }), count)).toHaveLength(count);
   const { sql } = own.database;
   await sql.query("UPDATE leases SET expires_at = clock_timestamp()");
   await sql.query("CREATE TABLE looks (at timestamptz)");
-  await sql.query("CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO looks VALUES (NEW.last_tick); RETURN NEW; END $$");
+  await sql.query(
+    "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO looks VALUES (NEW.last_tick); RETURN NEW; END $$",
+  );
   await sql.query("CREATE TRIGGER look AFTER UPDATE ON reaper_ticks FOR EACH ROW EXECUTE FUNCTION look()");
   await sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
   await own.life.reapOnce();
@@ -311,7 +399,10 @@ test("an agent that writes nothing is warned about once, then stopped", async ()
   expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
   await silentFor(platform.timings.stallTimeoutMs + 1000);
   await platform.life.reapOnce();
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "infrastructure_timeout" } });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    state: "ERROR",
+    status: { errorCode: "infrastructure_timeout" },
+  });
   const { leases, directives } = await held.heartbeat();
   expect(leases).toMatchObject([{ status: "STOP" }]);
   expect(directives).toMatchObject([{ kind: "cancel", seq: 1 }]);
@@ -323,20 +414,30 @@ test("a setup that takes too long fails the run", async () => {
   await hold(platform, worker);
   await platform.database.sql.query("UPDATE executions SET claimed_at = 'epoch' WHERE run_uid = $1", [run.uid]);
   await platform.life.reapOnce();
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "FAILED", status: { errorCode: "environment_setup_failed" } });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    state: "FAILED",
+    status: { errorCode: "environment_setup_failed" },
+  });
 });
 
 test("an execution that takes longer than the longest time ends its run, and its worker is told to stop", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
-  const since = (ms: number) => platform.database.sql.query("UPDATE executions SET claimed_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1", [run.uid, ms]);
+  const since = (ms: number) =>
+    platform.database.sql.query(
+      "UPDATE executions SET claimed_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1",
+      [run.uid, ms],
+    );
   await since(platform.timings.executionTimeoutMs - 60_000);
   await platform.life.reapOnce();
   expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
   await since(platform.timings.executionTimeoutMs + platform.timings.leaseTtlMs + 60_000);
   await platform.life.reapOnce();
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "infrastructure_timeout", retryable: false } });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({
+    state: "ERROR",
+    status: { errorCode: "infrastructure_timeout", retryable: false },
+  });
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
 });
 

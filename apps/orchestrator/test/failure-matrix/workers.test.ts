@@ -17,29 +17,56 @@ async function team() {
 }
 
 const registration = (over: Partial<WorkerRegistration> = {}): WorkerRegistration => ({
-  workerHost: "twin", instanceUid: newUid(), version: WORKER_VERSION_MIN, backend: "test", slots: 1, labels: {}, harnesses: [{ type: "oz", version: "1" }],
-  models: [], images: [], sandbox: "none", sandboxFeatures: [], skills: [], ...over,
+  workerHost: "twin",
+  instanceUid: newUid(),
+  version: WORKER_VERSION_MIN,
+  backend: "test",
+  slots: 1,
+  labels: {},
+  harnesses: [{ type: "oz", version: "1" }],
+  models: [],
+  images: [],
+  sandbox: "none",
+  sandboxFeatures: [],
+  skills: [],
+  ...over,
 });
 
 test("Two workers with one worker_id: both work, and neither can use the other's leases", async () => {
   const { caller, worker } = await team();
   const { life } = platform;
-  const [one, other] = await Promise.all([1, 2].map(async () => ({ session: await life.worker.authenticate(await life.worker.register(worker.key, registration())) })));
+  const [one, other] = await Promise.all(
+    [1, 2].map(async () => ({
+      session: await life.worker.authenticate(await life.worker.register(worker.key, registration())),
+    })),
+  );
   for (let n = 0; n < 2; n++) await platform.run(caller);
-  const [first, second] = [await holdStarted(platform, { token: "", ...one! }), await holdStarted(platform, { token: "", ...other! })];
+  const [first, second] = [
+    await holdStarted(platform, { token: "", ...one! }),
+    await holdStarted(platform, { token: "", ...other! }),
+  ];
   expect(first.assignment.job.run.runUid).not.toBe(second.assignment.job.run.runUid);
-  expect(await life.worker.append(other!.session, [{ ...first.ref, events: [first.event("warning")] }])).toMatchObject([{ error: "LEASE_LOST" }]);
+  expect(await life.worker.append(other!.session, [{ ...first.ref, events: [first.event("warning")] }])).toMatchObject([
+    { error: "LEASE_LOST" },
+  ]);
   for (const held of [first, second]) expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });
 
 test("Old worker version: refused at Register, with the version that is needed", async () => {
   const { worker } = await team();
-  await expect(platform.life.worker.register(worker.key, registration({ version: "0.0.9" }))).rejects.toMatchObject({ reason: "worker_too_old", metadata: { min_version: WORKER_VERSION_MIN } });
+  await expect(platform.life.worker.register(worker.key, registration({ version: "0.0.9" }))).rejects.toMatchObject({
+    reason: "worker_too_old",
+    metadata: { min_version: WORKER_VERSION_MIN },
+  });
 });
 
 test("a worker whose key or session nobody knows is refused", async () => {
-  await expect(platform.life.worker.register("mww_unknown", registration())).rejects.toEqual(domainError({ reason: "key_invalid" }));
-  await expect(platform.life.worker.authenticate("nothing")).rejects.toEqual(domainError({ reason: "session_invalid" }));
+  await expect(platform.life.worker.register("mww_unknown", registration())).rejects.toEqual(
+    domainError({ reason: "key_invalid" }),
+  );
+  await expect(platform.life.worker.authenticate("nothing")).rejects.toEqual(
+    domainError({ reason: "session_invalid" }),
+  );
 });
 
 test("a process that registers again keeps its leases, and its old token is dead", async () => {

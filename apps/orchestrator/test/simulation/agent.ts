@@ -44,7 +44,11 @@ export class HeldByWorker {
   }
 
   beat(ackAll = true) {
-    return { state: "READY" as const, freeSlots: 1, leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq: ackAll ? this.#directiveSeq : 0 }] };
+    return {
+      state: "READY" as const,
+      freeSlots: 1,
+      leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq: ackAll ? this.#directiveSeq : 0 }],
+    };
   }
 
   hear(directives: readonly Directive[]): void {
@@ -53,7 +57,8 @@ export class HeldByWorker {
       if (previousSeq > this.#directiveSeq) continue; // a gap: the next heartbeat delivers both
       this.#directiveSeq = seq;
       if (kind === "cancel") this.isStopped = true;
-      if (kind === "followup") this.#toSee.push({ uid: payload["message_uid"] as string, text: payload["text"] as string });
+      if (kind === "followup")
+        this.#toSee.push({ uid: payload["message_uid"] as string, text: payload["text"] as string });
     }
   }
 
@@ -65,7 +70,10 @@ export class HeldByWorker {
 
   startBatch(): EventBatch {
     this.hasStarted = true;
-    return this.#batch([{ kind: "sandbox_ready", payload: { kind: "none" } }, { kind: "agent_started", payload: { session_id: "s" } }]);
+    return this.#batch([
+      { kind: "sandbox_ready", payload: { kind: "none" } },
+      { kind: "agent_started", payload: { session_id: "s" } },
+    ]);
   }
 
   /** The agent is handed the next thing it was told. */
@@ -75,12 +83,21 @@ export class HeldByWorker {
   }
 
   completion(outcome: Outcome, policy: "all" | "any" = "all", isRetained = false): Completion {
-    this.lastCompletion = { ...this.ref, outcome, ...(isRetained ? { isRetained } : {}), lastClientSeq: this.#clientSeq, ...(outcome === "WAITING" ? { waitFor: { policy, runUids: [] } } : {}) };
+    this.lastCompletion = {
+      ...this.ref,
+      outcome,
+      ...(isRetained ? { isRetained } : {}),
+      lastClientSeq: this.#clientSeq,
+      ...(outcome === "WAITING" ? { waitFor: { policy, runUids: [] } } : {}),
+    };
     return this.lastCompletion;
   }
 
   #batch(events: Pick<WorkerEvent, "kind" | "payload">[]): EventBatch {
-    this.lastBatch = { ...this.ref, events: events.map((event) => ({ ...event, clientSeq: ++this.#clientSeq, at: new Date(0) })) };
+    this.lastBatch = {
+      ...this.ref,
+      events: events.map((event) => ({ ...event, clientSeq: ++this.#clientSeq, at: new Date(0) })),
+    };
     return this.lastBatch;
   }
 }

@@ -2,19 +2,27 @@ import { TERMINAL_STATES } from "../../src/domain/run.ts";
 import type { RawView } from "./view.ts";
 
 /** What must not be, after everything has ended. Knows of the rules what the documentation says, and nothing of the code. */
-export const breachesOf = (raw: RawView): string[] => [...leftOvers(raw), ...raw.runs.flatMap(({ uid }) => [...gaps(raw, uid), ...fates(raw, uid)])];
+export const breachesOf = (raw: RawView): string[] => [
+  ...leftOvers(raw),
+  ...raw.runs.flatMap(({ uid }) => [...gaps(raw, uid), ...fates(raw, uid)]),
+];
 
 /** Every run is terminal; nothing is held. */
 function leftOvers({ runs, executions, waits, capacity }: RawView): string[] {
   return [
-    ...runs.filter(({ state }) => !(TERMINAL_STATES as readonly string[]).includes(state)).map(({ state }) => `a run that is left ${state}`),
-    ...executions.filter(({ state, lease }) => state !== "ENDED" || lease !== null).map(({ state, lease }) => `an execution that is left ${state} with lease ${lease}`),
+    ...runs
+      .filter(({ state }) => !(TERMINAL_STATES as readonly string[]).includes(state))
+      .map(({ state }) => `a run that is left ${state}`),
+    ...executions
+      .filter(({ state, lease }) => state !== "ENDED" || lease !== null)
+      .map(({ state, lease }) => `an execution that is left ${state} with lease ${lease}`),
     ...waits.map(() => "a wait that nobody ended"),
     ...capacity.filter(({ inUse }) => inUse !== 0).map(({ scope, inUse }) => `${scope} with ${inUse} in use`),
   ];
 }
 
-const eventsOf = ({ events }: RawView, uid: string) => events.filter(({ runUid }) => runUid === uid).toSorted((a, b) => a.seq - b.seq);
+const eventsOf = ({ events }: RawView, uid: string) =>
+  events.filter(({ runUid }) => runUid === uid).toSorted((a, b) => a.seq - b.seq);
 
 function gaps(raw: RawView, uid: string): string[] {
   const seqs = eventsOf(raw, uid).map(({ seq }) => seq);
@@ -24,26 +32,39 @@ function gaps(raw: RawView, uid: string): string[] {
 /** Each accepted follow-up was delivered once, or reported undeliverable once because the run had ended; in the order of acceptance. */
 function fates(raw: RawView, uid: string): string[] {
   const executions = new Map(raw.executions.map((one) => [one.id, one]));
-  const counts = (attempt: number, id: number) => attempt === executions.get(id)?.acceptedAttempt || executions.get(id)?.keptAttempts.includes(attempt);
-  const events = eventsOf(raw, uid).filter(({ attempt, executionId }) => attempt === null || counts(attempt, executionId!));
-  const named = (kind: string, member: string) => events.filter((event) => event.kind === kind).map(({ payload }) => (payload as Record<string, unknown>)[member]);
+  const counts = (attempt: number, id: number) =>
+    attempt === executions.get(id)?.acceptedAttempt || executions.get(id)?.keptAttempts.includes(attempt);
+  const events = eventsOf(raw, uid).filter(
+    ({ attempt, executionId }) => attempt === null || counts(attempt, executionId!),
+  );
+  const named = (kind: string, member: string) =>
+    events.filter((event) => event.kind === kind).map(({ payload }) => (payload as Record<string, unknown>)[member]);
   const accepted = named("followup_accepted", "followup_uid");
   const delivered = named("message", "message_uid").filter((one) => accepted.includes(one));
   const undelivered = named("followup_undelivered", "followup_uid");
   const breaches = accepted.flatMap((one) => {
-    const fate = [delivered.filter((other) => other === one).length, undelivered.filter((other) => other === one).length].join(":");
+    const fate = [
+      delivered.filter((other) => other === one).length,
+      undelivered.filter((other) => other === one).length,
+    ].join(":");
     const stored = raw.messages.find((message) => message.uid === one);
     const isStored = stored?.isDelivered === (fate === "1:0") && stored.isUndeliverable === (fate === "0:1");
-    return (fate === "1:0" || fate === "0:1") && isStored ? [] : [`follow-up ${stored?.text}: delivered:undelivered ${fate}, stored ${stored?.isDelivered}:${stored?.isUndeliverable}`];
+    return (fate === "1:0" || fate === "0:1") && isStored
+      ? []
+      : [
+          `follow-up ${stored?.text}: delivered:undelivered ${fate}, stored ${stored?.isDelivered}:${stored?.isUndeliverable}`,
+        ];
   });
   const inOrder = accepted.filter((one) => delivered.includes(one));
   if (inOrder.some((one, n) => one !== delivered[n])) breaches.push("follow-ups were delivered out of order");
-  if (accepted.length !== raw.messages.filter(({ runUid, kind }) => runUid === uid && kind === "followup").length) breaches.push("a follow-up was stored without being accepted, or twice");
+  if (accepted.length !== raw.messages.filter(({ runUid, kind }) => runUid === uid && kind === "followup").length)
+    breaches.push("a follow-up was stored without being accepted, or twice");
   let hasEnded = false;
   for (const { kind } of events) {
     if (kind === "followup_accepted") hasEnded = false;
     if (kind === "run_finished") hasEnded = true;
-    if (kind === "followup_undelivered" && !hasEnded && !events.some((event) => event.kind === "run_finished")) breaches.push("a follow-up was given up though its run had not ended");
+    if (kind === "followup_undelivered" && !hasEnded && !events.some((event) => event.kind === "run_finished"))
+      breaches.push("a follow-up was given up though its run had not ended");
   }
   return breaches;
 }

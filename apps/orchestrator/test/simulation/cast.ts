@@ -15,7 +15,14 @@ export type Cast = {
 
 export function aCast(): Cast {
   const callers = [aCaller(), aCaller()];
-  const worker = (slots: number, more: Partial<SessionRow> = {}): SessionRow => ({ uid: newUid(), workerHost: `host-${newUid()}`, slots, harnessTypes: ["oz"], images: [], ...more });
+  const worker = (slots: number, more: Partial<SessionRow> = {}): SessionRow => ({
+    uid: newUid(),
+    workerHost: `host-${newUid()}`,
+    slots,
+    harnessTypes: ["oz"],
+    images: [],
+    ...more,
+  });
   return {
     callers,
     agents: [newUid(), newUid()],

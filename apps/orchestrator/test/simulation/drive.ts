@@ -8,7 +8,11 @@ import { answered, useCasesOf, type UseCases, type World } from "./world.ts";
 const IN_FLIGHT_MAX = 5;
 const RUNS_MAX = 12;
 
-type Act = { readonly about?: string; readonly isCompletion?: boolean; readonly act: (cases: UseCases, step: Step) => Promise<unknown> };
+type Act = {
+  readonly about?: string;
+  readonly isCompletion?: boolean;
+  readonly act: (cases: UseCases, step: Step) => Promise<unknown>;
+};
 type Step = <T>(call: () => Promise<T>) => Promise<T>;
 
 /** Plays a script, a list of numbers each of which decides something, in a world. */
@@ -46,8 +50,11 @@ export class Drive {
     for (const worker of this.#cast.workers) this.#workers.push(await this.world.addSession(worker));
     while (this.#cursor < this.#script.length) {
       const { inFlight } = this.#turns;
-      this.story.push(`${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#held.length} held, ${this.#gone.length} gone, ${this.#orphans.size} orphans`);
-      if (inFlight === IN_FLIGHT_MAX || (inFlight > 0 && this.#choose(2) === 0)) await this.#turns.take(this.#choose(inFlight));
+      this.story.push(
+        `${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#held.length} held, ${this.#gone.length} gone, ${this.#orphans.size} orphans`,
+      );
+      if (inFlight === IN_FLIGHT_MAX || (inFlight > 0 && this.#choose(2) === 0))
+        await this.#turns.take(this.#choose(inFlight));
       else await this.#begin(this.#next());
       watch();
     }
@@ -104,7 +111,12 @@ export class Drive {
     const caller = this.#cast.callers[this.#choose(2)]!;
     const agentUid = this.#cast.agents[this.#choose(3)];
     const factory = this.#choose(3) === 0 ? { factoryUid: this.#cast.factoryUid } : {};
-    const request = aRun(caller, { prompt: "Begin.", ...(agentUid ? { agentUid } : {}), ...factory, ...(parentRunUid ? { parentRunUid } : {}) });
+    const request = aRun(caller, {
+      prompt: "Begin.",
+      ...(agentUid ? { agentUid } : {}),
+      ...factory,
+      ...(parentRunUid ? { parentRunUid } : {}),
+    });
     return {
       act: async (cases) => {
         const made = await answered(cases.createRun(caller, request));
@@ -119,22 +131,34 @@ export class Drive {
     const n = ++this.#followups;
     if (this.#turns.abouts.includes(runUid)) this.#note(n, this.#completing.has(runUid));
     const isRepeated = this.#choose(6) === 0;
-    const request = { target: { runUid }, message: `f${n}`, mode: "normal" as const, attachmentUids: [], idempotencyKey: `key ${n}` };
+    const request = {
+      target: { runUid },
+      message: `f${n}`,
+      mode: "normal" as const,
+      attachmentUids: [],
+      idempotencyKey: `key ${n}`,
+    };
     const send = (cases: UseCases) => answered(cases.followUp(this.#everybody, request));
     const act = (cases: UseCases) => {
       this.#following.set(n, runUid);
-      return Promise.all(isRepeated ? [send(cases), send(cases)] : [send(cases)]).finally(() => this.#following.delete(n));
+      return Promise.all(isRepeated ? [send(cases), send(cases)] : [send(cases)]).finally(() =>
+        this.#following.delete(n),
+      );
     };
     return { about: runUid, act };
   }
 
   #cancel(runUid: string | undefined): Act | undefined {
     const tree = this.#choose(2) === 0;
-    return runUid ? { about: runUid, act: (cases) => answered(cases.cancel(this.#everybody, { runUid, tree })) } : undefined;
+    return runUid
+      ? { about: runUid, act: (cases) => answered(cases.cancel(this.#everybody, { runUid, tree })) }
+      : undefined;
   }
 
   #interrupt(runUid: string | undefined): Act | undefined {
-    return runUid ? { about: runUid, act: (cases) => answered(cases.interrupt(this.#everybody, { runUid })) } : undefined;
+    return runUid
+      ? { about: runUid, act: (cases) => answered(cases.interrupt(this.#everybody, { runUid })) }
+      : undefined;
   }
 
   /** Claims and accepts; now and then the worker dies in between, gives an offer back, or a secret is missing. */
@@ -145,7 +169,9 @@ export class Drive {
         if (fate === 0) return this.#forget(offers);
         if (fate === 1) return cases.decline(session, offers);
         const { assignments, lost } = await cases.accept(session, offers, fate === 2);
-        this.story.push(`is given ${assignments.map(({ attempt, inputs, directives }) => `attempt ${attempt} ${inputs.map(({ text }) => text).join()} ${directives.map(({ kind, seq }) => `${seq} ${kind}`).join()}`).join("; ")}; ${lost.length} lost`);
+        this.story.push(
+          `is given ${assignments.map(({ attempt, inputs, directives }) => `attempt ${attempt} ${inputs.map(({ text }) => text).join()} ${directives.map(({ kind, seq }) => `${seq} ${kind}`).join()}`).join("; ")}; ${lost.length} lost`,
+        );
         for (const assignment of assignments) this.#held.push(new HeldByWorker(session, assignment));
         return this.#forget(lost);
       },
@@ -175,7 +201,9 @@ export class Drive {
       act: async (cases) => {
         const { leases, directives } = await cases.heartbeat(held.session, beat);
         held.hear(directives);
-        this.story.push(`hears ${leases[0]!.status} ${directives.map(({ attempt, seq, kind }) => `${attempt}.${seq} ${kind}`).join(", ")}`);
+        this.story.push(
+          `hears ${leases[0]!.status} ${directives.map(({ attempt, seq, kind }) => `${attempt}.${seq} ${kind}`).join(", ")}`,
+        );
         if (leases[0]!.status === "STOP") held.isStopped = true;
         if (leases[0]!.status === "LOST") this.#lose(held);
       },
@@ -185,13 +213,23 @@ export class Drive {
   #complete(held: HeldByWorker | undefined, choice: number): Act | undefined {
     if (!held || held.isBusy) return undefined;
     const inSetup = ["FAILED", "FAILED", "ERROR"] as const;
-    const started = this.#parents.has(held.runUid) ? (["DONE", "WAITING", "WAITING", "WAITING", "WAITING", "FAILED", "BLOCKED"] as const) : (["DONE", "DONE", "WAITING", "FAILED", "BLOCKED", "DONE", "ERROR"] as const);
+    const started = this.#parents.has(held.runUid)
+      ? (["DONE", "WAITING", "WAITING", "WAITING", "WAITING", "FAILED", "BLOCKED"] as const)
+      : (["DONE", "DONE", "WAITING", "FAILED", "BLOCKED", "DONE", "ERROR"] as const);
     const isRetained = !held.hasStarted && !held.isStopped && !held.isKept && choice % 3 === 1;
-    const outcome = held.isKept ? "FAILED" : held.isStopped ? "CANCELLED" : held.hasStarted ? started[choice % started.length]! : inSetup[choice % inSetup.length]!;
+    const outcome = held.isKept
+      ? "FAILED"
+      : held.isStopped
+        ? "CANCELLED"
+        : held.hasStarted
+          ? started[choice % started.length]!
+          : inSetup[choice % inSetup.length]!;
     const completion = held.completion(outcome, choice % 2 ? "any" : "all", isRetained);
     this.#completing.add(held.runUid);
     const act = async (cases: UseCases) => {
-      const { error } = await cases.complete(held.session, completion).finally(() => this.#completing.delete(held.runUid));
+      const { error } = await cases
+        .complete(held.session, completion)
+        .finally(() => this.#completing.delete(held.runUid));
       if (error === "EVENTS_PENDING") throw new Error("every event was acknowledged before");
       if (isRetained && error === "") held.keep();
       else this.#lose(held);
@@ -219,19 +257,29 @@ export class Drive {
         if (held) this.#lose(held);
         return undefined;
       case 1: // its worker is frozen, or cut off, for too long; it may come back
-        return { act: (_cases, step) => step(async () => (held ? this.world.expire(held.ref.executionId) : undefined)) };
+        return {
+          act: (_cases, step) => step(async () => (held ? this.world.expire(held.ref.executionId) : undefined)),
+        };
       case 2: {
         const orphan = this.#pick([...this.#orphans]);
         return { act: (_cases, step) => step(async () => (orphan === undefined ? undefined : this.#pass(orphan))) };
       }
-      case 3: { // an answer was lost: the same is sent again, however late
+      case 3: {
+        // an answer was lost: the same is sent again, however late
         const late = this.#pick([...this.#gone, ...this.#held]);
         const { lastBatch: batch, lastCompletion: completion } = late ?? {};
         if (!late || late.isBusy) return undefined;
-        return { about: late.runUid, act: async (cases) => [batch && (await cases.append(late.session, batch)), this.#gone.includes(late) && completion && (await cases.complete(late.session, completion))] };
+        return {
+          about: late.runUid,
+          act: async (cases) => [
+            batch && (await cases.append(late.session, batch)),
+            this.#gone.includes(late) && completion && (await cases.complete(late.session, completion)),
+          ],
+        };
       }
       case 4: // its worker stops in order
-      case 5: { // its worker cannot execute it
+      case 5: {
+        // its worker cannot execute it
         if (!held || held.isBusy) return undefined;
         return this.#busy(held, async (cases) => {
           await cases.returnLease(held.session, held.ref, kind === 5);
@@ -276,5 +324,4 @@ export class Drive {
     const [first, second] = this.#cast.callers;
     return { ...first!, teams: [...first!.teams, ...second!.teams] };
   }
-
 }

@@ -13,28 +13,44 @@ const RACES_PER_SCRIPT = 8.5;
 
 // Runs, workers that die, freeze and repeat themselves, cancels and child runs go on around them; every transaction of the
 // use cases waits for its turn, and the script decides whose turn it is.
-test(`Follow-up races completion: in ${RACES} races of follow-ups with whatever else happens to their runs, each has one fate, their order is kept, and no run lives for ever`, async () => {
-  const cast = aCast();
-  const tried = new Map<string, number>();
-  const count = (what: string, n = 1) => tried.set(what, (tried.get(what) ?? 0) + n);
-  await assert(
-    asyncProperty(aScript(DECISIONS), async (script) => {
-      const world = memoryWorld();
-      const drive = new Drive(world, cast, script);
-      await drive.play(() => {
-        for (const { inUse, max } of world.rows.capacity.all()) if (inUse > max) throw new Error(`${inUse} run at once where ${max} may`);
-      });
-      await drive.end();
-      const raw = await world.raw();
-      const breaches = breachesOf(raw);
-      if (breaches.length > 0) throw new Error(breaches.join("\n"));
-      count("races", drive.raced.size);
-      count("completing", drive.racedCompletion.size);
-      for (const situation of situationsOf(raw)) count(situation);
-    }),
-    { seed: SEED, numRuns: Math.ceil(RACES / RACES_PER_SCRIPT), endOnFailure: SCALE > 1 },
-  );
-  expect(tried.get("races")).toBeGreaterThanOrEqual(RACES);
-  const rare = ["queued", "starting", "running", "completing", "waiting", "cancelled", "failed setup", "debug window", "ended", "resumed"].filter((situation) => (tried.get(situation) ?? 0) < RACES / 1_000);
-  expect(rare).toEqual([]);
-}, 300_000 * SCALE);
+test(
+  `Follow-up races completion: in ${RACES} races of follow-ups with whatever else happens to their runs, each has one fate, their order is kept, and no run lives for ever`,
+  async () => {
+    const cast = aCast();
+    const tried = new Map<string, number>();
+    const count = (what: string, n = 1) => tried.set(what, (tried.get(what) ?? 0) + n);
+    await assert(
+      asyncProperty(aScript(DECISIONS), async (script) => {
+        const world = memoryWorld();
+        const drive = new Drive(world, cast, script);
+        await drive.play(() => {
+          for (const { inUse, max } of world.rows.capacity.all())
+            if (inUse > max) throw new Error(`${inUse} run at once where ${max} may`);
+        });
+        await drive.end();
+        const raw = await world.raw();
+        const breaches = breachesOf(raw);
+        if (breaches.length > 0) throw new Error(breaches.join("\n"));
+        count("races", drive.raced.size);
+        count("completing", drive.racedCompletion.size);
+        for (const situation of situationsOf(raw)) count(situation);
+      }),
+      { seed: SEED, numRuns: Math.ceil(RACES / RACES_PER_SCRIPT), endOnFailure: SCALE > 1 },
+    );
+    expect(tried.get("races")).toBeGreaterThanOrEqual(RACES);
+    const rare = [
+      "queued",
+      "starting",
+      "running",
+      "completing",
+      "waiting",
+      "cancelled",
+      "failed setup",
+      "debug window",
+      "ended",
+      "resumed",
+    ].filter((situation) => (tried.get(situation) ?? 0) < RACES / 1_000);
+    expect(rare).toEqual([]);
+  },
+  300_000 * SCALE,
+);

@@ -6,7 +6,14 @@ import type { CapacityRow, ExecutionRow, Rows, SessionRow } from "./rows.ts";
 
 /** Executions that the same workers may take, under the same caps. */
 export const laneOf = ({ owner, frozen: { agent_uid, factory_uid, requirements } }: RunRecord): string =>
-  JSON.stringify([owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null]);
+  JSON.stringify([
+    owner.uid,
+    agent_uid ?? null,
+    factory_uid ?? null,
+    requirements.worker_host ?? null,
+    requirements.harness,
+    requirements.image ?? null,
+  ]);
 
 /** The scopes whose capacity an execution uses; its owner's last. */
 const scopesOf = ({ owner, agentUid, factoryUid }: CapacitySubject): string[] => [
@@ -15,15 +22,33 @@ const scopesOf = ({ owner, agentUid, factoryUid }: CapacitySubject): string[] =>
   `${owner.type} ${owner.uid}`,
 ];
 
-const subjectOf = ({ owner, frozen: { agent_uid: agentUid, factory_uid: factoryUid } }: RunRecord): CapacitySubject => ({ owner, agentUid, factoryUid });
+const subjectOf = ({
+  owner,
+  frozen: { agent_uid: agentUid, factory_uid: factoryUid },
+}: RunRecord): CapacitySubject => ({ owner, agentUid, factoryUid });
 
-export function ensureCapacity(rows: Rows, subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults): boolean {
+export function ensureCapacity(
+  rows: Rows,
+  subject: CapacitySubject,
+  settings: ScopeSettings,
+  defaults: CapacityDefaults,
+): boolean {
   for (const scope of scopesOf(subject)) {
     const kind = scope.startsWith("agent") ? "agent" : scope.startsWith("factory") ? "factory" : "team";
     const { concurrencyLimit, isPaused, weight, priority, version } = settings[kind];
     const before = rows.capacity.get(scope);
     if (before && before.version > version) continue;
-    rows.capacity.put(scope, { inUse: 0, virtualTime: 0, lastStart: 0, ...before, max: concurrencyLimit || defaults[kind], isPaused, weight, priority, version });
+    rows.capacity.put(scope, {
+      inUse: 0,
+      virtualTime: 0,
+      lastStart: 0,
+      ...before,
+      max: concurrencyLimit || defaults[kind],
+      isPaused,
+      weight,
+      priority,
+      version,
+    });
   }
   return scopesOf(subject).some((scope) => rows.capacity.get(scope)!.inUse >= rows.capacity.get(scope)!.max);
 }
@@ -32,13 +57,24 @@ export function releaseCapacity(rows: Rows, subject: CapacitySubject): void {
   for (const scope of scopesOf(subject)) rows.capacity.patch(scope, { inUse: rows.capacity.get(scope)!.inUse - 1 });
 }
 
-type Candidate = { readonly lane: string; readonly record: RunRecord; readonly head: ExecutionRow; readonly start: number; readonly own: CapacityRow; readonly waitsSince: number };
+type Candidate = {
+  readonly lane: string;
+  readonly record: RunRecord;
+  readonly head: ExecutionRow;
+  readonly start: number;
+  readonly own: CapacityRow;
+  readonly waitsSince: number;
+};
 
 /**
  * What a worker is offered, in order: lane by lane. Ends when its slots are full, or nothing is
  * left that it may take.
  */
-export function claimInMemory(rows: Rows, session: SessionRow, slots: number): { executionId: number; attempt: number }[] {
+export function claimInMemory(
+  rows: Rows,
+  session: SessionRow,
+  slots: number,
+): { executionId: number; attempt: number }[] {
   const offers: { executionId: number; attempt: number }[] = [];
   while (offers.length < slots) {
     const candidates = eligible(rows, session);
@@ -46,15 +82,24 @@ export function claimInMemory(rows: Rows, session: SessionRow, slots: number): {
     if (!best) break;
     const scopes = scopesOf(subjectOf(best.record));
     const owners = new Map(candidates.map(({ record, own }) => [record.owner.uid, own.weight]));
-    const share = Math.max(1, Math.floor(((slots - offers.length) * best.own.weight) / [...owners.values()].reduce((a, b) => a + b)));
+    const share = Math.max(
+      1,
+      Math.floor(((slots - offers.length) * best.own.weight) / [...owners.values()].reduce((a, b) => a + b)),
+    );
     const room = Math.min(...scopes.map((scope) => rows.capacity.get(scope)!.max - rows.capacity.get(scope)!.inUse));
-    const taken = queuedOf(rows, best.lane).slice(0, Math.min(share, room, slots - offers.length, freeSlots(rows, session)));
+    const taken = queuedOf(rows, best.lane).slice(
+      0,
+      Math.min(share, room, slots - offers.length, freeSlots(rows, session)),
+    );
     if (taken.length === 0) break;
     for (const execution of taken) offers.push(offerOne(rows, session, execution));
     for (const scope of scopes) {
       const row = rows.capacity.get(scope)!;
       const isOwner = scope === scopes.at(-1);
-      const turn = isOwner && !session.teamUid ? { virtualTime: best.start + taken.length / row.weight, lastStart: best.start } : {};
+      const turn =
+        isOwner && !session.teamUid
+          ? { virtualTime: best.start + taken.length / row.weight, lastStart: best.start }
+          : {};
       rows.capacity.patch(scope, { inUse: row.inUse + taken.length, ...turn });
     }
   }
@@ -62,12 +107,21 @@ export function claimInMemory(rows: Rows, session: SessionRow, slots: number): {
 }
 
 const byTurn = (a: Candidate, b: Candidate): number =>
-  a.start - b.start || a.own.virtualTime - b.own.virtualTime || (a.record.owner.uid < b.record.owner.uid ? -1 : a.record.owner.uid > b.record.owner.uid ? 1 : 0) ||
-  b.record.depth - a.record.depth || a.waitsSince - b.waitsSince || a.head.id - b.head.id;
+  a.start - b.start ||
+  a.own.virtualTime - b.own.virtualTime ||
+  (a.record.owner.uid < b.record.owner.uid ? -1 : a.record.owner.uid > b.record.owner.uid ? 1 : 0) ||
+  b.record.depth - a.record.depth ||
+  a.waitsSince - b.waitsSince ||
+  a.head.id - b.head.id;
 
 function eligible(rows: Rows, session: SessionRow): Candidate[] {
   const clock = Math.max(0, ...rows.capacity.all().map(({ lastStart }) => lastStart));
-  const lanes = new Set(rows.executions.all().filter(({ state }) => state === "QUEUED").map(({ lane }) => lane));
+  const lanes = new Set(
+    rows.executions
+      .all()
+      .filter(({ state }) => state === "QUEUED")
+      .map(({ lane }) => lane),
+  );
   return [...lanes].flatMap((lane) => {
     const [head] = queuedOf(rows, lane);
     if (!head) return [];
@@ -76,28 +130,65 @@ function eligible(rows: Rows, session: SessionRow): Candidate[] {
     const own = capacities.at(-1)!;
     if (!mayTake(session, record) || capacities.some(({ inUse, max, isPaused }) => isPaused || inUse >= max)) return [];
     const priority = record.frozen.agent_uid ? capacities[0]!.priority : 0;
-    return [{ lane, record, head, own, start: Math.max(own.virtualTime, clock), waitsSince: head.id - priority * PRIORITY_STEP_MS }];
+    return [
+      {
+        lane,
+        record,
+        head,
+        own,
+        start: Math.max(own.virtualTime, clock),
+        waitsSince: head.id - priority * PRIORITY_STEP_MS,
+      },
+    ];
   });
 }
 
-function mayTake({ teamUid, workerHost, harnessTypes, images, arch: own }: SessionRow, { owner, frozen: { requirements } }: RunRecord): boolean {
+function mayTake(
+  { teamUid, workerHost, harnessTypes, images, arch: own }: SessionRow,
+  { owner, frozen: { requirements } }: RunRecord,
+): boolean {
   const { harness, image, arch, worker_host: host } = requirements;
-  const isServed = teamUid === undefined ? host === undefined : owner.type === "team" && owner.uid === teamUid && (host === undefined || host === workerHost);
-  return isServed && harnessTypes.includes(harness) && (image === undefined || images.length === 0 || images.includes(image)) && (arch === undefined || own === undefined || own === arch);
+  const isServed =
+    teamUid === undefined
+      ? host === undefined
+      : owner.type === "team" && owner.uid === teamUid && (host === undefined || host === workerHost);
+  return (
+    isServed &&
+    harnessTypes.includes(harness) &&
+    (image === undefined || images.length === 0 || images.includes(image)) &&
+    (arch === undefined || own === undefined || own === arch)
+  );
 }
 
 /** Deepest first, then oldest; not while the run's previous execution is still there. */
 function queuedOf(rows: Rows, lane: string): ExecutionRow[] {
   const isThere = (runUid: string) => rows.executionsOf(runUid).some(({ state }) => state === "STOPPING");
   const depth = ({ runUid }: ExecutionRow) => rows.runs.get(runUid)!.record.depth;
-  return rows.executions.all().filter((one) => one.lane === lane && one.state === "QUEUED" && !isThere(one.runUid)).toSorted((a, b) => depth(b) - depth(a) || a.id - b.id);
+  return rows.executions
+    .all()
+    .filter((one) => one.lane === lane && one.state === "QUEUED" && !isThere(one.runUid))
+    .toSorted((a, b) => depth(b) - depth(a) || a.id - b.id);
 }
 
-const freeSlots = (rows: Rows, { uid, slots }: SessionRow): number => Math.max(0, slots - rows.leases.all().filter(({ sessionUid }) => sessionUid === uid).length);
+const freeSlots = (rows: Rows, { uid, slots }: SessionRow): number =>
+  Math.max(0, slots - rows.leases.all().filter(({ sessionUid }) => sessionUid === uid).length);
 
-function offerOne(rows: Rows, session: SessionRow, { id, attempt, runUid }: ExecutionRow): { executionId: number; attempt: number } {
+function offerOne(
+  rows: Rows,
+  session: SessionRow,
+  { id, attempt, runUid }: ExecutionRow,
+): { executionId: number; attempt: number } {
   rows.executions.patch(id, { state: "OFFERED", attempt: attempt + 1, workerHost: session.workerHost });
   rows.runs.patch(runUid, { state: "PENDING" });
-  rows.leases.put(id, { executionId: id, attempt: attempt + 1, runUid, sessionUid: session.uid, isAccepted: false, isExpired: false, isStopping: false, isFenced: false });
+  rows.leases.put(id, {
+    executionId: id,
+    attempt: attempt + 1,
+    runUid,
+    sessionUid: session.uid,
+    isAccepted: false,
+    isExpired: false,
+    isStopping: false,
+    isFenced: false,
+  });
   return { executionId: id, attempt: attempt + 1 };
 }

@@ -13,7 +13,13 @@ export function saveChange(rows: Rows, change: RunChange): void {
   if (change.wait) rows.waits.put(run.uid, change.wait);
   if (change.directive) {
     const seq = rows.directives.all().filter(({ executionId }) => executionId === run.execution.id).length + 1;
-    rows.directives.put(`${run.execution.id} ${seq}`, { ...change.directive, executionId: run.execution.id, attempt: run.execution.attempt, seq, isAcked: false });
+    rows.directives.put(`${run.execution.id} ${seq}`, {
+      ...change.directive,
+      executionId: run.execution.id,
+      attempt: run.execution.attempt,
+      seq,
+      isAcked: false,
+    });
   }
   saveLease(rows, change);
   appendEvents(rows, run.uid, change.events);
@@ -40,7 +46,8 @@ function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void 
     setupLosses: next.setupLosses,
     runLosses: next.runLosses,
     acceptedAttempt: next.execution === "CLAIMED" ? row.attempt : row.acceptedAttempt,
-    keptAttempts: row.state === "RUNNING" && next.execution === "QUEUED" ? [...row.keptAttempts, row.attempt] : row.keptAttempts,
+    keptAttempts:
+      row.state === "RUNNING" && next.execution === "QUEUED" ? [...row.keptAttempts, row.attempt] : row.keptAttempts,
     ...(next.outcome ? { outcome: next.outcome } : {}),
     ...(snapshotKey ? { snapshotKey } : {}),
   });
@@ -57,5 +64,6 @@ function saveLease(rows: Rows, { run, next }: RunChange): void {
   if (next.lease !== "drop") return;
   if (lease) releaseCapacity(rows, run);
   rows.leases.remove(id);
-  if (stream.executionId === id) rows.streams.put(run.uid, { lastSeq: stream.lastSeq, lastClientSeq: stream.lastClientSeq });
+  if (stream.executionId === id)
+    rows.streams.put(run.uid, { lastSeq: stream.lastSeq, lastClientSeq: stream.lastClientSeq });
 }

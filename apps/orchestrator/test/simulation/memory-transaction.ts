@@ -15,7 +15,8 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     const name = `${principalUid} ${operation} ${key}`;
     const earlier = rows.answers.get(name);
     if (!earlier) return rows.answers.put(name, { body: JSON.stringify(body), answer: await f() }).answer as never;
-    if (earlier.body !== JSON.stringify(body)) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
+    if (earlier.body !== JSON.stringify(body))
+      throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
     return earlier.answer as never;
   },
   async lockRuns(uids, executionIds = []) {
@@ -33,11 +34,24 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   async insertRun(record) {
     if (record.causeKey !== undefined && findByCause(rows, record.owner.uid, record.causeKey)) return undefined;
     const { submittedPrompt } = record;
-    rows.runs.put(record.uid, { record, state: "QUEUED", hasStarted: false, executionCount: 1, ...(submittedPrompt === undefined ? {} : { submittedPrompt }) });
+    rows.runs.put(record.uid, {
+      record,
+      state: "QUEUED",
+      hasStarted: false,
+      executionCount: 1,
+      ...(submittedPrompt === undefined ? {} : { submittedPrompt }),
+    });
     queueExecution(rows, record.uid, 1);
     rows.streams.put(record.uid, { lastSeq: 0, lastClientSeq: 0 });
     appendEvents(rows, record.uid, [{ kind: "run_created", payload: {} }]);
-    if (record.message) addMessage(rows, { uid: record.message.uid, runUid: record.uid, kind: "prompt", text: record.message.text, mode: record.mode });
+    if (record.message)
+      addMessage(rows, {
+        uid: record.message.uid,
+        runUid: record.uid,
+        kind: "prompt",
+        text: record.message.text,
+        mode: record.mode,
+      });
     return viewOf(rows.runs.get(record.uid)!);
   },
   insertRuns: async () => {
@@ -53,7 +67,10 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     const owned = rows.runs.all().filter(isOwned);
     return (owned.findLast(({ record }) => !record.parentRunUid) ?? owned.at(-1))?.record.uid;
   },
-  countUnseenTextBytes: async (runUid) => unseen(rows, runUid).filter(({ kind }) => kind !== "children").reduce((sum, { text }) => sum + Buffer.byteLength(text), 0),
+  countUnseenTextBytes: async (runUid) =>
+    unseen(rows, runUid)
+      .filter(({ kind }) => kind !== "children")
+      .reduce((sum, { text }) => sum + Buffer.byteLength(text), 0),
   runOfMessage: async (messageUid) => rows.messages.get(messageUid)?.runUid as RunUid | undefined,
   async ensureCapacity(subject, settings, defaults, before) {
     await before;
@@ -61,7 +78,13 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   },
   runOfExecution: async (executionId) => runOfExecution(rows, executionId),
   parentOf: async (runUid) => rows.runs.get(runUid)?.record.parentRunUid,
-  liveDescendants: async (runUid) => descendants(rows, runUid).filter(({ state, record: { uid } }) => !isTerminal(state) || rows.executionsOf(uid).some((one) => one.state === "DEBUG")).map(({ record }) => record.uid),
+  liveDescendants: async (runUid) =>
+    descendants(rows, runUid)
+      .filter(
+        ({ state, record: { uid } }) =>
+          !isTerminal(state) || rows.executionsOf(uid).some((one) => one.state === "DEBUG"),
+      )
+      .map(({ record }) => record.uid),
   async save(changes) {
     for (const change of changes) saveChange(rows, change);
   },
@@ -69,18 +92,32 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
 
   async addMessage(given) {
     const { directiveTo, author: _, ...message } = given;
-    addMessage(rows, { ...message, ...(directiveTo === undefined ? {} : { executionId: directiveTo, takenAs: "directive" }) });
+    addMessage(rows, {
+      ...message,
+      ...(directiveTo === undefined ? {} : { executionId: directiveTo, takenAs: "directive" }),
+    });
   },
   async takeInputs(runUid, executionId) {
-    return unseen(rows, runUid).map(({ uid }) => toMessage(rows.messages.patch(uid, { executionId, takenAs: "input" })));
+    return unseen(rows, runUid).map(({ uid }) =>
+      toMessage(rows.messages.patch(uid, { executionId, takenAs: "input" })),
+    );
   },
   async inputsOf(runUid, executionId) {
     const { attempt } = rows.executions.get(executionId)!;
-    return rows.messagesOf(runUid).filter((one) => one.executionId === executionId && one.takenAs === "input" && (one.deliveredAttempt ?? attempt) === attempt).map(toMessage);
+    return rows
+      .messagesOf(runUid)
+      .filter(
+        (one) =>
+          one.executionId === executionId && one.takenAs === "input" && (one.deliveredAttempt ?? attempt) === attempt,
+      )
+      .map(toMessage);
   },
   earlierAttachments: async () => [],
   async takeOverDirectives(executionId, attempt) {
-    const left = rows.directives.all().filter((one) => one.executionId === executionId && one.kind === "interrupt" && !one.isAcked).toSorted((a, b) => a.seq - b.seq);
+    const left = rows.directives
+      .all()
+      .filter((one) => one.executionId === executionId && one.kind === "interrupt" && !one.isAcked)
+      .toSorted((a, b) => a.seq - b.seq);
     for (const { seq } of left) rows.directives.patch(`${executionId} ${seq}`, { attempt });
     return left.map((row) => directiveOf(rows, { ...row, attempt }));
   },
@@ -91,31 +128,52 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   setCheckpoint: async () => {},
   keepOnlySnapshot: async () => {},
   onWorkerLoss: async () => "resume",
-  debugWindowMs: async (runUid) => (rows.runs.get(runUid)!.record.frozen.failure_session_retention_minutes ?? 0) * 60_000,
+  debugWindowMs: async (runUid) =>
+    (rows.runs.get(runUid)!.record.frozen.failure_session_retention_minutes ?? 0) * 60_000,
   leaseExpiry: async () => new Date(0),
   openToOffer: async () => {},
-  hasUnseenDirectives: async (runUid, executionId) => unseen(rows, runUid).some((one) => one.executionId === executionId && one.takenAs === "directive"),
+  hasUnseenDirectives: async (runUid, executionId) =>
+    unseen(rows, runUid).some((one) => one.executionId === executionId && one.takenAs === "directive"),
   async untakeMessages(runUid, executionId) {
-    for (const { executionId: _, takenAs: _as, ...rest } of rows.messagesOf(runUid).filter((one) => one.executionId === executionId && !one.isDelivered)) rows.messages.put(rest.uid, rest);
+    for (const { executionId: _, takenAs: _as, ...rest } of rows
+      .messagesOf(runUid)
+      .filter((one) => one.executionId === executionId && !one.isDelivered))
+      rows.messages.put(rest.uid, rest);
   },
   async dropUnseenFollowups(runUid, _reason, stopping) {
-    const isHeld = (executionId: number) => executionId === stopping || ["STOPPING", "DEBUG"].includes(rows.executions.get(executionId)!.state);
+    const isHeld = (executionId: number) =>
+      executionId === stopping || ["STOPPING", "DEBUG"].includes(rows.executions.get(executionId)!.state);
     return giveUp(rows, runUid, ({ executionId }) => executionId === undefined || !isHeld(executionId));
   },
-  dropUnseenFollowupsOf: async (runUid, _reason, executionId, takenAs) => giveUp(rows, runUid, (one) => one.executionId === executionId && (takenAs === undefined || one.takenAs === takenAs)),
+  dropUnseenFollowupsOf: async (runUid, _reason, executionId, takenAs) =>
+    giveUp(
+      rows,
+      runUid,
+      (one) => one.executionId === executionId && (takenAs === undefined || one.takenAs === takenAs),
+    ),
 
   async unreportedChildren(parentUid, named = []) {
-    const isNew = ({ record, executionCount }: RunRow) => (rows.reported.get(`${parentUid} ${record.uid}`)?.executionCount ?? 0) < executionCount;
-    return rows.childrenOf(parentUid).filter((child) => isNew(child) && (named.length === 0 || named.includes(child.record.uid)))
-      .map(({ record: { uid, title }, state, status }) => ({ uid, title, state, ...(status ? { message: status.message } : {}) }));
+    const isNew = ({ record, executionCount }: RunRow) =>
+      (rows.reported.get(`${parentUid} ${record.uid}`)?.executionCount ?? 0) < executionCount;
+    return rows
+      .childrenOf(parentUid)
+      .filter((child) => isNew(child) && (named.length === 0 || named.includes(child.record.uid)))
+      .map(({ record: { uid, title }, state, status }) => ({
+        uid,
+        title,
+        state,
+        ...(status ? { message: status.message } : {}),
+      }));
   },
   async markReported(parentUid, children) {
-    for (const { uid } of children) rows.reported.put(`${parentUid} ${uid}`, { executionCount: rows.runs.get(uid)!.executionCount });
+    for (const { uid } of children)
+      rows.reported.put(`${parentUid} ${uid}`, { executionCount: rows.runs.get(uid)!.executionCount });
   },
 
   async markDelivered(runUid, uids) {
     for (const { uid, isDelivered, executionId = 0 } of rows.messagesOf(runUid)) {
-      if (!isDelivered && uids.includes(uid)) rows.messages.patch(uid, { isDelivered: true, deliveredAttempt: rows.executions.get(executionId)!.attempt });
+      if (!isDelivered && uids.includes(uid))
+        rows.messages.patch(uid, { isDelivered: true, deliveredAttempt: rows.executions.get(executionId)!.attempt });
     }
   },
   setSandboxRunning: async () => {},
@@ -125,10 +183,23 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     const stream = rows.streams.get(runUid);
     if (stream?.executionId !== executionId || stream.attempt !== attempt) return { outcome: "lease_lost" };
     const fresh = events.filter(({ clientSeq }) => clientSeq > stream.lastClientSeq);
-    if (!fresh.every(({ clientSeq }, n) => clientSeq === stream.lastClientSeq + n + 1)) return { outcome: "gap", ackedClientSeq: stream.lastClientSeq };
+    if (!fresh.every(({ clientSeq }, n) => clientSeq === stream.lastClientSeq + n + 1))
+      return { outcome: "gap", ackedClientSeq: stream.lastClientSeq };
     const ackedClientSeq = stream.lastClientSeq + fresh.length;
-    for (const [n, { kind, payload }] of fresh.entries()) rows.events.put(`${runUid} ${stream.lastSeq + n + 1}`, { runUid, seq: stream.lastSeq + n + 1, kind, payload, executionId, attempt });
-    const { lastSeq } = rows.streams.put(runUid, { ...stream, lastSeq: stream.lastSeq + fresh.length, lastClientSeq: ackedClientSeq });
+    for (const [n, { kind, payload }] of fresh.entries())
+      rows.events.put(`${runUid} ${stream.lastSeq + n + 1}`, {
+        runUid,
+        seq: stream.lastSeq + n + 1,
+        kind,
+        payload,
+        executionId,
+        attempt,
+      });
+    const { lastSeq } = rows.streams.put(runUid, {
+      ...stream,
+      lastSeq: stream.lastSeq + fresh.length,
+      lastClientSeq: ackedClientSeq,
+    });
     return { outcome: "appended", ackedClientSeq, lastSeq };
   },
   async ackedClientSeq(executionId, attempt) {
@@ -138,30 +209,52 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
 });
 
 /** As the API reads it: the parts that the use cases look at. */
-export const viewOf = ({ record, state, status }: RunRow): Run => ({ ...record, state, executionLocation: "REMOTE", ...(status ? { status } : {}) }) as unknown as Run;
+export const viewOf = ({ record, state, status }: RunRow): Run =>
+  ({ ...record, state, executionLocation: "REMOTE", ...(status ? { status } : {}) }) as unknown as Run;
 
 export const findByCause = (rows: Rows, ownerUid: string, causeKey: string): RunUid | undefined =>
   rows.runs.all().find(({ record }) => record.owner.uid === ownerUid && record.causeKey === causeKey)?.record.uid;
 
 export function appendEvents(rows: Rows, runUid: string, events: readonly NewRunEvent[]): void {
   const stream = rows.streams.get(runUid)!;
-  for (const [n, event] of events.entries()) rows.events.put(`${runUid} ${stream.lastSeq + n + 1}`, { ...event, runUid, seq: stream.lastSeq + n + 1 });
+  for (const [n, event] of events.entries())
+    rows.events.put(`${runUid} ${stream.lastSeq + n + 1}`, { ...event, runUid, seq: stream.lastSeq + n + 1 });
   rows.streams.put(runUid, { ...stream, lastSeq: stream.lastSeq + events.length });
 }
 
 export function queueExecution(rows: Rows, runUid: string, seq: number): void {
   const id = rows.nextExecutionId();
-  rows.executions.put(id, { id, runUid, seq, state: "QUEUED", attempt: 0, acceptedAttempt: 0, keptAttempts: [], setupLosses: 0, runLosses: 0, lane: laneOf(rows.runs.get(runUid)!.record) });
+  rows.executions.put(id, {
+    id,
+    runUid,
+    seq,
+    state: "QUEUED",
+    attempt: 0,
+    acceptedAttempt: 0,
+    keptAttempts: [],
+    setupLosses: 0,
+    runLosses: 0,
+    lane: laneOf(rows.runs.get(runUid)!.record),
+  });
 }
 
-const descendants = (rows: Rows, runUid: string): RunRow[] => rows.childrenOf(runUid).flatMap((child) => [child, ...descendants(rows, child.record.uid)]);
-const unseen = (rows: Rows, runUid: string): MessageRow[] => rows.messagesOf(runUid).filter((one) => !one.isDelivered && !one.isUndeliverable);
+const descendants = (rows: Rows, runUid: string): RunRow[] =>
+  rows.childrenOf(runUid).flatMap((child) => [child, ...descendants(rows, child.record.uid)]);
+const unseen = (rows: Rows, runUid: string): MessageRow[] =>
+  rows.messagesOf(runUid).filter((one) => !one.isDelivered && !one.isUndeliverable);
 const giveUp = (rows: Rows, runUid: string, which: (one: MessageRow) => boolean): string[] =>
-  unseen(rows, runUid).filter((one) => one.kind === "followup" && which(one)).map(({ uid }) => rows.messages.patch(uid, { isUndeliverable: true }).uid);
+  unseen(rows, runUid)
+    .filter((one) => one.kind === "followup" && which(one))
+    .map(({ uid }) => rows.messages.patch(uid, { isUndeliverable: true }).uid);
 const toMessage = ({ uid, kind, text, mode }: MessageRow) => ({ uid, kind, text, mode, attachments: [] });
 
 function addMessage(rows: Rows, message: Omit<MessageRow, "seq" | "isDelivered" | "isUndeliverable">): void {
-  rows.messages.put(message.uid, { ...message, seq: rows.messagesOf(message.runUid).length + 1, isDelivered: false, isUndeliverable: false });
+  rows.messages.put(message.uid, {
+    ...message,
+    seq: rows.messagesOf(message.runUid).length + 1,
+    isDelivered: false,
+    isUndeliverable: false,
+  });
 }
 
 export function runOfExecution(rows: Rows, executionId: number): RunOfExecution | undefined {
@@ -176,7 +269,17 @@ function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): Lo
   const executions = rows.executionsOf(uid);
   const wait = rows.waits.get(uid);
   return {
-    uid: run.record.uid, version: 1, rootRunUid, owner, conversationUid, depth, title, source, state: run.state, executionLocation: "REMOTE", hasStarted: run.hasStarted,
+    uid: run.record.uid,
+    version: 1,
+    rootRunUid,
+    owner,
+    conversationUid,
+    depth,
+    title,
+    source,
+    state: run.state,
+    executionLocation: "REMOTE",
+    hasStarted: run.hasStarted,
     ...(parentRunUid ? { parentRunUid } : {}),
     ...(frozen.agent_uid ? { agentUid: frozen.agent_uid } : {}),
     ...(frozen.factory_uid ? { factoryUid: frozen.factory_uid } : {}),
@@ -187,15 +290,33 @@ function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): Lo
   };
 }
 
-function lockedExecution(rows: Rows, { id, seq, state, attempt, outcome, setupLosses, runLosses, keptAttempts, workerHost }: ExecutionRow): LockedExecution {
+function lockedExecution(
+  rows: Rows,
+  { id, seq, state, attempt, outcome, setupLosses, runLosses, keptAttempts, workerHost }: ExecutionRow,
+): LockedExecution {
   const lease = rows.leases.get(id);
   return {
-    id, seq, state, attempt, setupLosses, runLosses, laneId: 0,
+    id,
+    seq,
+    state,
+    attempt,
+    setupLosses,
+    runLosses,
+    laneId: 0,
     ...(keptAttempts.length > 0 ? { wasStarted: true } : {}),
     ...(state === "DEBUG" && (lease?.isExpired || lease?.isFenced) ? { staleWindow: "worker_lost" } : {}),
     ...(outcome ? { outcome } : {}),
     ...(workerHost ? { workerHost } : {}),
-    ...(lease ? { lease: { sessionUid: lease.sessionUid, attempt: lease.attempt, isAccepted: lease.isAccepted, isOver: lease.isExpired || lease.isFenced, leftMs: lease.isExpired ? 0 : 1_000 } } : {}),
+    ...(lease
+      ? {
+          lease: {
+            sessionUid: lease.sessionUid,
+            attempt: lease.attempt,
+            isAccepted: lease.isAccepted,
+            isOver: lease.isExpired || lease.isFenced,
+            leftMs: lease.isExpired ? 0 : 1_000,
+          },
+        }
+      : {}),
   };
 }
-

@@ -14,9 +14,19 @@ export function memoryWorld(): World & { readonly rows: Rows } {
   const tx = memoryTransaction(rows);
   const refOf = (runUid: string) => {
     const { uid, rootRunUid, parentRunUid, owner, creator, conversationUid } = rows.runs.get(runUid)!.record;
-    return { runUid: uid, rootRunUid, owner, creatorUid: creator.uid, conversationUid, ...(parentRunUid ? { parentRunUid } : {}) };
+    return {
+      runUid: uid,
+      rootRunUid,
+      owner,
+      creatorUid: creator.uid,
+      conversationUid,
+      ...(parentRunUid ? { parentRunUid } : {}),
+    };
   };
-  const held = (session: WorkerSession, { executionId, attempt }: { executionId: number; attempt: number }): LeaseRow | undefined => {
+  const held = (
+    session: WorkerSession,
+    { executionId, attempt }: { executionId: number; attempt: number },
+  ): LeaseRow | undefined => {
     const lease = rows.leases.get(executionId);
     return lease?.attempt === attempt && lease.sessionUid === session.uid ? lease : undefined;
   };
@@ -32,7 +42,16 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       const lease = held(session, ref);
       if (!lease) return undefined;
       const { title, mode, interactive, metadata, frozen } = rows.runs.get(lease.runUid)!.record;
-      return { run: refOf(lease.runUid), title, mode, interactive, metadata, frozen, isBudgeted: false, traceparent: "" };
+      return {
+        run: refOf(lease.runUid),
+        title,
+        mode,
+        interactive,
+        metadata,
+        frozen,
+        isBudgeted: false,
+        traceparent: "",
+      };
     },
     async findRunOfLease(session, ref) {
       const lease = held(session, ref);
@@ -42,18 +61,35 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       leases.flatMap((ref) => {
         if (!held(session, ref)?.isAccepted) return [];
         const lease = rows.leases.patch(ref.executionId, { isExpired: false });
-        return [{ executionId: ref.executionId, attempt: ref.attempt, expiresAt: new Date(0), isStopping: lease.isStopping, run: refOf(lease.runUid) }];
+        return [
+          {
+            executionId: ref.executionId,
+            attempt: ref.attempt,
+            expiresAt: new Date(0),
+            isStopping: lease.isStopping,
+            run: refOf(lease.runUid),
+          },
+        ];
       }),
     async ackDirectives(session, acks) {
       for (const { executionId, attempt, seq } of acks.filter((ack) => held(session, ack))) {
-        for (const one of rows.directives.all().filter((row) => row.executionId === executionId && row.attempt === attempt && row.seq <= seq)) rows.directives.patch(`${executionId} ${one.seq}`, { isAcked: true });
+        for (const one of rows.directives
+          .all()
+          .filter((row) => row.executionId === executionId && row.attempt === attempt && row.seq <= seq))
+          rows.directives.patch(`${executionId} ${one.seq}`, { isAcked: true });
       }
     },
     pendingDirectives: async (session) =>
-      rows.directives.all().filter((one) => !one.isAcked && held(session, one)?.isAccepted).toSorted((a, b) => a.executionId - b.executionId || a.seq - b.seq)
+      rows.directives
+        .all()
+        .filter((one) => !one.isAcked && held(session, one)?.isAccepted)
+        .toSorted((a, b) => a.executionId - b.executionId || a.seq - b.seq)
         .map((row) => directiveOf(rows, row)),
     tick: async (after) => ({
-      overdue: rows.leases.all().filter((one) => one.executionId > after && (one.isExpired || one.isFenced)).toSorted((a, b) => a.executionId - b.executionId)
+      overdue: rows.leases
+        .all()
+        .filter((one) => one.executionId > after && (one.isExpired || one.isFenced))
+        .toSorted((a, b) => a.executionId - b.executionId)
         .map(({ executionId, attempt }) => ({ executionId, attempt })),
     }),
     findVisibleRun: async (caller, uid) => visible(caller, uid),
@@ -79,19 +115,35 @@ export function memoryWorld(): World & { readonly rows: Rows } {
 }
 
 const rawView = (rows: Rows): RawView => ({
-  runs: rows.runs.all().map(({ record, state, status, submittedPrompt }) => ({ uid: record.uid, state, status: status ? statusText(status.message, status.errorCode) : null, prompt: submittedPrompt ?? null })),
+  runs: rows.runs.all().map(({ record, state, status, submittedPrompt }) => ({
+    uid: record.uid,
+    state,
+    status: status ? statusText(status.message, status.errorCode) : null,
+    prompt: submittedPrompt ?? null,
+  })),
   executions: rows.executions.all().map((one) => {
     const lease = rows.leases.get(one.id);
-    return { ...one, outcome: one.outcome ?? null, lease: lease ? leaseText(lease.attempt, lease.isAccepted, lease.isStopping) : null };
+    return {
+      ...one,
+      outcome: one.outcome ?? null,
+      lease: lease ? leaseText(lease.attempt, lease.isAccepted, lease.isStopping) : null,
+    };
   }),
   waits: rows.runs.all().flatMap(({ record }) => {
     const wait = rows.waits.get(record.uid);
     return wait ? [{ runUid: record.uid, ...wait }] : [];
   }),
-  messages: rows.messages.all().map((one) => ({ ...one, executionId: one.executionId ?? null, takenAs: one.takenAs ?? null })),
-  events: rows.events.all().map((one) => ({ ...one, executionId: one.executionId ?? null, attempt: one.attempt ?? null })),
-  capacity: rows.capacity.entries().map(([scope, { inUse, virtualTime, lastStart }]) => ({ scope, inUse, virtualTime, lastStart })),
+  messages: rows.messages
+    .all()
+    .map((one) => ({ ...one, executionId: one.executionId ?? null, takenAs: one.takenAs ?? null })),
+  events: rows.events
+    .all()
+    .map((one) => ({ ...one, executionId: one.executionId ?? null, attempt: one.attempt ?? null })),
+  capacity: rows.capacity
+    .entries()
+    .map(([scope, { inUse, virtualTime, lastStart }]) => ({ scope, inUse, virtualTime, lastStart })),
 });
 
 export const statusText = (message: string, code: string | undefined): string => `${message} ${code ?? ""}`;
-export const leaseText = (attempt: number, isAccepted: boolean, isStopping: boolean): string => `${attempt} ${isAccepted ? "accepted" : "offered"}${isStopping ? " stopping" : ""}`;
+export const leaseText = (attempt: number, isAccepted: boolean, isStopping: boolean): string =>
+  `${attempt} ${isAccepted ? "accepted" : "offered"}${isStopping ? " stopping" : ""}`;

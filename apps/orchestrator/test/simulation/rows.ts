@@ -43,8 +43,16 @@ export type LeaseRow = {
   readonly isFenced: boolean;
 };
 
-export type StreamRow = { readonly lastSeq: number; readonly executionId?: number; readonly attempt?: number; readonly lastClientSeq: number };
-export type EventRow = { readonly runUid: string; readonly seq: number; readonly attempt?: number } & (NewRunEvent | Pick<WorkerEvent, "kind" | "payload"> & { readonly executionId?: number });
+export type StreamRow = {
+  readonly lastSeq: number;
+  readonly executionId?: number;
+  readonly attempt?: number;
+  readonly lastClientSeq: number;
+};
+export type EventRow = { readonly runUid: string; readonly seq: number; readonly attempt?: number } & (
+  | NewRunEvent
+  | (Pick<WorkerEvent, "kind" | "payload"> & { readonly executionId?: number })
+);
 
 export type MessageRow = {
   readonly uid: string;
@@ -62,13 +70,37 @@ export type MessageRow = {
 
 /** A stored directive with the `seq` of the one before it in its attempt. */
 export function directiveOf(rows: Rows, { executionId, attempt, seq, kind, payload }: DirectiveRow): Directive {
-  const before = rows.directives.all().filter((one) => one.executionId === executionId && one.attempt === attempt && one.seq < seq);
+  const before = rows.directives
+    .all()
+    .filter((one) => one.executionId === executionId && one.attempt === attempt && one.seq < seq);
   return { executionId, attempt, seq, previousSeq: Math.max(0, ...before.map((one) => one.seq)), kind, payload };
 }
 
-export type DirectiveRow = NewDirective & { readonly executionId: number; readonly seq: number; readonly attempt: number; readonly isAcked: boolean };
-export type CapacityRow = { readonly inUse: number; readonly max: number; readonly isPaused: boolean; readonly weight: number; readonly priority: number; readonly version: number; readonly virtualTime: number; readonly lastStart: number };
-export type SessionRow = { readonly uid: string; readonly workerHost: string; readonly teamUid?: string; readonly slots: number; readonly harnessTypes: readonly string[]; readonly images: readonly string[]; readonly arch?: string };
+export type DirectiveRow = NewDirective & {
+  readonly executionId: number;
+  readonly seq: number;
+  readonly attempt: number;
+  readonly isAcked: boolean;
+};
+export type CapacityRow = {
+  readonly inUse: number;
+  readonly max: number;
+  readonly isPaused: boolean;
+  readonly weight: number;
+  readonly priority: number;
+  readonly version: number;
+  readonly virtualTime: number;
+  readonly lastStart: number;
+};
+export type SessionRow = {
+  readonly uid: string;
+  readonly workerHost: string;
+  readonly teamUid?: string;
+  readonly slots: number;
+  readonly harnessTypes: readonly string[];
+  readonly images: readonly string[];
+  readonly arch?: string;
+};
 
 /** The tables of the run life cycle, in memory; migration 0001 says what each is for. */
 export class Rows {

@@ -9,4 +9,5 @@ export const SCALE = Number(MILLWRIGHT_DRILL_SCALE ?? 1);
 export const SEED = Number(MILLWRIGHT_DRILL_SEED ?? 20_260_101);
 
 /** A list of decisions, which fast-check can make shorter and simpler when a story made of it goes wrong. */
-export const aScript = (decisions: number): Arbitrary<number[]> => array(nat(0xffff), { minLength: decisions, maxLength: decisions, size: "max" });
+export const aScript = (decisions: number): Arbitrary<number[]> =>
+  array(nat(0xffff), { minLength: decisions, maxLength: decisions, size: "max" });

@@ -17,21 +17,25 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-test("told the same, the SQL store and the simulation are in the same state, to the last event, offer and unit of capacity", async () => {
-  await assert(
-    asyncProperty(aScript(DECISIONS), async (script) => {
-      const cast = aCast();
-      const views = [];
-      for (const world of [memoryWorld(), await sqlWorld(platform.database, platform.timings, cast)]) {
-        const drive = new Drive(world, cast, script);
-        await drive.play();
-        const inMidst = viewOfWorld(await world.raw());
-        await drive.end();
-        views.push({ story: drive.story, inMidst, atTheEnd: viewOfWorld(await world.raw()) });
-      }
-      expect(views[1]!.story).toEqual(views[0]!.story);
-      expect(views[1]).toEqual(views[0]);
-    }),
-    { seed: SEED, numRuns: SCRIPTS, endOnFailure: true },
-  );
-}, 300_000 * SCALE);
+test(
+  "told the same, the SQL store and the simulation are in the same state, to the last event, offer and unit of capacity",
+  async () => {
+    await assert(
+      asyncProperty(aScript(DECISIONS), async (script) => {
+        const cast = aCast();
+        const views = [];
+        for (const world of [memoryWorld(), await sqlWorld(platform.database, platform.timings, cast)]) {
+          const drive = new Drive(world, cast, script);
+          await drive.play();
+          const inMidst = viewOfWorld(await world.raw());
+          await drive.end();
+          views.push({ story: drive.story, inMidst, atTheEnd: viewOfWorld(await world.raw()) });
+        }
+        expect(views[1]!.story).toEqual(views[0]!.story);
+        expect(views[1]).toEqual(views[0]);
+      }),
+      { seed: SEED, numRuns: SCRIPTS, endOnFailure: true },
+    );
+  },
+  300_000 * SCALE,
+);

@@ -1,7 +1,16 @@
 import type { RawView } from "./view.ts";
 
 /** In which state of its run a follow-up was accepted; so that a simulation can say what it has tried. */
-export type Situation = "queued" | "starting" | "running" | "waiting" | "cancelled" | "failed setup" | "debug window" | "ended" | "resumed";
+export type Situation =
+  | "queued"
+  | "starting"
+  | "running"
+  | "waiting"
+  | "cancelled"
+  | "failed setup"
+  | "debug window"
+  | "ended"
+  | "resumed";
 
 /** The situation of every accepted follow-up, told from the events before it. */
 export function situationsOf({ runs, events }: RawView): Situation[] {
@@ -19,7 +28,8 @@ export function situationsOf({ runs, events }: RawView): Situation[] {
       if (kind === "run_waiting") situation = "waiting";
       if (kind !== "run_finished") continue;
       const { state } = payload as { state: string };
-      situation = state === "CANCELLED" ? "cancelled" : state === "FAILED" && situation === "starting" ? "failed setup" : "ended";
+      situation =
+        state === "CANCELLED" ? "cancelled" : state === "FAILED" && situation === "starting" ? "failed setup" : "ended";
       hasEnded = true;
     }
     return found;

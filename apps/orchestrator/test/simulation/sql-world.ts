@@ -22,7 +22,8 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
   await sql.query("UPDATE capacity SET last_start = 0"); // the queue's clock begins anew
   return {
     runs: runTransactions(database, timings),
-    claim: async (session, slots) => (await claim(database, session, slots, timings.offerTtlMs)).toSorted((a, b) => a.executionId - b.executionId),
+    claim: async (session, slots) =>
+      (await claim(database, session, slots, timings.offerTtlMs)).toSorted((a, b) => a.executionId - b.executionId),
     runOfExecution: (executionId) => runOfExecution(sql, executionId),
     findJob: (session, lease) => findJob(sql, session, lease),
     findRunOfLease: (session, lease) => findRunOfLease(sql, session, lease),
@@ -41,13 +42,27 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
          VALUES ($1::uuid, convert_to($1::uuid::text, 'UTF8'), 'infinity', 'key', '', now(), $2, $3, $1::uuid::text, '1', 'test', $4, $4, 'READY', '{}', '[]', $5, '{}', 'none', '{}', now(), now(), $6)`,
         [uid, teamUid ?? null, workerHost, slots, harnessTypes, images],
       );
-      return { uid, workerHost, harnessTypes, images, keyUid: "key", state: "READY", ...(teamUid ? { teamUid } : {}) } satisfies WorkerSession;
+      return {
+        uid,
+        workerHost,
+        harnessTypes,
+        images,
+        keyUid: "key",
+        state: "READY",
+        ...(teamUid ? { teamUid } : {}),
+      } satisfies WorkerSession;
     },
     async expire(executionId) {
-      await sql.query("UPDATE leases SET expires_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1", [executionId]);
+      await sql.query(
+        "UPDATE leases SET expires_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1",
+        [executionId],
+      );
     },
     async endGrace(executionId) {
-      await sql.query("UPDATE leases SET fence_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1 AND fence_at IS NOT NULL", [executionId]);
+      await sql.query(
+        "UPDATE leases SET fence_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1 AND fence_at IS NOT NULL",
+        [executionId],
+      );
     },
     raw: () => readRaw(database, owners, cast),
     close: async () => {},
@@ -57,10 +72,20 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
 async function readRaw({ sql }: Database, owners: readonly string[], { agents, factoryUid }: Cast): Promise<RawView> {
   const ours = "run_uid IN (SELECT uid FROM runs WHERE owner_uid = ANY($1::uuid[]))";
   const rows = async <T>(text: string): Promise<T[]> => (await sql.query<T>(text, [owners])).rows;
-  const runs = await rows<{ uid: string; state: string; message: string | null; code: string | null; prompt: string | null }>(
+  const runs = await rows<{
+    uid: string;
+    state: string;
+    message: string | null;
+    code: string | null;
+    prompt: string | null;
+  }>(
     "SELECT uid, state, status_message AS message, error_code AS code, submitted_prompt AS prompt FROM runs WHERE owner_uid = ANY($1::uuid[])",
   );
-  type Execution = Omit<RawView["executions"][number], "lease"> & { leaseAttempt: number | null; accepted: boolean; stopping: boolean };
+  type Execution = Omit<RawView["executions"][number], "lease"> & {
+    leaseAttempt: number | null;
+    accepted: boolean;
+    stopping: boolean;
+  };
   const executions = await rows<Execution>(
     `SELECT x.id, x.run_uid AS "runUid", x.seq, x.state, x.attempt, x.accepted_attempt AS "acceptedAttempt", x.kept_attempts AS "keptAttempts", x.outcome, x.setup_losses AS "setupLosses", x.run_losses AS "runLosses",
             l.attempt AS "leaseAttempt", l.accepted, l.fence_at IS NOT NULL AS stopping
@@ -71,14 +96,24 @@ async function readRaw({ sql }: Database, owners: readonly string[], { agents, f
     [[...owners, ...agents, factoryUid]],
   );
   return {
-    runs: runs.map(({ uid, state, message, code, prompt }) => ({ uid, state, prompt, status: message === null ? null : statusText(message, code ?? undefined) })),
-    executions: executions.map(({ leaseAttempt, accepted, stopping, ...one }) => ({ ...one, lease: leaseAttempt === null ? null : leaseText(leaseAttempt, accepted, stopping) })),
+    runs: runs.map(({ uid, state, message, code, prompt }) => ({
+      uid,
+      state,
+      prompt,
+      status: message === null ? null : statusText(message, code ?? undefined),
+    })),
+    executions: executions.map(({ leaseAttempt, accepted, stopping, ...one }) => ({
+      ...one,
+      lease: leaseAttempt === null ? null : leaseText(leaseAttempt, accepted, stopping),
+    })),
     waits: await rows(`SELECT run_uid AS "runUid", policy, run_uids::text[] AS "runUids" FROM waits WHERE ${ours}`),
     messages: await rows(
       `SELECT uid, run_uid AS "runUid", seq, kind, text, execution_id AS "executionId", taken_as AS "takenAs", delivered_at IS NOT NULL AS "isDelivered", undeliverable AS "isUndeliverable"
          FROM messages WHERE ${ours}`,
     ),
-    events: await rows(`SELECT run_uid AS "runUid", seq, kind, execution_id AS "executionId", attempt, payload FROM stream.run_events WHERE ${ours}`),
+    events: await rows(
+      `SELECT run_uid AS "runUid", seq, kind, execution_id AS "executionId", attempt, payload FROM stream.run_events WHERE ${ours}`,
+    ),
     capacity,
   };
 }

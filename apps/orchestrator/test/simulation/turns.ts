@@ -20,7 +20,10 @@ export class Turns {
   }
 
   /** Begins something; it runs up to its first turn. */
-  async begin(about: string | undefined, act: (step: <T>(call: () => Promise<T>) => Promise<T>) => Promise<unknown>): Promise<void> {
+  async begin(
+    about: string | undefined,
+    act: (step: <T>(call: () => Promise<T>) => Promise<T>) => Promise<unknown>,
+  ): Promise<void> {
     const step = <T>(call: () => Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         this.#waiting.push({ about, take: () => call().then(resolve, reject) });

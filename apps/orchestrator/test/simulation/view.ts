@@ -14,18 +14,51 @@ export type View = {
 
 /** What a world tells of itself, in its own uids. */
 export type RawView = {
-  readonly runs: readonly { readonly uid: string; readonly state: string; readonly status: string | null; readonly prompt: string | null }[];
+  readonly runs: readonly {
+    readonly uid: string;
+    readonly state: string;
+    readonly status: string | null;
+    readonly prompt: string | null;
+  }[];
   readonly executions: readonly {
-    readonly id: number; readonly runUid: string; readonly seq: number; readonly state: string; readonly attempt: number; readonly acceptedAttempt: number; readonly keptAttempts: readonly number[]; readonly outcome: string | null;
-    readonly setupLosses: number; readonly runLosses: number; readonly lease: string | null;
+    readonly id: number;
+    readonly runUid: string;
+    readonly seq: number;
+    readonly state: string;
+    readonly attempt: number;
+    readonly acceptedAttempt: number;
+    readonly keptAttempts: readonly number[];
+    readonly outcome: string | null;
+    readonly setupLosses: number;
+    readonly runLosses: number;
+    readonly lease: string | null;
   }[];
   readonly waits: readonly { readonly runUid: string; readonly policy: string; readonly runUids: readonly string[] }[];
   readonly messages: readonly {
-    readonly uid: string; readonly runUid: string; readonly seq: number; readonly kind: string; readonly text: string; readonly executionId: number | null; readonly takenAs: string | null;
-    readonly isDelivered: boolean; readonly isUndeliverable: boolean;
+    readonly uid: string;
+    readonly runUid: string;
+    readonly seq: number;
+    readonly kind: string;
+    readonly text: string;
+    readonly executionId: number | null;
+    readonly takenAs: string | null;
+    readonly isDelivered: boolean;
+    readonly isUndeliverable: boolean;
   }[];
-  readonly events: readonly { readonly runUid: string; readonly seq: number; readonly kind: string; readonly executionId: number | null; readonly attempt: number | null; readonly payload: unknown }[];
-  readonly capacity: readonly { readonly scope: string; readonly inUse: number; readonly virtualTime: number; readonly lastStart: number }[];
+  readonly events: readonly {
+    readonly runUid: string;
+    readonly seq: number;
+    readonly kind: string;
+    readonly executionId: number | null;
+    readonly attempt: number | null;
+    readonly payload: unknown;
+  }[];
+  readonly capacity: readonly {
+    readonly scope: string;
+    readonly inUse: number;
+    readonly virtualTime: number;
+    readonly lastStart: number;
+  }[];
 };
 
 export function viewOfWorld(raw: RawView): View {
@@ -33,20 +66,33 @@ export function viewOfWorld(raw: RawView): View {
   const names = new Map<string, string>(runs.map(({ uid }, n) => [uid, `run${n}`]));
   const executions = new Map(raw.executions.map((one) => [one.id, `${names.get(one.runUid)}.${one.seq}`]));
   for (const { uid, runUid, seq } of raw.messages) names.set(uid, `${names.get(runUid)}#${seq}`);
-  const named = (value: unknown): string => JSON.stringify(sorted(value)).replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, (uid) => names.get(uid) ?? uid);
-  const of = <T extends { readonly runUid: string; readonly seq: number }>(rows: readonly T[], uid: string): T[] => rows.filter(({ runUid }) => runUid === uid).toSorted((a, b) => a.seq - b.seq);
+  const named = (value: unknown): string =>
+    JSON.stringify(sorted(value)).replaceAll(
+      /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
+      (uid) => names.get(uid) ?? uid,
+    );
+  const of = <T extends { readonly runUid: string; readonly seq: number }>(rows: readonly T[], uid: string): T[] =>
+    rows.filter(({ runUid }) => runUid === uid).toSorted((a, b) => a.seq - b.seq);
   return {
     runs: runs.map(({ uid, state, status, prompt }) => {
       const wait = raw.waits.find(({ runUid }) => runUid === uid);
       return {
-        state, prompt,
+        state,
+        prompt,
         status: status === null ? null : named(status),
-        executions: of(raw.executions, uid).map((one) =>
-          `${one.seq} ${one.state} ${one.outcome} attempt ${one.attempt}/${one.acceptedAttempt}, kept ${one.keptAttempts.join()}, losses ${one.setupLosses}+${one.runLosses} lease ${one.lease}`),
+        executions: of(raw.executions, uid).map(
+          (one) =>
+            `${one.seq} ${one.state} ${one.outcome} attempt ${one.attempt}/${one.acceptedAttempt}, kept ${one.keptAttempts.join()}, losses ${one.setupLosses}+${one.runLosses} lease ${one.lease}`,
+        ),
         wait: wait ? `${wait.policy} ${named(wait.runUids)}` : null,
-        messages: of(raw.messages, uid).map((one) =>
-          `${one.seq} ${one.kind} ${named(one.text)} ${one.takenAs} by ${executions.get(one.executionId ?? 0) ?? "nobody"} ${one.isDelivered ? "delivered" : ""} ${one.isUndeliverable ? "undeliverable" : ""}`),
-        events: of(raw.events, uid).map((one) => `${one.seq} ${one.kind} ${executions.get(one.executionId ?? 0) ?? ""} ${one.attempt} ${named(one.payload)}`),
+        messages: of(raw.messages, uid).map(
+          (one) =>
+            `${one.seq} ${one.kind} ${named(one.text)} ${one.takenAs} by ${executions.get(one.executionId ?? 0) ?? "nobody"} ${one.isDelivered ? "delivered" : ""} ${one.isUndeliverable ? "undeliverable" : ""}`,
+        ),
+        events: of(raw.events, uid).map(
+          (one) =>
+            `${one.seq} ${one.kind} ${executions.get(one.executionId ?? 0) ?? ""} ${one.attempt} ${named(one.payload)}`,
+        ),
       };
     }),
     capacity: raw.capacity.map(({ scope, ...row }) => `${scope} ${JSON.stringify(sorted(row))}`).toSorted(),
@@ -55,6 +101,12 @@ export function viewOfWorld(raw: RawView): View {
 
 /** With members in one order: PostgreSQL keeps JSON objects in its own. */
 const sorted = (value: unknown): unknown =>
-  Array.isArray(value) ? value.map(sorted)
-  : value !== null && typeof value === "object" ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, one]) => [key, sorted(one)]))
-  : value;
+  Array.isArray(value)
+    ? value.map(sorted)
+    : value !== null && typeof value === "object"
+      ? Object.fromEntries(
+          Object.entries(value)
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .map(([key, one]) => [key, sorted(one)]),
+        )
+      : value;

@@ -63,13 +63,26 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
     createRun: async (caller: Caller, request: NewRun) => {
       const [created] = await createRuns(
         {
-          runs, sharedRuns: runs, capacityDefaults: CAPS,
+          runs,
+          sharedRuns: runs,
+          capacityDefaults: CAPS,
           resolveRun: async (_caller, asked) => ({
-            agentConfig: {}, frozen: { ...frozenFor(asked), failure_session_retention_minutes: 30 }, executorUid: asked.agentUid ?? asked.owner.uid,
-            queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
+            agentConfig: {},
+            frozen: { ...frozenFor(asked), failure_session_retention_minutes: 30 },
+            executorUid: asked.agentUid ?? asked.owner.uid,
+            queueSettings: {
+              team: DEFAULT_QUEUE_SETTINGS,
+              agent: DEFAULT_QUEUE_SETTINGS,
+              factory: DEFAULT_QUEUE_SETTINGS,
+            },
           }),
           findVisibleRun: (who, uid) => step(() => world.findVisibleRun(who, uid)),
-          findLeftWorkspace: unused, findTrialSettings: unused, findNewestOfConversation: unused, findByCauses: async () => [], putFile: unused, dropFile: unused,
+          findLeftWorkspace: unused,
+          findTrialSettings: unused,
+          findNewestOfConversation: unused,
+          findByCauses: async () => [],
+          putFile: unused,
+          dropFile: unused,
           getRun: async () => Promise.reject(new Error("every run here is new")),
         },
         caller,
@@ -77,9 +90,28 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       );
       return created!.run.uid;
     },
-    followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [], findPrepared: never, settlePrepared: unused, uploads: { get: unused, put: never } }, caller, request),
-    cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun, offerTtlMs: 1_000 }, caller, request),
-    interrupt: (caller: Caller, target: RunTarget) => interruptRun({ runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [] }, caller, target),
+    followUp: (caller: Caller, request: FollowupRequest) =>
+      createFollowup(
+        {
+          runs,
+          getVisibleRun,
+          findNewestOfConversation: unused,
+          listOpenRuns: async () => [],
+          findPrepared: never,
+          settlePrepared: unused,
+          uploads: { get: unused, put: never },
+        },
+        caller,
+        request,
+      ),
+    cancel: (caller: Caller, request: CancelRequest) =>
+      cancelRun({ runs, getVisibleRun, offerTtlMs: 1_000 }, caller, request),
+    interrupt: (caller: Caller, target: RunTarget) =>
+      interruptRun(
+        { runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [] },
+        caller,
+        target,
+      ),
     claim: (session: WorkerSession, slots: number) => step(() => world.claim(session, slots)),
     accept: (session: WorkerSession, offers: readonly LeaseRef[], failing: boolean) =>
       acceptOffers(
@@ -95,16 +127,25 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       ),
     decline: (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers),
     returnLease: (session: WorkerSession, lease: LeaseRef, isFailure: boolean) =>
-      returnLeases({ runs }, session, [{ ...lease, reason: isFailure ? "sandbox_start_failed" : "worker_stopping", message: "", isFailure }]),
-    append: async (session: WorkerSession, batch: EventBatch) => (await appendEvents({ runs, findRunOfLease }, session, [batch]))[0]!,
-    complete: async (session: WorkerSession, completion: Completion) => (await completeExecutions({ runs, runOfExecution: (id) => step(() => world.runOfExecution(id)) }, session, [completion]))[0]!,
+      returnLeases({ runs }, session, [
+        { ...lease, reason: isFailure ? "sandbox_start_failed" : "worker_stopping", message: "", isFailure },
+      ]),
+    append: async (session: WorkerSession, batch: EventBatch) =>
+      (await appendEvents({ runs, findRunOfLease }, session, [batch]))[0]!,
+    complete: async (session: WorkerSession, completion: Completion) =>
+      (
+        await completeExecutions({ runs, runOfExecution: (id) => step(() => world.runOfExecution(id)) }, session, [
+          completion,
+        ])
+      )[0]!,
     heartbeat: (session: WorkerSession, beat: Heartbeat) =>
       heartbeat(
         {
           touchSession: unused,
           renewLeases: (who, held) => step(() => world.renewLeases(who, held)),
           ackDirectives: (who, acks) => step(() => world.ackDirectives(who, acks)),
-          pendingDirectives: (who) => step(async () => (await world.pendingDirectives(who)).map((directive) => ({ ...directive, files: [] }))),
+          pendingDirectives: (who) =>
+            step(async () => (await world.pendingDirectives(who)).map((directive) => ({ ...directive, files: [] }))),
           mintRunToken: async () => "token",
           watchDispatches: async () => [],
         },

@@ -9,7 +9,15 @@ import { definitions, identity, orchestrator, worker } from "@millwright/contrac
 import { DomainError } from "@millwright/errors";
 import { EventLog } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
-import { call, CallerSigner, CallerVerifier, clientFor, inProcess, type ServerOptions, type Verifier } from "@millwright/rpc";
+import {
+  call,
+  CallerSigner,
+  CallerVerifier,
+  clientFor,
+  inProcess,
+  type ServerOptions,
+  type Verifier,
+} from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { WorkQueue } from "@millwright/work";
@@ -37,8 +45,13 @@ function fakeIdentity() {
       },
       resolveSecrets({ names, optionalNames }) {
         const missing = names.find((name) => !secrets.has(name));
-        if (missing) throw new DomainError({ kind: "not_found", reason: "secret_not_found", message: `No secret ${missing}.` });
-        return { values: Object.fromEntries([...names, ...optionalNames].flatMap((name) => (secrets.has(name) ? [[name, secrets.get(name)!]] : []))) };
+        if (missing)
+          throw new DomainError({ kind: "not_found", reason: "secret_not_found", message: `No secret ${missing}.` });
+        return {
+          values: Object.fromEntries(
+            [...names, ...optionalNames].flatMap((name) => (secrets.has(name) ? [[name, secrets.get(name)!]] : [])),
+          ),
+        };
       },
     });
   return { agents, secrets, teamLayer, routes };
@@ -47,14 +60,35 @@ function fakeIdentity() {
 export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
 
 /** The orchestrator on a real database behind its real doors, with identity in memory and blobs in a directory. */
-export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[]; managedMcpServers?: ManagedMcpServers; clock?: Clock } = {}) {
+export async function catalogPlatform(
+  overrides: {
+    localRepositoryRoots?: string[];
+    fetch?: typeof fetch;
+    poolSize?: number;
+    modelProviders?: PlatformProvider[];
+    managedMcpServers?: ManagedMcpServers;
+    clock?: Clock;
+  } = {},
+) {
   const clock = overrides.clock ?? systemClock;
   const known = fakeIdentity();
-  const [gateway, own, factories, scoring, metrics] = await Promise.all(["gateway", "orchestrator", "factories", "scoring", "metrics"].map((service) => CallerSigner.create(service)));
+  const [gateway, own, factories, scoring, metrics] = await Promise.all(
+    ["gateway", "orchestrator", "factories", "scoring", "metrics"].map((service) => CallerSigner.create(service)),
+  );
   const verifier = new CallerVerifier([gateway!.jwk, own!.jwk, factories!.jwk, scoring!.jwk, metrics!.jwk]);
-  const server = (service: string, entrance: Verifier = verifier): ServerOptions => ({ service, verifier: entrance, log: memoryLog(), metrics: new Metrics(), allow: allowed });
+  const server = (service: string, entrance: Verifier = verifier): ServerOptions => ({
+    service,
+    verifier: entrance,
+    log: memoryLog(),
+    metrics: new Metrics(),
+    allow: allowed,
+  });
   const us = ["orchestrator"];
-  const allowed = { ...catalogAllowList, "millwright.identity.v1.IdentityService/ResolveSecrets": us, "millwright.identity.v1.IdentityService/ResolveAgent": us };
+  const allowed = {
+    ...catalogAllowList,
+    "millwright.identity.v1.IdentityService/ResolveSecrets": us,
+    "millwright.identity.v1.IdentityService/ResolveAgent": us,
+  };
 
   const dir = await mkdtemp(join(tmpdir(), "millwright-blobs-"));
   const signingKey = new Uint8Array(32).fill(7);
@@ -69,7 +103,20 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
   const { database, life } = platform;
   const eventLog = new EventLog({ database, clock: systemClock, log: memoryLog() });
   const catalog = composeCatalog({
-    ...{ database, blobs, clock, snapshotDays: 30, signer: own!, bell: life.bell, liveTexts: life.liveTexts, eventLog, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], modelAliases: {}, managedMcpServers: overrides.managedMcpServers ?? {} },
+    ...{
+      database,
+      blobs,
+      clock,
+      snapshotDays: 30,
+      signer: own!,
+      bell: life.bell,
+      liveTexts: life.liveTexts,
+      eventLog,
+      publicUrl: "http://public.test",
+      modelProviders: overrides.modelProviders ?? [],
+      modelAliases: {},
+      managedMcpServers: overrides.managedMcpServers ?? {},
+    },
     timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),
@@ -84,8 +131,12 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     catalog.routes(router);
     router.service(orchestrator.RunService, catalog.runViewMethods);
   }, server("orchestrator"));
-  const sessionOf = (context: { requestHeader: Headers }) => life.worker.authenticate(context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "");
-  const workerTransport = inProcess((router) => void router.service(worker.WorkerService, catalog.workerArtifactMethods(sessionOf)), server("worker", { authenticate: async () => undefined }));
+  const sessionOf = (context: { requestHeader: Headers }) =>
+    life.worker.authenticate(context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "");
+  const workerTransport = inProcess(
+    (router) => void router.service(worker.WorkerService, catalog.workerArtifactMethods(sessionOf)),
+    server("worker", { authenticate: async () => undefined }),
+  );
 
   return {
     ...platform,

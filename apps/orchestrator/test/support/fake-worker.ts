@@ -36,18 +36,30 @@ export class HeldExecution {
 
   /** The agent begins and is handed its inputs. */
   async start(): Promise<this> {
-    const begun = [this.event("sandbox_ready", { kind: "none" }), this.event("agent_started", { session_id: "session" })];
-    await this.append(...begun, ...this.assignment.inputs.map(({ uid, text }) => this.event("message", { role: "user", text, message_uid: uid })));
+    const begun = [
+      this.event("sandbox_ready", { kind: "none" }),
+      this.event("agent_started", { session_id: "session" }),
+    ];
+    await this.append(
+      ...begun,
+      ...this.assignment.inputs.map(({ uid, text }) => this.event("message", { role: "user", text, message_uid: uid })),
+    );
     return this;
   }
 
   async complete(outcome: Outcome, more: Partial<Completion> & { waitFor?: Wait } = {}) {
-    const [result] = await this.platform.life.worker.complete(this.session, [{ ...this.ref, outcome, lastClientSeq: this.clientSeq, ...more }]);
+    const [result] = await this.platform.life.worker.complete(this.session, [
+      { ...this.ref, outcome, lastClientSeq: this.clientSeq, ...more },
+    ]);
     return result!;
   }
 
   async heartbeat(ackedDirectiveSeq = 0) {
-    const beat = { state: "READY" as const, freeSlots: 0, leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq }] };
+    const beat = {
+      state: "READY" as const,
+      freeSlots: 0,
+      leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq }],
+    };
     return this.platform.life.worker.heartbeat(this.session, beat);
   }
 }
@@ -61,4 +73,5 @@ export async function hold(platform: TestPlatform, worker: Worker): Promise<Held
   return new HeldExecution(platform, worker.session, assignments[0]);
 }
 
-export const holdStarted = async (platform: TestPlatform, worker: Worker): Promise<HeldExecution> => (await hold(platform, worker)).start();
+export const holdStarted = async (platform: TestPlatform, worker: Worker): Promise<HeldExecution> =>
+  (await hold(platform, worker)).start();

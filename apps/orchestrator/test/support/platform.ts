@@ -17,20 +17,50 @@ export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pa
 
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-export const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"]), image = text(config["image"]), arch = text(config["arch"])): FrozenConfig => ({
-  agent_prompt: "", base_prompt: "", model_id: "scripted", provider: "scripted", harness, skills: [],
-  repositories: [], setup_commands: [], docker_image: image ?? "", env: {}, secret_names: [],
-  requirements: { harness, ...(image ? { image } : {}), ...(arch ? { arch } : {}), ...(host ? { worker_host: host } : {}) },
-  idle_timeout_minutes: 10, spawnable_agents: [], provenance: {},
+export const frozenFor = (
+  { agentUid, factoryUid, config }: ResolveRunRequest,
+  harness = text(config["harness"]) ?? "oz",
+  host = text(config["worker_host"]),
+  image = text(config["image"]),
+  arch = text(config["arch"]),
+): FrozenConfig => ({
+  agent_prompt: "",
+  base_prompt: "",
+  model_id: "scripted",
+  provider: "scripted",
+  harness,
+  skills: [],
+  repositories: [],
+  setup_commands: [],
+  docker_image: image ?? "",
+  env: {},
+  secret_names: [],
+  requirements: {
+    harness,
+    ...(image ? { image } : {}),
+    ...(arch ? { arch } : {}),
+    ...(host ? { worker_host: host } : {}),
+  },
+  idle_timeout_minutes: 10,
+  spawnable_agents: [],
+  provenance: {},
   ...(agentUid ? { agent_uid: agentUid as never, agent_name: "agent" } : {}),
   ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
 });
 
 /** What configuration comes to here. */
-export const resolvedFor = (request: ResolveRunRequest, settings: Partial<ResolvedRun["queueSettings"]> = {}): ResolvedRun => ({
+export const resolvedFor = (
+  request: ResolveRunRequest,
+  settings: Partial<ResolvedRun["queueSettings"]> = {},
+): ResolvedRun => ({
   agentConfig: { name: "test", ...(request.config as Record<string, string>) },
   frozen: frozenFor(request),
-  queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS, ...settings },
+  queueSettings: {
+    team: DEFAULT_QUEUE_SETTINGS,
+    agent: DEFAULT_QUEUE_SETTINGS,
+    factory: DEFAULT_QUEUE_SETTINGS,
+    ...settings,
+  },
   executorUid: request.agentUid ?? request.owner.uid,
 });
 
@@ -87,24 +117,57 @@ export async function testPlatform(overrides: Overrides = {}) {
     timings,
   });
   return {
-    db, database, life, timings, keys, stored,
+    db,
+    database,
+    life,
+    timings,
+    keys,
+    stored,
     async close() {
       await life.stop();
       await database.close();
       if (!beside) await db.close();
     },
     /** A worker process with a session. */
-    async worker({ teamUid, slots = 20, host = `host-${newUid()}`, harness = "oz", images = [], arch, skills = [] }: { teamUid?: string; slots?: number; host?: string; harness?: string; images?: string[]; arch?: string; skills?: WorkerRegistration["skills"] } = {}) {
+    async worker({
+      teamUid,
+      slots = 20,
+      host = `host-${newUid()}`,
+      harness = "oz",
+      images = [],
+      arch,
+      skills = [],
+    }: {
+      teamUid?: string;
+      slots?: number;
+      host?: string;
+      harness?: string;
+      images?: string[];
+      arch?: string;
+      skills?: WorkerRegistration["skills"];
+    } = {}) {
       const key = `mww_${newUid()}`;
       keys.set(key, { keyUid: newUid(), ...(teamUid ? { teamUid } : {}) });
       const token = await life.worker.register(key, {
-        workerHost: host, instanceUid: newUid(), version: "0.1.0", backend: "test", slots, labels: {},
-        harnesses: [{ type: harness, version: "1" }], models: [], images, ...(arch ? { arch } : {}), sandbox: "none", sandboxFeatures: [], skills,
+        workerHost: host,
+        instanceUid: newUid(),
+        version: "0.1.0",
+        backend: "test",
+        slots,
+        labels: {},
+        harnesses: [{ type: harness, version: "1" }],
+        models: [],
+        images,
+        ...(arch ? { arch } : {}),
+        sandbox: "none",
+        sandboxFeatures: [],
+        skills,
       });
       return { key, token, session: await life.worker.authenticate(token) };
     },
     /** Claims what is there now, past the polls. */
-    claim: (worker: { session: WorkerSession }, slots = 1) => claim(database, worker.session, slots, timings.offerTtlMs),
+    claim: (worker: { session: WorkerSession }, slots = 1) =>
+      claim(database, worker.session, slots, timings.offerTtlMs),
     async run(caller: Caller, request: Partial<NewRun> = {}) {
       const [created] = await life.createRuns(caller, [aRun(caller, request)]);
       return created!.run;
@@ -113,12 +176,19 @@ export async function testPlatform(overrides: Overrides = {}) {
     events: (runUid: string) => listRunEvents(database.sql, runUid, 0, 1000),
     kinds: async (runUid: string) => (await listRunEvents(database.sql, runUid, 0, 1000)).map(({ kind }) => kind),
     async inUse(uid: string) {
-      const { rows } = await database.sql.query<{ in_use: number }>("SELECT in_use FROM capacity WHERE uid = $1", [uid]);
+      const { rows } = await database.sql.query<{ in_use: number }>("SELECT in_use FROM capacity WHERE uid = $1", [
+        uid,
+      ]);
       return rows[0]?.in_use;
     },
     /** Lifecycle events of a run, as written (nothing sequences them here). */
     async facts(runUid: string) {
-      const { rows } = await database.sql.query<{ type: string; payload: Record<string, unknown>; entity_version: number; traceparent: string | null }>(
+      const { rows } = await database.sql.query<{
+        type: string;
+        payload: Record<string, unknown>;
+        entity_version: number;
+        traceparent: string | null;
+      }>(
         "SELECT type, payload, entity_version, traceparent FROM stream.event_pending WHERE entity_uid = $1 ORDER BY seq",
         [runUid],
       );
@@ -126,7 +196,10 @@ export async function testPlatform(overrides: Overrides = {}) {
     },
     /** Lets a lease or offer run out, as if time had passed. */
     async expire(executionId: number) {
-      await database.sql.query("UPDATE leases SET expires_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1", [executionId]);
+      await database.sql.query(
+        "UPDATE leases SET expires_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1",
+        [executionId],
+      );
     },
     /** Says that the reaper has looked just now, so that the next look is an ordinary one. */
     async reaperIsAwake() {
@@ -138,8 +211,15 @@ export async function testPlatform(overrides: Overrides = {}) {
 export const teamOf = (caller: Caller): TeamUid => caller.teams[0]!.teamUid;
 
 export const aRun = (caller: Caller, request: Partial<NewRun> = {}): NewRun => ({
-  prompt: "Do it.", config: {}, mode: "normal", owner: { type: "team", uid: teamOf(caller) }, interactive: false, metadata: {},
-  source: "API", attachments: [], ...request,
+  prompt: "Do it.",
+  config: {},
+  mode: "normal",
+  owner: { type: "team", uid: teamOf(caller) },
+  interactive: false,
+  metadata: {},
+  source: "API",
+  attachments: [],
+  ...request,
 });
 
 export { aCaller };

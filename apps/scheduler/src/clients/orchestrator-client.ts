@@ -9,19 +9,29 @@ import { causeKeyOf, type ClaimedSlot } from "../domain/slot.ts";
 const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS"];
 
 /** Runs, as slots need them: made for whoever made the schedule. */
-export function orchestratorClient(transport: Transport, signer: CallerSigner, { publicUrl, timeoutMs }: { publicUrl: string; timeoutMs: number }) {
+export function orchestratorClient(
+  transport: Transport,
+  signer: CallerSigner,
+  { publicUrl, timeoutMs }: { publicUrl: string; timeoutMs: number },
+) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
   const options = (schedule: Schedule) => call(callerFor(signer.service, schedule), { timeoutMs });
   return {
     async create(slots: readonly ClaimedSlot[]): Promise<string[]> {
-      const created = await runs.createRuns({ runs: slots.map((slot) => runRequest(slot, publicUrl)) }, options(slots[0]!.schedule));
+      const created = await runs.createRuns(
+        { runs: slots.map((slot) => runRequest(slot, publicUrl)) },
+        options(slots[0]!.schedule),
+      );
       return created.runs.map(({ run }) => run!.uid);
     },
 
     async live(schedule: Schedule): Promise<string[]> {
       const { uid: scheduleUid, owner } = schedule;
       const teamUid = owner.type === "team" ? owner.uid : "";
-      const found = await runs.listRuns({ scheduleUid, teamUid, states: LIVE, sortBy: "created_at", sortOrder: "asc", pageSize: 100 }, options(schedule));
+      const found = await runs.listRuns(
+        { scheduleUid, teamUid, states: LIVE, sortBy: "created_at", sortOrder: "asc", pageSize: 100 },
+        options(schedule),
+      );
       return found.runs.map(({ uid }) => uid);
     },
 

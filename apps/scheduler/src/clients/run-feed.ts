@@ -5,7 +5,12 @@ export const ofScheduledRuns =
   (read: FeedReader): FeedReader =>
   async (range) => {
     const page = await read(range);
-    return { ...page, events: page.events.map((event) => (event.payload["source"] === "SCHEDULED_AGENT" ? event : { ...event, type: OF_OTHERS })) };
+    return {
+      ...page,
+      events: page.events.map((event) =>
+        event.payload["source"] === "SCHEDULED_AGENT" ? event : { ...event, type: OF_OTHERS },
+      ),
+    };
   };
 
 const OF_OTHERS = "millwright.run.of_others.v1";

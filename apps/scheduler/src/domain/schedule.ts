@@ -71,24 +71,50 @@ const METADATA_VALUE_BYTES_MAX = 256;
  * overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a malformed uid); text_too_large (too_large).
  */
 export function checkSettings(given: GivenSettings, owner: Owner, earlier?: ScheduleSettings): ScheduleSettings {
-  const agentConfig = given.agentConfig === undefined ? (earlier?.agentConfig ?? null) : isEmpty(given.agentConfig) ? null : given.agentConfig;
-  const settings = { ...given, name: given.name.trim(), cronSchedule: given.cronSchedule.trim(), agentConfig, mode: given.mode || "normal", overlapPolicy: (given.overlapPolicy || "allow") as OverlapPolicy, catchUpSeconds: given.catchUpSeconds ?? CATCH_UP_DEFAULT_SECONDS };
-  if (settings.name === "" || Array.from(settings.name).length > NAME_MAX) throw invalidArgument("name_invalid", `A schedule has a name of 1 to ${NAME_MAX} characters.`);
+  const agentConfig =
+    given.agentConfig === undefined
+      ? (earlier?.agentConfig ?? null)
+      : isEmpty(given.agentConfig)
+        ? null
+        : given.agentConfig;
+  const settings = {
+    ...given,
+    name: given.name.trim(),
+    cronSchedule: given.cronSchedule.trim(),
+    agentConfig,
+    mode: given.mode || "normal",
+    overlapPolicy: (given.overlapPolicy || "allow") as OverlapPolicy,
+    catchUpSeconds: given.catchUpSeconds ?? CATCH_UP_DEFAULT_SECONDS,
+  };
+  if (settings.name === "" || Array.from(settings.name).length > NAME_MAX)
+    throw invalidArgument("name_invalid", `A schedule has a name of 1 to ${NAME_MAX} characters.`);
   parseCron(settings.cronSchedule, "schedule");
   requireTextWithin("The prompt", Buffer.byteLength(settings.prompt));
   if (agentConfig) requireConfigWithin("agent_config", agentConfig);
-  if (settings.timeZone !== null && !isTimeZone(settings.timeZone)) throw invalidArgument("time_zone_unknown", "time_zone is the name of an IANA time zone, such as Europe/Berlin.");
+  if (settings.timeZone !== null && !isTimeZone(settings.timeZone))
+    throw invalidArgument("time_zone_unknown", "time_zone is the name of an IANA time zone, such as Europe/Berlin.");
   const { skill_spec: spec, skills } = agentConfig ?? {};
   const hasSkill = Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
-  if (settings.prompt.trim() === "" && !hasSkill) throw invalidArgument("prompt_required", "A schedule needs a prompt, or a skill in agent_config.");
-  if (spec !== undefined && skills !== undefined) throw invalidArgument("config_conflict", "agent_config names either skill_spec or skills.");
-  if (!MODES.includes(settings.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
-  if (!OVERLAP_POLICIES.includes(settings.overlapPolicy)) throw invalidArgument("overlap_policy_unknown", `overlap_policy is one of ${OVERLAP_POLICIES.join(", ")}.`);
+  if (settings.prompt.trim() === "" && !hasSkill)
+    throw invalidArgument("prompt_required", "A schedule needs a prompt, or a skill in agent_config.");
+  if (spec !== undefined && skills !== undefined)
+    throw invalidArgument("config_conflict", "agent_config names either skill_spec or skills.");
+  if (!MODES.includes(settings.mode))
+    throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+  if (!OVERLAP_POLICIES.includes(settings.overlapPolicy))
+    throw invalidArgument("overlap_policy_unknown", `overlap_policy is one of ${OVERLAP_POLICIES.join(", ")}.`);
   const { catchUpSeconds } = settings;
-  if (!Number.isInteger(catchUpSeconds) || catchUpSeconds < 0 || catchUpSeconds > CATCH_UP_MAX_SECONDS) throw invalidArgument("catch_up_invalid", `catch_up_seconds is a number from 0 to ${CATCH_UP_MAX_SECONDS}.`);
+  if (!Number.isInteger(catchUpSeconds) || catchUpSeconds < 0 || catchUpSeconds > CATCH_UP_MAX_SECONDS)
+    throw invalidArgument("catch_up_invalid", `catch_up_seconds is a number from 0 to ${CATCH_UP_MAX_SECONDS}.`);
   checkMetadata(settings.metadata);
-  if (settings.agentUid !== null && owner.type !== "team") throw invalidArgument("agent_needs_team", "Only schedules owned by a team can name an agent.");
-  if (settings.agentUid !== null && !isUuid(settings.agentUid)) throw new DomainError({ kind: "not_found", reason: "agent_not_found", message: "No such agent, or it is not visible to you." });
+  if (settings.agentUid !== null && owner.type !== "team")
+    throw invalidArgument("agent_needs_team", "Only schedules owned by a team can name an agent.");
+  if (settings.agentUid !== null && !isUuid(settings.agentUid))
+    throw new DomainError({
+      kind: "not_found",
+      reason: "agent_not_found",
+      message: "No such agent, or it is not visible to you.",
+    });
   return settings;
 }
 
@@ -97,9 +123,14 @@ const isEmpty = (config: JsonObject): boolean => Object.keys(config).length === 
 /** Source: fields-runs §3.5. */
 function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(metadata);
-  const isKept = entries.every(([key, value]) => /^[A-Za-z0-9._-]{1,64}$/.test(key) && Buffer.byteLength(value) <= METADATA_VALUE_BYTES_MAX);
+  const isKept = entries.every(
+    ([key, value]) => /^[A-Za-z0-9._-]{1,64}$/.test(key) && Buffer.byteLength(value) <= METADATA_VALUE_BYTES_MAX,
+  );
   if (entries.length > METADATA_KEYS_MAX || !isKept) {
-    throw invalidArgument("metadata_invalid", `metadata has at most ${METADATA_KEYS_MAX} keys of 1 to 64 characters of A-Z a-z 0-9 . _ - with values of at most ${METADATA_VALUE_BYTES_MAX} bytes.`);
+    throw invalidArgument(
+      "metadata_invalid",
+      `metadata has at most ${METADATA_KEYS_MAX} keys of 1 to 64 characters of A-Z a-z 0-9 . _ - with values of at most ${METADATA_VALUE_BYTES_MAX} bytes.`,
+    );
   }
 }
 
@@ -110,11 +141,30 @@ export function environmentOf({ agentConfig }: Pick<ScheduleSettings, "agentConf
 }
 
 /** The first slot after an instant; null while the schedule is paused. */
-export const slotAfter = ({ cronSchedule, timeZone, enabled }: Pick<Schedule, "cronSchedule" | "timeZone" | "enabled">, after: Date): Date | null =>
-  (enabled && nextSlot(parseCron(cronSchedule, "schedule"), timeZone, after)) || null;
+export const slotAfter = (
+  { cronSchedule, timeZone, enabled }: Pick<Schedule, "cronSchedule" | "timeZone" | "enabled">,
+  after: Date,
+): Date | null => (enabled && nextSlot(parseCron(cronSchedule, "schedule"), timeZone, after)) || null;
 
-export const newSchedule = (uid: ScheduleUid, owner: Owner, creator: Creator, settings: ScheduleSettings, now: Date): Schedule => ({
-  ...settings, uid, owner, creator, creatorLeft: false, editorUid: creator.uid, nextSlot: slotAfter(settings, now), lastRanAt: null, lastSpawnError: null, version: 1, createdAt: now, updatedAt: now,
+export const newSchedule = (
+  uid: ScheduleUid,
+  owner: Owner,
+  creator: Creator,
+  settings: ScheduleSettings,
+  now: Date,
+): Schedule => ({
+  ...settings,
+  uid,
+  owner,
+  creator,
+  creatorLeft: false,
+  editorUid: creator.uid,
+  nextSlot: slotAfter(settings, now),
+  lastRanAt: null,
+  lastSpawnError: null,
+  version: 1,
+  createdAt: now,
+  updatedAt: now,
 });
 
 /**
@@ -123,13 +173,19 @@ export const newSchedule = (uid: ScheduleUid, owner: Owner, creator: Creator, se
  */
 export function changeSchedule(schedule: Schedule, settings: ScheduleSettings, editorUid: string, now: Date): Schedule {
   const next = { ...schedule, ...settings, editorUid, version: schedule.version + 1, updatedAt: now };
-  const isSameRule = next.cronSchedule === schedule.cronSchedule && next.timeZone === schedule.timeZone && next.enabled === schedule.enabled;
+  const isSameRule =
+    next.cronSchedule === schedule.cronSchedule &&
+    next.timeZone === schedule.timeZone &&
+    next.enabled === schedule.enabled;
   return { ...next, nextSlot: isSameRule ? schedule.nextSlot : slotAfter(next, now) };
 }
 
 /** Runs of a schedule that is resumed after its creator left are created for the person who resumes it. */
-export const adopted = (schedule: Schedule, by: Creator): Schedule => (schedule.creatorLeft && schedule.enabled ? { ...schedule, creator: by, creatorLeft: false } : schedule);
+export const adopted = (schedule: Schedule, by: Creator): Schedule =>
+  schedule.creatorLeft && schedule.enabled ? { ...schedule, creator: by, creatorLeft: false } : schedule;
 
 /** With a next slot after the newest one that something has become of, also when the clock was set back. */
 export const goOnAfter = (schedule: Schedule, newest: Date | null): Schedule =>
-  schedule.nextSlot && newest && schedule.nextSlot <= newest ? { ...schedule, nextSlot: slotAfter(schedule, newest) } : schedule;
+  schedule.nextSlot && newest && schedule.nextSlot <= newest
+    ? { ...schedule, nextSlot: slotAfter(schedule, newest) }
+    : schedule;

@@ -25,22 +25,32 @@ export type PlannedSlot = { readonly slotAt: Date; readonly state: "due" | "miss
 export type Plan = { readonly slots: readonly PlannedSlot[]; readonly next: Date | null };
 
 /** A schedule's slots that are over by `now`. */
-export const planSlots = (rule: Pick<Schedule, "cronSchedule" | "timeZone" | "catchUpSeconds">, first: Date, now: Date): Plan =>
-  planRule({ ...rule, cron: parseCron(rule.cronSchedule, "schedule") }, first, now);
+export const planSlots = (
+  rule: Pick<Schedule, "cronSchedule" | "timeZone" | "catchUpSeconds">,
+  first: Date,
+  now: Date,
+): Plan => planRule({ ...rule, cron: parseCron(rule.cronSchedule, "schedule") }, first, now);
 
 /**
  * The slots from `first` on that are over by `now`, and the one after them. The newest is due, unless it is later than the
  * catch-up window allows and not on time any more; the older ones are missed. Source: spec/decisions "missed slots".
  */
-export function planRule({ cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number }, first: Date, now: Date): Plan {
+export function planRule(
+  { cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number },
+  first: Date,
+  now: Date,
+): Plan {
   const { slots: times, next = null } = slotsUntil(cron, timeZone, first, now, LEDGER_MAX);
   const newest = times.at(-1);
   if (!newest) return { slots: [], next: first };
-  const isLate = (slotAt: Date): boolean => now.getTime() - slotAt.getTime() > Math.max(catchUpSeconds, ON_TIME_SECONDS) * 1_000;
+  const isLate = (slotAt: Date): boolean =>
+    now.getTime() - slotAt.getTime() > Math.max(catchUpSeconds, ON_TIME_SECONDS) * 1_000;
   return {
     slots: times.map((slotAt): PlannedSlot => {
       if (isLate(slotAt)) return { slotAt, state: "missed", reason: "catch_up_window" };
-      return slotAt === newest ? { slotAt, state: "due", reason: null } : { slotAt, state: "missed", reason: "superseded" };
+      return slotAt === newest
+        ? { slotAt, state: "due", reason: null }
+        : { slotAt, state: "missed", reason: "superseded" };
     }),
     next,
   };
@@ -82,13 +92,20 @@ export function decideAlone({ isDeleted, schedule, state, isSuperseded, isLate }
 }
 
 /** What a slot does while a run of an earlier slot lives. */
-export function decideOverlap(policy: Exclude<OverlapPolicy, "allow">, { state }: Pick<ClaimedSlot, "state">, afterMs: number): Decision | "cancel the others" {
+export function decideOverlap(
+  policy: Exclude<OverlapPolicy, "allow">,
+  { state }: Pick<ClaimedSlot, "state">,
+  afterMs: number,
+): Decision | "cancel the others" {
   if (policy === "cancel_other") return "cancel the others";
-  return state === "buffered" || policy === "buffer_one" ? { state: "buffered", afterMs } : { state: "skipped", reason: "overlap" };
+  return state === "buffered" || policy === "buffer_one"
+    ? { state: "buffered", afterMs }
+    : { state: "skipped", reason: "overlap" };
 }
 
 /** Names the run of a slot for ever, however often it is asked for. */
-export const causeKeyOf = ({ scheduleUid, slotAt }: Pick<ClaimedSlot, "scheduleUid" | "slotAt">): string => `${CAUSE}${scheduleUid}:${slotAt.toISOString()}`;
+export const causeKeyOf = ({ scheduleUid, slotAt }: Pick<ClaimedSlot, "scheduleUid" | "slotAt">): string =>
+  `${CAUSE}${scheduleUid}:${slotAt.toISOString()}`;
 
 /** The slot that a cause names; undefined for other causes. */
 export function slotOfCause(cause: string): { scheduleUid: string; slotAt: Date } | undefined {

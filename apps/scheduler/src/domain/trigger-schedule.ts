@@ -18,23 +18,31 @@ export type ScheduledAutomation = {
 };
 
 /** One rule of one automation, for as long as the automation is there: also a rule that was taken away knows what it has fired. */
-export type TriggerSchedule = TriggerRule & Omit<ScheduledAutomation, "rules"> & {
-  readonly uid: TriggerScheduleUid;
-  /** The first slot that nothing has become of; null while the rule is not in force. */
-  readonly nextSlot: Date | null;
-  /** The newest slot that something has become of: neither it nor an older one fires any more. */
-  readonly lastSlot: Date | null;
-  /** Raised with each slot. */
-  readonly version: number;
-};
+export type TriggerSchedule = TriggerRule &
+  Omit<ScheduledAutomation, "rules"> & {
+    readonly uid: TriggerScheduleUid;
+    /** The first slot that nothing has become of; null while the rule is not in force. */
+    readonly nextSlot: Date | null;
+    /** The newest slot that something has become of: neither it nor an older one fires any more. */
+    readonly lastSlot: Date | null;
+    /** Raised with each slot. */
+    readonly version: number;
+  };
 
 /** What became of the slots of one absence: the newest fires or is missed, the `missed` older ones are passed over. */
 export type TakenSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missed: number };
 
 /** Takes the slots that are over by `now`. Undefined: there are none. Always in UTC (factory-files §6.3). */
-export function takeSlots(schedule: TriggerSchedule, now: Date): { readonly next: TriggerSchedule; readonly taken: TakenSlots } | undefined {
+export function takeSlots(
+  schedule: TriggerSchedule,
+  now: Date,
+): { readonly next: TriggerSchedule; readonly taken: TakenSlots } | undefined {
   if (!schedule.nextSlot || schedule.nextSlot > now) return undefined;
-  const plan = planRule({ cron: parseCron(schedule.cron, "trigger"), timeZone: null, catchUpSeconds: CATCH_UP_DEFAULT_SECONDS }, schedule.nextSlot, now);
+  const plan = planRule(
+    { cron: parseCron(schedule.cron, "trigger"), timeZone: null, catchUpSeconds: CATCH_UP_DEFAULT_SECONDS },
+    schedule.nextSlot,
+    now,
+  );
   const newest = plan.slots.at(-1)!;
   return {
     next: { ...schedule, nextSlot: plan.next, lastSlot: newest.slotAt, version: schedule.version + 1 },
@@ -46,16 +54,36 @@ export function takeSlots(schedule: TriggerSchedule, now: Date): { readonly next
  * The schedules of an automation from `since` on, given those it had, whose slots up to `since` were taken. A rule that stays
  * keeps its next slot; one that comes anew begins after `since`, and after whatever a schedule of its name has fired.
  */
-export function reconcile(known: readonly TriggerSchedule[], automation: ScheduledAutomation, since: Date, newUid: () => TriggerScheduleUid): TriggerSchedule[] {
+export function reconcile(
+  known: readonly TriggerSchedule[],
+  automation: ScheduledAutomation,
+  since: Date,
+  newUid: () => TriggerScheduleUid,
+): TriggerSchedule[] {
   const rules = new Map(automation.rules.map((rule) => [keyOf(rule), rule]));
   const { automationUid, factoryUid, teamUid } = automation;
   const have = new Map(known.map((schedule) => [keyOf(schedule), schedule]));
-  const fresh = [...rules.values()].filter((rule) => !have.has(keyOf(rule))).map((rule): TriggerSchedule => ({ ...rule, automationUid, factoryUid, teamUid, uid: newUid(), nextSlot: null, lastSlot: null, version: 0 }));
+  const fresh = [...rules.values()]
+    .filter((rule) => !have.has(keyOf(rule)))
+    .map((rule): TriggerSchedule => ({
+      ...rule,
+      automationUid,
+      factoryUid,
+      teamUid,
+      uid: newUid(),
+      nextSlot: null,
+      lastSlot: null,
+      version: 0,
+    }));
   return [...known, ...fresh].map((schedule) => {
     if (!rules.has(keyOf(schedule))) return { ...schedule, nextSlot: null };
     if (schedule.nextSlot) return schedule;
     const fired = known.filter(({ name }) => name === schedule.name).map(({ lastSlot }) => lastSlot?.getTime() ?? 0);
-    return { ...schedule, nextSlot: nextSlot(parseCron(schedule.cron, "trigger"), null, new Date(Math.max(since.getTime(), ...fired))) ?? null };
+    return {
+      ...schedule,
+      nextSlot:
+        nextSlot(parseCron(schedule.cron, "trigger"), null, new Date(Math.max(since.getTime(), ...fired))) ?? null,
+    };
   });
 }
 

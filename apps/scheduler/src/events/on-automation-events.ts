@@ -40,4 +40,9 @@ function readRule(value: unknown): TriggerRule {
   return { cron, name };
 }
 
-const malformed = (): DomainError => new DomainError({ kind: "invalid_argument", reason: "event_malformed", message: "The fact about an automation does not have the agreed form." });
+const malformed = (): DomainError =>
+  new DomainError({
+    kind: "invalid_argument",
+    reason: "event_malformed",
+    message: "The fact about an automation does not have the agreed form.",
+  });

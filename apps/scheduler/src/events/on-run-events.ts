@@ -20,10 +20,12 @@ export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; t
       if (made.length > 0) await deps.noteRuns(tx, made);
     },
   },
-  handlers: { "millwright.run.finished.v1": async (tx, event) => {
-    await deps.noteRunEnd(tx, { runUid: event.entityUid, succeededAt: succeeded(event) ? event.occurredAt : null });
-    deps.ring();
-  } },
+  handlers: {
+    "millwright.run.finished.v1": async (tx, event) => {
+      await deps.noteRunEnd(tx, { runUid: event.entityUid, succeededAt: succeeded(event) ? event.occurredAt : null });
+      deps.ring();
+    },
+  },
 });
 
 const succeeded = ({ payload }: StoredEvent): boolean => payload["state"] === "SUCCEEDED";

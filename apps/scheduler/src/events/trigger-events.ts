@@ -12,7 +12,11 @@ export const slotTaken = (schedule: TriggerSchedule, { slotAt, isFired, missed }
   actor: { type: "service", uid: "scheduler" },
   requestId: newUid(),
   payload: {
-    factory_uid: schedule.factoryUid, automation_uid: schedule.automationUid, cron: schedule.cron, slot_at: slotAt.toISOString(), missed,
+    factory_uid: schedule.factoryUid,
+    automation_uid: schedule.automationUid,
+    cron: schedule.cron,
+    slot_at: slotAt.toISOString(),
+    missed,
     ...(schedule.name !== "" && { name: schedule.name }),
   },
 });

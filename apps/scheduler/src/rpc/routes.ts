@@ -13,10 +13,20 @@ export type RoutesDeps = CreateScheduleDeps & ChangeScheduleDeps & ListSchedules
 export function schedulerRoutes(router: ConnectRouter, deps: RoutesDeps): void {
   router.service(scheduler.ScheduleService, {
     createSchedule: served(async ({ schedule, idempotencyKey }: scheduler.CreateScheduleRequest, caller) => ({
-      schedule: toScheduleMessage(await createSchedule(deps, caller, { owner: readOwner(schedule), settings: readSettings(schedule), idempotencyKey })),
+      schedule: toScheduleMessage(
+        await createSchedule(deps, caller, {
+          owner: readOwner(schedule),
+          settings: readSettings(schedule),
+          idempotencyKey,
+        }),
+      ),
     })),
-    getSchedule: served(async ({ uid }: scheduler.GetScheduleRequest, caller) => ({ schedule: toScheduleMessage(await findSchedule(deps, caller, uid, "run.view")) })),
-    listSchedules: served(async ({ teamUid }: scheduler.ListSchedulesRequest, caller) => ({ schedules: (await listSchedules(deps, caller, teamUid)).map(toScheduleMessage) })),
+    getSchedule: served(async ({ uid }: scheduler.GetScheduleRequest, caller) => ({
+      schedule: toScheduleMessage(await findSchedule(deps, caller, uid, "run.view")),
+    })),
+    listSchedules: served(async ({ teamUid }: scheduler.ListSchedulesRequest, caller) => ({
+      schedules: (await listSchedules(deps, caller, teamUid)).map(toScheduleMessage),
+    })),
     replaceSchedule: served(async ({ schedule }: scheduler.ReplaceScheduleRequest, caller) => ({
       schedule: toScheduleMessage(await replaceSchedule(deps, caller, schedule?.uid ?? "", readSettings(schedule))),
     })),
@@ -24,7 +34,9 @@ export function schedulerRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       await deleteSchedule(deps, caller, uid);
       return {};
     }),
-    setEnabled: served(async ({ uid, enabled }: scheduler.SetEnabledRequest, caller) => ({ schedule: toScheduleMessage(await setEnabled(deps, caller, uid, enabled)) })),
+    setEnabled: served(async ({ uid, enabled }: scheduler.SetEnabledRequest, caller) => ({
+      schedule: toScheduleMessage(await setEnabled(deps, caller, uid, enabled)),
+    })),
     listSlots: served(async (request: scheduler.ListSlotsRequest, caller) => {
       const { slots, nextPageToken } = await listSlots(deps, caller, request);
       return { slots: slots.map(toSlotMessage), nextPageToken };

@@ -32,7 +32,9 @@ export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof s
 
 /** A slot that fired while the schedule was being paused clears the error, not the reason of the pause. */
 const pauseReason = ({ creatorLeft, lastSpawnError }: Schedule): string | null =>
-  creatorLeft ? "Paused: its creator was removed from the team or became a viewer. Resume the schedule to run it as yourself." : lastSpawnError;
+  creatorLeft
+    ? "Paused: its creator was removed from the team or became a viewer. Resume the schedule to run it as yourself."
+    : lastSpawnError;
 
 export const toSlotMessage = (slot: Slot): MessageInitShape<typeof scheduler.SlotSchema> => ({
   slotAt: timestampFromDate(slot.slotAt),
@@ -46,9 +48,27 @@ export const toSlotMessage = (slot: Slot): MessageInitShape<typeof scheduler.Slo
 /** Errors: schedule_required. */
 export function readSettings(message: scheduler.Schedule | undefined): GivenSettings {
   if (!message) throw invalidArgument("schedule_required", "The schedule is missing.");
-  const { name, cronSchedule, timeZone, enabled, prompt, agentConfig, agentUid, mode, metadata, overlapPolicy, catchUpSeconds } = message;
+  const {
+    name,
+    cronSchedule,
+    timeZone,
+    enabled,
+    prompt,
+    agentConfig,
+    agentUid,
+    mode,
+    metadata,
+    overlapPolicy,
+    catchUpSeconds,
+  } = message;
   return {
-    name, cronSchedule, enabled, prompt, mode, metadata, overlapPolicy,
+    name,
+    cronSchedule,
+    enabled,
+    prompt,
+    mode,
+    metadata,
+    overlapPolicy,
     timeZone: timeZone || null,
     agentUid: agentUid?.toLowerCase() || null,
     ...(agentConfig !== undefined && { agentConfig }),
@@ -59,6 +79,7 @@ export function readSettings(message: scheduler.Schedule | undefined): GivenSett
 /** Errors: owner_invalid. */
 export function readOwner(message: scheduler.Schedule | undefined): Owner {
   const { ownerType = "", ownerUid = "" } = message ?? {};
-  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "") throw invalidArgument("owner_invalid", "A schedule is owned by a team or a user.");
+  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "")
+    throw invalidArgument("owner_invalid", "A schedule is owned by a team or a user.");
   return { type: ownerType, uid: ownerUid };
 }

@@ -12,10 +12,31 @@ export const LISTED_SCHEDULE_COLUMNS = `${SCHEDULE_COLUMNS.replace("s.prompt,", 
   char_length(left(s.prompt, ${PROMPT_PREVIEW_CHARACTERS + 1})) > ${PROMPT_PREVIEW_CHARACTERS} AS is_prompt_truncated`;
 
 export type ScheduleRow = {
-  uid: string; owner_type: Owner["type"]; owner_uid: string; name: string; cron_schedule: string; time_zone: string | null; enabled: boolean; prompt: string;
-  agent_config: JsonObject | null; agent_uid: string | null; mode: string; metadata: Record<string, string>; overlap_policy: OverlapPolicy; catch_up_seconds: number;
-  creator_type: string; creator_uid: string; creator_left: boolean; editor_uid: string; next_slot: Date | null; last_ran_at: Date | null; last_spawn_error: string | null;
-  version: number; created_at: Date; updated_at: Date; is_prompt_truncated?: boolean;
+  uid: string;
+  owner_type: Owner["type"];
+  owner_uid: string;
+  name: string;
+  cron_schedule: string;
+  time_zone: string | null;
+  enabled: boolean;
+  prompt: string;
+  agent_config: JsonObject | null;
+  agent_uid: string | null;
+  mode: string;
+  metadata: Record<string, string>;
+  overlap_policy: OverlapPolicy;
+  catch_up_seconds: number;
+  creator_type: string;
+  creator_uid: string;
+  creator_left: boolean;
+  editor_uid: string;
+  next_slot: Date | null;
+  last_ran_at: Date | null;
+  last_spawn_error: string | null;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  is_prompt_truncated?: boolean;
 };
 
 export const toSchedule = (row: ScheduleRow): Schedule => ({

@@ -21,7 +21,10 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
   };
   return {
     async find(uid: ScheduleUid): Promise<Schedule | undefined> {
-      const { rows } = await database.sql.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1 AND deleted_at IS NULL`, [uid]);
+      const { rows } = await database.sql.query<ScheduleRow>(
+        `SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1 AND deleted_at IS NULL`,
+        [uid],
+      );
       return rows[0] && toSchedule(rows[0]);
     },
 
@@ -47,7 +50,8 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
     create: (build: Build, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
-        const made = request && (await rememberAnswer<Made>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
+        const made =
+          request && (await rememberAnswer<Made>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
         if (made && made.uid !== next.uid) return asMade(build, made, now);
         await tx.query(
           `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid, mode, metadata, overlap_policy,
@@ -69,8 +73,15 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
         const plan = schedule.nextSlot ? planSlots(schedule, schedule.nextSlot, now) : { slots: [], next: null };
         const changed = change({ ...schedule, nextSlot: plan.next }, now);
         if (!changed) return schedule;
-        await insertSlots(tx, plan.slots.map((slot) => ({ ...slot, scheduleUid: uid, lease: null, dueAt: now })), now);
-        const { rows } = await tx.query<{ at: Date | null }>("SELECT max(slot_at) AS at FROM slots WHERE schedule_uid = $1", [uid]);
+        await insertSlots(
+          tx,
+          plan.slots.map((slot) => ({ ...slot, scheduleUid: uid, lease: null, dueAt: now })),
+          now,
+        );
+        const { rows } = await tx.query<{ at: Date | null }>(
+          "SELECT max(slot_at) AS at FROM slots WHERE schedule_uid = $1",
+          [uid],
+        );
         const next = goOnAfter(changed.next, rows[0]!.at);
         await save(tx, next);
         await appendEvents(tx, [changed.event]);
@@ -80,22 +91,38 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
     delete: (uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void> =>
       changing(async (tx, now) => {
         const schedule = await lock(tx, uid);
-        await tx.query("UPDATE schedules SET deleted_at = $2, next_slot = NULL, updated_at = $2, version = version + 1 WHERE uid = $1", [uid, now]);
+        await tx.query(
+          "UPDATE schedules SET deleted_at = $2, next_slot = NULL, updated_at = $2, version = version + 1 WHERE uid = $1",
+          [uid, now],
+        );
         await appendEvents(tx, [event({ ...schedule, version: schedule.version + 1 })]);
       }),
   };
 }
 
-const asMade = (build: Build, { uid, at }: Made, now: Date): Schedule => ({ ...build(at === undefined ? now : new Date(at)).next, uid });
+const asMade = (build: Build, { uid, at }: Made, now: Date): Schedule => ({
+  ...build(at === undefined ? now : new Date(at)).next,
+  uid,
+});
 
 type ChangeOne = (schedule: Schedule) => Change;
 
 /** Changes the schedules whose runs an agent executes, in the caller's transaction. */
-export const updateSchedulesOfAgent = (tx: Sql, agentUid: string, change: ChangeOne): Promise<void> => updateWhere(tx, "agent_uid = $1", [agentUid], change);
+export const updateSchedulesOfAgent = (tx: Sql, agentUid: string, change: ChangeOne): Promise<void> =>
+  updateWhere(tx, "agent_uid = $1", [agentUid], change);
 
 /** Changes the schedules of a team whose runs are created for a person, in the caller's transaction. */
-export const updateSchedulesOfMember = (tx: Sql, { teamUid, userUid }: { teamUid: string; userUid: string }, change: ChangeOne): Promise<void> =>
-  updateWhere(tx, "owner_type = 'team' AND owner_uid = $1 AND creator_type = 'user' AND creator_uid = $2", [teamUid, userUid], change);
+export const updateSchedulesOfMember = (
+  tx: Sql,
+  { teamUid, userUid }: { teamUid: string; userUid: string },
+  change: ChangeOne,
+): Promise<void> =>
+  updateWhere(
+    tx,
+    "owner_type = 'team' AND owner_uid = $1 AND creator_type = 'user' AND creator_uid = $2",
+    [teamUid, userUid],
+    change,
+  );
 
 async function updateWhere(tx: Sql, where: string, params: readonly unknown[], change: ChangeOne): Promise<void> {
   const text = `SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE ${where} AND deleted_at IS NULL ORDER BY uid FOR UPDATE`;
@@ -108,7 +135,10 @@ async function updateWhere(tx: Sql, where: string, params: readonly unknown[], c
 }
 
 async function lock(tx: Sql, uid: ScheduleUid): Promise<Schedule> {
-  const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1 AND deleted_at IS NULL FOR UPDATE`, [uid]);
+  const { rows } = await tx.query<ScheduleRow>(
+    `SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1 AND deleted_at IS NULL FOR UPDATE`,
+    [uid],
+  );
   if (!rows[0]) throw notFound("schedule");
   return toSchedule(rows[0]);
 }
@@ -124,17 +154,44 @@ async function save(tx: Sql, next: Schedule): Promise<void> {
 }
 
 const settingsOf = (schedule: Schedule): unknown[] => [
-  schedule.name, schedule.cronSchedule, schedule.timeZone, schedule.enabled, schedule.prompt, schedule.agentConfig === null ? null : JSON.stringify(schedule.agentConfig),
-  schedule.agentUid, schedule.mode, JSON.stringify(schedule.metadata), schedule.overlapPolicy, schedule.catchUpSeconds, schedule.editorUid, schedule.nextSlot,
-  schedule.updatedAt, schedule.version,
+  schedule.name,
+  schedule.cronSchedule,
+  schedule.timeZone,
+  schedule.enabled,
+  schedule.prompt,
+  schedule.agentConfig === null ? null : JSON.stringify(schedule.agentConfig),
+  schedule.agentUid,
+  schedule.mode,
+  JSON.stringify(schedule.metadata),
+  schedule.overlapPolicy,
+  schedule.catchUpSeconds,
+  schedule.editorUid,
+  schedule.nextSlot,
+  schedule.updatedAt,
+  schedule.version,
 ];
 
-export type NewSlot = PlannedSlot & { readonly scheduleUid: ScheduleUid; readonly lease: string | null; readonly dueAt: Date };
+export type NewSlot = PlannedSlot & {
+  readonly scheduleUid: ScheduleUid;
+  readonly lease: string | null;
+  readonly dueAt: Date;
+};
 
 /** A slot that has a row already is left as it is: it came due before. Answers those that are new. */
-export async function insertSlots(tx: Sql, slots: readonly NewSlot[], now: Date): Promise<{ scheduleUid: string; slotAt: Date }[]> {
+export async function insertSlots(
+  tx: Sql,
+  slots: readonly NewSlot[],
+  now: Date,
+): Promise<{ scheduleUid: string; slotAt: Date }[]> {
   if (slots.length === 0) return [];
-  const rows = slots.map((slot) => ({ u: slot.scheduleUid, s: slot.slotAt, t: slot.state, r: slot.reason, l: slot.lease, d: slot.state === "due" ? slot.dueAt : null }));
+  const rows = slots.map((slot) => ({
+    u: slot.scheduleUid,
+    s: slot.slotAt,
+    t: slot.state,
+    r: slot.reason,
+    l: slot.lease,
+    d: slot.state === "due" ? slot.dueAt : null,
+  }));
   const inserted = await tx.query<{ schedule_uid: string; slot_at: Date }>(
     `INSERT INTO slots (schedule_uid, slot_at, state, reason, lease, due_at, decided_at, tries)
      SELECT u, s, t, r, l, d, CASE WHEN t = 'due' THEN NULL ELSE $2::timestamptz END, CASE WHEN l IS NULL THEN 0 ELSE 1 END

@@ -2,12 +2,28 @@ import type { Database, Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import { as, newUid } from "@millwright/ids";
 import type { ScheduleUid } from "../domain/schedule.ts";
-import { ON_TIME_SECONDS, planSlots, type ClaimedSlot, type Decision, type Plan, type Slot, type SlotState } from "../domain/slot.ts";
+import {
+  ON_TIME_SECONDS,
+  planSlots,
+  type ClaimedSlot,
+  type Decision,
+  type Plan,
+  type Slot,
+  type SlotState,
+} from "../domain/slot.ts";
 import type { DatabaseTime } from "./database-time.ts";
 import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
 import { insertSlots } from "./schedule-store.ts";
 
-type ClaimedRow = ScheduleRow & { slot_at: Date; state: "due" | "buffered"; tries: number; is_deleted: boolean; is_superseded: boolean; is_late: boolean; has_buffered: boolean };
+type ClaimedRow = ScheduleRow & {
+  slot_at: Date;
+  state: "due" | "buffered";
+  tries: number;
+  is_deleted: boolean;
+  is_superseded: boolean;
+  is_late: boolean;
+  has_buffered: boolean;
+};
 export type Decided = { readonly slot: Pick<ClaimedSlot, "scheduleUid" | "slotAt">; readonly decision: Decision };
 
 /** The ledger of slots, and the queue of those that are to be decided. All of its times are the database's. */
@@ -17,7 +33,10 @@ export function slotStore(database: Database, time: DatabaseTime) {
      * Gives every schedule that has come due its slots, and leases the ones that are to fire at once. Any number of replicas may
      * do so: each takes schedules that no other has at hand. Answers how many schedules it was, and the slots to be fired.
      */
-    plan: (limit: number, leaseMs: number): Promise<{ readonly count: number; readonly lease: string; readonly slots: readonly ClaimedSlot[] }> =>
+    plan: (
+      limit: number,
+      leaseMs: number,
+    ): Promise<{ readonly count: number; readonly lease: string; readonly slots: readonly ClaimedSlot[] }> =>
       database.transaction(async (tx) => {
         const lease = newUid();
         const { rows } = await tx.query<ScheduleRow & { now: Date }>(
@@ -30,24 +49,56 @@ export function slotStore(database: Database, time: DatabaseTime) {
         const leasedUntil = new Date(now.getTime() + leaseMs);
         // Where earlier runs matter, slots are decided one after the other: claim() sees to that.
         const isAtOnce = ({ overlap_policy: policy }: ScheduleRow): boolean => policy === "allow";
-        const inserted = await insertSlots(tx, planned.flatMap(({ row, plan }) => plan.slots.map((slot) => ({ ...slot, scheduleUid: as<ScheduleUid>(row.uid), lease: isAtOnce(row) ? lease : null, dueAt: isAtOnce(row) ? leasedUntil : now }))), now);
+        const inserted = await insertSlots(
+          tx,
+          planned.flatMap(({ row, plan }) =>
+            plan.slots.map((slot) => ({
+              ...slot,
+              scheduleUid: as<ScheduleUid>(row.uid),
+              lease: isAtOnce(row) ? lease : null,
+              dueAt: isAtOnce(row) ? leasedUntil : now,
+            })),
+          ),
+          now,
+        );
         await tx.query(
           "UPDATE schedules s SET next_slot = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error) FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, x timestamptz, e text) WHERE s.uid = n.u",
           [JSON.stringify(planned.map(({ row, plan }) => ({ u: row.uid, x: plan.next, e: plan.fault })))],
         );
         const isNew = new Set(inserted.map(({ scheduleUid, slotAt }) => `${scheduleUid} ${slotAt.getTime()}`));
-        const slots = planned.filter(({ row }) => isAtOnce(row)).flatMap(({ row, plan }) =>
-          plan.slots.filter(({ state, slotAt }) => state === "due" && isNew.has(`${row.uid} ${slotAt.getTime()}`)).map(({ slotAt }): ClaimedSlot => ({
-            scheduleUid: as<ScheduleUid>(row.uid), slotAt, state: "due", tries: 1, schedule: toSchedule(row), isDeleted: false, isSuperseded: false, isLate: false, hasBuffered: false,
-          })));
+        const slots = planned
+          .filter(({ row }) => isAtOnce(row))
+          .flatMap(({ row, plan }) =>
+            plan.slots
+              .filter(({ state, slotAt }) => state === "due" && isNew.has(`${row.uid} ${slotAt.getTime()}`))
+              .map(({ slotAt }): ClaimedSlot => ({
+                scheduleUid: as<ScheduleUid>(row.uid),
+                slotAt,
+                state: "due",
+                tries: 1,
+                schedule: toSchedule(row),
+                isDeleted: false,
+                isSuperseded: false,
+                isLate: false,
+                hasBuffered: false,
+              })),
+          );
         return { count: rows.length, lease, slots };
       }),
 
     /** Leases slots that nobody decides about at present. Of a schedule for which earlier runs matter, one at a time, over all replicas. */
-    claim: (limit: number, leaseMs: number): Promise<{ readonly lease: string; readonly slots: readonly ClaimedSlot[] }> =>
+    claim: (
+      limit: number,
+      leaseMs: number,
+    ): Promise<{ readonly lease: string; readonly slots: readonly ClaimedSlot[] }> =>
       database.transaction(async (tx) => {
         const lease = newUid();
-        const { rows: chosen } = await tx.query<{ schedule_uid: string; slot_at: Date; is_alone: boolean; is_held: boolean }>(
+        const { rows: chosen } = await tx.query<{
+          schedule_uid: string;
+          slot_at: Date;
+          is_alone: boolean;
+          is_held: boolean;
+        }>(
           `SELECT x.schedule_uid, x.slot_at, s.overlap_policy <> 'allow' AS is_alone,
                   EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.lease IS NOT NULL AND o.due_at > ${time}) AS is_held
              FROM slots x JOIN schedules s ON s.uid = x.schedule_uid
@@ -64,7 +115,8 @@ export function slotStore(database: Database, time: DatabaseTime) {
       }),
 
     /** Writes down what was decided under a lease. A slot that made a run is fired whoever holds it now. */
-    settle: (lease: string, decided: readonly Decided[]): Promise<void> => database.transaction((tx) => settle(tx, time, lease, decided)),
+    settle: (lease: string, decided: readonly Decided[]): Promise<void> =>
+      database.transaction((tx) => settle(tx, time, lease, decided)),
 
     /** How long until the next schedule comes due or an undecided slot is to be looked at; undefined: nothing is planned. */
     async waitMs(): Promise<number | undefined> {
@@ -94,13 +146,30 @@ export function slotStore(database: Database, time: DatabaseTime) {
     },
 
     /** Newest first. */
-    async list(scheduleUid: ScheduleUid, { states, before, limit }: { states: readonly SlotState[]; before?: Date; limit: number }): Promise<Slot[]> {
-      const { rows } = await database.sql.query<{ slot_at: Date; state: SlotState; reason: string | null; message: string | null; run_uid: string | null; decided_at: Date | null }>(
+    async list(
+      scheduleUid: ScheduleUid,
+      { states, before, limit }: { states: readonly SlotState[]; before?: Date; limit: number },
+    ): Promise<Slot[]> {
+      const { rows } = await database.sql.query<{
+        slot_at: Date;
+        state: SlotState;
+        reason: string | null;
+        message: string | null;
+        run_uid: string | null;
+        decided_at: Date | null;
+      }>(
         `SELECT slot_at, state, reason, message, run_uid, decided_at FROM slots
           WHERE schedule_uid = $1 AND (cardinality($2::text[]) = 0 OR state = ANY ($2::text[])) AND ($3::timestamptz IS NULL OR slot_at < $3) ORDER BY slot_at DESC LIMIT $4`,
         [scheduleUid, states, before ?? null, limit],
       );
-      return rows.map((row) => ({ slotAt: row.slot_at, state: row.state, reason: row.reason, message: row.message, runUid: row.run_uid, decidedAt: row.decided_at }));
+      return rows.map((row) => ({
+        slotAt: row.slot_at,
+        state: row.state,
+        reason: row.reason,
+        message: row.message,
+        runUid: row.run_uid,
+        decidedAt: row.decided_at,
+      }));
     },
   };
 }
@@ -108,14 +177,27 @@ export function slotStore(database: Database, time: DatabaseTime) {
 /** A rule that was taken once and is refused now must not keep others from coming due: it rests, and says why. */
 function planOf(row: ScheduleRow, now: Date): Plan & { readonly fault: string | null } {
   try {
-    return { ...planSlots({ cronSchedule: row.cron_schedule, timeZone: row.time_zone, catchUpSeconds: row.catch_up_seconds }, row.next_slot!, now), fault: null };
+    return {
+      ...planSlots(
+        { cronSchedule: row.cron_schedule, timeZone: row.time_zone, catchUpSeconds: row.catch_up_seconds },
+        row.next_slot!,
+        now,
+      ),
+      fault: null,
+    };
   } catch (error) {
     if (!isDomainError(error) && !(error instanceof RangeError)) throw error;
     return { slots: [], next: null, fault: error.message };
   }
 }
 
-async function leaseSlots(tx: Sql, time: DatabaseTime, keys: readonly { schedule_uid: string; slot_at: Date }[], lease: string, leaseMs: number): Promise<ClaimedSlot[]> {
+async function leaseSlots(
+  tx: Sql,
+  time: DatabaseTime,
+  keys: readonly { schedule_uid: string; slot_at: Date }[],
+  lease: string,
+  leaseMs: number,
+): Promise<ClaimedSlot[]> {
   const { rows } = await tx.query<ClaimedRow>(
     `UPDATE slots x SET lease = $2, due_at = ${time} + $3 * interval '1 millisecond', tries = x.tries + 1
        FROM jsonb_to_recordset($1::jsonb) AS k (schedule_uid uuid, slot_at timestamptz), schedules s
@@ -127,14 +209,23 @@ async function leaseSlots(tx: Sql, time: DatabaseTime, keys: readonly { schedule
     [JSON.stringify(keys), lease, leaseMs],
   );
   return rows.map((row) => ({
-    scheduleUid: as<ScheduleUid>(row.uid), slotAt: row.slot_at, state: row.state, tries: row.tries, schedule: toSchedule(row),
-    isDeleted: row.is_deleted, isSuperseded: row.is_superseded, isLate: row.is_late, hasBuffered: row.has_buffered,
+    scheduleUid: as<ScheduleUid>(row.uid),
+    slotAt: row.slot_at,
+    state: row.state,
+    tries: row.tries,
+    schedule: toSchedule(row),
+    isDeleted: row.is_deleted,
+    isSuperseded: row.is_superseded,
+    isLate: row.is_late,
+    hasBuffered: row.has_buffered,
   }));
 }
 
 async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: readonly Decided[]): Promise<void> {
   const rows = decided.map(({ slot, decision }) => ({
-    u: slot.scheduleUid, s: slot.slotAt, t: decision.state,
+    u: slot.scheduleUid,
+    s: slot.slotAt,
+    t: decision.state,
     r: "reason" in decision ? decision.reason : null,
     m: "message" in decision ? (decision.message ?? null) : null,
     n: "runUid" in decision ? decision.runUid : null,
@@ -148,8 +239,14 @@ async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: reado
       WHERE x.schedule_uid = d.u AND x.slot_at = d.s AND CASE WHEN x.lease = $2 OR d.t = 'fired' THEN x.state <> 'fired' END`,
     [JSON.stringify(rows), lease],
   );
-  const failed = decided.flatMap(({ slot, decision }) => (decision.state === "skipped" && decision.reason === "spawn_failed" ? [{ u: slot.scheduleUid, m: decision.message }] : []));
-  const fired = decided.filter(({ decision }) => decision.state === "fired").map(({ slot }) => ({ u: slot.scheduleUid, m: null }));
+  const failed = decided.flatMap(({ slot, decision }) =>
+    decision.state === "skipped" && decision.reason === "spawn_failed"
+      ? [{ u: slot.scheduleUid, m: decision.message }]
+      : [],
+  );
+  const fired = decided
+    .filter(({ decision }) => decision.state === "fired")
+    .map(({ slot }) => ({ u: slot.scheduleUid, m: null }));
   await tx.query(
     `UPDATE schedules s SET last_spawn_error = f.m FROM jsonb_to_recordset($1::jsonb) AS f (u uuid, m text)
       WHERE s.uid = f.u AND s.last_spawn_error IS DISTINCT FROM f.m`,
@@ -158,7 +255,10 @@ async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: reado
 }
 
 /** Whatever was thought of the slot before. */
-async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { scheduleUid: string; slotAt: Date; runUid: string; now: Date }): Promise<void> {
+async function noteRun(
+  tx: Sql,
+  { scheduleUid, slotAt, runUid, now }: { scheduleUid: string; slotAt: Date; runUid: string; now: Date },
+): Promise<void> {
   await tx.query(
     "UPDATE slots SET state = 'fired', run_uid = $3, reason = NULL, message = NULL, lease = NULL, due_at = NULL, decided_at = $4 WHERE schedule_uid = $1 AND slot_at = $2 AND state <> 'fired'",
     [scheduleUid, slotAt, runUid, now],
@@ -166,7 +266,10 @@ async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { schedule
 }
 
 /** Runs that slots are known to have made; most of them were settled before. */
-export async function noteRuns(tx: Sql, made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void> {
+export async function noteRuns(
+  tx: Sql,
+  made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[],
+): Promise<void> {
   const { rows } = await tx.query<{ n: number }>(
     `SELECT g.n FROM jsonb_to_recordset($1::jsonb) AS g (n integer, u uuid, s timestamptz)
       WHERE (SELECT x.state <> 'fired' FROM slots x WHERE x.schedule_uid = g.u AND x.slot_at = g.s) ORDER BY g.n`,
@@ -176,10 +279,20 @@ export async function noteRuns(tx: Sql, made: readonly { scheduleUid: string; sl
 }
 
 /** A run of a slot has ended: what waits for it is looked at again, and the schedule knows of its last success. */
-export async function noteRunEnd(tx: Sql, time: DatabaseTime, { runUid, succeededAt }: { runUid: string; succeededAt: Date | null }): Promise<void> {
-  const { rows } = await tx.query<{ schedule_uid: string }>("SELECT schedule_uid FROM slots WHERE run_uid = $1", [runUid]);
+export async function noteRunEnd(
+  tx: Sql,
+  time: DatabaseTime,
+  { runUid, succeededAt }: { runUid: string; succeededAt: Date | null },
+): Promise<void> {
+  const { rows } = await tx.query<{ schedule_uid: string }>("SELECT schedule_uid FROM slots WHERE run_uid = $1", [
+    runUid,
+  ]);
   if (!rows[0]) return;
   const { schedule_uid: uid } = rows[0];
-  if (succeededAt) await tx.query("UPDATE schedules SET last_ran_at = greatest(last_ran_at, $2) WHERE uid = $1", [uid, succeededAt]);
-  await tx.query(`UPDATE slots SET due_at = least(due_at, ${time}) WHERE schedule_uid = $1 AND state = 'buffered' AND lease IS NULL`, [uid]);
+  if (succeededAt)
+    await tx.query("UPDATE schedules SET last_ran_at = greatest(last_ran_at, $2) WHERE uid = $1", [uid, succeededAt]);
+  await tx.query(
+    `UPDATE slots SET due_at = least(due_at, ${time}) WHERE schedule_uid = $1 AND state = 'buffered' AND lease IS NULL`,
+    [uid],
+  );
 }

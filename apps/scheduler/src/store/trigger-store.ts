@@ -1,13 +1,31 @@
 import type { Database, Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, newUid } from "@millwright/ids";
-import { reconcile, takeSlots, type ScheduledAutomation, type TakenSlots, type TriggerSchedule, type TriggerScheduleUid } from "../domain/trigger-schedule.ts";
+import {
+  reconcile,
+  takeSlots,
+  type ScheduledAutomation,
+  type TakenSlots,
+  type TriggerSchedule,
+  type TriggerScheduleUid,
+} from "../domain/trigger-schedule.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
 
-type Row = { uid: string; automation_uid: string; factory_uid: string; team_uid: string; name: string; cron: string; next_slot: Date | null; last_slot: Date | null; version: number };
+type Row = {
+  uid: string;
+  automation_uid: string;
+  factory_uid: string;
+  team_uid: string;
+  name: string;
+  cron: string;
+  next_slot: Date | null;
+  last_slot: Date | null;
+  version: number;
+};
 type Fact = (schedule: TriggerSchedule, taken: TakenSlots) => NewEvent;
 
-const COLUMNS = "t.uid, t.automation_uid, t.factory_uid, t.team_uid, t.name, t.cron, t.next_slot, t.last_slot, t.version";
+const COLUMNS =
+  "t.uid, t.automation_uid, t.factory_uid, t.team_uid, t.name, t.cron, t.next_slot, t.last_slot, t.version";
 
 /** The scheduled triggers of automations. That a slot fires once rests on one transaction: its fact is written as the schedule moves on. */
 export function triggerStore(database: Database, time: DatabaseTime, fact: Fact) {
@@ -26,16 +44,24 @@ export function triggerStore(database: Database, time: DatabaseTime, fact: Fact)
 
     /** How long until the next schedule comes due; undefined: none will. */
     async waitMs(): Promise<number | undefined> {
-      const { rows } = await database.sql.query<{ ms: number | null }>(`SELECT (extract(epoch FROM min(next_slot) - ${time}) * 1000)::float8 AS ms FROM trigger_schedules WHERE next_slot IS NOT NULL`);
+      const { rows } = await database.sql.query<{ ms: number | null }>(
+        `SELECT (extract(epoch FROM min(next_slot) - ${time}) * 1000)::float8 AS ms FROM trigger_schedules WHERE next_slot IS NOT NULL`,
+      );
       return rows[0]?.ms ?? undefined;
     },
 
     /** Makes the schedules of an automation what it says since then, in the transaction that hears of it. What came due before fires still. */
     async follow(tx: Sql, automation: ScheduledAutomation, saidAt: Date): Promise<void> {
-      const { rows } = await tx.query<Row>(`SELECT ${COLUMNS} FROM trigger_schedules t WHERE automation_uid = $1 ORDER BY uid FOR UPDATE`, [automation.automationUid]);
+      const { rows } = await tx.query<Row>(
+        `SELECT ${COLUMNS} FROM trigger_schedules t WHERE automation_uid = $1 ORDER BY uid FOR UPDATE`,
+        [automation.automationUid],
+      );
       const now = await readTime(tx, time);
       const since = saidAt < now ? saidAt : now; // the clock of another database may be ahead
-      await save(tx, reconcile(await fire(tx, rows.map(toTrigger), since, fact), automation, since, newUid<TriggerScheduleUid>));
+      await save(
+        tx,
+        reconcile(await fire(tx, rows.map(toTrigger), since, fact), automation, since, newUid<TriggerScheduleUid>),
+      );
     },
   };
 }
@@ -63,11 +89,32 @@ async function save(tx: Sql, schedules: readonly TriggerSchedule[]): Promise<voi
     `INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot, last_slot, version)
      SELECT * FROM jsonb_to_recordset($1::jsonb) AS n (uid uuid, automation_uid uuid, factory_uid uuid, team_uid uuid, name text, cron text, next_slot timestamptz, last_slot timestamptz, version integer)
      ON CONFLICT (uid) DO UPDATE SET next_slot = excluded.next_slot, last_slot = excluded.last_slot, version = excluded.version`,
-    [JSON.stringify(schedules.map((one): Row => ({ uid: one.uid, automation_uid: one.automationUid, factory_uid: one.factoryUid, team_uid: one.teamUid, name: one.name, cron: one.cron, next_slot: one.nextSlot, last_slot: one.lastSlot, version: one.version })))],
+    [
+      JSON.stringify(
+        schedules.map((one): Row => ({
+          uid: one.uid,
+          automation_uid: one.automationUid,
+          factory_uid: one.factoryUid,
+          team_uid: one.teamUid,
+          name: one.name,
+          cron: one.cron,
+          next_slot: one.nextSlot,
+          last_slot: one.lastSlot,
+          version: one.version,
+        })),
+      ),
+    ],
   );
 }
 
 const toTrigger = (row: Row): TriggerSchedule => ({
-  uid: as<TriggerScheduleUid>(row.uid), automationUid: row.automation_uid, factoryUid: row.factory_uid, teamUid: row.team_uid, name: row.name, cron: row.cron,
-  nextSlot: row.next_slot, lastSlot: row.last_slot, version: row.version,
+  uid: as<TriggerScheduleUid>(row.uid),
+  automationUid: row.automation_uid,
+  factoryUid: row.factory_uid,
+  teamUid: row.team_uid,
+  name: row.name,
+  cron: row.cron,
+  nextSlot: row.next_slot,
+  lastSlot: row.last_slot,
+  version: row.version,
 });

@@ -1,6 +1,14 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { NewEvent } from "@millwright/events";
-import { adopted, changeSchedule, checkSettings, type GivenSettings, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
+import {
+  adopted,
+  changeSchedule,
+  checkSettings,
+  type GivenSettings,
+  type Schedule,
+  type ScheduleSettings,
+  type ScheduleUid,
+} from "../domain/schedule.ts";
 import { originOf } from "../events/origin.ts";
 import { scheduleDeleted, scheduleUpdated } from "../events/schedule-events.ts";
 import { requireReferences, type ReferenceDeps } from "./create-schedule.ts";
@@ -8,21 +16,27 @@ import { findSchedule, type ScopeDeps } from "./scope.ts";
 
 type Update = (schedule: Schedule, now: Date) => { next: Schedule; event: NewEvent } | undefined;
 
-export type ChangeScheduleDeps = ScopeDeps & ReferenceDeps & {
-  schedules: {
-    /** Loads the schedule locked, applies the change, saves it with its fact. Errors: schedule_not_found. */
-    update(uid: ScheduleUid, change: Update): Promise<Schedule>;
-    /** Errors: schedule_not_found. */
-    delete(uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void>;
+export type ChangeScheduleDeps = ScopeDeps &
+  ReferenceDeps & {
+    schedules: {
+      /** Loads the schedule locked, applies the change, saves it with its fact. Errors: schedule_not_found. */
+      update(uid: ScheduleUid, change: Update): Promise<Schedule>;
+      /** Errors: schedule_not_found. */
+      delete(uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void>;
+    };
   };
-};
 
 /**
  * Replaces a schedule's settings, all but an absent `agentConfig`. Runs that exist keep what they were created with.
  *
  * Errors: schedule_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found · environment_personal. Source: spec/decisions "schedule PUT".
  */
-export async function replaceSchedule(deps: ChangeScheduleDeps, caller: Caller, uid: string, given: GivenSettings): Promise<Schedule> {
+export async function replaceSchedule(
+  deps: ChangeScheduleDeps,
+  caller: Caller,
+  uid: string,
+  given: GivenSettings,
+): Promise<Schedule> {
   const found = await findSchedule(deps, caller, uid, "schedule.manage");
   await requireReferences(deps, caller, found.owner, checkSettings(given, found.owner, found), found);
   return deps.schedules.update(found.uid, (schedule, now) => {
@@ -32,9 +46,16 @@ export async function replaceSchedule(deps: ChangeScheduleDeps, caller: Caller, 
 }
 
 /** Pauses or resumes; the same again changes nothing. Resuming a schedule whose creator left makes the caller its creator. What would have come due during a pause has no slots. Errors: schedule_not_found · not_authorized. */
-export async function setEnabled(deps: ChangeScheduleDeps, caller: Caller, uid: string, enabled: boolean): Promise<Schedule> {
+export async function setEnabled(
+  deps: ChangeScheduleDeps,
+  caller: Caller,
+  uid: string,
+  enabled: boolean,
+): Promise<Schedule> {
   const found = await findSchedule(deps, caller, uid, "schedule.manage");
-  return deps.schedules.update(found.uid, (schedule, now) => (schedule.enabled === enabled ? undefined : updated(schedule, { ...schedule, enabled }, caller, now)));
+  return deps.schedules.update(found.uid, (schedule, now) =>
+    schedule.enabled === enabled ? undefined : updated(schedule, { ...schedule, enabled }, caller, now),
+  );
 }
 
 /** No slot fires any more; runs that exist go on and are kept. Errors: schedule_not_found · not_authorized. */
@@ -43,16 +64,34 @@ export async function deleteSchedule(deps: ChangeScheduleDeps, caller: Caller, u
   await deps.schedules.delete(found.uid, (schedule) => scheduleDeleted(schedule, originOf(caller)));
 }
 
-function updated(schedule: Schedule, settings: ScheduleSettings, caller: Caller, now: Date): { next: Schedule; event: NewEvent } {
+function updated(
+  schedule: Schedule,
+  settings: ScheduleSettings,
+  caller: Caller,
+  now: Date,
+): { next: Schedule; event: NewEvent } {
   const { type, uid } = actorOf(caller);
   const next = adopted(changeSchedule(schedule, settings, uid, now), { type, uid });
   return { next, event: scheduleUpdated(next, originOf(caller), changedMembers(schedule, next)) };
 }
 
 const MEMBERS = {
-  name: "name", cronSchedule: "cron_schedule", timeZone: "time_zone", enabled: "enabled", prompt: "prompt", agentConfig: "agent_config", agentUid: "agent_uid",
-  mode: "mode", metadata: "metadata", overlapPolicy: "overlap_policy", catchUpSeconds: "catch_up_seconds",
+  name: "name",
+  cronSchedule: "cron_schedule",
+  timeZone: "time_zone",
+  enabled: "enabled",
+  prompt: "prompt",
+  agentConfig: "agent_config",
+  agentUid: "agent_uid",
+  mode: "mode",
+  metadata: "metadata",
+  overlapPolicy: "overlap_policy",
+  catchUpSeconds: "catch_up_seconds",
 } as const satisfies Record<keyof ScheduleSettings, string>;
 
 const changedMembers = (before: ScheduleSettings, after: ScheduleSettings): string[] =>
-  Object.entries(MEMBERS).flatMap(([key, name]) => (JSON.stringify(before[key as keyof ScheduleSettings]) === JSON.stringify(after[key as keyof ScheduleSettings]) ? [] : [name]));
+  Object.entries(MEMBERS).flatMap(([key, name]) =>
+    JSON.stringify(before[key as keyof ScheduleSettings]) === JSON.stringify(after[key as keyof ScheduleSettings])
+      ? []
+      : [name],
+  );

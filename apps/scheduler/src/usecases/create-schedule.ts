@@ -3,7 +3,16 @@ import { notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
-import { checkSettings, environmentOf, newSchedule, type GivenSettings, type Owner, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
+import {
+  checkSettings,
+  environmentOf,
+  newSchedule,
+  type GivenSettings,
+  type Owner,
+  type Schedule,
+  type ScheduleSettings,
+  type ScheduleUid,
+} from "../domain/schedule.ts";
 import { scheduleCreated } from "../events/schedule-events.ts";
 import { originOf } from "../events/origin.ts";
 
@@ -15,11 +24,18 @@ export type ReferenceDeps = {
 };
 
 /** What settings name is there for their owner's runs; what `earlier` named already is not looked for again. Errors: those of `ReferenceDeps`. */
-export async function requireReferences(deps: ReferenceDeps, caller: Caller, owner: Owner, settings: ScheduleSettings, earlier?: ScheduleSettings): Promise<void> {
+export async function requireReferences(
+  deps: ReferenceDeps,
+  caller: Caller,
+  owner: Owner,
+  settings: ScheduleSettings,
+  earlier?: ScheduleSettings,
+): Promise<void> {
   const { agentUid } = settings;
   const environment = environmentOf(settings);
   if (agentUid !== null && agentUid !== earlier?.agentUid) await deps.agents.requireAgent(caller, owner.uid, agentUid);
-  if (environment !== undefined && environment !== (earlier && environmentOf(earlier))) await deps.environments.requireEnvironment(caller, owner, environment);
+  if (environment !== undefined && environment !== (earlier && environmentOf(earlier)))
+    await deps.environments.requireEnvironment(caller, owner, environment);
 }
 
 type Build = (now: Date) => { next: Schedule; event: NewEvent };
@@ -36,7 +52,11 @@ export type CreateScheduleDeps = ReferenceDeps & {
  *
  * Errors: team_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found · environment_personal · idempotency_mismatch (conflict).
  */
-export async function createSchedule(deps: CreateScheduleDeps, caller: Caller, input: { owner: Owner; settings: GivenSettings; idempotencyKey: string }): Promise<Schedule> {
+export async function createSchedule(
+  deps: CreateScheduleDeps,
+  caller: Caller,
+  input: { owner: Owner; settings: GivenSettings; idempotencyKey: string },
+): Promise<Schedule> {
   const { owner, idempotencyKey } = input;
   if (caller.run && owner.type === "user") throw notFound("user");
   requireVerbAs(caller, owner, "schedule.manage", owner.type);

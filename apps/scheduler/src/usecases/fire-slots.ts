@@ -43,7 +43,12 @@ export async function fireSlots(deps: FireSlotsDeps, lease: string, slots: reado
 
   const free = left.filter(({ schedule }) => schedule.overlapPolicy === "allow");
   const looking = left.filter(({ schedule }) => schedule.overlapPolicy !== "allow");
-  const batches = [...Map.groupBy(free, ({ schedule: { creator, owner } }) => `${creator.type} ${creator.uid} ${owner.type} ${owner.uid}`).values()].flatMap(batchesOf);
+  const batches = [
+    ...Map.groupBy(
+      free,
+      ({ schedule: { creator, owner } }) => `${creator.type} ${creator.uid} ${owner.type} ${owner.uid}`,
+    ).values(),
+  ].flatMap(batchesOf);
   await inParallel([
     ...batches.map((batch) => async () => deps.slots.settle(lease, await fireBatch(deps, batch))),
     ...looking.map((slot) => async () => deps.slots.settle(lease, await fireAfterLook(deps, slot))),
@@ -66,7 +71,8 @@ function batchesOf(slots: readonly ClaimedSlot[]): ClaimedSlot[][] {
   return batches;
 }
 
-const decided = (slot: ClaimedSlot, decision: Decision | undefined): Decided[] => (decision ? [{ slot, decision }] : []);
+const decided = (slot: ClaimedSlot, decision: Decision | undefined): Decided[] =>
+  decision ? [{ slot, decision }] : [];
 
 /** All of them at once; where one is refused, each by itself. */
 async function fireBatch(deps: FireSlotsDeps, batch: readonly ClaimedSlot[]): Promise<Decided[]> {
@@ -89,7 +95,8 @@ async function fireAfterLook(deps: FireSlotsDeps, slot: ClaimedSlot): Promise<De
   const { overlapPolicy: policy } = schedule;
   if (policy === "allow") return fireBatch(deps, [slot]);
   // A slot that came while another waits has been waited for enough.
-  if (policy === "buffer_one" && slot.state === "due" && slot.hasBuffered) return [{ slot, decision: { state: "skipped", reason: "overlap" } }];
+  if (policy === "buffer_one" && slot.state === "due" && slot.hasBuffered)
+    return [{ slot, decision: { state: "skipped", reason: "overlap" } }];
   try {
     const live = await deps.runs.live(schedule);
     if (live.length > 0) {
@@ -98,7 +105,14 @@ async function fireAfterLook(deps: FireSlotsDeps, slot: ClaimedSlot): Promise<De
       for (const runUid of live) await cancelLive(deps, slot, runUid);
     }
   } catch (error) {
-    return [{ slot, decision: isPending(error) ? { state: slot.state, afterMs: PENDING_MS / deps.timeScale } : failure(deps, slot, error) }];
+    return [
+      {
+        slot,
+        decision: isPending(error)
+          ? { state: slot.state, afterMs: PENDING_MS / deps.timeScale }
+          : failure(deps, slot, error),
+      },
+    ];
   }
   return fireBatch(deps, [slot]);
 }
@@ -113,9 +127,14 @@ async function cancelLive({ runs }: FireSlotsDeps, slot: ClaimedSlot, runUid: st
 const isPending = (error: unknown): boolean => isDomainError(error) && error.reason === "run_pending";
 
 /** Asked again, the answer would be the same. */
-const isFinal = (error: unknown): boolean => isDomainError(error) && !["unavailable", "internal", "rate_limited", "unauthenticated"].includes(error.kind);
+const isFinal = (error: unknown): boolean =>
+  isDomainError(error) && !["unavailable", "internal", "rate_limited", "unauthenticated"].includes(error.kind);
 
-function failure({ log, timeScale }: FireSlotsDeps, { state, tries, scheduleUid }: ClaimedSlot, error: unknown): Decision {
+function failure(
+  { log, timeScale }: FireSlotsDeps,
+  { state, tries, scheduleUid }: ClaimedSlot,
+  error: unknown,
+): Decision {
   if (isFinal(error)) return { state: "skipped", reason: "spawn_failed", message: (error as Error).message };
   const afterMs = RETRY_MS[Math.min(tries, RETRY_MS.length) - 1]! / timeScale;
   log.warn({ error, scheduleUid }, "a slot made no run yet; it is tried again");

@@ -14,18 +14,25 @@ export async function listSchedules(deps: ListSchedulesDeps, caller: Caller, tea
 }
 
 export type ListSlotsDeps = ScopeDeps & {
-  slots: { list(uid: ScheduleUid, query: { states: readonly SlotState[]; before?: Date; limit: number }): Promise<Slot[]> };
+  slots: {
+    list(uid: ScheduleUid, query: { states: readonly SlotState[]; before?: Date; limit: number }): Promise<Slot[]>;
+  };
   cursors: Cursors;
 };
 
 const PAGE = { default: 50, max: 500 };
 
 /** What became of the slots of a schedule, newest first. Errors: schedule_not_found · invalid_state · invalid_cursor. */
-export async function listSlots(deps: ListSlotsDeps, caller: Caller, request: { scheduleUid: string; states: readonly string[]; pageSize: number; pageToken: string }): Promise<{ slots: Slot[]; nextPageToken: string }> {
+export async function listSlots(
+  deps: ListSlotsDeps,
+  caller: Caller,
+  request: { scheduleUid: string; states: readonly string[]; pageSize: number; pageToken: string },
+): Promise<{ slots: Slot[]; nextPageToken: string }> {
   const { uid } = await findSchedule(deps, caller, request.scheduleUid, "run.view");
   const states = request.states.map(stateOf);
   const bind = { uid, states: states.toSorted() };
-  const before = request.pageToken === "" ? undefined : new Date(String(deps.cursors.open("slots", bind, request.pageToken)[0]));
+  const before =
+    request.pageToken === "" ? undefined : new Date(String(deps.cursors.open("slots", bind, request.pageToken)[0]));
   const limit = clampPageSize(request.pageSize, PAGE);
   const rows = await deps.slots.list(uid, { states, limit: limit + 1, ...(before && { before }) });
   const slots = rows.slice(0, limit);

@@ -12,7 +12,8 @@ export type ScopeDeps = { schedules: { find(uid: ScheduleUid): Promise<Schedule 
  * Errors: schedule_not_found (absent, malformed, or not visible) · not_authorized.
  */
 export async function findSchedule(deps: ScopeDeps, caller: Caller, uid: string, verb: Verb): Promise<Schedule> {
-  const schedule = isUuid(uid) && !caller.run ? await deps.schedules.find(as<ScheduleUid>(uid.toLowerCase())) : undefined;
+  const schedule =
+    isUuid(uid) && !caller.run ? await deps.schedules.find(as<ScheduleUid>(uid.toLowerCase())) : undefined;
   if (!schedule) throw notFound("schedule");
   requireVerbAs(caller, schedule.owner, "run.view", "schedule");
   requireVerbAs(caller, schedule.owner, verb, "schedule");

@@ -14,7 +14,14 @@ export function factoriesClient(transport: Transport, signer: CallerSigner) {
       const { factory } = await client.getFactory({ uid }, call(caller));
       if (!factory) throw notFound("factory");
       const { teamUid, management, scorerDefaults = {}, scoringDefaultModel, repositories } = factory;
-      return { uid: factory.uid, teamUid, management, scorerDefaults, repositories, ...(scoringDefaultModel !== undefined && { scoringDefaultModel }) };
+      return {
+        uid: factory.uid,
+        teamUid,
+        management,
+        scorerDefaults,
+        repositories,
+        ...(scoringDefaultModel !== undefined && { scoringDefaultModel }),
+      };
     },
   };
 }

@@ -20,7 +20,10 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
   async function resolveCommits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<string[]> {
     const repositories = refs.map(({ owner, repo, ref }) => ({ owner, repo, ref }));
     try {
-      const { repositories: pinned } = await evidence.resolveCommits({ teamUid, repositories }, call(serviceCaller(signer.service, requestId)));
+      const { repositories: pinned } = await evidence.resolveCommits(
+        { teamUid, repositories },
+        call(serviceCaller(signer.service, requestId)),
+      );
       return pinned.map(({ commit }) => commit);
     } catch (error) {
       if (!isDomainError(error) || (error.kind !== "not_found" && error.kind !== "invalid_argument")) throw error;
@@ -49,10 +52,13 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
     /** Returns the skills that the factory's agents find, by name; the factory's own before others of the name. */
     async skills(caller: Caller, teamUid: string, factoryUid: string): Promise<ReadonlyMap<string, SkillText>> {
       const { skills } = await catalog.listSkills({ teamUid }, call(caller));
-      return new Map(skills.map(({ name, variants }) => {
-        const { description = "", basePrompt = "" } = variants.find(({ repo }) => repo === factoryUid) ?? variants[0] ?? {};
-        return [name, { name, description, body: basePrompt }];
-      }));
+      return new Map(
+        skills.map(({ name, variants }) => {
+          const { description = "", basePrompt = "" } =
+            variants.find(({ repo }) => repo === factoryUid) ?? variants[0] ?? {};
+          return [name, { name, description, body: basePrompt }];
+        }),
+      );
     },
 
     async runners(requestId: string, teamUid: string): Promise<TeamRunner[]> {
@@ -63,7 +69,8 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
     /** Returns the commits of refs in their order. Errors: launch_invalid (a repository or ref that does not exist) · those of the code host. */
     async commits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<string[]> {
       const commits: string[] = [];
-      for (let start = 0; start < refs.length; start += REFS_MAX) commits.push(...(await resolveCommits(requestId, teamUid, refs.slice(start, start + REFS_MAX))));
+      for (let start = 0; start < refs.length; start += REFS_MAX)
+        commits.push(...(await resolveCommits(requestId, teamUid, refs.slice(start, start + REFS_MAX))));
       return commits;
     },
   };

@@ -18,6 +18,10 @@ export function modelsClient(transport: Transport, signer: CallerSigner) {
     /** Ids of the models that a team can name, and `auto`. */
     modelIds,
     /** The same, asked in this service's own name. */
-    modelIdsOf: (teamUid: string) => modelIds(serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]), teamUid),
+    modelIdsOf: (teamUid: string) =>
+      modelIds(
+        serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]),
+        teamUid,
+      ),
   };
 }

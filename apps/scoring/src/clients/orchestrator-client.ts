@@ -57,13 +57,19 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
 
     /** Returns the judge run of an attempt: a new one, or the one that its cause has created before. Errors: those of CreateRuns. */
     async createJudgeRun(behalf: Behalf, run: JudgeRun): Promise<string> {
-      const { runs: created } = await runs.createRuns({ runs: [requestOf(run)] }, call(callerFor(signer.service, behalf)));
+      const { runs: created } = await runs.createRuns(
+        { runs: [requestOf(run)] },
+        call(callerFor(signer.service, behalf)),
+      );
       return created[0]!.run!.uid;
     },
 
     /** Errors: run_not_found, run_already_finished, run_pending (conflict, retryable). */
     async cancel(teamUid: string, runUid: string, cause: string): Promise<void> {
-      await runs.cancelRun({ runUid, tree: true, cause, idempotencyKey: `${cause} ${runUid}` }, call(callerFor(signer.service, { teamUid })));
+      await runs.cancelRun(
+        { runUid, tree: true, cause, idempotencyKey: `${cause} ${runUid}` },
+        call(callerFor(signer.service, { teamUid })),
+      );
     },
   };
 }

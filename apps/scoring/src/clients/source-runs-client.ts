@@ -20,9 +20,19 @@ export function sourceRunsClient(transport: Transport, signer: CallerSigner) {
       const { run } = await runs.getRun({ runUid }, call(caller));
       if (!run) throw notFound("run");
       const { uid, title, prompt, submittedPrompt, factoryUid } = run;
-      const { repositories } = await evidence.getRunRepositories({ runUid }, call(serviceCaller(signer.service, newUid())));
+      const { repositories } = await evidence.getRunRepositories(
+        { runUid },
+        call(serviceCaller(signer.service, newUid())),
+      );
       const environmentUid = run.agentConfig?.["environment_id"];
-      return { uid, title, prompt: submittedPrompt ?? prompt, factoryUid: factoryUid ?? "", environmentUid: typeof environmentUid === "string" ? environmentUid : "", repositories };
+      return {
+        uid,
+        title,
+        prompt: submittedPrompt ?? prompt,
+        factoryUid: factoryUid ?? "",
+        environmentUid: typeof environmentUid === "string" ? environmentUid : "",
+        repositories,
+      };
     },
   };
 }

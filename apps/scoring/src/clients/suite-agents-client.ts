@@ -19,7 +19,13 @@ export function suiteAgentsClient(transport: Transport, signer: CallerSigner) {
   };
 }
 
-const toSuiteAgent = ({ agentUid, agentName, factoryUid, siblingAgents, layers }: identity.ResolveAgentResponse): SuiteAgent => ({
+const toSuiteAgent = ({
+  agentUid,
+  agentName,
+  factoryUid,
+  siblingAgents,
+  layers,
+}: identity.ResolveAgentResponse): SuiteAgent => ({
   uid: agentUid,
   name: agentName,
   factoryUid,

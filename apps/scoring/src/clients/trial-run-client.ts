@@ -8,7 +8,12 @@ import type { TrialRun } from "../domain/trial-run.ts";
 import type { RunFacts } from "../usecases/start-attempts.ts";
 
 /** A run with what it has used. */
-export type MeasuredRun = RunFacts & { readonly costMicros: number; readonly totalTokens: number; readonly wallTimeMs: number; readonly usage: JsonObject | undefined };
+export type MeasuredRun = RunFacts & {
+  readonly costMicros: number;
+  readonly totalTokens: number;
+  readonly wallTimeMs: number;
+  readonly usage: JsonObject | undefined;
+};
 
 type Behalf = { readonly teamUid: string; readonly creator: { readonly type: string; readonly uid: string } };
 
@@ -33,7 +38,10 @@ export function trialRunClient(transport: Transport, signer: CallerSigner) {
 
     /** Returns the figures of runs; unknown runs are left out. */
     async describe(runUids: readonly string[]): Promise<MeasuredRun[]> {
-      const { runs: described } = await evidence.describeRuns({ runUids: [...runUids] }, call(serviceCaller(signer.service, newUid())));
+      const { runs: described } = await evidence.describeRuns(
+        { runUids: [...runUids] },
+        call(serviceCaller(signer.service, newUid())),
+      );
       return described.map((run) => ({
         uid: run.uid,
         version: Number(run.version),
@@ -72,6 +80,8 @@ const TRIAL_VERBS = ["run.view", "run.create", "run.manage"] as const satisfies 
 
 /** This service on behalf of the launcher, with just what trials need. */
 function callerFor(service: string, { teamUid, creator }: Behalf): Caller {
-  const self = serviceCaller(service, newUid(), { type: creator.type as PrincipalType, uid: creator.uid }, [{ teamUid: teamUid as TeamUid, verbs: TRIAL_VERBS }]);
+  const self = serviceCaller(service, newUid(), { type: creator.type as PrincipalType, uid: creator.uid }, [
+    { teamUid: teamUid as TeamUid, verbs: TRIAL_VERBS },
+  ]);
   return creator.type === "user" ? { ...self, personal: ["run.view"] } : self;
 }

@@ -10,10 +10,16 @@ export type ConfigOverrides = {
 };
 
 /** What a judge takes from a scorer, or from its record in a manifest. */
-export type JudgeSource = Pick<Scorer, "uid" | "version" | "labels" | "threshold" | "scoringPrompt" | "modelId" | "rule" | "agentConfig">;
+export type JudgeSource = Pick<
+  Scorer,
+  "uid" | "version" | "labels" | "threshold" | "scoringPrompt" | "modelId" | "rule" | "agentConfig"
+>;
 
 /** Returns what the judge of an attempt works with: the scorer as it is given. */
-export function captureConfig(scorer: JudgeSource, { rubric, rule = scorer.rule ?? undefined }: ConfigOverrides = {}): AttemptConfig {
+export function captureConfig(
+  scorer: JudgeSource,
+  { rubric, rule = scorer.rule ?? undefined }: ConfigOverrides = {},
+): AttemptConfig {
   return {
     scorer_version: scorer.version,
     labels: scorer.labels,

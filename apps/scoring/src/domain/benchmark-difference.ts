@@ -28,7 +28,10 @@ export function scoringJson(tally: Tally): JsonObject {
 
 /** Returns how many outcomes should exist and how many do. */
 export function coverageJson(tallies: readonly Tally[]): JsonObject {
-  const [expected, received] = [tallies.reduce((total, each) => total + each.expected, 0), tallies.reduce((total, each) => total + each.received, 0)];
+  const [expected, received] = [
+    tallies.reduce((total, each) => total + each.expected, 0),
+    tallies.reduce((total, each) => total + each.received, 0),
+  ];
   return { expected, received, rate: expected === 0 ? null : rounded(received / expected) };
 }
 
@@ -53,6 +56,9 @@ const intervalJson = (interval: Interval | null, method: string, confidence: Con
   interval && { low: rounded(interval.low), high: rounded(interval.high), confidence, method };
 
 const pairsOf = ({ reference, candidate }: PairedOutcomes) =>
-  Array.from({ length: Math.max(reference.length, candidate.length) }, (_, i) => ({ baseline: valueOf(reference[i]), candidate: valueOf(candidate[i]) }));
+  Array.from({ length: Math.max(reference.length, candidate.length) }, (_, i) => ({
+    baseline: valueOf(reference[i]),
+    candidate: valueOf(candidate[i]),
+  }));
 
 const valueOf = (outcome: string | undefined): number | null => (outcome === "1" ? 1 : outcome === "0" ? 0 : null);

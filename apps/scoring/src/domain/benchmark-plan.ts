@@ -2,11 +2,27 @@ import type { JsonObject } from "@millwright/json";
 import { present } from "@millwright/json";
 import type { Manifest } from "./manifest.ts";
 
-export type PlanTask = { readonly uid: string; readonly id: number; readonly title: string; readonly tags: readonly string[] };
-export type PlanScorer = {
-  readonly uid: string; readonly id: number; readonly name: string; readonly kind: string; readonly version: number; readonly threshold: number;
+export type PlanTask = {
+  readonly uid: string;
+  readonly id: number;
+  readonly title: string;
+  readonly tags: readonly string[];
 };
-export type PlanConfiguration = { readonly uid: string; readonly id: number; readonly role: "baseline" | "candidate"; readonly displayName: string; readonly publicRecord: JsonObject };
+export type PlanScorer = {
+  readonly uid: string;
+  readonly id: number;
+  readonly name: string;
+  readonly kind: string;
+  readonly version: number;
+  readonly threshold: number;
+};
+export type PlanConfiguration = {
+  readonly uid: string;
+  readonly id: number;
+  readonly role: "baseline" | "candidate";
+  readonly displayName: string;
+  readonly publicRecord: JsonObject;
+};
 
 /** What results are made of, in the order of the manifest. */
 export type BenchmarkPlan = {
@@ -19,19 +35,40 @@ export type BenchmarkPlan = {
 
 /** Returns the tasks, configurations and scorers of a benchmark run as they were frozen at its launch. */
 export function planOf({ content, identifiers }: Manifest): BenchmarkPlan {
-  const scorers = content.scorers.map(({ name, kind, threshold }, i) => ({ name, kind, threshold, ...identifiers.scorers[i]! }));
+  const scorers = content.scorers.map(({ name, kind, threshold }, i) => ({
+    name,
+    kind,
+    threshold,
+    ...identifiers.scorers[i]!,
+  }));
   return {
-    tasks: content.tasks.map(({ title, tags }, i) => ({ uid: identifiers.tasks[i]!.uid, id: identifiers.tasks[i]!.id, title, tags })),
+    tasks: content.tasks.map(({ title, tags }, i) => ({
+      uid: identifiers.tasks[i]!.uid,
+      id: identifiers.tasks[i]!.id,
+      title,
+      tags,
+    })),
     configurations: content.configurations.map((configuration, i) => {
       const { uid, id, runner_uid: runnerUid } = identifiers.configurations[i]!;
       const { role, display_name: displayName, harness, model } = configuration;
       const publicRecord = present({
-        uid, id, role, display_name: displayName, harness: harness || undefined, model: model || undefined, runner_id: runnerUid || undefined,
+        uid,
+        id,
+        role,
+        display_name: displayName,
+        harness: harness || undefined,
+        model: model || undefined,
+        runner_id: runnerUid || undefined,
         harness_auth_secret_name: configuration.harness_auth_secret_name ?? undefined,
-        agent_configs: configuration.agent_configs.map((override, n) => present({
-          agent_uid: identifiers.agents[n]?.uid, agent_name: override.agent_name, harness: override.harness, model: override.model,
-          harness_auth_secret_name: override.harness_auth_secret_name ?? undefined,
-        })),
+        agent_configs: configuration.agent_configs.map((override, n) =>
+          present({
+            agent_uid: identifiers.agents[n]?.uid,
+            agent_name: override.agent_name,
+            harness: override.harness,
+            model: override.model,
+            harness_auth_secret_name: override.harness_auth_secret_name ?? undefined,
+          }),
+        ),
       });
       return { uid, id, role, displayName, publicRecord };
     }),
@@ -41,4 +78,5 @@ export function planOf({ content, identifiers }: Manifest): BenchmarkPlan {
 }
 
 /** Returns the configuration that others are compared with; undefined when the run has none. */
-export const baselineOf = ({ configurations }: BenchmarkPlan): PlanConfiguration | undefined => configurations.find(({ role }) => role === "baseline");
+export const baselineOf = ({ configurations }: BenchmarkPlan): PlanConfiguration | undefined =>
+  configurations.find(({ role }) => role === "baseline");

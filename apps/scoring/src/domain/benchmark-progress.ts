@@ -3,7 +3,18 @@ import { toDollars } from "@millwright/money";
 import { rounded } from "./benchmark-difference.ts";
 import type { BenchmarkPlan, PlanConfiguration } from "./benchmark-plan.ts";
 import type { BenchmarkRun } from "./benchmark-run.ts";
-import { perFinishedTrial, scorersOf, select, sum, tally, trialCount, type BenchmarkStats, type ScoreGroup, type Selection, type TrialGroup } from "./benchmark-stats.ts";
+import {
+  perFinishedTrial,
+  scorersOf,
+  select,
+  sum,
+  tally,
+  trialCount,
+  type BenchmarkStats,
+  type ScoreGroup,
+  type Selection,
+  type TrialGroup,
+} from "./benchmark-stats.ts";
 
 /** Credits as decimal strings: this platform charges none, so once trials exist the sum is a real 0. */
 export const NO_CREDITS = "0";
@@ -18,14 +29,23 @@ export const dollars = (micros: number): number => toDollars(BigInt(micros));
 export const seconds = (ms: number): number => rounded(ms / 1000);
 
 /** Returns how long a benchmark run has taken so far; null before it starts. */
-export const elapsedSeconds = ({ startedAt, completedAt }: Pick<BenchmarkRun, "startedAt" | "completedAt">, now: Date): number | null =>
-  startedAt === null ? null : seconds((completedAt ?? now).getTime() - startedAt.getTime());
+export const elapsedSeconds = (
+  { startedAt, completedAt }: Pick<BenchmarkRun, "startedAt" | "completedAt">,
+  now: Date,
+): number | null => (startedAt === null ? null : seconds((completedAt ?? now).getTime() - startedAt.getTime()));
 
 export function trialProgress(trials: readonly TrialGroup[]): JsonObject {
-  const count = (state: "pending" | "running" | "succeeded" | "failed" | "cancelled"): number => sum(trials, (g) => g[state]);
+  const count = (state: "pending" | "running" | "succeeded" | "failed" | "cancelled"): number =>
+    sum(trials, (g) => g[state]);
   const [succeeded, failed, cancelled] = [count("succeeded"), count("failed"), count("cancelled")];
   return {
-    total: trialCount(trials), pending: count("pending"), running: count("running"), succeeded, failed, cancelled, completed: succeeded + failed + cancelled,
+    total: trialCount(trials),
+    pending: count("pending"),
+    running: count("running"),
+    succeeded,
+    failed,
+    cancelled,
+    completed: succeeded + failed + cancelled,
   };
 }
 
@@ -39,14 +59,23 @@ export function scoreProgress(scores: readonly ScoreGroup[]): JsonObject {
     finished_unscored: sum(scores, (g) => g.finished_unscored),
     not_scoreable: sum(scores, (g) => g.not_scoreable),
   };
-  return { ...counts, received: counts.scored, expected: counts.pending + counts.judging + counts.scored + counts.finished_unscored };
+  return {
+    ...counts,
+    received: counts.scored,
+    expected: counts.pending + counts.judging + counts.scored + counts.finished_unscored,
+  };
 }
 
 /**
  * Returns the members of a benchmark run's record that its trials decide: progress, costs and the stats of each configuration.
  * Figures are null before the first trial is dispatched. Source: fields-factory §9.4.
  */
-export function benchmarkProgress(plan: BenchmarkPlan, stats: BenchmarkStats, run: Pick<BenchmarkRun, "startedAt" | "completedAt">, now: Date): JsonObject {
+export function benchmarkProgress(
+  plan: BenchmarkPlan,
+  stats: BenchmarkStats,
+  run: Pick<BenchmarkRun, "startedAt" | "completedAt">,
+  now: Date,
+): JsonObject {
   const exists = hasTrials(stats);
   const ifExists = <T>(value: T): T | null => (exists ? value : null);
   const cost = sum(stats.trials, (g) => g.costMicros) + sum(stats.scores, (g) => g.costMicros);
@@ -59,16 +88,25 @@ export function benchmarkProgress(plan: BenchmarkPlan, stats: BenchmarkStats, ru
     cost_usd: ifExists(dollars(cost)),
     trial_progress: trialProgress(stats.trials),
     score_progress: scoreProgress(stats.scores),
-    configuration_stats: ifExists(plan.configurations.map((configuration) => configurationStats(plan, stats, configuration))),
+    configuration_stats: ifExists(
+      plan.configurations.map((configuration) => configurationStats(plan, stats, configuration)),
+    ),
   };
 }
 
-function configurationStats(plan: BenchmarkPlan, stats: BenchmarkStats, { uid, publicRecord }: PlanConfiguration): JsonObject {
+function configurationStats(
+  plan: BenchmarkPlan,
+  stats: BenchmarkStats,
+  { uid, publicRecord }: PlanConfiguration,
+): JsonObject {
   const { agent_configs: _overrides, harness_auth_secret_name: _secret, ...record } = publicRecord;
   const trials = select(stats.trials, { configurationUid: uid });
   const { passed, failed, received } = correctnessTally(plan, stats, { configurationUid: uid });
   const started = sum(trials, (g) => g.started) > 0;
-  const time = perFinishedTrial(trials, sum(trials, (g) => g.wallTimeMs));
+  const time = perFinishedTrial(
+    trials,
+    sum(trials, (g) => g.wallTimeMs),
+  );
   return {
     ...record,
     trial_count: trialCount(trials),
@@ -81,4 +119,5 @@ function configurationStats(plan: BenchmarkPlan, stats: BenchmarkStats, { uid, p
 }
 
 /** Counts the trials that passed and failed. */
-export const correctnessTally = (plan: BenchmarkPlan, stats: BenchmarkStats, selection: Selection) => tally(plan, stats, plan.correctness?.uid ?? "", selection);
+export const correctnessTally = (plan: BenchmarkPlan, stats: BenchmarkStats, selection: Selection) =>
+  tally(plan, stats, plan.correctness?.uid ?? "", selection);

@@ -3,12 +3,40 @@ import { coverageJson, differenceJson, rounded, scoringJson, seedOf } from "./be
 import { metricArrays, type MetricRequest } from "./benchmark-metrics.ts";
 import { narrative } from "./benchmark-narrative.ts";
 import { baselineOf, type BenchmarkPlan, type PlanConfiguration, type PlanScorer } from "./benchmark-plan.ts";
-import { correctnessTally, dollars, elapsedSeconds, hasTrials, NO_CREDITS, scoreProgress, seconds, trialProgress } from "./benchmark-progress.ts";
+import {
+  correctnessTally,
+  dollars,
+  elapsedSeconds,
+  hasTrials,
+  NO_CREDITS,
+  scoreProgress,
+  seconds,
+  trialProgress,
+} from "./benchmark-progress.ts";
 import { isFinished, type BenchmarkRun, type BenchmarkRunState } from "./benchmark-run.ts";
-import { perFinishedTrial, scorersOf, select, sum, tally, trialCount, type BenchmarkStats, type TrialGroup } from "./benchmark-stats.ts";
+import {
+  perFinishedTrial,
+  scorersOf,
+  select,
+  sum,
+  tally,
+  trialCount,
+  type BenchmarkStats,
+  type TrialGroup,
+} from "./benchmark-stats.ts";
 
 export type ResultsInput = {
-  readonly run: Pick<BenchmarkRun, "uid" | "suiteName" | "state" | "repetitionCount" | "incompleteReason" | "manifestHash" | "startedAt" | "completedAt">;
+  readonly run: Pick<
+    BenchmarkRun,
+    | "uid"
+    | "suiteName"
+    | "state"
+    | "repetitionCount"
+    | "incompleteReason"
+    | "manifestHash"
+    | "startedAt"
+    | "completedAt"
+  >;
   readonly plan: BenchmarkPlan;
   /** Of the selected trials. */
   readonly stats: BenchmarkStats;
@@ -21,7 +49,9 @@ export type ResultsInput = {
  * average with its coverage: trials that the infrastructure failed have no outcome. Source: fields-factory §9.5.
  */
 export function benchmarkResults({ run, plan, stats, metrics, now }: ResultsInput): JsonObject {
-  const configurations = plan.configurations.map((configuration) => configurationJson(plan, stats, configuration, seedOf(run.manifestHash)));
+  const configurations = plan.configurations.map((configuration) =>
+    configurationJson(plan, stats, configuration, seedOf(run.manifestHash)),
+  );
   const document: JsonObject = {
     benchmark_run_uid: run.uid,
     suite_name: run.suiteName,
@@ -42,7 +72,11 @@ export function benchmarkResults({ run, plan, stats, metrics, now }: ResultsInpu
     ...metricArrays(plan, stats, metrics),
   };
   const summary_status = summaryStatus(run.state);
-  return { ...document, summary_status, ...(summary_status === "available" && { summary_narrative: narrative(document) }) };
+  return {
+    ...document,
+    summary_status,
+    ...(summary_status === "available" && { summary_narrative: narrative(document) }),
+  };
 }
 
 function summaryStatus(state: BenchmarkRunState): "available" | "unavailable" | "pending" {
@@ -55,14 +89,22 @@ function runMetrics(stats: BenchmarkStats, run: ResultsInput["run"], now: Date):
   const credits = exists ? NO_CREDITS : null;
   const [trials, scoring] = [sum(stats.trials, (g) => g.costMicros), sum(stats.scores, (g) => g.costMicros)];
   return {
-    total_credits: credits, compute_credits: credits, platform_credits: credits, scoring_credits: credits,
+    total_credits: credits,
+    compute_credits: credits,
+    platform_credits: credits,
+    scoring_credits: credits,
     cost_usd: exists ? dollars(trials + scoring) : null,
     scoring_cost_usd: exists ? dollars(scoring) : null,
     elapsed_s: exists ? elapsedSeconds(run, now) : null,
   };
 }
 
-function configurationJson(plan: BenchmarkPlan, stats: BenchmarkStats, { uid, publicRecord }: PlanConfiguration, seed: number): JsonObject {
+function configurationJson(
+  plan: BenchmarkPlan,
+  stats: BenchmarkStats,
+  { uid, publicRecord }: PlanConfiguration,
+  seed: number,
+): JsonObject {
   const trials = select(stats.trials, { configurationUid: uid });
   const baseline = baselineOf(plan);
   return {
@@ -73,18 +115,27 @@ function configurationJson(plan: BenchmarkPlan, stats: BenchmarkStats, { uid, pu
     metrics: configurationMetrics(trials),
     scoring: {
       ...scoringJson(correctnessTally(plan, stats, { configurationUid: uid })),
-      difference_to_baseline: !baseline || baseline.uid === uid
-        ? null
-        : { baseline_configuration_uid: baseline.uid, ...differenceJson(pairedTasks(plan, stats.trials, baseline.uid, uid), seed) },
+      difference_to_baseline:
+        !baseline || baseline.uid === uid
+          ? null
+          : {
+              baseline_configuration_uid: baseline.uid,
+              ...differenceJson(pairedTasks(plan, stats.trials, baseline.uid, uid), seed),
+            },
     },
-    coverage: coverageJson(scorersOf(plan, stats).map((scorer) => tally(plan, stats, scorer.uid, { configurationUid: uid }))),
+    coverage: coverageJson(
+      scorersOf(plan, stats).map((scorer) => tally(plan, stats, scorer.uid, { configurationUid: uid })),
+    ),
   };
 }
 
 /** In the order of the manifest, so that the same seed draws the same pairs. */
 function pairedTasks(plan: BenchmarkPlan, trials: readonly TrialGroup[], reference: string, candidate: string) {
   const outcomes = new Map(trials.map((group) => [`${group.configurationUid} ${group.taskUid}`, group.outcomes]));
-  return plan.tasks.map(({ uid }) => ({ reference: outcomes.get(`${reference} ${uid}`) ?? "", candidate: outcomes.get(`${candidate} ${uid}`) ?? "" }));
+  return plan.tasks.map(({ uid }) => ({
+    reference: outcomes.get(`${reference} ${uid}`) ?? "",
+    candidate: outcomes.get(`${candidate} ${uid}`) ?? "",
+  }));
 }
 
 function configurationMetrics(trials: readonly TrialGroup[]): JsonObject {
@@ -103,7 +154,11 @@ function configurationMetrics(trials: readonly TrialGroup[]): JsonObject {
   };
 }
 
-const scorerJson = (plan: BenchmarkPlan, stats: BenchmarkStats, { uid, id, name, kind, version, threshold }: PlanScorer): JsonObject => ({
+const scorerJson = (
+  plan: BenchmarkPlan,
+  stats: BenchmarkStats,
+  { uid, id, name, kind, version, threshold }: PlanScorer,
+): JsonObject => ({
   scorer_uid: uid,
   scorer_id: id,
   name,

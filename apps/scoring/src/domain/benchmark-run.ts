@@ -12,7 +12,14 @@ export const TRIAL_STATES = ["pending", "running", "succeeded", "failed", "cance
 export type TrialState = (typeof TRIAL_STATES)[number];
 
 /** States of the ledger of one trial and one scorer. Source: fields-factory §9.5. */
-export const SCORE_STATES = ["awaiting_trial", "pending", "judging", "scored", "finished_unscored", "not_scoreable"] as const;
+export const SCORE_STATES = [
+  "awaiting_trial",
+  "pending",
+  "judging",
+  "scored",
+  "finished_unscored",
+  "not_scoreable",
+] as const;
 export type ScoreState = (typeof SCORE_STATES)[number];
 
 /** The most trials of one benchmark run. */
@@ -59,9 +66,14 @@ export type BenchmarkRunQuery = {
 };
 
 /** Whether nothing of it will change any more. */
-export const isFinished = (state: BenchmarkRunState): boolean => state === "completed" || state === "failed" || state === "cancelled";
+export const isFinished = (state: BenchmarkRunState): boolean =>
+  state === "completed" || state === "failed" || state === "cancelled";
 
 /** Payload of the work items that drive a benchmark run: kind `advance-benchmark`, key = uid of the benchmark run. */
 export type AdvanceBenchmark = { readonly benchmark_run_uid: string };
 /** Payload of the work items that cancel the run of a trial: kind `cancel-trial-run`, key = uid of the run. */
-export type CancelTrialRun = { readonly benchmark_run_uid: string; readonly trial_uid: string; readonly run_uid: string };
+export type CancelTrialRun = {
+  readonly benchmark_run_uid: string;
+  readonly trial_uid: string;
+  readonly run_uid: string;
+};

@@ -44,20 +44,32 @@ export type BenchmarkStats = {
 export type Selection = { readonly configurationUid?: string };
 
 /** Outcomes of one scorer. `expected` trials should have one, `received` have one. */
-export type Tally = { readonly passed: number; readonly failed: number; readonly avgScore: number | null; readonly expected: number; readonly received: number };
+export type Tally = {
+  readonly passed: number;
+  readonly failed: number;
+  readonly avgScore: number | null;
+  readonly expected: number;
+  readonly received: number;
+};
 
 /** Returns the groups of a selection. */
-export const select = <G extends { configurationUid: string }>(groups: readonly G[], { configurationUid }: Selection): readonly G[] =>
+export const select = <G extends { configurationUid: string }>(
+  groups: readonly G[],
+  { configurationUid }: Selection,
+): readonly G[] =>
   configurationUid === undefined ? groups : groups.filter((group) => group.configurationUid === configurationUid);
 
 /** Returns the sum of a figure of groups. */
-export const sum = <G>(groups: readonly G[], figure: (group: G) => number): number => groups.reduce((total, group) => total + figure(group), 0);
+export const sum = <G>(groups: readonly G[], figure: (group: G) => number): number =>
+  groups.reduce((total, group) => total + figure(group), 0);
 
 /** Returns the number of trials of groups. */
-export const trialCount = (groups: readonly TrialGroup[]): number => sum(groups, (g) => g.pending + g.running + g.succeeded + g.failed + g.cancelled);
+export const trialCount = (groups: readonly TrialGroup[]): number =>
+  sum(groups, (g) => g.pending + g.running + g.succeeded + g.failed + g.cancelled);
 
 /** Returns the scorers of the plan that still exist. */
-export const scorersOf = (plan: BenchmarkPlan, stats: BenchmarkStats) => plan.scorers.filter(({ uid }) => stats.scorerUids.includes(uid));
+export const scorersOf = (plan: BenchmarkPlan, stats: BenchmarkStats) =>
+  plan.scorers.filter(({ uid }) => stats.scorerUids.includes(uid));
 
 /**
  * Counts the outcomes of a scorer. Every selected trial is expected to have one, so that trials without one lower the coverage and are not hidden.

@@ -3,18 +3,31 @@ import { parseJsonPath, readJsonPath } from "./json-path.ts";
 import type { Check } from "./rule.ts";
 
 /** Whether a check holds, and what was compared; or why that cannot be known. */
-export type CheckResult = { readonly holds: boolean; readonly text: string } | { readonly code: string; readonly message: string };
+export type CheckResult =
+  | { readonly holds: boolean; readonly text: string }
+  | { readonly code: string; readonly message: string };
 
 /** Compares a member of a JSON text. A text that is not JSON has no members. */
-export function checkJson({ path, equals, exists = true }: Check & { kind: "json_path" }, text: string, where: string): CheckResult {
+export function checkJson(
+  { path, equals, exists = true }: Check & { kind: "json_path" },
+  text: string,
+  where: string,
+): CheckResult {
   const parsed = parseJsonPath(path);
   if (!parsed) return { code: "rule_invalid", message: `${path} is not a supported path.` };
   const document = parseJson(text);
   if (document === undefined) return { holds: !exists, text: `${where} is not JSON` };
   const value = readJsonPath(document.value, parsed);
-  if (equals === undefined) return { holds: (value !== undefined) === exists, text: `${path} ${value === undefined ? "is absent from" : "is present in"} ${where}` };
+  if (equals === undefined)
+    return {
+      holds: (value !== undefined) === exists,
+      text: `${path} ${value === undefined ? "is absent from" : "is present in"} ${where}`,
+    };
   const isEqual = value !== undefined && isDeepStrictEqual(value, equals);
-  return { holds: isEqual === exists, text: `${path} of ${where} ${isEqual ? "equals" : "does not equal"} ${short(JSON.stringify(equals))}` };
+  return {
+    holds: isEqual === exists,
+    text: `${path} of ${where} ${isEqual ? "equals" : "does not equal"} ${short(JSON.stringify(equals))}`,
+  };
 }
 
 function parseJson(text: string): { readonly value: unknown } | undefined {

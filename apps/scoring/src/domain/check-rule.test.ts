@@ -8,8 +8,14 @@ const check = (given: Record<string, unknown>) => checkRule(given, ["yes", "no"]
 describe("a rule", () => {
   test.each([
     ["a pattern in the diff", { kind: "regex", target: "diff", pattern: "^\\+.*TODO", flags: "m", negate: true }],
-    ["a member of the final message", { kind: "json_path", target: "final_message", path: '$.checks[0]["exit code"]', equals: { a: [null] } }],
-    ["a member of a file that must not exist", { kind: "json_path", target: "file", file: "out/report.json", path: "$.errors", exists: false }],
+    [
+      "a member of the final message",
+      { kind: "json_path", target: "final_message", path: '$.checks[0]["exit code"]', equals: { a: [null] } },
+    ],
+    [
+      "a member of a file that must not exist",
+      { kind: "json_path", target: "file", file: "out/report.json", path: "$.errors", exists: false },
+    ],
     ["a file with a text", { kind: "file", path: "README.md", contains: "Usage" }],
     ["a command", { kind: "command", command: "npm test", exit_code: 0, timeout_seconds: 120 }],
     ["a bound", { kind: "metric", metric: "cost_usd", max: 0.5 }],
@@ -49,7 +55,10 @@ describe("a rule", () => {
     ["an unknown state", rule({ kind: "state", in: ["DONE"] })],
     ["a state that is not an end", rule({ kind: "state", in: ["INPROGRESS"] })],
     ["no state", rule({ kind: "state", in: [] })],
-  ])("with %s is refused", (_what, given) => expect(() => check(given)).toThrow(domainError({ kind: "invalid_argument", reason: "scorer_invalid" })));
+  ])("with %s is refused", (_what, given) =>
+    expect(() => check(given)).toThrow(domainError({ kind: "invalid_argument", reason: "scorer_invalid" })),
+  );
 
-  test("names the reason of whoever asks", () => expect(() => checkRule(rule(), ["yes", "no"], "suite_invalid")).toThrow(domainError({ reason: "suite_invalid" })));
+  test("names the reason of whoever asks", () =>
+    expect(() => checkRule(rule(), ["yes", "no"], "suite_invalid")).toThrow(domainError({ reason: "suite_invalid" })));
 });

@@ -27,17 +27,27 @@ const KINDS: Readonly<Record<Check["kind"], { members: readonly string[]; read: 
 export function checkRule(given: JsonObject, labels: readonly string[], reason = "scorer_invalid"): Rule {
   const fail = (message: string): DomainError => invalidArgument(reason, message, { field: "rule" });
   const unknown = Object.keys(given).filter((key) => !["checks", "pass", "fail"].includes(key));
-  if (unknown.length > 0) throw fail(`rule has the unknown member ${JSON.stringify(unknown[0])}; its members are checks, pass and fail.`);
+  if (unknown.length > 0)
+    throw fail(`rule has the unknown member ${JSON.stringify(unknown[0])}; its members are checks, pass and fail.`);
   const { checks, pass, fail: failing } = given;
   if (!Array.isArray(checks) || checks.length === 0 || checks.length > RULE_LIMITS.checks) {
-    throw fail(`rule.checks must be a list of 1 to ${RULE_LIMITS.checks} checks${Array.isArray(checks) ? ` (got ${checks.length})` : ""}.`);
+    throw fail(
+      `rule.checks must be a list of 1 to ${RULE_LIMITS.checks} checks${Array.isArray(checks) ? ` (got ${checks.length})` : ""}.`,
+    );
   }
-  for (const [name, label] of [["pass", pass], ["fail", failing]] as const) {
+  for (const [name, label] of [
+    ["pass", pass],
+    ["fail", failing],
+  ] as const) {
     if (typeof label === "string" && labels.includes(label)) continue;
     throw fail(`rule.${name} must be one of the labels: ${labels.map((each) => JSON.stringify(each)).join(", ")}.`);
   }
   if (pass === failing) throw fail("rule.pass and rule.fail must be different labels.");
-  return { checks: checks.map((check, index) => readCheck(check, `rule.checks[${index}]`, fail)), pass: pass as string, fail: failing as string };
+  return {
+    checks: checks.map((check, index) => readCheck(check, `rule.checks[${index}]`, fail)),
+    pass: pass as string,
+    fail: failing as string,
+  };
 }
 
 function readCheck(given: unknown, at: string, fail: (message: string) => DomainError): Check {
@@ -46,7 +56,10 @@ function readCheck(given: unknown, at: string, fail: (message: string) => Domain
   const known = typeof kind === "string" && Object.hasOwn(KINDS, kind) ? KINDS[kind as Check["kind"]] : undefined;
   if (!known) throw fail(`${at}.kind must be one of ${Object.keys(KINDS).join(", ")}.`);
   const unknown = Object.keys(members).find((key) => !known.members.includes(key));
-  if (unknown !== undefined) throw fail(`${at} has the unknown member ${JSON.stringify(unknown)}; a ${kind as string} check has ${known.members.join(", ")}.`);
+  if (unknown !== undefined)
+    throw fail(
+      `${at} has the unknown member ${JSON.stringify(unknown)}; a ${kind as string} check has ${known.members.join(", ")}.`,
+    );
   return known.read(new Members(members, at, fail));
 }
 
@@ -65,7 +78,8 @@ class Members {
   text(name: string, max: number = RULE_LIMITS.text): string | undefined {
     const value = this.#given[name];
     if (value === undefined) return undefined;
-    if (typeof value !== "string" || value === "" || value.length > max) throw this.fail(`.${name} must be a text of 1 to ${max} characters.`);
+    if (typeof value !== "string" || value === "" || value.length > max)
+      throw this.fail(`.${name} must be a text of 1 to ${max} characters.`);
     return value;
   }
 
@@ -115,21 +129,38 @@ function readRegex(check: Members): Check {
     if (error instanceof RegexError) throw check.fail(`.pattern: ${error.message}`);
     throw error;
   }
-  return { kind: "regex", target, pattern, ...(flags !== undefined && { flags }), ...(negate !== undefined && { negate }) };
+  return {
+    kind: "regex",
+    target,
+    pattern,
+    ...(flags !== undefined && { flags }),
+    ...(negate !== undefined && { negate }),
+  };
 }
 
 function readPath(check: Members): Check {
   const target = check.oneOf("target", ["final_message", "file"]);
   const path = check.requiredText("path", RULE_LIMITS.path);
-  if (!parseJsonPath(path)) throw check.fail(`.path must be of members and indices, such as $.checks[0]["exit code"] (got ${JSON.stringify(path)}).`);
-  if ((target === "file") !== (check.value("file") !== undefined)) throw check.fail(".file is required with the target file, and only then.");
+  if (!parseJsonPath(path))
+    throw check.fail(
+      `.path must be of members and indices, such as $.checks[0]["exit code"] (got ${JSON.stringify(path)}).`,
+    );
+  if ((target === "file") !== (check.value("file") !== undefined))
+    throw check.fail(".file is required with the target file, and only then.");
   const [equals, exists] = [check.value("equals"), check.flag("exists")];
   if (equals !== undefined && exists === false) throw check.fail(".equals and exists: false exclude each other.");
   if (equals !== undefined && Buffer.byteLength(JSON.stringify(equals)) > RULE_LIMITS.equalsBytes) {
     throw check.fail(`.equals must have at most ${RULE_LIMITS.equalsBytes} bytes as JSON.`);
   }
   const file = target === "file" ? { file: check.workspacePath("file") } : {};
-  return { kind: "json_path", target, ...file, path, ...(equals !== undefined && { equals }), ...(exists !== undefined && { exists }) };
+  return {
+    kind: "json_path",
+    target,
+    ...file,
+    path,
+    ...(equals !== undefined && { equals }),
+    ...(exists !== undefined && { exists }),
+  };
 }
 
 function readFile(check: Members): Check {
@@ -142,20 +173,30 @@ function readCommand(check: Members): Check {
   const command = check.requiredText("command");
   const exit = check.number("exit_code", 0, 255, true);
   const timeout = check.number("timeout_seconds", 1, RULE_LIMITS.timeoutSeconds, true);
-  return { kind: "command", command, ...(exit !== undefined && { exit_code: exit }), ...(timeout !== undefined && { timeout_seconds: timeout }) };
+  return {
+    kind: "command",
+    command,
+    ...(exit !== undefined && { exit_code: exit }),
+    ...(timeout !== undefined && { timeout_seconds: timeout }),
+  };
 }
 
 function readMetric(check: Members): Check {
   const metric = check.oneOf("metric", ["cost_usd", "total_tokens", "run_time_seconds"]);
   const [max, min] = [check.number("max", 0, Number.MAX_SAFE_INTEGER), check.number("min", 0, Number.MAX_SAFE_INTEGER)];
   if (max === undefined && min === undefined) throw check.fail(" needs max, min or both.");
-  if (max !== undefined && min !== undefined && min > max) throw check.fail(`.min (${min}) must not be greater than max (${max}).`);
+  if (max !== undefined && min !== undefined && min > max)
+    throw check.fail(`.min (${min}) must not be greater than max (${max}).`);
   return { kind: "metric", metric, ...(max !== undefined && { max }), ...(min !== undefined && { min }) };
 }
 
 function readState(check: Members): Check {
   const states = check.value("in");
-  const isValid = Array.isArray(states) && states.length > 0 && states.every((state) => STATES.includes(state as string)) && new Set(states).size === states.length;
+  const isValid =
+    Array.isArray(states) &&
+    states.length > 0 &&
+    states.every((state) => STATES.includes(state as string)) &&
+    new Set(states).size === states.length;
   if (!isValid) {
     throw check.fail(`.in must be a list of different states among ${STATES.join(", ")}.`);
   }

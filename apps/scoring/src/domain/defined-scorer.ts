@@ -12,10 +12,20 @@ export function readDefinedScorers(definition: Readonly<Record<string, unknown>>
   const parts = definition["scorers"] ?? []; // absent in definitions of early versions
   if (!Array.isArray(parts)) throw malformed();
   return parts.map((part: unknown) => {
-    const { slug, name, agents, labels, passing_score: passing, sampling_rate: rate, model, prompt } = (part ?? {}) as Partial<ScorerPart>;
+    const {
+      slug,
+      name,
+      agents,
+      labels,
+      passing_score: passing,
+      sampling_rate: rate,
+      model,
+      prompt,
+    } = (part ?? {}) as Partial<ScorerPart>;
     const hasAgents = agents === "*" || (Array.isArray(agents) && agents.every((agent) => typeof agent === "string"));
     const hasTexts = [slug, name, model, prompt].every((text) => typeof text === "string");
-    if (!hasTexts || !hasAgents || !Array.isArray(labels) || typeof passing !== "number" || typeof rate !== "number") throw malformed();
+    if (!hasTexts || !hasAgents || !Array.isArray(labels) || typeof passing !== "number" || typeof rate !== "number")
+      throw malformed();
     return part as ScorerPart;
   });
 }
@@ -42,12 +52,19 @@ const givenOf = (part: ScorerPart): Omit<GivenSettings, "scopeMode" | "agents"> 
 
 /** Where a file has what the API calls by another name. */
 const FILE_KEYS: Readonly<Record<string, string>> = {
-  name: "name", description: "description", allowed_classifications: "labels", threshold: "passingScore", sampling_rate: "samplingRate", model_id: "model",
+  name: "name",
+  description: "description",
+  allowed_classifications: "labels",
+  threshold: "passingScore",
+  sampling_rate: "samplingRate",
+  model_id: "model",
 };
 
 /** The keys that lead to a member in the file; none for the rubric, which is its text. */
-export const fileKeysOf = (field: string | undefined): string[] => (field !== undefined && Object.hasOwn(FILE_KEYS, field) ? [FILE_KEYS[field]!] : []);
+export const fileKeysOf = (field: string | undefined): string[] =>
+  field !== undefined && Object.hasOwn(FILE_KEYS, field) ? [FILE_KEYS[field]!] : [];
 
 export const fileOf = ({ slug }: Pick<ScorerPart, "slug">): string => `scorers/${slug}/scorer.md`;
 
-const malformed = (): Error => invalidArgument("definition_malformed", "The definition's scorers do not have the agreed form.");
+const malformed = (): Error =>
+  invalidArgument("definition_malformed", "The definition's scorers do not have the agreed form.");

@@ -15,8 +15,10 @@ export function readDefinedSuites(definition: Readonly<Record<string, unknown>>)
   if (!Array.isArray(parts)) throw malformed();
   return parts.map((part: unknown) => {
     const { slug, name, agent, tasks } = (part ?? {}) as Partial<BenchmarkPart>;
-    const isTask = (task: BenchmarkTaskPart): boolean => [task.slug, task.title, task.prompt, task.success_criteria].every((text) => typeof text === "string");
-    if (![slug, name, agent].every((text) => typeof text === "string") || !Array.isArray(tasks) || !tasks.every(isTask)) throw malformed();
+    const isTask = (task: BenchmarkTaskPart): boolean =>
+      [task.slug, task.title, task.prompt, task.success_criteria].every((text) => typeof text === "string");
+    if (![slug, name, agent].every((text) => typeof text === "string") || !Array.isArray(tasks) || !tasks.every(isTask))
+      throw malformed();
     return part as BenchmarkPart;
   });
 }
@@ -25,7 +27,12 @@ export function readDefinedSuites(definition: Readonly<Record<string, unknown>>)
 export const NO_AGENT = "00000000-0000-0000-0000-000000000000";
 
 /** Returns the settings of a defined suite. Configurations retain the uids of those at the same places before. Errors: suite_invalid. */
-export function suiteSettingsOf(part: BenchmarkPart, factoryUid: string, agentUid: string, before?: SuiteWithTasks): SuiteSettings {
+export function suiteSettingsOf(
+  part: BenchmarkPart,
+  factoryUid: string,
+  agentUid: string,
+  before?: SuiteWithTasks,
+): SuiteSettings {
   const { name, description } = checkSuite({ name: part.name, description: part.description ?? null, agentUid });
   const earlier = before?.configurations ?? [];
   const given = (part.configurations ?? []).map((configuration, index): GivenConfiguration => {
@@ -42,7 +49,13 @@ export function suiteSettingsOf(part: BenchmarkPart, factoryUid: string, agentUi
       agent_configs: [],
     };
   });
-  return { name, description, agentUid, factoryAgentType: part.agent, configurations: checkConfigurations(given, earlier, newUid) };
+  return {
+    name,
+    description,
+    agentUid,
+    factoryAgentType: part.agent,
+    configurations: checkConfigurations(given, earlier, newUid),
+  };
 }
 
 /** Returns a task as its file describes it. Errors: suite_invalid. */
@@ -72,4 +85,5 @@ function repoRefOf(text: string): RepoRef {
   return { code_forge: host, owner: path.slice(0, slash), repo: path.slice(slash + 1), ref };
 }
 
-const malformed = (): Error => invalidArgument("definition_malformed", "The definition's benchmarks do not have the agreed form.");
+const malformed = (): Error =>
+  invalidArgument("definition_malformed", "The definition's benchmarks do not have the agreed form.");

@@ -27,7 +27,10 @@ export type Ineligible = { readonly reason: string; readonly message: string };
  * Why a run of a factory cannot be scored by anyone; undefined: it can. A BLOCKED run counts as ended: it waits for a person.
  * Source: API spec §4 "Manual dispatch rules".
  */
-export function whyNotScoreable(run: ScoredRun, factory: { readonly uid: string; readonly teamUid: string }): Ineligible | undefined {
+export function whyNotScoreable(
+  run: ScoredRun,
+  factory: { readonly uid: string; readonly teamUid: string },
+): Ineligible | undefined {
   const not = (message: string): Ineligible => ({ reason: "run_not_scoreable", message: `Run ${run.uid} ${message}.` });
   if (run.ownerType !== "team" || run.ownerUid !== factory.teamUid) return not("does not belong to the factory's team");
   if (run.factoryUid !== factory.uid) return not("does not belong to this factory");
@@ -39,7 +42,13 @@ export function whyNotScoreable(run: ScoredRun, factory: { readonly uid: string;
 }
 
 /** Whether a scorer is configured for a run's agent, or with descendants for an agent above it. */
-export function isInScope(run: ScoredRun, { scopeMode, agents }: { readonly scopeMode: ScopeMode; readonly agents: readonly ScopeAgent[] }): boolean {
+export function isInScope(
+  run: ScoredRun,
+  { scopeMode, agents }: { readonly scopeMode: ScopeMode; readonly agents: readonly ScopeAgent[] },
+): boolean {
   if (scopeMode === "all_agents") return true;
-  return agents.some(({ agentUid, includeDescendants }) => agentUid === run.agentUid || (includeDescendants && run.ancestorAgentUids.includes(agentUid)));
+  return agents.some(
+    ({ agentUid, includeDescendants }) =>
+      agentUid === run.agentUid || (includeDescendants && run.ancestorAgentUids.includes(agentUid)),
+  );
 }

@@ -4,11 +4,21 @@ import type { Check, Rule } from "./rule.ts";
 import { readWorkspaceResults, workspaceScript, type CommandResult } from "./workspace-checks.ts";
 
 const EVIDENCE: RuleEvidence = {
-  state: "SUCCEEDED", costMicros: 1_500_000, totalTokens: 1200, runTimeMs: 61_000, finalMessage: '{"tests": {"failed": 0}}', conversation: "All 12 tests passed.",
-  diff: "+++ b/README.md", workspace: new Map(),
+  state: "SUCCEEDED",
+  costMicros: 1_500_000,
+  totalTokens: 1200,
+  runTimeMs: 61_000,
+  finalMessage: '{"tests": {"failed": 0}}',
+  conversation: "All 12 tests passed.",
+  diff: "+++ b/README.md",
+  workspace: new Map(),
 };
 const ruleOf = (...checks: Check[]): Rule => ({ checks, pass: "good", fail: "bad" });
-const result = (exitCode: number | null, output = "", truncated = false): CommandResult => ({ exitCode, output, truncated });
+const result = (exitCode: number | null, output = "", truncated = false): CommandResult => ({
+  exitCode,
+  output,
+  truncated,
+});
 
 test.each<[Check, string]>([
   [{ kind: "regex", target: "conversation", pattern: "\\d+ tests passed" }, "good"],
@@ -32,10 +42,17 @@ test.each<[Check, CommandResult, string]>([
   [{ kind: "file", path: "README.md" }, result(0), "good"],
   [{ kind: "file", path: "README.md", exists: false }, result(66), "good"],
   [{ kind: "file", path: "README.md", contains: "usage" }, result(0, "no"), "bad"],
-  [{ kind: "json_path", target: "file", file: "package.json", path: "$.version", equals: "2.0.0" }, result(0, '{"version":"2.0.0"}'), "good"],
+  [
+    { kind: "json_path", target: "file", file: "package.json", path: "$.version", equals: "2.0.0" },
+    result(0, '{"version":"2.0.0"}'),
+    "good",
+  ],
   [{ kind: "json_path", target: "file", file: "package.json", path: "$.version", equals: "2.0.0" }, result(66), "bad"],
 ])("the workspace check %j with the result %j gives the label %s", (check, found, label) => {
-  expect(evaluateRule(ruleOf(check), { ...EVIDENCE, workspace: new Map([[0, found]]) })).toMatchObject({ kind: "decided", label });
+  expect(evaluateRule(ruleOf(check), { ...EVIDENCE, workspace: new Map([[0, found]]) })).toMatchObject({
+    kind: "decided",
+    label,
+  });
 });
 
 test.each<[Check, CommandResult | undefined, string]>([
@@ -49,20 +66,42 @@ test.each<[Check, CommandResult | undefined, string]>([
 test("the reason lists each check in order and is the same each time", () => {
   const rule = ruleOf({ kind: "state", in: ["SUCCEEDED"] }, { kind: "metric", metric: "cost_usd", max: 1 });
   const verdict = evaluateRule(rule, EVIDENCE);
-  expect(verdict).toEqual({ kind: "decided", label: "bad", reason: "1. holds: state is SUCCEEDED, expected SUCCEEDED\n2. does not hold: cost_usd is 1.5, expected at most 1" });
+  expect(verdict).toEqual({
+    kind: "decided",
+    label: "bad",
+    reason: "1. holds: state is SUCCEEDED, expected SUCCEEDED\n2. does not hold: cost_usd is 1.5, expected at most 1",
+  });
   expect(evaluateRule(structuredClone(rule), structuredClone(EVIDENCE))).toEqual(verdict);
 });
 
 test("the script of a rule quotes what the rule says, and the last result of each command counts", () => {
-  const rule = ruleOf({ kind: "state", in: ["SUCCEEDED"] }, { kind: "command", command: "echo '```'\necho \"a\"", timeout_seconds: 5 }, { kind: "file", path: "it's" });
+  const rule = ruleOf(
+    { kind: "state", in: ["SUCCEEDED"] },
+    { kind: "command", command: "echo '```'\necho \"a\"", timeout_seconds: 5 },
+    { kind: "file", path: "it's" },
+  );
   const script = workspaceScript(rule);
   const [, first, second, third, ...rest] = script.split("\n");
-  expect(first).toBe('- shell: {command: ": check 2\\n(\\necho \'```\'\\necho \\"a\\"\\n)", timeout_seconds: 5, allow_failure: true}');
+  expect(first).toBe(
+    '- shell: {command: ": check 2\\n(\\necho \'```\'\\necho \\"a\\"\\n)", timeout_seconds: 5, allow_failure: true}',
+  );
   expect(second).toContain("'./it'\\\\''s'");
   expect([third, ...rest]).toEqual(['- say: "The checks were executed."', "```"]);
   const action = (id: string, command: string, exitCode: number) => [
-    { type: "action", id, name: "run_command", input: { command } }, { type: "action_result", action_id: id, name: "run_command", output: { exit_code: exitCode, output: "o", truncated: false } },
+    { type: "action", id, name: "run_command", input: { command } },
+    {
+      type: "action_result",
+      action_id: id,
+      name: "run_command",
+      output: { exit_code: exitCode, output: "o", truncated: false },
+    },
   ];
-  const content = [...action("a", ": check 2\n(\ntrue\n)", 1), ...action("b", "echo : check 2", 9), ...action("c", ": check 2\n(\ntrue\n)", 0)];
-  expect(readWorkspaceResults(rule, JSON.stringify({ steps: [{ messages: [{ content }], steps: [] }] }))).toEqual(new Map([[1, result(0, "o")]]));
+  const content = [
+    ...action("a", ": check 2\n(\ntrue\n)", 1),
+    ...action("b", "echo : check 2", 9),
+    ...action("c", ": check 2\n(\ntrue\n)", 0),
+  ];
+  expect(readWorkspaceResults(rule, JSON.stringify({ steps: [{ messages: [{ content }], steps: [] }] }))).toEqual(
+    new Map([[1, result(0, "o")]]),
+  );
 });

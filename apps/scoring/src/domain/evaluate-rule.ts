@@ -27,7 +27,10 @@ const TEXT_CHARACTERS_MAX = 4 * 1024 * 1024;
 export const needsWorkspace = (rule: Rule): boolean => rule.checks.some(isWorkspaceCheck);
 
 /** Whether some check reads what the run wrote: its conversation, final message or diff. */
-export const needsTexts = (rule: Rule): boolean => rule.checks.some((check) => check.kind === "regex" || (check.kind === "json_path" && check.target === "final_message"));
+export const needsTexts = (rule: Rule): boolean =>
+  rule.checks.some(
+    (check) => check.kind === "regex" || (check.kind === "json_path" && check.target === "final_message"),
+  );
 
 /**
  * Evaluates every check and gives the rule's label; the reason lists what each check found. The same rule and evidence always give the same
@@ -38,7 +41,8 @@ export function evaluateRule(rule: Rule, evidence: RuleEvidence): RuleVerdict {
   const lines: string[] = [];
   let allHold = true;
   for (const [index, result] of results.entries()) {
-    if ("code" in result) return { kind: "undecided", code: result.code, message: `Check ${index + 1}: ${result.message}` };
+    if ("code" in result)
+      return { kind: "undecided", code: result.code, message: `Check ${index + 1}: ${result.message}` };
     allHold &&= result.holds;
     lines.push(`${index + 1}. ${result.holds ? "holds" : "does not hold"}: ${result.text}`);
   }
@@ -55,17 +59,31 @@ function evaluateCheck(check: Check, index: number, evidence: RuleEvidence): Che
     case "metric":
       return compareMetric(check, evidence);
     default:
-      return { holds: check.in.includes(evidence.state), text: `state is ${evidence.state}, expected ${check.in.join(" or ")}` };
+      return {
+        holds: check.in.includes(evidence.state),
+        text: `state is ${evidence.state}, expected ${check.in.join(" or ")}`,
+      };
   }
 }
 
-function matchText({ target, pattern, flags, negate = false }: Check & { kind: "regex" }, evidence: RuleEvidence): CheckResult {
-  const text = { final_message: evidence.finalMessage, conversation: evidence.conversation, diff: evidence.diff }[target];
+function matchText(
+  { target, pattern, flags, negate = false }: Check & { kind: "regex" },
+  evidence: RuleEvidence,
+): CheckResult {
+  const text = { final_message: evidence.finalMessage, conversation: evidence.conversation, diff: evidence.diff }[
+    target
+  ];
   if (text.length > TEXT_CHARACTERS_MAX) {
-    return { code: "evidence_too_large", message: `the ${target} must have at most ${TEXT_CHARACTERS_MAX} characters (got ${text.length}).` };
+    return {
+      code: "evidence_too_large",
+      message: `the ${target} must have at most ${TEXT_CHARACTERS_MAX} characters (got ${text.length}).`,
+    };
   }
   const isMatch = compileRegex(pattern, flags).matches(text);
-  return { holds: isMatch !== negate, text: `/${pattern}/${flags ?? ""} ${isMatch ? "matches" : "does not match"} the ${target}${negate ? ", expected no match" : ""}` };
+  return {
+    holds: isMatch !== negate,
+    text: `/${pattern}/${flags ?? ""} ${isMatch ? "matches" : "does not match"} the ${target}${negate ? ", expected no match" : ""}`,
+  };
 }
 
 function readMessage(check: Check & { kind: "json_path" }, message: string): CheckResult {
@@ -73,9 +91,16 @@ function readMessage(check: Check & { kind: "json_path" }, message: string): Che
 }
 
 function compareMetric({ metric, min, max }: Check & { kind: "metric" }, evidence: RuleEvidence): CheckResult {
-  const value = { cost_usd: evidence.costMicros / 1e6, total_tokens: evidence.totalTokens, run_time_seconds: evidence.runTimeMs / 1000 }[metric];
+  const value = {
+    cost_usd: evidence.costMicros / 1e6,
+    total_tokens: evidence.totalTokens,
+    run_time_seconds: evidence.runTimeMs / 1000,
+  }[metric];
   const bounds = [...(min === undefined ? [] : [`at least ${min}`]), ...(max === undefined ? [] : [`at most ${max}`])];
-  return { holds: (min === undefined || value >= min) && (max === undefined || value <= max), text: `${metric} is ${value}, expected ${bounds.join(" and ")}` };
+  return {
+    holds: (min === undefined || value >= min) && (max === undefined || value <= max),
+    text: `${metric} is ${value}, expected ${bounds.join(" and ")}`,
+  };
 }
 
 /** Models put JSON into a fenced block. */

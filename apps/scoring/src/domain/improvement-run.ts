@@ -30,7 +30,11 @@ const FILE_NAME = "failures.json";
 export function improvementRun(improvement: Improvement): JudgeRun {
   const { uid, scorerName, teamUid, factoryUid, agentUid, costLimitMicros, failures } = improvement;
   const listed = failures.map((failure) => ({
-    run_id: failure.runUid, title: failure.title, classification: failure.classification, score: failure.score, reason: failure.reason ?? "",
+    run_id: failure.runUid,
+    title: failure.title,
+    classification: failure.classification,
+    score: failure.score,
+    reason: failure.reason ?? "",
     scored_at: failure.scoredAt.toISOString(),
   }));
   return {

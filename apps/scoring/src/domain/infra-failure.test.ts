@@ -27,4 +27,6 @@ const CASES: readonly (readonly [state: string, errorCode: string | null, ending
   ["ERROR", null, "infrastructure"],
 ];
 
-test.each(CASES)("a run that ends %s with code %s is %s", (state, errorCode, ending) => expect(endingOf({ state, errorCode })).toBe(ending));
+test.each(CASES)("a run that ends %s with code %s is %s", (state, errorCode, ending) =>
+  expect(endingOf({ state, errorCode })).toBe(ending),
+);

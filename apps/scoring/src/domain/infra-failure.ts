@@ -14,7 +14,12 @@ const TIMEOUT_CODES: ReadonlySet<string> = new Set(["infrastructure_timeout"]);
 const AGENT_CODES: ReadonlySet<string> = new Set(["agent_process_failed", "budget_exceeded"]);
 
 /** Codes of runs in state FAILED that no agent causes: capacity, the model provider, and an environment that failed before the agent started. */
-const INFRASTRUCTURE_CODES: ReadonlySet<string> = new Set(["resource_unavailable", "environment_setup_failed", "internal_error", "agent_stream_network_error"]);
+const INFRASTRUCTURE_CODES: ReadonlySet<string> = new Set([
+  "resource_unavailable",
+  "environment_setup_failed",
+  "internal_error",
+  "agent_stream_network_error",
+]);
 
 /**
  * Classifies the end of a trial's run. BLOCKED is a failure: nobody answers the questions of a trial. A run in state ERROR without a code of the

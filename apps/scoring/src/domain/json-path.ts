@@ -7,7 +7,7 @@ const PART = /^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]|\['(
 export function parseJsonPath(text: string): JsonPath | undefined {
   if (!text.startsWith("$")) return undefined;
   const path: (string | number)[] = [];
-  for (let rest = text.slice(1); rest !== ""; ) {
+  for (let rest = text.slice(1); rest !== "";) {
     const found = PART.exec(rest);
     if (!found) return undefined;
     const [part, member, index, quoted, single] = found;
@@ -27,7 +27,8 @@ export function readJsonPath(value: unknown, path: JsonPath): unknown {
       if (!Array.isArray(current)) return undefined;
       current = current[part];
     } else {
-      if (current === null || typeof current !== "object" || Array.isArray(current) || !Object.hasOwn(current, part)) return undefined;
+      if (current === null || typeof current !== "object" || Array.isArray(current) || !Object.hasOwn(current, part))
+        return undefined;
       current = (current as { [key: string]: unknown })[part];
     }
   }

@@ -15,7 +15,11 @@ export type RunEvidence = {
   readonly title: string;
 };
 
-export type EvidenceFile = { readonly fileName: string; readonly mimeType: string; readonly data: Uint8Array<ArrayBuffer> };
+export type EvidenceFile = {
+  readonly fileName: string;
+  readonly mimeType: string;
+  readonly data: Uint8Array<ArrayBuffer>;
+};
 
 /** Larger files are cut. */
 const FILE_CHARACTERS_MAX = 500_000;
@@ -43,7 +47,9 @@ export function evidenceFiles(run: RunEvidence): EvidenceFile[] {
 
 /** Returns a bounded file; attachments may not be empty. */
 export const evidenceFile = (fileName: string, mimeType: string, text: string): EvidenceFile => ({
-  fileName, mimeType, data: new TextEncoder().encode(cut(text === "" ? "(none)\n" : text, FILE_CHARACTERS_MAX)),
+  fileName,
+  mimeType,
+  data: new TextEncoder().encode(cut(text === "" ? "(none)\n" : text, FILE_CHARACTERS_MAX)),
 });
 
 /** Leaves the beginning and the end, where most of what matters is. */

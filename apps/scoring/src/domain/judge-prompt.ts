@@ -1,14 +1,21 @@
 import type { AttemptConfig } from "./attempt.ts";
 
 /** Names of the files with evidence; the prompt names each. */
-export const EVIDENCE_FILES = { conversation: "conversation.json", diff: "diff.patch", artifacts: "artifacts.json", outcome: "outcome.json" } as const;
+export const EVIDENCE_FILES = {
+  conversation: "conversation.json",
+  diff: "diff.patch",
+  artifacts: "artifacts.json",
+  outcome: "outcome.json",
+} as const;
 
 /**
  * Returns the prompt of a model judge. Everything of the run under evaluation is in files, so that nothing of it is part of the instructions; its
  * title as well, which the run's author chose.
  */
 export function judgePrompt(config: AttemptConfig): string {
-  const labels = config.labels.map(({ value, description }) => `- ${JSON.stringify(value)}${description ? `: ${description}` : ""}`);
+  const labels = config.labels.map(
+    ({ value, description }) => `- ${JSON.stringify(value)}${description ? `: ${description}` : ""}`,
+  );
   return [
     "You are an impartial judge. Evaluate the work of another agent by the rubric below and report exactly one label.",
     "",

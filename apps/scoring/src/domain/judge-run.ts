@@ -34,15 +34,26 @@ const COST_LIMIT_USD = 2;
 export const causeKeyOf = (attemptUid: string): string => `${CAUSE}${attemptUid}`;
 
 /** The attempt that a run was created for; undefined: for none. */
-export const attemptOfCause = (cause: string): string | undefined => (cause.startsWith(CAUSE) ? cause.slice(CAUSE.length) : undefined);
+export const attemptOfCause = (cause: string): string | undefined =>
+  cause.startsWith(CAUSE) ? cause.slice(CAUSE.length) : undefined;
 
 /** Returns the run in which a model judges the evidence. */
-export function modelJudgeRun(attempt: Attempt, scorerName: string, evidence: RunEvidence, defaults: JsonObject): JudgeRun {
+export function modelJudgeRun(
+  attempt: Attempt,
+  scorerName: string,
+  evidence: RunEvidence,
+  defaults: JsonObject,
+): JudgeRun {
   const { config, scorerUid } = attempt;
   return {
     ...common(attempt, scorerName),
     prompt: judgePrompt(config),
-    config: { ...overrides(config.agent_config as JsonObject | null, defaults), model_id: config.model_id, step_limit: STEP_LIMIT, cost_limit_usd: COST_LIMIT_USD },
+    config: {
+      ...overrides(config.agent_config as JsonObject | null, defaults),
+      model_id: config.model_id,
+      step_limit: STEP_LIMIT,
+      cost_limit_usd: COST_LIMIT_USD,
+    },
     files: evidenceFiles(evidence),
     judge: { scorerUid, classifications: config.labels.map(({ value }) => value) },
   };

@@ -2,8 +2,23 @@ import { describe, expect, test } from "@jest/globals";
 import { manifestHash, withoutIdentifiers, type ManifestContent } from "./manifest.ts";
 
 const CONTENT: ManifestContent = {
-  format: "millwright.benchmark.v1", runners: [], repetition_count: 2, agents: [], configurations: [], scorers: [],
-  tasks: [{ title: "t", prompt: "p", success_criteria: "c", rule: null, tags: ["a"], labels: {}, repositories: [{ code_forge: "github", owner: "o", repo: "r", commit: "0".repeat(40) }] }],
+  format: "millwright.benchmark.v1",
+  runners: [],
+  repetition_count: 2,
+  agents: [],
+  configurations: [],
+  scorers: [],
+  tasks: [
+    {
+      title: "t",
+      prompt: "p",
+      success_criteria: "c",
+      rule: null,
+      tags: ["a"],
+      labels: {},
+      repositories: [{ code_forge: "github", owner: "o", repo: "r", commit: "0".repeat(40) }],
+    },
+  ],
 };
 
 describe("the hash of a manifest", () => {
@@ -27,6 +42,19 @@ describe("the hash of a manifest", () => {
 
 test("configurations lose the members that identify records of one installation, at any depth", () => {
   const uid = "0199c2f0-1111-7abc-8def-0123456789ab";
-  const config = { model_id: "m", environment_id: "e", runner_id: uid, runner: "linux", mcp_servers: { jira: { warp_id: "x" }, web: { url: "https://w" } }, memory_stores: [{ uid }], list: [uid, "kept"] };
-  expect(withoutIdentifiers(config)).toEqual({ model_id: "m", runner: "linux", mcp_servers: { jira: {}, web: { url: "https://w" } }, list: ["kept"] });
+  const config = {
+    model_id: "m",
+    environment_id: "e",
+    runner_id: uid,
+    runner: "linux",
+    mcp_servers: { jira: { warp_id: "x" }, web: { url: "https://w" } },
+    memory_stores: [{ uid }],
+    list: [uid, "kept"],
+  };
+  expect(withoutIdentifiers(config)).toEqual({
+    model_id: "m",
+    runner: "linux",
+    mcp_servers: { jira: {}, web: { url: "https://w" } },
+    list: ["kept"],
+  });
 });

@@ -12,7 +12,15 @@ test.each([
   expect(compileRegex(pattern, flags).matches(text)).toBe(expected);
 });
 
-test.each([["(a)\\1", ""], ["(?=a)", ""], ["a**", ""], ["(", ""], ["((a{1000}){1000}){1000}", ""], ["a", "g"], ["a".repeat(PATTERN_CHARACTERS_MAX + 1), ""]])("refuses the pattern %j with flags %j", (pattern, flags) => {
+test.each([
+  ["(a)\\1", ""],
+  ["(?=a)", ""],
+  ["a**", ""],
+  ["(", ""],
+  ["((a{1000}){1000}){1000}", ""],
+  ["a", "g"],
+  ["a".repeat(PATTERN_CHARACTERS_MAX + 1), ""],
+])("refuses the pattern %j with flags %j", (pattern, flags) => {
   expect(() => compileRegex(pattern, flags)).toThrow(RegexError);
 });
 

@@ -16,11 +16,15 @@ export type Regex = { matches(text: string): boolean };
  * Throws `RegexError`.
  */
 export function compileRegex(pattern: string, flags = ""): Regex {
-  if (pattern.length > PATTERN_CHARACTERS_MAX) throw new RegexError(`A pattern has at most ${PATTERN_CHARACTERS_MAX} characters (got ${pattern.length}).`);
+  if (pattern.length > PATTERN_CHARACTERS_MAX)
+    throw new RegexError(`A pattern has at most ${PATTERN_CHARACTERS_MAX} characters (got ${pattern.length}).`);
   const bits = flags.split("").map((flag) => FLAGS[flag]);
   if (!bits.every((bit) => bit !== undefined)) throw new RegexError(`Flags must be among i, m and s (got "${flags}").`);
   try {
-    const compiled = RE2JS.compile(pattern, bits.reduce((all, bit) => all | bit, 0));
+    const compiled = RE2JS.compile(
+      pattern,
+      bits.reduce((all, bit) => all | bit, 0),
+    );
     return { matches: (text) => compiled.matcher(text).find() };
   } catch (error) {
     if (error instanceof RE2JSException) throw new RegexError(error.message);

@@ -1,11 +1,27 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { checkRule } from "./check-rule.ts";
-import { RULE_MODEL, SCOPE_MODES, type JsonObject, type Label, type ScopeAgent, type ScorerSettings } from "./scorer.ts";
+import {
+  RULE_MODEL,
+  SCOPE_MODES,
+  type JsonObject,
+  type Label,
+  type ScopeAgent,
+  type ScorerSettings,
+} from "./scorer.ts";
 
 /** Characters, entries and bytes. */
 export const SCORER_LIMITS = {
-  name: 200, description: 2_000, promptBytes: 65_536, labelsMin: 2, labels: 50, label: 100, labelDescription: 500, agents: 100, model: 200, configBytes: 65_536,
+  name: 200,
+  description: 2_000,
+  promptBytes: 65_536,
+  labelsMin: 2,
+  labels: 50,
+  label: 100,
+  labelDescription: 500,
+  agents: 100,
+  model: 200,
+  configBytes: 65_536,
 } as const;
 
 /** As requested. */
@@ -20,7 +36,8 @@ export type GivenSettings = Omit<ScorerSettings, "scopeMode" | "rule" | "samplin
 export type SettingName = keyof ScorerSettings;
 
 /** A value that a scorer may not have; metadata names the top-level member. */
-export const scorerInvalid = (path: string, message: string): DomainError => invalidArgument("scorer_invalid", message, { field: path.split(".")[0]! });
+export const scorerInvalid = (path: string, message: string): DomainError =>
+  invalidArgument("scorer_invalid", message, { field: path.split(".")[0]! });
 
 /**
  * Returns valid settings: trimmed, the sampling rate rounded to two decimals.
@@ -32,7 +49,10 @@ export function checkSettings(given: GivenSettings): ScorerSettings {
   const labels = checkLabels(given.labels, threshold);
   const modelId = checkText("model_id", given.modelId, SCORER_LIMITS.model);
   if ((modelId === RULE_MODEL) !== (given.rule !== null)) {
-    throw scorerInvalid("model_id", `model_id must be "${RULE_MODEL}" when a rule judges, and only then; without a rule name a model.`);
+    throw scorerInvalid(
+      "model_id",
+      `model_id must be "${RULE_MODEL}" when a rule judges, and only then; without a rule name a model.`,
+    );
   }
   return {
     name: checkText("name", given.name, SCORER_LIMITS.name),
@@ -44,13 +64,22 @@ export function checkSettings(given: GivenSettings): ScorerSettings {
     modelId,
     samplingRate: checkRate(given.samplingRate),
     agentConfig: checkAgentConfig(given.agentConfig),
-    rule: given.rule && checkRule(given.rule, labels.map(({ value }) => value)),
+    rule:
+      given.rule &&
+      checkRule(
+        given.rule,
+        labels.map(({ value }) => value),
+      ),
     selfImprovementEnabled: given.selfImprovementEnabled,
   };
 }
 
 /** Returns the settings of a scorer with the named ones replaced. Naming the mode or the agents replaces the whole scope, but agents alone retain the mode. */
-export function mergeSettings(before: ScorerSettings, given: GivenSettings, named: ReadonlySet<SettingName>): GivenSettings {
+export function mergeSettings(
+  before: ScorerSettings,
+  given: GivenSettings,
+  named: ReadonlySet<SettingName>,
+): GivenSettings {
   const picked = Object.fromEntries([...named].map((name) => [name, given[name]]));
   const scope = named.has("scopeMode") && !named.has("agents") ? { agents: [] } : {};
   return { ...before, ...scope, ...picked };
@@ -58,10 +87,17 @@ export function mergeSettings(before: ScorerSettings, given: GivenSettings, name
 
 function checkScope({ scopeMode, agents }: GivenSettings): Pick<ScorerSettings, "scopeMode" | "agents"> {
   const mode = SCOPE_MODES.find((known) => known === scopeMode);
-  if (!mode) throw scorerInvalid("scope_mode", `scope_mode must be ${SCOPE_MODES.join(" or ")} (got ${JSON.stringify(scopeMode)}).`);
-  if (mode === "all_agents" && agents.length > 0) throw scorerInvalid("agents", `agents must be empty when scope_mode is all_agents (got ${agents.length}).`);
-  if (mode === "selected_agents" && agents.length === 0) throw scorerInvalid("agents", "agents must name at least one agent when scope_mode is selected_agents.");
-  if (agents.length > SCORER_LIMITS.agents) throw scorerInvalid("agents", `agents must name at most ${SCORER_LIMITS.agents} agents (got ${agents.length}).`);
+  if (!mode)
+    throw scorerInvalid(
+      "scope_mode",
+      `scope_mode must be ${SCOPE_MODES.join(" or ")} (got ${JSON.stringify(scopeMode)}).`,
+    );
+  if (mode === "all_agents" && agents.length > 0)
+    throw scorerInvalid("agents", `agents must be empty when scope_mode is all_agents (got ${agents.length}).`);
+  if (mode === "selected_agents" && agents.length === 0)
+    throw scorerInvalid("agents", "agents must name at least one agent when scope_mode is selected_agents.");
+  if (agents.length > SCORER_LIMITS.agents)
+    throw scorerInvalid("agents", `agents must name at most ${SCORER_LIMITS.agents} agents (got ${agents.length}).`);
   const seen = new Set<string>();
   const checked = agents.map(({ agentUid, includeDescendants }): ScopeAgent => {
     const uid = agentUid.toLowerCase();
@@ -76,15 +112,18 @@ function checkScope({ scopeMode, agents }: GivenSettings): Pick<ScorerSettings, 
 function checkLabels(labels: readonly Label[], threshold: number): Label[] {
   const field = "allowed_classifications";
   const { labelsMin, labels: max } = SCORER_LIMITS;
-  if (labels.length < labelsMin || labels.length > max) throw scorerInvalid(field, `${field} must have ${labelsMin} to ${max} labels (got ${labels.length}).`);
+  if (labels.length < labelsMin || labels.length > max)
+    throw scorerInvalid(field, `${field} must have ${labelsMin} to ${max} labels (got ${labels.length}).`);
   const seen = new Set<string>();
   const checked = labels.map(({ value, score, description }): Label => {
-    if (value !== value.trim()) throw scorerInvalid(field, `The label ${JSON.stringify(value)} must not begin or end with a space.`);
+    if (value !== value.trim())
+      throw scorerInvalid(field, `The label ${JSON.stringify(value)} must not begin or end with a space.`);
     checkText(`${field}.value`, value, SCORER_LIMITS.label);
     if (seen.has(value)) throw scorerInvalid(field, `The label ${JSON.stringify(value)} is listed twice.`);
     seen.add(value);
     checkUnit(`${field}.score`, score);
-    if (description !== undefined) checkOptionalText(`${field}.description`, description, SCORER_LIMITS.labelDescription);
+    if (description !== undefined)
+      checkOptionalText(`${field}.description`, description, SCORER_LIMITS.labelDescription);
     return { value, score, ...(description !== undefined && { description }) };
   });
   const passing = checked.filter(({ score }) => score >= threshold).length;
@@ -103,7 +142,8 @@ function checkText(field: string, text: string, max: number): string {
 
 function checkOptionalText(field: string, text: string, max: number): string {
   const trimmed = text.trim();
-  if (trimmed.length > max) throw scorerInvalid(field, `${field} must have at most ${max} characters (got ${trimmed.length}).`);
+  if (trimmed.length > max)
+    throw scorerInvalid(field, `${field} must have at most ${max} characters (got ${trimmed.length}).`);
   return trimmed;
 }
 
@@ -111,8 +151,13 @@ function checkOptionalText(field: string, text: string, max: number): string {
 function checkPrompt({ scoringPrompt, rule }: GivenSettings): string {
   const prompt = scoringPrompt.trim();
   const bytes = Buffer.byteLength(prompt);
-  if (prompt === "" && rule === null) throw scorerInvalid("scoring_prompt", "scoring_prompt is required when a model judges.");
-  if (bytes > SCORER_LIMITS.promptBytes) throw scorerInvalid("scoring_prompt", `scoring_prompt must have at most ${SCORER_LIMITS.promptBytes} bytes (got ${bytes}).`);
+  if (prompt === "" && rule === null)
+    throw scorerInvalid("scoring_prompt", "scoring_prompt is required when a model judges.");
+  if (bytes > SCORER_LIMITS.promptBytes)
+    throw scorerInvalid(
+      "scoring_prompt",
+      `scoring_prompt must have at most ${SCORER_LIMITS.promptBytes} bytes (got ${bytes}).`,
+    );
   return prompt;
 }
 
@@ -124,7 +169,8 @@ function checkUnit(field: string, value: number): number {
 /** Rounds half up; the small addition keeps 1.005 from being 1.00. */
 function checkRate(rate: number | null): number {
   if (rate === null) return 100;
-  if (!(rate >= 0 && rate <= 100)) throw scorerInvalid("sampling_rate", `sampling_rate must be from 0 to 100 (got ${rate}).`);
+  if (!(rate >= 0 && rate <= 100))
+    throw scorerInvalid("sampling_rate", `sampling_rate must be from 0 to 100 (got ${rate}).`);
   return Math.round((rate + Number.EPSILON) * 100) / 100;
 }
 
@@ -133,14 +179,25 @@ function checkAgentConfig(given: JsonObject | null): JsonObject | null {
   if (given === null) return null;
   const { default_runner_uid: runner, mcp_servers: servers, secrets } = given;
   const field = "agent_config";
-  if (runner != null && (typeof runner !== "string" || !isUuid(runner))) throw scorerInvalid(field, "agent_config.default_runner_uid must be a UUID.");
-  if (servers != null && (typeof servers !== "object" || Array.isArray(servers))) throw scorerInvalid(field, "agent_config.mcp_servers must be an object of servers by name.");
-  if (secrets != null && (!Array.isArray(secrets) || !secrets.every(isSecretRef))) throw scorerInvalid(field, "agent_config.secrets must be a list of secrets, each with a name.");
-  const config = Object.fromEntries(Object.entries({ default_runner_uid: runner, mcp_servers: servers, secrets }).filter(([, value]) => value != null));
+  if (runner != null && (typeof runner !== "string" || !isUuid(runner)))
+    throw scorerInvalid(field, "agent_config.default_runner_uid must be a UUID.");
+  if (servers != null && (typeof servers !== "object" || Array.isArray(servers)))
+    throw scorerInvalid(field, "agent_config.mcp_servers must be an object of servers by name.");
+  if (secrets != null && (!Array.isArray(secrets) || !secrets.every(isSecretRef)))
+    throw scorerInvalid(field, "agent_config.secrets must be a list of secrets, each with a name.");
+  const config = Object.fromEntries(
+    Object.entries({ default_runner_uid: runner, mcp_servers: servers, secrets }).filter(([, value]) => value != null),
+  );
   const bytes = Buffer.byteLength(JSON.stringify(config));
-  if (bytes > SCORER_LIMITS.configBytes) throw scorerInvalid(field, `agent_config must have at most ${SCORER_LIMITS.configBytes} bytes as JSON (got ${bytes}).`);
+  if (bytes > SCORER_LIMITS.configBytes)
+    throw scorerInvalid(
+      field,
+      `agent_config must have at most ${SCORER_LIMITS.configBytes} bytes as JSON (got ${bytes}).`,
+    );
   return Object.keys(config).length > 0 ? config : null;
 }
 
 const isSecretRef = (secret: unknown): boolean =>
-  typeof secret === "string" ? secret !== "" : secret !== null && typeof secret === "object" && typeof (secret as { name?: unknown }).name === "string";
+  typeof secret === "string"
+    ? secret !== ""
+    : secret !== null && typeof secret === "object" && typeof (secret as { name?: unknown }).name === "string";

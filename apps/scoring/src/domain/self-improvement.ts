@@ -12,11 +12,24 @@ export type SelfImprovementSettings = {
   readonly costLimitMicros: number;
 };
 
-export type SelfImprovement = SelfImprovementSettings & { readonly scorerUid: ScorerUid; readonly createdAt: Date; readonly updatedAt: Date };
+export type SelfImprovement = SelfImprovementSettings & {
+  readonly scorerUid: ScorerUid;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
 /** With what has become of the failures so far. */
-export type SelfImprovementView = SelfImprovement & { readonly unreviewedFailures: number; readonly lastRunUid: string | null; readonly lastRunAt: Date | null };
+export type SelfImprovementView = SelfImprovement & {
+  readonly unreviewedFailures: number;
+  readonly lastRunUid: string | null;
+  readonly lastRunAt: Date | null;
+};
 
-export const SELF_IMPROVEMENT_DEFAULTS: SelfImprovementSettings = { failureThreshold: 25, failureAgeDays: 7, runsPerWeek: 5, costLimitMicros: 5_000_000 };
+export const SELF_IMPROVEMENT_DEFAULTS: SelfImprovementSettings = {
+  failureThreshold: 25,
+  failureAgeDays: 7,
+  runsPerWeek: 5,
+  costLimitMicros: 5_000_000,
+};
 
 const RANGES: Readonly<Record<keyof SelfImprovementSettings, { field: string; max: number }>> = {
   failureThreshold: { field: "failure_threshold", max: 1_000 },
@@ -28,9 +41,15 @@ const RANGES: Readonly<Record<keyof SelfImprovementSettings, { field: string; ma
 /** Returns valid settings; 0 means the default. Errors: scorer_invalid (invalid_argument, names the member). */
 export function checkSelfImprovement(given: SelfImprovementSettings): SelfImprovementSettings {
   const settings: { -readonly [K in keyof SelfImprovementSettings]: number } = { ...SELF_IMPROVEMENT_DEFAULTS };
-  for (const [name, { field, max }] of Object.entries(RANGES) as [keyof SelfImprovementSettings, (typeof RANGES)[keyof SelfImprovementSettings]][]) {
+  for (const [name, { field, max }] of Object.entries(RANGES) as [
+    keyof SelfImprovementSettings,
+    (typeof RANGES)[keyof SelfImprovementSettings],
+  ][]) {
     const value = given[name] === 0 ? settings[name] : given[name];
-    if (!Number.isInteger(value) || value < 1 || value > max) throw invalidArgument("scorer_invalid", `${field} must be an integer from 1 to ${max} (got ${value}).`, { field });
+    if (!Number.isInteger(value) || value < 1 || value > max)
+      throw invalidArgument("scorer_invalid", `${field} must be an integer from 1 to ${max} (got ${value}).`, {
+        field,
+      });
     settings[name] = value;
   }
   return settings;

@@ -5,12 +5,21 @@ import type { ScoreState, TrialState } from "./benchmark-run.ts";
 import { outcomeOf } from "./scorer.ts";
 
 export type TrialScoreRecord = {
-  readonly scorerUid: string; readonly state: ScoreState; readonly classification: string | null; readonly score: number | null; readonly judgeRunUid: string | null;
+  readonly scorerUid: string;
+  readonly state: ScoreState;
+  readonly classification: string | null;
+  readonly score: number | null;
+  readonly judgeRunUid: string | null;
   /** What the judge gave as its reason; null: none, or not readable any more. */
   readonly reason: string | null;
 };
 
-export type TrialAttemptRecord = { readonly attemptNumber: number; readonly runUid: string | null; readonly state: TrialState; readonly errorCode: string | null };
+export type TrialAttemptRecord = {
+  readonly attemptNumber: number;
+  readonly runUid: string | null;
+  readonly state: TrialState;
+  readonly errorCode: string | null;
+};
 
 export type TrialRecord = {
   readonly uid: string;
@@ -39,12 +48,23 @@ export type TrialRecord = {
 };
 
 /** What a trial's record can include; `results` and `details` stand for others. */
-const PARTS = { scores: ["scores"], metrics: ["metrics"], execution_history: ["execution_history"], results: ["scores", "metrics"], details: ["scores", "metrics", "execution_history"] } as const;
+const PARTS = {
+  scores: ["scores"],
+  metrics: ["metrics"],
+  execution_history: ["execution_history"],
+  results: ["scores", "metrics"],
+  details: ["scores", "metrics", "execution_history"],
+} as const;
 export type TrialInclude = keyof typeof PARTS;
 export const TRIAL_INCLUDES = Object.keys(PARTS) as readonly TrialInclude[];
 
 /** Returns the public record of a trial. Source: fields-factory §9.6. */
-export function trialJson(trial: TrialRecord, plan: BenchmarkPlan, include: readonly TrialInclude[], matchedRunUid?: string): JsonObject {
+export function trialJson(
+  trial: TrialRecord,
+  plan: BenchmarkPlan,
+  include: readonly TrialInclude[],
+  matchedRunUid?: string,
+): JsonObject {
   const parts = new Set(include.flatMap((name) => PARTS[name] as readonly string[]));
   const task = plan.tasks.find(({ uid }) => uid === trial.taskUid);
   return present({
@@ -59,7 +79,10 @@ export function trialJson(trial: TrialRecord, plan: BenchmarkPlan, include: read
     state: trial.state,
     run_id: trial.runUid,
     attempt_count: trial.attemptCount,
-    matched_attempt_number: matchedRunUid === undefined ? undefined : trial.attempts.find(({ runUid }) => runUid === matchedRunUid)?.attemptNumber,
+    matched_attempt_number:
+      matchedRunUid === undefined
+        ? undefined
+        : trial.attempts.find(({ runUid }) => runUid === matchedRunUid)?.attemptNumber,
     terminal_reason: trial.terminalReason ?? undefined,
     is_infra_failure: trial.isInfraFailure,
     created_at: trial.createdAt.toISOString(),
@@ -79,23 +102,27 @@ const scoresJson = (trial: TrialRecord, plan: BenchmarkPlan): JsonObject[] =>
     if (!found) return [];
     const { state, classification, score, reason } = found;
     const isAgentFailure = scorer.uid === plan.correctness?.uid && trial.state === "failed" && !trial.isInfraFailure;
-    return [present({
-      scorer_uid: scorer.uid,
-      scorer_id: scorer.id,
-      scorer_name: scorer.name,
-      status: state,
-      classification: classification ?? undefined,
-      score: score ?? undefined,
-      outcome: score !== null ? outcomeOf(score, scorer.threshold) : isAgentFailure ? "fail" : undefined,
-      reason: reason ?? undefined,
-    })];
+    return [
+      present({
+        scorer_uid: scorer.uid,
+        scorer_id: scorer.id,
+        scorer_name: scorer.name,
+        status: state,
+        classification: classification ?? undefined,
+        score: score ?? undefined,
+        outcome: score !== null ? outcomeOf(score, scorer.threshold) : isAgentFailure ? "fail" : undefined,
+        reason: reason ?? undefined,
+      }),
+    ];
   });
 
 function metricsJson({ costMicros, wallTimeMs, totalTokens, usage, attemptCount }: TrialRecord): JsonObject {
   const credits = attemptCount === 0 ? null : NO_CREDITS;
   const ifStarted = <T>(value: T): T | null => (attemptCount === 0 ? null : value);
   return {
-    total_credits: credits, compute_credits: credits, platform_credits: credits,
+    total_credits: credits,
+    compute_credits: credits,
+    platform_credits: credits,
     ...(usage !== null && { inference: usage }),
     dollars: ifStarted(dollars(costMicros)),
     wall_time_s: ifStarted(seconds(wallTimeMs)),
@@ -106,10 +133,28 @@ function metricsJson({ costMicros, wallTimeMs, totalTokens, usage, attemptCount 
 /** An attempt without a run is about to be dispatched. */
 const attemptsJson = ({ attempts }: TrialRecord): JsonObject[] =>
   attempts.flatMap(({ attemptNumber, runUid, state, errorCode }) =>
-    runUid === null ? [] : [{ attempt_number: attemptNumber, run_id: runUid, state, ...(errorCode !== null && { error_code: errorCode }) }]);
+    runUid === null
+      ? []
+      : [
+          {
+            attempt_number: attemptNumber,
+            run_id: runUid,
+            state,
+            ...(errorCode !== null && { error_code: errorCode }),
+          },
+        ],
+  );
 
-const JUDGE_STATES: Partial<Record<ScoreState, TrialState>> = { judging: "running", scored: "succeeded", finished_unscored: "failed" };
+const JUDGE_STATES: Partial<Record<ScoreState, TrialState>> = {
+  judging: "running",
+  scored: "succeeded",
+  finished_unscored: "failed",
+};
 
 /** Rules judge without a run. */
 const judgeRunsJson = ({ scores }: TrialRecord): JsonObject[] =>
-  scores.flatMap(({ judgeRunUid, scorerUid, state }) => (judgeRunUid === null ? [] : [{ run_id: judgeRunUid, scorer_uid: scorerUid, state: JUDGE_STATES[state] ?? "pending" }]));
+  scores.flatMap(({ judgeRunUid, scorerUid, state }) =>
+    judgeRunUid === null
+      ? []
+      : [{ run_id: judgeRunUid, scorer_uid: scorerUid, state: JUDGE_STATES[state] ?? "pending" }],
+  );

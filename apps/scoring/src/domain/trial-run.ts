@@ -20,16 +20,34 @@ export type TrialRun = {
   readonly metadata: Readonly<Record<string, string>>;
 };
 
-type Run = { readonly uid: string; readonly agentUid: string; readonly factoryUid: string; readonly teamUid: string; readonly creator: { readonly type: string; readonly uid: string } };
-type Attempt = { readonly trialUid: string; readonly attemptNumber: number; readonly taskUid: string; readonly configurationUid: string };
+type Run = {
+  readonly uid: string;
+  readonly agentUid: string;
+  readonly factoryUid: string;
+  readonly teamUid: string;
+  readonly creator: { readonly type: string; readonly uid: string };
+};
+type Attempt = {
+  readonly trialUid: string;
+  readonly attemptNumber: number;
+  readonly taskUid: string;
+  readonly configurationUid: string;
+};
 
 /** Returns the run of an attempt as the manifest of its benchmark run describes it. Throws when the manifest lacks its task or configuration. */
-export function trialRunOf({ uid, agentUid, factoryUid, teamUid, creator }: Run, manifest: Manifest, attempt: Attempt): TrialRun {
+export function trialRunOf(
+  { uid, agentUid, factoryUid, teamUid, creator }: Run,
+  manifest: Manifest,
+  attempt: Attempt,
+): TrialRun {
   const { content, identifiers } = manifest;
   const task = content.tasks[identifiers.tasks.findIndex((known) => known.uid === attempt.taskUid)];
   const index = identifiers.configurations.findIndex((known) => known.uid === attempt.configurationUid);
   const configuration = content.configurations[index];
-  if (!task || !configuration) throw new Error(`The manifest of benchmark run ${uid} lacks the task or the configuration of trial ${attempt.trialUid}.`);
+  if (!task || !configuration)
+    throw new Error(
+      `The manifest of benchmark run ${uid} lacks the task or the configuration of trial ${attempt.trialUid}.`,
+    );
   return {
     causeKey: causeOfAttempt(attempt.trialUid, attempt.attemptNumber),
     title: task.title,
@@ -57,17 +75,26 @@ function mainConfigOf({ content }: Manifest, configuration: ManifestConfiguratio
 }
 
 /** What the configuration says of the agents that the suite's agent can delegate to. */
-function overridesOf({ content, identifiers }: Manifest, { agent_configs: overrides }: ManifestConfiguration): Record<string, JsonObject> {
-  return Object.fromEntries(overrides.slice(1).flatMap((override, at) => {
-    const index = at + 1;
-    const config = configOf(content.agents[index]?.layers ?? [], override, override.harness_auth_secret_name ?? "");
-    const uid = identifiers.agents[index]?.uid;
-    return uid === undefined || Object.keys(config).length === 0 ? [] : [[uid, config]];
-  }));
+function overridesOf(
+  { content, identifiers }: Manifest,
+  { agent_configs: overrides }: ManifestConfiguration,
+): Record<string, JsonObject> {
+  return Object.fromEntries(
+    overrides.slice(1).flatMap((override, at) => {
+      const index = at + 1;
+      const config = configOf(content.agents[index]?.layers ?? [], override, override.harness_auth_secret_name ?? "");
+      const uid = identifiers.agents[index]?.uid;
+      return uid === undefined || Object.keys(config).length === 0 ? [] : [[uid, config]];
+    }),
+  );
 }
 
 /** Model and harness are one unit: a model alone keeps the agent's harness. Source: fields-runs §4. */
-function configOf(layers: Layers, { model, harness: given }: { readonly model: string; readonly harness: string }, secret: string): JsonObject {
+function configOf(
+  layers: Layers,
+  { model, harness: given }: { readonly model: string; readonly harness: string },
+  secret: string,
+): JsonObject {
   const harness = given || (model ? harnessOf(layers) : "");
   const isOwn = harness === "" || harness === OWN_HARNESS;
   return {

@@ -8,7 +8,11 @@ import type { ScorerUid } from "./scorer.ts";
  * Returns what the judge of a trial works with: the scorer as it was when the benchmark was launched. Correctness is judged by the success criteria
  * of the task, or by its rule. Throws when the manifest lacks the scorer or the task.
  */
-export function scoringOf({ content, identifiers }: Manifest, taskUid: string, scorerUid: string): ConfigOverrides & { readonly scorer: JudgeSource } {
+export function scoringOf(
+  { content, identifiers }: Manifest,
+  taskUid: string,
+  scorerUid: string,
+): ConfigOverrides & { readonly scorer: JudgeSource } {
   const index = identifiers.scorers.findIndex(({ uid }) => uid === scorerUid);
   const frozen = content.scorers[index];
   const task = content.tasks[identifiers.tasks.findIndex(({ uid }) => uid === taskUid)];

@@ -11,8 +11,17 @@ test.each<[string, number, Partial<TrialCounts>, number, { running: number; isQu
   ["the parallelism less those running", 1, { pending: 10, running: 3 }, 4, { running: 3, isQueueing: false }, 100],
   ["what the team's trials leave", 2, { pending: 10 }, 4, { running: 6, isQueueing: false }, 8],
   ["none while a trial of the team waits for capacity", 0, { pending: 10 }, 4, { running: 1, isQueueing: true }, 100],
-  ["none when more are running than allowed", 0, { pending: 10, running: 5 }, 4, { running: 5, isQueueing: false }, 100],
-])("starts %s", (_title, expected, counts, parallelism, team, teamMax) => expect(startableTrials({ ...COUNTS, ...counts }, parallelism, team, teamMax)).toBe(expected));
+  [
+    "none when more are running than allowed",
+    0,
+    { pending: 10, running: 5 },
+    4,
+    { running: 5, isQueueing: false },
+    100,
+  ],
+])("starts %s", (_title, expected, counts, parallelism, team, teamMax) =>
+  expect(startableTrials({ ...COUNTS, ...counts }, parallelism, team, teamMax)).toBe(expected),
+);
 
 test.each<[BenchmarkRunState, Partial<TrialCounts>]>([
   ["running", { pending: 1 }],
@@ -38,10 +47,12 @@ test.each<[Ending, number, BenchmarkRunState, string, unknown]>([
   ["infrastructure", 3, "running", "failed", { ...FAILURE, isInfraFailure: true }],
   ["infrastructure", 1, "cancelled", "failed", CANCELLED],
 ])("%s of attempt %i in a benchmark run that is %s", (ending, attemptNumber, benchmark, attemptState, next) =>
-  expect(decideAttempt(ending, attemptNumber, benchmark)).toEqual({ attemptState, next }));
+  expect(decideAttempt(ending, attemptNumber, benchmark)).toEqual({ attemptState, next }),
+);
 
 test("the cause of a run names its attempt", () => {
   const trialUid = "0199c2f0-1111-7abc-8def-0123456789ab";
   expect(attemptOfCause(causeOfAttempt(trialUid, 3))).toEqual({ trialUid, attemptNumber: 3 });
-  for (const cause of ["", `schedule:${trialUid}:1`, `trial:${trialUid}`, `trial:${trialUid}:0`, `trial:x:1`]) expect(attemptOfCause(cause)).toBeUndefined();
+  for (const cause of ["", `schedule:${trialUid}:1`, `trial:${trialUid}`, `trial:${trialUid}:0`, `trial:x:1`])
+    expect(attemptOfCause(cause)).toBeUndefined();
 });

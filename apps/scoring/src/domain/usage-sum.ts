@@ -3,7 +3,7 @@ import type { JsonObject } from "@millwright/json";
 /** Adds up the public usage of several runs: numbers are added at any depth, lists are joined. Null: none of them has any. Source: fields-runs §6.6. */
 export function sumUsage(usages: readonly (JsonObject | undefined)[]): JsonObject | null {
   const known = usages.filter((usage) => usage !== undefined);
-  return known.length > 0 ? (known.reduce((sum, usage) => add(sum, usage) as JsonObject)) : null;
+  return known.length > 0 ? known.reduce((sum, usage) => add(sum, usage) as JsonObject) : null;
 }
 
 function add(a: unknown, b: unknown): unknown {
@@ -12,7 +12,10 @@ function add(a: unknown, b: unknown): unknown {
   if (typeof a === "number" && typeof b === "number") return a + b;
   if (Array.isArray(a) && Array.isArray(b)) return [...a, ...b];
   if (!isObject(a) || !isObject(b)) return b;
-  return Object.fromEntries([...new Set([...Object.keys(a), ...Object.keys(b)])].map((key) => [key, add(a[key], b[key])]));
+  return Object.fromEntries(
+    [...new Set([...Object.keys(a), ...Object.keys(b)])].map((key) => [key, add(a[key], b[key])]),
+  );
 }
 
-const isObject = (value: unknown): value is JsonObject => value !== null && typeof value === "object" && !Array.isArray(value);
+const isObject = (value: unknown): value is JsonObject =>
+  value !== null && typeof value === "object" && !Array.isArray(value);

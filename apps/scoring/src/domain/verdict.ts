@@ -5,20 +5,31 @@ import type { Rule } from "./rule.ts";
 /** Cuts a reason to what is stored, between characters. */
 export function storedReason(reason: string): string {
   const bytes = new TextEncoder().encode(reason);
-  return bytes.length <= REASON_BYTES_MAX ? reason : new TextDecoder().decode(bytes.subarray(0, REASON_BYTES_MAX), { stream: true });
+  return bytes.length <= REASON_BYTES_MAX
+    ? reason
+    : new TextDecoder().decode(bytes.subarray(0, REASON_BYTES_MAX), { stream: true });
 }
 
-export const failed = (code: string, message: string): Verdict => ({ kind: "failed", code, message: storedReason(message) });
+export const failed = (code: string, message: string): Verdict => ({
+  kind: "failed",
+  code,
+  message: storedReason(message),
+});
 
 /** Returns the score of a label captured at dispatch; undefined when it was not among them. */
 export function scoredAs(attempt: Attempt, classification: string, reason: string | undefined): Verdict | undefined {
   const label = attempt.config.labels.find(({ value }) => value === classification);
-  return label && { kind: "scored", label, ...(reason !== undefined && reason !== "" && { reason: storedReason(reason) }) };
+  return (
+    label && { kind: "scored", label, ...(reason !== undefined && reason !== "" && { reason: storedReason(reason) }) }
+  );
 }
 
 /** Returns what a rule decides about a run. A check that cannot be evaluated is a failure, never a score. */
 export function ruleVerdict(attempt: Attempt, rule: Rule, evidence: RuleEvidence): Verdict {
   const verdict = evaluateRule(rule, evidence);
   if (verdict.kind === "undecided") return failed(verdict.code, verdict.message);
-  return scoredAs(attempt, verdict.label, verdict.reason) ?? failed("rule_invalid", `The rule gives the label "${verdict.label}", which the scorer does not have.`);
+  return (
+    scoredAs(attempt, verdict.label, verdict.reason) ??
+    failed("rule_invalid", `The rule gives the label "${verdict.label}", which the scorer does not have.`)
+  );
 }

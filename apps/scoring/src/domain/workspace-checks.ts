@@ -1,7 +1,9 @@
 import { checkJson, type CheckResult } from "./check-json.ts";
 import type { Check, Rule } from "./rule.ts";
 
-export type WorkspaceCheck = Extract<Check, { kind: "command" | "file" }> | (Extract<Check, { kind: "json_path" }> & { target: "file" });
+export type WorkspaceCheck =
+  | Extract<Check, { kind: "command" | "file" }>
+  | (Extract<Check, { kind: "json_path" }> & { target: "file" });
 
 /** What a command of the check's run returned. `exitCode` null: it was ended, by its time limit or by a signal. */
 export type CommandResult = { readonly exitCode: number | null; readonly output: string; readonly truncated: boolean };
@@ -20,7 +22,11 @@ export function workspaceScript(rule: Rule): string {
   const steps = rule.checks.flatMap((check, index) => {
     if (!isWorkspaceCheck(check)) return [];
     const timeoutSeconds = (check.kind === "command" ? check.timeout_seconds : undefined) ?? TIMEOUT_SECONDS;
-    const fields = [`command: ${JSON.stringify(commandOf(check, index))}`, `timeout_seconds: ${timeoutSeconds}`, "allow_failure: true"];
+    const fields = [
+      `command: ${JSON.stringify(commandOf(check, index))}`,
+      `timeout_seconds: ${timeoutSeconds}`,
+      "allow_failure: true",
+    ];
     return [`- shell: {${fields.join(", ")}}`];
   });
   return ["```scripted", ...steps, '- say: "The checks were executed."', "```"].join("\n");
@@ -36,7 +42,9 @@ export function readWorkspaceResults(rule: Rule, conversationJson: string): Map<
   for (const block of blocksOf(JSON.parse(conversationJson))) {
     if (block["type"] === "action" && block["name"] === "run_command") {
       const { command } = (block["input"] ?? {}) as { command?: unknown };
-      const index = rule.checks.findIndex((_check, position) => typeof command === "string" && command.startsWith(markOf(position)));
+      const index = rule.checks.findIndex(
+        (_check, position) => typeof command === "string" && command.startsWith(markOf(position)),
+      );
       if (index >= 0) actions.set(String(block["id"]), index);
     }
     if (block["type"] === "action_result") {
@@ -53,19 +61,30 @@ export function evaluateWorkspaceCheck(check: WorkspaceCheck, result: CommandRes
   if (check.kind === "command") {
     const { exit_code: expected = 0, command } = check;
     const ended = result.exitCode === null ? "was ended before it finished" : `exited with ${result.exitCode}`;
-    return { holds: result.exitCode === expected, text: `command ${JSON.stringify(command)} ${ended}, expected ${expected}` };
+    return {
+      holds: result.exitCode === expected,
+      text: `command ${JSON.stringify(command)} ${ended}, expected ${expected}`,
+    };
   }
   const path = check.kind === "file" ? check.path : (check.file ?? "");
   const isAbsent = result.exitCode === ABSENT;
   if (!isAbsent && (result.exitCode === TOO_LARGE || result.truncated)) {
     return { code: "evidence_too_large", message: `the file ${path} must have at most ${FILE_BYTES_MAX} bytes.` };
   }
-  if (!isAbsent && result.exitCode !== 0) return { code: "file_unreadable", message: `the file ${path} could not be read.` };
-  if (check.kind === "json_path") return isAbsent ? { holds: check.exists === false, text: `file ${path} is absent` } : checkJson(check, result.output, `file ${path}`);
+  if (!isAbsent && result.exitCode !== 0)
+    return { code: "file_unreadable", message: `the file ${path} could not be read.` };
+  if (check.kind === "json_path")
+    return isAbsent
+      ? { holds: check.exists === false, text: `file ${path} is absent` }
+      : checkJson(check, result.output, `file ${path}`);
   const { exists = true, contains } = check;
-  if (isAbsent || !exists || contains === undefined) return { holds: isAbsent !== exists, text: `file ${path} is ${isAbsent ? "absent" : "present"}` };
+  if (isAbsent || !exists || contains === undefined)
+    return { holds: isAbsent !== exists, text: `file ${path} is ${isAbsent ? "absent" : "present"}` };
   const isContained = result.output.includes(contains);
-  return { holds: isContained, text: `file ${path} ${isContained ? "contains" : "does not contain"} the expected text` };
+  return {
+    holds: isContained,
+    text: `file ${path} ${isContained ? "contains" : "does not contain"} the expected text`,
+  };
 }
 
 /** Begins the command of a check, so that its result is recognised. */
@@ -82,8 +101,16 @@ function commandOf(check: WorkspaceCheck, index: number): string {
 const quoted = (path: string): string => `'${(path.startsWith("/") ? path : `./${path}`).replaceAll("'", "'\\''")}'`;
 
 function resultOf(output: unknown): CommandResult {
-  const { exit_code: exitCode, output: text, truncated } = (output ?? {}) as { exit_code?: unknown; output?: unknown; truncated?: unknown };
-  return { exitCode: typeof exitCode === "number" ? exitCode : null, output: typeof text === "string" ? text : "", truncated: truncated === true };
+  const {
+    exit_code: exitCode,
+    output: text,
+    truncated,
+  } = (output ?? {}) as { exit_code?: unknown; output?: unknown; truncated?: unknown };
+  return {
+    exitCode: typeof exitCode === "number" ? exitCode : null,
+    output: typeof text === "string" ? text : "",
+    truncated: truncated === true,
+  };
 }
 
 type Json = { readonly [key: string]: unknown };

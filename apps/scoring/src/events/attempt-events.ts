@@ -19,8 +19,18 @@ export const attemptFailed = (attempt: Attempt, code: string): NewEvent => ({
   payload: { ...subject(attempt), failure_code: code },
 });
 
-const origin = ({ uid, teamUid, requester }: Attempt) => ({ entityUid: uid, entityVersion: 1, teamUid, actor: { ...requester }, requestId: newUid(), cause: uid });
+const origin = ({ uid, teamUid, requester }: Attempt) => ({
+  entityUid: uid,
+  entityVersion: 1,
+  teamUid,
+  actor: { ...requester },
+  requestId: newUid(),
+  cause: uid,
+});
 
 const subject = ({ uid, factoryUid, scorerUid, runUid }: Attempt) => ({
-  factory_uid: factoryUid, scorer_uid: scorerUid, run_uid: runUid, attempt_uid: uid,
+  factory_uid: factoryUid,
+  scorer_uid: scorerUid,
+  run_uid: runUid,
+  attempt_uid: uid,
 });

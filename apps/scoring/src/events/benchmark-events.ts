@@ -3,10 +3,19 @@ import { newUid } from "@millwright/ids";
 import type { BenchmarkRunState } from "../domain/benchmark-run.ts";
 import { stateVersion } from "../domain/trial.ts";
 
-type FinishedBenchmark = { readonly uid: string; readonly suiteUid: string; readonly factoryUid: string; readonly teamUid: string; readonly creator: { readonly type: string; readonly uid: string } };
+type FinishedBenchmark = {
+  readonly uid: string;
+  readonly suiteUid: string;
+  readonly factoryUid: string;
+  readonly teamUid: string;
+  readonly creator: { readonly type: string; readonly uid: string };
+};
 
 /** A benchmark run has finished: `state` is completed, failed or cancelled. Payload: docs/events.md. */
-export const benchmarkRunFinished = ({ uid, suiteUid, factoryUid, teamUid, creator }: FinishedBenchmark, state: BenchmarkRunState): NewEvent => ({
+export const benchmarkRunFinished = (
+  { uid, suiteUid, factoryUid, teamUid, creator }: FinishedBenchmark,
+  state: BenchmarkRunState,
+): NewEvent => ({
   type: "millwright.benchmark_run.finished.v1",
   entity: "benchmark_run",
   entityUid: uid,

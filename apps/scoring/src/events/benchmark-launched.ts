@@ -13,9 +13,17 @@ export const benchmarkRunCreated = (run: BenchmarkRun, trialCount: number, origi
   teamUid: run.teamUid,
   ...origin,
   payload: {
-    benchmark_run_uid: run.uid, suite_uid: run.suiteUid, suite_version: run.suiteVersion, factory_uid: run.factoryUid, manifest_hash: run.manifestHash, trial_count: trialCount,
+    benchmark_run_uid: run.uid,
+    suite_uid: run.suiteUid,
+    suite_version: run.suiteVersion,
+    factory_uid: run.factoryUid,
+    manifest_hash: run.manifestHash,
+    trial_count: trialCount,
   },
 });
 
 /** A caller cancelled a benchmark run. Payload as of `benchmarkRunFinished`. */
-export const benchmarkRunCancelled = (run: BenchmarkRun, origin: Origin): NewEvent => ({ ...benchmarkRunFinished(run, run.state), ...origin });
+export const benchmarkRunCancelled = (run: BenchmarkRun, origin: Origin): NewEvent => ({
+  ...benchmarkRunFinished(run, run.state),
+  ...origin,
+});

@@ -12,8 +12,13 @@ export const onFactoryEvents = (): EventHandlers => ({
   async "millwright.factory.deleted.v1"(tx, event) {
     await lockActivation(tx, event.entityUid);
     const scorers = await lockScorersOf(tx, event.entityUid);
-    await deleteScorers(tx, scorers, { event: (scorer) => scorerDeleted(scorer, causedBy(event)), cancel: enqueueCancel });
-    await hideSuites(tx, await lockSuitesOf(tx, event.entityUid), event.occurredAt, (suite) => suiteDeleted(suite, causedBy(event)));
+    await deleteScorers(tx, scorers, {
+      event: (scorer) => scorerDeleted(scorer, causedBy(event)),
+      cancel: enqueueCancel,
+    });
+    await hideSuites(tx, await lockSuitesOf(tx, event.entityUid), event.occurredAt, (suite) =>
+      suiteDeleted(suite, causedBy(event)),
+    );
     await deleteDefinitions(tx, event.entityUid);
   },
 });

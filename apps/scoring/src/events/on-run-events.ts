@@ -23,15 +23,24 @@ const GROUP_MAX = 50;
  * Reactions to the orchestrator's runs. A finished run is scored after the cool-down; the end of a judge run ends its attempt. The event of its
  * creation names the attempt, so that a judge run whose creator died before it could record it is not lost.
  */
-export const onRunEvents = ({ coolDownMs }: OnRunEventsDeps): { handlers: EventHandlers; together: EventsHandlers } => ({
+export const onRunEvents = ({
+  coolDownMs,
+}: OnRunEventsDeps): { handlers: EventHandlers; together: EventsHandlers } => ({
   handlers: {},
   together: {
     "millwright.run.created.v1": async (tx, events) => {
       for (const event of events) if (event.payload["source"] === JUDGE_SOURCE) await judgeRunCreated(tx, event);
     },
     "millwright.run.finished.v1": async (tx, events) => {
-      await judgeRunsFinished(tx, events.filter(({ payload }) => payload["source"] === JUDGE_SOURCE));
-      await runsFinished(tx, events.filter(({ payload }) => payload["source"] !== JUDGE_SOURCE && payload["source"] !== TRIAL_SOURCE), coolDownMs);
+      await judgeRunsFinished(
+        tx,
+        events.filter(({ payload }) => payload["source"] === JUDGE_SOURCE),
+      );
+      await runsFinished(
+        tx,
+        events.filter(({ payload }) => payload["source"] !== JUDGE_SOURCE && payload["source"] !== TRIAL_SOURCE),
+        coolDownMs,
+      );
     },
   },
 });
@@ -45,30 +54,51 @@ async function judgeRunCreated(tx: Sql, { entityUid: runUid, teamUid, cause = ""
 }
 
 const judgeRunsFinished = (tx: Sql, events: readonly StoredEvent[]): Promise<void> =>
-  enqueueAllWork(tx, events.map(({ entityUid: runUid, entityVersion, teamUid }) => ({
-    kind: JUDGE_ENDED_WORK, key: `${runUid} ${entityVersion}`, payload: { runUid }, ...(teamUid !== undefined && { teamUid }),
-  })));
+  enqueueAllWork(
+    tx,
+    events.map(({ entityUid: runUid, entityVersion, teamUid }) => ({
+      kind: JUDGE_ENDED_WORK,
+      key: `${runUid} ${entityVersion}`,
+      payload: { runUid },
+      ...(teamUid !== undefined && { teamUid }),
+    })),
+  );
 
 async function runsFinished(tx: Sql, events: readonly StoredEvent[], coolDownMs: number): Promise<void> {
-  const ofTeams = events.flatMap((event) => (event.teamUid === undefined ? [] : [{ ...event, teamUid: event.teamUid }]));
+  const ofTeams = events.flatMap((event) =>
+    event.teamUid === undefined ? [] : [{ ...event, teamUid: event.teamUid }],
+  );
   if (ofTeams.length === 0) return;
   const teams = await teamsThatScore(tx, [...new Set(ofTeams.map(({ teamUid }) => teamUid))]);
-  const runs = ofTeams.filter(({ teamUid }) => teams.has(teamUid)).map(({ uid: eventUid, entityUid: runUid, teamUid, entityVersion: version, occurredAt: finishedAt }) => ({
-    eventUid, runUid, teamUid, version, finishedAt,
-  }));
+  const runs = ofTeams
+    .filter(({ teamUid }) => teams.has(teamUid))
+    .map(({ uid: eventUid, entityUid: runUid, teamUid, entityVersion: version, occurredAt: finishedAt }) => ({
+      eventUid,
+      runUid,
+      teamUid,
+      version,
+      finishedAt,
+    }));
   if (runs.length === 0) return;
   await noteFinishedRuns(tx, runs);
-  await enqueueAllWork(tx, groupsOf(runs).map((group) => ({
-    kind: SCORE_RUNS_WORK,
-    key: group[0]!.eventUid,
-    payload: { runs: group.map(({ runUid, version }) => ({ runUid, version })) } satisfies ScoreRuns,
-    teamUid: group[0]!.teamUid,
-    runAt: new Date(Math.max(...group.map(({ finishedAt }) => finishedAt.getTime())) + coolDownMs),
-  })));
+  await enqueueAllWork(
+    tx,
+    groupsOf(runs).map((group) => ({
+      kind: SCORE_RUNS_WORK,
+      key: group[0]!.eventUid,
+      payload: { runs: group.map(({ runUid, version }) => ({ runUid, version })) } satisfies ScoreRuns,
+      teamUid: group[0]!.teamUid,
+      runAt: new Date(Math.max(...group.map(({ finishedAt }) => finishedAt.getTime())) + coolDownMs),
+    })),
+  );
 }
 
 /** Runs of one team that end one after the other are considered together. */
 function groupsOf(runs: readonly EndedRun[]): EndedRun[][] {
   const ofTeams = [...Map.groupBy(runs, ({ teamUid }) => teamUid).values()];
-  return ofTeams.flatMap((group) => Array.from({ length: Math.ceil(group.length / GROUP_MAX) }, (_, index) => group.slice(index * GROUP_MAX, (index + 1) * GROUP_MAX)));
+  return ofTeams.flatMap((group) =>
+    Array.from({ length: Math.ceil(group.length / GROUP_MAX) }, (_, index) =>
+      group.slice(index * GROUP_MAX, (index + 1) * GROUP_MAX),
+    ),
+  );
 }

@@ -13,7 +13,12 @@ export const ofTrialRuns =
   (read: FeedReader): FeedReader =>
   async (range) => {
     const page = await read(range);
-    return { ...page, events: page.events.map((event) => (event.payload["source"] === "BENCHMARK_TRIAL" ? event : { ...event, type: OF_OTHERS })) };
+    return {
+      ...page,
+      events: page.events.map((event) =>
+        event.payload["source"] === "BENCHMARK_TRIAL" ? event : { ...event, type: OF_OTHERS },
+      ),
+    };
   };
 
 /**
@@ -32,7 +37,11 @@ async function onCreated(tx: Sql, { cause = "", entityUid }: StoredEvent): Promi
   if (attempt) await bindTrialRun(tx, attempt, entityUid);
 }
 
-async function onFinished(tx: Sql, delay: RetryDelay, { entityUid: runUid, payload, occurredAt }: StoredEvent): Promise<void> {
+async function onFinished(
+  tx: Sql,
+  delay: RetryDelay,
+  { entityUid: runUid, payload, occurredAt }: StoredEvent,
+): Promise<void> {
   const { state, error_code: errorCode = null } = payload as { state: string; error_code?: string };
   await settleTrial(tx, delay, { runUid, ending: endingOf({ state, errorCode }), errorCode }, occurredAt);
 }

@@ -11,4 +11,8 @@ export const originOf = (caller: Caller): Origin => {
 };
 
 /** Returns the origin of a change that an event caused here. */
-export const causedBy = (event: StoredEvent): Origin => ({ actor: event.actor, requestId: event.requestId, cause: event.uid });
+export const causedBy = (event: StoredEvent): Origin => ({
+  actor: event.actor,
+  requestId: event.requestId,
+  cause: event.uid,
+});

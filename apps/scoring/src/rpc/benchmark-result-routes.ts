@@ -9,11 +9,17 @@ export type BenchmarkResultRoutesDeps = BenchmarkResultsDeps & ReadTrialsDeps;
 /** What is read from the trials of benchmark runs; part of BenchmarkService. */
 export const benchmarkResultRoutes = (deps: BenchmarkResultRoutesDeps) =>
   ({
-    getBenchmarkResults: served(async (request: scoring.GetBenchmarkResultsRequest, caller) => ({ results: await getBenchmarkResults(deps, caller, request) })),
-    compareBenchmarkRuns: served(async (request: scoring.CompareBenchmarkRunsRequest, caller) => ({ comparison: await compareBenchmarkRuns(deps, caller, request) })),
+    getBenchmarkResults: served(async (request: scoring.GetBenchmarkResultsRequest, caller) => ({
+      results: await getBenchmarkResults(deps, caller, request),
+    })),
+    compareBenchmarkRuns: served(async (request: scoring.CompareBenchmarkRunsRequest, caller) => ({
+      comparison: await compareBenchmarkRuns(deps, caller, request),
+    })),
     listTrials: served(async (request: scoring.ListTrialsRequest, caller) => {
       const { trials, nextPageToken } = await listTrials(deps, caller, request);
       return { trials: trials.map((data) => ({ data })), nextPageToken };
     }),
-    getTrial: served(async (request: scoring.GetTrialRequest, caller) => ({ trial: { data: await getTrial(deps, caller, request) } })),
+    getTrial: served(async (request: scoring.GetTrialRequest, caller) => ({
+      trial: { data: await getTrial(deps, caller, request) },
+    })),
   }) satisfies Partial<ServiceImpl<typeof scoring.BenchmarkService>>;

@@ -8,9 +8,25 @@ import { getSuite, listSuites, type GetSuiteDeps, type ListSuitesDeps } from "..
 import { addTask, deleteTask, getTask, updateTask } from "../usecases/suite-tasks.ts";
 import { benchmarkResultRoutes, type BenchmarkResultRoutesDeps } from "./benchmark-result-routes.ts";
 import { benchmarkRunRoutes, type BenchmarkRunRoutesDeps } from "./benchmark-run-routes.ts";
-import { readNewSuite, readSuitePatch, readTask, readTaskPatch, required, toFullSuiteMessage, toSuiteMessage, toTaskContentMessage, toTaskMessage } from "./suite-messages.ts";
+import {
+  readNewSuite,
+  readSuitePatch,
+  readTask,
+  readTaskPatch,
+  required,
+  toFullSuiteMessage,
+  toSuiteMessage,
+  toTaskContentMessage,
+  toTaskMessage,
+} from "./suite-messages.ts";
 
-export type BenchmarkRoutesDeps = CreateSuiteDeps & ListSuitesDeps & GetSuiteDeps & ChangeSuiteDeps & ComposeTaskDeps & BenchmarkRunRoutesDeps & BenchmarkResultRoutesDeps;
+export type BenchmarkRoutesDeps = CreateSuiteDeps &
+  ListSuitesDeps &
+  GetSuiteDeps &
+  ChangeSuiteDeps &
+  ComposeTaskDeps &
+  BenchmarkRunRoutesDeps &
+  BenchmarkResultRoutesDeps;
 
 /** Benchmark suites, their runs and trials. */
 export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps): void {
@@ -40,15 +56,26 @@ export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps
       const { task, created } = await addTask(deps, caller, request, readTask(required(request.task, "task")));
       return { task: toTaskMessage(task), created };
     }),
-    getTask: served(async (request: scoring.GetTaskRequest, caller) => ({ task: toTaskMessage(await getTask(deps, caller, request)) })),
+    getTask: served(async (request: scoring.GetTaskRequest, caller) => ({
+      task: toTaskMessage(await getTask(deps, caller, request)),
+    })),
     updateTask: served(async (request: scoring.UpdateTaskRequest, caller) => ({
-      task: toTaskMessage(await updateTask(deps, caller, { ...request, taskUid: required(request.task, "task").uid }, readTaskPatch(request))),
+      task: toTaskMessage(
+        await updateTask(
+          deps,
+          caller,
+          { ...request, taskUid: required(request.task, "task").uid },
+          readTaskPatch(request),
+        ),
+      ),
     })),
     deleteTask: served(async (request: scoring.DeleteTaskRequest, caller) => {
       await deleteTask(deps, caller, request);
       return {};
     }),
-    composeTask: served(async (request: scoring.ComposeTaskRequest, caller) => ({ task: toTaskContentMessage(await composeTask(deps, caller, request)) })),
+    composeTask: served(async (request: scoring.ComposeTaskRequest, caller) => ({
+      task: toTaskContentMessage(await composeTask(deps, caller, request)),
+    })),
     ...benchmarkRunRoutes(deps),
     ...benchmarkResultRoutes(deps),
   });

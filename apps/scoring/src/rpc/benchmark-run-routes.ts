@@ -11,11 +11,17 @@ export type BenchmarkRunRoutesDeps = LaunchDeps & BenchmarkRunsDeps & CancelBenc
 /** Launches and benchmark runs; part of BenchmarkService. */
 export const benchmarkRunRoutes = (deps: BenchmarkRunRoutesDeps) =>
   ({
-    launchBenchmark: served(async (request: scoring.LaunchBenchmarkRequest, caller) => launchBenchmark(deps, caller, readLaunch(request))),
+    launchBenchmark: served(async (request: scoring.LaunchBenchmarkRequest, caller) =>
+      launchBenchmark(deps, caller, readLaunch(request)),
+    ),
     listBenchmarkRuns: served(async (request: scoring.ListBenchmarkRunsRequest, caller) => {
       const { runs, nextPageToken } = await listBenchmarkRuns(deps, caller, request);
       return { runs: runs.map(toBenchmarkRunMessage), nextPageToken };
     }),
-    getBenchmarkRun: served(async (request: scoring.GetBenchmarkRunRequest, caller) => ({ run: toBenchmarkRunMessage(await getBenchmarkRun(deps, caller, request)) })),
-    cancelBenchmarkRun: served(async (request: scoring.CancelBenchmarkRunRequest, caller) => ({ run: toBenchmarkRunMessage(await cancelBenchmarkRun(deps, caller, request)) })),
+    getBenchmarkRun: served(async (request: scoring.GetBenchmarkRunRequest, caller) => ({
+      run: toBenchmarkRunMessage(await getBenchmarkRun(deps, caller, request)),
+    })),
+    cancelBenchmarkRun: served(async (request: scoring.CancelBenchmarkRunRequest, caller) => ({
+      run: toBenchmarkRunMessage(await cancelBenchmarkRun(deps, caller, request)),
+    })),
   }) satisfies Partial<ServiceImpl<typeof scoring.BenchmarkService>>;

@@ -11,14 +11,22 @@ export type DefinitionRoutesDeps = StageDefinitionDeps & ActivateDefinitionDeps;
 
 /** Only the owner of definitions drives their projection. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
-  stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"],
+  stageDefinition: ["factories"],
+  dropDefinition: ["factories"],
+  activateDefinition: ["factories"],
 });
 
 /** This service as the owner of what files define of it. */
 export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     stageDefinition: ({ factoryUid, teamUid, version, definition, dryRun }) =>
-      stageDefinition(deps, { factoryUid: uuid(factoryUid), teamUid: uuid(teamUid), version: Number(version), definition: definition ?? {}, isDryRun: dryRun }),
+      stageDefinition(deps, {
+        factoryUid: uuid(factoryUid),
+        teamUid: uuid(teamUid),
+        version: Number(version),
+        definition: definition ?? {},
+        isDryRun: dryRun,
+      }),
     async dropDefinition({ factoryUid, version }) {
       await dropDefinition(deps, uuid(factoryUid), Number(version));
       return {};

@@ -6,7 +6,11 @@ import { outcomeOf, type Scorer } from "../domain/scorer.ts";
 import type { SelfImprovementSettings, SelfImprovementView } from "../domain/self-improvement.ts";
 import type { ScorerMetrics } from "../usecases/get-scorer-metrics.ts";
 
-export const toResultMessage = (result: Result, { threshold }: Scorer, includeReasons: boolean): MessageInitShape<typeof scoring.ScorerResultSchema> => ({
+export const toResultMessage = (
+  result: Result,
+  { threshold }: Scorer,
+  includeReasons: boolean,
+): MessageInitShape<typeof scoring.ScorerResultSchema> => ({
   runUid: result.runUid,
   attemptedAt: timestampFromDate(result.attemptedAt),
   attemptUid: result.attemptUid,
@@ -43,14 +47,20 @@ const scoreOf = ({ classification, scoredAt }: Result) => ({
   ...(scoredAt && { scoredAt: timestampFromDate(scoredAt) }),
 });
 
-export const toMetricsMessage = ({ scorer, asOf, range, unit, periods }: ScorerMetrics, includeCost: boolean): MessageInitShape<typeof scoring.GetScorerMetricsResponseSchema> => ({
+export const toMetricsMessage = (
+  { scorer, asOf, range, unit, periods }: ScorerMetrics,
+  includeCost: boolean,
+): MessageInitShape<typeof scoring.GetScorerMetricsResponseSchema> => ({
   teamUid: scorer.teamUid,
   asOf: timestampFromDate(asOf),
   startDate: timestampFromDate(range.start),
   endDate: timestampFromDate(range.end),
   groupByPeriod: unit,
   periods: periods.map(({ label, passCount, failCount, costMicros }) => ({
-    label, passCount: BigInt(passCount), failCount: BigInt(failCount), ...(includeCost && { costMicros: BigInt(costMicros) }),
+    label,
+    passCount: BigInt(passCount),
+    failCount: BigInt(failCount),
+    ...(includeCost && { costMicros: BigInt(costMicros) }),
   })),
 });
 
@@ -61,7 +71,9 @@ export const readSelfImprovement = (message: scoring.SelfImprovement | undefined
   costLimitMicros: Number(message?.costLimitMicros ?? 0n),
 });
 
-export const toSelfImprovementMessage = (view: SelfImprovementView): MessageInitShape<typeof scoring.SelfImprovementSchema> => ({
+export const toSelfImprovementMessage = (
+  view: SelfImprovementView,
+): MessageInitShape<typeof scoring.SelfImprovementSchema> => ({
   scorerUid: view.scorerUid,
   failureThreshold: view.failureThreshold,
   failureAgeDays: view.failureAgeDays,

@@ -7,28 +7,37 @@ import type { ListedScorer } from "../usecases/list-scorers.ts";
 
 type ScorerMessage = MessageInitShape<typeof scoring.ScorerSchema>;
 
-export const toScorerMessage = (scorer: Scorer, agentNames: ReadonlyMap<string, string> = new Map()) => ({
-  uid: scorer.uid,
-  id: BigInt(scorer.id),
-  factoryUid: scorer.factoryUid,
-  teamUid: scorer.teamUid,
-  name: scorer.name,
-  description: scorer.description,
-  scorerKind: scorer.kind,
-  scopeMode: scorer.scopeMode,
-  agents: scorer.agents.map(({ agentUid, includeDescendants }) => ({ agentUid, includeDescendants, name: agentNames.get(agentUid) ?? "" })),
-  allowedClassifications: scorer.labels.map(({ value, score, description }) => ({ value, score, ...(description !== undefined && { description }) })),
-  threshold: scorer.threshold,
-  scoringPrompt: scorer.scoringPrompt,
-  modelId: scorer.modelId,
-  samplingRate: scorer.samplingRate,
-  selfImprovementEnabled: scorer.selfImprovementEnabled,
-  version: scorer.version,
-  createdAt: timestampFromDate(scorer.createdAt),
-  updatedAt: timestampFromDate(scorer.updatedAt),
-  ...(scorer.agentConfig && { agentConfig: scorer.agentConfig as JsonObject }),
-  ...(scorer.rule && { rule: scorer.rule as unknown as JsonObject }),
-}) satisfies ScorerMessage;
+export const toScorerMessage = (scorer: Scorer, agentNames: ReadonlyMap<string, string> = new Map()) =>
+  ({
+    uid: scorer.uid,
+    id: BigInt(scorer.id),
+    factoryUid: scorer.factoryUid,
+    teamUid: scorer.teamUid,
+    name: scorer.name,
+    description: scorer.description,
+    scorerKind: scorer.kind,
+    scopeMode: scorer.scopeMode,
+    agents: scorer.agents.map(({ agentUid, includeDescendants }) => ({
+      agentUid,
+      includeDescendants,
+      name: agentNames.get(agentUid) ?? "",
+    })),
+    allowedClassifications: scorer.labels.map(({ value, score, description }) => ({
+      value,
+      score,
+      ...(description !== undefined && { description }),
+    })),
+    threshold: scorer.threshold,
+    scoringPrompt: scorer.scoringPrompt,
+    modelId: scorer.modelId,
+    samplingRate: scorer.samplingRate,
+    selfImprovementEnabled: scorer.selfImprovementEnabled,
+    version: scorer.version,
+    createdAt: timestampFromDate(scorer.createdAt),
+    updatedAt: timestampFromDate(scorer.updatedAt),
+    ...(scorer.agentConfig && { agentConfig: scorer.agentConfig as JsonObject }),
+    ...(scorer.rule && { rule: scorer.rule as unknown as JsonObject }),
+  }) satisfies ScorerMessage;
 
 export const toListedMessage = (listed: ListedScorer): ScorerMessage => {
   const { scorer, agentNames, resultCount, lastScoredAt, recentOutcomes } = listed;
@@ -56,7 +65,11 @@ export const readSettings = (message: scoring.Scorer): GivenSettings => ({
   description: message.description,
   scopeMode: message.scopeMode,
   agents: message.agents.map(({ agentUid, includeDescendants }) => ({ agentUid, includeDescendants })),
-  labels: message.allowedClassifications.map(({ value, score, description }) => ({ value, score, ...(description !== undefined && { description }) })),
+  labels: message.allowedClassifications.map(({ value, score, description }) => ({
+    value,
+    score,
+    ...(description !== undefined && { description }),
+  })),
   threshold: message.threshold,
   scoringPrompt: message.scoringPrompt,
   modelId: message.modelId,
@@ -67,15 +80,30 @@ export const readSettings = (message: scoring.Scorer): GivenSettings => ({
 });
 
 const NAMES: Readonly<Record<string, SettingName>> = {
-  name: "name", description: "description", scope_mode: "scopeMode", agents: "agents", allowed_classifications: "labels", threshold: "threshold",
-  scoring_prompt: "scoringPrompt", model_id: "modelId", sampling_rate: "samplingRate", agent_config: "agentConfig", rule: "rule",
+  name: "name",
+  description: "description",
+  scope_mode: "scopeMode",
+  agents: "agents",
+  allowed_classifications: "labels",
+  threshold: "threshold",
+  scoring_prompt: "scoringPrompt",
+  model_id: "modelId",
+  sampling_rate: "samplingRate",
+  agent_config: "agentConfig",
+  rule: "rule",
   self_improvement_enabled: "selfImprovementEnabled",
 };
 
 /** Errors: scorer_invalid (a path that names no setting). */
 export const readMask = (paths: readonly string[]): ReadonlySet<SettingName> =>
-  new Set(paths.map((path) => {
-    const name = Object.hasOwn(NAMES, path) ? NAMES[path] : undefined;
-    if (!name) throw scorerInvalid("update_mask", `${JSON.stringify(path)} cannot be changed; update_mask names members among ${Object.keys(NAMES).join(", ")}.`);
-    return name;
-  }));
+  new Set(
+    paths.map((path) => {
+      const name = Object.hasOwn(NAMES, path) ? NAMES[path] : undefined;
+      if (!name)
+        throw scorerInvalid(
+          "update_mask",
+          `${JSON.stringify(path)} cannot be changed; update_mask names members among ${Object.keys(NAMES).join(", ")}.`,
+        );
+      return name;
+    }),
+  );

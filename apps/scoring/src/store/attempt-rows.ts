@@ -3,10 +3,27 @@ import type { Attempt, AttemptConfig, AttemptState, AttemptUid, TriggerSource } 
 import type { ScorerUid } from "../domain/scorer.ts";
 
 export type AttemptRow = {
-  uid: string; scorer_uid: string; run_uid: string; factory_uid: string; team_uid: string; agent_uid: string | null;
-  conversation_uid: string | null; title: string; trial_uid: string | null; trigger_source: TriggerSource; requester_type: string;
-  requester_uid: string; state: AttemptState; config: AttemptConfig; run_version: number; judge_run_uid: string | null; attempted_at: Date;
-  classification: string | null; reason: string | null; failure_code: string | null; failure_message: string | null;
+  uid: string;
+  scorer_uid: string;
+  run_uid: string;
+  factory_uid: string;
+  team_uid: string;
+  agent_uid: string | null;
+  conversation_uid: string | null;
+  title: string;
+  trial_uid: string | null;
+  trigger_source: TriggerSource;
+  requester_type: string;
+  requester_uid: string;
+  state: AttemptState;
+  config: AttemptConfig;
+  run_version: number;
+  judge_run_uid: string | null;
+  attempted_at: Date;
+  classification: string | null;
+  reason: string | null;
+  failure_code: string | null;
+  failure_message: string | null;
 };
 
 /** The columns of `AttemptRow`, of the table alias `a`. */

@@ -14,13 +14,16 @@ export type JudgeUsage = { readonly costMicros: number; readonly timeMs: number;
 /** Attempts by uid and by their judge runs. */
 export function attemptStore(database: Database) {
   return {
-    find: async (uid: string): Promise<JudgedAttempt | undefined> => (await select(database.sql, "a.uid = $1", [uid]))[0],
-    findByJudgeRun: async (runUid: string): Promise<JudgedAttempt | undefined> => (await select(database.sql, "a.judge_run_uid = $1", [runUid]))[0],
+    find: async (uid: string): Promise<JudgedAttempt | undefined> =>
+      (await select(database.sql, "a.uid = $1", [uid]))[0],
+    findByJudgeRun: async (runUid: string): Promise<JudgedAttempt | undefined> =>
+      (await select(database.sql, "a.judge_run_uid = $1", [runUid]))[0],
   };
 }
 
 /** Locks an attempt for the rest of the transaction. Returns undefined when it was deleted. */
-export const lockAttempt = async (tx: Sql, uid: string): Promise<JudgedAttempt | undefined> => (await select(tx, "a.uid = $1", [uid], "FOR UPDATE"))[0];
+export const lockAttempt = async (tx: Sql, uid: string): Promise<JudgedAttempt | undefined> =>
+  (await select(tx, "a.uid = $1", [uid], "FOR UPDATE"))[0];
 
 /**
  * Serializes changes of which attempts a pair has. Taken before anything else of the pair is read: the statements that follow see what an earlier
@@ -68,7 +71,11 @@ export async function findInFlight(tx: Sql, pairs: readonly Pair[]): Promise<(Pa
       WHERE a.state IN ('pending', 'judging')`,
     [JSON.stringify(pairs.map(({ scorerUid, runUid }) => ({ scorer_uid: scorerUid, run_uid: runUid })))],
   );
-  return rows.map((row) => ({ uid: as<AttemptUid>(row.uid), scorerUid: as<ScorerUid>(row.scorer_uid), runUid: row.run_uid }));
+  return rows.map((row) => ({
+    uid: as<AttemptUid>(row.uid),
+    scorerUid: as<ScorerUid>(row.scorer_uid),
+    runUid: row.run_uid,
+  }));
 }
 
 /** The newest versions of runs that scorers have attempted, by `attemptedKey`. */
@@ -83,7 +90,10 @@ export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Pr
 export const attemptedKey = (scorerUid: string, runUid: string): string => `${scorerUid} ${runUid}`;
 
 /** Attempts whose work is parked, by the kind of work that each state waits for. */
-export async function findAbandoned(sql: Sql, kinds: { readonly pending: string; readonly judging: string }): Promise<string[]> {
+export async function findAbandoned(
+  sql: Sql,
+  kinds: { readonly pending: string; readonly judging: string },
+): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
     `SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.uid = w.key::uuid AND a.state = 'pending' WHERE w.kind = $1 AND w.state = 'parked'
      UNION
@@ -115,39 +125,65 @@ export async function markJudging(tx: Sql, uid: string, judgeRunUid: string): Pr
  */
 export async function settleAttempt(tx: Sql, attempt: Attempt, verdict: Verdict, now: Date): Promise<boolean> {
   await lockPairs(tx, [attempt]);
-  const isSettled = verdict.kind === "scored" ? await settleScored(tx, attempt, verdict, now) : await settleFailed(tx, attempt, verdict);
+  const isSettled =
+    verdict.kind === "scored"
+      ? await settleScored(tx, attempt, verdict, now)
+      : await settleFailed(tx, attempt, verdict);
   if (!isSettled) return false;
   if (attempt.trialUid !== null) await settleTrialScore(tx, attempt, verdict);
-  await appendEvents(tx, [verdict.kind === "scored" ? scoreRecorded(attempt, verdict.label) : attemptFailed(attempt, verdict.code)]);
+  await appendEvents(tx, [
+    verdict.kind === "scored" ? scoreRecorded(attempt, verdict.label) : attemptFailed(attempt, verdict.code),
+  ]);
   return true;
 }
 
 /** Stores what the judge run used, of whatever end. Returns false when the attempt was deleted. */
-export async function storeJudgeUsage(tx: Sql, uid: string, { costMicros, timeMs, usage }: JudgeUsage): Promise<boolean> {
+export async function storeJudgeUsage(
+  tx: Sql,
+  uid: string,
+  { costMicros, timeMs, usage }: JudgeUsage,
+): Promise<boolean> {
   const { rows } = await tx.query<{ trial_uid: string | null; scorer_uid: string }>(
     "UPDATE attempts SET cost_micros = $2, judge_time_ms = $3, judge_usage = $4::jsonb WHERE uid = $1 RETURNING trial_uid, scorer_uid",
     [uid, costMicros, timeMs, usage === undefined ? null : JSON.stringify(usage)],
   );
   const [row] = rows;
   if (row?.trial_uid) {
-    await tx.query("UPDATE trial_scores SET cost_micros = $3 WHERE trial_uid = $1 AND scorer_uid = $2", [row.trial_uid, row.scorer_uid, costMicros]);
+    await tx.query("UPDATE trial_scores SET cost_micros = $3 WHERE trial_uid = $1 AND scorer_uid = $2", [
+      row.trial_uid,
+      row.scorer_uid,
+      costMicros,
+    ]);
   }
   return row !== undefined;
 }
 
-async function settleScored(tx: Sql, attempt: Attempt, { label, reason }: Verdict & { kind: "scored" }, now: Date): Promise<boolean> {
+async function settleScored(
+  tx: Sql,
+  attempt: Attempt,
+  { label, reason }: Verdict & { kind: "scored" },
+  now: Date,
+): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE attempts SET state = 'scored', classification = $2, score = $3, reason = $4, reason_status = $5, scored_at = $6
       WHERE uid = $1 AND state IN ('pending', 'judging')`,
     [attempt.uid, label.value, label.score, reason ?? null, reason === undefined ? "absent" : "available", now],
   );
   if (rowCount === 0) return false;
-  await tx.query("DELETE FROM attempts WHERE scorer_uid = $1 AND run_uid = $2 AND uid <> $3", [attempt.scorerUid, attempt.runUid, attempt.uid]);
+  await tx.query("DELETE FROM attempts WHERE scorer_uid = $1 AND run_uid = $2 AND uid <> $3", [
+    attempt.scorerUid,
+    attempt.runUid,
+    attempt.uid,
+  ]);
   await tx.query("UPDATE attempts SET is_current = true WHERE uid = $1 AND NOT is_current", [attempt.uid]);
   return true;
 }
 
-async function settleFailed(tx: Sql, { uid }: Attempt, { code, message }: Verdict & { kind: "failed" }): Promise<boolean> {
+async function settleFailed(
+  tx: Sql,
+  { uid }: Attempt,
+  { code, message }: Verdict & { kind: "failed" },
+): Promise<boolean> {
   const { rowCount } = await tx.query(
     "UPDATE attempts SET state = 'failed', failure_code = $2, failure_message = $3 WHERE uid = $1 AND state IN ('pending', 'judging')",
     [uid, code, message],
@@ -163,8 +199,16 @@ async function settleTrialScore(tx: Sql, { trialUid, scorerUid }: Attempt, verdi
   );
 }
 
-async function select(sql: Sql, where: string, params: readonly unknown[], lock: "" | "FOR UPDATE" = ""): Promise<JudgedAttempt[]> {
-  const { rows } = await sql.query<AttemptRow>(`SELECT ${ATTEMPT_COLUMNS} FROM attempts a WHERE ${where} ${lock}`, params);
+async function select(
+  sql: Sql,
+  where: string,
+  params: readonly unknown[],
+  lock: "" | "FOR UPDATE" = "",
+): Promise<JudgedAttempt[]> {
+  const { rows } = await sql.query<AttemptRow>(
+    `SELECT ${ATTEMPT_COLUMNS} FROM attempts a WHERE ${where} ${lock}`,
+    params,
+  );
   return rows.map(toAttempt);
 }
 

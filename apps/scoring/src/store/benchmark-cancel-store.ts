@@ -4,7 +4,11 @@ import type { BenchmarkRunUid } from "../domain/benchmark-run.ts";
 /**
  * Cancels the trials of a locked benchmark run that have not ended; scores that await one of them can no longer come. Returns the trials that have a run.
  */
-export async function cancelOpenTrials(tx: Sql, uid: BenchmarkRunUid, now: Date): Promise<{ trialUid: string; runUid: string }[]> {
+export async function cancelOpenTrials(
+  tx: Sql,
+  uid: BenchmarkRunUid,
+  now: Date,
+): Promise<{ trialUid: string; runUid: string }[]> {
   const { rows } = await tx.query<{ uid: string; run_uid: string | null }>(
     "UPDATE trials SET state = 'cancelled', completed_at = $2 WHERE benchmark_run_uid = $1 AND state IN ('pending', 'running') RETURNING uid, run_uid",
     [uid, now],

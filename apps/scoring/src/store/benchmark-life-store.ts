@@ -20,13 +20,23 @@ export type BenchmarkLife = {
  * Locks a benchmark run for the rest of the transaction. Whatever changes its state or its trials holds this lock first, so that changes of one
  * benchmark run follow each other and a cancelled one starts no trial. `SKIP LOCKED`: undefined also while another transaction has the lock.
  */
-export async function lockBenchmark(tx: Sql, uid: string, wait: "" | "SKIP LOCKED" = ""): Promise<BenchmarkLife | undefined> {
-  const { rows } = await tx.query<LifeRow>(`SELECT ${LIFE_COLUMNS} FROM benchmark_runs b WHERE b.uid = $1 FOR NO KEY UPDATE ${wait}`, [uid]);
+export async function lockBenchmark(
+  tx: Sql,
+  uid: string,
+  wait: "" | "SKIP LOCKED" = "",
+): Promise<BenchmarkLife | undefined> {
+  const { rows } = await tx.query<LifeRow>(
+    `SELECT ${LIFE_COLUMNS} FROM benchmark_runs b WHERE b.uid = $1 FOR NO KEY UPDATE ${wait}`,
+    [uid],
+  );
   return rows.map(toLife)[0];
 }
 
 /** Returns a benchmark run with its manifest, without locking it. */
-export async function findBenchmarkOfTrial(database: Database, trialUid: string): Promise<(BenchmarkLife & { readonly manifest: Manifest }) | undefined> {
+export async function findBenchmarkOfTrial(
+  database: Database,
+  trialUid: string,
+): Promise<(BenchmarkLife & { readonly manifest: Manifest }) | undefined> {
   const { rows } = await database.sql.query<LifeRow & { manifest: Manifest }>(
     `SELECT ${LIFE_COLUMNS}, b.manifest FROM trials t JOIN benchmark_runs b ON b.uid = t.benchmark_run_uid WHERE t.uid = $1`,
     [trialUid],
@@ -48,10 +58,9 @@ export async function findDueBenchmarks(database: Database): Promise<string[]> {
 }
 
 export async function countTrials(tx: Sql, uid: string): Promise<TrialCounts> {
-  const { rows } = await tx.query<Omit<TrialCounts, "infraFailed" | "openScores"> & { infra_failed: number; open_scores: number }>(
-    `SELECT c.* FROM benchmark_runs b CROSS JOIN LATERAL (${COUNTS}) c WHERE b.uid = $1`,
-    [uid],
-  );
+  const { rows } = await tx.query<
+    Omit<TrialCounts, "infraFailed" | "openScores"> & { infra_failed: number; open_scores: number }
+  >(`SELECT c.* FROM benchmark_runs b CROSS JOIN LATERAL (${COUNTS}) c WHERE b.uid = $1`, [uid]);
   const { infra_failed: infraFailed, open_scores: openScores, ...counts } = rows[0]!;
   return { ...counts, infraFailed, openScores };
 }
@@ -70,7 +79,13 @@ export async function lockTeamLoad(tx: Sql, teamUid: string): Promise<TeamLoad> 
 }
 
 /** Moves a locked benchmark run to a state. Finished ones get their time of completion. */
-export async function setBenchmarkState(tx: Sql, uid: string, state: BenchmarkRunState, now: Date, incompleteReason?: string): Promise<void> {
+export async function setBenchmarkState(
+  tx: Sql,
+  uid: string,
+  state: BenchmarkRunState,
+  now: Date,
+  incompleteReason?: string,
+): Promise<void> {
   await tx.query(
     `UPDATE benchmark_runs SET state = $2, updated_at = $3, started_at = coalesce(started_at, $3), incomplete_reason = $4,
             completed_at = CASE WHEN $2 IN ('completed', 'failed', 'cancelled') THEN $3 END
@@ -91,8 +106,16 @@ const COUNTS = `
 const LIFE_COLUMNS = `b.uid, b.state, b.suite_uid, b.factory_uid, b.team_uid, b.agent_uid, b.parallelism, b.replayed_run_uid, b.creator_type, b.creator_uid`;
 
 type LifeRow = {
-  uid: string; state: BenchmarkRunState; suite_uid: string; factory_uid: string; team_uid: string; agent_uid: string; parallelism: number;
-  replayed_run_uid: string | null; creator_type: string; creator_uid: string;
+  uid: string;
+  state: BenchmarkRunState;
+  suite_uid: string;
+  factory_uid: string;
+  team_uid: string;
+  agent_uid: string;
+  parallelism: number;
+  replayed_run_uid: string | null;
+  creator_type: string;
+  creator_uid: string;
 };
 
 const toLife = (row: LifeRow): BenchmarkLife => ({

@@ -5,9 +5,27 @@ import type { Manifest } from "../domain/manifest.ts";
 import type { SuiteUid } from "../domain/suite.ts";
 
 export type BenchmarkRunRow = {
-  uid: string; suite_uid: string; suite_name: string; suite_version: number; factory_uid: string; team_uid: string; state: BenchmarkRunState; manifest: Manifest;
-  manifest_hash: string; repetition_count: number; agent_uid: string; agent_name: string; parallelism: number; replayed_run_uid: string | null;
-  incomplete_reason: string | null; creator_type: string; creator_uid: string; created_at: Date; updated_at: Date; started_at: Date | null; completed_at: Date | null;
+  uid: string;
+  suite_uid: string;
+  suite_name: string;
+  suite_version: number;
+  factory_uid: string;
+  team_uid: string;
+  state: BenchmarkRunState;
+  manifest: Manifest;
+  manifest_hash: string;
+  repetition_count: number;
+  agent_uid: string;
+  agent_name: string;
+  parallelism: number;
+  replayed_run_uid: string | null;
+  incomplete_reason: string | null;
+  creator_type: string;
+  creator_uid: string;
+  created_at: Date;
+  updated_at: Date;
+  started_at: Date | null;
+  completed_at: Date | null;
 };
 
 /** The columns of `BenchmarkRunRow`, of the table alias `b`. */
@@ -40,6 +58,9 @@ export const toBenchmarkRun = (row: BenchmarkRunRow): BenchmarkRun => ({
 
 /** Returns a benchmark run; those of deleted suites stay readable. */
 export async function findBenchmarkRunRow(sql: Sql, uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> {
-  const { rows } = await sql.query<BenchmarkRunRow>(`SELECT ${BENCHMARK_RUN_COLUMNS} FROM benchmark_runs b WHERE b.uid = $1`, [uid]);
+  const { rows } = await sql.query<BenchmarkRunRow>(
+    `SELECT ${BENCHMARK_RUN_COLUMNS} FROM benchmark_runs b WHERE b.uid = $1`,
+    [uid],
+  );
   return rows.map(toBenchmarkRun)[0];
 }

@@ -10,8 +10,18 @@ export function benchmarkStatsStore(database: Database) {
     /** Returns the stats of each benchmark run, in that order; `taskUids` limits the trials that count. One statement, so that trials and scores agree. */
     async read(queries: readonly StatsQuery[], taskUids?: readonly string[]): Promise<BenchmarkStats[]> {
       const scorers = queries.flatMap(({ runUid, plan }) =>
-        plan.scorers.map(({ uid, threshold }) => ({ run_uid: runUid, scorer_uid: uid, threshold, is_correctness: uid === plan.correctness?.uid })));
-      const { rows } = await database.searches.query<StatsRow>(STATS, [queries.map(({ runUid }) => runUid), JSON.stringify(scorers), taskUids ?? null]);
+        plan.scorers.map(({ uid, threshold }) => ({
+          run_uid: runUid,
+          scorer_uid: uid,
+          threshold,
+          is_correctness: uid === plan.correctness?.uid,
+        })),
+      );
+      const { rows } = await database.searches.query<StatsRow>(STATS, [
+        queries.map(({ runUid }) => runUid),
+        JSON.stringify(scorers),
+        taskUids ?? null,
+      ]);
       const byRun = new Map(rows.map((row) => [row.run_uid, row]));
       return queries.map(({ runUid }) => {
         const { trials = [], scores = [], scorer_uids: scorerUids = [] } = byRun.get(runUid) ?? {};

@@ -5,7 +5,12 @@ import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
 
 /** What this service serves of a definition. */
 export type DefinedPart = { readonly scorers: readonly ScorerPart[]; readonly suites: readonly BenchmarkPart[] };
-export type Stage = { readonly factoryUid: string; readonly teamUid: string; readonly version: number; readonly part: DefinedPart };
+export type Stage = {
+  readonly factoryUid: string;
+  readonly teamUid: string;
+  readonly version: number;
+  readonly part: DefinedPart;
+};
 
 /** Stores a version inert; replaces what was staged for it before. */
 export async function saveStage(sql: Sql, { factoryUid, teamUid, version, part }: Stage, now: Date): Promise<void> {
@@ -22,20 +27,31 @@ export async function dropStage(sql: Sql, factoryUid: string, version: number): 
 
 /** The staged version, if any. */
 export async function findStage(sql: Sql, factoryUid: string, version: number): Promise<Stage | undefined> {
-  const { rows: [row] } = await sql.query<{ team_uid: string; part: DefinedPart }>("SELECT team_uid, part FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
+  const {
+    rows: [row],
+  } = await sql.query<{ team_uid: string; part: DefinedPart }>(
+    "SELECT team_uid, part FROM definition_stages WHERE factory_uid = $1 AND version = $2",
+    [factoryUid, version],
+  );
   return row && { factoryUid, version, teamUid: row.team_uid, part: row.part };
 }
 
 /** The version in force (0: none). Other activations of the factory wait until the transaction ends. */
 export async function lockActivation(tx: Sql, factoryUid: string): Promise<number> {
   await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('definition ' || $1::text, 0))::text", [factoryUid]);
-  const { rows } = await tx.query<{ version: number }>("SELECT version FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
+  const { rows } = await tx.query<{ version: number }>(
+    "SELECT version FROM definition_versions WHERE factory_uid = $1",
+    [factoryUid],
+  );
   return rows[0]?.version ?? 0;
 }
 
 /** The version is in force from now on; what was staged up to it is deleted. */
 export async function closeStage(tx: Sql, factoryUid: string, version: number): Promise<void> {
-  await tx.query("INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version", [factoryUid, version]);
+  await tx.query(
+    "INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version",
+    [factoryUid, version],
+  );
   await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version <= $2", [factoryUid, version]);
 }
 
@@ -46,7 +62,10 @@ export async function deleteDefinitions(tx: Sql, factoryUid: string): Promise<vo
 }
 
 /** The scorers of a factory with the number of their scores. */
-export async function knownScorers(sql: Sql, factoryUid: string): Promise<{ slug: string | null; name: string; scoreCount: number }[]> {
+export async function knownScorers(
+  sql: Sql,
+  factoryUid: string,
+): Promise<{ slug: string | null; name: string; scoreCount: number }[]> {
   const { rows } = await sql.query<{ slug: string | null; name: string; count: number }>(
     `SELECT s.slug, s.name, (SELECT coalesce(sum(c.scores), 0)::bigint FROM score_counts c WHERE c.scorer_uid = s.uid) AS count
        FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.slug, s.name`,
@@ -57,12 +76,18 @@ export async function knownScorers(sql: Sql, factoryUid: string): Promise<{ slug
 
 /** Locks all scorers of a factory, in the order of their uids. */
 export async function lockScorersOf(tx: Sql, factoryUid: string): Promise<Scorer[]> {
-  const { rows } = await tx.query<ScorerRow>(`SELECT ${SCORER_COLUMNS} FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.uid FOR UPDATE`, [factoryUid]);
+  const { rows } = await tx.query<ScorerRow>(
+    `SELECT ${SCORER_COLUMNS} FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.uid FOR UPDATE`,
+    [factoryUid],
+  );
   return rows.map(toScorer);
 }
 
 /** The suites of a factory with the number of their benchmark runs. */
-export async function knownSuites(sql: Sql, factoryUid: string): Promise<{ slug: string | null; name: string; runCount: number }[]> {
+export async function knownSuites(
+  sql: Sql,
+  factoryUid: string,
+): Promise<{ slug: string | null; name: string; runCount: number }[]> {
   const { rows } = await sql.query<{ slug: string | null; name: string; count: number }>(
     `SELECT s.slug, s.name, (SELECT count(*) FROM benchmark_runs b WHERE b.suite_uid = s.uid) AS count
        FROM suites s WHERE s.factory_uid = $1 AND s.deleted_at IS NULL ORDER BY s.slug, s.name`,

@@ -5,13 +5,17 @@ import type { Failure, Improvement } from "../domain/improvement-run.ts";
 /** Failures of one agent by one scorer. */
 export type FailureGroup = { readonly scorerUid: string; readonly agentUid: string };
 export type DecidedImprovement = { readonly uid: string; readonly teamUid: string };
-export type StoredImprovement = Improvement & { readonly requester: { readonly type: string; readonly uid: string }; readonly runUid: string | null };
+export type StoredImprovement = Improvement & {
+  readonly requester: { readonly type: string; readonly uid: string };
+  readonly runUid: string | null;
+};
 
 /** Listed in a run; there may be more. */
 const FAILURES_MAX = 50;
 const GROUPS_MAX = 100;
 
-const UNREVIEWED = "a.is_current AND a.state = 'scored' AND a.reviewed_at IS NULL AND a.agent_uid IS NOT NULL AND a.score < s.threshold";
+const UNREVIEWED =
+  "a.is_current AND a.state = 'scored' AND a.reviewed_at IS NULL AND a.agent_uid IS NOT NULL AND a.score < s.threshold";
 
 /** Groups for which a run is to be started: there are enough failures or the oldest is old enough, and the runs of seven days are not used up. $1: now. */
 const DUE = `
@@ -42,7 +46,8 @@ export function improvementStore(database: Database) {
       return rows[0] && toImprovement(rows[0], await failuresOf(database.sql, rows[0]));
     },
 
-    setRun: async (uid: string, runUid: string): Promise<void> => void (await database.sql.query("UPDATE self_improvement_runs SET run_uid = $2 WHERE uid = $1", [uid, runUid])),
+    setRun: async (uid: string, runUid: string): Promise<void> =>
+      void (await database.sql.query("UPDATE self_improvement_runs SET run_uid = $2 WHERE uid = $1", [uid, runUid])),
 
     /** The failures of a run that could not be created wait for the next one; the run counts in its seven days. */
     reopen: async (uid: string): Promise<void> =>
@@ -58,8 +63,14 @@ export function improvementStore(database: Database) {
  * Decides for a run about a group that is still due: its failures are reviewed by it, and it counts in its scorer's seven days. Returns undefined when
  * it is due no more. Scorers are decided about one at a time.
  */
-export async function decideImprovement(tx: Sql, { scorerUid, agentUid }: FailureGroup, now: Date): Promise<DecidedImprovement | undefined> {
-  const { rows: locked } = await tx.query("SELECT 1 FROM self_improvements WHERE scorer_uid = $1 FOR UPDATE", [scorerUid]);
+export async function decideImprovement(
+  tx: Sql,
+  { scorerUid, agentUid }: FailureGroup,
+  now: Date,
+): Promise<DecidedImprovement | undefined> {
+  const { rows: locked } = await tx.query("SELECT 1 FROM self_improvements WHERE scorer_uid = $1 FOR UPDATE", [
+    scorerUid,
+  ]);
   if (locked.length === 0) return undefined;
   const { rowCount } = await tx.query(DUE, [now, scorerUid, agentUid]);
   if (rowCount === 0) return undefined;
@@ -68,23 +79,55 @@ export async function decideImprovement(tx: Sql, { scorerUid, agentUid }: Failur
     [scorerUid, agentUid, now],
   );
   const uid = newUid();
-  await tx.query("INSERT INTO self_improvement_runs (uid, scorer_uid, agent_uid, started_at) VALUES ($1, $2, $3, $4)", [uid, scorerUid, agentUid, now]);
+  await tx.query("INSERT INTO self_improvement_runs (uid, scorer_uid, agent_uid, started_at) VALUES ($1, $2, $3, $4)", [
+    uid,
+    scorerUid,
+    agentUid,
+    now,
+  ]);
   return rows[0] && { uid, teamUid: rows[0].team_uid };
 }
 
 type Row = {
-  uid: string; agent_uid: string; run_uid: string | null; started_at: Date; scorer_uid: string; name: string; scoring_prompt: string; factory_uid: string; team_uid: string;
-  creator_type: string; creator_uid: string; cost_limit_micros: number;
+  uid: string;
+  agent_uid: string;
+  run_uid: string | null;
+  started_at: Date;
+  scorer_uid: string;
+  name: string;
+  scoring_prompt: string;
+  factory_uid: string;
+  team_uid: string;
+  creator_type: string;
+  creator_uid: string;
+  cost_limit_micros: number;
 };
 
 /** The newest first. A run's failures carry its time of decision. */
-async function failuresOf(sql: Sql, { scorer_uid: scorerUid, agent_uid: agentUid, started_at: startedAt }: Row): Promise<Failure[]> {
-  const { rows } = await sql.query<{ run_uid: string; title: string; classification: string; score: number; reason: string | null; scored_at: Date }>(
+async function failuresOf(
+  sql: Sql,
+  { scorer_uid: scorerUid, agent_uid: agentUid, started_at: startedAt }: Row,
+): Promise<Failure[]> {
+  const { rows } = await sql.query<{
+    run_uid: string;
+    title: string;
+    classification: string;
+    score: number;
+    reason: string | null;
+    scored_at: Date;
+  }>(
     `SELECT run_uid, title, classification, score, reason, scored_at FROM attempts
       WHERE scorer_uid = $1 AND agent_uid = $2 AND reviewed_at = $3 AND is_current AND state = 'scored' ORDER BY scored_at DESC, uid DESC LIMIT ${FAILURES_MAX}`,
     [scorerUid, agentUid, startedAt],
   );
-  return rows.map((row) => ({ runUid: row.run_uid, title: row.title, classification: row.classification, score: row.score, reason: row.reason, scoredAt: row.scored_at }));
+  return rows.map((row) => ({
+    runUid: row.run_uid,
+    title: row.title,
+    classification: row.classification,
+    score: row.score,
+    reason: row.reason,
+    scoredAt: row.scored_at,
+  }));
 }
 
 const toImprovement = (row: Row, failures: readonly Failure[]): StoredImprovement => ({

@@ -9,9 +9,24 @@ export const RESULT_COLUMNS = `
   EXISTS (SELECT 1 FROM attempts f WHERE f.scorer_uid = a.scorer_uid AND f.run_uid = a.run_uid AND f.state IN ('pending', 'judging')) AS is_in_flight`;
 
 export type ResultRow = {
-  uid: string; run_uid: string; attempted_at: Date; state: AttemptState; trigger_source: TriggerSource; classification: string | null; score: number | null;
-  scored_at: Date | null; reason: string | null; reason_status: Result["reasonStatus"]; conversation_uid: string | null; title: string; judge_run_uid: string | null;
-  judge_time_ms: number | null; judge_usage: JsonObject | null; failure_code: string | null; failure_message: string | null; is_in_flight: boolean;
+  uid: string;
+  run_uid: string;
+  attempted_at: Date;
+  state: AttemptState;
+  trigger_source: TriggerSource;
+  classification: string | null;
+  score: number | null;
+  scored_at: Date | null;
+  reason: string | null;
+  reason_status: Result["reasonStatus"];
+  conversation_uid: string | null;
+  title: string;
+  judge_run_uid: string | null;
+  judge_time_ms: number | null;
+  judge_usage: JsonObject | null;
+  failure_code: string | null;
+  failure_message: string | null;
+  is_in_flight: boolean;
 };
 
 export const toResult = (row: ResultRow): Result => ({
@@ -31,5 +46,8 @@ export const toResult = (row: ResultRow): Result => ({
   judgeRunUid: row.judge_run_uid,
   judgeTimeMs: row.judge_time_ms,
   judgeUsage: row.judge_usage,
-  failure: row.state === "failed" && !row.is_in_flight ? { code: row.failure_code!, message: row.failure_message ?? "" } : null,
+  failure:
+    row.state === "failed" && !row.is_in_flight
+      ? { code: row.failure_code!, message: row.failure_message ?? "" }
+      : null,
 });

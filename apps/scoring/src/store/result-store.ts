@@ -4,14 +4,22 @@ import type { Result, ResultPosition, RunScore } from "../domain/result.ts";
 import type { ScorerUid } from "../domain/scorer.ts";
 import { RESULT_COLUMNS, toResult, type ResultRow } from "./result-rows.ts";
 
-export type ScorerStats = { readonly scorerUid: string; readonly resultCount: number; readonly lastScoredAt: Date | null; /** Newest first. */ readonly recentScores: readonly number[] };
+export type ScorerStats = {
+  readonly scorerUid: string;
+  readonly resultCount: number;
+  readonly lastScoredAt: Date | null;
+  /** Newest first. */ readonly recentScores: readonly number[];
+};
 export type PeriodCount = { readonly passCount: number; readonly failCount: number; readonly costMicros: number };
 
 /** What attempts have become, for reading only: the current attempt of each pair of scorer and run. */
 export function resultStore(database: Database) {
   return {
     /** Newest first, ties by attempt uid. Reasons only if asked for: they are large. */
-    async list(uid: ScorerUid, query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean }): Promise<Result[]> {
+    async list(
+      uid: ScorerUid,
+      query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean },
+    ): Promise<Result[]> {
       const { runUids = null, after, limit = null } = query;
       const { rows } = await database.searches.query<ResultRow>(
         `SELECT ${RESULT_COLUMNS}, ${query.withReasons ? "a.reason" : "NULL AS reason"}
@@ -28,20 +36,32 @@ export function resultStore(database: Database) {
 
     /** The current attempts of a run, newest first, ties by attempt uid. */
     async listOfRun(runUid: string): Promise<RunScore[]> {
-      const { rows } = await database.searches.query<ResultRow & { scorer_id: number; scorer_uid: string; scorer_name: string }>(
+      const { rows } = await database.searches.query<
+        ResultRow & { scorer_id: number; scorer_uid: string; scorer_name: string }
+      >(
         `SELECT ${RESULT_COLUMNS}, NULL AS reason, s.id AS scorer_id, s.uid AS scorer_uid, s.name AS scorer_name
            FROM attempts a JOIN scorers s ON s.uid = a.scorer_uid
           WHERE a.run_uid = $1 AND a.is_current
           ORDER BY a.attempted_at DESC, a.uid DESC`,
         [runUid],
       );
-      return rows.map((row) => ({ ...toResult(row), scorerId: row.scorer_id, scorerUid: row.scorer_uid, scorerName: row.scorer_name }));
+      return rows.map((row) => ({
+        ...toResult(row),
+        scorerId: row.scorer_id,
+        scorerUid: row.scorer_uid,
+        scorerName: row.scorer_name,
+      }));
     },
 
     /** Counts of all time, and the newest scores. */
     async stats(uids: readonly ScorerUid[], recent: number): Promise<ScorerStats[]> {
       if (uids.length === 0) return [];
-      const { rows } = await database.searches.query<{ uid: string; count: number; last: Date | null; recent: number[] }>(
+      const { rows } = await database.searches.query<{
+        uid: string;
+        count: number;
+        last: Date | null;
+        recent: number[];
+      }>(
         `SELECT u.uid, r.recent,
                 (SELECT coalesce(sum(c.scores), 0)::bigint FROM score_counts c WHERE c.scorer_uid = u.uid) AS count,
                 (SELECT a.scored_at FROM attempts a WHERE a.scorer_uid = u.uid AND ${LIVE_SCORE} ORDER BY a.scored_at DESC LIMIT 1) AS last
@@ -51,7 +71,12 @@ export function resultStore(database: Database) {
                                        ORDER BY a.scored_at DESC, a.uid DESC LIMIT $2) n) r`,
         [uids, recent],
       );
-      return rows.map((row) => ({ scorerUid: row.uid, resultCount: row.count, lastScoredAt: row.last, recentScores: row.recent }));
+      return rows.map((row) => ({
+        scorerUid: row.uid,
+        resultCount: row.count,
+        lastScoredAt: row.last,
+        recentScores: row.recent,
+      }));
     },
 
     /** One count per period, of the scores in it; the threshold decides what passes. */

@@ -2,14 +2,22 @@ import type { Database, Sql } from "@millwright/database";
 import type { Scorer } from "../domain/scorer.ts";
 import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
 
-export type FinishedRun = { readonly runUid: string; readonly teamUid: string; readonly version: number; readonly finishedAt: Date };
+export type FinishedRun = {
+  readonly runUid: string;
+  readonly teamUid: string;
+  readonly version: number;
+  readonly finishedAt: Date;
+};
 
 /** Scorers whose results nothing but a person or a schedule asks for. */
 const AUTOMATIC = "s.kind = 'user' AND s.enabled AND s.sampling_rate > 0";
 
 /** Which of these teams have a scorer that scores by itself. */
 export async function teamsThatScore(tx: Sql, teamUids: readonly string[]): Promise<Set<string>> {
-  const { rows } = await tx.query<{ team_uid: string }>(`SELECT DISTINCT s.team_uid FROM scorers s WHERE s.team_uid = ANY ($1::uuid[]) AND ${AUTOMATIC}`, [teamUids]);
+  const { rows } = await tx.query<{ team_uid: string }>(
+    `SELECT DISTINCT s.team_uid FROM scorers s WHERE s.team_uid = ANY ($1::uuid[]) AND ${AUTOMATIC}`,
+    [teamUids],
+  );
   return new Set(rows.map((row) => row.team_uid));
 }
 
@@ -21,12 +29,24 @@ export async function noteFinishedRuns(tx: Sql, runs: readonly FinishedRun[]): P
        FROM jsonb_to_recordset($1::jsonb) AS r (run_uid uuid, team_uid uuid, version bigint, finished_at timestamptz)
       ORDER BY r.run_uid, r.version DESC
      ON CONFLICT (run_uid) DO UPDATE SET version = excluded.version, finished_at = excluded.finished_at WHERE finished_runs.version < excluded.version`,
-    [JSON.stringify(runs.map(({ runUid, teamUid, version, finishedAt }) => ({ run_uid: runUid, team_uid: teamUid, version, finished_at: finishedAt })))],
+    [
+      JSON.stringify(
+        runs.map(({ runUid, teamUid, version, finishedAt }) => ({
+          run_uid: runUid,
+          team_uid: teamUid,
+          version,
+          finished_at: finishedAt,
+        })),
+      ),
+    ],
   );
 }
 
 /** Forgets runs that were considered, unless they have ended again since. */
-export async function forgetFinishedRuns(tx: Sql, runs: readonly { readonly runUid: string; readonly version: number }[]): Promise<void> {
+export async function forgetFinishedRuns(
+  tx: Sql,
+  runs: readonly { readonly runUid: string; readonly version: number }[],
+): Promise<void> {
   await tx.query(
     `DELETE FROM finished_runs f USING jsonb_to_recordset($1::jsonb) AS r (run_uid uuid, version bigint) WHERE f.run_uid = r.run_uid AND f.version <= r.version`,
     [JSON.stringify(runs.map(({ runUid, version }) => ({ run_uid: runUid, version })))],
@@ -50,7 +70,15 @@ export function scorerReader(database: Database) {
   };
 }
 
-async function select(sql: Sql, where: string, params: readonly unknown[], lock: "" | "FOR SHARE" = ""): Promise<Scorer[]> {
-  const { rows } = await sql.query<ScorerRow>(`SELECT ${SCORER_COLUMNS} FROM scorers s WHERE ${where} ORDER BY s.uid ${lock}`, params);
+async function select(
+  sql: Sql,
+  where: string,
+  params: readonly unknown[],
+  lock: "" | "FOR SHARE" = "",
+): Promise<Scorer[]> {
+  const { rows } = await sql.query<ScorerRow>(
+    `SELECT ${SCORER_COLUMNS} FROM scorers s WHERE ${where} ORDER BY s.uid ${lock}`,
+    params,
+  );
   return rows.map(toScorer);
 }

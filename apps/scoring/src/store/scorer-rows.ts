@@ -3,11 +3,30 @@ import type { Rule } from "../domain/rule.ts";
 import type { JsonObject, Label, ScopeMode, Scorer, ScorerKind, ScorerUid } from "../domain/scorer.ts";
 
 export type ScorerRow = {
-  uid: string; id: number; factory_uid: string; team_uid: string; slug: string | null; name: string; description: string; kind: ScorerKind;
-  scope_mode: ScopeMode; agents: { agent_uid: string; include_descendants: boolean }[]; labels: Label[]; threshold: number;
-  scoring_prompt: string; model_id: string; rule: Rule | null; sampling_rate: number; agent_config: JsonObject | null;
-  self_improvement_enabled: boolean; enabled: boolean; version: number; creator_type: string; creator_uid: string;
-  created_at: Date; updated_at: Date;
+  uid: string;
+  id: number;
+  factory_uid: string;
+  team_uid: string;
+  slug: string | null;
+  name: string;
+  description: string;
+  kind: ScorerKind;
+  scope_mode: ScopeMode;
+  agents: { agent_uid: string; include_descendants: boolean }[];
+  labels: Label[];
+  threshold: number;
+  scoring_prompt: string;
+  model_id: string;
+  rule: Rule | null;
+  sampling_rate: number;
+  agent_config: JsonObject | null;
+  self_improvement_enabled: boolean;
+  enabled: boolean;
+  version: number;
+  creator_type: string;
+  creator_uid: string;
+  created_at: Date;
+  updated_at: Date;
 };
 
 /** The columns of `ScorerRow`, of the table alias `s`. */

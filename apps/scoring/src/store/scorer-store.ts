@@ -14,43 +14,62 @@ export type ScorerChange = { readonly next: Scorer; readonly event: NewEvent };
 export type CreatedScorer = { readonly uid: string; readonly id: number; readonly at: string };
 
 /** What deleting a scorer causes; in the same transaction. */
-export type Deletion = { readonly event: (scorer: Scorer) => NewEvent; readonly cancel: (tx: Sql, judgeRun: { runUid: string; teamUid: string }) => Promise<void> };
+export type Deletion = {
+  readonly event: (scorer: Scorer) => NewEvent;
+  readonly cancel: (tx: Sql, judgeRun: { runUid: string; teamUid: string }) => Promise<void>;
+};
 
 /** Scorers of factories. `cancel`: has the judge run of a deleted attempt cancelled after the transaction. */
 export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
   return {
-    find: async (uid: ScorerUid): Promise<Scorer | undefined> => (await select(database.lookups, "s.uid = $1", [uid]))[0],
+    find: async (uid: ScorerUid): Promise<Scorer | undefined> =>
+      (await select(database.lookups, "s.uid = $1", [uid]))[0],
 
     /** By name, whatever its case, ties by uid. */
     list: (factoryUid: string, { includeManaged }: { includeManaged: boolean }): Promise<Scorer[]> =>
-      select(database.sql, `s.factory_uid = $1 AND ($2 OR s.kind = 'user') ORDER BY lower(s.name) COLLATE "C", s.uid`, [factoryUid, includeManaged]),
+      select(database.sql, `s.factory_uid = $1 AND ($2 OR s.kind = 'user') ORDER BY lower(s.name) COLLATE "C", s.uid`, [
+        factoryUid,
+        includeManaged,
+      ]),
 
     /** What an earlier request with the same key created. Errors: idempotency_mismatch. */
-    findCreated: (request: IdempotentRequest, now: Date): Promise<CreatedScorer | undefined> => rememberedAnswer<CreatedScorer>(database.sql, request, now),
+    findCreated: (request: IdempotentRequest, now: Date): Promise<CreatedScorer | undefined> =>
+      rememberedAnswer<CreatedScorer>(database.sql, request, now),
 
     /** Inserts a scorer with its event; for a repeated request returns what the first one created. Errors: scorer_name_taken · idempotency_mismatch. */
     create: (scorer: NewScorer, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedScorer> =>
-      withUniqueNames(database.transaction(async (tx) => {
-        const id = await nextId(tx);
-        const created = { uid: scorer.uid, id, at: scorer.createdAt.toISOString() };
-        const answer = request ? await rememberAnswer<CreatedScorer>(tx, request, created, scorer.createdAt) : created;
-        if (answer.uid !== scorer.uid) return answer;
-        await insertScorer(tx, { ...scorer, id });
-        await appendEvents(tx, [event]);
-        return created;
-      })),
+      withUniqueNames(
+        database.transaction(async (tx) => {
+          const id = await nextId(tx);
+          const created = { uid: scorer.uid, id, at: scorer.createdAt.toISOString() };
+          const answer = request
+            ? await rememberAnswer<CreatedScorer>(tx, request, created, scorer.createdAt)
+            : created;
+          if (answer.uid !== scorer.uid) return answer;
+          await insertScorer(tx, { ...scorer, id });
+          await appendEvents(tx, [event]);
+          return created;
+        }),
+      ),
 
     /** Locks a scorer, applies the change and saves it with its event and its self-improvement. Errors: scorer_not_found · scorer_name_taken. */
     update: (uid: ScorerUid, change: (scorer: Scorer) => ScorerChange): Promise<Scorer> =>
-      withUniqueNames(database.transaction(async (tx) => {
-        const { next, event } = change(await lockScorer(tx, uid));
-        await saveScorer(tx, next);
-        await appendEvents(tx, [event]);
-        return next;
-      })),
+      withUniqueNames(
+        database.transaction(async (tx) => {
+          const { next, event } = change(await lockScorer(tx, uid));
+          await saveScorer(tx, next);
+          await appendEvents(tx, [event]);
+          return next;
+        }),
+      ),
 
     /** Creates or replaces the self-improvement of a locked scorer; a change of the scorer is saved with it. Errors: scorer_not_found. */
-    putSelfImprovement: (uid: ScorerUid, settings: SelfImprovementSettings, now: Date, change: (scorer: Scorer) => ScorerChange | undefined): Promise<void> =>
+    putSelfImprovement: (
+      uid: ScorerUid,
+      settings: SelfImprovementSettings,
+      now: Date,
+      change: (scorer: Scorer) => ScorerChange | undefined,
+    ): Promise<void> =>
       database.transaction(async (tx) => {
         const changed = change(await lockScorer(tx, uid));
         if (changed) {
@@ -72,7 +91,18 @@ export async function insertScorer(tx: Sql, scorer: Scorer): Promise<void> {
     `INSERT INTO scorers (uid, id, factory_uid, team_uid, slug, kind, creator_type, creator_uid, created_at, ${CHANGED_COLUMNS.join(", ")})
      OVERRIDING SYSTEM VALUE
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${CHANGED_COLUMNS.map((_, index) => `$${index + 10}`).join(", ")})`,
-    [scorer.uid, scorer.id, scorer.factoryUid, scorer.teamUid, scorer.slug, scorer.kind, scorer.creator.type, scorer.creator.uid, scorer.createdAt, ...changedValues(scorer)],
+    [
+      scorer.uid,
+      scorer.id,
+      scorer.factoryUid,
+      scorer.teamUid,
+      scorer.slug,
+      scorer.kind,
+      scorer.creator.type,
+      scorer.creator.uid,
+      scorer.createdAt,
+      ...changedValues(scorer),
+    ],
   );
   await syncSelfImprovement(tx, scorer);
 }
@@ -104,7 +134,10 @@ export async function deleteScorers(tx: Sql, scorers: readonly Scorer[], { event
   );
   for (const { judge_run_uid: runUid, team_uid: teamUid } of rows) await cancel(tx, { runUid, teamUid });
   await tx.query("DELETE FROM scorers WHERE uid = ANY ($1::uuid[])", [uids]);
-  await appendEvents(tx, scorers.map((scorer) => event({ ...scorer, version: scorer.version + 1 })));
+  await appendEvents(
+    tx,
+    scorers.map((scorer) => event({ ...scorer, version: scorer.version + 1 })),
+  );
 }
 
 async function lockScorer(tx: Sql, uid: ScorerUid): Promise<Scorer> {
@@ -122,5 +155,9 @@ async function select(sql: Sql, where: string, params: readonly unknown[]): Prom
 const withUniqueNames = <T>(change: Promise<T>): Promise<T> =>
   change.catch((error: unknown) => {
     if (!isUniqueViolation(error)) throw error;
-    throw new DomainError({ kind: "conflict", reason: "scorer_name_taken", message: "The factory has a scorer of this name already; names are compared without case." });
+    throw new DomainError({
+      kind: "conflict",
+      reason: "scorer_name_taken",
+      message: "The factory has a scorer of this name already; names are compared without case.",
+    });
   });

@@ -1,11 +1,23 @@
 import type { Database, Sql } from "@millwright/database";
 import { as } from "@millwright/ids";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
-import { SELF_IMPROVEMENT_DEFAULTS, type SelfImprovementSettings, type SelfImprovementView } from "../domain/self-improvement.ts";
+import {
+  SELF_IMPROVEMENT_DEFAULTS,
+  type SelfImprovementSettings,
+  type SelfImprovementView,
+} from "../domain/self-improvement.ts";
 
 type Row = {
-  scorer_uid: string; failure_threshold: number; failure_age_days: number; runs_per_week: number; cost_limit_micros: number; created_at: Date; updated_at: Date;
-  unreviewed: number; last_run_uid: string | null; last_run_at: Date | null;
+  scorer_uid: string;
+  failure_threshold: number;
+  failure_age_days: number;
+  runs_per_week: number;
+  cost_limit_micros: number;
+  created_at: Date;
+  updated_at: Date;
+  unreviewed: number;
+  last_run_uid: string | null;
+  last_run_at: Date | null;
 };
 
 /** Self-improvement of scorers: a scorer has a row as long as it is enabled. */
@@ -34,7 +46,12 @@ export async function syncSelfImprovement(tx: Sql, { uid, selfImprovementEnabled
 }
 
 /** Creates or replaces the self-improvement of a scorer. */
-export async function putSelfImprovement(tx: Sql, uid: ScorerUid, settings: SelfImprovementSettings, now: Date): Promise<void> {
+export async function putSelfImprovement(
+  tx: Sql,
+  uid: ScorerUid,
+  settings: SelfImprovementSettings,
+  now: Date,
+): Promise<void> {
   await tx.query(
     `${INSERT} ON CONFLICT (scorer_uid) DO UPDATE SET failure_threshold = excluded.failure_threshold, failure_age_days = excluded.failure_age_days,
        runs_per_week = excluded.runs_per_week, cost_limit_micros = excluded.cost_limit_micros, updated_at = excluded.updated_at`,
@@ -47,7 +64,12 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6, $6)`;
 
 const values = (uid: ScorerUid, settings: SelfImprovementSettings, now: Date): unknown[] => [
-  uid, settings.failureThreshold, settings.failureAgeDays, settings.runsPerWeek, settings.costLimitMicros, now,
+  uid,
+  settings.failureThreshold,
+  settings.failureAgeDays,
+  settings.runsPerWeek,
+  settings.costLimitMicros,
+  now,
 ];
 
 const toView = (row: Row): SelfImprovementView => ({

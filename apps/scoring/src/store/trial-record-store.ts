@@ -13,18 +13,28 @@ export function trialRecordStore(database: Database) {
   };
   return {
     /** Lists trials in the order of the manifest, after a position. An empty filter matches all. */
-    list: (runUid: string, { configurationUids, states }: TrialFilter, page: { after: number; limit: number }): Promise<TrialRecord[]> =>
+    list: (
+      runUid: string,
+      { configurationUids, states }: TrialFilter,
+      page: { after: number; limit: number },
+    ): Promise<TrialRecord[]> =>
       select(
         `t.benchmark_run_uid = $1 AND t.position > $2 AND (cardinality($3::uuid[]) = 0 OR t.configuration_uid = ANY ($3)) AND (cardinality($4::text[]) = 0 OR t.state = ANY ($4))
           ORDER BY t.position LIMIT $5`,
         [runUid, page.after, configurationUids, states, page.limit],
       ),
 
-    find: async (runUid: string, uid: string): Promise<TrialRecord | undefined> => (await select("t.benchmark_run_uid = $1 AND t.uid = $2", [runUid, uid]))[0],
+    find: async (runUid: string, uid: string): Promise<TrialRecord | undefined> =>
+      (await select("t.benchmark_run_uid = $1 AND t.uid = $2", [runUid, uid]))[0],
 
     /** Returns the trial of which a run was any attempt. */
     findByRun: async (runUid: string, agentRunUid: string): Promise<TrialRecord | undefined> =>
-      (await select("t.benchmark_run_uid = $1 AND t.uid IN (SELECT a.trial_uid FROM trial_attempts a WHERE a.run_uid = $2) ORDER BY t.position LIMIT 1", [runUid, agentRunUid]))[0],
+      (
+        await select(
+          "t.benchmark_run_uid = $1 AND t.uid IN (SELECT a.trial_uid FROM trial_attempts a WHERE a.run_uid = $2) ORDER BY t.position LIMIT 1",
+          [runUid, agentRunUid],
+        )
+      )[0],
   };
 }
 
@@ -40,9 +50,26 @@ const COLUMNS = `
               FROM trial_attempts a WHERE a.trial_uid = t.uid), '[]') AS attempts`;
 
 type TrialRow = {
-  uid: string; id: number; position: number; configuration_uid: string; task_uid: string; rep_index: number; state: TrialState; terminal_reason: "timeout" | "failure" | null;
-  is_infra_failure: boolean; run_uid: string | null; attempt_count: number; cost_micros: number; total_tokens: number; wall_time_ms: number; usage: JsonValue;
-  created_at: Date; started_at: Date | null; completed_at: Date | null; scores: TrialScoreRecord[]; attempts: TrialAttemptRecord[];
+  uid: string;
+  id: number;
+  position: number;
+  configuration_uid: string;
+  task_uid: string;
+  rep_index: number;
+  state: TrialState;
+  terminal_reason: "timeout" | "failure" | null;
+  is_infra_failure: boolean;
+  run_uid: string | null;
+  attempt_count: number;
+  cost_micros: number;
+  total_tokens: number;
+  wall_time_ms: number;
+  usage: JsonValue;
+  created_at: Date;
+  started_at: Date | null;
+  completed_at: Date | null;
+  scores: TrialScoreRecord[];
+  attempts: TrialAttemptRecord[];
 };
 
 const toRecord = (row: TrialRow): TrialRecord => ({

@@ -15,10 +15,20 @@ export type TrialAttempt = AttemptRef & {
 };
 
 /** Figures of a trial, summed over its attempts. */
-export type TrialFigures = { readonly costMicros: number; readonly totalTokens: number; readonly wallTimeMs: number; readonly usage: object | null };
+export type TrialFigures = {
+  readonly costMicros: number;
+  readonly totalTokens: number;
+  readonly wallTimeMs: number;
+  readonly usage: object | null;
+};
 
 /** Starts the first attempts of the next pending trials, in the order of the manifest. The benchmark run must be locked. */
-export async function startPendingTrials(tx: Sql, benchmarkRunUid: string, limit: number, now: Date): Promise<AttemptRef[]> {
+export async function startPendingTrials(
+  tx: Sql,
+  benchmarkRunUid: string,
+  limit: number,
+  now: Date,
+): Promise<AttemptRef[]> {
   const { rows } = await tx.query<{ trial_uid: string }>(
     `WITH next AS (SELECT uid FROM trials WHERE benchmark_run_uid = $1 AND state = 'pending' ORDER BY position LIMIT $2),
           started AS (UPDATE trials t SET state = 'running', attempt_count = 1, started_at = $3 FROM next n WHERE t.uid = n.uid RETURNING t.uid)
@@ -31,11 +41,17 @@ export async function startPendingTrials(tx: Sql, benchmarkRunUid: string, limit
 
 /** Adds a further attempt to a running trial; the trial has no run until it is dispatched. */
 export async function addTrialAttempt(tx: Sql, { trialUid, attemptNumber }: AttemptRef, now: Date): Promise<void> {
-  await tx.query("INSERT INTO trial_attempts (trial_uid, attempt_number, state, started_at) VALUES ($1, $2, 'pending', $3)", [trialUid, attemptNumber, now]);
+  await tx.query(
+    "INSERT INTO trial_attempts (trial_uid, attempt_number, state, started_at) VALUES ($1, $2, 'pending', $3)",
+    [trialUid, attemptNumber, now],
+  );
   await tx.query("UPDATE trials SET attempt_count = $2, run_uid = NULL WHERE uid = $1", [trialUid, attemptNumber]);
 }
 
-export const findAttempt = async (sql: Sql, { trialUid, attemptNumber }: AttemptRef): Promise<TrialAttempt | undefined> =>
+export const findAttempt = async (
+  sql: Sql,
+  { trialUid, attemptNumber }: AttemptRef,
+): Promise<TrialAttempt | undefined> =>
   (await select(sql, "a.trial_uid = $1 AND a.attempt_number = $2", [trialUid, attemptNumber]))[0];
 
 /** Returns the attempt that a run was created for; attempts that replay the run have ended. */
@@ -43,16 +59,31 @@ export const findAttemptOfRun = async (sql: Sql, runUid: string): Promise<TrialA
   (await select(sql, "a.run_uid = $1 AND a.state IN ('pending', 'running')", [runUid]))[0];
 
 /** Records the run of an attempt. An attempt that has not ended is running from now on. */
-export async function bindAttempt(tx: Sql, { trialUid, attemptNumber }: AttemptRef, runUid: string, isAtCapacity: boolean): Promise<void> {
+export async function bindAttempt(
+  tx: Sql,
+  { trialUid, attemptNumber }: AttemptRef,
+  runUid: string,
+  isAtCapacity: boolean,
+): Promise<void> {
   await tx.query(
     `UPDATE trial_attempts SET run_uid = $3, at_capacity = at_capacity OR $4, state = CASE state WHEN 'pending' THEN 'running' ELSE state END
       WHERE trial_uid = $1 AND attempt_number = $2`,
     [trialUid, attemptNumber, runUid, isAtCapacity],
   );
-  await tx.query("UPDATE trials SET run_uid = $3 WHERE uid = $1 AND attempt_count = $2", [trialUid, attemptNumber, runUid]);
+  await tx.query("UPDATE trials SET run_uid = $3 WHERE uid = $1 AND attempt_count = $2", [
+    trialUid,
+    attemptNumber,
+    runUid,
+  ]);
 }
 
-export async function endAttempt(tx: Sql, { trialUid, attemptNumber }: AttemptRef, state: TrialEnd["state"], errorCode: string | null, now: Date): Promise<void> {
+export async function endAttempt(
+  tx: Sql,
+  { trialUid, attemptNumber }: AttemptRef,
+  state: TrialEnd["state"],
+  errorCode: string | null,
+  now: Date,
+): Promise<void> {
   await tx.query(
     "UPDATE trial_attempts SET state = $3, error_code = $4, completed_at = $5 WHERE trial_uid = $1 AND attempt_number = $2",
     [trialUid, attemptNumber, state, errorCode, now],
@@ -60,15 +91,20 @@ export async function endAttempt(tx: Sql, { trialUid, attemptNumber }: AttemptRe
 }
 
 /** Ends a trial. The scores that await it become pending when it succeeded, and not scoreable otherwise. */
-export async function endTrial(tx: Sql, trialUid: string, { state, terminalReason, isInfraFailure }: TrialEnd, now: Date): Promise<void> {
+export async function endTrial(
+  tx: Sql,
+  trialUid: string,
+  { state, terminalReason, isInfraFailure }: TrialEnd,
+  now: Date,
+): Promise<void> {
   await tx.query(
     "UPDATE trials SET state = $2, terminal_reason = $3, is_infra_failure = $4, completed_at = $5 WHERE uid = $1",
     [trialUid, state, terminalReason, isInfraFailure, now],
   );
-  await tx.query(
-    "UPDATE trial_scores SET state = $2 WHERE trial_uid = $1 AND state = 'awaiting_trial'",
-    [trialUid, state === "succeeded" ? "pending" : "not_scoreable"],
-  );
+  await tx.query("UPDATE trial_scores SET state = $2 WHERE trial_uid = $1 AND state = 'awaiting_trial'", [
+    trialUid,
+    state === "succeeded" ? "pending" : "not_scoreable",
+  ]);
 }
 
 /** A trial that has ended, with the runs of its attempts, oldest first. */
@@ -83,7 +119,14 @@ export type EndedTrial = {
 };
 
 export async function findEndedTrial(sql: Sql, trialUid: string): Promise<EndedTrial | undefined> {
-  const { rows } = await sql.query<{ uid: string; state: TrialState; task_uid: string; run_uid: string | null; runs: string[]; scorers: string[] }>(
+  const { rows } = await sql.query<{
+    uid: string;
+    state: TrialState;
+    task_uid: string;
+    run_uid: string | null;
+    runs: string[];
+    scorers: string[];
+  }>(
     `SELECT t.uid, t.state, t.task_uid, t.run_uid,
             ARRAY(SELECT a.run_uid::text FROM trial_attempts a WHERE a.trial_uid = t.uid AND a.run_uid IS NOT NULL ORDER BY a.attempt_number) AS runs,
             ARRAY(SELECT s.scorer_uid::text FROM trial_scores s
@@ -94,12 +137,22 @@ export async function findEndedTrial(sql: Sql, trialUid: string): Promise<EndedT
     [trialUid],
   );
   return rows.map((row) => ({
-    trialUid: row.uid, state: row.state, taskUid: row.task_uid, runUid: row.run_uid, attemptRunUids: row.runs, pendingScorerUids: row.scorers,
+    trialUid: row.uid,
+    state: row.state,
+    taskUid: row.task_uid,
+    runUid: row.run_uid,
+    attemptRunUids: row.runs,
+    pendingScorerUids: row.scorers,
   }))[0];
 }
 
 /** Stores the final figures of a trial; absent: those that it has are final. */
-export async function storeTrialFigures(tx: Sql, trialUid: string, figures: TrialFigures | undefined, now: Date): Promise<void> {
+export async function storeTrialFigures(
+  tx: Sql,
+  trialUid: string,
+  figures: TrialFigures | undefined,
+  now: Date,
+): Promise<void> {
   const { costMicros, totalTokens, wallTimeMs, usage } = figures ?? {};
   await tx.query(
     `UPDATE trials SET measured_at = $2, cost_micros = coalesce($3, cost_micros), total_tokens = coalesce($4, total_tokens),
@@ -111,14 +164,22 @@ export async function storeTrialFigures(tx: Sql, trialUid: string, figures: Tria
 
 /** Ends scores that no judge will decide. */
 export async function endScores(tx: Sql, trialUid: string, scorerUids: readonly string[]): Promise<void> {
-  await tx.query("UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1 AND scorer_uid = ANY ($2::uuid[]) AND state = 'pending'", [trialUid, scorerUids]);
+  await tx.query(
+    "UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1 AND scorer_uid = ANY ($2::uuid[]) AND state = 'pending'",
+    [trialUid, scorerUids],
+  );
 }
 
 /**
  * Gives the pending trials of a replay the ends, attempts and figures of the trials that they score again: those of the same task, configuration
  * and repetition. Trials without one fail for infrastructure. Returns the uids of all trials.
  */
-export async function copyReplayedTrials(tx: Sql, benchmarkRunUid: string, replayedRunUid: string, now: Date): Promise<string[]> {
+export async function copyReplayedTrials(
+  tx: Sql,
+  benchmarkRunUid: string,
+  replayedRunUid: string,
+  now: Date,
+): Promise<string[]> {
   const { rows } = await tx.query<{ uid: string }>(
     `UPDATE trials t SET state = coalesce(o.state, 'failed'), terminal_reason = CASE WHEN o.uid IS NULL THEN 'failure' ELSE o.terminal_reason END,
             is_infra_failure = coalesce(o.is_infra_failure, true), run_uid = o.run_uid, attempt_count = coalesce(o.attempt_count, 0),
@@ -155,11 +216,24 @@ async function select(sql: Sql, where: string, params: readonly unknown[]): Prom
     params,
   );
   return rows.map((row) => ({
-    benchmarkRunUid: row.benchmark_run_uid, trialUid: row.uid, trialState: row.trial_state, taskUid: row.task_uid, configurationUid: row.configuration_uid,
-    attemptNumber: row.attempt_number, state: row.state, runUid: row.run_uid,
+    benchmarkRunUid: row.benchmark_run_uid,
+    trialUid: row.uid,
+    trialState: row.trial_state,
+    taskUid: row.task_uid,
+    configurationUid: row.configuration_uid,
+    attemptNumber: row.attempt_number,
+    state: row.state,
+    runUid: row.run_uid,
   }));
 }
 
 type AttemptRow = {
-  benchmark_run_uid: string; uid: string; trial_state: TrialState; task_uid: string; configuration_uid: string; attempt_number: number; state: TrialState; run_uid: string | null;
+  benchmark_run_uid: string;
+  uid: string;
+  trial_state: TrialState;
+  task_uid: string;
+  configuration_uid: string;
+  attempt_number: number;
+  state: TrialState;
+  run_uid: string | null;
 };

@@ -22,15 +22,30 @@ export type ActivateDefinitionDeps = {
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
  */
-export async function activateDefinition(deps: ActivateDefinitionDeps, origin: Origin, target: { factoryUid: string; version: number }): Promise<number> {
+export async function activateDefinition(
+  deps: ActivateDefinitionDeps,
+  origin: Origin,
+  target: { factoryUid: string; version: number },
+): Promise<number> {
   const { factoryUid, version } = target;
   const staged = await findStage(deps.database.sql, factoryUid, version);
-  const names = new Set([...(staged?.part.scorers ?? []).flatMap(({ agents }) => (agents === "*" ? [] : agents)), ...(staged?.part.suites ?? []).map(({ agent }) => agent)]);
-  const uids = staged ? await deps.agents.uidsOf({ uid: factoryUid, teamUid: staged.teamUid }, [...names]) : new Map<string, string>();
+  const names = new Set([
+    ...(staged?.part.scorers ?? []).flatMap(({ agents }) => (agents === "*" ? [] : agents)),
+    ...(staged?.part.suites ?? []).map(({ agent }) => agent),
+  ]);
+  const uids = staged
+    ? await deps.agents.uidsOf({ uid: factoryUid, teamUid: staged.teamUid }, [...names])
+    : new Map<string, string>();
   return deps.database.transaction(async (tx) => {
     const inForce = await lockActivation(tx, factoryUid);
     if (inForce >= version) return inForce;
-    if (!staged) throw new DomainError({ kind: "conflict", reason: "stage_missing", message: "This version of the definition was not staged.", retryable: true });
+    if (!staged)
+      throw new DomainError({
+        kind: "conflict",
+        reason: "stage_missing",
+        message: "This version of the definition was not staged.",
+        retryable: true,
+      });
     const now = deps.clock.now();
     await projectScorers(tx, staged, uids, origin, now);
     await projectSuites(tx, staged, uids, origin, now);

@@ -5,7 +5,13 @@ import { enqueueAllWork } from "@millwright/work";
 import { isFinished, type BenchmarkRunState } from "../domain/benchmark-run.ts";
 import { causeOfAttempt, startableTrials, stateOf } from "../domain/trial.ts";
 import { benchmarkRunFinished } from "../events/benchmark-events.ts";
-import { countTrials, lockBenchmark, lockTeamLoad, setBenchmarkState, type BenchmarkLife } from "../store/benchmark-life-store.ts";
+import {
+  countTrials,
+  lockBenchmark,
+  lockTeamLoad,
+  setBenchmarkState,
+  type BenchmarkLife,
+} from "../store/benchmark-life-store.ts";
 import { copyReplayedTrials, startPendingTrials, type AttemptRef } from "../store/trial-store.ts";
 
 /** Kind of work that creates the run of an attempt; its key names the attempt as the run's cause key does. */
@@ -25,7 +31,10 @@ export type AdvanceBenchmarkDeps = {
  * the lock of the benchmark run: any number of replicas may call it, and a benchmark run that another transaction has locked is left to that.
  * Returns whether anything changed.
  */
-export const advanceBenchmark = ({ database, clock, trialsPerTeam }: AdvanceBenchmarkDeps, uid: string): Promise<boolean> =>
+export const advanceBenchmark = (
+  { database, clock, trialsPerTeam }: AdvanceBenchmarkDeps,
+  uid: string,
+): Promise<boolean> =>
   database.transaction(async (tx) => {
     const run = await lockBenchmark(tx, uid, "SKIP LOCKED");
     if (!run || isFinished(run.state)) return false;
@@ -40,13 +49,22 @@ export const advanceBenchmark = ({ database, clock, trialsPerTeam }: AdvanceBenc
 
 /** Enqueues the runs of attempts; `runAt` absent: now. */
 export const enqueueStarts = (tx: Sql, teamUid: string, attempts: readonly AttemptRef[], runAt?: Date): Promise<void> =>
-  enqueueAllWork(tx, attempts.map((attempt) => ({
-    kind: START_TRIAL, key: causeOfAttempt(attempt.trialUid, attempt.attemptNumber), payload: { trial_uid: attempt.trialUid, attempt_number: attempt.attemptNumber }, teamUid,
-    ...(runAt && { runAt }),
-  })));
+  enqueueAllWork(
+    tx,
+    attempts.map((attempt) => ({
+      kind: START_TRIAL,
+      key: causeOfAttempt(attempt.trialUid, attempt.attemptNumber),
+      payload: { trial_uid: attempt.trialUid, attempt_number: attempt.attemptNumber },
+      teamUid,
+      ...(runAt && { runAt }),
+    })),
+  );
 
 export const enqueueCompletions = (tx: Sql, teamUid: string, trialUids: readonly string[]): Promise<void> =>
-  enqueueAllWork(tx, trialUids.map((trialUid) => ({ kind: COMPLETE_TRIAL, key: trialUid, payload: { trial_uid: trialUid }, teamUid })));
+  enqueueAllWork(
+    tx,
+    trialUids.map((trialUid) => ({ kind: COMPLETE_TRIAL, key: trialUid, payload: { trial_uid: trialUid }, teamUid })),
+  );
 
 async function replay(tx: Sql, run: BenchmarkLife, replayedRunUid: string, now: Date): Promise<void> {
   await enqueueCompletions(tx, run.teamUid, await copyReplayedTrials(tx, run.uid, replayedRunUid, now));
@@ -66,4 +84,5 @@ async function moveTo(tx: Sql, run: BenchmarkLife, state: BenchmarkRunState, now
   if (isFinished(state)) await appendEvents(tx, [benchmarkRunFinished(run, state)]);
 }
 
-const EVERY_TRIAL_FAILED = "Every trial failed because of the platform's infrastructure, so no trial says anything about its agent.";
+const EVERY_TRIAL_FAILED =
+  "Every trial failed because of the platform's infrastructure, so no trial says anything about its agent.";

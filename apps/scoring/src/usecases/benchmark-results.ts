@@ -12,7 +12,12 @@ import { readUids, readValues } from "./benchmark-filters.ts";
 import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } from "./benchmark-run-scope.ts";
 
 export type BenchmarkStatsDeps = {
-  benchmarkStats: { read(queries: readonly { runUid: string; plan: BenchmarkPlan }[], taskUids?: readonly string[]): Promise<BenchmarkStats[]> };
+  benchmarkStats: {
+    read(
+      queries: readonly { runUid: string; plan: BenchmarkPlan }[],
+      taskUids?: readonly string[],
+    ): Promise<BenchmarkStats[]>;
+  };
   clock: Clock;
 };
 export type BenchmarkResultsDeps = BenchmarkRunScopeDeps & BenchmarkStatsDeps;
@@ -29,7 +34,10 @@ export type ResultsFilter = {
 const NO_FILTER: ResultsFilter = { taskUids: [], tags: [], configurationUids: [], scorerUids: [], include: [] };
 
 /** Returns the progress and costs of benchmark runs, in that order, for their records. Source: fields-factory §9.4. */
-export async function readBenchmarkProgress({ benchmarkStats, clock }: BenchmarkStatsDeps, runs: readonly BenchmarkRun[]): Promise<JsonObject[]> {
+export async function readBenchmarkProgress(
+  { benchmarkStats, clock }: BenchmarkStatsDeps,
+  runs: readonly BenchmarkRun[],
+): Promise<JsonObject[]> {
   if (runs.length === 0) return [];
   const queries = runs.map((run) => ({ runUid: run.uid, plan: planOf(run.manifest) }));
   const stats = await benchmarkStats.read(queries);
@@ -37,11 +45,17 @@ export async function readBenchmarkProgress({ benchmarkStats, clock }: Benchmark
 }
 
 /** Returns the results of a benchmark run. Errors: filter_invalid (invalid_argument). */
-export async function readBenchmarkResults({ benchmarkStats, clock }: BenchmarkStatsDeps, run: BenchmarkRun, filter: ResultsFilter = NO_FILTER): Promise<JsonObject> {
+export async function readBenchmarkResults(
+  { benchmarkStats, clock }: BenchmarkStatsDeps,
+  run: BenchmarkRun,
+  filter: ResultsFilter = NO_FILTER,
+): Promise<JsonObject> {
   const plan = planOf(run.manifest);
   const include = new Set(readValues("include", filter.include, METRIC_ARRAYS));
   const [taskUids, configurationUids, scorerUids] = [
-    readUids("task_uid", filter.taskUids), readUids("configuration_uid", filter.configurationUids), readUids("scorer_uid", filter.scorerUids),
+    readUids("task_uid", filter.taskUids),
+    readUids("configuration_uid", filter.configurationUids),
+    readUids("scorer_uid", filter.scorerUids),
   ];
   const [stats] = await benchmarkStats.read([{ runUid: run.uid, plan }], selectedTasks(plan, taskUids, filter.tags));
   const metrics = {
@@ -53,20 +67,42 @@ export async function readBenchmarkResults({ benchmarkStats, clock }: BenchmarkS
 }
 
 /** Returns the tasks that match both filters; undefined when all do. */
-function selectedTasks(plan: BenchmarkPlan, taskUids: readonly string[], tags: readonly string[]): string[] | undefined {
+function selectedTasks(
+  plan: BenchmarkPlan,
+  taskUids: readonly string[],
+  tags: readonly string[],
+): string[] | undefined {
   if (taskUids.length === 0 && tags.length === 0) return undefined;
-  const matches = plan.tasks.filter((task) => (taskUids.length === 0 || taskUids.includes(task.uid)) && (tags.length === 0 || task.tags.some((tag) => tags.includes(tag))));
+  const matches = plan.tasks.filter(
+    (task) =>
+      (taskUids.length === 0 || taskUids.includes(task.uid)) &&
+      (tags.length === 0 || task.tags.some((tag) => tags.includes(tag))),
+  );
   return matches.map(({ uid }) => uid);
 }
 
 /** Returns the results of a benchmark run. Errors: those of `findBenchmarkRun` · filter_invalid. */
-export const getBenchmarkResults = async (deps: BenchmarkResultsDeps, caller: Caller, request: BenchmarkRunRef & ResultsFilter): Promise<JsonObject> =>
+export const getBenchmarkResults = async (
+  deps: BenchmarkResultsDeps,
+  caller: Caller,
+  request: BenchmarkRunRef & ResultsFilter,
+): Promise<JsonObject> =>
   readBenchmarkResults(deps, await findBenchmarkRun(deps, caller, request, "factory.view"), request);
 
 /** Compares a benchmark run with another one of its suite. Errors: those of `findBenchmarkRun` · not_comparable. */
-export async function compareBenchmarkRuns(deps: BenchmarkResultsDeps, caller: Caller, { otherRunUid, ...ref }: BenchmarkRunRef & { otherRunUid: string }): Promise<JsonObject> {
-  const [run, other] = [await findBenchmarkRun(deps, caller, ref, "factory.view"), await findBenchmarkRun(deps, caller, { ...ref, runUid: otherRunUid }, "factory.view")];
+export async function compareBenchmarkRuns(
+  deps: BenchmarkResultsDeps,
+  caller: Caller,
+  { otherRunUid, ...ref }: BenchmarkRunRef & { otherRunUid: string },
+): Promise<JsonObject> {
+  const [run, other] = [
+    await findBenchmarkRun(deps, caller, ref, "factory.view"),
+    await findBenchmarkRun(deps, caller, { ...ref, runUid: otherRunUid }, "factory.view"),
+  ];
   const [plan, otherPlan] = [planOf(run.manifest), planOf(other.manifest)];
-  const [stats, otherStats] = await deps.benchmarkStats.read([{ runUid: run.uid, plan }, { runUid: other.uid, plan: otherPlan }]);
+  const [stats, otherStats] = await deps.benchmarkStats.read([
+    { runUid: run.uid, plan },
+    { runUid: other.uid, plan: otherPlan },
+  ]);
   return compareRuns({ run, plan, stats: stats! }, { run: other, plan: otherPlan, stats: otherStats! });
 }

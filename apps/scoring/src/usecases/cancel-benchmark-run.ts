@@ -14,25 +14,34 @@ import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } fr
 import { viewsOf, type BenchmarkRunView } from "./benchmark-runs.ts";
 import { CANCEL_TRIAL_RUN } from "./settle-trial.ts";
 
-export type CancelBenchmarkDeps = BenchmarkRunScopeDeps & BenchmarkStatsDeps & { readonly database: Pick<Database, "transaction"> };
+export type CancelBenchmarkDeps = BenchmarkRunScopeDeps &
+  BenchmarkStatsDeps & { readonly database: Pick<Database, "transaction"> };
 
 /**
  * Cancels the trials of a benchmark run that have not ended, with their runs. Results of trials that had ended stay, and their judges go on.
  *
  * Errors: those of `findBenchmarkRun` · not_authorized · benchmark_run_finished (invalid_argument).
  */
-export async function cancelBenchmarkRun(deps: CancelBenchmarkDeps, caller: Caller, ref: BenchmarkRunRef): Promise<BenchmarkRunView> {
+export async function cancelBenchmarkRun(
+  deps: CancelBenchmarkDeps,
+  caller: Caller,
+  ref: BenchmarkRunRef,
+): Promise<BenchmarkRunView> {
   const { uid } = await findBenchmarkRun(deps, caller, ref, "run.manage");
   const cancelled = await deps.database.transaction(async (tx): Promise<BenchmarkRun> => {
     const locked = await lockBenchmark(tx, uid);
     if (!locked) throw notFound("benchmark_run");
-    if (isFinished(locked.state)) throw invalidArgument("benchmark_run_finished", `The benchmark run has finished already; it is ${locked.state}.`);
+    if (isFinished(locked.state))
+      throw invalidArgument("benchmark_run_finished", `The benchmark run has finished already; it is ${locked.state}.`);
     const now = deps.clock.now();
     const trials = await cancelOpenTrials(tx, uid, now);
-    await enqueueAllWork(tx, trials.map(({ trialUid, runUid }) => {
-      const payload: CancelTrialRun = { benchmark_run_uid: uid, trial_uid: trialUid, run_uid: runUid };
-      return { kind: CANCEL_TRIAL_RUN, key: runUid, payload, teamUid: locked.teamUid };
-    }));
+    await enqueueAllWork(
+      tx,
+      trials.map(({ trialUid, runUid }) => {
+        const payload: CancelTrialRun = { benchmark_run_uid: uid, trial_uid: trialUid, run_uid: runUid };
+        return { kind: CANCEL_TRIAL_RUN, key: runUid, payload, teamUid: locked.teamUid };
+      }),
+    );
     await setBenchmarkState(tx, uid, "cancelled", now, "The benchmark run was cancelled.");
     const run = (await findBenchmarkRunRow(tx, uid))!;
     await appendEvents(tx, [benchmarkRunCancelled(run, originOf(caller))]);

@@ -12,15 +12,16 @@ import { requireEditable, requireHuman, requireReferences, type ReferenceDeps } 
 
 export type ScorerRef = { readonly factoryUid: string; readonly scorerUid: string };
 
-export type ChangeScorerDeps = ScorerScopeDeps & ReferenceDeps & {
-  scorers: {
-    /** Locks the scorer, applies the change and saves it with its event and its self-improvement. Errors: scorer_not_found · scorer_name_taken. */
-    update(uid: ScorerUid, change: (scorer: Scorer) => { next: Scorer; event: NewEvent }): Promise<Scorer>;
-    /** Errors: scorer_not_found. */
-    delete(uid: ScorerUid, event: (scorer: Scorer) => NewEvent): Promise<void>;
+export type ChangeScorerDeps = ScorerScopeDeps &
+  ReferenceDeps & {
+    scorers: {
+      /** Locks the scorer, applies the change and saves it with its event and its self-improvement. Errors: scorer_not_found · scorer_name_taken. */
+      update(uid: ScorerUid, change: (scorer: Scorer) => { next: Scorer; event: NewEvent }): Promise<Scorer>;
+      /** Errors: scorer_not_found. */
+      delete(uid: ScorerUid, event: (scorer: Scorer) => NewEvent): Promise<void>;
+    };
+    clock: Clock;
   };
-  clock: Clock;
-};
 
 /**
  * Changes the named settings and raises the version. Attempts in flight keep the configuration they started with. Turning self-improvement off
@@ -29,13 +30,21 @@ export type ChangeScorerDeps = ScorerScopeDeps & ReferenceDeps & {
  * Errors: scorer_not_found · not_authorized · scorer_managed (conflict) · managed_by_files (conflict) · update_empty (invalid_argument) · those of
  * `checkSettings` · human_required · agent_not_found · model_unknown · scorer_name_taken. Source: fields-factory §8.2.
  */
-export async function updateScorer(deps: ChangeScorerDeps, caller: Caller, ref: ScorerRef, given: GivenSettings, named: ReadonlySet<SettingName>): Promise<Scorer> {
+export async function updateScorer(
+  deps: ChangeScorerDeps,
+  caller: Caller,
+  ref: ScorerRef,
+  given: GivenSettings,
+  named: ReadonlySet<SettingName>,
+): Promise<Scorer> {
   const { factory, scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
   if (named.size === 0) throw invalidArgument("update_empty", "Name at least one member to change.");
   requireEditable(scorer);
   if (named.has("selfImprovementEnabled") && given.selfImprovementEnabled) requireHuman(caller);
   await requireReferences(deps, caller, factory, checkSettings(mergeSettings(scorer, given, named)), scorer);
-  return deps.scorers.update(scorer.uid, (current) => changed(current, checkSettings(mergeSettings(current, given, named)), deps.clock.now(), originOf(caller)));
+  return deps.scorers.update(scorer.uid, (current) =>
+    changed(current, checkSettings(mergeSettings(current, given, named)), deps.clock.now(), originOf(caller)),
+  );
 }
 
 /**
@@ -50,16 +59,32 @@ export async function deleteScorer(deps: ChangeScorerDeps, caller: Caller, ref: 
 }
 
 /** A scorer with other settings, a higher version, and the event of it. */
-export function changed(scorer: Scorer, settings: ScorerSettings, now: Date, origin: Origin): { next: Scorer; event: NewEvent } {
+export function changed(
+  scorer: Scorer,
+  settings: ScorerSettings,
+  now: Date,
+  origin: Origin,
+): { next: Scorer; event: NewEvent } {
   const next = { ...scorer, ...settings, version: scorer.version + 1, updatedAt: now };
   return { next, event: scorerUpdated(next, origin, changedMembers(scorer, settings)) };
 }
 
 const MEMBERS: Readonly<Record<keyof ScorerSettings, string>> = {
-  name: "name", description: "description", scopeMode: "scope_mode", agents: "agents", labels: "allowed_classifications", threshold: "threshold",
-  scoringPrompt: "scoring_prompt", modelId: "model_id", samplingRate: "sampling_rate", agentConfig: "agent_config", rule: "rule",
+  name: "name",
+  description: "description",
+  scopeMode: "scope_mode",
+  agents: "agents",
+  labels: "allowed_classifications",
+  threshold: "threshold",
+  scoringPrompt: "scoring_prompt",
+  modelId: "model_id",
+  samplingRate: "sampling_rate",
+  agentConfig: "agent_config",
+  rule: "rule",
   selfImprovementEnabled: "self_improvement_enabled",
 };
 
 const changedMembers = (before: ScorerSettings, after: ScorerSettings): string[] =>
-  (Object.keys(MEMBERS) as (keyof ScorerSettings)[]).filter((key) => canonicalJson(before[key]) !== canonicalJson(after[key])).map((key) => MEMBERS[key]);
+  (Object.keys(MEMBERS) as (keyof ScorerSettings)[])
+    .filter((key) => canonicalJson(before[key]) !== canonicalJson(after[key]))
+    .map((key) => MEMBERS[key]);

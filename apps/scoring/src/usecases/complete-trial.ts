@@ -5,10 +5,20 @@ import type { MeasuredRun, TrialRunClient } from "../clients/trial-run-client.ts
 import { scoringOf } from "../domain/trial-scoring.ts";
 import { sumUsage } from "../domain/usage-sum.ts";
 import { findBenchmarkOfTrial, lockBenchmark } from "../store/benchmark-life-store.ts";
-import { endScores, findEndedTrial, storeTrialFigures, type EndedTrial, type TrialFigures } from "../store/trial-store.ts";
+import {
+  endScores,
+  findEndedTrial,
+  storeTrialFigures,
+  type EndedTrial,
+  type TrialFigures,
+} from "../store/trial-store.ts";
 import { startAttempts, type RunFacts } from "./start-attempts.ts";
 
-export type CompleteTrialDeps = { readonly database: Database; readonly clock: Clock; readonly runs: Pick<TrialRunClient, "describe"> };
+export type CompleteTrialDeps = {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly runs: Pick<TrialRunClient, "describe">;
+};
 
 /** After so many tries a scorer whose judge of the same run never ends leaves its score open no longer. */
 const TRIES_MAX = 8;
@@ -18,8 +28,15 @@ const TRIES_MAX = 8;
  *
  * Errors: those of DescribeRuns · judge_in_flight (unavailable): another attempt of the same scorer and run has not ended yet.
  */
-export async function completeTrial({ database, clock, runs }: CompleteTrialDeps, trialUid: string, tries: number): Promise<void> {
-  const [benchmark, ended] = await Promise.all([findBenchmarkOfTrial(database, trialUid), findEndedTrial(database.sql, trialUid)]);
+export async function completeTrial(
+  { database, clock, runs }: CompleteTrialDeps,
+  trialUid: string,
+  tries: number,
+): Promise<void> {
+  const [benchmark, ended] = await Promise.all([
+    findBenchmarkOfTrial(database, trialUid),
+    findEndedTrial(database.sql, trialUid),
+  ]);
   if (!benchmark || !ended) return;
   const measured = ended.attemptRunUids.length > 0 ? await runs.describe(ended.attemptRunUids) : [];
   const waiting = await database.transaction(async (tx) => {
@@ -34,15 +51,27 @@ export async function completeTrial({ database, clock, runs }: CompleteTrialDeps
   });
   if (waiting.length === 0) return;
   if (tries >= TRIES_MAX) return endScores(database.sql, trialUid, waiting);
-  throw new DomainError({ kind: "unavailable", reason: "judge_in_flight", message: "Another judge of the same scorer and run has not ended yet." });
+  throw new DomainError({
+    kind: "unavailable",
+    reason: "judge_in_flight",
+    message: "Another judge of the same scorer and run has not ended yet.",
+  });
 }
 
-type Scored = { readonly benchmark: NonNullable<Awaited<ReturnType<typeof findBenchmarkOfTrial>>>; readonly trial: EndedTrial; readonly facts: RunFacts };
+type Scored = {
+  readonly benchmark: NonNullable<Awaited<ReturnType<typeof findBenchmarkOfTrial>>>;
+  readonly trial: EndedTrial;
+  readonly facts: RunFacts;
+};
 
 /** Returns the scorers whose judges could not start yet. */
 async function startJudges(tx: Sql, { benchmark, trial, facts }: Scored, now: Date): Promise<string[]> {
   const requests = trial.pendingScorerUids.map((scorerUid) => ({
-    ...scoringOf(benchmark.manifest, trial.taskUid, scorerUid), run: facts, trigger: "benchmark" as const, requester: benchmark.creator, trialUid: trial.trialUid,
+    ...scoringOf(benchmark.manifest, trial.taskUid, scorerUid),
+    run: facts,
+    trigger: "benchmark" as const,
+    requester: benchmark.creator,
+    trialUid: trial.trialUid,
   }));
   const outcomes = await startAttempts(tx, requests, now);
   return trial.pendingScorerUids.filter((_uid, n) => outcomes[n]!.outcome === "in_flight");
@@ -51,6 +80,12 @@ async function startJudges(tx: Sql, { benchmark, trial, facts }: Scored, now: Da
 /** Undefined when none of the runs is known: what is stored is all there is. */
 function figuresOf(measured: readonly MeasuredRun[]): TrialFigures | undefined {
   if (measured.length === 0) return undefined;
-  const sum = (figure: "costMicros" | "totalTokens" | "wallTimeMs"): number => measured.reduce((total, run) => total + run[figure], 0);
-  return { costMicros: sum("costMicros"), totalTokens: sum("totalTokens"), wallTimeMs: sum("wallTimeMs"), usage: sumUsage(measured.map(({ usage }) => usage)) };
+  const sum = (figure: "costMicros" | "totalTokens" | "wallTimeMs"): number =>
+    measured.reduce((total, run) => total + run[figure], 0);
+  return {
+    costMicros: sum("costMicros"),
+    totalTokens: sum("totalTokens"),
+    wallTimeMs: sum("wallTimeMs"),
+    usage: sumUsage(measured.map(({ usage }) => usage)),
+  };
 }

@@ -12,15 +12,16 @@ import { managedByFiles, requireHuman, requireReferences, type ReferenceDeps } f
 
 type Created = { readonly uid: string; readonly id: number; readonly at: string };
 
-export type CreateScorerDeps = ScopeDeps & ReferenceDeps & {
-  scorers: {
-    /** What an earlier request with the same key created. Errors: idempotency_mismatch. */
-    findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
-    /** Errors: scorer_name_taken · idempotency_mismatch. */
-    create(scorer: Omit<Scorer, "id">, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
+export type CreateScorerDeps = ScopeDeps &
+  ReferenceDeps & {
+    scorers: {
+      /** What an earlier request with the same key created. Errors: idempotency_mismatch. */
+      findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
+      /** Errors: scorer_name_taken · idempotency_mismatch. */
+      create(scorer: Omit<Scorer, "id">, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
+    };
+    clock: Clock;
   };
-  clock: Clock;
-};
 
 /**
  * Creates an active scorer, and with self_improvement_enabled its configuration of self-improvement. Starts no scoring: runs that finish from
@@ -29,24 +30,42 @@ export type CreateScorerDeps = ScopeDeps & ReferenceDeps & {
  * Errors: factory_not_found · not_authorized · managed_by_files (a tree outside defines the factory) · those of `checkSettings` · human_required ·
  * agent_not_found · model_unknown · scorer_name_taken (conflict) · idempotency_mismatch (conflict). Source: fields-factory §8.2.
  */
-export async function createScorer(deps: CreateScorerDeps, caller: Caller, input: { factoryUid: string; settings: GivenSettings; idempotencyKey: string }): Promise<Scorer> {
+export async function createScorer(
+  deps: CreateScorerDeps,
+  caller: Caller,
+  input: { factoryUid: string; settings: GivenSettings; idempotencyKey: string },
+): Promise<Scorer> {
   const factory = await findFactory(deps, caller, input.factoryUid, "factory.manage");
-  if (factory.management === "external_files") throw managedByFiles("Files outside this platform define this factory; add the scorer there.");
+  if (factory.management === "external_files")
+    throw managedByFiles("Files outside this platform define this factory; add the scorer there.");
   const settings = checkSettings(input.settings);
   if (settings.selfImprovementEnabled) requireHuman(caller);
   const now = deps.clock.now();
-  const request = idempotentRequest(actorOf(caller).uid, "create-scorer", input.idempotencyKey, { factoryUid: factory.uid, settings });
+  const request = idempotentRequest(actorOf(caller).uid, "create-scorer", input.idempotencyKey, {
+    factoryUid: factory.uid,
+    settings,
+  });
   const scorer = newScorer(caller, factory, settings, now);
   const earlier = request && (await deps.scorers.findCreated(request, now));
   if (!earlier) await requireReferences(deps, caller, factory, settings);
-  const { uid, id, at } = earlier ?? (await deps.scorers.create(scorer, scorerCreated(scorer, originOf(caller)), request));
+  const { uid, id, at } =
+    earlier ?? (await deps.scorers.create(scorer, scorerCreated(scorer, originOf(caller)), request));
   return { ...scorer, uid: as<ScorerUid>(uid), id, createdAt: new Date(at), updatedAt: new Date(at) };
 }
 
 const newScorer = (caller: Caller, factory: FactoryView, settings: ScorerSettings, now: Date): Omit<Scorer, "id"> => {
   const { type, uid } = actorOf(caller);
   return {
-    ...settings, uid: newUid<ScorerUid>(), factoryUid: factory.uid, teamUid: factory.teamUid, slug: null, kind: "user", enabled: true, version: 1,
-    creator: { type, uid }, createdAt: now, updatedAt: now,
+    ...settings,
+    uid: newUid<ScorerUid>(),
+    factoryUid: factory.uid,
+    teamUid: factory.teamUid,
+    slug: null,
+    kind: "user",
+    enabled: true,
+    version: 1,
+    creator: { type, uid },
+    createdAt: now,
+    updatedAt: now,
   };
 };

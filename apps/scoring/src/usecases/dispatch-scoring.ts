@@ -20,7 +20,11 @@ export type DispatchDeps = ScopeDeps & {
   };
 };
 
-export type DispatchRequest = { readonly factoryUid: string; readonly scorerUids: readonly string[]; readonly runUids: readonly string[] };
+export type DispatchRequest = {
+  readonly factoryUid: string;
+  readonly scorerUids: readonly string[];
+  readonly runUids: readonly string[];
+};
 
 export type DispatchOutcome = {
   readonly scorerUid: string;
@@ -45,20 +49,30 @@ type Pair = { readonly scorer: Scorer; readonly run: ScoredRun };
  * Errors: those of `findFactory` · dispatch_invalid · scorer_not_found · run_not_found (absent or not visible to the caller) · scorer_managed ·
  * run_not_scoreable · agent_out_of_scope (all invalid_argument). Source: API spec §4 "Manual dispatch rules".
  */
-export async function dispatchScoring(deps: DispatchDeps, caller: Caller, request: DispatchRequest): Promise<DispatchOutcome[]> {
+export async function dispatchScoring(
+  deps: DispatchDeps,
+  caller: Caller,
+  request: DispatchRequest,
+): Promise<DispatchOutcome[]> {
   const factory = await findFactory(deps, caller, request.factoryUid, "factory.manage");
   const scorerUids = readUids("scorer_uids", request.scorerUids);
   const runUids = readUids("run_ids", request.runUids);
-  if (scorerUids.length > 1 && runUids.length > 1) throw invalidArgument("dispatch_invalid", "Either scorer_uids or run_ids must have exactly one entry.");
+  if (scorerUids.length > 1 && runUids.length > 1)
+    throw invalidArgument("dispatch_invalid", "Either scorer_uids or run_ids must have exactly one entry.");
   const scorers = inOrder(scorerUids, await deps.scorerReader.listByUids(factory.uid, scorerUids), "scorer");
-  for (let at = 0; at < runUids.length; at += WIDTH) await Promise.all(runUids.slice(at, at + WIDTH).map((uid) => deps.runs.requireVisible(caller, uid)));
+  for (let at = 0; at < runUids.length; at += WIDTH)
+    await Promise.all(runUids.slice(at, at + WIDTH).map((uid) => deps.runs.requireVisible(caller, uid)));
   const runs = inOrder(runUids, await deps.runs.describe(runUids), "run");
   checkPairs(factory, pairsOf(scorers, runs));
   const requester = actorOf(caller);
   return deps.database.transaction(async (tx) => {
     const pairs = pairsOf(inOrder(scorerUids, await lockScorers(tx, factory.uid, scorerUids), "scorer"), runs);
     checkPairs(factory, pairs);
-    const started = await startAttempts(tx, pairs.map(({ scorer, run }) => ({ scorer, run: factsOf(run), trigger: "manual", requester })), deps.clock.now());
+    const started = await startAttempts(
+      tx,
+      pairs.map(({ scorer, run }) => ({ scorer, run: factsOf(run), trigger: "manual", requester })),
+      deps.clock.now(),
+    );
     return pairs.map((pair, index) => outcomeOf(pair, started[index]!));
   });
 }
@@ -74,9 +88,18 @@ const outcomeOf = ({ scorer, run }: Pair, { outcome }: StartedAttempt): Dispatch
 function readUids(field: string, given: readonly string[]): string[] {
   const uids = [...new Set(given.map((uid) => uid.trim().toLowerCase()))];
   const wrong = uids.find((uid) => !isUuid(uid) || uid === NIL);
-  if (wrong !== undefined) throw invalidArgument("dispatch_invalid", `${field} must be nonzero UUIDs (got ${JSON.stringify(wrong.slice(0, 100))}).`, { field });
+  if (wrong !== undefined)
+    throw invalidArgument(
+      "dispatch_invalid",
+      `${field} must be nonzero UUIDs (got ${JSON.stringify(wrong.slice(0, 100))}).`,
+      { field },
+    );
   if (uids.length === 0 || uids.length > UIDS_MAX) {
-    throw invalidArgument("dispatch_invalid", `${field} must have between 1 and ${UIDS_MAX} distinct entries (got ${uids.length}).`, { field });
+    throw invalidArgument(
+      "dispatch_invalid",
+      `${field} must have between 1 and ${UIDS_MAX} distinct entries (got ${uids.length}).`,
+      { field },
+    );
   }
   return uids;
 }
@@ -91,15 +114,24 @@ function inOrder<T extends { readonly uid: string }>(uids: readonly string[], fo
   });
 }
 
-const pairsOf = (scorers: readonly Scorer[], runs: readonly ScoredRun[]): Pair[] => scorers.flatMap((scorer) => runs.map((run) => ({ scorer, run })));
+const pairsOf = (scorers: readonly Scorer[], runs: readonly ScoredRun[]): Pair[] =>
+  scorers.flatMap((scorer) => runs.map((run) => ({ scorer, run })));
 
 function checkPairs(factory: FactoryView, pairs: readonly Pair[]): void {
   for (const { scorer, run } of pairs) {
-    if (scorer.kind !== "user") throw invalidArgument("scorer_managed", `Scorer ${scorer.uid} is managed by benchmarks and cannot be dispatched.`);
+    if (scorer.kind !== "user")
+      throw invalidArgument(
+        "scorer_managed",
+        `Scorer ${scorer.uid} is managed by benchmarks and cannot be dispatched.`,
+      );
     const obstacle = whyNotScoreable(run, factory);
     if (obstacle) throw invalidArgument(obstacle.reason, obstacle.message, { run_id: run.uid });
     if (!isInScope(run, scorer)) {
-      throw invalidArgument("agent_out_of_scope", `Scorer ${scorer.uid} is not configured for the agent of run ${run.uid}.`, { run_id: run.uid, scorer_uid: scorer.uid });
+      throw invalidArgument(
+        "agent_out_of_scope",
+        `Scorer ${scorer.uid} is not configured for the agent of run ${run.uid}.`,
+        { run_id: run.uid, scorer_uid: scorer.uid },
+      );
     }
   }
 }

@@ -14,7 +14,10 @@ export async function failAbandonedAttempts({ database, clock }: FailAbandonedDe
   for (const uid of uids) {
     const isSettled = await database.transaction(async (tx) => {
       const attempt = await lockAttempt(tx, uid);
-      return attempt !== undefined && settleAttempt(tx, attempt, failed("judge_unavailable", "The judge could not be carried out."), clock.now());
+      return (
+        attempt !== undefined &&
+        settleAttempt(tx, attempt, failed("judge_unavailable", "The judge could not be carried out."), clock.now())
+      );
     });
     count += isSettled ? 1 : 0;
   }

@@ -7,7 +7,14 @@ import { isCommit } from "../domain/suite-rules.ts";
 import type { Configuration, RepoRef, SuiteTask, SuiteWithTasks } from "../domain/suite.ts";
 import { freezeRunners, type TeamRunner } from "./freeze-runners.ts";
 import { repositoriesOf, type EnvironmentReader } from "./compose-task.ts";
-import { frozenAgent, frozenConfiguration, frozenScorer, scorerIdentifiers, skillNames, type SkillText } from "./frozen-records.ts";
+import {
+  frozenAgent,
+  frozenConfiguration,
+  frozenScorer,
+  scorerIdentifiers,
+  skillNames,
+  type SkillText,
+} from "./frozen-records.ts";
 import type { FactoryView } from "./scope.ts";
 import type { ReferenceDeps, SuiteAgent } from "./suite-references.ts";
 
@@ -76,7 +83,9 @@ export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: Fr
         labels: task.labels,
         repositories: pinned[index]!,
       })),
-      configurations: configurations.map((configuration, index) => frozenConfiguration(configuration, agents, names[index]!)),
+      configurations: configurations.map((configuration, index) =>
+        frozenConfiguration(configuration, agents, names[index]!),
+      ),
       runners,
       scorers: scorers.map(frozenScorer),
     },

@@ -25,13 +25,19 @@ export function freezeRunners(
   const find = (uid: string): TeamRunner | undefined => known.find(({ uids }) => uids.includes(uid.toLowerCase()));
   const chosen = configurations.map(({ runner_uid: uid }) => {
     const runner = uid === "" ? undefined : find(uid);
-    if (uid !== "" && !runner) throw launchInvalid("configurations", `There is no runner ${JSON.stringify(uid)} in the team's factories.`);
+    if (uid !== "" && !runner)
+      throw launchInvalid("configurations", `There is no runner ${JSON.stringify(uid)} in the team's factories.`);
     return runner;
   });
-  const ofAgents = agents.flatMap(({ layers }) => layers.flatMap(({ config }) => namedBy(config, factoryUid).map(find)));
+  const ofAgents = agents.flatMap(({ layers }) =>
+    layers.flatMap(({ config }) => namedBy(config, factoryUid).map(find)),
+  );
   const used = new Map([...ofAgents, ...chosen].flatMap((runner) => (runner ? [[runner.uids[0]!, runner]] : [])));
   const byName = [...used.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  return { runners: byName.map(({ name, content }) => ({ name, content })), names: chosen.map((runner) => runner?.name ?? "") };
+  return {
+    runners: byName.map(({ name, content }) => ({ name, content })),
+    names: chosen.map((runner) => runner?.name ?? ""),
+  };
 }
 
 /** Uids of the runner that a layer names: by uid, or by its name in the factory. */

@@ -1,6 +1,11 @@
 import type { JsonObject } from "@millwright/json";
 import { launchInvalid } from "../domain/launch.ts";
-import { withoutIdentifiers, type ManifestAgent, type ManifestConfiguration, type ManifestScorer } from "../domain/manifest.ts";
+import {
+  withoutIdentifiers,
+  type ManifestAgent,
+  type ManifestConfiguration,
+  type ManifestScorer,
+} from "../domain/manifest.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import type { Configuration } from "../domain/suite.ts";
 import type { SuiteAgent } from "./suite-references.ts";

@@ -1,7 +1,14 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
-import { PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "@millwright/periods";
+import {
+  PERIOD_UNITS,
+  periodsOf,
+  resolveRange,
+  type DateRange,
+  type Period,
+  type PeriodUnit,
+} from "@millwright/periods";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 
@@ -12,7 +19,13 @@ export type GetScorerMetricsDeps = ScorerScopeDeps & {
   clock: Clock;
 };
 
-export type ScorerMetrics = { readonly scorer: Scorer; readonly asOf: Date; readonly range: DateRange; readonly unit: PeriodUnit; readonly periods: readonly (PeriodCount & { readonly label: string })[] };
+export type ScorerMetrics = {
+  readonly scorer: Scorer;
+  readonly asOf: Date;
+  readonly range: DateRange;
+  readonly unit: PeriodUnit;
+  readonly periods: readonly (PeriodCount & { readonly label: string })[];
+};
 
 /**
  * Counts a scorer's live scores per period by the time of the score; the present threshold decides what passes.
@@ -22,12 +35,22 @@ export type ScorerMetrics = { readonly scorer: Scorer; readonly asOf: Date; read
 export async function getScorerMetrics(
   deps: GetScorerMetricsDeps,
   caller: Caller,
-  request: { factoryUid: string; scorerUid: string; start?: Date | undefined; end?: Date | undefined; groupByPeriod: string },
+  request: {
+    factoryUid: string;
+    scorerUid: string;
+    start?: Date | undefined;
+    end?: Date | undefined;
+    groupByPeriod: string;
+  },
 ): Promise<ScorerMetrics> {
   const { scorer } = await findScorer(deps, caller, request.factoryUid, request.scorerUid, "factory.view");
   const asOf = deps.clock.now();
   const unit = PERIOD_UNITS.find((known) => known === (request.groupByPeriod || "day"));
-  if (!unit) throw invalidArgument("period_invalid", `group_by_period must be one of ${PERIOD_UNITS.join(", ")} (got ${JSON.stringify(request.groupByPeriod)}).`);
+  if (!unit)
+    throw invalidArgument(
+      "period_invalid",
+      `group_by_period must be one of ${PERIOD_UNITS.join(", ")} (got ${JSON.stringify(request.groupByPeriod)}).`,
+    );
   const range = resolveRange(request, asOf);
   const periods = periodsOf(range, unit);
   const counts = await deps.results.countPeriods(scorer.uid, scorer.threshold, periods);

@@ -23,7 +23,12 @@ export type ImproveAgentDeps = {
     setRun(uid: string, runUid: string): Promise<void>;
     reopen(uid: string): Promise<void>;
   };
-  readonly runs: { createJudgeRun(behalf: { teamUid: string; requester: { type: string; uid: string } }, run: JudgeRun): Promise<string> };
+  readonly runs: {
+    createJudgeRun(
+      behalf: { teamUid: string; requester: { type: string; uid: string } },
+      run: JudgeRun,
+    ): Promise<string>;
+  };
 };
 
 /**
@@ -36,7 +41,12 @@ export async function decideImprovements({ database, clock, improvements }: Deci
     decided += await database.transaction(async (tx) => {
       const improvement = await decideImprovement(tx, group, clock.now());
       if (!improvement) return 0;
-      await sendWork(tx, { kind: IMPROVE_WORK, key: improvement.uid, payload: { improvementUid: improvement.uid }, teamUid: improvement.teamUid });
+      await sendWork(tx, {
+        kind: IMPROVE_WORK,
+        key: improvement.uid,
+        payload: { improvementUid: improvement.uid },
+        teamUid: improvement.teamUid,
+      });
       return 1;
     });
   }
@@ -44,15 +54,17 @@ export async function decideImprovements({ database, clock, improvements }: Deci
 }
 
 /** Starts the run that was decided. May run twice: the run has the decision as its cause. A refused run leaves its failures to the next one. */
-export const improveAgent = ({ improvements, runs, log }: ImproveAgentDeps): WorkHandler => async (item) => {
-  const { improvementUid } = item.payload as { improvementUid: string };
-  const improvement = await improvements.find(improvementUid);
-  if (!improvement || improvement.runUid !== null || improvement.failures.length === 0) return;
-  try {
-    await improvements.setRun(improvementUid, await runs.createJudgeRun(improvement, improvementRun(improvement)));
-  } catch (error) {
-    if (!isDomainError(error) || error.retryable) throw error;
-    log.warn({ error, teamUid: improvement.teamUid, reason: error.reason }, "a self-improvement run was refused");
-    await improvements.reopen(improvementUid);
-  }
-};
+export const improveAgent =
+  ({ improvements, runs, log }: ImproveAgentDeps): WorkHandler =>
+  async (item) => {
+    const { improvementUid } = item.payload as { improvementUid: string };
+    const improvement = await improvements.find(improvementUid);
+    if (!improvement || improvement.runUid !== null || improvement.failures.length === 0) return;
+    try {
+      await improvements.setRun(improvementUid, await runs.createJudgeRun(improvement, improvementRun(improvement)));
+    } catch (error) {
+      if (!isDomainError(error) || error.retryable) throw error;
+      log.warn({ error, teamUid: improvement.teamUid, reason: error.reason }, "a self-improvement run was refused");
+      await improvements.reopen(improvementUid);
+    }
+  };

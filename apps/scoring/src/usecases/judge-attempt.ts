@@ -14,7 +14,10 @@ import { lockAttempt, markJudging, settleAttempt } from "../store/attempt-store.
 import { enqueueCancel } from "./cancel-judge-run.ts";
 
 type Behalf = { readonly teamUid: string; readonly requester: { readonly type: string; readonly uid: string } };
-type Figures = Omit<RunEvidence, "prompt" | "finalMessage" | "conversationJson" | "diff" | "artifacts"> & { readonly version: number; readonly hasWorkspace: boolean };
+type Figures = Omit<RunEvidence, "prompt" | "finalMessage" | "conversationJson" | "diff" | "artifacts"> & {
+  readonly version: number;
+  readonly hasWorkspace: boolean;
+};
 export type Evidence = RunEvidence & Figures;
 
 export type JudgeAttemptDeps = {
@@ -38,35 +41,58 @@ const TRIES_MAX = 8;
  * Judges a pending attempt: a rule at once, if it needs no workspace; else a run is created whose report or end settles the attempt. May run twice:
  * a judge run has its attempt as its cause, and an attempt is settled once. What cannot succeed later is a failure of the attempt.
  */
-export const judgeAttempt = (deps: JudgeAttemptDeps): WorkHandler => async (item, context) => {
-  const attempt = await deps.attempts.find((item.payload as { attemptUid: string }).attemptUid);
-  if (attempt?.state !== "pending") return;
-  try {
-    await judge(deps, attempt, context);
-  } catch (error) {
-    const isFinal = isDomainError(error) && !error.retryable;
-    if (!isFinal && item.tries < TRIES_MAX) throw error;
-    const verdict = isDomainError(error) ? failed(error.reason, error.message) : failed("judge_unavailable", "The judge could not be started.");
-    await settle(deps, attempt, verdict, context);
-  }
-};
+export const judgeAttempt =
+  (deps: JudgeAttemptDeps): WorkHandler =>
+  async (item, context) => {
+    const attempt = await deps.attempts.find((item.payload as { attemptUid: string }).attemptUid);
+    if (attempt?.state !== "pending") return;
+    try {
+      await judge(deps, attempt, context);
+    } catch (error) {
+      const isFinal = isDomainError(error) && !error.retryable;
+      if (!isFinal && item.tries < TRIES_MAX) throw error;
+      const verdict = isDomainError(error)
+        ? failed(error.reason, error.message)
+        : failed("judge_unavailable", "The judge could not be started.");
+      await settle(deps, attempt, verdict, context);
+    }
+  };
 
 async function judge(deps: JudgeAttemptDeps, attempt: Attempt, context: WorkContext): Promise<void> {
   const { rule } = attempt.config;
   const evidence = await evidenceFor(deps, attempt.runUid, rule);
-  if (evidence.version !== attempt.runVersion) return settle(deps, attempt, failed("run_continued", "The run was continued before it was judged."), context);
+  if (evidence.version !== attempt.runVersion)
+    return settle(deps, attempt, failed("run_continued", "The run was continued before it was judged."), context);
   if (rule && !needsWorkspace(rule)) {
-    return settle(deps, attempt, ruleVerdict(attempt, rule, { ...evidence, conversation: evidence.conversationJson, workspace: new Map() }), context);
+    return settle(
+      deps,
+      attempt,
+      ruleVerdict(attempt, rule, { ...evidence, conversation: evidence.conversationJson, workspace: new Map() }),
+      context,
+    );
   }
   if (rule && !evidence.hasWorkspace) {
-    return settle(deps, attempt, failed("workspace_missing", "The run left no workspace on which the rule could be executed."), context);
+    return settle(
+      deps,
+      attempt,
+      failed("workspace_missing", "The run left no workspace on which the rule could be executed."),
+      context,
+    );
   }
   const runUid = await deps.runs.createJudgeRun(attempt, await judgeRunOf(deps, attempt, rule, evidence));
   await recordJudgeRun(deps, attempt, runUid);
 }
 
-async function judgeRunOf(deps: JudgeAttemptDeps, attempt: Attempt, rule: Rule | null, evidence: Evidence): Promise<JudgeRun> {
-  const [scorer, defaults] = await Promise.all([deps.scorerReader.find(attempt.scorerUid), deps.scorerDefaults(attempt, attempt.factoryUid)]);
+async function judgeRunOf(
+  deps: JudgeAttemptDeps,
+  attempt: Attempt,
+  rule: Rule | null,
+  evidence: Evidence,
+): Promise<JudgeRun> {
+  const [scorer, defaults] = await Promise.all([
+    deps.scorerReader.find(attempt.scorerUid),
+    deps.scorerDefaults(attempt, attempt.factoryUid),
+  ]);
   const name = scorer?.name ?? "";
   return rule ? workspaceJudgeRun(attempt, name, rule, defaults) : modelJudgeRun(attempt, name, evidence, defaults);
 }
@@ -79,7 +105,12 @@ const recordJudgeRun = ({ database }: JudgeAttemptDeps, { uid, teamUid }: Attemp
     if (attempt?.judgeRunUid !== runUid) await enqueueCancel(tx, { runUid, teamUid });
   });
 
-const settle = ({ database, clock }: JudgeAttemptDeps, attempt: Attempt, verdict: Verdict, context: WorkContext): Promise<void> =>
+const settle = (
+  { database, clock }: JudgeAttemptDeps,
+  attempt: Attempt,
+  verdict: Verdict,
+  context: WorkContext,
+): Promise<void> =>
   database.transaction(async (tx) => {
     await settleAttempt(tx, attempt, verdict, clock.now());
     await context.finish(tx);

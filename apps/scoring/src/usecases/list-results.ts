@@ -8,7 +8,10 @@ import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 export type ListResultsDeps = ScorerScopeDeps & {
   results: {
     /** Newest first, ties by attempt uid. */
-    list(uid: ScorerUid, query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean }): Promise<Result[]>;
+    list(
+      uid: ScorerUid,
+      query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean },
+    ): Promise<Result[]>;
   };
   cursors: Cursors;
 };
@@ -26,7 +29,11 @@ export type ListResultsRequest = {
 const PAGE = { default: 50, max: 100 };
 
 /** Lists the current attempt of each run that a scorer has attempted, newest first. Errors: scorer_not_found · not_authorized · invalid_cursor. Source: fields-factory §8.3. */
-export async function listResults(deps: ListResultsDeps, caller: Caller, request: ListResultsRequest): Promise<{ scorer: Scorer; results: Result[]; nextPageToken: string }> {
+export async function listResults(
+  deps: ListResultsDeps,
+  caller: Caller,
+  request: ListResultsRequest,
+): Promise<{ scorer: Scorer; results: Result[]; nextPageToken: string }> {
   const { scorer } = await findScorer(deps, caller, request.factoryUid, request.scorerUid, "factory.view");
   const { uid } = scorer;
   const withReasons = request.includeReasons;
@@ -34,12 +41,22 @@ export async function listResults(deps: ListResultsDeps, caller: Caller, request
     const results = await deps.results.list(uid, { runUids: request.runUids.filter(isUuid), withReasons });
     return { scorer, results, nextPageToken: "" };
   }
-  const after = request.pageToken === "" ? undefined : positionOf(deps.cursors.open("scorer results", { uid }, request.pageToken));
+  const after =
+    request.pageToken === "" ? undefined : positionOf(deps.cursors.open("scorer results", { uid }, request.pageToken));
   const limit = clampPageSize(request.pageSize, PAGE);
   const rows = await deps.results.list(uid, { after, limit: limit + 1, withReasons });
   const results = rows.slice(0, limit);
   const last = rows.length > limit ? results.at(-1) : undefined;
-  return { scorer, results, nextPageToken: last ? deps.cursors.seal("scorer results", { uid }, [last.attemptedAt.toISOString(), last.attemptUid]) : "" };
+  return {
+    scorer,
+    results,
+    nextPageToken: last
+      ? deps.cursors.seal("scorer results", { uid }, [last.attemptedAt.toISOString(), last.attemptUid])
+      : "",
+  };
 }
 
-const positionOf = ([attemptedAt, attemptUid]: readonly unknown[]): ResultPosition => ({ attemptedAt: new Date(String(attemptedAt)), attemptUid: String(attemptUid) });
+const positionOf = ([attemptedAt, attemptUid]: readonly unknown[]): ResultPosition => ({
+  attemptedAt: new Date(String(attemptedAt)),
+  attemptUid: String(attemptUid),
+});

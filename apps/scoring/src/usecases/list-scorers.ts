@@ -16,24 +16,46 @@ export type ListScorersDeps = ScopeDeps & {
   scorers: { list(factoryUid: string, options: { includeManaged: boolean }): Promise<Scorer[]> };
   results: {
     /** `recentScores`: newest first. */
-    stats(uids: readonly ScorerUid[], recent: number): Promise<{ scorerUid: string; resultCount: number; lastScoredAt: Date | null; recentScores: readonly number[] }[]>;
+    stats(
+      uids: readonly ScorerUid[],
+      recent: number,
+    ): Promise<
+      { scorerUid: string; resultCount: number; lastScoredAt: Date | null; recentScores: readonly number[] }[]
+    >;
   };
-  agents: { names(caller: Caller, teamUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>> };
+  agents: {
+    names(caller: Caller, teamUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  };
 };
 
 const OUTCOMES = { default: 50, max: 100 };
 
 /** Lists the scorers of a factory by name with their statistics; outcomes follow the present threshold. Errors: factory_not_found · not_authorized. */
-export async function listScorers(deps: ListScorersDeps, caller: Caller, request: { factoryUid: string; includeManaged: boolean; recentOutcomesLimit: number }): Promise<ListedScorer[]> {
+export async function listScorers(
+  deps: ListScorersDeps,
+  caller: Caller,
+  request: { factoryUid: string; includeManaged: boolean; recentOutcomesLimit: number },
+): Promise<ListedScorer[]> {
   const factory = await findFactory(deps, caller, request.factoryUid, "factory.view");
   const scorers = await deps.scorers.list(factory.uid, request);
   const [stats, agentNames] = await Promise.all([
-    deps.results.stats(scorers.map(({ uid }) => uid), clampPageSize(request.recentOutcomesLimit, OUTCOMES)),
-    deps.agents.names(caller, factory.teamUid, [...new Set(scorers.flatMap(({ agents }) => agents.map(({ agentUid }) => agentUid)))]),
+    deps.results.stats(
+      scorers.map(({ uid }) => uid),
+      clampPageSize(request.recentOutcomesLimit, OUTCOMES),
+    ),
+    deps.agents.names(caller, factory.teamUid, [
+      ...new Set(scorers.flatMap(({ agents }) => agents.map(({ agentUid }) => agentUid))),
+    ]),
   ]);
   const byScorer = new Map(stats.map((each) => [each.scorerUid, each]));
   return scorers.map((scorer) => {
     const { resultCount = 0, lastScoredAt = null, recentScores = [] } = byScorer.get(scorer.uid) ?? {};
-    return { scorer, agentNames, resultCount, lastScoredAt, recentOutcomes: recentScores.toReversed().map((score) => outcomeOf(score, scorer.threshold)) };
+    return {
+      scorer,
+      agentNames,
+      resultCount,
+      lastScoredAt,
+      recentOutcomes: recentScores.toReversed().map((score) => outcomeOf(score, scorer.threshold)),
+    };
   });
 }

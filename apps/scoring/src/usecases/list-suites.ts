@@ -8,7 +8,9 @@ import { findBenchmarkFactory, findSuite, type SuiteScopeDeps } from "./suite-sc
 export const SUITE_PAGE = { default: 50, max: 100 } as const;
 
 export type ListSuitesDeps = ScopeDeps & {
-  suites: { list(factoryUid: string, page: { after?: { createdAt: Date; uid: string }; limit: number }): Promise<Suite[]> };
+  suites: {
+    list(factoryUid: string, page: { after?: { createdAt: Date; uid: string }; limit: number }): Promise<Suite[]>;
+  };
   cursors: Cursors;
 };
 
@@ -20,18 +22,29 @@ export async function listSuites(
 ): Promise<{ suites: Suite[]; nextPageToken: string }> {
   const factory = await findBenchmarkFactory(deps, caller, request.factoryUid, "factory.view");
   const bind = { factory: factory.uid };
-  const [createdAt, uid] = request.pageToken === "" ? [] : (deps.cursors.open("suites", bind, request.pageToken) as [string, string]);
+  const [createdAt, uid] =
+    request.pageToken === "" ? [] : (deps.cursors.open("suites", bind, request.pageToken) as [string, string]);
   const limit = clampPageSize(request.pageSize, SUITE_PAGE);
-  const rows = await deps.suites.list(factory.uid, { limit: limit + 1, ...(createdAt !== undefined && { after: { createdAt: new Date(createdAt), uid: uid! } }) });
+  const rows = await deps.suites.list(factory.uid, {
+    limit: limit + 1,
+    ...(createdAt !== undefined && { after: { createdAt: new Date(createdAt), uid: uid! } }),
+  });
   const suites = rows.slice(0, limit);
   const last = rows.length > limit ? suites.at(-1) : undefined;
-  return { suites, nextPageToken: last ? deps.cursors.seal("suites", bind, [last.createdAt.toISOString(), last.uid]) : "" };
+  return {
+    suites,
+    nextPageToken: last ? deps.cursors.seal("suites", bind, [last.createdAt.toISOString(), last.uid]) : "",
+  };
 }
 
 export type GetSuiteDeps = SuiteScopeDeps & Pick<ReferenceDeps, "agents">;
 
 /** Returns a suite with its tasks and the agents that its agent can delegate to. Errors: suite_not_found · factory_not_found · not_authorized. */
-export async function getSuite(deps: GetSuiteDeps, caller: Caller, ref: { factoryUid: string; suiteUid: string }): Promise<{ suite: SuiteWithTasks; descendants: string[] }> {
+export async function getSuite(
+  deps: GetSuiteDeps,
+  caller: Caller,
+  ref: { factoryUid: string; suiteUid: string },
+): Promise<{ suite: SuiteWithTasks; descendants: string[] }> {
   const { suite } = await findSuite(deps, caller, ref, "factory.view");
   return { suite, descendants: await spawnableDescendants(deps, caller, suite) };
 }

@@ -11,7 +11,11 @@ import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } fr
 
 export type ReadTrialsDeps = BenchmarkRunScopeDeps & {
   trials: {
-    list(runUid: string, filter: { configurationUids: readonly string[]; states: readonly TrialState[] }, page: { after: number; limit: number }): Promise<TrialRecord[]>;
+    list(
+      runUid: string,
+      filter: { configurationUids: readonly string[]; states: readonly TrialState[] },
+      page: { after: number; limit: number },
+    ): Promise<TrialRecord[]>;
     find(runUid: string, uid: string): Promise<TrialRecord | undefined>;
     findByRun(runUid: string, agentRunUid: string): Promise<TrialRecord | undefined>;
   };
@@ -42,11 +46,18 @@ export async function listTrials(deps: ReadTrialsDeps, caller: Caller, request: 
   const run = await findBenchmarkRun(deps, caller, request, "factory.view");
   const include = readValues("include", request.include, TRIAL_INCLUDES);
   const configurationUids = readUids("configuration_uid", request.configurationUids).sort();
-  const states = [...new Set(readValues("state", request.states, STATE_FILTER).map((state) => (state === "queued" ? "pending" : state)))].sort();
+  const states = [
+    ...new Set(
+      readValues("state", request.states, STATE_FILTER).map((state) => (state === "queued" ? "pending" : state)),
+    ),
+  ].sort();
   const plan = planOf(run.manifest);
   if (request.agentRunUid !== "") {
     const trial = await findByAgentRun(deps, run, request);
-    return { trials: trial ? [trialJson(trial, plan, include, request.agentRunUid.toLowerCase())] : [], nextPageToken: "" };
+    return {
+      trials: trial ? [trialJson(trial, plan, include, request.agentRunUid.toLowerCase())] : [],
+      nextPageToken: "",
+    };
   }
   const bind = { run: run.uid, configurationUids, states };
   const [after] = request.pageToken === "" ? [-1] : (deps.cursors.open("trials", bind, request.pageToken) as [number]);
@@ -54,18 +65,30 @@ export async function listTrials(deps: ReadTrialsDeps, caller: Caller, request: 
   const rows = await deps.trials.list(run.uid, { configurationUids, states }, { after, limit: limit + 1 });
   const trials = rows.slice(0, limit);
   const last = rows.length > limit ? trials.at(-1) : undefined;
-  return { trials: trials.map((trial) => trialJson(trial, plan, include)), nextPageToken: last ? deps.cursors.seal("trials", bind, [last.position]) : "" };
+  return {
+    trials: trials.map((trial) => trialJson(trial, plan, include)),
+    nextPageToken: last ? deps.cursors.seal("trials", bind, [last.position]) : "",
+  };
 }
 
-async function findByAgentRun(deps: ReadTrialsDeps, run: BenchmarkRun, request: ListTrialsRequest): Promise<TrialRecord | undefined> {
+async function findByAgentRun(
+  deps: ReadTrialsDeps,
+  run: BenchmarkRun,
+  request: ListTrialsRequest,
+): Promise<TrialRecord | undefined> {
   const hasOther = request.configurationUids.length > 0 || request.states.length > 0 || request.pageToken !== "";
   if (hasOther) throw filterInvalid("agent_run_id cannot be combined with configuration_uid, state or cursor.");
-  if (request.pageSize > 1) throw filterInvalid(`limit must be omitted or 1 with agent_run_id (got ${request.pageSize}).`);
+  if (request.pageSize > 1)
+    throw filterInvalid(`limit must be omitted or 1 with agent_run_id (got ${request.pageSize}).`);
   return isUuid(request.agentRunUid) ? deps.trials.findByRun(run.uid, request.agentRunUid.toLowerCase()) : undefined;
 }
 
 /** Returns one trial of a benchmark run. Errors: those of `findBenchmarkRun` · trial_not_found · filter_invalid. */
-export async function getTrial(deps: ReadTrialsDeps, caller: Caller, request: BenchmarkRunRef & { trialUid: string; include: readonly string[] }): Promise<JsonObject> {
+export async function getTrial(
+  deps: ReadTrialsDeps,
+  caller: Caller,
+  request: BenchmarkRunRef & { trialUid: string; include: readonly string[] },
+): Promise<JsonObject> {
   const run = await findBenchmarkRun(deps, caller, request, "factory.view");
   const include = readValues("include", request.include, TRIAL_INCLUDES);
   const trial = isUuid(request.trialUid) ? await deps.trials.find(run.uid, request.trialUid.toLowerCase()) : undefined;

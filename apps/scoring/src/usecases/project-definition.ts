@@ -7,8 +7,19 @@ import { dropStage, knownScorers, knownSuites, saveStage } from "../store/defini
 import { scorerFaults, scorerRemovals } from "./stage-scorers.ts";
 import { suiteFaults, suiteRemovals } from "./stage-suites.ts";
 
-export type PlanItem = { kind: "scorer" | "benchmark"; name: string; action: "create" | "delete"; changedFields: string[] };
-export type StageRequest = { factoryUid: string; teamUid: string; version: number; definition: Readonly<Record<string, unknown>>; isDryRun: boolean };
+export type PlanItem = {
+  kind: "scorer" | "benchmark";
+  name: string;
+  action: "create" | "delete";
+  changedFields: string[];
+};
+export type StageRequest = {
+  factoryUid: string;
+  teamUid: string;
+  version: number;
+  definition: Readonly<Record<string, unknown>>;
+  isDryRun: boolean;
+};
 
 export type StageDefinitionDeps = {
   database: Pick<Database, "sql">;
@@ -25,14 +36,18 @@ export type StageDefinitionDeps = {
  *
  * Errors: definition_malformed.
  */
-export async function stageDefinition(deps: StageDefinitionDeps, request: StageRequest): Promise<{ diagnostics: Diagnostic[]; plan: PlanItem[] }> {
+export async function stageDefinition(
+  deps: StageDefinitionDeps,
+  request: StageRequest,
+): Promise<{ diagnostics: Diagnostic[]; plan: PlanItem[] }> {
   const { factoryUid, teamUid, version, isDryRun } = request;
   const { sql } = deps.database;
   const [scorers, suites] = [readDefinedScorers(request.definition), readDefinedSuites(request.definition)];
   const [scorersNow, suitesNow] = await Promise.all([knownScorers(sql, factoryUid), knownSuites(sql, factoryUid)]);
   const models = scorers.length + suites.length === 0 ? new Set<string>() : await deps.models.modelIdsOf(teamUid);
   const errors = [...scorerFaults(scorers, scorersNow, models), ...suiteFaults(suites, suitesNow, models, factoryUid)];
-  if (errors.length === 0 && !isDryRun) await saveStage(sql, { factoryUid, teamUid, version, part: { scorers, suites } }, deps.clock.now());
+  if (errors.length === 0 && !isDryRun)
+    await saveStage(sql, { factoryUid, teamUid, version, part: { scorers, suites } }, deps.clock.now());
   return {
     diagnostics: [...errors, ...scorerRemovals(scorers, scorersNow), ...suiteRemovals(suites, suitesNow)],
     plan: [...planOf("scorer", scorersNow, scorers), ...planOf("benchmark", suitesNow, suites)],
@@ -40,12 +55,25 @@ export async function stageDefinition(deps: StageDefinitionDeps, request: StageR
 }
 
 /** Deletes a stage that will never be activated; an absent one is fine. */
-export const dropDefinition = ({ database }: Pick<StageDefinitionDeps, "database">, factoryUid: string, version: number): Promise<void> => dropStage(database.sql, factoryUid, version);
+export const dropDefinition = (
+  { database }: Pick<StageDefinitionDeps, "database">,
+  factoryUid: string,
+  version: number,
+): Promise<void> => dropStage(database.sql, factoryUid, version);
 
 /** What applying creates and deletes; factories finds updates by comparing the definitions. */
-function planOf(kind: PlanItem["kind"], now: readonly { slug: string | null }[], next: readonly { slug: string }[]): PlanItem[] {
+function planOf(
+  kind: PlanItem["kind"],
+  now: readonly { slug: string | null }[],
+  next: readonly { slug: string }[],
+): PlanItem[] {
   const known = now.flatMap(({ slug }) => slug ?? []);
-  const item = (action: PlanItem["action"]) => (name: string): PlanItem => ({ kind, name, action, changedFields: [] });
+  const item =
+    (action: PlanItem["action"]) =>
+    (name: string): PlanItem => ({ kind, name, action, changedFields: [] });
   const slugs = next.map(({ slug }) => slug);
-  return [...slugs.filter((slug) => !known.includes(slug)).map(item("create")), ...known.filter((slug) => !slugs.includes(slug)).map(item("delete"))];
+  return [
+    ...slugs.filter((slug) => !known.includes(slug)).map(item("create")),
+    ...known.filter((slug) => !slugs.includes(slug)).map(item("delete")),
+  ];
 }

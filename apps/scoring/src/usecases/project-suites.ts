@@ -11,18 +11,32 @@ import type { Stage } from "../store/definition-store.ts";
 import { clearSuiteNames, hideSuites, insertSuite, lockSuitesOf, saveSuite, saveTasks } from "../store/suite-store.ts";
 
 /** Makes the file suites of a factory those of a stage, in the caller's transaction. `uids`: of agents by name. */
-export async function projectSuites(tx: Sql, stage: Stage, uids: ReadonlyMap<string, string>, origin: Origin, now: Date): Promise<void> {
+export async function projectSuites(
+  tx: Sql,
+  stage: Stage,
+  uids: ReadonlyMap<string, string>,
+  origin: Origin,
+  now: Date,
+): Promise<void> {
   const { part } = stage;
   const suites = await lockSuitesOf(tx, stage.factoryUid);
   const slugs = new Set(part.suites.map(({ slug }) => slug));
-  await hideSuites(tx, suites.filter(({ slug }) => slug !== null && !slugs.has(slug)), now, (suite) => suiteDeleted(suite, origin));
+  await hideSuites(
+    tx,
+    suites.filter(({ slug }) => slug !== null && !slugs.has(slug)),
+    now,
+    (suite) => suiteDeleted(suite, origin),
+  );
   const taken = new Set(suites.filter(({ slug }) => slug === null).map(({ name }) => name.toLowerCase()));
   const changes = part.suites.flatMap((each) => {
     const before = suites.find(({ slug }) => slug === each.slug);
     const next = withFreeName(nextSuite(stage, each, before, uids, origin, now), taken);
     return before && isSame(before, next) ? [] : [{ before, next }];
   });
-  await clearSuiteNames(tx, changes.flatMap(({ before }) => before?.uid ?? []));
+  await clearSuiteNames(
+    tx,
+    changes.flatMap(({ before }) => before?.uid ?? []),
+  );
   for (const { before, next } of changes) {
     if (before) await saveSuite(tx, next);
     else await insertSuite(tx, next);
@@ -31,11 +45,29 @@ export async function projectSuites(tx: Sql, stage: Stage, uids: ReadonlyMap<str
   }
 }
 
-function nextSuite({ factoryUid, teamUid }: Stage, part: BenchmarkPart, before: SuiteWithTasks | undefined, uids: ReadonlyMap<string, string>, origin: Origin, now: Date): SuiteWithTasks {
+function nextSuite(
+  { factoryUid, teamUid }: Stage,
+  part: BenchmarkPart,
+  before: SuiteWithTasks | undefined,
+  uids: ReadonlyMap<string, string>,
+  origin: Origin,
+  now: Date,
+): SuiteWithTasks {
   const settings = suiteSettingsOf(part, factoryUid, uids.get(part.agent) ?? NO_AGENT, before);
   const tasks = suiteTasksOf(part, before);
   if (before) return { ...before, ...settings, tasks, version: before.version + 1, updatedAt: now };
-  return { ...settings, tasks, uid: newUid<SuiteUid>(), factoryUid, teamUid, slug: part.slug, version: 1, creator: origin.actor, createdAt: now, updatedAt: now };
+  return {
+    ...settings,
+    tasks,
+    uid: newUid<SuiteUid>(),
+    factoryUid,
+    teamUid,
+    slug: part.slug,
+    version: 1,
+    creator: origin.actor,
+    createdAt: now,
+    updatedAt: now,
+  };
 }
 
 /** A suite of the API may have taken the name since the stage: a committed definition must not fail, so the file's suite gets its slug as a suffix. */
@@ -43,4 +75,5 @@ const withFreeName = (suite: SuiteWithTasks, taken: ReadonlySet<string>): SuiteW
   taken.has(suite.name.toLowerCase()) ? { ...suite, name: `${suite.name} (${suite.slug})` } : suite;
 
 const isSame = (before: SuiteWithTasks, next: SuiteWithTasks): boolean =>
-  suiteIdentity(before, before.tasks) === suiteIdentity(next, next.tasks) && before.tasks.every(({ uid }, index) => next.tasks[index]?.uid === uid);
+  suiteIdentity(before, before.tasks) === suiteIdentity(next, next.tasks) &&
+  before.tasks.every(({ uid }, index) => next.tasks[index]?.uid === uid);

@@ -25,7 +25,11 @@ export type ReportedVerdict = {
   readonly failed: boolean;
 };
 
-export type ReportOutcome = { readonly scorerId: string; readonly status: "accepted" | "rejected"; readonly error: string };
+export type ReportOutcome = {
+  readonly scorerId: string;
+  readonly status: "accepted" | "rejected";
+  readonly error: string;
+};
 
 const UNDECIDED = "judge_undecided";
 
@@ -35,7 +39,12 @@ const UNDECIDED = "judge_undecided";
  *
  * Errors: run_not_found (absent, or the caller is not the run). Source: fields-factory §8.7.
  */
-export async function reportScores(deps: ReportScoresDeps, caller: Caller, runUid: string, verdicts: readonly ReportedVerdict[]): Promise<ReportOutcome[]> {
+export async function reportScores(
+  deps: ReportScoresDeps,
+  caller: Caller,
+  runUid: string,
+  verdicts: readonly ReportedVerdict[],
+): Promise<ReportOutcome[]> {
   if (caller.run === undefined || caller.run.runUid !== runUid) throw notFound("run");
   const attempt = (await deps.attempts.findByJudgeRun(runUid)) ?? (await recordJudgeRun(deps, caller, runUid));
   const scorer = attempt && (await deps.scorerReader.find(attempt.scorerUid));
@@ -43,13 +52,21 @@ export async function reportScores(deps: ReportScoresDeps, caller: Caller, runUi
   const outcomes: ReportOutcome[] = [];
   for (const verdict of verdicts) {
     const error = await record(deps, attempt, scorer, verdict);
-    outcomes.push({ scorerId: verdict.scorerId, status: error === undefined ? "accepted" : "rejected", error: error ?? "" });
+    outcomes.push({
+      scorerId: verdict.scorerId,
+      status: error === undefined ? "accepted" : "rejected",
+      error: error ?? "",
+    });
   }
   return outcomes;
 }
 
 /** A judge run may report before the process that created it has recorded it, or after that process died. */
-async function recordJudgeRun({ database, runs, attempts }: ReportScoresDeps, caller: Caller, runUid: string): Promise<Attempt | undefined> {
+async function recordJudgeRun(
+  { database, runs, attempts }: ReportScoresDeps,
+  caller: Caller,
+  runUid: string,
+): Promise<Attempt | undefined> {
   const attemptUid = await runs.attemptOf(caller, runUid);
   if (attemptUid === undefined) return undefined;
   await database.transaction((tx) => markJudging(tx, attemptUid, runUid));
@@ -57,7 +74,12 @@ async function recordJudgeRun({ database, runs, attempts }: ReportScoresDeps, ca
 }
 
 /** Returns why the verdict is rejected; undefined when it is recorded. */
-async function record(deps: ReportScoresDeps, { uid }: Attempt, scorer: Scorer, reported: ReportedVerdict): Promise<string | undefined> {
+async function record(
+  deps: ReportScoresDeps,
+  { uid }: Attempt,
+  scorer: Scorer,
+  reported: ReportedVerdict,
+): Promise<string | undefined> {
   const isOwn = reported.scorerId.toLowerCase() === scorer.uid || reported.scorerId === String(scorer.id);
   if (!isOwn) return `The run does not judge for scorer ${JSON.stringify(reported.scorerId.slice(0, 100))}.`;
   return deps.database.transaction(async (tx) => {
@@ -65,7 +87,8 @@ async function record(deps: ReportScoresDeps, { uid }: Attempt, scorer: Scorer, 
     if (!attempt) return "The scorer was deleted.";
     const verdict = read(attempt, reported);
     if (typeof verdict === "string") return verdict;
-    if (attempt.state === "scored" || attempt.state === "failed") return isSame(attempt, verdict) ? undefined : "The attempt has another verdict already.";
+    if (attempt.state === "scored" || attempt.state === "failed")
+      return isSame(attempt, verdict) ? undefined : "The attempt has another verdict already.";
     await settleAttempt(tx, attempt, verdict, deps.clock.now());
     return undefined;
   });
@@ -77,7 +100,10 @@ function read(attempt: Attempt, { classification, reason, failed: isUndecided }:
   if (isUndecided) return failed(UNDECIDED, reason ?? "The judge could not decide.");
   const allowed = attempt.config.labels.map(({ value }) => JSON.stringify(value)).join(", ");
   if (classification === undefined) return `classification is required; it must be one of ${allowed}.`;
-  return scoredAs(attempt, classification, reason) ?? `classification must be one of ${allowed} (got ${JSON.stringify(classification.slice(0, 100))}).`;
+  return (
+    scoredAs(attempt, classification, reason) ??
+    `classification must be one of ${allowed} (got ${JSON.stringify(classification.slice(0, 100))}).`
+  );
 }
 
 const isSame = (attempt: JudgedAttempt, verdict: Verdict): boolean =>

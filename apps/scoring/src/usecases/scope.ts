@@ -35,7 +35,13 @@ export async function findFactory(deps: ScopeDeps, caller: Caller, uid: string, 
 }
 
 /** Resolves a scorer of a factory and checks the right. Errors: those of `findFactory` · scorer_not_found (absent, malformed or of another factory). */
-export async function findScorer(deps: ScorerScopeDeps, caller: Caller, factoryUid: string, scorerUid: string, verb: Verb): Promise<{ factory: FactoryView; scorer: Scorer }> {
+export async function findScorer(
+  deps: ScorerScopeDeps,
+  caller: Caller,
+  factoryUid: string,
+  scorerUid: string,
+  verb: Verb,
+): Promise<{ factory: FactoryView; scorer: Scorer }> {
   const factory = await findFactory(deps, caller, factoryUid, verb);
   const scorer = isUuid(scorerUid) ? await deps.scorers.find(as<ScorerUid>(scorerUid.toLowerCase())) : undefined;
   if (!scorer || scorer.factoryUid !== factory.uid) throw notFound("scorer");

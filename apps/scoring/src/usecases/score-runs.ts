@@ -27,31 +27,59 @@ export type ScoreRunsDeps = {
  *
  * Errors: attempt_in_flight (unavailable, retried): a scorer still judges an earlier end of a run.
  */
-export const scoreRuns = (deps: ScoreRunsDeps): WorkHandler => async (item, context) => {
-  const { runs } = item.payload as ScoreRuns;
-  const described = new Map((await deps.runs.describe(runs.map(({ runUid }) => runUid))).map((run) => [run.uid, run]));
-  const ended = runs.flatMap(({ runUid, version }) => (described.get(runUid)?.version === version ? [described.get(runUid)!] : []));
-  const isWaiting = await deps.database.transaction(async (tx) => {
-    if ((await startAutomatic(tx, ended, deps.clock.now())) > 0) return true;
-    await forgetFinishedRuns(tx, runs);
-    await context.finish(tx);
-    return false;
-  });
-  if (isWaiting) throw new DomainError({ kind: "unavailable", reason: "attempt_in_flight", message: "A judge of an earlier end of the run has not ended.", retryAfterSeconds: 30 });
-};
+export const scoreRuns =
+  (deps: ScoreRunsDeps): WorkHandler =>
+  async (item, context) => {
+    const { runs } = item.payload as ScoreRuns;
+    const described = new Map(
+      (await deps.runs.describe(runs.map(({ runUid }) => runUid))).map((run) => [run.uid, run]),
+    );
+    const ended = runs.flatMap(({ runUid, version }) =>
+      described.get(runUid)?.version === version ? [described.get(runUid)!] : [],
+    );
+    const isWaiting = await deps.database.transaction(async (tx) => {
+      if ((await startAutomatic(tx, ended, deps.clock.now())) > 0) return true;
+      await forgetFinishedRuns(tx, runs);
+      await context.finish(tx);
+      return false;
+    });
+    if (isWaiting)
+      throw new DomainError({
+        kind: "unavailable",
+        reason: "attempt_in_flight",
+        message: "A judge of an earlier end of the run has not ended.",
+        retryAfterSeconds: 30,
+      });
+  };
 
 /** Returns how many attempts could not start as their scorer still judges an earlier end. */
 async function startAutomatic(tx: Sql, runs: readonly ScoredRun[], now: Date): Promise<number> {
   const factoryUids = [...new Set(runs.map(({ factoryUid }) => factoryUid).filter((uid) => uid !== ""))];
   if (factoryUids.length === 0) return 0;
   const scorers = await lockAutomaticScorers(tx, factoryUids);
-  const attempted = await attemptedVersions(tx, runs.map(({ uid }) => uid));
+  const attempted = await attemptedVersions(
+    tx,
+    runs.map(({ uid }) => uid),
+  );
   const requests = runs.flatMap((run) =>
     scorers
-      .filter((scorer) => scorer.factoryUid === run.factoryUid && isDue(scorer, run) && (attempted.get(attemptedKey(scorer.uid, run.uid)) ?? -1) < run.version)
-      .map((scorer): AttemptRequest => ({ scorer, run: factsOf(run), trigger: "automatic", requester: scorer.creator })));
+      .filter(
+        (scorer) =>
+          scorer.factoryUid === run.factoryUid &&
+          isDue(scorer, run) &&
+          (attempted.get(attemptedKey(scorer.uid, run.uid)) ?? -1) < run.version,
+      )
+      .map((scorer): AttemptRequest => ({
+        scorer,
+        run: factsOf(run),
+        trigger: "automatic",
+        requester: scorer.creator,
+      })),
+  );
   return (await startAttempts(tx, requests, now)).filter(({ outcome }) => outcome === "in_flight").length;
 }
 
 const isDue = (scorer: Scorer, run: ScoredRun): boolean =>
-  whyNotScoreable(run, { uid: scorer.factoryUid, teamUid: scorer.teamUid }) === undefined && isInScope(run, scorer) && isSampled(scorer.uid, run.uid, scorer.samplingRate);
+  whyNotScoreable(run, { uid: scorer.factoryUid, teamUid: scorer.teamUid }) === undefined &&
+  isInScope(run, scorer) &&
+  isSampled(scorer.uid, run.uid, scorer.samplingRate);

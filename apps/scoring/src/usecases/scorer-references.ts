@@ -14,26 +14,48 @@ export type ReferenceDeps = {
  *
  * Errors: agent_not_found (not_found, as for schedules) · model_unknown (invalid_argument).
  */
-export async function requireReferences(deps: ReferenceDeps, caller: Caller, factory: FactoryView, settings: ScorerSettings, earlier?: ScorerSettings): Promise<void> {
+export async function requireReferences(
+  deps: ReferenceDeps,
+  caller: Caller,
+  factory: FactoryView,
+  settings: ScorerSettings,
+  earlier?: ScorerSettings,
+): Promise<void> {
   const known = new Set(earlier?.agents.map(({ agentUid }) => agentUid));
-  await deps.agents.requireAgents(caller, factory, settings.agents.map(({ agentUid }) => agentUid).filter((uid) => !known.has(uid)));
+  await deps.agents.requireAgents(
+    caller,
+    factory,
+    settings.agents.map(({ agentUid }) => agentUid).filter((uid) => !known.has(uid)),
+  );
   const { modelId } = settings;
   if (modelId === RULE_MODEL || modelId === earlier?.modelId) return;
   if (!(await deps.models.modelIds(caller, factory.teamUid)).has(modelId)) {
-    throw invalidArgument("model_unknown", `There is no model ${JSON.stringify(modelId)}; GET /agent/models lists them.`, { field: "model_id", model_id: modelId });
+    throw invalidArgument(
+      "model_unknown",
+      `There is no model ${JSON.stringify(modelId)}; GET /agent/models lists them.`,
+      { field: "model_id", model_id: modelId },
+    );
   }
 }
 
 /** Only people turn self-improvement on: its runs cost money and propose changes. Errors: human_required (permission_denied). */
 export function requireHuman({ principal, run }: Caller): void {
   if (principal.type === "user" && !run) return;
-  throw new DomainError({ kind: "permission_denied", reason: "human_required", message: "Only a user can turn self-improvement on; this request is made by a service account or a run." });
+  throw new DomainError({
+    kind: "permission_denied",
+    reason: "human_required",
+    message: "Only a user can turn self-improvement on; this request is made by a service account or a run.",
+  });
 }
 
 /** Errors: scorer_managed (conflict): the platform maintains the scorer. */
 export function requireUnmanaged({ kind }: Scorer): void {
   if (kind === "user") return;
-  throw new DomainError({ kind: "conflict", reason: "scorer_managed", message: "The platform manages this scorer for benchmarks; it cannot be changed, deleted or dispatched." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "scorer_managed",
+    message: "The platform manages this scorer for benchmarks; it cannot be changed, deleted or dispatched.",
+  });
 }
 
 /** Errors: scorer_managed · managed_by_files (conflict): a file defines the scorer. */
@@ -44,4 +66,5 @@ export function requireEditable(scorer: Scorer): void {
 }
 
 /** What files define is changed in the files. */
-export const managedByFiles = (message: string): DomainError => new DomainError({ kind: "conflict", reason: "managed_by_files", message });
+export const managedByFiles = (message: string): DomainError =>
+  new DomainError({ kind: "conflict", reason: "managed_by_files", message });

@@ -2,7 +2,11 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
-import { checkSelfImprovement, type SelfImprovementSettings, type SelfImprovementView } from "../domain/self-improvement.ts";
+import {
+  checkSelfImprovement,
+  type SelfImprovementSettings,
+  type SelfImprovementView,
+} from "../domain/self-improvement.ts";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 import { originOf } from "../events/origin.ts";
 import { changed, type ScorerRef } from "./change-scorer.ts";
@@ -16,13 +20,22 @@ export type SelfImprovementDeps = ScorerScopeDeps & {
   scorers: {
     update(uid: ScorerUid, change: (scorer: Scorer) => NonNullable<Change>): Promise<Scorer>;
     /** Creates or replaces the configuration; `change` of the locked scorer is saved with it. Errors: scorer_not_found. */
-    putSelfImprovement(uid: ScorerUid, settings: SelfImprovementSettings, now: Date, change: (scorer: Scorer) => Change): Promise<void>;
+    putSelfImprovement(
+      uid: ScorerUid,
+      settings: SelfImprovementSettings,
+      now: Date,
+      change: (scorer: Scorer) => Change,
+    ): Promise<void>;
   };
   clock: Clock;
 };
 
 /** Returns the self-improvement of a scorer. Errors: scorer_not_found · not_authorized · self_improvement_not_found (it is not enabled). */
-export async function getSelfImprovement(deps: SelfImprovementDeps, caller: Caller, ref: ScorerRef): Promise<SelfImprovementView> {
+export async function getSelfImprovement(
+  deps: SelfImprovementDeps,
+  caller: Caller,
+  ref: ScorerRef,
+): Promise<SelfImprovementView> {
   const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.view");
   return view(deps, scorer.uid);
 }
@@ -33,7 +46,12 @@ export async function getSelfImprovement(deps: SelfImprovementDeps, caller: Call
  *
  * Errors: scorer_not_found · not_authorized · human_required (permission_denied) · scorer_invalid · scorer_managed · managed_by_files (conflict).
  */
-export async function putSelfImprovement(deps: SelfImprovementDeps, caller: Caller, ref: ScorerRef, given: SelfImprovementSettings): Promise<SelfImprovementView> {
+export async function putSelfImprovement(
+  deps: SelfImprovementDeps,
+  caller: Caller,
+  ref: ScorerRef,
+  given: SelfImprovementSettings,
+): Promise<SelfImprovementView> {
   const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
   requireHuman(caller);
   requireUnmanaged(scorer);
@@ -52,7 +70,9 @@ export async function deleteSelfImprovement(deps: SelfImprovementDeps, caller: C
   const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
   if (!scorer.selfImprovementEnabled) return;
   requireEditable(scorer);
-  await deps.scorers.update(scorer.uid, (current) => changed(current, { ...current, selfImprovementEnabled: false }, deps.clock.now(), originOf(caller)));
+  await deps.scorers.update(scorer.uid, (current) =>
+    changed(current, { ...current, selfImprovementEnabled: false }, deps.clock.now(), originOf(caller)),
+  );
 }
 
 async function view(deps: SelfImprovementDeps, uid: ScorerUid): Promise<SelfImprovementView> {

@@ -4,7 +4,15 @@ import type { CancelTrialRun } from "../domain/benchmark-run.ts";
 import type { Ending } from "../domain/infra-failure.ts";
 import { decideAttempt } from "../domain/trial.ts";
 import { lockBenchmark } from "../store/benchmark-life-store.ts";
-import { addTrialAttempt, bindAttempt, endAttempt, endTrial, findAttempt, findAttemptOfRun, type AttemptRef } from "../store/trial-store.ts";
+import {
+  addTrialAttempt,
+  bindAttempt,
+  endAttempt,
+  endTrial,
+  findAttempt,
+  findAttemptOfRun,
+  type AttemptRef,
+} from "../store/trial-store.ts";
 import { enqueueCompletions, enqueueStarts } from "./advance-benchmark.ts";
 
 /** Kind of work that cancels the run of a trial; its key is the run. */
@@ -14,13 +22,21 @@ export const CANCEL_TRIAL_RUN = "cancel-trial-run";
 export type RetryDelay = { readonly retryDelayMs: number };
 
 /** Names an attempt by its run, or, while it has none, by its number. */
-export type EndedAttempt = (AttemptRef | { readonly runUid: string }) & { readonly ending: Ending; readonly errorCode: string | null };
+export type EndedAttempt = (AttemptRef | { readonly runUid: string }) & {
+  readonly ending: Ending;
+  readonly errorCode: string | null;
+};
 
 /**
  * Ends an attempt in the caller's transaction, and its trial unless another attempt follows. Attempts that have ended, and runs of no attempt, change
  * nothing: duplicate and late events are harmless.
  */
-export async function settleTrial(tx: Sql, { retryDelayMs }: RetryDelay, ended: EndedAttempt, now: Date): Promise<void> {
+export async function settleTrial(
+  tx: Sql,
+  { retryDelayMs }: RetryDelay,
+  ended: EndedAttempt,
+  now: Date,
+): Promise<void> {
   const find = () => ("runUid" in ended ? findAttemptOfRun(tx, ended.runUid) : findAttempt(tx, ended));
   const found = await find();
   const run = found && (await lockBenchmark(tx, found.benchmarkRunUid));

@@ -8,43 +8,86 @@ import { SCORER_LIMITS } from "../domain/scorer-settings.ts";
 export type KnownScorer = { readonly slug: string | null; readonly name: string; readonly scoreCount: number };
 
 /** Returns what is wrong with the scorers of a definition: their settings, their models, names that are taken. */
-export const scorerFaults = (scorers: readonly ScorerPart[], known: readonly KnownScorer[], models: ReadonlySet<string>): Diagnostic[] =>
-  [...scorers.flatMap((part) => faultsOf(part, models)), ...duplicateNames(scorers, known)];
+export const scorerFaults = (
+  scorers: readonly ScorerPart[],
+  known: readonly KnownScorer[],
+  models: ReadonlySet<string>,
+): Diagnostic[] => [...scorers.flatMap((part) => faultsOf(part, models)), ...duplicateNames(scorers, known)];
 
 /** Returns a warning for each scorer that applying deletes. */
 export function scorerRemovals(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
   const slugs = new Set(scorers.map(({ slug }) => slug));
-  return known.flatMap(({ slug, scoreCount }) => (slug === null || slugs.has(slug) ? [] : [removal({ slug, scoreCount })]));
+  return known.flatMap(({ slug, scoreCount }) =>
+    slug === null || slugs.has(slug) ? [] : [removal({ slug, scoreCount })],
+  );
 }
 
 function faultsOf(part: ScorerPart, models: ReadonlySet<string>): Diagnostic[] {
   const path = fileOf(part);
   if (part.agents.length > SCORER_LIMITS.agents) {
-    return [{ path, keys: ["agents"], code: "FF_LIMIT_EXCEEDED", message: `A scorer names at most ${SCORER_LIMITS.agents} agents (got ${part.agents.length}).`, severity: "error" }];
+    return [
+      {
+        path,
+        keys: ["agents"],
+        code: "FF_LIMIT_EXCEEDED",
+        message: `A scorer names at most ${SCORER_LIMITS.agents} agents (got ${part.agents.length}).`,
+        severity: "error",
+      },
+    ];
   }
   try {
     settingsOf(part, []);
   } catch (error) {
     if (!isDomainError(error) || error.kind !== "invalid_argument") throw error;
-    return [{ path, keys: fileKeysOf(error.metadata["field"]), code: "FF_INVALID_VALUE", message: error.message, severity: "error" }];
+    return [
+      {
+        path,
+        keys: fileKeysOf(error.metadata["field"]),
+        code: "FF_INVALID_VALUE",
+        message: error.message,
+        severity: "error",
+      },
+    ];
   }
   if (models.has(part.model)) return [];
-  return [{ path, keys: ["model"], code: "FF_INVALID_REFERENCE", message: `model: there is no model ${JSON.stringify(part.model)}.`, severity: "error" }];
+  return [
+    {
+      path,
+      keys: ["model"],
+      code: "FF_INVALID_REFERENCE",
+      message: `model: there is no model ${JSON.stringify(part.model)}.`,
+      severity: "error",
+    },
+  ];
 }
 
 /** Names are compared without case, as the API does. */
 function duplicateNames(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
-  const owners = new Map(known.filter(({ slug }) => slug === null).map(({ name }) => [name.toLowerCase(), "a scorer of the API"]));
+  const owners = new Map(
+    known.filter(({ slug }) => slug === null).map(({ name }) => [name.toLowerCase(), "a scorer of the API"]),
+  );
   return scorers.flatMap((part): Diagnostic[] => {
     const name = part.name.trim().toLowerCase();
     const owner = owners.get(name);
-    if (owner !== undefined) return [{ path: fileOf(part), keys: ["name"], code: "FF_DUPLICATE_NAME", message: `The name ${part.name} is already that of ${owner}.`, severity: "error" }];
+    if (owner !== undefined)
+      return [
+        {
+          path: fileOf(part),
+          keys: ["name"],
+          code: "FF_DUPLICATE_NAME",
+          message: `The name ${part.name} is already that of ${owner}.`,
+          severity: "error",
+        },
+      ];
     owners.set(name, fileOf(part));
     return [];
   });
 }
 
 const removal = ({ slug, scoreCount }: { slug: string; scoreCount: number }): Diagnostic => ({
-  path: fileOf({ slug }), keys: [], code: "FF_MISSING_FILE", severity: "warning",
+  path: fileOf({ slug }),
+  keys: [],
+  code: "FF_MISSING_FILE",
+  severity: "warning",
   message: `Without this file, applying deletes the scorer ${slug} for good, with its scores (${scoreCount}), its reasons and its self-improvement.`,
 });

@@ -8,11 +8,18 @@ import { checkTasks } from "../domain/suite-rules.ts";
 export type KnownSuite = { readonly slug: string | null; readonly name: string; readonly runCount: number };
 
 /** Returns what is wrong with the suites of a definition: their settings and tasks, their models, names that are taken. */
-export function suiteFaults(suites: readonly BenchmarkPart[], known: readonly KnownSuite[], models: ReadonlySet<string>, factoryUid: string): Diagnostic[] {
+export function suiteFaults(
+  suites: readonly BenchmarkPart[],
+  known: readonly KnownSuite[],
+  models: ReadonlySet<string>,
+  factoryUid: string,
+): Diagnostic[] {
   const taken = new Set(known.flatMap(({ slug, name }) => (slug === null ? [name.toLowerCase()] : [])));
   return suites.flatMap((part) => [
     ...settingsFaults(part, factoryUid),
-    ...part.tasks.flatMap((task) => faults(`benchmarks/${part.slug}/tasks/${task.slug}.yaml`, () => taskContentOf(task))),
+    ...part.tasks.flatMap((task) =>
+      faults(`benchmarks/${part.slug}/tasks/${task.slug}.yaml`, () => taskContentOf(task)),
+    ),
     ...modelFaults(part, models),
     ...nameFaults(part, suites, taken),
   ]);
@@ -40,7 +47,15 @@ const modelFaults = ({ slug, configurations = [] }: BenchmarkPart, models: Reado
     const name = harness === undefined ? model : harness.type === "oz" ? harness.model : undefined;
     if (name === undefined || models.has(name)) return [];
     const keys = ["configurations", String(index), ...(harness === undefined ? ["model"] : ["harness", "model"])];
-    return [{ path: fileOf({ slug }), keys, code: "FF_INVALID_REFERENCE", message: `model: there is no model ${JSON.stringify(name)}.`, severity: "error" }];
+    return [
+      {
+        path: fileOf({ slug }),
+        keys,
+        code: "FF_INVALID_REFERENCE",
+        message: `model: there is no model ${JSON.stringify(name)}.`,
+        severity: "error",
+      },
+    ];
   });
 
 /** The parser refuses equal names; the API compares them without case. */
@@ -49,10 +64,22 @@ function nameFaults(part: BenchmarkPart, suites: readonly BenchmarkPart[], taken
   const first = suites.find((suite) => suite.name.trim().toLowerCase() === name);
   const owner = taken.has(name) ? "a suite of the API" : first && first !== part ? fileOf(first) : undefined;
   if (owner === undefined) return [];
-  return [{ path: fileOf(part), keys: ["name"], code: "FF_DUPLICATE_NAME", message: `The name ${part.name} is already that of ${owner}.`, severity: "error" }];
+  return [
+    {
+      path: fileOf(part),
+      keys: ["name"],
+      code: "FF_DUPLICATE_NAME",
+      message: `The name ${part.name} is already that of ${owner}.`,
+      severity: "error",
+    },
+  ];
 }
 
-const FILE_KEYS: Readonly<Record<string, string>> = { success_criteria: "successCriteria", source_run_id: "sourceRunId", starting_repo_refs: "startingRepoRefs" };
+const FILE_KEYS: Readonly<Record<string, string>> = {
+  success_criteria: "successCriteria",
+  source_run_id: "sourceRunId",
+  starting_repo_refs: "startingRepoRefs",
+};
 
 function faults(path: string, check: () => unknown): Diagnostic[] {
   try {
@@ -61,7 +88,15 @@ function faults(path: string, check: () => unknown): Diagnostic[] {
   } catch (error) {
     if (!isDomainError(error) || error.kind !== "invalid_argument") throw error;
     const { field = "" } = error.metadata;
-    return [{ path, keys: field === "" ? [] : [FILE_KEYS[field] ?? field], code: "FF_INVALID_VALUE", message: error.message, severity: "error" }];
+    return [
+      {
+        path,
+        keys: field === "" ? [] : [FILE_KEYS[field] ?? field],
+        code: "FF_INVALID_VALUE",
+        message: error.message,
+        severity: "error",
+      },
+    ];
   }
 }
 

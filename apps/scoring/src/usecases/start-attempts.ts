@@ -44,23 +44,35 @@ export type StartedAttempt =
  * Starts attempts in the caller's transaction and enqueues their judges: the one way in which automatic, manual and benchmark scoring start
  * them. Returns one outcome per request, in order. The configuration of the judge is captured now.
  */
-export async function startAttempts(tx: Sql, requests: readonly AttemptRequest[], now: Date): Promise<StartedAttempt[]> {
+export async function startAttempts(
+  tx: Sql,
+  requests: readonly AttemptRequest[],
+  now: Date,
+): Promise<StartedAttempt[]> {
   if (requests.length === 0) return [];
   const attempts = requests.map((request) => newAttempt(request, now));
   await lockPairs(tx, attempts);
   const inserted = await insertAttempts(tx, attempts);
   const started = attempts.filter(({ uid }) => inserted.has(uid));
-  await enqueueAllWork(tx, started.map(({ uid, teamUid }) => ({ kind: JUDGE_WORK, key: uid, payload: { attemptUid: uid }, teamUid })));
+  await enqueueAllWork(
+    tx,
+    started.map(({ uid, teamUid }) => ({ kind: JUDGE_WORK, key: uid, payload: { attemptUid: uid }, teamUid })),
+  );
   await markTrialScoresPending(tx, started);
   const inFlight = started.length === attempts.length ? [] : await findInFlight(tx, attempts);
   return attempts.map((attempt): StartedAttempt => {
     if (inserted.has(attempt.uid)) return { outcome: "started", attemptUid: attempt.uid };
-    const other = inFlight.find(({ scorerUid, runUid }) => scorerUid === attempt.scorerUid && runUid === attempt.runUid);
+    const other = inFlight.find(
+      ({ scorerUid, runUid }) => scorerUid === attempt.scorerUid && runUid === attempt.runUid,
+    );
     return other ? { outcome: "in_flight", attemptUid: other.uid } : { outcome: "scorer_deleted" };
   });
 }
 
-function newAttempt({ scorer, run, trigger, requester, trialUid, ...overrides }: AttemptRequest, now: Date): NewAttempt {
+function newAttempt(
+  { scorer, run, trigger, requester, trialUid, ...overrides }: AttemptRequest,
+  now: Date,
+): NewAttempt {
   return {
     uid: newUid<AttemptUid>(),
     scorerUid: scorer.uid,

@@ -7,7 +7,11 @@ import { findBenchmarkOfTrial } from "../store/benchmark-life-store.ts";
 import { findAttempt, type AttemptRef } from "../store/trial-store.ts";
 import { bindTrialRun, settleTrial, type RetryDelay } from "./settle-trial.ts";
 
-export type StartTrialDeps = RetryDelay & { readonly database: Database; readonly clock: Clock; readonly runs: Pick<TrialRunClient, "create"> };
+export type StartTrialDeps = RetryDelay & {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly runs: Pick<TrialRunClient, "create">;
+};
 
 /** After so many tries of one attempt the orchestrator counts as absent: the attempt fails for infrastructure. */
 const TRIES_MAX = 8;
@@ -18,8 +22,15 @@ const TRIES_MAX = 8;
  *
  * Errors: those of CreateRuns that may pass, unless this was the last try.
  */
-export async function startTrial({ database, clock, runs, retryDelayMs }: StartTrialDeps, ref: AttemptRef, tries: number): Promise<void> {
-  const [run, attempt] = await Promise.all([findBenchmarkOfTrial(database, ref.trialUid), findAttempt(database.sql, ref)]);
+export async function startTrial(
+  { database, clock, runs, retryDelayMs }: StartTrialDeps,
+  ref: AttemptRef,
+  tries: number,
+): Promise<void> {
+  const [run, attempt] = await Promise.all([
+    findBenchmarkOfTrial(database, ref.trialUid),
+    findAttempt(database.sql, ref),
+  ]);
   if (!run || !attempt || attempt.state !== "pending") return;
   const end = (ending: "cancelled" | "infrastructure", errorCode: string | null): Promise<void> =>
     database.transaction((tx) => settleTrial(tx, { retryDelayMs }, { ...ref, ending, errorCode }, clock.now()));

@@ -5,14 +5,21 @@ import type { SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
 import { managedByFiles } from "./scorer-references.ts";
 import { findFactory, type FactoryView, type ScopeDeps } from "./scope.ts";
 
-export type SuiteScopeDeps = ScopeDeps & { suites: { findWithTasks(uid: SuiteUid): Promise<SuiteWithTasks | undefined> } };
+export type SuiteScopeDeps = ScopeDeps & {
+  suites: { findWithTasks(uid: SuiteUid): Promise<SuiteWithTasks | undefined> };
+};
 
 /**
  * Resolves the factory of a request about benchmarks. The token of a run reaches none: a trial must not read its own success criteria.
  *
  * Errors: factory_not_found · not_authorized.
  */
-export async function findBenchmarkFactory(deps: ScopeDeps, caller: Caller, factoryUid: string, verb: Verb): Promise<FactoryView> {
+export async function findBenchmarkFactory(
+  deps: ScopeDeps,
+  caller: Caller,
+  factoryUid: string,
+  verb: Verb,
+): Promise<FactoryView> {
   if (caller.run) throw notFound("factory");
   return findFactory(deps, caller, factoryUid, verb);
 }
@@ -25,13 +32,19 @@ export async function findSuite(
   verb: Verb,
 ): Promise<{ factory: FactoryView; suite: SuiteWithTasks }> {
   const factory = await findBenchmarkFactory(deps, caller, ref.factoryUid, verb);
-  const suite = isUuid(ref.suiteUid) ? await deps.suites.findWithTasks(as<SuiteUid>(ref.suiteUid.toLowerCase())) : undefined;
+  const suite = isUuid(ref.suiteUid)
+    ? await deps.suites.findWithTasks(as<SuiteUid>(ref.suiteUid.toLowerCase()))
+    : undefined;
   if (!suite || suite.factoryUid !== factory.uid) throw notFound("suite");
   return { factory, suite };
 }
 
 /** Resolves a suite that the API may change. Errors: those of `findSuite` · managed_by_files (conflict): files define it. */
-export async function findEditableSuite(deps: SuiteScopeDeps, caller: Caller, ref: { factoryUid: string; suiteUid: string }): Promise<{ factory: FactoryView; suite: SuiteWithTasks }> {
+export async function findEditableSuite(
+  deps: SuiteScopeDeps,
+  caller: Caller,
+  ref: { factoryUid: string; suiteUid: string },
+): Promise<{ factory: FactoryView; suite: SuiteWithTasks }> {
   const found = await findSuite(deps, caller, ref, "factory.manage");
   if (found.suite.slug === null) return found;
   throw managedByFiles(`The files below benchmarks/${found.suite.slug} define this suite; change it there.`);

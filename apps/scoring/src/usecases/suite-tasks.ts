@@ -14,7 +14,12 @@ export type TaskRef = SuiteRef & { readonly taskUid: string };
  *
  * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · run_not_found · task_title_taken (conflict). Source: API spec §4 "Benchmarks".
  */
-export async function addTask(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef, given: TaskContent): Promise<{ task: SuiteTask; created: boolean }> {
+export async function addTask(
+  deps: ChangeSuiteDeps,
+  caller: Caller,
+  ref: SuiteRef,
+  given: TaskContent,
+): Promise<{ task: SuiteTask; created: boolean }> {
   const { suite: found } = await findEditableSuite(deps, caller, ref);
   const task = { ...checkTask(given), uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
   await requireTaskReferences(deps, caller, [task], found.tasks);
@@ -46,7 +51,12 @@ export async function getTask(deps: SuiteScopeDeps, caller: Caller, ref: TaskRef
  *
  * Errors: suite_not_found · not_authorized · managed_by_files · task_not_found · suite_invalid · run_not_found · task_title_taken (conflict).
  */
-export async function updateTask(deps: ChangeSuiteDeps, caller: Caller, ref: TaskRef, patch: Partial<TaskContent>): Promise<SuiteTask> {
+export async function updateTask(
+  deps: ChangeSuiteDeps,
+  caller: Caller,
+  ref: TaskRef,
+  patch: Partial<TaskContent>,
+): Promise<SuiteTask> {
   const { suite: found } = await findEditableSuite(deps, caller, ref);
   const earlier = taskOf(found, ref.taskUid);
   await requireTaskReferences(deps, caller, [checkTask({ ...earlier, ...patch })], [earlier]);
@@ -54,8 +64,13 @@ export async function updateTask(deps: ChangeSuiteDeps, caller: Caller, ref: Tas
     const task = taskOf(current, earlier.uid);
     const next: SuiteTask = { ...task, ...checkTask({ ...task, ...patch }) };
     if (isSameTask(task, next)) return undefined;
-    if (current.tasks.some(({ uid, title }) => uid !== next.uid && title === next.title)) throw taskTitleTaken(next.title);
-    return raised({ ...current, tasks: current.tasks.map((each) => (each.uid === next.uid ? next : each)) }, caller, deps.clock.now());
+    if (current.tasks.some(({ uid, title }) => uid !== next.uid && title === next.title))
+      throw taskTitleTaken(next.title);
+    return raised(
+      { ...current, tasks: current.tasks.map((each) => (each.uid === next.uid ? next : each)) },
+      caller,
+      deps.clock.now(),
+    );
   });
   return taskOf(suite, earlier.uid);
 }

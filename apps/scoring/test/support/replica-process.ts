@@ -16,12 +16,21 @@ const quiet = inProcess(
   (router) => {
     router.service(identity.IdentityService, {});
     router.service(factories.FactoryService, {});
-    router.service(events.EventFeedService, { read: async () => ({ logUid: "0199a000-0000-7000-8000-000000000001", head: 0n, events: [] }) });
+    router.service(events.EventFeedService, {
+      read: async () => ({ logUid: "0199a000-0000-7000-8000-000000000001", head: 0n, events: [] }),
+    });
   },
   { service: "gateway", verifier, log, metrics, allow: { "millwright.events.v1.EventFeedService/Read": ["scoring"] } },
 );
 const scoring = composeScoring({
-  databaseUrl, signer, verifier, log, metrics, timeScale, trialsPerTeam, poolSize: 3,
+  databaseUrl,
+  signer,
+  verifier,
+  log,
+  metrics,
+  timeScale,
+  trialsPerTeam,
+  poolSize: 3,
   masterKey: new Uint8Array(32).fill(7),
   publicUrl: "https://millwright.test",
   clock: systemClock,

@@ -27,10 +27,18 @@ export type CreatedBackup = TreeSize & { readonly path: string; readonly keyFile
  *
  * Errors: a plain Error that names what is wrong; no incomplete backup stays.
  */
-export async function createBackup({ dataDir, destination, usesBucket, now, ...options }: BackupOptions): Promise<CreatedBackup> {
+export async function createBackup({
+  dataDir,
+  destination,
+  usesBucket,
+  now,
+  ...options
+}: BackupOptions): Promise<CreatedBackup> {
   const pgData = join(dataDir, "postgres", "cluster");
-  if (!existsSync(join(pgData, "PG_VERSION"))) throw new Error(`There is no platform in ${dataDir}. Set MILLWRIGHT_DATA_DIR to its data directory.`);
-  if (isWithin(dataDir, resolve(destination))) throw new Error(`The backup must be outside of the data directory ${dataDir}.`);
+  if (!existsSync(join(pgData, "PG_VERSION")))
+    throw new Error(`There is no platform in ${dataDir}. Set MILLWRIGHT_DATA_DIR to its data directory.`);
+  if (isWithin(dataDir, resolve(destination)))
+    throw new Error(`The backup must be outside of the data directory ${dataDir}.`);
   const key = readKeyFile(masterKeyFile(dataDir));
   const path = join(resolve(destination), backupName(now));
   const keyFile = resolve(options.keyFile(masterKeyId(key)));
@@ -44,12 +52,19 @@ export async function createBackup({ dataDir, destination, usesBucket, now, ...o
     const blobs = { from: join(dataDir, "blobs"), to: join(draft, "blobs") };
     // Before and after the databases: a file that any of their rows names exists at one of the two times.
     if (!usesBucket) await copyTree(blobs.from, blobs.to);
-    await withServer(dataDir, (server) => takeBaseBackup({ url: server.url("postgres"), pgData, target: join(draft, "cluster") }));
+    await withServer(dataDir, (server) =>
+      takeBaseBackup({ url: server.url("postgres"), pgData, target: join(draft, "cluster") }),
+    );
     if (!usesBucket) await copyTree(blobs.from, blobs.to);
     await copyFileDurably(join(dataDir, "postgres", "password"), join(draft, "password"));
     await storeKey(keyFile, key);
     const size = await sizeOfBackup(draft);
-    await writeManifest(draft, { createdAt: now.toISOString(), masterKeyId: masterKeyId(key), blobs: usesBucket ? "bucket" : "included", ...size });
+    await writeManifest(draft, {
+      createdAt: now.toISOString(),
+      masterKeyId: masterKeyId(key),
+      blobs: usesBucket ? "bucket" : "included",
+      ...size,
+    });
     await rename(draft, path);
     return { path, keyFile, ...size };
   } catch (error) {

@@ -12,14 +12,19 @@ export function isWithin(directory: string, path: string): boolean {
 /** Writes a key to a file (mode 0600) unless it is there. Errors: a plain Error if the file contains another key. */
 export async function storeKey(path: string, key: Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  if (!existsSync(path)) await writeFile(path, `${Buffer.from(key).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
+  if (!existsSync(path))
+    await writeFile(path, `${Buffer.from(key).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
   await chmod(path, 0o600);
-  if (masterKeyId(readKeyFile(path)) !== masterKeyId(key)) throw new Error(`${path} contains another key. Move it away, or name another file with --key-file.`);
+  if (masterKeyId(readKeyFile(path)) !== masterKeyId(key))
+    throw new Error(`${path} contains another key. Move it away, or name another file with --key-file.`);
 }
 
 /** Returns the first key of the files that exist with this identifier. Errors: a plain Error that lists the files. */
 export function findKey(id: string, files: readonly string[]): Uint8Array {
-  const found = files.filter((file) => existsSync(file)).map(readKeyFile).find((key) => masterKeyId(key) === id);
+  const found = files
+    .filter((file) => existsSync(file))
+    .map(readKeyFile)
+    .find((key) => masterKeyId(key) === id);
   if (found) return found;
   throw new Error(
     `The secrets of this backup are sealed with the master key ${id}, which is not in ${files.join(" or ")}. ` +

@@ -11,7 +11,8 @@ const [command = "", directory = ""] = positionals;
 const named = values["key-file"];
 const { XDG_CONFIG_HOME, HOME = "." } = process.env;
 /** Apart from data directory and backups, and found again by the key's identifier. */
-const usualKeyFile = (keyId: string): string => join(XDG_CONFIG_HOME ?? join(HOME, ".config"), "millwright", "keys", `${keyId}.key`);
+const usualKeyFile = (keyId: string): string =>
+  join(XDG_CONFIG_HOME ?? join(HOME, ".config"), "millwright", "keys", `${keyId}.key`);
 
 const print = (...lines: string[]): void => void process.stdout.write(`${lines.join("\n")}\n`);
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
@@ -36,7 +37,9 @@ async function backup(dataDir: string, usesBucket: boolean): Promise<void> {
   const keyFile = (keyId: string): string => named ?? usualKeyFile(keyId);
   const made = await createBackup({ dataDir, destination: resolve(directory), keyFile, usesBucket, now: new Date() });
   print(`Backup      ${made.path} (${made.files} files, ${megabytes(made.bytes)})`, `Master key  ${made.keyFile}`);
-  print("The secrets in the backup can be read with this key only. Store a copy of the key away from this machine and from the backup.");
+  print(
+    "The secrets in the backup can be read with this key only. Store a copy of the key away from this machine and from the backup.",
+  );
   if (usesBucket) print("Files of runs are in the bucket (MILLWRIGHT_BLOB_URL) and not part of the backup.");
 }
 
@@ -45,7 +48,11 @@ async function restore(dataDir: string, usesBucket: boolean): Promise<void> {
   const { path, manifest } = await restoreBackup({ dataDir, source: directory, keyFiles });
   print(`Restored    ${path}`, `            of ${manifest.createdAt}`, `Directory   ${dataDir}`);
   if ((manifest.blobs === "bucket") !== usesBucket) {
-    print(manifest.blobs === "bucket" ? "Files of runs are in a bucket: set MILLWRIGHT_BLOB_URL." : "The backup contains files of runs: start the platform without MILLWRIGHT_BLOB_URL, or copy them to the bucket.");
+    print(
+      manifest.blobs === "bucket"
+        ? "Files of runs are in a bucket: set MILLWRIGHT_BLOB_URL."
+        : "The backup contains files of runs: start the platform without MILLWRIGHT_BLOB_URL, or copy them to the bucket.",
+    );
   }
   print("Start the platform with: npm start");
 }

@@ -19,12 +19,16 @@ export type Manifest = {
 };
 
 export const writeManifest = (directory: string, manifest: Omit<Manifest, "format">): Promise<void> =>
-  writeFile(join(directory, FILE), `${JSON.stringify({ format: FORMAT, ...manifest }, null, 2)}\n`, { mode: 0o600, flush: true });
+  writeFile(join(directory, FILE), `${JSON.stringify({ format: FORMAT, ...manifest }, null, 2)}\n`, {
+    mode: 0o600,
+    flush: true,
+  });
 
 /** Errors: a plain Error if the directory contains no complete backup of a known format. */
 export async function readManifest(directory: string): Promise<Manifest> {
   const manifest = JSON.parse(await readFile(join(directory, FILE), "utf8")) as Manifest;
-  if (manifest.format !== FORMAT) throw new Error(`${directory} has format ${manifest.format}; this version reads format ${FORMAT}.`);
+  if (manifest.format !== FORMAT)
+    throw new Error(`${directory} has format ${manifest.format}; this version reads format ${FORMAT}.`);
   return manifest;
 }
 

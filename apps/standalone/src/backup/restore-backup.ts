@@ -24,12 +24,18 @@ export type RestoreOptions = {
  *
  * Errors: a plain Error that names what is wrong; no part of the platform is left in the data directory then.
  */
-export async function restoreBackup({ dataDir, source, keyFiles }: RestoreOptions): Promise<{ path: string; manifest: Manifest }> {
+export async function restoreBackup({
+  dataDir,
+  source,
+  keyFiles,
+}: RestoreOptions): Promise<{ path: string; manifest: Manifest }> {
   const path = await findBackup(resolve(source));
   const manifest = await readManifest(path);
   const { files, bytes } = await sizeOfBackup(path);
   if (files !== manifest.files || bytes !== manifest.bytes) {
-    throw new Error(`${path} is incomplete: it has ${files} files with ${bytes} bytes instead of ${manifest.files} with ${manifest.bytes}.`);
+    throw new Error(
+      `${path} is incomplete: it has ${files} files with ${bytes} bytes instead of ${manifest.files} with ${manifest.bytes}.`,
+    );
   }
   for (const part of ["postgres", "blobs"]) refuseContent(dataDir, part);
   const key = findKey(manifest.masterKeyId, [...keyFiles(manifest.masterKeyId), masterKeyFile(dataDir)]);
@@ -53,7 +59,9 @@ export async function restoreBackup({ dataDir, source, keyFiles }: RestoreOption
 function refuseContent(dataDir: string, part: string): void {
   const directory = join(dataDir, part);
   if (!existsSync(directory) || readdirSync(directory).length === 0) return;
-  throw new Error(`${dataDir} already contains a platform. Move it away, or set MILLWRIGHT_DATA_DIR to an empty directory.`);
+  throw new Error(
+    `${dataDir} already contains a platform. Move it away, or set MILLWRIGHT_DATA_DIR to an empty directory.`,
+  );
 }
 
 /** The cluster gets its name last: a start in between finds none, or a whole one. */

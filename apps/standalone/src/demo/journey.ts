@@ -18,22 +18,36 @@ export type DemoRun = {
 export type Task = { uid: string; title: string; stage: string; run_id: string; outputs: Artifact[] };
 
 /** What a newcomer does through the public REST API, and nothing else. */
-export async function prepareFactory(api: ApiClient, world: DemoRepositories): Promise<{ factoryUid: string; plan: string[] }> {
+export async function prepareFactory(
+  api: ApiClient,
+  world: DemoRepositories,
+): Promise<{ factoryUid: string; plan: string[] }> {
   const { teams } = await api.get<{ teams: { uid: string }[] }>("/whoami");
   await api.post(`/team/${teams[0]!.uid}/code-hosts`, { name: "local", kind: "local", root: world.codeRoot });
   const factory = await api.post<{ uid: string }>("/factory", { name: "Demo" });
-  await api.request("PUT", `/factory/${factory.uid}/source`, { body: { repository_url: world.definitionRepository, branch: "main" } });
-  const { plan } = await api.post<{ plan: { action: string; kind: string; name: string }[] }>(`/factory/${factory.uid}/source/apply`);
+  await api.request("PUT", `/factory/${factory.uid}/source`, {
+    body: { repository_url: world.definitionRepository, branch: "main" },
+  });
+  const { plan } = await api.post<{ plan: { action: string; kind: string; name: string }[] }>(
+    `/factory/${factory.uid}/source/apply`,
+  );
   return { factoryUid: factory.uid, plan: plan.map((item) => `${item.action} ${item.kind} ${item.name}`) };
 }
 
 /** The task that the platform creates from the dispatched run. */
 export const taskOfRun = (api: ApiClient, factoryUid: string, runId: string): Promise<Task> =>
-  until(() => api.get<Task>(`/factory/${factoryUid}/task-by-run`, { run_id: runId }).catch(absentIsUndefined), "The task");
+  until(
+    () => api.get<Task>(`/factory/${factoryUid}/task-by-run`, { run_id: runId }).catch(absentIsUndefined),
+    "The task",
+  );
 
 /** The root run and everything beneath it, oldest first. */
 export async function runTree(api: ApiClient, rootRunId: string): Promise<DemoRun[]> {
-  const { runs } = await api.get<{ runs: DemoRun[] }>("/agent/runs", { ancestor_run_id: rootRunId, sort_by: "created_at", sort_order: "asc" });
+  const { runs } = await api.get<{ runs: DemoRun[] }>("/agent/runs", {
+    ancestor_run_id: rootRunId,
+    sort_by: "created_at",
+    sort_order: "asc",
+  });
   return [await api.get<DemoRun>(`/agent/runs/${rootRunId}`), ...runs];
 }
 

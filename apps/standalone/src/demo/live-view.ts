@@ -30,7 +30,7 @@ export class LiveView {
   /** Follows the tree of `runId` until every run of it has ended. */
   async follow(runId: string): Promise<void> {
     this.#watch(runId);
-    for (let seen = -1; seen !== this.#watched.size; ) {
+    for (let seen = -1; seen !== this.#watched.size;) {
       seen = this.#watched.size;
       await Promise.all(this.#watched.values());
     }
@@ -57,7 +57,9 @@ export class LiveView {
     if (!line) return;
     const [mark, colour] = MARKS[line.mark];
     const time = event.occurred_at.slice(11, 19);
-    this.#print(`${this.#paint.dim(time)}  ${this.#paint.bold(name.padEnd(12))} ${this.#paint[colour](mark)} ${line.text}`);
+    this.#print(
+      `${this.#paint.dim(time)}  ${this.#paint.bold(name.padEnd(12))} ${this.#paint[colour](mark)} ${line.text}`,
+    );
     for (const detail of line.detail ?? []) this.#print(`${" ".repeat(26)}${this.#paint.dim(detail)}`);
   }
 }

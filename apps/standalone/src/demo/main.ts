@@ -20,20 +20,33 @@ const { values: options } = parseArgs({ options: OPTIONS });
 const isScripted = options.model === "scripted";
 const settings = { MILLWRIGHT_SANDBOX: isScripted ? "optional" : "auto" }; // the commands of the scripts are files of this repository
 
-await runDemo({ ...options, definition: "first-factory", settings, env: process.env, hint: "npx millwright run list" }, async ({ api, world, colours, staysUp, print, heading }) => {
-  heading("2  A factory is defined from a git repository");
-  const { factoryUid, plan } = await prepareFactory(api, world);
-  for (const line of plan) print(`   ${colours.green("+")} ${line.replace(/^create /, "")}`);
+await runDemo(
+  { ...options, definition: "first-factory", settings, env: process.env, hint: "npx millwright run list" },
+  async ({ api, world, colours, staysUp, print, heading }) => {
+    heading("2  A factory is defined from a git repository");
+    const { factoryUid, plan } = await prepareFactory(api, world);
+    for (const line of plan) print(`   ${colours.green("+")} ${line.replace(/^create /, "")}`);
 
-  heading("3  Work is dispatched to it");
-  print(`   ${colours.cyan("»")} ${PROMPT}\n`);
-  const run = await api.post<{ run_id: string }>(`/factory/${factoryUid}/runs`, { prompt: PROMPT, title: "Fix the bulk discount", ticket_ref: "demo:PRICE-1" });
-  await new LiveView(api, colours, print).follow(run.run_id);
+    heading("3  Work is dispatched to it");
+    print(`   ${colours.cyan("»")} ${PROMPT}\n`);
+    const run = await api.post<{ run_id: string }>(`/factory/${factoryUid}/runs`, {
+      prompt: PROMPT,
+      title: "Fix the bulk discount",
+      ticket_ref: "demo:PRICE-1",
+    });
+    await new LiveView(api, colours, print).follow(run.run_id);
 
-  heading("4  The finished task");
-  const task = await taskOfRun(api, factoryUid, run.run_id);
-  const runs = await runTree(api, run.run_id);
-  const outcome: Outcome = await verify({ api, task, runs, branches: await branchesOf(world.bareRepository), isScripted });
-  print(summarise(outcome, colours, staysUp));
-});
+    heading("4  The finished task");
+    const task = await taskOfRun(api, factoryUid, run.run_id);
+    const runs = await runTree(api, run.run_id);
+    const outcome: Outcome = await verify({
+      api,
+      task,
+      runs,
+      branches: await branchesOf(world.bareRepository),
+      isScripted,
+    });
+    print(summarise(outcome, colours, staysUp));
+  },
+);
 process.exit(0); // a keep-alive connection of the client must not hold the process

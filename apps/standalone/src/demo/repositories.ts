@@ -16,7 +16,11 @@ export type DemoRepositories = { codeRoot: string; bareRepository: string; defin
  * repository holding the definition of the factory (a directory of `examples`) that works on it. The definition names the model: what keys happen to be
  * in the environment decides nothing.
  */
-export async function createDemoRepositories(directory: string, model: string, definition = "first-factory"): Promise<DemoRepositories> {
+export async function createDemoRepositories(
+  directory: string,
+  model: string,
+  definition = "first-factory",
+): Promise<DemoRepositories> {
   const codeRoot = join(directory, "code");
   const bareRepository = join(codeRoot, "acme", "price-list.git");
   const checkout = join(directory, "checkout");
@@ -27,7 +31,10 @@ export async function createDemoRepositories(directory: string, model: string, d
   const definitionRepository = join(directory, "definition");
   await cp(join(EXAMPLES, definition), definitionRepository, { recursive: true });
   const settings = join(definitionRepository, "factory.yaml");
-  await writeFile(settings, (await readFile(settings, "utf8")).replace("model: auto", `model: ${JSON.stringify(model)}`));
+  await writeFile(
+    settings,
+    (await readFile(settings, "utf8")).replace("model: auto", `model: ${JSON.stringify(model)}`),
+  );
   await commitAll(definitionRepository, "Define the factory");
   return { codeRoot, bareRepository, definitionRepository };
 }
@@ -44,8 +51,28 @@ async function commitAll(target: string, message: string): Promise<void> {
 }
 
 async function git(directory: string, ...args: string[]): Promise<string> {
-  const { stdout } = await run("git", ["-c", "user.name=Demo", "-c", "user.email=demo@example.com", "-c", "commit.gpgsign=false", "-C", directory, ...args], {
-    env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: directory, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null", ...COMMIT_DATES },
-  });
+  const { stdout } = await run(
+    "git",
+    [
+      "-c",
+      "user.name=Demo",
+      "-c",
+      "user.email=demo@example.com",
+      "-c",
+      "commit.gpgsign=false",
+      "-C",
+      directory,
+      ...args,
+    ],
+    {
+      env: {
+        PATH: "/usr/local/bin:/usr/bin:/bin",
+        HOME: directory,
+        GIT_CONFIG_GLOBAL: "/dev/null",
+        GIT_CONFIG_SYSTEM: "/dev/null",
+        ...COMMIT_DATES,
+      },
+    },
+  );
   return stdout;
 }

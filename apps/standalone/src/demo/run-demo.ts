@@ -38,10 +38,16 @@ export type DemoOptions = {
 };
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
-const headingIn = (colours: Paint) => (text: string): void => print(`\n${colours.bold(colours.blue(text))}`);
+const headingIn =
+  (colours: Paint) =>
+  (text: string): void =>
+    print(`\n${colours.bold(colours.blue(text))}`);
 
 /** Starts the platform in a temporary directory, does the demo's work on it, and stops it at the end that the options name. Errors: those of the work. */
-export async function runDemo({ exit, keep, model, definition, settings, env, hint }: DemoOptions, work: (stage: DemoStage) => Promise<void>): Promise<void> {
+export async function runDemo(
+  { exit, keep, model, definition, settings, env, hint }: DemoOptions,
+  work: (stage: DemoStage) => Promise<void>,
+): Promise<void> {
   const end = demoEnd({ exit, keep, isTerminal: process.stdin.isTTY && process.stdout.isTTY, env });
   const colours = paint(process.stdout.isTTY && !env["NO_COLOR"]);
   const heading = headingIn(colours);
@@ -54,7 +60,17 @@ export async function runDemo({ exit, keep, model, definition, settings, env, hi
   try {
     print(`   ${platform.url}, with PostgreSQL and one worker`);
     const { url, apiKey = "", databaseUrl } = platform;
-    await work({ api: new ApiClient({ url, apiKey }), url, apiKey, databaseUrl, world, colours, staysUp: end !== "exit", print, heading });
+    await work({
+      api: new ApiClient({ url, apiKey }),
+      url,
+      apiKey,
+      databaseUrl,
+      world,
+      colours,
+      staysUp: end !== "exit",
+      print,
+      heading,
+    });
     if (end !== "exit") {
       heading("The platform is running");
       await stayUp(platform, end, directory, hint);

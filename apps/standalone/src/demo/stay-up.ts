@@ -7,7 +7,17 @@ export type DemoEnd = "exit" | "key" | "signal";
  * Returns how the demo ends. On a terminal it waits for a key, so that its links can be opened. Without a terminal, and where `CI` is set,
  * nobody can press one and it exits. `--exit` and `--keep` override both.
  */
-export function demoEnd({ exit, keep, isTerminal, env }: { exit: boolean; keep: boolean; isTerminal: boolean; env: NodeJS.ProcessEnv }): DemoEnd {
+export function demoEnd({
+  exit,
+  keep,
+  isTerminal,
+  env,
+}: {
+  exit: boolean;
+  keep: boolean;
+  isTerminal: boolean;
+  env: NodeJS.ProcessEnv;
+}): DemoEnd {
   if (keep) return "signal";
   return exit || !isTerminal || env["CI"] ? "exit" : "key";
 }

@@ -3,16 +3,24 @@ import type { Artifact, DemoRun, Task } from "./journey.ts";
 import type { Outcome } from "./summary.ts";
 
 /** Makes sure that all of it really happened; the first thing that did not is thrown as an Error saying so. */
-export async function verify(seen: { api: ApiClient; task: Task; runs: DemoRun[]; branches: string[]; isScripted: boolean }): Promise<Outcome> {
+export async function verify(seen: {
+  api: ApiClient;
+  task: Task;
+  runs: DemoRun[];
+  branches: string[];
+  isScripted: boolean;
+}): Promise<Outcome> {
   const { api, task, runs, branches, isScripted } = seen;
-  for (const run of runs) must(run.state === "SUCCEEDED", `run "${run.title}" ended ${run.state}: ${run.status_message?.message ?? ""}`);
+  for (const run of runs)
+    must(run.state === "SUCCEEDED", `run "${run.title}" ended ${run.state}: ${run.status_message?.message ?? ""}`);
   must(isScripted ? runs.length === 2 : runs.length >= 2, `the tree has ${runs.length} runs instead of two`);
   must(task.stage === "REVIEW", `the task is in ${task.stage} instead of REVIEW`);
 
   const pullRequest = artifact(task.outputs, "PULL_REQUEST");
   const branch = String(pullRequest.data["branch"]);
   must(branches.includes(branch), `the branch ${branch} was not pushed`);
-  const implementer = runs.find(({ artifacts }) => artifacts?.some(({ artifact_type: type }) => type === "PULL_REQUEST")) ?? runs[1]!;
+  const implementer =
+    runs.find(({ artifacts }) => artifacts?.some(({ artifact_type: type }) => type === "PULL_REQUEST")) ?? runs[1]!;
   const reportLinks = isScripted ? await verifyDocuments(api, implementer) : {};
   must((await api.download(`/agent/runs/${implementer.run_id}/transcript`)).trim() !== "", "the transcript is empty");
   for (const run of runs) {
@@ -23,13 +31,25 @@ export async function verify(seen: { api: ApiClient; task: Task; runs: DemoRun[]
   const view = new URL(implementer.session_link!).search;
   const pullRequestUrl = String(pullRequest.data["url"]);
   const [page, diff] = await Promise.all([textOf(`${pullRequestUrl}${view}`), textOf(`${pullRequestUrl}.diff${view}`)]);
-  must(page.includes("src/total.js") && diff.includes("b/src/total.js"), "the pull request does not show a change of src/total.js");
-  if (isScripted) must(page.includes("quantity &gt;= BULK_QUANTITY") || page.includes("quantity >= BULK_QUANTITY"), "the pull request's page does not show the change");
+  must(
+    page.includes("src/total.js") && diff.includes("b/src/total.js"),
+    "the pull request does not show a change of src/total.js",
+  );
+  if (isScripted)
+    must(
+      page.includes("quantity &gt;= BULK_QUANTITY") || page.includes("quantity >= BULK_QUANTITY"),
+      "the pull request's page does not show the change",
+    );
   return {
     task,
     runs,
     diff,
-    links: { "pull request": `${pullRequestUrl}${view}`, "foreman's run": runs[0]!.session_link!, "implementer": implementer.session_link!, ...reportLinks },
+    links: {
+      "pull request": `${pullRequestUrl}${view}`,
+      "foreman's run": runs[0]!.session_link!,
+      implementer: implementer.session_link!,
+      ...reportLinks,
+    },
   };
 }
 
@@ -37,7 +57,9 @@ export async function verify(seen: { api: ApiClient; task: Task; runs: DemoRun[]
 async function verifyDocuments(api: ApiClient, implementer: DemoRun): Promise<Record<string, string>> {
   artifact(implementer.artifacts ?? [], "PLAN");
   const report = artifact(implementer.artifacts ?? [], "FILE");
-  const link = (await api.get<{ data: { download_url: string } }>(`/agent/artifacts/${String(report.data["artifact_uid"])}`)).data.download_url;
+  const link = (
+    await api.get<{ data: { download_url: string } }>(`/agent/artifacts/${String(report.data["artifact_uid"])}`)
+  ).data.download_url;
   must((await textOf(link)).includes("# pass 3"), "the test report does not show three passing tests");
   return { "test report": link };
 }

@@ -11,7 +11,9 @@ const EFFECTS = ["usage_recorded", "artifact_created"];
 
 /** What must hold of any run that has ended, whatever was done to the platform meanwhile. */
 export const breachesOf = (run: RunFacts): string[] =>
-  [...ending(run), ...order(run), ...claims(run), ...zombies(run), ...steps(run), ...fates(run)].map((breach) => `run ${run.uid}: ${breach}`);
+  [...ending(run), ...order(run), ...claims(run), ...zombies(run), ...steps(run), ...fates(run)].map(
+    (breach) => `run ${run.uid}: ${breach}`,
+  );
 
 /** It is terminal, and says why in a way that a program can read. */
 function ending({ state, isFinished, errorCode, message, events }: RunFacts): string[] {
@@ -20,7 +22,8 @@ function ending({ state, isFinished, errorCode, message, events }: RunFacts): st
   const breaches = isFinished ? [] : [`is ${state} and has no end`];
   if (last?.["state"] !== state) return [...breaches, `is ${state}, its events say ${last?.["state"]}`];
   const isFailure = state === "FAILED" || state === "ERROR";
-  if (isFailure && (!errorCode || last["error_code"] !== errorCode)) breaches.push(`is ${state} for no readable cause: ${errorCode}, ${last["error_code"]}`);
+  if (isFailure && (!errorCode || last["error_code"] !== errorCode))
+    breaches.push(`is ${state} for no readable cause: ${errorCode}, ${last["error_code"]}`);
   if (state === "CANCELLED" && !last["cancelled_by"]) breaches.push("was cancelled by nobody");
   if (state === "BLOCKED" && !message) breaches.push("is blocked and does not say by what");
   return breaches;
@@ -28,11 +31,17 @@ function ending({ state, isFinished, errorCode, message, events }: RunFacts): st
 
 /** No event is lost or doubled: seqs without gaps, and as many of the newest attempt as it has sent. */
 function order({ events, lastSeq, lastClientSeq, executions }: RunFacts): string[] {
-  const breaches = events.every(({ seq }, n) => seq === n + 1) && events.length === lastSeq ? [] : [`has ${events.length} events, the last is ${lastSeq}`];
+  const breaches =
+    events.every(({ seq }, n) => seq === n + 1) && events.length === lastSeq
+      ? []
+      : [`has ${events.length} events, the last is ${lastSeq}`];
   if (new Set(events.map(({ uid }) => uid)).size < events.length) breaches.push("has two events of one id");
   const newest = executions.findLast(({ accepted }) => accepted > 0);
-  const sent = events.filter(({ executionId, attempt }) => attempt !== null && executionId === newest?.id && attempt === newest.accepted).length;
-  if (newest && sent !== lastClientSeq) breaches.push(`has ${sent} events of its newest attempt, which sent ${lastClientSeq}`);
+  const sent = events.filter(
+    ({ executionId, attempt }) => attempt !== null && executionId === newest?.id && attempt === newest.accepted,
+  ).length;
+  if (newest && sent !== lastClientSeq)
+    breaches.push(`has ${sent} events of its newest attempt, which sent ${lastClientSeq}`);
   return breaches;
 }
 
@@ -55,10 +64,13 @@ function zombies({ events }: RunFacts): string[] {
   for (const { seq, kind, executionId, attempt, payload } of events) {
     if (INTERRUPTIONS.includes(kind)) lost.add(`${executionId}/${payload["attempt"]}`);
     if (kind === "run_finished" && executionId !== null) ended.add(executionId);
-    if (EFFECTS.includes(kind) && executionId !== null && ended.has(executionId)) breaches.push(`event ${seq}, ${kind}, comes after the end of its execution`);
+    if (EFFECTS.includes(kind) && executionId !== null && ended.has(executionId))
+      breaches.push(`event ${seq}, ${kind}, comes after the end of its execution`);
     if (attempt === null || executionId === null) continue;
-    if (lost.has(`${executionId}/${attempt}`)) breaches.push(`event ${seq}, ${kind}, is of attempt ${attempt}, which was lost before`);
-    if (executionId < newest[0] || (executionId === newest[0] && attempt < newest[1])) breaches.push(`event ${seq}, ${kind}, is of ${executionId}/${attempt} and comes after ${newest.join("/")}`);
+    if (lost.has(`${executionId}/${attempt}`))
+      breaches.push(`event ${seq}, ${kind}, is of attempt ${attempt}, which was lost before`);
+    if (executionId < newest[0] || (executionId === newest[0] && attempt < newest[1]))
+      breaches.push(`event ${seq}, ${kind}, is of ${executionId}/${attempt} and comes after ${newest.join("/")}`);
     newest = [executionId, attempt];
   }
   return breaches;
@@ -73,21 +85,36 @@ const counted = ({ events }: RunFacts): EventFact[] => events.filter(({ isSupers
 function steps(run: RunFacts): string[] {
   const twice = (of: readonly string[]) => [...new Set(of.filter((id, n) => of.indexOf(id) !== n))];
   const of = (kind: string) => counted(run).filter((event) => event.kind === kind);
-  const said = of("model_step").map(({ payload, attempt, executionId }) => `${payload["step_id"]}${payload["tool_calls"]?.length > 0 ? ` of ${executionId}/${attempt}` : ""}`);
+  const said = of("model_step").map(
+    ({ payload, attempt, executionId }) =>
+      `${payload["step_id"]}${payload["tool_calls"]?.length > 0 ? ` of ${executionId}/${attempt}` : ""}`,
+  );
   const repeated = new Set(of("agent_resumed").flatMap(({ payload }) => (payload["repeats"] ?? []) as string[]));
-  const done = of("tool_end").filter(({ payload }) => payload["state"] !== "interrupted").map(({ payload }) => `${payload["call_id"]}`).filter((id) => !repeated.has(id));
+  const done = of("tool_end")
+    .filter(({ payload }) => payload["state"] !== "interrupted")
+    .map(({ payload }) => `${payload["call_id"]}`)
+    .filter((id) => !repeated.has(id));
   return [...twice(said).map((id) => `takes step ${id} twice`), ...twice(done).map((id) => `ends tool ${id} twice`)];
 }
 
 /** Each follow-up was delivered once, or is undeliverable for a reason; those delivered were so in the order of acceptance. */
 function fates(run: RunFacts): string[] {
   const followups = run.messages.filter(({ kind }) => kind === "followup");
-  const uids = (kind: string, member: string) => counted(run).filter((event) => event.kind === kind).map(({ payload }) => payload[member] as string);
+  const uids = (kind: string, member: string) =>
+    counted(run)
+      .filter((event) => event.kind === kind)
+      .map(({ payload }) => payload[member] as string);
   const [delivered, given] = [uids("message", "message_uid"), uids("followup_undelivered", "followup_uid")];
   const fateOf = ({ uid, text, isDelivered, isUndeliverable, reason }: MessageFact): string[] => {
     const count = [delivered, given].map((told) => told.filter((one) => one === uid).length).join(":");
-    const isOne = (isDelivered && !isUndeliverable && count === "1:0") || (!isDelivered && isUndeliverable && reason !== null && count === "0:1");
-    return isOne ? [] : [`follow-up ${text} has no one fate: delivered ${isDelivered}, undeliverable ${isUndeliverable} (${reason}), told ${count}`];
+    const isOne =
+      (isDelivered && !isUndeliverable && count === "1:0") ||
+      (!isDelivered && isUndeliverable && reason !== null && count === "0:1");
+    return isOne
+      ? []
+      : [
+          `follow-up ${text} has no one fate: delivered ${isDelivered}, undeliverable ${isUndeliverable} (${reason}), told ${count}`,
+        ];
   };
   const arrived = delivered.filter((uid) => followups.some((one) => one.uid === uid));
   const accepted = followups.filter(({ isDelivered }) => isDelivered).map(({ uid }) => uid);
@@ -96,19 +123,28 @@ function fates(run: RunFacts): string[] {
 }
 
 /** What a run did is what its script says, each thing once; all of it when it has succeeded. `others`: of its tree. */
-export function deedsOf(run: RunFacts, plan: ChildPlan & { readonly pullRequests?: number }, others: readonly RunFacts[]): string[] {
+export function deedsOf(
+  run: RunFacts,
+  plan: ChildPlan & { readonly pullRequests?: number },
+  others: readonly RunFacts[],
+): string[] {
   const { pullRequests = 0 } = plan;
   const hasAll = run.state === "SUCCEEDED";
   const breaches: string[] = [];
-  const says = counted(run).filter(({ kind, payload }) => kind === "model_step" && plan.says.includes(payload["text"])).map(({ payload }) => payload["text"] as string);
-  if (says.join() !== plan.says.slice(0, hasAll ? plan.says.length : says.length).join()) breaches.push(`said ${says.join(" ")}`);
+  const says = counted(run)
+    .filter(({ kind, payload }) => kind === "model_step" && plan.says.includes(payload["text"]))
+    .map(({ payload }) => payload["text"] as string);
+  if (says.join() !== plan.says.slice(0, hasAll ? plan.says.length : says.length).join())
+    breaches.push(`said ${says.join(" ")}`);
   for (const file of plan.files) once(`artifact ${file}`, run.artifacts.filter(({ name }) => name === file).length, 1);
   once("pull request", run.pullRequests, pullRequests);
   once("artifact of a pull request", run.artifacts.filter(({ type }) => type === "PULL_REQUEST").length, pullRequests);
   const children = others.filter(({ parentUid }) => parentUid === run.uid);
   for (const child of plan.children) once(`child ${child.name}`, children.filter((one) => isOf(one, child)).length, 1);
   if (children.length > plan.children.length) breaches.push(`has ${children.length} children`);
-  const below = plan.children.flatMap((child) => children.filter((one) => isOf(one, child)).flatMap((one) => deedsOf(one, child, others)));
+  const below = plan.children.flatMap((child) =>
+    children.filter((one) => isOf(one, child)).flatMap((one) => deedsOf(one, child, others)),
+  );
   return [...breaches.map((breach) => `run ${run.uid} (${plan.name}, ${run.state}): ${breach}`), ...below];
 
   function once(what: string, count: number, wanted: number): void {
@@ -117,15 +153,25 @@ export function deedsOf(run: RunFacts, plan: ChildPlan & { readonly pullRequests
 }
 
 /** Whether this run was started with this plan's script. */
-export const isOf = ({ prompt }: Pick<RunFacts, "prompt">, { says }: Pick<ChildPlan, "says">): boolean => prompt.split("\n").find((line) => line.includes("- say: "))?.endsWith(`say: ${says[0]}`) ?? false;
+export const isOf = ({ prompt }: Pick<RunFacts, "prompt">, { says }: Pick<ChildPlan, "says">): boolean =>
+  prompt
+    .split("\n")
+    .find((line) => line.includes("- say: "))
+    ?.endsWith(`say: ${says[0]}`) ?? false;
 
 /** The finer cause of a run's end, or "". */
-export const reasonOf = ({ events }: Pick<RunFacts, "events">): string => (events.findLast(({ kind }) => kind === "run_finished")?.payload["reason"] as string | undefined) ?? "";
+export const reasonOf = ({ events }: Pick<RunFacts, "events">): string =>
+  (events.findLast(({ kind }) => kind === "run_finished")?.payload["reason"] as string | undefined) ?? "";
 
 /** The platform may give a run up when it has lost too many workers, or when something took too long. */
 export function isGivenUp({ state, errorCode, events }: RunFacts): boolean {
   const reason = reasonOf({ events });
   if (/_limit$/.test(reason)) return true;
   const losses = events.filter(({ kind }) => kind === "worker_lost" || kind === "attempt_failed");
-  return state === "ERROR" && errorCode === "resource_unavailable" && (reason === "worker_lost" || reason === "sandbox_start_failed") && losses.length > 2;
+  return (
+    state === "ERROR" &&
+    errorCode === "resource_unavailable" &&
+    (reason === "worker_lost" || reason === "sandbox_start_failed") &&
+    losses.length > 2
+  );
 }

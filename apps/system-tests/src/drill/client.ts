@@ -38,17 +38,29 @@ export class PatientClient {
         last = JSON.stringify(said.body);
         if (said.status === 409) deadline = began + this.#patienceMs * NOT_YET_SHARE;
       } catch (error) {
-        last = error instanceof Error ? `${error.message} ${error.cause instanceof Error ? error.cause.message : ""}` : "an error";
+        last =
+          error instanceof Error
+            ? `${error.message} ${error.cause instanceof Error ? error.cause.message : ""}`
+            : "an error";
       }
       await pause(Math.min(PAUSE_FIRST_MS * 2 ** attempt, PAUSE_MAX_MS));
     }
     throw new GaveUp(`${method} ${path} was not answered: ${last}`);
   }
 
-  async #once(method: string, path: string, body: object | undefined, idempotencyKey: string): Promise<{ said: Said; mayPass: boolean }> {
+  async #once(
+    method: string,
+    path: string,
+    body: object | undefined,
+    idempotencyKey: string,
+  ): Promise<{ said: Said; mayPass: boolean }> {
     const response = await fetch(`${this.#url}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json", ...(method === "GET" ? {} : { "idempotency-key": idempotencyKey }) },
+      headers: {
+        authorization: `Bearer ${this.#key}`,
+        "content-type": "application/json",
+        ...(method === "GET" ? {} : { "idempotency-key": idempotencyKey }),
+      },
       ...(body ? { body: JSON.stringify(body) } : {}),
       signal: AbortSignal.timeout(ANSWER_MS),
     });

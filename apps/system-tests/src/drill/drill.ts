@@ -27,7 +27,14 @@ export type Report = {
 };
 
 /** Plays schedules on one platform that lives through all of them. */
-export async function drill({ seed, count, width, patienceMs, onPlayed, deadline = Infinity }: DrillOptions): Promise<Report> {
+export async function drill({
+  seed,
+  count,
+  width,
+  patienceMs,
+  onPlayed,
+  deadline = Infinity,
+}: DrillOptions): Promise<Report> {
   const rig = await Rig.start({ patienceMs });
   const played: Played[] = [];
   const breaches: string[] = [];
@@ -57,8 +64,16 @@ export async function drill({ seed, count, width, patienceMs, onPlayed, deadline
 }
 
 const failed = (seed: number, error: unknown): Played => ({
-  seed, breaches: [`the schedule could not be played: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
-  tookMs: 0, faults: 0, states: [], losses: 0, givenUp: [], followUps: 0,
+  seed,
+  breaches: [
+    `the schedule could not be played: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+  ],
+  tookMs: 0,
+  faults: 0,
+  states: [],
+  losses: 0,
+  givenUp: [],
+  followUps: 0,
 });
 
 /** Looks in between: at no moment do rows contradict each other, and what is queued says why. */
@@ -66,10 +81,13 @@ async function sample(rig: Rig, breaches: string[], signal: AbortSignal): Promis
   while (!signal.aborted) {
     await pause(SAMPLE_MS, undefined, { signal }).catch(() => {});
     for (const breach of await contradictions(rig.database.sql)) if (!breaches.includes(breach)) breaches.push(breach);
-    const { rows } = await rig.database.sql.query<{ uid: string }>("SELECT uid FROM runs WHERE state = 'QUEUED' ORDER BY random() LIMIT 1");
+    const { rows } = await rig.database.sql.query<{ uid: string }>(
+      "SELECT uid FROM runs WHERE state = 'QUEUED' ORDER BY random() LIMIT 1",
+    );
     for (const { uid } of rows) {
       const { body } = await rig.client.ask("GET", `/agent/runs/${uid}/queue`);
-      if (body.state === "QUEUED" && !body.message) breaches.push(`run ${uid} is queued for no reason: ${JSON.stringify(body)}`);
+      if (body.state === "QUEUED" && !body.message)
+        breaches.push(`run ${uid} is queued for no reason: ${JSON.stringify(body)}`);
     }
   }
 }

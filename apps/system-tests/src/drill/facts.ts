@@ -1,7 +1,22 @@
 import type { Sql } from "@millwright/database";
 
-export type EventFact = { readonly seq: number; readonly uid: string; readonly kind: string; readonly executionId: number | null; readonly attempt: number | null; readonly isSuperseded: boolean; readonly payload: Readonly<Record<string, any>> };
-export type MessageFact = { readonly uid: string; readonly kind: string; readonly text: string; readonly isDelivered: boolean; readonly isUndeliverable: boolean; readonly reason: string | null };
+export type EventFact = {
+  readonly seq: number;
+  readonly uid: string;
+  readonly kind: string;
+  readonly executionId: number | null;
+  readonly attempt: number | null;
+  readonly isSuperseded: boolean;
+  readonly payload: Readonly<Record<string, any>>;
+};
+export type MessageFact = {
+  readonly uid: string;
+  readonly kind: string;
+  readonly text: string;
+  readonly isDelivered: boolean;
+  readonly isUndeliverable: boolean;
+  readonly reason: string | null;
+};
 
 /** What the database of the orchestrator says of a run, all of one moment. */
 export type RunFacts = {
@@ -38,7 +53,8 @@ const FACTS = `
    WHERE r.root_run_uid = ANY($1::uuid[]) ORDER BY r.created_at, r.uid`;
 
 /** Of all runs of these trees. */
-export const factsOf = async (sql: Sql, roots: readonly string[]): Promise<RunFacts[]> => (await sql.query<RunFacts>(FACTS, [roots])).rows;
+export const factsOf = async (sql: Sql, roots: readonly string[]): Promise<RunFacts[]> =>
+  (await sql.query<RunFacts>(FACTS, [roots])).rows;
 
 const LIVE = "('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')";
 
@@ -91,4 +107,5 @@ const CONTRADICTIONS = `
         SELECT 1 FROM runs c LEFT JOIN reported_children t ON t.parent_run_uid = w.run_uid AND t.child_run_uid = c.uid
          WHERE c.uid = ANY(w.run_uids) AND c.state NOT IN ${LIVE} AND coalesce(t.execution_count < c.execution_count, true))`;
 
-export const contradictions = async (sql: Sql): Promise<string[]> => (await sql.query<{ breach: string }>(CONTRADICTIONS)).rows.map(({ breach }) => breach);
+export const contradictions = async (sql: Sql): Promise<string[]> =>
+  (await sql.query<{ breach: string }>(CONTRADICTIONS)).rows.map(({ breach }) => breach);

@@ -36,7 +36,9 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
   inflicted.catch(() => {}); // told below
   const roots: string[] = [];
   const acted: Answered[] = [];
-  const acting = Promise.all(runs.map(async (plan, n) => (acted[n] = await drive(rig, plan, (runId) => roots.push(runId)))));
+  const acting = Promise.all(
+    runs.map(async (plan, n) => (acted[n] = await drive(rig, plan, (runId) => roots.push(runId)))),
+  );
   const ending = hasEnded(rig, roots, () => acted.filter(Boolean).length < runs.length, patienceMs);
   const standstill = await Promise.race([ending, acting.then(() => ending)]);
   const done = await inflicted;
@@ -49,7 +51,11 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
     ...(await leftProcesses(facts, patienceMs)),
   ];
   return {
-    seed, breaches, tookMs: Date.now() - began, faults: done.filter(Boolean).length, states: facts.map(({ state }) => state),
+    seed,
+    breaches,
+    tookMs: Date.now() - began,
+    faults: done.filter(Boolean).length,
+    states: facts.map(({ state }) => state),
     losses: facts.flatMap(({ events }) => events.filter(({ kind }) => kind === "worker_lost")).length,
     givenUp: facts.filter(isGivenUp).map(reasonOf),
     followUps: facts.flatMap(({ messages }) => messages.filter(({ kind }) => kind === "followup")).length,
@@ -60,7 +66,10 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
 async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void): Promise<Answered> {
   await pause(plan.atMs);
   const path = plan.isWork ? `/factory/${rig.factoryUid}/runs` : "/agent/runs";
-  const { run_id: runId } = await rig.client.must("POST", path, { prompt: plan.prompt, config: { idle_timeout_minutes: 0 } });
+  const { run_id: runId } = await rig.client.must("POST", path, {
+    prompt: plan.prompt,
+    config: { idle_timeout_minutes: 0 },
+  });
   onCreated(runId);
   const told = await Promise.all(plan.acts.map((act) => carryOut(rig, runId, act)));
   const followUps = plan.acts.flatMap((act) => (act.kind === "followup" ? [act.text] : []));
@@ -69,7 +78,8 @@ async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void
 
 async function carryOut({ client, database }: Rig, runId: string, act: Act): Promise<"cancelled" | undefined> {
   if (act.kind === "followup") {
-    while (act.isAfterEnd && !ENDED.includes((await client.must("GET", `/agent/runs/${runId}`)).state)) await pause(LOOK_MS);
+    while (act.isAfterEnd && !ENDED.includes((await client.must("GET", `/agent/runs/${runId}`)).state))
+      await pause(LOOK_MS);
     await pause(act.atMs);
     await client.must("POST", `/agent/runs/${runId}/followups`, { message: act.text });
     return undefined;
@@ -83,12 +93,18 @@ async function carryOut({ client, database }: Rig, runId: string, act: Act): Pro
   if (status === 200) return "cancelled";
   if (body?.reason !== "run_already_finished") throw new Error(`POST cancel: ${status} ${JSON.stringify(body)}`);
   // What is left of the tree ends by itself: nobody waits ten minutes for it.
-  for (const { uid } of (await standingOf(database.sql, [runId])).live) await client.ask("POST", `/agent/runs/${uid}/cancel?tree=true`);
+  for (const { uid } of (await standingOf(database.sql, [runId])).live)
+    await client.ask("POST", `/agent/runs/${uid}/cancel?tree=true`);
   return undefined;
 }
 
 /** Waits until all is done, everything has ended and nothing is held; tells what stands still for too long. */
-async function hasEnded({ database, client }: Rig, roots: readonly string[], isActing: () => boolean, patienceMs: number): Promise<string[]> {
+async function hasEnded(
+  { database, client }: Rig,
+  roots: readonly string[],
+  isActing: () => boolean,
+  patienceMs: number,
+): Promise<string[]> {
   let before = -1;
   for (let since = Date.now(); ; await pause(LOOK_MS)) {
     const wasActing = isActing(); // before the look, which misses what is done meanwhile
@@ -98,8 +114,15 @@ async function hasEnded({ database, client }: Rig, roots: readonly string[], isA
     if (progress !== before || isOver) since = Date.now(); // over, and somebody is about to go on
     before = progress;
     if (Date.now() - since < patienceMs) continue;
-    const reasons = await Promise.all(live.map(async ({ uid, state }) => `run ${uid} stands still, ${state}: ${JSON.stringify((await client.ask("GET", `/agent/runs/${uid}/queue`)).body)}`));
-    return held > 0 && live.length === 0 ? [`${held} leases are left of runs that have ended: ${roots.join(", ")}`] : reasons;
+    const reasons = await Promise.all(
+      live.map(
+        async ({ uid, state }) =>
+          `run ${uid} stands still, ${state}: ${JSON.stringify((await client.ask("GET", `/agent/runs/${uid}/queue`)).body)}`,
+      ),
+    );
+    return held > 0 && live.length === 0
+      ? [`${held} leases are left of runs that have ended: ${roots.join(", ")}`]
+      : reasons;
   }
 }
 
@@ -108,9 +131,21 @@ function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: Answered, fact
   const run = facts.find(({ uid }) => uid === runId);
   if (!run) return [`run ${runId} (${plan.name}) was answered and is nowhere`];
   const said = run.messages.filter(({ kind }) => kind === "followup").map(({ text }) => text);
-  const breaches = said.toSorted().join() === followUps.toSorted().join() ? [] : [`run ${runId}: accepted follow-ups ${followUps.join(" ")}, has ${said.join(" ")}`];
-  const wanted = isCancelled ? (followUps.length > 0 ? ["CANCELLED", "SUCCEEDED", "BLOCKED"] : ["CANCELLED"]) : followUps.length > 0 ? ["SUCCEEDED", "BLOCKED"] : ["SUCCEEDED"];
-  if (!wanted.includes(run.state) && !isGivenUp(run)) breaches.push(`run ${runId} (${plan.name}) is ${run.state} (${run.errorCode}: ${run.message}), not ${wanted.join(" or ")}`);
+  const breaches =
+    said.toSorted().join() === followUps.toSorted().join()
+      ? []
+      : [`run ${runId}: accepted follow-ups ${followUps.join(" ")}, has ${said.join(" ")}`];
+  const wanted = isCancelled
+    ? followUps.length > 0
+      ? ["CANCELLED", "SUCCEEDED", "BLOCKED"]
+      : ["CANCELLED"]
+    : followUps.length > 0
+      ? ["SUCCEEDED", "BLOCKED"]
+      : ["SUCCEEDED"];
+  if (!wanted.includes(run.state) && !isGivenUp(run))
+    breaches.push(
+      `run ${runId} (${plan.name}) is ${run.state} (${run.errorCode}: ${run.message}), not ${wanted.join(" or ")}`,
+    );
   return [...breaches, ...deedsOf(run, plan, facts)];
 }
 
@@ -119,11 +154,24 @@ async function publicly({ client }: Rig, roots: readonly string[], facts: readon
   const told = await Promise.all(
     roots.map(async (uid) => {
       const stored = facts.find((one) => one.uid === uid);
-      const [run, { followups }] = await Promise.all([client.must("GET", `/agent/runs/${uid}`), client.must("GET", `/agent/runs/${uid}/followups`)]);
-      const isSame = run.state === stored?.state && (stored?.errorCode ?? undefined) === (run.status_message?.error_code ?? undefined);
-      const fates = followups.map(({ followup_id: id, state }: { followup_id: string; state: string }) => `${id} ${state}`);
-      const storedFates = stored?.messages.filter(({ kind }) => kind === "followup").map((one) => `${one.uid} ${one.isDelivered ? "delivered" : one.isUndeliverable ? "undeliverable" : "queued"}`);
-      return isSame && fates.join() === storedFates?.join() ? [] : [`run ${uid}: the API says ${run.state}, ${run.status_message?.error_code}, ${fates.join()}; stored are ${stored?.state}, ${stored?.errorCode}, ${storedFates?.join()}`];
+      const [run, { followups }] = await Promise.all([
+        client.must("GET", `/agent/runs/${uid}`),
+        client.must("GET", `/agent/runs/${uid}/followups`),
+      ]);
+      const isSame =
+        run.state === stored?.state &&
+        (stored?.errorCode ?? undefined) === (run.status_message?.error_code ?? undefined);
+      const fates = followups.map(
+        ({ followup_id: id, state }: { followup_id: string; state: string }) => `${id} ${state}`,
+      );
+      const storedFates = stored?.messages
+        .filter(({ kind }) => kind === "followup")
+        .map((one) => `${one.uid} ${one.isDelivered ? "delivered" : one.isUndeliverable ? "undeliverable" : "queued"}`);
+      return isSame && fates.join() === storedFates?.join()
+        ? []
+        : [
+            `run ${uid}: the API says ${run.state}, ${run.status_message?.error_code}, ${fates.join()}; stored are ${stored?.state}, ${stored?.errorCode}, ${storedFates?.join()}`,
+          ];
     }),
   );
   return told.flat();
@@ -134,6 +182,9 @@ async function leftProcesses(facts: readonly RunFacts[], patienceMs: number): Pr
   for (const deadline = Date.now() + patienceMs; ; await pause(LOOK_MS)) {
     const left = processesOfRuns(facts.map(({ uid }) => uid));
     if (left.length === 0) return [];
-    if (Date.now() > deadline) return left.map(({ pid, command }) => `process ${pid} of a run that has ended is alive: ${command.slice(0, 200)}`);
+    if (Date.now() > deadline)
+      return left.map(
+        ({ pid, command }) => `process ${pid} of a run that has ended is alive: ${command.slice(0, 200)}`,
+      );
   }
 }

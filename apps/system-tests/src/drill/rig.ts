@@ -47,7 +47,13 @@ export class Rig {
   }
 
   /** Answers when everything is ready. */
-  static async start({ patienceMs, timeScale = TIME_SCALE, replicas = SERVICES_OF_CAST, workers = CAST.worker, isDurable = false }: RigOptions): Promise<Rig> {
+  static async start({
+    patienceMs,
+    timeScale = TIME_SCALE,
+    replicas = SERVICES_OF_CAST,
+    workers = CAST.worker,
+    isDurable = false,
+  }: RigOptions): Promise<Rig> {
     const cluster = await Cluster.start({ timeScale, replicas, workers, slots: SLOTS, hasRelays: true, isDurable });
     try {
       const client = new PatientClient(cluster.url, cluster.ownerKey, patienceMs);
@@ -120,20 +126,31 @@ export class Rig {
   }
 
   async #endBackends(service: ServiceName, share: number): Promise<boolean> {
-    const sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND application_name <> $2 AND random() < $3";
+    const sql =
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND application_name <> $2 AND random() < $3";
     return (await this.database.sql.query(sql, [`millwright_${service}`, OURS, share])).rowCount > 0;
   }
 
   /** Kills a backend: PostgreSQL takes its memory for spoilt, ends all others, and recovers from its log. */
   async #crashDatabase(service: ServiceName): Promise<boolean> {
     const ask = async (condition: string, params: readonly unknown[] = []): Promise<number | undefined> =>
-      (await this.database.sql.query<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE ${condition} LIMIT 1`, params)).rows[0]?.pid;
+      (
+        await this.database.sql.query<{ pid: number }>(
+          `SELECT pid FROM pg_stat_activity WHERE ${condition} LIMIT 1`,
+          params,
+        )
+      ).rows[0]?.pid;
     const checkpointer = (): Promise<number | undefined> => ask("backend_type = 'checkpointer'"); // each start has another
     const before = await checkpointer();
     const victim = await ask("datname = $1 AND application_name <> $2", [`millwright_${service}`, OURS]);
     if (victim === undefined) return false;
     process.kill(victim, "SIGKILL");
-    for (let now: number | undefined = before; now === undefined || now === before; now = await checkpointer().catch(() => undefined)) await pause(WATCH_MS / 10);
+    for (
+      let now: number | undefined = before;
+      now === undefined || now === before;
+      now = await checkpointer().catch(() => undefined)
+    )
+      await pause(WATCH_MS / 10);
     return true;
   }
 
@@ -167,11 +184,16 @@ async function aFactory(cluster: Cluster, client: PatientClient): Promise<string
 export async function defineFactory(client: PatientClient, name: string): Promise<string> {
   const { uid } = await client.must("POST", "/factory", { name });
   const files = [
-    { path: "factory.yaml", content: `schemaVersion: v1alpha1\nname: ${name}\nrepositories:\n  - owner: acme\n    name: works\nagentDefaults:\n  model: auto\n` },
-    { path: "agents/foreman/agent.md", content: "---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n" },
+    {
+      path: "factory.yaml",
+      content: `schemaVersion: v1alpha1\nname: ${name}\nrepositories:\n  - owner: acme\n    name: works\nagentDefaults:\n  model: auto\n`,
+    },
+    {
+      path: "agents/foreman/agent.md",
+      content: "---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n",
+    },
   ];
   await client.must("PUT", `/factory/${uid}/source`, { files });
   await client.must("POST", `/factory/${uid}/source/apply`);
   return uid;
 }
-

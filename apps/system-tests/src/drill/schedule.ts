@@ -15,7 +15,16 @@ export type Cut = "refuse" | "silence" | "mute";
 export type Schedule = { readonly seed: number; readonly runs: readonly RunPlan[]; readonly faults: readonly Fault[] };
 
 /** The processes of a drill. */
-export const CAST = { gateway: 2, orchestrator: 2, factories: 1, scheduler: 1, scoring: 1, metrics: 1, "webhook-ingress": 1, worker: 4 } as const;
+export const CAST = {
+  gateway: 2,
+  orchestrator: 2,
+  factories: 1,
+  scheduler: 1,
+  scoring: 1,
+  metrics: 1,
+  "webhook-ingress": 1,
+  worker: 4,
+} as const;
 export const TIME_SCALE = 30;
 
 /** Ends the name of a target that is every replica of a service. */
@@ -37,7 +46,10 @@ export function scheduleOf(seed: number): Schedule {
 }
 
 function someFault(chance: Chance): Fault {
-  const times = { atMs: chance.between(0, SPAN_MS), forMs: chance.between(50, chance.fraction() < 0.6 ? SHORT_MS : LONG_MS) };
+  const times = {
+    atMs: chance.between(0, SPAN_MS),
+    forMs: chance.between(50, chance.fraction() < 0.6 ? SHORT_MS : LONG_MS),
+  };
   const kind = chance.weighted({ cut: 5, freeze: 4, backends: 3, kill: 3, wipe: 1, stop: 1 });
   switch (kind) {
     case "cut":
@@ -45,12 +57,21 @@ function someFault(chance: Chance): Fault {
     case "freeze":
     case "kill": {
       const role = chance.weighted({ worker: 5, orchestrator: 2, gateway: 1, factories: 0.5 });
-      return { ...times, kind, target: role !== "worker" && chance.fraction() < 0.3 ? `${role}${ALL}` : oneOf(chance, role) };
+      return {
+        ...times,
+        kind,
+        target: role !== "worker" && chance.fraction() < 0.3 ? `${role}${ALL}` : oneOf(chance, role),
+      };
     }
     case "stop":
       return { ...times, kind, target: oneOf(chance, "worker") };
     case "backends":
-      return { ...times, kind, target: chance.weighted({ orchestrator: 4, gateway: 1, factories: 1 }), share: chance.pick([0.3, 1]) };
+      return {
+        ...times,
+        kind,
+        target: chance.weighted({ orchestrator: 4, gateway: 1, factories: 1 }),
+        share: chance.pick([0.3, 1]),
+      };
     case "wipe":
       return { ...times, kind, target: "nats-server" };
     default:
@@ -62,12 +83,19 @@ const oneOf = (chance: Chance, role: keyof typeof CAST): string => `${role}-${ch
 
 /** As one reads it in a report. */
 export const told = (fault: Fault): string => {
-  const how = fault.kind === "cut" ? ` (${fault.how})` : fault.kind === "backends" ? ` (${fault.share === 1 ? "all" : "some"})` : "";
+  const how =
+    fault.kind === "cut"
+      ? ` (${fault.how})`
+      : fault.kind === "backends"
+        ? ` (${fault.share === 1 ? "all" : "some"})`
+        : "";
   return `${fault.kind} ${fault.target}${how} at ${fault.atMs} for ${fault.forMs} ms`;
 };
 
 /** The parts that a target names. */
 export function partsOf(target: string): string[] {
   const role = target.slice(0, -ALL.length);
-  return target.endsWith(ALL) && role in CAST ? Array.from({ length: CAST[role as keyof typeof CAST] }, (_one, n) => `${role}-${n}`) : [target];
+  return target.endsWith(ALL) && role in CAST
+    ? Array.from({ length: CAST[role as keyof typeof CAST] }, (_one, n) => `${role}-${n}`)
+    : [target];
 }

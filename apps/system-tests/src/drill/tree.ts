@@ -7,7 +7,8 @@ import { CAST } from "./schedule.ts";
 const SPAWNERS = 8;
 const LOOK_MS = 20;
 const PATIENCE_MS = 120_000;
-const PROMPT = "```scripted\n- say: I am here.\n- shell: {command: setsid sleep 900 & sleep 900, timeout_seconds: 900}\n```";
+const PROMPT =
+  "```scripted\n- say: I am here.\n- shell: {command: setsid sleep 900 & sleep 900, timeout_seconds: 900}\n```";
 
 export type TreeReport = {
   readonly runs: number;
@@ -35,26 +36,46 @@ export async function drillTree(size: number, depth: number): Promise<TreeReport
     const over = new AbortController();
     let spawned = 0;
     const spawners = Array.from({ length: SPAWNERS }, async (_one, n) => {
-      for (let k = n; !over.signal.aborted; k += SPAWNERS + 1) if ((await spawn(rig, parents[k % parents.length]!)) !== undefined) spawned += 1;
+      for (let k = n; !over.signal.aborted; k += SPAWNERS + 1)
+        if ((await spawn(rig, parents[k % parents.length]!)) !== undefined) spawned += 1;
     });
     const before = spawned;
     const began = performance.now();
     const { status, body } = await rig.client.ask("POST", `/agent/runs/${root}/cancel?tree=true`);
     const answeredMs = performance.now() - began;
     if (status !== 200) throw new Error(`The tree was not cancelled: ${status} ${JSON.stringify(body)}`);
-    const terminalMs = await until(began, "a run is left alive", async () => (await standingOf(rig.database.sql, [root])).live.length === 0);
+    const terminalMs = await until(
+      began,
+      "a run is left alive",
+      async () => (await standingOf(rig.database.sql, [root])).live.length === 0,
+    );
     over.abort();
     await Promise.all(spawners);
-    const { rows: runs } = await rig.database.sql.query<{ uid: string }>("SELECT uid FROM runs WHERE root_run_uid = $1", [root]);
+    const { rows: runs } = await rig.database.sql.query<{ uid: string }>(
+      "SELECT uid FROM runs WHERE root_run_uid = $1",
+      [root],
+    );
     const uids = runs.map(({ uid }) => uid);
-    const goneMs = await until(began, "something is still held or alive", async () => (await standingOf(rig.database.sql, [root])).held === 0 && processesOfRuns(uids).length === 0);
+    const goneMs = await until(
+      began,
+      "something is still held or alive",
+      async () => (await standingOf(rig.database.sql, [root])).held === 0 && processesOfRuns(uids).length === 0,
+    );
     const { rows } = await rig.database.sql.query<{ depth: number; strays: number }>(
       "SELECT max(depth)::int AS depth, count(*) FILTER (WHERE state <> 'CANCELLED')::int AS strays FROM runs WHERE root_run_uid = $1",
       [root],
     );
     const { depth: deepest, strays } = rows[0]!;
     if (strays > 0) throw new Error(`${strays} runs of the tree are not CANCELLED.`);
-    return { runs: uids.length, depth: deepest, working, spawnedMeanwhile: spawned - before, answeredMs, terminalMs, goneMs };
+    return {
+      runs: uids.length,
+      depth: deepest,
+      working,
+      spawnedMeanwhile: spawned - before,
+      answeredMs,
+      terminalMs,
+      goneMs,
+    };
   } finally {
     await rig.close();
   }
@@ -71,7 +92,8 @@ async function until(began: number, what: string, isSo: () => Promise<boolean>):
 /** The id of a child, or nothing once its parent has ended. */
 async function spawn({ client }: Rig, parent: string): Promise<string | undefined> {
   const { status, body } = await client.ask("POST", "/agent/runs", { prompt: PROMPT, parent_run_id: parent });
-  if (status >= 300 && body?.reason !== "parent_run_invalid") throw new Error(`No child was created: ${status} ${JSON.stringify(body)}`);
+  if (status >= 300 && body?.reason !== "parent_run_invalid")
+    throw new Error(`No child was created: ${status} ${JSON.stringify(body)}`);
   return body?.run_id as string | undefined;
 }
 
@@ -85,9 +107,11 @@ async function grow(rig: Rig, size: number, depth: number): Promise<{ root: stri
     left -= count;
     const made: string[] = [];
     const wanted = Array.from({ length: count }, (_one, n) => above[n % above.length]!);
-    await Promise.all(Array.from({ length: SPAWNERS }, async () => {
-      for (let parent = wanted.shift(); parent; parent = wanted.shift()) made.push((await spawn(rig, parent))!);
-    }));
+    await Promise.all(
+      Array.from({ length: SPAWNERS }, async () => {
+        for (let parent = wanted.shift(); parent; parent = wanted.shift()) made.push((await spawn(rig, parent))!);
+      }),
+    );
     if (level < depth) parents.push(...made);
     above = made;
   }
@@ -96,7 +120,13 @@ async function grow(rig: Rig, size: number, depth: number): Promise<{ root: stri
 
 /** How many executions work, once every slot has one. */
 async function busy({ database }: Rig, root: string): Promise<number> {
-  const count = async () => (await database.sql.query<{ n: number }>("SELECT count(*)::int AS n FROM runs WHERE root_run_uid = $1 AND state = 'INPROGRESS'", [root])).rows[0]!.n;
+  const count = async () =>
+    (
+      await database.sql.query<{ n: number }>(
+        "SELECT count(*)::int AS n FROM runs WHERE root_run_uid = $1 AND state = 'INPROGRESS'",
+        [root],
+      )
+    ).rows[0]!.n;
   const began = performance.now();
   await until(began, "no run of the tree works", async () => (await count()) >= SLOTS * CAST.worker);
   return count();

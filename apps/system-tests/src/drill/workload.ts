@@ -29,7 +29,16 @@ type Written = ChildPlan & { readonly steps: readonly string[] };
 /** Chooses what a run does, and what is done to it. */
 export function planRun(chance: Chance, name: string): RunPlan {
   const atMs = chance.between(0, 1_000);
-  const kind = chance.weighted({ steady: 4, family: 3, talk: 3, question: 2, interrupted: 2, cancelled: 3, cancelledFamily: 2, work: 1 });
+  const kind = chance.weighted({
+    steady: 4,
+    family: 3,
+    talk: 3,
+    question: 2,
+    interrupted: 2,
+    cancelled: 3,
+    cancelledFamily: 2,
+    work: 1,
+  });
   switch (kind) {
     case "steady":
       return plan(steady(chance, name), { atMs });
@@ -38,36 +47,79 @@ export function planRun(chance: Chance, name: string): RunPlan {
     case "talk":
       return plan(steady(chance, name), { atMs, acts: followUps(chance, name, chance.between(1, 3)) });
     case "question":
-      return plan(written(name, { before: [`ask: ${name} which?`] }), { atMs, acts: [{ kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.answer` }, ...followUps(chance, name, chance.between(0, 1))] });
+      return plan(written(name, { before: [`ask: ${name} which?`] }), {
+        atMs,
+        acts: [
+          { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.answer` },
+          ...followUps(chance, name, chance.between(0, 1)),
+        ],
+      });
     case "interrupted": // perhaps before the command: what is said afterwards lets it begin
-      return plan(written(name, { before: [`shell: sleep ${chance.pick([0.1, 1, 10])}`] }), { atMs, acts: [{ kind: "interrupt", atMs: chance.between(0, 3_000) }, { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.on` }] });
+      return plan(written(name, { before: [`shell: sleep ${chance.pick([0.1, 1, 10])}`] }), {
+        atMs,
+        acts: [
+          { kind: "interrupt", atMs: chance.between(0, 3_000) },
+          { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.on` },
+        ],
+      });
     case "cancelled": {
       const seconds = chance.pick([0.1, 1, 600]);
       const words = followUps(chance, name, seconds < 600 ? chance.between(0, 1) : 0); // one that comes after the cancel goes on with the script
-      return plan(written(name, { before: [`shell: setsid sleep 600 & sleep ${seconds}`] }), { atMs, acts: [{ kind: "cancel", atMs: chance.between(0, 3_000), isTree: false }, ...words] });
+      return plan(written(name, { before: [`shell: setsid sleep 600 & sleep ${seconds}`] }), {
+        atMs,
+        acts: [{ kind: "cancel", atMs: chance.between(0, 3_000), isTree: false }, ...words],
+      });
     }
     case "cancelledFamily":
-      return plan(family(chance, name, 2, [`shell: sleep ${chance.pick([0.5, 600])}`]), { atMs, acts: [{ kind: "cancel", atMs: chance.between(200, 3_500), isTree: true }] });
+      return plan(family(chance, name, 2, [`shell: sleep ${chance.pick([0.5, 600])}`]), {
+        atMs,
+        acts: [{ kind: "cancel", atMs: chance.between(200, 3_500), isTree: true }],
+      });
     case "work":
-      return plan(written(name, { before: [`write: {path: ${name}.txt, content: ${name}}`], after: [`pull_request: {title: ${name}}`] }), { atMs, isWork: true, pullRequests: 1 });
+      return plan(
+        written(name, {
+          before: [`write: {path: ${name}.txt, content: ${name}}`],
+          after: [`pull_request: {title: ${name}}`],
+        }),
+        { atMs, isWork: true, pullRequests: 1 },
+      );
     default:
       return kind satisfies never;
   }
 }
 
-function plan({ name, steps, ...did }: Written, more: { atMs: number; acts?: readonly Act[]; isWork?: boolean; pullRequests?: number }): RunPlan {
+function plan(
+  { name, steps, ...did }: Written,
+  more: { atMs: number; acts?: readonly Act[]; isWork?: boolean; pullRequests?: number },
+): RunPlan {
   return { name, prompt: script(steps), ...did, acts: [], isWork: false, pullRequests: 0, ...more };
 }
 
 /** Says something before and after what it does. */
-function written(name: string, { before = [], after = [], files = [], children = [] }: { before?: readonly string[]; after?: readonly string[]; files?: readonly string[]; children?: readonly ChildPlan[] } = {}): Written {
+function written(
+  name: string,
+  {
+    before = [],
+    after = [],
+    files = [],
+    children = [],
+  }: {
+    before?: readonly string[];
+    after?: readonly string[];
+    files?: readonly string[];
+    children?: readonly ChildPlan[];
+  } = {},
+): Written {
   const says = [`${name}.first`, `${name}.last`];
   return { name, steps: [`say: ${says[0]}`, ...before, ...after, `say: ${says[1]}`], says, files, children };
 }
 
 function steady(chance: Chance, name: string): Written {
   const files = Array.from({ length: chance.between(0, 2) }, (_one, n) => `${name}-${n}.txt`);
-  const steps = [`shell: sleep ${chance.pick([0, 0.2, 1])}`, ...files.flatMap((file) => [`shell: echo ${file} > ${file}`, `artifact: ${file}`])];
+  const steps = [
+    `shell: sleep ${chance.pick([0, 0.2, 1])}`,
+    ...files.flatMap((file) => [`shell: echo ${file} > ${file}`, `artifact: ${file}`]),
+  ];
   return written(name, { before: steps, files });
 }
 
@@ -75,15 +127,33 @@ function steady(chance: Chance, name: string): Written {
 function family(chance: Chance, name: string, depth: number, steps: readonly string[]): Written {
   const members = Array.from({ length: chance.between(1, 2) }, (_one, n) => {
     const child = `${name}c${n}`;
-    return depth > 1 && chance.fraction() < 0.4 ? family(chance, child, depth - 1, steps) : written(child, { before: steps });
+    return depth > 1 && chance.fraction() < 0.4
+      ? family(chance, child, depth - 1, steps)
+      : written(child, { before: steps });
   });
-  const spawns = members.map((member) => ["spawn:", "  prompt: |", ...script(member.steps, depth).split("\n").map((line) => `    ${line}`)].join("\n"));
-  return written(name, { before: [...spawns, `wait: {policy: ${chance.pick(["all", "any"])}, allow_failure: true}`], children: members.map(({ name: child, says, files, children }) => ({ name: child, says, files, children })) });
+  const spawns = members.map((member) =>
+    [
+      "spawn:",
+      "  prompt: |",
+      ...script(member.steps, depth)
+        .split("\n")
+        .map((line) => `    ${line}`),
+    ].join("\n"),
+  );
+  return written(name, {
+    before: [...spawns, `wait: {policy: ${chance.pick(["all", "any"])}, allow_failure: true}`],
+    children: members.map(({ name: child, says, files, children }) => ({ name: child, says, files, children })),
+  });
 }
 
 /** Words that a script needs not: it goes on with the steps that are left. */
 const followUps = (chance: Chance, name: string, count: number): Act[] =>
-  Array.from({ length: count }, (_one, n) => ({ kind: "followup", atMs: chance.between(0, 3_000), isAfterEnd: false, text: `${name}.word${n}` }));
+  Array.from({ length: count }, (_one, n) => ({
+    kind: "followup",
+    atMs: chance.between(0, 3_000),
+    isAfterEnd: false,
+    text: `${name}.word${n}`,
+  }));
 
 /** The outermost fence is the longest: a block within another is shorter. */
 const script = (steps: readonly string[], depth = 9): string => {

@@ -12,8 +12,13 @@ export class Ledger {
   readonly #orchestrator: Database;
 
   constructor(cluster: Cluster) {
-    const open = (service: "webhook-ingress" | "factories" | "orchestrator") => Database.open(cluster.databaseUrl(service), { max: 2, applicationName: "storm" });
-    [this.#ingress, this.#factories, this.#orchestrator] = [open("webhook-ingress"), open("factories"), open("orchestrator")];
+    const open = (service: "webhook-ingress" | "factories" | "orchestrator") =>
+      Database.open(cluster.databaseUrl(service), { max: 2, applicationName: "storm" });
+    [this.#ingress, this.#factories, this.#orchestrator] = [
+      open("webhook-ingress"),
+      open("factories"),
+      open("orchestrator"),
+    ];
   }
 
   /** Accepted entries and duplicates of a webhook's identity. */
@@ -30,7 +35,9 @@ export class Ledger {
   async unsettled(): Promise<number> {
     const [{ rows: accepted }, { rows: decided }] = await Promise.all([
       this.#ingress.sql.query<{ count: number }>("SELECT count(*) FROM deliveries WHERE outcome = 'accepted'"),
-      this.#factories.sql.query<{ count: number }>("SELECT count(*) FROM trigger_events e WHERE NOT EXISTS (SELECT FROM decisions d WHERE d.factory_uid = e.factory_uid AND d.event_uid = e.uid AND d.outcome = 'pending')"),
+      this.#factories.sql.query<{ count: number }>(
+        "SELECT count(*) FROM trigger_events e WHERE NOT EXISTS (SELECT FROM decisions d WHERE d.factory_uid = e.factory_uid AND d.event_uid = e.uid AND d.outcome = 'pending')",
+      ),
     ]);
     return accepted[0]!.count - decided[0]!.count;
   }
@@ -38,7 +45,12 @@ export class Ledger {
   /** Everything that must not be: promises that were not kept, and what nobody asked for. */
   async breaches(promised: readonly Promised[]): Promise<string[]> {
     const breaches: string[] = [];
-    const { rows: accepted } = await this.#ingress.sql.query<{ uid: string; webhook: string; id: string; body: string }>(
+    const { rows: accepted } = await this.#ingress.sql.query<{
+      uid: string;
+      webhook: string;
+      id: string;
+      body: string;
+    }>(
       "SELECT uid, webhook_uid AS webhook, delivery_id AS id, convert_from(payload, 'UTF8') AS body FROM deliveries WHERE outcome = 'accepted'",
     );
     const byIdentity = Map.groupBy(accepted, ({ webhook, id }) => `${webhook} ${id}`);
@@ -51,8 +63,10 @@ export class Ledger {
       "SELECT entity_uid AS uid, count(*) AS times FROM stream.event_log WHERE type = 'millwright.delivery.accepted.v1' GROUP BY entity_uid",
     );
     const times = new Map(told.map((one) => [one.uid, one.times]));
-    for (const { uid } of accepted) if (times.get(uid) !== 1) breaches.push(`delivery ${uid} was told ${times.get(uid) ?? 0} times`);
-    if (told.length !== accepted.length) breaches.push(`${told.length} deliveries were told, ${accepted.length} are in the log`);
+    for (const { uid } of accepted)
+      if (times.get(uid) !== 1) breaches.push(`delivery ${uid} was told ${times.get(uid) ?? 0} times`);
+    if (told.length !== accepted.length)
+      breaches.push(`${told.length} deliveries were told, ${accepted.length} are in the log`);
 
     const { rows: decided } = await this.#factories.sql.query<{ uid: string; outcomes: string[]; runs: string[] }>(
       `SELECT e.delivery_uid AS uid, array_agg(d.outcome ORDER BY d.outcome) AS outcomes, array_remove(array_agg(d.run_uid::text), NULL) AS runs
@@ -61,8 +75,12 @@ export class Ledger {
     const decisions = Map.groupBy(decided, ({ uid }) => uid);
     for (const { uid, body } of accepted) {
       const found = decisions.get(uid) ?? [];
-      const wanted = body === JSON.stringify({ ...(JSON.parse(body) as object), ...FIRING }) ? "fired,not_matched" : "not_matched,not_matched";
-      if (found.length !== 1 || found[0]!.outcomes.join() !== wanted) breaches.push(`delivery ${uid} was decided ${found.length} times: ${JSON.stringify(found)}, not ${wanted}`);
+      const wanted =
+        body === JSON.stringify({ ...(JSON.parse(body) as object), ...FIRING })
+          ? "fired,not_matched"
+          : "not_matched,not_matched";
+      if (found.length !== 1 || found[0]!.outcomes.join() !== wanted)
+        breaches.push(`delivery ${uid} was decided ${found.length} times: ${JSON.stringify(found)}, not ${wanted}`);
     }
     const fired = decided.flatMap(({ runs }) => runs);
     const { rows: runs } = await this.#orchestrator.sql.query<{ uid: string }>("SELECT uid FROM runs");

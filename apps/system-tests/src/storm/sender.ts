@@ -20,14 +20,23 @@ export class Sender {
   /** One attempt; undefined: nobody answered. */
   attempt(to: Target, id: string, body: string): Promise<Answered | undefined> {
     const url = this.#urls[this.#sent++ % this.#urls.length]! + to.path;
-    const headers = { authorization: `Bearer ${to.secret}`, "x-service-delivery-id": id, "content-length": Buffer.byteLength(body) };
+    const headers = {
+      authorization: `Bearer ${to.secret}`,
+      "x-service-delivery-id": id,
+      "content-length": Buffer.byteLength(body),
+    };
     return new Promise((resolve) => {
       const asked = request(url, { method: "POST", agent: this.#agent, headers, timeout: ANSWER_MS }, (answer) => {
         let text = "";
         answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-        answer.once("error", () => resolve(undefined)).once("end", () => resolve({ status: answer.statusCode ?? 0, deliveryId: deliveryIdIn(text) }));
+        answer
+          .once("error", () => resolve(undefined))
+          .once("end", () => resolve({ status: answer.statusCode ?? 0, deliveryId: deliveryIdIn(text) }));
       });
-      asked.once("timeout", () => asked.destroy()).once("error", () => resolve(undefined)).end(body);
+      asked
+        .once("timeout", () => asked.destroy())
+        .once("error", () => resolve(undefined))
+        .end(body);
     });
   }
 

@@ -6,7 +6,15 @@ import { Ledger, type Promised } from "./ledger.ts";
 import { Sender } from "./sender.ts";
 import { FIRING, makeTargets, type Target } from "./targets.ts";
 
-const REPLICAS = { gateway: 1, orchestrator: 1, factories: 1, scheduler: 1, scoring: 1, metrics: 1, "webhook-ingress": 3 } as const;
+const REPLICAS = {
+  gateway: 1,
+  orchestrator: 1,
+  factories: 1,
+  scheduler: 1,
+  scoring: 1,
+  metrics: 1,
+  "webhook-ingress": 3,
+} as const;
 const COPIES = 48;
 /** Below the 60 a minute of a webhook, with room for repetitions. */
 const PER_TARGET_MAX = 40;
@@ -48,9 +56,13 @@ export async function storm(options: StormOptions): Promise<StormReport> {
     const promised: Promised[] = [];
     const breaches: string[] = [];
     const weather = new Weather(rig, new Chance(seed));
-    const copies = await weather.during(RESTARTS, () => sendCopies(sender, ledger, targets.slice(0, options.identities), patienceMs, promised, breaches));
+    const copies = await weather.during(RESTARTS, () =>
+      sendCopies(sender, ledger, targets.slice(0, options.identities), patienceMs, promised, breaches),
+    );
     onProgress(`${options.identities} identities, ${copies.answered} copies answered`);
-    await weather.during(EVERYTHING, () => sendDeliveries(sender, targets.slice(options.identities), options.deliveries, patienceMs, promised));
+    await weather.during(EVERYTHING, () =>
+      sendDeliveries(sender, targets.slice(options.identities), options.deliveries, patienceMs, promised),
+    );
     onProgress(`${options.deliveries} deliveries accepted`);
     await settled(ledger, patienceMs);
     breaches.push(...(await ledger.breaches(promised)), ...rig.deaths);
@@ -62,7 +74,14 @@ export async function storm(options: StormOptions): Promise<StormReport> {
   }
 }
 
-async function sendCopies(sender: Sender, ledger: Ledger, targets: readonly Target[], patienceMs: number, promised: Promised[], breaches: string[]): Promise<StormReport["copies"]> {
+async function sendCopies(
+  sender: Sender,
+  ledger: Ledger,
+  targets: readonly Target[],
+  patienceMs: number,
+  promised: Promised[],
+  breaches: string[],
+): Promise<StormReport["copies"]> {
   const total = { answered: 0, unanswered: 0 };
   const body = JSON.stringify({ n: 0, ...FIRING });
   await inTurns(targets, IDENTITIES_AT_ONCE, async (to) => {
@@ -71,17 +90,25 @@ async function sendCopies(sender: Sender, ledger: Ledger, targets: readonly Targ
     const answered = answers.filter((one) => one?.status === 202);
     if (answered.length === 0) await sender.deliver(to, id, body, patienceMs);
     const others = answers.filter((one) => one !== undefined && one.status !== 202 && one.status < 500);
-    if (others.length > 0 || answered.some((one) => one!.deliveryId !== id)) breaches.push(`copies of ${id} were answered ${JSON.stringify([...others, ...answered])}`);
+    if (others.length > 0 || answered.some((one) => one!.deliveryId !== id))
+      breaches.push(`copies of ${id} were answered ${JSON.stringify([...others, ...answered])}`);
     total.answered += answered.length;
     total.unanswered += COPIES - answered.length;
     promised.push({ webhookUid: to.uid, id, body });
     const { accepted, duplicates } = await ledger.entries(to.uid, id);
-    if (accepted !== 1 || accepted + duplicates < answered.length) breaches.push(`${id}: ${answered.length} answered, ${accepted} accepted, ${duplicates} duplicates`);
+    if (accepted !== 1 || accepted + duplicates < answered.length)
+      breaches.push(`${id}: ${answered.length} answered, ${accepted} accepted, ${duplicates} duplicates`);
   });
   return total;
 }
 
-async function sendDeliveries(sender: Sender, targets: readonly Target[], count: number, patienceMs: number, promised: Promised[]): Promise<void> {
+async function sendDeliveries(
+  sender: Sender,
+  targets: readonly Target[],
+  count: number,
+  patienceMs: number,
+  promised: Promised[],
+): Promise<void> {
   const numbers = Array.from({ length: count }, (_one, n) => n);
   await inTurns(numbers, DELIVERIES_AT_ONCE, async (n) => {
     const to = targets[n % targets.length]!;
@@ -122,12 +149,21 @@ const EVERYTHING: Make = (chance) => {
   const kind = chance.weighted({ kill: 6, backends: 3, crash: 1, wipe: 1, freeze: 1 });
   switch (kind) {
     case "kill":
-      return { ...times(chance), kind, target: chance.pick([ingress(chance), ingress(chance), "factories-0", "orchestrator-0"]) };
+      return {
+        ...times(chance),
+        kind,
+        target: chance.pick([ingress(chance), ingress(chance), "factories-0", "orchestrator-0"]),
+      };
     case "freeze":
       return { ...times(chance), kind, target: ingress(chance) };
     case "backends":
     case "crash":
-      return { ...times(chance), kind, target: chance.pick(["webhook-ingress", "factories", "orchestrator"]), share: 1 };
+      return {
+        ...times(chance),
+        kind,
+        target: chance.pick(["webhook-ingress", "factories", "orchestrator"]),
+        share: 1,
+      };
     case "wipe":
       return { ...times(chance), kind, target: "nats-server" };
     default:

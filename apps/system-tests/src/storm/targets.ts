@@ -4,7 +4,12 @@ import { defineFactory } from "../drill/rig.ts";
 const PER_FACTORY = 20;
 
 /** A webhook as its sender knows it. */
-export type Target = { readonly uid: string; readonly factoryUid: string; readonly path: string; readonly secret: string };
+export type Target = {
+  readonly uid: string;
+  readonly factoryUid: string;
+  readonly path: string;
+  readonly secret: string;
+};
 
 /** Deliveries whose body says so start a run; the others match nothing. */
 export const FIRING = { fire: true };
@@ -16,11 +21,25 @@ export async function makeTargets(client: PatientClient, count: number): Promise
     const uid = await defineFactory(client, `Storm ${targets.length}`);
     const make = () => client.must("POST", `/factory/${uid}/webhooks`, { name: "storm" });
     const made = await Promise.all(Array.from({ length: Math.min(PER_FACTORY, count - targets.length) }, make));
-    for (const [name, fire] of [["fires", true], ["never", "never"]]) {
-      const triggers = made.map((webhook) => ({ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid], payload: { fire: [fire] } } }));
+    for (const [name, fire] of [
+      ["fires", true],
+      ["never", "never"],
+    ]) {
+      const triggers = made.map((webhook) => ({
+        provider: "webhook",
+        event: "received",
+        filter: { webhook_ids: [webhook.uid], payload: { fire: [fire] } },
+      }));
       await client.must("POST", `/factory/${uid}/automations`, { name, prompt: "Look at the payload.", triggers });
     }
-    targets.push(...made.map((one) => ({ uid: one.uid, factoryUid: uid, path: new URL(one.ingress_url).pathname, secret: one.secret })));
+    targets.push(
+      ...made.map((one) => ({
+        uid: one.uid,
+        factoryUid: uid,
+        path: new URL(one.ingress_url).pathname,
+        secret: one.secret,
+      })),
+    );
   }
   return targets;
 }

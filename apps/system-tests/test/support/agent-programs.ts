@@ -10,7 +10,9 @@ export const KEY = "canary-key-of-a-provider";
 
 /** What the agent has said in a run. */
 export const messagesOf = async (api: Client, runId: string): Promise<string[]> =>
-  (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "message" && payload.role === "assistant").map(({ payload }) => payload.text);
+  (await eventsOf(api, runId))
+    .filter(({ kind, payload }) => kind === "message" && payload.role === "assistant")
+    .map(({ payload }) => payload.text);
 
 /** Agent programs of others at a platform, whose workers come and go at the test's hand, with a repository `acme/shop` that has `a.txt`. */
 export class HarnessPlatform {
@@ -22,7 +24,15 @@ export class HarnessPlatform {
   readonly #env: Readonly<Record<string, string>>;
   readonly #workers: Program[] = [];
 
-  private constructor(platform: Deployment, api: Client, { repository, environment, env }: { repository: string; environment: string; env: Readonly<Record<string, string>> }) {
+  private constructor(
+    platform: Deployment,
+    api: Client,
+    {
+      repository,
+      environment,
+      env,
+    }: { repository: string; environment: string; env: Readonly<Record<string, string>> },
+  ) {
     this.platform = platform;
     this.api = api;
     this.repository = repository;
@@ -43,10 +53,25 @@ export class HarnessPlatform {
       }
       const repository = bareRepository(platform.path("repositories"), "acme", "shop", { "a.txt": "one\n" });
       await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root: platform.path("repositories") });
-      const { uid: environment } = await api.post("/agent/environments", { config: { name: "shop", github_repos: [{ owner: "acme", repo: "shop" }] } });
+      const { uid: environment } = await api.post("/agent/environments", {
+        config: { name: "shop", github_repos: [{ owner: "acme", repo: "shop" }] },
+      });
       const { api_key: key } = await api.post(`/team/${team}/keys`, { name: "workers", kind: "worker" });
-      const offered = Object.entries(programs).map(([type, file]) => [`MILLWRIGHT_HARNESS_${type.toUpperCase()}`, file]);
-      return new HarnessPlatform(platform, api, { repository, environment, env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_SANDBOX: "bwrap", MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "127.0.0.0/8", ...Object.fromEntries(offered) } });
+      const offered = Object.entries(programs).map(([type, file]) => [
+        `MILLWRIGHT_HARNESS_${type.toUpperCase()}`,
+        file,
+      ]);
+      return new HarnessPlatform(platform, api, {
+        repository,
+        environment,
+        env: {
+          MILLWRIGHT_URL: platform.url,
+          MILLWRIGHT_WORKER_KEY: key,
+          MILLWRIGHT_SANDBOX: "bwrap",
+          MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "127.0.0.0/8",
+          ...Object.fromEntries(offered),
+        },
+      });
     } catch (error) {
       await platform.remove();
       throw error;
@@ -54,7 +79,12 @@ export class HarnessPlatform {
   }
 
   startWorker(name: string): Program {
-    const env = { ...this.#env, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: this.platform.path(`worker-${name}`), MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.platform.path("repositories") };
+    const env = {
+      ...this.#env,
+      MILLWRIGHT_WORKER_ID: name,
+      MILLWRIGHT_WORKER_DIR: this.platform.path(`worker-${name}`),
+      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.platform.path("repositories"),
+    };
     const worker = new Program("worker/src/main.ts", { log: this.platform.path(`worker-${name}.log`), env });
     this.#workers.push(worker);
     return worker;
@@ -62,13 +92,21 @@ export class HarnessPlatform {
 
   /** Resolves when the platform knows it. */
   async hasWorker(name: string): Promise<void> {
-    await eventually(async () => (await this.api.get("/agent/connected-self-hosted-workers")).workers.some(({ worker_host: host }: any) => host === name), { timeoutMs: RUN_TIMEOUT_MS });
+    await eventually(
+      async () =>
+        (await this.api.get("/agent/connected-self-hosted-workers")).workers.some(
+          ({ worker_host: host }: any) => host === name,
+        ),
+      { timeoutMs: RUN_TIMEOUT_MS },
+    );
   }
 
   /** Starts a run in the repository and returns its id; `more`: further fields of the request. */
   async startRun({ type, modelId, provider }: AgentProgram, prompt: string, more: object = {}): Promise<string> {
     const harness = { type, model_id: type === "opencode" ? `${provider}/${modelId}` : modelId };
-    return (await this.api.post("/agent/runs", { prompt, config: { harness, environment_id: this.#environment }, ...more })).run_id;
+    return (
+      await this.api.post("/agent/runs", { prompt, config: { harness, environment_id: this.#environment }, ...more })
+    ).run_id;
   }
 
   async remove(): Promise<void> {

@@ -5,10 +5,18 @@ import { gunzipSync } from "node:zlib";
 import { Database, EmbeddedPostgres } from "@millwright/database";
 
 /** A secret as it would be found: as it is, and in the forms that a careless program leaves it in. */
-export const formsOf = (secret: string): string[] => [secret, Buffer.from(secret).toString("hex"), Buffer.from(secret).toString("base64").slice(0, -4), encodeURIComponent(secret)];
+export const formsOf = (secret: string): string[] => [
+  secret,
+  Buffer.from(secret).toString("hex"),
+  Buffer.from(secret).toString("base64").slice(0, -4),
+  encodeURIComponent(secret),
+];
 
 /** Where one of the texts stands: rows of any table of any database, files of any kind below the directory. */
-export async function findEverywhere(place: { readonly dir: string; readonly postgres: string }, texts: readonly string[]): Promise<string[]> {
+export async function findEverywhere(
+  place: { readonly dir: string; readonly postgres: string },
+  texts: readonly string[],
+): Promise<string[]> {
   return [...(await inDatabases(place.postgres, texts)), ...inFiles(place.dir, texts)];
 }
 
@@ -20,7 +28,9 @@ async function inDatabases(directory: string, texts: readonly string[]): Promise
     throw new Error("the platform's database was not running");
   }
   const found: string[] = [];
-  const names = await withDatabase(server.url("postgres"), (ask) => ask<{ name: string }>("SELECT datname AS name FROM pg_database WHERE datname LIKE 'millwright%'"));
+  const names = await withDatabase(server.url("postgres"), (ask) =>
+    ask<{ name: string }>("SELECT datname AS name FROM pg_database WHERE datname LIKE 'millwright%'"),
+  );
   for (const { name } of names) {
     await withDatabase(server.url(name), async (ask) => {
       const tables = await ask<{ table: string }>(
@@ -28,7 +38,10 @@ async function inDatabases(directory: string, texts: readonly string[]): Promise
           WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')`,
       );
       for (const { table } of tables) {
-        const rows = await ask<{ row: string }>(`SELECT left(t::text, 300) AS row FROM ${table} t WHERE EXISTS (SELECT 1 FROM unnest($1::text[]) AS s (text) WHERE strpos(t::text, s.text) > 0) LIMIT 3`, [texts]);
+        const rows = await ask<{ row: string }>(
+          `SELECT left(t::text, 300) AS row FROM ${table} t WHERE EXISTS (SELECT 1 FROM unnest($1::text[]) AS s (text) WHERE strpos(t::text, s.text) > 0) LIMIT 3`,
+          [texts],
+        );
         found.push(...rows.map(({ row }) => `${name}.${table}: ${row}`));
       }
     });
@@ -41,7 +54,9 @@ type Ask = <R>(text: string, params?: unknown[]) => Promise<R[]>;
 async function withDatabase<T>(url: string, use: (ask: Ask) => Promise<T>): Promise<T> {
   const database = Database.open(url, { max: 1, applicationName: "canaries" });
   try {
-    return await use(async <R>(text: string, params: unknown[] = []) => (await database.sql.query<R>(text, params)).rows);
+    return await use(
+      async <R>(text: string, params: unknown[] = []) => (await database.sql.query<R>(text, params)).rows,
+    );
   } finally {
     await database.close();
   }
@@ -50,8 +65,15 @@ async function withDatabase<T>(url: string, use: (ask: Ask) => Promise<T>): Prom
 /** Files that hold one of the texts, zipped ones unpacked. Logs, blobs, workspaces, the databases' own files. */
 function inFiles(dir: string, texts: readonly string[]): string[] {
   const patterns = texts.flatMap((text) => ["-e", text]);
-  const plain = execFileSync("sh", ["-c", 'dir="$1"; shift; grep -rlaF "$@" "$dir" 2>/dev/null || true', "sh", dir, ...patterns], { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
-  return [...plain.split("\n").filter(Boolean), ...filesOf(dir).filter((path) => texts.some((text) => unpacked(path).includes(text)))];
+  const plain = execFileSync(
+    "sh",
+    ["-c", 'dir="$1"; shift; grep -rlaF "$@" "$dir" 2>/dev/null || true', "sh", dir, ...patterns],
+    { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 },
+  );
+  return [
+    ...plain.split("\n").filter(Boolean),
+    ...filesOf(dir).filter((path) => texts.some((text) => unpacked(path).includes(text))),
+  ];
 }
 
 function unpacked(path: string): Buffer {

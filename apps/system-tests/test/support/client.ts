@@ -20,7 +20,10 @@ export type Ask = {
 };
 
 /** The whole document of the public API, as the platform serves it. */
-export type ApiDocument = OpenApiDocument & { readonly paths: Readonly<Record<string, Readonly<Record<string, any>>>>; readonly components?: any };
+export type ApiDocument = OpenApiDocument & {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, any>>>>;
+  readonly components?: any;
+};
 
 /**
  * A client of a platform's public API. Every answer is checked against the API document. Paths are below `/api/v1`. Of a platform
@@ -46,12 +49,23 @@ export type Client = {
   as(key: string): Client;
 };
 
-type Server = { url: string; isUnderFire: boolean; document: ApiDocument; validate: ReturnType<typeof responseValidator>; output(): string };
+type Server = {
+  url: string;
+  isUnderFire: boolean;
+  document: ApiDocument;
+  validate: ReturnType<typeof responseValidator>;
+  output(): string;
+};
 
-export async function connect(platform: Pick<Deployment, "url" | "output"> & Partial<Pick<Deployment, "isUnderFire">>): Promise<Client> {
+export async function connect(
+  platform: Pick<Deployment, "url" | "output"> & Partial<Pick<Deployment, "isUnderFire">>,
+): Promise<Client> {
   const { url, isUnderFire = false } = platform;
   const document = JSON.parse((await patiently(() => ask(`${url}/api/v1/openapi.json`, {}))).text) as ApiDocument;
-  return clientOf({ url, isUnderFire, document, validate: responseValidator(document), output: () => platform.output() }, OWNER_KEY);
+  return clientOf(
+    { url, isUnderFire, document, validate: responseValidator(document), output: () => platform.output() },
+    OWNER_KEY,
+  );
 }
 
 function clientOf(server: Server, ownKey: string): Client {
@@ -61,14 +75,24 @@ function clientOf(server: Server, ownKey: string): Client {
     const init: RequestInit = {
       method,
       redirect: "manual",
-      headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...(sent === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(sent === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
       ...(sent === undefined ? {} : { body: sent }),
     };
     const url = `${server.url}/api/v1${path}`;
     const isStream = headers["accept"]?.includes("event-stream") === true;
-    const { status, headers: told, text } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked)).catch((cause: unknown) => {
-      throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
-    });
+    const {
+      status,
+      headers: told,
+      text,
+    } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked)).catch(
+      (cause: unknown) => {
+        throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
+      },
+    );
     const isJson = /[/+]json\b/.test(told.get("content-type") ?? "");
     const answer = { status, headers: told, body: isJson && text !== "" ? JSON.parse(text) : text };
     if (!isStream) server.validate(method, `/api/v1${path.split("?")[0]}`, answer);
@@ -80,7 +104,9 @@ function clientOf(server: Server, ownKey: string): Client {
     return body;
   };
   return {
-    ...server, key: ownKey, call,
+    ...server,
+    key: ownKey,
+    call,
     get: (path, asked) => must("GET", path, asked),
     post: (path, body, asked = {}) => must("POST", path, { ...asked, ...(body === undefined ? {} : { body }) }),
     put: (path, body, asked = {}) => must("PUT", path, { ...asked, body }),
@@ -96,22 +122,34 @@ function clientOf(server: Server, ownKey: string): Client {
 const CONVERGING = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
 
 /** Sends one request; to a platform under fire as often as it takes. */
-async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, { isOnce = false, isAbsent = false, isHarmless = false }: Ask): Promise<Told> {
+async function send(
+  { isUnderFire, document }: Server,
+  url: string,
+  init: RequestInit,
+  { isOnce = false, isAbsent = false, isHarmless = false }: Ask,
+): Promise<Told> {
   const headers = Object.fromEntries(new Headers(init.headers));
   if (init.method === "POST" && takesKey(document, new URL(url).pathname)) headers["idempotency-key"] ??= randomUUID();
-  const mayRepeat = isHarmless || init.method !== "POST" || headers["idempotency-key"] !== undefined || CONVERGING.test(new URL(url).pathname);
+  const mayRepeat =
+    isHarmless ||
+    init.method !== "POST" ||
+    headers["idempotency-key"] !== undefined ||
+    CONVERGING.test(new URL(url).pathname);
   if (!isUnderFire || isOnce || !mayRepeat) return ask(url, init);
   return patiently(async (attempt) => {
     const told = await ask(url, { ...init, headers });
     // What the first try deleted, before its answer was lost, is not found by the second.
-    return init.method === "DELETE" && attempt > 1 && !isAbsent && told.status === 404 ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) } : told;
+    return init.method === "DELETE" && attempt > 1 && !isAbsent && told.status === 404
+      ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) }
+      : told;
   });
 }
 
 /** Whether the document says that a POST to this path takes an Idempotency-Key. */
 function takesKey({ paths }: ApiDocument, path: string): boolean {
   const exact = Object.keys(paths).find((template) => template === path);
-  const template = exact ?? Object.keys(paths).find((one) => new RegExp(`^${one.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path));
+  const template =
+    exact ?? Object.keys(paths).find((one) => new RegExp(`^${one.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path));
   const parameters: { name: string }[] = paths[template ?? ""]?.["post"]?.parameters ?? [];
   return parameters.some(({ name }) => name.toLowerCase() === "idempotency-key");
 }

@@ -18,7 +18,10 @@ export async function killDemos(): Promise<void> {
 }
 
 /** A demo as `npm run demo -- …args` starts it: on a terminal of its own (util-linux `script`), or without one. */
-export function startDemo({ name = "demo", onTerminal }: { name?: keyof typeof DEMOS; onTerminal: boolean }, ...args: string[]) {
+export function startDemo(
+  { name = "demo", onTerminal }: { name?: keyof typeof DEMOS; onTerminal: boolean },
+  ...args: string[]
+) {
   const path = fileURLToPath(new URL(`../../../standalone/src/demo/${DEMOS[name]}`, import.meta.url));
   const command = [process.execPath, "--conditions=@millwright/source", "--no-warnings", path, ...args];
   const [file, ...rest] = onTerminal ? ["script", "-qefc", command.join(" "), "/dev/null"] : command;

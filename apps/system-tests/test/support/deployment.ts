@@ -1,6 +1,13 @@
 import { describe } from "@jest/globals";
 import { patience } from "@millwright/testing";
-import { Cluster, ClusterUnderFire, Platform, SERVICES, type Deployment, type DeploymentOptions } from "../../src/index.ts";
+import {
+  Cluster,
+  ClusterUnderFire,
+  Platform,
+  SERVICES,
+  type Deployment,
+  type DeploymentOptions,
+} from "../../src/index.ts";
 
 /** What the suites run against; `MILLWRIGHT_SYSTEM` names one of these. */
 const DEPLOYMENTS = {
@@ -30,13 +37,17 @@ export function onDeployments(names: readonly DeploymentName[], suite: (name: st
 }
 
 /** A lost worker is missed within seconds; one that shares two cores with processes that start is not given up. */
-const brisk = (options: DeploymentOptions): DeploymentOptions => ({ ...options, timeScale: Math.min(options.timeScale ?? 5, 5) });
+const brisk = (options: DeploymentOptions): DeploymentOptions => ({
+  ...options,
+  timeScale: Math.min(options.timeScale ?? 5, 5),
+});
 
 let started: Deployment | undefined;
 
 /** The platform of this test file. */
 export async function startPlatform(options: DeploymentOptions = {}, name = nameOf()): Promise<Deployment> {
-  if (!Object.hasOwn(DEPLOYMENTS, name)) throw new Error(`MILLWRIGHT_SYSTEM is one of ${Object.keys(DEPLOYMENTS).join(", ")}.`);
+  if (!Object.hasOwn(DEPLOYMENTS, name))
+    throw new Error(`MILLWRIGHT_SYSTEM is one of ${Object.keys(DEPLOYMENTS).join(", ")}.`);
   return (started = await DEPLOYMENTS[name as DeploymentName](options));
 }
 

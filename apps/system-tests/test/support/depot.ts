@@ -49,7 +49,11 @@ export class Depot {
     const program = new Program("worker/src/main.ts", {
       log: path("depot.log"),
       env: {
-        MILLWRIGHT_URL: url, MILLWRIGHT_WORKER_KEY: this.key, MILLWRIGHT_WORKER_ID: "depot", MILLWRIGHT_WORKER_DIR: path("depot"), MILLWRIGHT_BACKEND: "command",
+        MILLWRIGHT_URL: url,
+        MILLWRIGHT_WORKER_KEY: this.key,
+        MILLWRIGHT_WORKER_ID: "depot",
+        MILLWRIGHT_WORKER_DIR: path("depot"),
+        MILLWRIGHT_BACKEND: "command",
         MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `if rm '${path("closed-once")}' 2>/dev/null || test -e '${path("closed")}'; then echo the depot is closed; exit 1; fi; '${process.execPath}' '${path("machine.mjs")}' '${dir}'`,
         MILLWRIGHT_BACKEND_CANCEL_COMMAND: `cat >> '${path("cancelled")}'`,
       },
@@ -71,7 +75,10 @@ export class Depot {
   cancelledFor(runId: string): string[] {
     const file = this.#platform.path("cancelled");
     if (!existsSync(file)) return [];
-    const told: { run_id: string; reason: string }[] = readFileSync(file, "utf8").split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
+    const told: { run_id: string; reason: string }[] = readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line));
     return told.flatMap(({ run_id, reason }) => (run_id === runId ? [reason] : []));
   }
 

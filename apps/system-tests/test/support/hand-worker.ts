@@ -5,7 +5,12 @@ import { ask, patiently } from "./patient.ts";
 import { teamOf } from "./world.ts";
 
 export type Lease = { readonly executionId: string; readonly attempt: number };
-export type Assignment = Lease & { readonly runUid: string; readonly runToken: string; readonly executionSeq: number; readonly inputs: readonly { uid: string; text: string; kind: string }[] };
+export type Assignment = Lease & {
+  readonly runUid: string;
+  readonly runToken: string;
+  readonly executionSeq: number;
+  readonly inputs: readonly { uid: string; text: string; kind: string }[];
+};
 
 type Door = Pick<Client, "url" | "isUnderFire">;
 
@@ -25,7 +30,14 @@ export class HandWorker {
   /** Connects for the client's team. */
   static async register(api: Client, workerId = "by-hand", harnesses = ["oz"]): Promise<HandWorker> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
-    const request = { workerId, instanceUid: randomUUID(), version: "1.0.0", slots: 50, harnesses: harnesses.map((type) => ({ type, version: "1" })), sandbox: "bwrap" };
+    const request = {
+      workerId,
+      instanceUid: randomUUID(),
+      version: "1.0.0",
+      slots: 50,
+      harnesses: harnesses.map((type) => ({ type, version: "1" })),
+      sandbox: "bwrap",
+    };
     const { sessionToken } = await rpc(api, key, "Register", request);
     return new HandWorker(api, key, sessionToken);
   }
@@ -60,7 +72,8 @@ export class HandWorker {
   /** The agent starts and is given what it is asked, which is nothing after the loss of one that has heard it; the run is INPROGRESS. */
   async start(assignment: Assignment): Promise<void> {
     await this.append(assignment, 1, "agent_started", { session_id: randomUUID() });
-    for (const [index, { uid, text, kind }] of assignment.inputs.entries()) await this.append(assignment, index + 2, "message", { role: "user", text, kind, message_uid: uid });
+    for (const [index, { uid, text, kind }] of assignment.inputs.entries())
+      await this.append(assignment, index + 2, "message", { role: "user", text, kind, message_uid: uid });
   }
 
   complete(lease: Lease, outcome: string, more: object = {}): Promise<any> {
@@ -74,7 +87,11 @@ export class HandWorker {
 
   /** Renews one lease: how it stands, and what the platform wants of it. */
   async heartbeat(lease: Lease): Promise<{ status: string; directives: any[] }> {
-    const answer = await this.call("Heartbeat", { state: "READY", freeSlots: 10, leases: [{ ...only(lease), phase: "RUNNING" }] });
+    const answer = await this.call("Heartbeat", {
+      state: "READY",
+      freeSlots: 10,
+      leases: [{ ...only(lease), phase: "RUNNING" }],
+    });
     const isOurs = (one: { executionId: string }) => one.executionId === lease.executionId;
     return { status: answer.leases?.find(isOurs)?.status ?? "", directives: (answer.directives ?? []).filter(isOurs) };
   }
@@ -87,7 +104,11 @@ async function rpc({ url, isUnderFire }: Door, token: string, method: string, re
   const send = () =>
     ask(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
       method: "POST",
-      headers: { "content-type": "application/json", "connect-protocol-version": "1", authorization: `Bearer ${token}` },
+      headers: {
+        "content-type": "application/json",
+        "connect-protocol-version": "1",
+        authorization: `Bearer ${token}`,
+      },
       body: JSON.stringify(request),
     });
   const { status, text } = await (isUnderFire ? patiently(send, ({ status: code }) => code === 503) : send());

@@ -17,5 +17,8 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 /** The setup command that puts it into the home directory, and the configuration that starts it there. */
 export const toolServer = {
   setup: `echo ${Buffer.from(SOURCE).toString("base64")} | base64 -d > ~/tools.mjs`,
-  config: { command: "sh", args: ["-c", 'node=/.millwright/node; [ -x "$node" ] || node=node; exec "$node" --no-warnings ~/tools.mjs'] },
+  config: {
+    command: "sh",
+    args: ["-c", 'node=/.millwright/node; [ -x "$node" ] || node=node; exec "$node" --no-warnings ~/tools.mjs'],
+  },
 };

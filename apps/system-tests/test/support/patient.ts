@@ -5,7 +5,12 @@ const RETRY_MS = 10_000;
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MAX_MS = 1_000;
 
-export type Told = { readonly status: number; readonly headers: Headers; readonly bytes: Buffer; readonly text: string };
+export type Told = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly bytes: Buffer;
+  readonly text: string;
+};
 
 /** Nobody answered, or not to the end. */
 export class NotAnswered extends Error {
@@ -40,4 +45,5 @@ export async function patiently(send: (attempt: number) => Promise<Told>, isPass
   }
 }
 
-const isPassingProblem = ({ status, headers, text }: Told): boolean => status >= 500 && headers.get("x-should-retry") === "true" && !text.includes('"reason":"internal"');
+const isPassingProblem = ({ status, headers, text }: Told): boolean =>
+  status >= 500 && headers.get("x-should-retry") === "true" && !text.includes('"reason":"internal"');

@@ -5,14 +5,47 @@ import type { World } from "./world.ts";
 
 /** The collection whose id a member of a body or query names. A new one must be added here: its isolation is then probed too. */
 const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
-  team_uid: "team", filter_team_uid: "team", factory_uid: "factory", run_id: "runs", run_ids: "runs", parent_run_id: "runs", ancestor_run_id: "runs", conversation_id: "conversations",
-  webhook_ids: "webhooks", delivery_uid: "deliveries", event_uid: "deliveries", automation_uid: "automations", automation_id: "automations", agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members", schedule_id: "schedules",
-  agent_uids: "identities", agent_run_id: "runs", source_run_id: "runs", scorer_uid: "scorers", scorer_uids: "scorers", uid: "benchmarks", task_uid: "benchmark tasks", configuration_uid: "configurations",
-  other_run_uid: "benchmark runs", historical_replay_run_uid: "benchmark runs",
+  team_uid: "team",
+  filter_team_uid: "team",
+  factory_uid: "factory",
+  run_id: "runs",
+  run_ids: "runs",
+  parent_run_id: "runs",
+  ancestor_run_id: "runs",
+  conversation_id: "conversations",
+  webhook_ids: "webhooks",
+  delivery_uid: "deliveries",
+  event_uid: "deliveries",
+  automation_uid: "automations",
+  automation_id: "automations",
+  agent_uid: "identities",
+  agent_identity_uid: "identities",
+  environment_id: "environments",
+  user_uid: "members",
+  schedule_id: "schedules",
+  agent_uids: "identities",
+  agent_run_id: "runs",
+  source_run_id: "runs",
+  scorer_uid: "scorers",
+  scorer_uids: "scorers",
+  uid: "benchmarks",
+  task_uid: "benchmark tasks",
+  configuration_uid: "configurations",
+  other_run_uid: "benchmark runs",
+  historical_replay_run_uid: "benchmark runs",
 };
 
 /** Members that look like ids but name nothing that a team owns. */
-const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "scope_uid", "client_id", "followup_id", "scorer_id"]);
+const NO_IDS: ReadonlySet<string> = new Set([
+  "model_id",
+  "computer_use_model_id",
+  "attachment_id",
+  "default_runner_uid",
+  "scope_uid",
+  "client_id",
+  "followup_id",
+  "scorer_id",
+]);
 
 /** The collection of a body or query member that is an id; undefined for any other member. Errors: an id that is not known here. */
 export function collectionOfMember(name: string): string | undefined {
@@ -28,7 +61,11 @@ export function collectionsOfPath({ path, pathParameters }: Operation): { name: 
   return pathParameters.map(({ name }) => {
     const at = parts.indexOf(`{${name}}`);
     const literal = parts[at - 1]!;
-    return { name, collection: parts.indexOf("benchmarks") >= 0 && ["tasks", "runs"].includes(literal) ? `benchmark ${literal}` : literal };
+    return {
+      name,
+      collection:
+        parts.indexOf("benchmarks") >= 0 && ["tasks", "runs"].includes(literal) ? `benchmark ${literal}` : literal,
+    };
   });
 }
 
@@ -36,9 +73,11 @@ export function collectionsOfPath({ path, pathParameters }: Operation): { name: 
 const EVERYBODYS: Readonly<Record<string, string>> = { schemas: "v1alpha1", "{schema_version}": "factory.schema.json" };
 
 /** Whether what a collection holds is named, so that the same name may well be there for another team. */
-export const isName = (collection: string): boolean => collection === "secrets" || Object.hasOwn(EVERYBODYS, collection);
+export const isName = (collection: string): boolean =>
+  collection === "secrets" || Object.hasOwn(EVERYBODYS, collection);
 
-export const pathWith = (path: string, ids: Readonly<Record<string, string>>): string => path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(ids[name]!));
+export const pathWith = (path: string, ids: Readonly<Record<string, string>>): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(ids[name]!));
 
 /** An id of the same form that nobody has. */
 export function randomLike(id: string): string {
@@ -53,10 +92,24 @@ export function idIn(world: World, collection: string): string {
   return id;
 }
 
-const VOLATILE = new Set(["as_of", "start_date", "end_date", "instance", "trace_id", "last_seen_at", "last_used_at", "download_url", "expires_at", "session_link", "connected_at", "last_checked_at"]);
+const VOLATILE = new Set([
+  "as_of",
+  "start_date",
+  "end_date",
+  "instance",
+  "trace_id",
+  "last_seen_at",
+  "last_used_at",
+  "download_url",
+  "expires_at",
+  "session_link",
+  "connected_at",
+  "last_checked_at",
+]);
 
 /** An answer without what differs between any two requests. */
-export const lasting = ({ status, body }: { status: number; body: unknown }): string => JSON.stringify({ status, body }, (key, value: unknown) => (VOLATILE.has(key) ? undefined : value));
+export const lasting = ({ status, body }: { status: number; body: unknown }): string =>
+  JSON.stringify({ status, body }, (key, value: unknown) => (VOLATILE.has(key) ? undefined : value));
 
 /** What a client can tell two answers apart by: all but the request's own traces, the ids it sent, and those of what it made. */
 export const comparable = (answer: { status: number; body: unknown }, sent: readonly string[]): string =>
@@ -67,10 +120,17 @@ export const comparable = (answer: { status: number; body: unknown }, sent: read
 
 /** Everything of a team that can be read by plain GETs, so that "nothing changed" is one comparison. */
 export async function snapshot(api: Client, operations: readonly Operation[], world: World): Promise<string[]> {
-  const readable = operations.filter(({ method, query, path }) => method === "GET" && !/openapi|\/transcript$|\/download$|\/audit|\/metrics$/.test(path) && query.every((one) => !one.isRequired));
+  const readable = operations.filter(
+    ({ method, query, path }) =>
+      method === "GET" &&
+      !/openapi|\/transcript$|\/download$|\/audit|\/metrics$/.test(path) &&
+      query.every((one) => !one.isRequired),
+  );
   const shown: string[] = [];
   for (const operation of readable) {
-    const ids = Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]));
+    const ids = Object.fromEntries(
+      collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]),
+    );
     shown.push(`${operation.path} ${lasting(await api.call("GET", pathWith(operation.path, ids)))}`);
   }
   return shown;

@@ -19,22 +19,31 @@ export type Operation = {
 };
 
 export const operationsOf = (document: ApiDocument): Operation[] =>
-  Object.entries(document.paths).filter(([path]) => path.startsWith("/api/v1/")).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, declared]) => {
-      const parameters: any[] = declared.parameters ?? [];
-      const security: object[] = declared.security ?? [{ apiKey: [] }];
-      return {
-        method: method.toUpperCase(),
-        path: path.replace("/api/v1", ""),
-        pathParameters: parameters.filter((one) => one.in === "path").map(({ name, schema }) => ({ name, schema })),
-        query: parameters.filter((one) => one.in === "query").map((one) => ({ name: one.name, schema: one.schema, isRequired: one.required === true })),
-        body: declared.requestBody?.content["application/json"].schema,
-        takesTeamHeader: parameters.some((one) => one.in === "header" && /team-uid$/i.test(one.name)),
-        permissions: declared["x-required-permissions"] ?? [],
-        access: security.length === 0 ? "none" : security.some((one) => Object.keys(one).length === 0) ? "optional" : "required",
-      };
-    }),
-  );
+  Object.entries(document.paths)
+    .filter(([path]) => path.startsWith("/api/v1/"))
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, declared]) => {
+        const parameters: any[] = declared.parameters ?? [];
+        const security: object[] = declared.security ?? [{ apiKey: [] }];
+        return {
+          method: method.toUpperCase(),
+          path: path.replace("/api/v1", ""),
+          pathParameters: parameters.filter((one) => one.in === "path").map(({ name, schema }) => ({ name, schema })),
+          query: parameters
+            .filter((one) => one.in === "query")
+            .map((one) => ({ name: one.name, schema: one.schema, isRequired: one.required === true })),
+          body: declared.requestBody?.content["application/json"].schema,
+          takesTeamHeader: parameters.some((one) => one.in === "header" && /team-uid$/i.test(one.name)),
+          permissions: declared["x-required-permissions"] ?? [],
+          access:
+            security.length === 0
+              ? "none"
+              : security.some((one) => Object.keys(one).length === 0)
+                ? "optional"
+                : "required",
+        };
+      }),
+    );
 
 /** Values and faults of what the document describes. */
 export class Samples {
@@ -57,7 +66,17 @@ export class Samples {
   /** The least value that the schema takes. */
   valid(given: Schema): unknown {
     const schema = this.resolve(given);
-    const { type, enum: values, minItems = 0, minimum = 1, properties = {}, required = [], anyOf, oneOf, allOf } = schema;
+    const {
+      type,
+      enum: values,
+      minItems = 0,
+      minimum = 1,
+      properties = {},
+      required = [],
+      anyOf,
+      oneOf,
+      allOf,
+    } = schema;
     if (values) return values[0];
     if ("const" in schema) return schema["const"];
     if (anyOf ?? oneOf) return this.valid((anyOf ?? oneOf)[0]);
@@ -106,7 +125,17 @@ export class Samples {
     const item: Schema = schema["items"] ? this.resolve(schema["items"]) : schema;
     const { type, format, maximum = 0, enum: values } = item;
     if (name === "cursor") return ["", "no-cursor", "AAAA", "a".repeat(5_000), "%00"];
-    if (type === "integer") return ["", "x", "1.5", "1e1", "99999999999999999999", String(maximum + 1), String((item["minimum"] ?? 0) - 1), "-1"].filter((text) => !(text === "-1" && item["minimum"] === undefined));
+    if (type === "integer")
+      return [
+        "",
+        "x",
+        "1.5",
+        "1e1",
+        "99999999999999999999",
+        String(maximum + 1),
+        String((item["minimum"] ?? 0) - 1),
+        "-1",
+      ].filter((text) => !(text === "-1" && item["minimum"] === undefined));
     if (type === "boolean") return ["", "1", "yes", "TRUE"];
     if (format === "date-time") return ["", "x", "2026-02-30", "2026-11-20T10:00:00", "1700000000"];
     if (values) return ["", "nonsense", `${values[0]},${values[0]}`];

@@ -16,7 +16,8 @@ const OUTCOMES: Record<string, [string, object]> = {
 };
 
 /** The state as the platform shows it. */
-export const shown = (state: string): string => (state === "waiting" || state === "LOCAL" || state === "third-party" ? "INPROGRESS" : state);
+export const shown = (state: string): string =>
+  state === "waiting" || state === "LOCAL" || state === "third-party" ? "INPROGRESS" : state;
 
 /** Runs held in any state, by a worker that is moved by hand. */
 export class States {
@@ -40,10 +41,17 @@ export class States {
   async bring(state: string): Promise<Brought> {
     const nothing = { executionId: "0", attempt: 0 };
     if (state === "LOCAL") {
-      const { run_id: runId } = await this.#api.post("/agent/runs/local", { client_id: randomUUID(), command: ["true"] });
+      const { run_id: runId } = await this.#api.post("/agent/runs/local", {
+        client_id: randomUUID(),
+        command: ["true"],
+      });
       return { runId, lease: nothing };
     }
-    const runId = await startRun(this.#api, "Do it.", state === "third-party" ? { config: { harness: { type: "claude" } } } : {});
+    const runId = await startRun(
+      this.#api,
+      "Do it.",
+      state === "third-party" ? { config: { harness: { type: "claude" } } } : {},
+    );
     if (state === "QUEUED") return { runId, lease: nothing };
     const lease = await this.offer();
     if (state === "PENDING") return { runId, lease };
@@ -70,7 +78,9 @@ export class States {
   /** Leaves nothing behind that another test could be offered. */
   async clear(): Promise<void> {
     for (const lease of this.#offered.splice(0)) await this.#worker.decline(lease);
-    const { runs } = await this.#api.get("/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&state=PENDING&execution_location=REMOTE&limit=500");
+    const { runs } = await this.#api.get(
+      "/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&state=PENDING&execution_location=REMOTE&limit=500",
+    );
     const roots = runs.filter((run: any) => run.parent_run_id === undefined).concat(runs); // a root takes its offered children with it
     for (const { run_id: id } of roots) await this.#api.call("POST", `/agent/runs/${id}/cancel?tree=true`);
   }

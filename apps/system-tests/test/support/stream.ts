@@ -19,7 +19,8 @@ export async function readStream(url: string, init: RequestInit, mayBreak: boole
       text += seen;
       if (seen !== "") deadline = Date.now() + RESUME_MS * patience();
       const isWhole = response.status !== 200 ? response.status < 500 : text.endsWith("event: end\ndata: {}\n\n");
-      if (!mayBreak || isWhole || Date.now() > deadline) return { status: response.status, headers: response.headers, text, bytes: Buffer.from(text) };
+      if (!mayBreak || isWhole || Date.now() > deadline)
+        return { status: response.status, headers: response.headers, text, bytes: Buffer.from(text) };
     } catch (error) {
       if (!mayBreak || Date.now() > deadline) throw error;
     }
@@ -45,14 +46,25 @@ async function readBlocks(response: Response, mayBreak: boolean): Promise<string
  * Reads events as a browser does: a stream that breaks off, or is refused for a while, is taken up again after the last whole event. Answers the
  * events (open and end apart) up to the one that `isLast`, or the stream's end. Errors: when nothing came for long.
  */
-export async function followEvents(url: string, headers: Readonly<Record<string, string>>, isLast: (event: any) => boolean = () => false): Promise<any[]> {
+export async function followEvents(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  isLast: (event: any) => boolean = () => false,
+): Promise<any[]> {
   const told: any[] = [];
   let lastId: string | undefined;
   for (let deadline = Date.now() + FOLLOW_MS * patience(); ; await pause(PAUSE_MS)) {
     if (Date.now() > deadline) throw new Error(`No event after ${lastId} came for long: ${url}`);
     const stop = new AbortController();
     try {
-      const response = await fetch(url, { headers: { ...headers, accept: "text/event-stream", ...(lastId === undefined ? {} : { "last-event-id": lastId }) }, signal: stop.signal });
+      const response = await fetch(url, {
+        headers: {
+          ...headers,
+          accept: "text/event-stream",
+          ...(lastId === undefined ? {} : { "last-event-id": lastId }),
+        },
+        signal: stop.signal,
+      });
       for await (const { id, event, data } of blocksOf(response)) {
         deadline = Date.now() + FOLLOW_MS * patience();
         lastId = id ?? lastId;
@@ -78,9 +90,19 @@ async function* blocksOf(response: Response): AsyncGenerator<{ id?: string; even
   for await (const bytes of response.body ?? []) {
     text += decoder.decode(bytes as Uint8Array, { stream: true });
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const fields = Object.fromEntries(text.slice(0, end).split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+      const fields = Object.fromEntries(
+        text
+          .slice(0, end)
+          .split("\n")
+          .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+      );
       text = text.slice(end + 2);
-      if (fields["data"] !== undefined) yield { ...(fields["id"] === undefined ? {} : { id: fields["id"] }), ...(fields["event"] === undefined ? {} : { event: fields["event"] }), data: JSON.parse(fields["data"]) };
+      if (fields["data"] !== undefined)
+        yield {
+          ...(fields["id"] === undefined ? {} : { id: fields["id"] }),
+          ...(fields["event"] === undefined ? {} : { event: fields["event"] }),
+          data: JSON.parse(fields["data"]),
+        };
     }
   }
 }

@@ -27,9 +27,12 @@ export async function underFire(deployment: DeploymentName, suite: () => Promise
 /** Every event is in the log, and nothing was parked. */
 async function isWhole(service: ServiceName): Promise<void> {
   const database = Database.open(burning().cluster.databaseUrl(service), { max: 1, applicationName: "system tests" });
-  const count = async (from: string) => (await database.sql.query<{ count: number }>(`SELECT count(*) FROM stream.${from}`)).rows[0]?.count;
+  const count = async (from: string) =>
+    (await database.sql.query<{ count: number }>(`SELECT count(*) FROM stream.${from}`)).rows[0]?.count;
   try {
-    const hasWork = (await database.sql.query<{ is: boolean }>("SELECT to_regclass('stream.work_items') IS NOT NULL AS is")).rows[0]?.is;
+    const hasWork = (
+      await database.sql.query<{ is: boolean }>("SELECT to_regclass('stream.work_items') IS NOT NULL AS is")
+    ).rows[0]?.is;
     const found = {
       pending: await count("event_pending"),
       parkedEvents: await count("parked_events"),

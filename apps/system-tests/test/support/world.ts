@@ -8,16 +8,30 @@ import { RUN_TIMEOUT_MS, script, succeeded } from "./runs.ts";
 
 /** A definition with a foreman and a helper, without repositories, so that nothing is cloned. */
 export const definitionFiles = (foreman: string, helper = script("say: Done.")) => [
-  { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults:\n  model: auto\n" },
-  { path: "agents/foreman/agent.md", content: `---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n\n${foreman}\n` },
-  { path: "agents/helper/agent.md", content: `---\ndescription: Helps.\nagentType: IMPLEMENT\n---\n\nYou help.\n\n${helper}\n` },
+  {
+    path: "factory.yaml",
+    content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults:\n  model: auto\n",
+  },
+  {
+    path: "agents/foreman/agent.md",
+    content: `---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n\n${foreman}\n`,
+  },
+  {
+    path: "agents/helper/agent.md",
+    content: `---\ndescription: Helps.\nagentType: IMPLEMENT\n---\n\nYou help.\n\n${helper}\n`,
+  },
 ];
 
 /** The same files by their path, as repositories are made of them. */
-export const treeOf = (files: readonly { path: string; content: string }[]): Record<string, string> => Object.fromEntries(files.map(({ path, content }) => [path, content]));
+export const treeOf = (files: readonly { path: string; content: string }[]): Record<string, string> =>
+  Object.fromEntries(files.map(({ path, content }) => [path, content]));
 
 /** A factory whose definition is in force. */
-export async function aFactory(api: Client, files: { path: string; content: string }[], fields: object = {}): Promise<string> {
+export async function aFactory(
+  api: Client,
+  files: { path: string; content: string }[],
+  fields: object = {},
+): Promise<string> {
   const { uid } = await api.post("/factory", { name: "Works", ...fields });
   await api.put(`/factory/${uid}/source`, { files });
   const { state } = await applied(api, uid);
@@ -27,10 +41,13 @@ export async function aFactory(api: Client, files: { path: string; content: stri
 
 /** A factory's source once every owner has followed, which may be after the answer to an apply. */
 export const settled = (api: Client, factory: string): Promise<any> =>
-  eventually(async () => {
-    const now = await api.get(`/factory/${factory}/source`);
-    return now.state !== "APPLYING" && now;
-  }, { timeoutMs: RUN_TIMEOUT_MS });
+  eventually(
+    async () => {
+      const now = await api.get(`/factory/${factory}/source`);
+      return now.state !== "APPLYING" && now;
+    },
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
 
 /** Applies a factory's source; answers it settled. */
 export async function applied(api: Client, factory: string, body: object = {}): Promise<any> {
@@ -48,7 +65,15 @@ export async function aTeam(api: Client, name: string): Promise<Client> {
 export type CodeHost = { uid: string; path: string; url: string; secret: string };
 
 /** Connects the client's team to a code host, with a secret of ours: what is shown once may be lost on the way to us. */
-export async function aCodeHost(api: Client, kind: "github" | "gitlab", { secret = randomUUID(), webhook = {}, ...more }: { secret?: string; webhook?: object; [field: string]: unknown } = {}): Promise<CodeHost> {
+export async function aCodeHost(
+  api: Client,
+  kind: "github" | "gitlab",
+  {
+    secret = randomUUID(),
+    webhook = {},
+    ...more
+  }: { secret?: string; webhook?: object; [field: string]: unknown } = {},
+): Promise<CodeHost> {
   const hosts = `/team/${await teamOf(api)}/code-hosts`;
   const { uid } = await api.post(hosts, { name: randomUUID(), kind, owners: [randomUUID()], ...more });
   const path = `${hosts}/${uid}`;
@@ -59,16 +84,30 @@ export async function aCodeHost(api: Client, kind: "github" | "gitlab", { secret
 
 export const teamOf = async (api: Client): Promise<string> => (await api.get("/whoami")).teams[0].uid;
 
-const uidOf = (artifacts: any[], type: string): string => artifacts.find((one) => one.artifact_type === type).data.artifact_uid;
+const uidOf = (artifacts: any[], type: string): string =>
+  artifacts.find((one) => one.artifact_type === type).data.artifact_uid;
 
 const RULE = { checks: [{ kind: "regex", target: "final_message", pattern: "." }], pass: "pass", fail: "fail" };
 
 /** A scorer that has scored a run, and scores nothing by itself. */
 async function aScorer(api: Client, factory: string, run: string): Promise<string> {
-  const labels = [{ value: "pass", score: 1 }, { value: "fail", score: 0 }];
-  const { uid } = await api.post(`/factory/${factory}/scorers`, { name: "Answers", scope_mode: "all_agents", allowed_classifications: labels, threshold: 0.5, sampling_rate: 0, rule: RULE });
+  const labels = [
+    { value: "pass", score: 1 },
+    { value: "fail", score: 0 },
+  ];
+  const { uid } = await api.post(`/factory/${factory}/scorers`, {
+    name: "Answers",
+    scope_mode: "all_agents",
+    allowed_classifications: labels,
+    threshold: 0.5,
+    sampling_rate: 0,
+    rule: RULE,
+  });
   await api.post(`/factory/${factory}/scorers/${uid}/dispatch`, { run_ids: [run] });
-  await eventually(async () => (await api.get(`/factory/${factory}/scorers/${uid}/results`)).results[0]?.status === "scored", { timeoutMs: RUN_TIMEOUT_MS });
+  await eventually(
+    async () => (await api.get(`/factory/${factory}/scorers/${uid}/results`)).results[0]?.status === "scored",
+    { timeoutMs: RUN_TIMEOUT_MS },
+  );
   return uid;
 }
 
@@ -77,12 +116,30 @@ async function aBenchmark(api: Client, factory: string): Promise<World> {
   const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
   const helper = agents.find((one: any) => one.name === "helper");
   const base = `/factory/${factory}/benchmarks`;
-  const suite = await api.post(base, { name: "Core", agent_uid: helper.uid, factory_agent_type: "helper", configurations: [{ role: "baseline", display_name: "Today" }] });
-  const task = await api.post(`${base}/${suite.uid}/tasks`, { title: "Answer", prompt: script("say: Done."), success_criteria: "There is an answer.", rule: RULE });
+  const suite = await api.post(base, {
+    name: "Core",
+    agent_uid: helper.uid,
+    factory_agent_type: "helper",
+    configurations: [{ role: "baseline", display_name: "Today" }],
+  });
+  const task = await api.post(`${base}/${suite.uid}/tasks`, {
+    title: "Answer",
+    prompt: script("say: Done."),
+    success_criteria: "There is an answer.",
+    rule: RULE,
+  });
   const { uid: run } = await api.post(`${base}/${suite.uid}/runs`, { repetition_count: 1 });
-  await eventually(async () => (await api.get(`${base}/${suite.uid}/runs/${run}`)).state === "completed", { timeoutMs: RUN_TIMEOUT_MS });
+  await eventually(async () => (await api.get(`${base}/${suite.uid}/runs/${run}`)).state === "completed", {
+    timeoutMs: RUN_TIMEOUT_MS,
+  });
   const [trial] = (await api.get(`${base}/${suite.uid}/runs/${run}/trials`)).data;
-  return { benchmarks: suite.uid, "benchmark tasks": task.uid, "benchmark runs": run, trials: trial.uid, configurations: suite.configurations[0].uid };
+  return {
+    benchmarks: suite.uid,
+    "benchmark tasks": task.uid,
+    "benchmark runs": run,
+    trials: trial.uid,
+    configurations: suite.configurations[0].uid,
+  };
 }
 
 /** Ids of one thing of each kind that a team has, by the name of their collection in paths. */
@@ -93,7 +150,17 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const team = await teamOf(api);
   const root = platform.path("repositories", team);
   await mkdir(root, { recursive: true });
-  const factory = await aFactory(api, definitionFiles(script("write: {path: out.txt, content: secret}", "artifact: out.txt", "write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif")));
+  const factory = await aFactory(
+    api,
+    definitionFiles(
+      script(
+        "write: {path: out.txt, content: secret}",
+        "artifact: out.txt",
+        "write: {path: dot.gif, content: GIF89a}",
+        "screenshot: dot.gif",
+      ),
+    ),
+  );
   const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
   const { conversation_id: conversation, artifacts } = await succeeded(api, run);
   const [task] = (await api.get(`/factory/${factory}/tasks`)).tasks;
@@ -103,15 +170,25 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const identity = await api.post("/agent/identities", { name: "extra" });
   const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
   const guest = await aTeam(await connect(platform), "guest"); // an invitation needs a person with a personal key
-  const invitation = await api.post(`/team/${team}/invitations`, { email: (await guest.get("/whoami")).principal.email });
+  const invitation = await api.post(`/team/${team}/invitations`, {
+    email: (await guest.get("/whoami")).principal.email,
+  });
   await api.put(`/team/${team}/secrets/TOKEN`, { value: "hidden" });
   await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
   const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "hub", kind: "github", owners: ["nobody"] });
   await api.put(`/team/${team}/code-hosts/${codeHost.uid}/webhook`, {});
   const webhook = await api.post(`/factory/${factory}/webhooks`, { name: "hook" });
-  await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
+  await api.fetch(webhook.ingress_url, {
+    method: "POST",
+    headers: { authorization: `Bearer ${webhook.secret}` },
+    body: "{}",
+  });
   const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;
-  const automation = await api.post(`/factory/${factory}/automations`, { name: "auto", prompt: "Go.", triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid] } }] });
+  const automation = await api.post(`/factory/${factory}/automations`, {
+    name: "auto",
+    prompt: "Go.",
+    triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid] } }],
+  });
   const repositoryUrl = bareRepository(root, "acme", "factory", treeOf(definitionFiles("Go.")));
   await api.put(`/factory/${factory}/source`, { repository_url: repositoryUrl });
   const branch = await eventually(async () => {
@@ -120,10 +197,36 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   });
   const scored = await aScorer(api, factory, run);
   const benchmark = await aBenchmark(api, factory);
-  const budget = await api.post(`/team/${team}/budgets`, { scope: "factory", scope_uid: factory, period: "month", limit_usd: 1000 });
+  const budget = await api.post(`/team/${team}/budgets`, {
+    scope: "factory",
+    scope_uid: factory,
+    period: "month",
+    limit_usd: 1000,
+  });
   const schedule = await api.post("/agent/schedules", { name: "yearly", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   return {
-    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid, invitations: invitation.uid,
-    secrets: "TOKEN", "code-hosts": codeHost.uid, budgets: budget.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid, scorers: scored, ...benchmark,
+    team,
+    factory,
+    runs: run,
+    tasks: task.uid,
+    conversations: conversation,
+    artifacts: uidOf(artifacts, "FILE"),
+    screenshots: uidOf(artifacts, "SCREENSHOT"),
+    environments: environment.uid,
+    grants: grant.uid,
+    identities: identity.uid,
+    keys: key.uid,
+    invitations: invitation.uid,
+    secrets: "TOKEN",
+    "code-hosts": codeHost.uid,
+    budgets: budget.uid,
+    members: principal.uid,
+    webhooks: webhook.uid,
+    automations: automation.uid,
+    deliveries: delivery.uid,
+    schedules: schedule.id,
+    branches: branch.uid,
+    scorers: scored,
+    ...benchmark,
   };
 }

@@ -9,7 +9,10 @@ export function factoriesClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(factories.FactoryService, transport, { signer });
   return {
     /** Errors: factory_not_found (absent or not visible to the caller). */
-    async get(caller: Caller, uid: string): Promise<{ uid: string; teamUid: string; management: "live" | "service_files" | "external_files" }> {
+    async get(
+      caller: Caller,
+      uid: string,
+    ): Promise<{ uid: string; teamUid: string; management: "live" | "service_files" | "external_files" }> {
       const { factory } = await client.getFactory({ uid }, call(caller));
       if (!factory) throw notFound("factory");
       return { uid: factory.uid, teamUid: factory.teamUid, management: factory.management as "live" };

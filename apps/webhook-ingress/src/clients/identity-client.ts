@@ -9,8 +9,17 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     /** Undefined: the team has no such secret. */
-    async secret({ teamUid, name }: { teamUid: string; name: string }): Promise<{ value: string; revision: string } | undefined> {
-      const { values, revisions } = await client.resolveSecrets({ teamUid, optionalNames: [name] }, call(serviceCaller(signer.service, newUid())));
+    async secret({
+      teamUid,
+      name,
+    }: {
+      teamUid: string;
+      name: string;
+    }): Promise<{ value: string; revision: string } | undefined> {
+      const { values, revisions } = await client.resolveSecrets(
+        { teamUid, optionalNames: [name] },
+        call(serviceCaller(signer.service, newUid())),
+      );
       const value = values[name];
       return value === undefined ? undefined : { value, revision: revisions[name] ?? "" };
     },

@@ -13,18 +13,29 @@ export type Credentials = {
  * The modes in which a credential is seen without the body. Each authenticates through its own mechanism only: a token in
  * the path of a bearer webhook is a wrong credential, and so is a bearer without the path of a url_token webhook.
  */
-const TOKEN_MODES: Readonly<Record<Exclude<AuthMode, "signature">, (request: Credentials, secret: string) => boolean>> = {
-  token: ({ header, token }, secret) => token === undefined && sameText(/^bearer +(\S+) *$/i.exec(header("authorization") ?? "")?.[1] ?? "", secret),
-  url_token: ({ token }, secret) => sameText(token ?? "", secret),
-};
+const TOKEN_MODES: Readonly<Record<Exclude<AuthMode, "signature">, (request: Credentials, secret: string) => boolean>> =
+  {
+    token: ({ header, token }, secret) =>
+      token === undefined && sameText(/^bearer +(\S+) *$/i.exec(header("authorization") ?? "")?.[1] ?? "", secret),
+    url_token: ({ token }, secret) => sameText(token ?? "", secret),
+  };
 
 /** Whether the credential is right, for webhooks whose credential is a token. A webhook without a secret takes nobody. */
-export const isTokenRight = (mode: Exclude<AuthMode, "signature">, request: Credentials, secret: string | undefined): boolean =>
-  secret !== undefined && secret !== "" && TOKEN_MODES[mode](request, secret);
+export const isTokenRight = (
+  mode: Exclude<AuthMode, "signature">,
+  request: Credentials,
+  secret: string | undefined,
+): boolean => secret !== undefined && secret !== "" && TOKEN_MODES[mode](request, secret);
 
 /** Whether the body is signed with the secret. */
-export function isSignatureRight(auth: WebhookAuth, request: Credentials & SignedRequest, secret: string | undefined, now: Date): boolean {
-  if (secret === undefined || secret === "" || auth.signatureScheme === undefined || request.token !== undefined) return false;
+export function isSignatureRight(
+  auth: WebhookAuth,
+  request: Credentials & SignedRequest,
+  secret: string | undefined,
+  now: Date,
+): boolean {
+  if (secret === undefined || secret === "" || auth.signatureScheme === undefined || request.token !== undefined)
+    return false;
   const { signatureHeader, signaturePrefix } = auth;
   return SCHEMES[auth.signatureScheme].verify(request, { secret, now, signatureHeader, signaturePrefix });
 }

@@ -46,19 +46,26 @@ export type CodeHostIdentity = { readonly kind: "provider" | "provider_hash" | "
 export const codeHostIngressUrl = (base: string, codeHostUid: string): string => `${base}/webhooks/c/${codeHostUid}`;
 
 /** GitLab takes a text of this form both as its secret token and as its signing token. */
-export const generateCodeHostSecret = (provider: Provider): string => (provider === "gitlab" ? `whsec_${randomBytes(32).toString("base64")}` : randomBytes(32).toString("base64url"));
+export const generateCodeHostSecret = (provider: Provider): string =>
+  provider === "gitlab" ? `whsec_${randomBytes(32).toString("base64")}` : randomBytes(32).toString("base64url");
 
 const SECRET = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/;
 
 /** Refuses a text that a code host could not send or sign with. Errors: invalid_secret; the text itself is never repeated. */
 export function checkCodeHostSecret(secret: string): void {
-  if (!SECRET.test(secret)) throw invalidArgument("invalid_secret", "A secret has 1 to 4096 visible ASCII characters, and spaces between them.");
+  if (!SECRET.test(secret))
+    throw invalidArgument(
+      "invalid_secret",
+      "A secret has 1 to 4096 visible ASCII characters, and spaces between them.",
+    );
 }
 
 /** Errors: invalid_code_host_webhook. */
 export function checkBotLogin(login: string): string {
   if (login === "" || /^[A-Za-z0-9_][\w.-]{0,254}(?:\[bot\])?$/.test(login)) return login;
-  throw invalidArgument("invalid_code_host_webhook", "bot_login is the name of an account, without @.", { field: "bot_login" });
+  throw invalidArgument("invalid_code_host_webhook", "bot_login is the name of an account, without @.", {
+    field: "bot_login",
+  });
 }
 
 /** The headers that carry a GitLab signature: the scheme of Standard Webhooks, with the signing token as the key. */
@@ -73,36 +80,64 @@ export function isCodeHostSender(provider: Provider, request: SignedRequest, sec
   if (secret === "") return false;
   const settings = { secret, now, signatureHeader: undefined, signaturePrefix: undefined };
   if (provider === "github") return SCHEMES.github.verify(request, settings);
-  return request.header(SIGNATURE) === undefined ? SCHEMES.gitlab.verify(request, settings) : SCHEMES.standard_webhooks.takesSecret(secret) && SCHEMES.standard_webhooks.verify(request, settings);
+  return request.header(SIGNATURE) === undefined
+    ? SCHEMES.gitlab.verify(request, settings)
+    : SCHEMES.standard_webhooks.takesSecret(secret) && SCHEMES.standard_webhooks.verify(request, settings);
 }
 
 /** What makes two deliveries of a connection one: the provider's own id, which it keeps when it sends again. */
-export function codeHostIdentity(provider: Provider, header: SignedRequest["header"], body: Uint8Array): CodeHostIdentity {
+export function codeHostIdentity(
+  provider: Provider,
+  header: SignedRequest["header"],
+  body: Uint8Array,
+): CodeHostIdentity {
   const own = headerIdentity("provider", header(provider === "github" ? "x-github-delivery" : "idempotency-key"));
   if (own) return own;
   const hash = createHash("sha256").update(body).digest("hex");
   // Older GitLabs name the event only, and give the events that a webhook's work causes the name of the first.
   const event = provider === "gitlab" ? header("x-gitlab-event-uuid")?.trim() : undefined;
-  return event !== undefined && /^[\w-]{1,64}$/.test(event) ? { kind: "event", id: `${event}:${hash}` } : { kind: "hash", id: `sha256:${hash}` };
+  return event !== undefined && /^[\w-]{1,64}$/.test(event)
+    ? { kind: "event", id: `${event}:${hash}` }
+    : { kind: "hash", id: `sha256:${hash}` };
 }
 
 const EVENT_HEADERS: Readonly<Record<Provider, string>> = { github: "x-github-event", gitlab: "x-gitlab-event" };
 
 /** What the provider calls what happened; "" when it does not say. */
-export const eventName = (provider: Provider, header: SignedRequest["header"]): string => shownText(header(EVENT_HEADERS[provider]));
+export const eventName = (provider: Provider, header: SignedRequest["header"]): string =>
+  shownText(header(EVENT_HEADERS[provider]));
 
 const KEPT_HEADERS = [
-  "content-type", "user-agent", "x-github-event", "x-github-delivery", "x-github-hook-id", "x-github-hook-installation-target-id", "x-github-hook-installation-target-type",
-  "x-gitlab-event", "x-gitlab-instance", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid", "idempotency-key", "webhook-id", "webhook-timestamp",
+  "content-type",
+  "user-agent",
+  "x-github-event",
+  "x-github-delivery",
+  "x-github-hook-id",
+  "x-github-hook-installation-target-id",
+  "x-github-hook-installation-target-type",
+  "x-gitlab-event",
+  "x-gitlab-instance",
+  "x-gitlab-webhook-uuid",
+  "x-gitlab-event-uuid",
+  "idempotency-key",
+  "webhook-id",
+  "webhook-timestamp",
 ];
 
 /** The headers that are stored with a delivery: what says which it is, never a credential. */
 export const keptHeaders = (header: SignedRequest["header"]): Record<string, string> =>
-  Object.fromEntries(KEPT_HEADERS.flatMap((name) => (/^[\x20-\x7e]{1,500}$/.test(header(name) ?? "") ? [[name, header(name)!] as const] : [])));
+  Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) =>
+      /^[\x20-\x7e]{1,500}$/.test(header(name) ?? "") ? [[name, header(name)!] as const] : [],
+    ),
+  );
 
 /** What the payload calls what was done; "" when it does not say. */
 export function actionOf(provider: Provider, payload: unknown): string {
-  const of = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined);
+  const of = (value: unknown, name: string): unknown =>
+    typeof value === "object" && value !== null && Object.hasOwn(value, name)
+      ? (value as Record<string, unknown>)[name]
+      : undefined;
   const action = provider === "github" ? of(payload, "action") : of(of(payload, "object_attributes"), "action");
   return typeof action === "string" ? shownText(action) : "";
 }

@@ -3,27 +3,63 @@ import { invalidArgument } from "@millwright/errors";
 import type { Webhook } from "./webhook.ts";
 
 /** A webhook as its file describes it (factory-files §11), in the normalised form of libs/definition. */
-export type DefinedWebhook = Pick<Webhook, "name" | "authMode" | "signatureScheme" | "deliveryIdHeader" | "enabled"> & { readonly secretName: string };
+export type DefinedWebhook = Pick<Webhook, "name" | "authMode" | "signatureScheme" | "deliveryIdHeader" | "enabled"> & {
+  readonly secretName: string;
+};
 
 /** Takes this service's part out of a normalised definition, whose sender has validated it. Errors: definition_malformed. */
 export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>>): DefinedWebhook[] {
   const parts = definition["webhooks"] ?? []; // versions of before this service have none
   if (!Array.isArray(parts)) throw malformed();
   return parts.map((part: unknown) => {
-    const { name, auth_mode: mode, signature_scheme: scheme, secret_name: secretName, delivery_id_header: header, enabled } = (part ?? {}) as Record<string, unknown>;
+    const {
+      name,
+      auth_mode: mode,
+      signature_scheme: scheme,
+      secret_name: secretName,
+      delivery_id_header: header,
+      enabled,
+    } = (part ?? {}) as Record<string, unknown>;
     const authMode = WEBHOOK_AUTH_MODES.find((one) => one === mode);
     const signatureScheme = SIGNATURE_SCHEMES.find((one) => one === scheme);
-    if (typeof name !== "string" || typeof secretName !== "string" || authMode === undefined || (authMode === "signature") !== (signatureScheme !== undefined)) throw malformed();
-    return { name, authMode, signatureScheme, secretName, deliveryIdHeader: typeof header === "string" ? header : undefined, enabled: enabled !== false };
+    if (
+      typeof name !== "string" ||
+      typeof secretName !== "string" ||
+      authMode === undefined ||
+      (authMode === "signature") !== (signatureScheme !== undefined)
+    )
+      throw malformed();
+    return {
+      name,
+      authMode,
+      signatureScheme,
+      secretName,
+      deliveryIdHeader: typeof header === "string" ? header : undefined,
+      enabled: enabled !== false,
+    };
   });
 }
 
 /** Which webhooks the automations of a definition select, by uid, and which keys lead there; the names of webhook files are none. */
-export function selectedWebhooks(definition: Readonly<Record<string, unknown>>): { automation: string; keys: string[]; uid: string }[] {
-  const automations = (definition["automations"] ?? []) as { name: string; triggers?: { provider: string; filter?: { webhook_ids?: { in?: string[] } } }[] }[];
+export function selectedWebhooks(
+  definition: Readonly<Record<string, unknown>>,
+): { automation: string; keys: string[]; uid: string }[] {
+  const automations = (definition["automations"] ?? []) as {
+    name: string;
+    triggers?: { provider: string; filter?: { webhook_ids?: { in?: string[] } } }[];
+  }[];
   return automations.flatMap(({ name, triggers = [] }) =>
     triggers.flatMap(({ provider, filter }, index) =>
-      provider === "webhook" ? (filter?.webhook_ids?.in ?? []).map((uid) => ({ automation: name, keys: ["triggers", String(index), "filter", "webhook_ids"], uid: uid.toLowerCase() })) : []));
+      provider === "webhook"
+        ? (filter?.webhook_ids?.in ?? []).map((uid) => ({
+            automation: name,
+            keys: ["triggers", String(index), "filter", "webhook_ids"],
+            uid: uid.toLowerCase(),
+          }))
+        : [],
+    ),
+  );
 }
 
-const malformed = (): Error => invalidArgument("definition_malformed", "The definition's webhooks do not have the agreed form.");
+const malformed = (): Error =>
+  invalidArgument("definition_malformed", "The definition's webhooks do not have the agreed form.");

@@ -5,7 +5,13 @@ import type { WebhookAuth, WebhookSettings, WebhookUid } from "./webhook.ts";
 
 export type DeliveryUid = Uid<"delivery">;
 
-export const OUTCOMES = ["accepted", "duplicate", "rejected_auth", "rejected_invalid_json", "rejected_too_large"] as const;
+export const OUTCOMES = [
+  "accepted",
+  "duplicate",
+  "rejected_auth",
+  "rejected_invalid_json",
+  "rejected_too_large",
+] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 /** An entry of a webhook's log. Only an accepted one keeps its payload. */
@@ -39,8 +45,14 @@ export const identityOf = (webhook: Identified, header: Header, body: Uint8Array
 /** The first of the three sources that need no body. */
 export function namedIdentity(webhook: Identified, header: Header): DeliveryIdentity | undefined {
   return (
-    headerIdentity("configured", webhook.deliveryIdHeader === undefined ? undefined : header(webhook.deliveryIdHeader.toLowerCase())) ??
-    headerIdentity("provider", webhook.signatureScheme === undefined ? undefined : SCHEMES[webhook.signatureScheme].deliveryId?.(header)) ??
+    headerIdentity(
+      "configured",
+      webhook.deliveryIdHeader === undefined ? undefined : header(webhook.deliveryIdHeader.toLowerCase()),
+    ) ??
+    headerIdentity(
+      "provider",
+      webhook.signatureScheme === undefined ? undefined : SCHEMES[webhook.signatureScheme].deliveryId?.(header),
+    ) ??
     SENDER_HEADERS.map((name) => headerIdentity("sender", header(name))).find((identity) => identity !== undefined)
   );
 }
@@ -53,7 +65,10 @@ const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u;
  * The identity that a header's value gives: the value itself or, where it is too long or cannot be shown, its SHA-256 as a kind of its own.
  * `value` has one character per byte, as Node.js reads headers. Undefined: the header is absent or empty.
  */
-export function headerIdentity<S extends string>(source: S, value: string | undefined): { readonly kind: S | `${S}_hash`; readonly id: string } | undefined {
+export function headerIdentity<S extends string>(
+  source: S,
+  value: string | undefined,
+): { readonly kind: S | `${S}_hash`; readonly id: string } | undefined {
   const trimmed = value?.replace(/^[ \t]+|[ \t]+$/g, "") ?? "";
   if (trimmed === "") return undefined;
   const bytes = Buffer.from(trimmed, "latin1");

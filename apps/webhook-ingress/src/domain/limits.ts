@@ -19,4 +19,5 @@ export const KEPT_DAYS = 7;
 export const KEPT_NEWEST = 50;
 
 /** Whole seconds until an event at `oldest` has left the window, at least one; waiting them out is enough. */
-export const retryAfterSeconds = (oldest: Date, now: Date): number => Math.max(1, Math.ceil((oldest.getTime() + WINDOW_MS - now.getTime()) / 1000));
+export const retryAfterSeconds = (oldest: Date, now: Date): number =>
+  Math.max(1, Math.ceil((oldest.getTime() + WINDOW_MS - now.getTime()) / 1000));

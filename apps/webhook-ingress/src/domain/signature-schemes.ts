@@ -39,7 +39,8 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   github: {
     deliveryId: (header) => header("x-github-delivery"),
     takesSecret: anySecret,
-    verify: (request, { secret }) => isHexOf(after("sha256=", request.header("x-hub-signature-256")), mac("sha256", secret, request.body)),
+    verify: (request, { secret }) =>
+      isHexOf(after("sha256=", request.header("x-hub-signature-256")), mac("sha256", secret, request.body)),
   },
   pagerduty: {
     deliveryId: (header) => header("x-webhook-id"),
@@ -52,7 +53,8 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   sentry: {
     deliveryId: (header) => header("request-id"),
     takesSecret: anySecret,
-    verify: (request, { secret }) => isHexOf(request.header("sentry-hook-signature"), mac("sha256", secret, request.body)),
+    verify: (request, { secret }) =>
+      isHexOf(request.header("sentry-hook-signature"), mac("sha256", secret, request.body)),
   },
   standard_webhooks: {
     deliveryId: (header) => standardHeaders(header)?.id,
@@ -77,18 +79,28 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     takesSecret: anySecret,
     verify: (request, { secret, now }) => {
       const time = request.header("x-slack-request-timestamp");
-      return time !== undefined && isRecent(time, now) && isHexOf(after("v0=", request.header("x-slack-signature")), mac("sha256", secret, Buffer.from(`v0:${time}:`), request.body));
+      return (
+        time !== undefined &&
+        isRecent(time, now) &&
+        isHexOf(
+          after("v0=", request.header("x-slack-signature")),
+          mac("sha256", secret, Buffer.from(`v0:${time}:`), request.body),
+        )
+      );
     },
   },
   linear: {
     deliveryId: (header) => header("linear-delivery"),
     takesSecret: anySecret,
-    verify: (request, { secret, now }) => isHexOf(request.header("linear-signature"), mac("sha256", secret, request.body)) && isRecentLinear(request.body, now),
+    verify: (request, { secret, now }) =>
+      isHexOf(request.header("linear-signature"), mac("sha256", secret, request.body)) &&
+      isRecentLinear(request.body, now),
   },
   shopify: {
     deliveryId: (header) => header("x-shopify-webhook-id"),
     takesSecret: anySecret,
-    verify: (request, { secret }) => sameText(request.header("x-shopify-hmac-sha256") ?? "", mac("sha256", secret, request.body).toString("base64")),
+    verify: (request, { secret }) =>
+      sameText(request.header("x-shopify-hmac-sha256") ?? "", mac("sha256", secret, request.body).toString("base64")),
   },
   gitlab: {
     deliveryId: (header) => header("x-gitlab-event-uuid"),
@@ -97,7 +109,11 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   },
   generic_hmac_sha256: {
     takesSecret: anySecret,
-    verify: (request, { secret, signatureHeader = "", signaturePrefix = "" }) => isHexOf(after(signaturePrefix, request.header(signatureHeader.toLowerCase())), mac("sha256", secret, request.body)),
+    verify: (request, { secret, signatureHeader = "", signaturePrefix = "" }) =>
+      isHexOf(
+        after(signaturePrefix, request.header(signatureHeader.toLowerCase())),
+        mac("sha256", secret, request.body),
+      ),
   },
 };
 
@@ -132,14 +148,18 @@ const mac = (hash: "sha256" | "sha1", key: string | Uint8Array, ...parts: readon
 };
 
 /** Hexadecimal in either case. */
-const isHexOf = (text: string | undefined, expected: Buffer): boolean => sameText((text ?? "").toLowerCase(), expected.toString("hex"));
+const isHexOf = (text: string | undefined, expected: Buffer): boolean =>
+  sameText((text ?? "").toLowerCase(), expected.toString("hex"));
 
-const after = (prefix: string, text: string | undefined): string | undefined => (text?.startsWith(prefix) ? text.slice(prefix.length) : undefined);
+const after = (prefix: string, text: string | undefined): string | undefined =>
+  text?.startsWith(prefix) ? text.slice(prefix.length) : undefined;
 
-const items = (text: string | undefined, separator: string): string[] => (text ?? "").split(separator).map((item) => item.trim());
+const items = (text: string | undefined, separator: string): string[] =>
+  (text ?? "").split(separator).map((item) => item.trim());
 
 /** Unix seconds as a plain whole number. */
-const isRecent = (seconds: string, now: Date): boolean => /^\d{1,12}$/.test(seconds) && Math.abs(now.getTime() - Number(seconds) * 1000) <= TOLERANCE_MS;
+const isRecent = (seconds: string, now: Date): boolean =>
+  /^\d{1,12}$/.test(seconds) && Math.abs(now.getTime() - Number(seconds) * 1000) <= TOLERANCE_MS;
 
 /** Linear signs its time within the body, in milliseconds. */
 function isRecentLinear(body: Uint8Array, now: Date): boolean {

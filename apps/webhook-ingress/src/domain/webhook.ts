@@ -19,7 +19,11 @@ export type WebhookAuth = {
 };
 
 /** What may be changed later. */
-export type WebhookSettings = { readonly name: string; readonly deliveryIdHeader: string | undefined; readonly enabled: boolean };
+export type WebhookSettings = {
+  readonly name: string;
+  readonly deliveryIdHeader: string | undefined;
+  readonly enabled: boolean;
+};
 
 export type Management = "live" | "files";
 
@@ -38,5 +42,8 @@ export type Webhook = WebhookAuth &
   };
 
 /** The address that senders use; of a url_token webhook with its secret, or with the placeholder for it (webhooks §1). */
-export const ingressUrl = (base: string, { uid, authMode }: Pick<Webhook, "uid" | "authMode">, token = "{token}"): string =>
-  `${base}/webhooks/w/${uid}${authMode === "url_token" ? `/${token}` : ""}`;
+export const ingressUrl = (
+  base: string,
+  { uid, authMode }: Pick<Webhook, "uid" | "authMode">,
+  token = "{token}",
+): string => `${base}/webhooks/w/${uid}${authMode === "url_token" ? `/${token}` : ""}`;

@@ -17,7 +17,10 @@ export const onFactoryEvents = ({ clock }: { clock: Clock }): EventHandlers => (
   },
   async "millwright.factory.deleted.v1"(sql, event) {
     const deleted = await deleteWebhooksOf(sql, event.entityUid, clock.now());
-    await appendEvents(sql, deleted.map((webhook) => webhookFact("deleted", { ...webhook, version: webhook.version + 1 }, causeOf(event))));
+    await appendEvents(
+      sql,
+      deleted.map((webhook) => webhookFact("deleted", { ...webhook, version: webhook.version + 1 }, causeOf(event))),
+    );
     await forgetDefinitions(sql, event.entityUid);
   },
 });

@@ -12,14 +12,30 @@ export function originOf(caller: Caller): Origin {
 }
 
 /** `millwright.webhook.created|updated|deleted.v1`: the state after the fact, never a secret. `more` says what changed. */
-export const webhookFact = (happened: "created" | "updated" | "deleted", webhook: Webhook, origin: Origin, more: JsonObject = {}): NewEvent => ({
+export const webhookFact = (
+  happened: "created" | "updated" | "deleted",
+  webhook: Webhook,
+  origin: Origin,
+  more: JsonObject = {},
+): NewEvent => ({
   type: `millwright.webhook.${happened}.v1`,
   entity: "webhook",
   entityUid: webhook.uid,
   entityVersion: webhook.version,
   teamUid: webhook.teamUid,
-  payload: { factory_uid: webhook.factoryUid, name: webhook.name, auth_mode: webhook.authMode, enabled: webhook.enabled, ...more },
+  payload: {
+    factory_uid: webhook.factoryUid,
+    name: webhook.name,
+    auth_mode: webhook.authMode,
+    enabled: webhook.enabled,
+    ...more,
+  },
   ...origin,
 });
 
-export const webhookEvent = (happened: "created" | "updated" | "deleted", webhook: Webhook, caller: Caller, more?: JsonObject): NewEvent => webhookFact(happened, webhook, originOf(caller), more);
+export const webhookEvent = (
+  happened: "created" | "updated" | "deleted",
+  webhook: Webhook,
+  caller: Caller,
+  more?: JsonObject,
+): NewEvent => webhookFact(happened, webhook, originOf(caller), more);

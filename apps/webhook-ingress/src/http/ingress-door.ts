@@ -2,25 +2,39 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
 import { inScope } from "@millwright/telemetry";
 import { receiveCodeHostDelivery, type ReceiveCodeHostDeliveryDeps } from "../usecases/receive-code-host-delivery.ts";
-import { receiveDelivery, type InboundDelivery, type ReadBody, type ReceiveDeliveryDeps, type Reception } from "../usecases/receive-delivery.ts";
+import {
+  receiveDelivery,
+  type InboundDelivery,
+  type ReadBody,
+  type ReceiveDeliveryDeps,
+  type Reception,
+} from "../usecases/receive-delivery.ts";
 import type { Places } from "./places.ts";
 import { drain, readBody, readLargeBody } from "./read-body.ts";
 import { senderAddress, type TrustedProxies } from "./sender-address.ts";
 import { watchRequest, type Watch } from "./watch-request.ts";
 
-export type IngressDoorDeps = ReceiveDeliveryDeps & ReceiveCodeHostDeliveryDeps & Watch & {
-  publicUrl: string;
-  proxies: TrustedProxies;
-  /** A body that has not come to its end by then is given up. */
-  bodyTimeoutMs: number;
-  /** How long the rest of a refused body is read after the answer. */
-  drainMs: number;
-  /** For large bodies of code hosts. */
-  largeBodies: Places;
-};
+export type IngressDoorDeps = ReceiveDeliveryDeps &
+  ReceiveCodeHostDeliveryDeps &
+  Watch & {
+    publicUrl: string;
+    proxies: TrustedProxies;
+    /** A body that has not come to its end by then is given up. */
+    bodyTimeoutMs: number;
+    /** How long the rest of a refused body is read after the answer. */
+    drainMs: number;
+    /** For large bodies of code hosts. */
+    largeBodies: Places;
+  };
 
 /** `path`: what of it may be told; what comes after it may be a credential. */
-type Target = { readonly kind: "webhook" | "code_host"; readonly route: string; readonly path: string; readonly uid: string; readonly token: string | undefined };
+type Target = {
+  readonly kind: "webhook" | "code_host";
+  readonly route: string;
+  readonly path: string;
+  readonly uid: string;
+  readonly token: string | undefined;
+};
 
 /**
  * The hostile edge: `POST /webhooks/w/<uid>[/<token>]` for senders of factories' webhooks, `POST /webhooks/c/<uid>` for code
@@ -35,13 +49,27 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
       try {
         const reception = await receive(deps, req, res, target, requestId);
         outcome = reception.outcome;
-        if (reception.outcome !== "accepted" && reception.outcome !== "duplicate") throw REFUSALS[reception.outcome](reception);
-        await send(deps, req, res, 202, { "content-type": "application/json" }, JSON.stringify({ delivery_id: reception.deliveryId }));
+        if (reception.outcome !== "accepted" && reception.outcome !== "duplicate")
+          throw REFUSALS[reception.outcome](reception);
+        await send(
+          deps,
+          req,
+          res,
+          202,
+          { "content-type": "application/json" },
+          JSON.stringify({ delivery_id: reception.deliveryId }),
+        );
       } catch (thrown) {
         const error = asDomainError(thrown);
         if (error.kind === "wrong_method") res.setHeader("allow", "POST");
-        const problem = problemOf(error, { publicUrl: deps.publicUrl, path: target?.path ?? "/webhooks/", traceId: scope.trace.traceId, isUnrepeatable: false });
-        if (problem.status >= 500) deps.log.error({ operation: "POST /webhooks", reason: error.reason, error }, "request failed");
+        const problem = problemOf(error, {
+          publicUrl: deps.publicUrl,
+          path: target?.path ?? "/webhooks/",
+          traceId: scope.trace.traceId,
+          isUnrepeatable: false,
+        });
+        if (problem.status >= 500)
+          deps.log.error({ operation: "POST /webhooks", reason: error.reason, error }, "request failed");
         await send(deps, req, res, problem.status, problem.headers, JSON.stringify(problem.body));
       }
     };
@@ -49,35 +77,67 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
   };
 }
 
-function receive(deps: IngressDoorDeps, req: IncomingMessage, res: ServerResponse, target: Target | undefined, requestId: string): Promise<Reception> {
+function receive(
+  deps: IngressDoorDeps,
+  req: IncomingMessage,
+  res: ServerResponse,
+  target: Target | undefined,
+  requestId: string,
+): Promise<Reception> {
   if (!target) throw notFound("webhook");
-  if (req.method !== "POST") throw new DomainError({ kind: "wrong_method", reason: "method_not_allowed", message: "Use POST." });
+  if (req.method !== "POST")
+    throw new DomainError({ kind: "wrong_method", reason: "method_not_allowed", message: "Use POST." });
   let read: Promise<ReadBody> | undefined;
   const header: InboundDelivery["header"] = (name) => {
     const value = req.headers[name];
     return Array.isArray(value) ? value.join(", ") : value;
   };
   const inbound: Omit<InboundDelivery, "webhookUid" | "token"> = {
-    requestId, header,
+    requestId,
+    header,
     address: senderAddress(req.socket.remoteAddress, header("x-forwarded-for"), deps.proxies),
-    body: (bytesMax) => (read ??= target.kind === "webhook" ? readBody(req, bytesMax, deps.bodyTimeoutMs) : readLargeBody(req, res, deps.largeBodies, bytesMax, deps.bodyTimeoutMs)),
+    body: (bytesMax) =>
+      (read ??=
+        target.kind === "webhook"
+          ? readBody(req, bytesMax, deps.bodyTimeoutMs)
+          : readLargeBody(req, res, deps.largeBodies, bytesMax, deps.bodyTimeoutMs)),
   };
   if (target.kind === "code_host") return receiveCodeHostDelivery(deps, { ...inbound, codeHostUid: target.uid });
   return receiveDelivery(deps, { ...inbound, webhookUid: target.uid, token: target.token });
 }
 
 /** The status and the text of each refusal; the log's labels are the use case's. */
-const REFUSALS: Readonly<Record<Exclude<Reception["outcome"], "accepted" | "duplicate">, (reception: Reception) => DomainError>> = {
+const REFUSALS: Readonly<
+  Record<Exclude<Reception["outcome"], "accepted" | "duplicate">, (reception: Reception) => DomainError>
+> = {
   unknown: () => notFound("webhook"),
-  rejected_auth: () => new DomainError({ kind: "unauthenticated", reason: "webhook_authentication_failed", message: "The credential of this delivery is missing or wrong." }),
+  rejected_auth: () =>
+    new DomainError({
+      kind: "unauthenticated",
+      reason: "webhook_authentication_failed",
+      message: "The credential of this delivery is missing or wrong.",
+    }),
   limited: (reception) =>
     new DomainError({
-      kind: "rate_limited", reason: "too_many_deliveries", message: "Too many deliveries, or too many failed attempts; wait as Retry-After says.",
+      kind: "rate_limited",
+      reason: "too_many_deliveries",
+      message: "Too many deliveries, or too many failed attempts; wait as Retry-After says.",
       ...("retryAfterSeconds" in reception && { retryAfterSeconds: reception.retryAfterSeconds }),
     }),
-  rejected_too_large: () => new DomainError({ kind: "too_large", reason: "body_too_large", message: "A delivery has at most 262144 bytes, one of a code host 26214400." }),
-  rejected_invalid_json: () => new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body is not JSON." }),
-  body_lost: () => new DomainError({ kind: "invalid_argument", reason: "body_incomplete", message: "The body did not come to its end in time." }),
+  rejected_too_large: () =>
+    new DomainError({
+      kind: "too_large",
+      reason: "body_too_large",
+      message: "A delivery has at most 262144 bytes, one of a code host 26214400.",
+    }),
+  rejected_invalid_json: () =>
+    new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body is not JSON." }),
+  body_lost: () =>
+    new DomainError({
+      kind: "invalid_argument",
+      reason: "body_incomplete",
+      message: "The body did not come to its end in time.",
+    }),
 };
 
 /** `/webhooks/w/<uid>[/<token>]` or `/webhooks/c/<uid>`; a slash at the end and a query mean nothing. */
@@ -85,7 +145,8 @@ function targetOf(url: string): Target | undefined {
   const [, kind, uid = "", token, ...rest] = url.split("?")[0]!.replace(/\/$/, "").split("/").slice(1);
   if (uid === "" || rest.length > 0) return undefined;
   const target = { uid: uid.toLowerCase(), path: `/webhooks/${kind}/${uid.toLowerCase()}` };
-  if (kind === "c" && token === undefined) return { ...target, kind: "code_host", route: "/webhooks/c/{code_host_uid}", token };
+  if (kind === "c" && token === undefined)
+    return { ...target, kind: "code_host", route: "/webhooks/c/{code_host_uid}", token };
   if (kind !== "w") return undefined;
   const route = token === undefined ? "/webhooks/w/{webhook_uid}" : "/webhooks/w/{webhook_uid}/{token}";
   return { ...target, kind: "webhook", route, token: token === undefined ? undefined : decoded(token) };
@@ -100,11 +161,23 @@ function decoded(segment: string): string {
   }
 }
 
-async function send({ drainMs }: Pick<IngressDoorDeps, "drainMs">, req: IncomingMessage, res: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
+async function send(
+  { drainMs }: Pick<IngressDoorDeps, "drainMs">,
+  req: IncomingMessage,
+  res: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): Promise<void> {
   if (res.destroyed) return;
   // A body that was not read to its end must not be taken for the next request.
   if (!req.complete) res.setHeader("connection", "close");
-  res.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body), "cache-control": "no-store", "x-content-type-options": "nosniff" });
+  res.writeHead(status, {
+    ...headers,
+    "content-length": Buffer.byteLength(body),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
   res.write(body);
   // The answer is complete. Closing now would reset the connection of a sender that still writes, and could take the answer from it.
   if (!req.complete) await drain(req, drainMs);

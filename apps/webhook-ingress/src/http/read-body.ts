@@ -42,7 +42,13 @@ export function readBody(req: IncomingMessage, bytesMax: number, timeoutMs: numb
  * As `readBody`, for bodies that may be large and whose senders are not known yet: only so many large ones are held at once, each
  * until it was answered. One that gets no place in time is lost.
  */
-export async function readLargeBody(req: IncomingMessage, res: ServerResponse, places: Places, bytesMax: number, timeoutMs: number): Promise<ReadBody> {
+export async function readLargeBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  places: Places,
+  bytesMax: number,
+  timeoutMs: number,
+): Promise<ReadBody> {
   const declared = Number(req.headers["content-length"]);
   if (declared <= LARGE_BYTES || declared > bytesMax) return readBody(req, bytesMax, timeoutMs);
   if (!(await places.take(timeoutMs))) return { isLost: true };

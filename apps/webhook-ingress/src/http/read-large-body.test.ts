@@ -28,7 +28,10 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 const url = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-const send = async (body: string | ReadableStream): Promise<string> => (await fetch(url(), { method: "POST", body, ...(typeof body === "string" ? {} : { duplex: "half" as const }) })).text();
+const send = async (body: string | ReadableStream): Promise<string> =>
+  (
+    await fetch(url(), { method: "POST", body, ...(typeof body === "string" ? {} : { duplex: "half" as const }) })
+  ).text();
 /** Promises a large body, sends a piece of it, and stays. */
 async function stay(): Promise<ClientRequest> {
   const told = once(server, "request");
@@ -64,7 +67,10 @@ describe("while a large body is held", () => {
   test("one that is too large waits for nothing, and one that gets no turn in time is lost", async () => {
     await serve(50);
     places = new Places(0);
-    expect([await send(LARGE), await send("x".repeat(LIMIT + 1))]).toEqual(['{"isLost":true}', `{"tooLargeBytes":${LIMIT + 1}}`]);
+    expect([await send(LARGE), await send("x".repeat(LIMIT + 1))]).toEqual([
+      '{"isLost":true}',
+      `{"tooLargeBytes":${LIMIT + 1}}`,
+    ]);
   });
   test("a sender who leaves the line takes no place with him", async () => {
     await serve();

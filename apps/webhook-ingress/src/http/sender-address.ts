@@ -10,7 +10,8 @@ export class TrustedProxies {
       const [address = "", bits] = network.split("/");
       const family = isIP(address) === 6 ? "ipv6" : "ipv4";
       const size = bits === undefined ? (family === "ipv6" ? 128 : 32) : /^\d{1,3}$/.test(bits) ? Number(bits) : NaN;
-      if (isIP(address) === 0 || !(size <= (family === "ipv6" ? 128 : 32))) throw new Error(`"${network}" is neither an address nor a network.`);
+      if (isIP(address) === 0 || !(size <= (family === "ipv6" ? 128 : 32)))
+        throw new Error(`"${network}" is neither an address nor a network.`);
       this.#list.addSubnet(address, size, family);
     }
   }
@@ -22,8 +23,14 @@ export class TrustedProxies {
 }
 
 /** Whom a budget is kept for: the peer, or the last address in front of our own proxies. An IPv6 sender is its /64. */
-export function senderAddress(peer: string | undefined, forwardedFor: string | undefined, proxies: TrustedProxies): string {
-  const path = [...(forwardedFor ?? "").split(","), peer ?? ""].map((part) => plain(part.trim())).filter((part) => part !== "");
+export function senderAddress(
+  peer: string | undefined,
+  forwardedFor: string | undefined,
+  proxies: TrustedProxies,
+): string {
+  const path = [...(forwardedFor ?? "").split(","), peer ?? ""]
+    .map((part) => plain(part.trim()))
+    .filter((part) => part !== "");
   let address = path.pop() ?? "unknown";
   while (proxies.has(address) && path.length > 0) {
     const before = path.pop()!;
@@ -41,6 +48,12 @@ function firstGroups(address: string): string {
   const [head = "", tail] = (address.split("%")[0] ?? "").toLowerCase().split("::");
   const groups = head === "" ? [] : head.split(":");
   const rest = tail === undefined || tail === "" ? [] : tail.split(":");
-  const filled = tail === undefined ? groups : [...groups, ...Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill("0"), ...rest];
-  return filled.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, "")).join(":");
+  const filled =
+    tail === undefined
+      ? groups
+      : [...groups, ...Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill("0"), ...rest];
+  return filled
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ""))
+    .join(":");
 }

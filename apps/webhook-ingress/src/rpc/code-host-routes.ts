@@ -4,26 +4,44 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { webhooks } from "@millwright/contracts";
 import { allowServices, served } from "@millwright/rpc";
 import { codeHostIngressUrl, type CodeHostDelivery, type CodeHostWebhook } from "../domain/code-host-webhook.ts";
-import { closeCodeHostWebhook, findCodeHostWebhook, putCodeHostWebhook, retireCodeHost, rotateCodeHostSecret, type CodeHostWebhooksDeps } from "../usecases/code-host-webhooks.ts";
-import { getCodeHostDelivery, listCodeHostDeliveries, type ReadCodeHostDeliveriesDeps } from "../usecases/read-code-host-deliveries.ts";
+import {
+  closeCodeHostWebhook,
+  findCodeHostWebhook,
+  putCodeHostWebhook,
+  retireCodeHost,
+  rotateCodeHostSecret,
+  type CodeHostWebhooksDeps,
+} from "../usecases/code-host-webhooks.ts";
+import {
+  getCodeHostDelivery,
+  listCodeHostDeliveries,
+  type ReadCodeHostDeliveriesDeps,
+} from "../usecases/read-code-host-deliveries.ts";
 
 /** Which services read deliveries in their own name. */
-export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, { getCodeHostDelivery: ["factories", "metrics"] });
+export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, {
+  getCodeHostDelivery: ["factories", "metrics"],
+});
 
-export type CodeHostRoutesDeps = CodeHostWebhooksDeps & ReadCodeHostDeliveriesDeps & {
-  /** Origin of ingress URLs. */
-  webhookBase: string;
-};
+export type CodeHostRoutesDeps = CodeHostWebhooksDeps &
+  ReadCodeHostDeliveriesDeps & {
+    /** Origin of ingress URLs. */
+    webhookBase: string;
+  };
 
 /** The addresses of code-host connections and their log. */
 export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps): void {
   const message = (webhook: CodeHostWebhook) => webhookMessage(webhook, deps.webhookBase);
   router.service(webhooks.CodeHostWebhookService, {
-    getCodeHostWebhook: served(async (ref: webhooks.GetCodeHostWebhookRequest, caller) => ({ webhook: message(await findCodeHostWebhook(deps, caller, ref)) })),
-    putCodeHostWebhook: served(async ({ provider, botLogin, enabled, ...ref }: webhooks.PutCodeHostWebhookRequest, caller) => {
-      const { webhook, secret = "" } = await putCodeHostWebhook(deps, caller, ref, { provider, botLogin, enabled });
-      return { webhook: message(webhook), secret };
-    }),
+    getCodeHostWebhook: served(async (ref: webhooks.GetCodeHostWebhookRequest, caller) => ({
+      webhook: message(await findCodeHostWebhook(deps, caller, ref)),
+    })),
+    putCodeHostWebhook: served(
+      async ({ provider, botLogin, enabled, ...ref }: webhooks.PutCodeHostWebhookRequest, caller) => {
+        const { webhook, secret = "" } = await putCodeHostWebhook(deps, caller, ref, { provider, botLogin, enabled });
+        return { webhook: message(webhook), secret };
+      },
+    ),
     rotateCodeHostSecret: served(async ({ secret: supplied, ...ref }: webhooks.RotateCodeHostSecretRequest, caller) => {
       const { webhook, secret = "" } = await rotateCodeHostSecret(deps, caller, ref, supplied);
       return { webhook: message(webhook), secret };
@@ -36,22 +54,46 @@ export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps):
       await retireCodeHost(deps, caller, ref);
       return {};
     }),
-    listCodeHostDeliveries: served(async ({ pageSize, pageToken, ...ref }: webhooks.ListCodeHostDeliveriesRequest, caller) => {
-      const { deliveries, nextPageToken } = await listCodeHostDeliveries(deps, caller, ref, { size: pageSize, token: pageToken });
-      return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
-    }),
+    listCodeHostDeliveries: served(
+      async ({ pageSize, pageToken, ...ref }: webhooks.ListCodeHostDeliveriesRequest, caller) => {
+        const { deliveries, nextPageToken } = await listCodeHostDeliveries(deps, caller, ref, {
+          size: pageSize,
+          token: pageToken,
+        });
+        return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
+      },
+    ),
     getCodeHostDelivery: served(async (ref: webhooks.GetCodeHostDeliveryRequest, caller) => {
       const { delivery, body, headers, botLogin } = await getCodeHostDelivery(deps, caller, ref);
-      return { delivery: deliveryMessage(delivery), headers: { ...headers }, botLogin, ...(body && { body: new Uint8Array(body) }) };
+      return {
+        delivery: deliveryMessage(delivery),
+        headers: { ...headers },
+        botLogin,
+        ...(body && { body: new Uint8Array(body) }),
+      };
     }),
   });
 }
 
-const webhookMessage = ({ createdAt, updatedAt, lastDeliveryAt, ...webhook }: CodeHostWebhook, base: string): MessageInitShape<typeof webhooks.CodeHostWebhookSchema> => ({
-  ...webhook, ingressUrl: codeHostIngressUrl(base, webhook.codeHostUid), createdAt: timestampFromDate(createdAt), updatedAt: timestampFromDate(updatedAt),
+const webhookMessage = (
+  { createdAt, updatedAt, lastDeliveryAt, ...webhook }: CodeHostWebhook,
+  base: string,
+): MessageInitShape<typeof webhooks.CodeHostWebhookSchema> => ({
+  ...webhook,
+  ingressUrl: codeHostIngressUrl(base, webhook.codeHostUid),
+  createdAt: timestampFromDate(createdAt),
+  updatedAt: timestampFromDate(updatedAt),
   ...(lastDeliveryAt && { lastDeliveryAt: timestampFromDate(lastDeliveryAt) }),
 });
 
-const deliveryMessage = ({ deliveryId = "", sizeBytes, receivedAt, ...delivery }: CodeHostDelivery): MessageInitShape<typeof webhooks.CodeHostDeliverySchema> => ({
-  ...delivery, deliveryId, sizeBytes: BigInt(sizeBytes), receivedAt: timestampFromDate(receivedAt),
+const deliveryMessage = ({
+  deliveryId = "",
+  sizeBytes,
+  receivedAt,
+  ...delivery
+}: CodeHostDelivery): MessageInitShape<typeof webhooks.CodeHostDeliverySchema> => ({
+  ...delivery,
+  deliveryId,
+  sizeBytes: BigInt(sizeBytes),
+  receivedAt: timestampFromDate(receivedAt),
 });

@@ -4,16 +4,31 @@ import { invalidArgument } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { originOf } from "../events/webhook-events.ts";
-import { activateDefinition, dropDefinition, stageDefinition, type ProjectDefinitionDeps } from "../usecases/project-definition.ts";
+import {
+  activateDefinition,
+  dropDefinition,
+  stageDefinition,
+  type ProjectDefinitionDeps,
+} from "../usecases/project-definition.ts";
 
 /** Only the owner of definitions drives their projection. */
-export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] });
+export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
+  stageDefinition: ["factories"],
+  dropDefinition: ["factories"],
+  activateDefinition: ["factories"],
+});
 
 /** This service as the owner of webhooks that files define (architecture §6). What a plan says of them, factories compares themselves. */
 export function definitionRoutes(router: ConnectRouter, deps: ProjectDefinitionDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     async stageDefinition({ factoryUid, teamUid, version, definition, dryRun }) {
-      const diagnostics = await stageDefinition(deps, { factoryUid: uuid(factoryUid), teamUid: uuid(teamUid), version: Number(version), definition: definition ?? {}, isDryRun: dryRun });
+      const diagnostics = await stageDefinition(deps, {
+        factoryUid: uuid(factoryUid),
+        teamUid: uuid(teamUid),
+        version: Number(version),
+        definition: definition ?? {},
+        isDryRun: dryRun,
+      });
       return { diagnostics, plan: [] };
     },
     async dropDefinition({ factoryUid, version }) {
@@ -23,7 +38,9 @@ export function definitionRoutes(router: ConnectRouter, deps: ProjectDefinitionD
     async activateDefinition({ factoryUid, version }, context) {
       const target = { factoryUid: uuid(factoryUid), version: Number(version) };
       const origin = originOf(callerOf(context));
-      return { activeVersion: BigInt(await deps.database.transaction((tx) => activateDefinition(tx, deps, origin, target))) };
+      return {
+        activeVersion: BigInt(await deps.database.transaction((tx) => activateDefinition(tx, deps, origin, target))),
+      };
     },
   });
 }

@@ -7,15 +7,32 @@ import { ingressUrl, type Webhook } from "../domain/webhook.ts";
 /** `token`: shown within the address, on the one occasion when it may be. */
 export const webhookMessage = (webhook: Webhook, base: string, token?: string): webhooks.Webhook =>
   create(webhooks.WebhookSchema, {
-    uid: webhook.uid, factoryUid: webhook.factoryUid, teamUid: webhook.teamUid, name: webhook.name, authMode: webhook.authMode,
-    signatureScheme: webhook.signatureScheme ?? "", signatureHeader: webhook.signatureHeader ?? "", signaturePrefix: webhook.signaturePrefix ?? "",
-    secretName: webhook.secretName ?? "", secretSet: webhook.isSecretSet, deliveryIdHeader: webhook.deliveryIdHeader ?? "", enabled: webhook.enabled,
-    ingressUrl: ingressUrl(base, webhook, token), management: webhook.management,
-    createdAt: timestampFromDate(webhook.createdAt), updatedAt: timestampFromDate(webhook.updatedAt),
+    uid: webhook.uid,
+    factoryUid: webhook.factoryUid,
+    teamUid: webhook.teamUid,
+    name: webhook.name,
+    authMode: webhook.authMode,
+    signatureScheme: webhook.signatureScheme ?? "",
+    signatureHeader: webhook.signatureHeader ?? "",
+    signaturePrefix: webhook.signaturePrefix ?? "",
+    secretName: webhook.secretName ?? "",
+    secretSet: webhook.isSecretSet,
+    deliveryIdHeader: webhook.deliveryIdHeader ?? "",
+    enabled: webhook.enabled,
+    ingressUrl: ingressUrl(base, webhook, token),
+    management: webhook.management,
+    createdAt: timestampFromDate(webhook.createdAt),
+    updatedAt: timestampFromDate(webhook.updatedAt),
     ...(webhook.lastDeliveryAt && { lastDeliveryAt: timestampFromDate(webhook.lastDeliveryAt) }),
   });
 
 export const deliveryMessage = (delivery: Delivery): MessageInitShape<typeof webhooks.DeliverySchema> => ({
-  uid: delivery.uid, webhookUid: delivery.webhookUid, factoryUid: delivery.factoryUid, teamUid: delivery.teamUid, deliveryId: delivery.deliveryId ?? "",
-  outcome: delivery.outcome, sizeBytes: BigInt(delivery.sizeBytes), receivedAt: timestampFromDate(delivery.receivedAt),
+  uid: delivery.uid,
+  webhookUid: delivery.webhookUid,
+  factoryUid: delivery.factoryUid,
+  teamUid: delivery.teamUid,
+  deliveryId: delivery.deliveryId ?? "",
+  outcome: delivery.outcome,
+  sizeBytes: BigInt(delivery.sizeBytes),
+  receivedAt: timestampFromDate(delivery.receivedAt),
 });

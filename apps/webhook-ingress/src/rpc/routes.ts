@@ -10,25 +10,58 @@ import { testFilter, type TestFilterDeps } from "../usecases/test-filter.ts";
 import { assertService } from "./service-only.ts";
 import { deliveryMessage, webhookMessage } from "./messages.ts";
 
-export type RoutesDeps = CreateWebhookDeps & ListWebhooksDeps & ChangeWebhookDeps & ReadDeliveriesDeps & TestFilterDeps & {
-  /** Origin of ingress URLs. */
-  webhookBase: string;
-};
+export type RoutesDeps = CreateWebhookDeps &
+  ListWebhooksDeps &
+  ChangeWebhookDeps &
+  ReadDeliveriesDeps &
+  TestFilterDeps & {
+    /** Origin of ingress URLs. */
+    webhookBase: string;
+  };
 
 /** The door: every RPC of this service and the use case that serves it. */
 export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
-  const message = (webhook: Parameters<typeof webhookMessage>[0], token?: string) => webhookMessage(webhook, deps.webhookBase, token);
+  const message = (webhook: Parameters<typeof webhookMessage>[0], token?: string) =>
+    webhookMessage(webhook, deps.webhookBase, token);
   router.service(webhooks.WebhookService, {
-    listWebhooks: served(async ({ factoryUid }: webhooks.ListWebhooksRequest, caller) => ({ webhooks: (await listWebhooks(deps, caller, factoryUid)).map((one) => message(one)) })),
-    getWebhook: served(async (ref: webhooks.GetWebhookRequest, caller) => ({ webhook: message(await findWebhook(deps, caller, ref)) })),
-    createWebhook: served(async ({ webhook: asked, secret: supplied, idempotencyKey }: webhooks.CreateWebhookRequest, caller) => {
-      const { factoryUid = "", name = "", authMode = "", signatureScheme = "", signatureHeader = "", signaturePrefix = "", secretName = "", deliveryIdHeader = "", enabled = false } = asked ?? {};
-      const { webhook, secret } = await createWebhook(deps, caller, {
-        factoryUid, name, authMode, signatureScheme, signatureHeader, signaturePrefix, secretName, deliveryIdHeader, enabled, secret: supplied, idempotencyKey,
-      });
-      return { webhook: message(webhook, secret), secret: secret ?? "" };
-    }),
-    replaceWebhook: served(async ({ factoryUid, webhookUid, ...asked }: webhooks.ReplaceWebhookRequest, caller) => ({ webhook: message(await replaceWebhook(deps, caller, { factoryUid, webhookUid }, asked)) })),
+    listWebhooks: served(async ({ factoryUid }: webhooks.ListWebhooksRequest, caller) => ({
+      webhooks: (await listWebhooks(deps, caller, factoryUid)).map((one) => message(one)),
+    })),
+    getWebhook: served(async (ref: webhooks.GetWebhookRequest, caller) => ({
+      webhook: message(await findWebhook(deps, caller, ref)),
+    })),
+    createWebhook: served(
+      async ({ webhook: asked, secret: supplied, idempotencyKey }: webhooks.CreateWebhookRequest, caller) => {
+        const {
+          factoryUid = "",
+          name = "",
+          authMode = "",
+          signatureScheme = "",
+          signatureHeader = "",
+          signaturePrefix = "",
+          secretName = "",
+          deliveryIdHeader = "",
+          enabled = false,
+        } = asked ?? {};
+        const { webhook, secret } = await createWebhook(deps, caller, {
+          factoryUid,
+          name,
+          authMode,
+          signatureScheme,
+          signatureHeader,
+          signaturePrefix,
+          secretName,
+          deliveryIdHeader,
+          enabled,
+          secret: supplied,
+          idempotencyKey,
+        });
+        return { webhook: message(webhook, secret), secret: secret ?? "" };
+      },
+    ),
+    replaceWebhook: served(async ({ factoryUid, webhookUid, ...asked }: webhooks.ReplaceWebhookRequest, caller) => ({
+      webhook: message(await replaceWebhook(deps, caller, { factoryUid, webhookUid }, asked)),
+    })),
     rotateSecret: served(async ({ secret: supplied, ...ref }: webhooks.RotateSecretRequest, caller) => {
       const { webhook, secret } = await rotateSecret(deps, caller, ref, supplied);
       return { webhook: message(webhook, secret), secret: secret ?? "" };
@@ -38,17 +71,22 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       return {};
     }),
     listDeliveries: served(async ({ pageSize, pageToken, ...ref }: webhooks.ListDeliveriesRequest, caller) => {
-      const { deliveries, nextPageToken } = await listDeliveries(deps, caller, ref, { size: pageSize, token: pageToken });
+      const { deliveries, nextPageToken } = await listDeliveries(deps, caller, ref, {
+        size: pageSize,
+        token: pageToken,
+      });
       return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
     }),
     getDelivery: served(async (ref: webhooks.GetDeliveryRequest, caller) => {
       const { delivery, payload, webhookName } = await getDelivery(deps, caller, ref);
       return { delivery: deliveryMessage(delivery), ...(payload && { payload: new Uint8Array(payload) }), webhookName };
     }),
-    testFilter: served(async ({ factoryUid, webhookUids, payloadFilter, deliveryUid, payload }: webhooks.TestFilterRequest, caller) => {
-      const tested = await testFilter(deps, caller, { factoryUid, webhookUids, payloadFilter, deliveryUid, payload });
-      return { ...tested, failedPaths: [...tested.failedPaths] };
-    }),
+    testFilter: served(
+      async ({ factoryUid, webhookUids, payloadFilter, deliveryUid, payload }: webhooks.TestFilterRequest, caller) => {
+        const tested = await testFilter(deps, caller, { factoryUid, webhookUids, payloadFilter, deliveryUid, payload });
+        return { ...tested, failedPaths: [...tested.failedPaths] };
+      },
+    ),
     pushManagedSecret: served(async ({ teamUid, name, revision, value }: webhooks.PushManagedSecretRequest, caller) => {
       assertService(caller);
       await deps.teamSecrets.push({ teamUid, name }, { value, revision });

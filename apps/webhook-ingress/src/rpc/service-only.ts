@@ -3,5 +3,10 @@ import { DomainError } from "@millwright/errors";
 
 /** Errors: service_only (permission_denied). */
 export function assertService(caller: Caller): void {
-  if (caller.principal.type !== "service") throw new DomainError({ kind: "permission_denied", reason: "service_only", message: "Only services may ask this." });
+  if (caller.principal.type !== "service")
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "service_only",
+      message: "Only services may ask this.",
+    });
 }

@@ -3,9 +3,21 @@ import { EVENTS_APPENDED } from "@millwright/events";
 import { as, newUid, type TeamUid } from "@millwright/ids";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 import type { Vault } from "@millwright/vault";
-import type { CodeHostDelivery, CodeHostDeliveryUid, CodeHostIdentity, CodeHostUid, Provider } from "../domain/code-host-webhook.ts";
+import type {
+  CodeHostDelivery,
+  CodeHostDeliveryUid,
+  CodeHostIdentity,
+  CodeHostUid,
+  Provider,
+} from "../domain/code-host-webhook.ts";
 import type { Outcome } from "../domain/delivery.ts";
-import { CODE_HOST_DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST } from "../domain/limits.ts";
+import {
+  CODE_HOST_DELIVERIES_PER_WINDOW,
+  FAILURES_PER_ADDRESS,
+  FAILURES_PER_WEBHOOK,
+  KEPT_DAYS,
+  KEPT_NEWEST,
+} from "../domain/limits.ts";
 import type { Recorded } from "./delivery-store.ts";
 import { DELIVERIES, FAILURES, failuresOf, hit, refusedFor, secondsUntilRoom } from "./rate-windows.ts";
 import { codeHostSecretPlace } from "./secret-places.ts";
@@ -44,7 +56,12 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
   return {
     /** An open, enabled address; undefined otherwise. Looked up for every request: what closes it, or changes its secret, counts at once. */
     async meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined> {
-      const { rows } = await database.lookups.query<{ team_uid: string; provider: Provider; secret_sealed: string; hits: Date[] | null }>(
+      const { rows } = await database.lookups.query<{
+        team_uid: string;
+        provider: Provider;
+        secret_sealed: string;
+        hits: Date[] | null;
+      }>(
         `SELECT w.team_uid, w.provider, w.secret_sealed, f.hits
            FROM code_host_webhooks w LEFT JOIN rate_windows f ON f.webhook_uid = w.code_host_uid AND f.bucket = $2
           WHERE w.code_host_uid = $1 AND w.enabled AND w.secret_sealed IS NOT NULL`,
@@ -53,7 +70,10 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       const row = rows[0];
       if (!row) return undefined;
       return {
-        codeHostUid: as<CodeHostUid>(codeHostUid), teamUid: as<TeamUid>(row.team_uid), provider: row.provider, secret: vault.open(row.secret_sealed, codeHostSecretPlace(codeHostUid)),
+        codeHostUid: as<CodeHostUid>(codeHostUid),
+        teamUid: as<TeamUid>(row.team_uid),
+        provider: row.provider,
+        secret: vault.open(row.secret_sealed, codeHostSecretPlace(codeHostUid)),
         refusedForSeconds: refusedFor(row.hits, now),
       };
     },
@@ -65,27 +85,66 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
     async record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded> {
       const scope = currentScope();
       const { rows } = await database.sql.query<{ counted: boolean; stored: boolean }>(RECORD, [
-        to.codeHostUid, entry.receivedAt, newUid<CodeHostDeliveryUid>(), to.teamUid, to.provider, entry.event, entry.action, entry.outcome, entry.identity?.kind ?? null, entry.identity?.id ?? null,
-        entry.sizeBytes, entry.headers ? JSON.stringify(entry.headers) : null, entry.body ?? null, newUid(), requestId, scope ? formatTraceparent(scope.trace) : null,
+        to.codeHostUid,
+        entry.receivedAt,
+        newUid<CodeHostDeliveryUid>(),
+        to.teamUid,
+        to.provider,
+        entry.event,
+        entry.action,
+        entry.outcome,
+        entry.identity?.kind ?? null,
+        entry.identity?.id ?? null,
+        entry.sizeBytes,
+        entry.headers ? JSON.stringify(entry.headers) : null,
+        entry.body ?? null,
+        newUid(),
+        requestId,
+        scope ? formatTraceparent(scope.trace) : null,
       ]);
       const { counted, stored } = rows[0]!;
       if (stored) database.sql.announce?.(EVENTS_APPENDED);
-      if (!counted) return { limitedForSeconds: await secondsUntilRoom(database.sql, to.codeHostUid, DELIVERIES, entry.receivedAt) };
+      if (!counted)
+        return {
+          limitedForSeconds: await secondsUntilRoom(database.sql, to.codeHostUid, DELIVERIES, entry.receivedAt),
+        };
       return { outcome: entry.outcome === "accepted" && !stored ? "duplicate" : entry.outcome };
     },
 
     /** Counts a wrong credential, for its address and for the connection; logged while both budgets last. */
-    async recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<Recorded> {
+    async recordFailure(
+      to: CodeHostReceiver,
+      address: string,
+      entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">,
+    ): Promise<Recorded> {
       const { rows } = await database.sql.query<{ of_address: boolean; of_webhook: boolean }>(FAIL, [
-        to.codeHostUid, entry.receivedAt, failuresOf(address), newUid<CodeHostDeliveryUid>(), to.teamUid, to.provider, entry.outcome, entry.sizeBytes,
+        to.codeHostUid,
+        entry.receivedAt,
+        failuresOf(address),
+        newUid<CodeHostDeliveryUid>(),
+        to.teamUid,
+        to.provider,
+        entry.outcome,
+        entry.sizeBytes,
       ]);
       const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
       if (ofWebhook) return { outcome: entry.outcome };
-      return { limitedForSeconds: await secondsUntilRoom(database.sql, to.codeHostUid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt) };
+      return {
+        limitedForSeconds: await secondsUntilRoom(
+          database.sql,
+          to.codeHostUid,
+          ofAddress ? FAILURES : failuresOf(address),
+          entry.receivedAt,
+        ),
+      };
     },
 
     /** Newest first, after a position. */
-    async list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]> {
+    async list(
+      codeHostUid: string,
+      after: { at: Date; uid: string } | undefined,
+      limit: number,
+    ): Promise<CodeHostDelivery[]> {
       const { rows } = await database.sql.query<DeliveryRow>(
         `SELECT ${COLUMNS} FROM code_host_deliveries d WHERE code_host_uid = $1 AND ($2::timestamptz IS NULL OR (received_at, uid) < ($2, $3::uuid)) ORDER BY received_at DESC, uid DESC LIMIT $4`,
         [codeHostUid, after?.at ?? null, after?.uid ?? null, limit],
@@ -94,12 +153,21 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
     },
 
     async find(uid: string): Promise<StoredCodeHostDelivery | undefined> {
-      const { rows } = await database.sql.query<DeliveryRow & { body: Uint8Array | null; headers: Record<string, string> | null; bot_login: string | null }>(
+      const { rows } = await database.sql.query<
+        DeliveryRow & { body: Uint8Array | null; headers: Record<string, string> | null; bot_login: string | null }
+      >(
         `SELECT ${COLUMNS}, d.body, d.headers, w.bot_login FROM code_host_deliveries d LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid WHERE d.uid = $1`,
         [uid],
       );
       const row = rows[0];
-      return row && { delivery: toDelivery(row), body: row.body ?? undefined, headers: row.headers ?? {}, botLogin: row.bot_login ?? "" };
+      return (
+        row && {
+          delivery: toDelivery(row),
+          body: row.body ?? undefined,
+          headers: row.headers ?? {},
+          botLogin: row.bot_login ?? "",
+        }
+      );
     },
 
     /** Forgets what is older than a week, and not among the newest fifty of an open address. */
@@ -147,12 +215,30 @@ logged AS (
 )
 SELECT EXISTS (SELECT FROM of_address) AS of_address, EXISTS (SELECT FROM of_webhook) AS of_webhook`;
 
-const COLUMNS = "d.uid, d.code_host_uid, d.team_uid, d.provider, d.event, d.action, d.outcome, d.delivery_id, d.size_bytes, d.received_at";
+const COLUMNS =
+  "d.uid, d.code_host_uid, d.team_uid, d.provider, d.event, d.action, d.outcome, d.delivery_id, d.size_bytes, d.received_at";
 type DeliveryRow = {
-  uid: string; code_host_uid: string; team_uid: string; provider: Provider; event: string; action: string; outcome: Outcome; delivery_id: string | null; size_bytes: number; received_at: Date;
+  uid: string;
+  code_host_uid: string;
+  team_uid: string;
+  provider: Provider;
+  event: string;
+  action: string;
+  outcome: Outcome;
+  delivery_id: string | null;
+  size_bytes: number;
+  received_at: Date;
 };
 
 const toDelivery = (row: DeliveryRow): CodeHostDelivery => ({
-  uid: as<CodeHostDeliveryUid>(row.uid), codeHostUid: as<CodeHostUid>(row.code_host_uid), teamUid: as<TeamUid>(row.team_uid), provider: row.provider, event: row.event, action: row.action,
-  outcome: row.outcome, deliveryId: row.delivery_id ?? undefined, sizeBytes: row.size_bytes, receivedAt: row.received_at,
+  uid: as<CodeHostDeliveryUid>(row.uid),
+  codeHostUid: as<CodeHostUid>(row.code_host_uid),
+  teamUid: as<TeamUid>(row.team_uid),
+  provider: row.provider,
+  event: row.event,
+  action: row.action,
+  outcome: row.outcome,
+  deliveryId: row.delivery_id ?? undefined,
+  sizeBytes: row.size_bytes,
+  receivedAt: row.received_at,
 });

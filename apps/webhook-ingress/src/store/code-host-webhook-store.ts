@@ -6,28 +6,46 @@ import type { CodeHostUid, CodeHostWebhook, Provider } from "../domain/code-host
 import { codeHostSecretPlace } from "./secret-places.ts";
 
 /** What there is of a connection: an open address, or what is left of one. */
-export type CodeHostSlot = { readonly open: CodeHostWebhook | undefined; readonly version: number; readonly isRetired: boolean; readonly owner: string | undefined };
+export type CodeHostSlot = {
+  readonly open: CodeHostWebhook | undefined;
+  readonly version: number;
+  readonly isRetired: boolean;
+  readonly owner: string | undefined;
+};
 
 /** What becomes of it, its new secret if any, and the fact to be told. */
-export type CodeHostChange = { readonly next: CodeHostWebhook; readonly state: "open" | "closed" | "retired"; readonly secret?: string | undefined; readonly event?: NewEvent };
+export type CodeHostChange = {
+  readonly next: CodeHostWebhook;
+  readonly state: "open" | "closed" | "retired";
+  readonly secret?: string | undefined;
+  readonly event?: NewEvent;
+};
 
 /** The addresses of code-host connections and their secrets. */
 export function codeHostWebhookStore(database: Database, vault: Vault) {
   return {
     /** An open address; undefined otherwise. */
     async find(codeHostUid: string): Promise<CodeHostWebhook | undefined> {
-      const { rows } = await database.sql.query<CodeHostRow>(`${SELECT} WHERE w.code_host_uid = $1 AND w.secret_sealed IS NOT NULL`, [codeHostUid]);
+      const { rows } = await database.sql.query<CodeHostRow>(
+        `${SELECT} WHERE w.code_host_uid = $1 AND w.secret_sealed IS NOT NULL`,
+        [codeHostUid],
+      );
       return rows[0] && toCodeHostWebhook(rows[0]);
     },
 
     /** Changes what there is of a connection; changes of one wait for each other until their transactions end. */
     async change(codeHostUid: string, decide: (slot: CodeHostSlot) => CodeHostChange): Promise<CodeHostWebhook> {
       return database.transaction(async (tx) => {
-        await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('code host ' || $1::text, 0))::text", [codeHostUid]);
+        await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('code host ' || $1::text, 0))::text", [
+          codeHostUid,
+        ]);
         const { rows } = await tx.query<CodeHostRow>(`${SELECT} WHERE w.code_host_uid = $1`, [codeHostUid]);
         const row = rows[0];
         const { next, state, secret, event } = decide({
-          open: row?.is_open ? toCodeHostWebhook(row) : undefined, version: row?.version ?? 0, isRetired: row?.retired ?? false, owner: row?.team_uid,
+          open: row?.is_open ? toCodeHostWebhook(row) : undefined,
+          version: row?.version ?? 0,
+          isRetired: row?.retired ?? false,
+          owner: row?.team_uid,
         });
         await tx.query(
           `INSERT INTO code_host_webhooks AS w (code_host_uid, team_uid, provider, bot_login, enabled, secret_sealed, retired, version, created_at, updated_at)
@@ -37,8 +55,17 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
                   secret_sealed = CASE WHEN $11::text = 'open' THEN coalesce(excluded.secret_sealed, w.secret_sealed) END,
                   created_at = excluded.created_at, updated_at = excluded.updated_at`,
           [
-            codeHostUid, next.teamUid, next.provider, next.botLogin, next.enabled, secret === undefined ? null : vault.seal(secret, codeHostSecretPlace(codeHostUid)), state === "retired",
-            next.version, next.createdAt, next.updatedAt, state,
+            codeHostUid,
+            next.teamUid,
+            next.provider,
+            next.botLogin,
+            next.enabled,
+            secret === undefined ? null : vault.seal(secret, codeHostSecretPlace(codeHostUid)),
+            state === "retired",
+            next.version,
+            next.createdAt,
+            next.updatedAt,
+            state,
           ],
         );
         if (event) await appendEvents(tx, [event]);
@@ -54,11 +81,27 @@ SELECT w.code_host_uid, w.team_uid, w.provider, w.bot_login, w.enabled, w.secret
   FROM code_host_webhooks w`;
 
 type CodeHostRow = {
-  code_host_uid: string; team_uid: string; provider: Provider; bot_login: string; enabled: boolean; is_open: boolean; retired: boolean; version: number; created_at: Date; updated_at: Date;
+  code_host_uid: string;
+  team_uid: string;
+  provider: Provider;
+  bot_login: string;
+  enabled: boolean;
+  is_open: boolean;
+  retired: boolean;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
   last_delivery_at: Date | null;
 };
 
 const toCodeHostWebhook = (row: CodeHostRow): CodeHostWebhook => ({
-  codeHostUid: as<CodeHostUid>(row.code_host_uid), teamUid: as<TeamUid>(row.team_uid), provider: row.provider, botLogin: row.bot_login, enabled: row.enabled, version: row.version,
-  createdAt: row.created_at, updatedAt: row.updated_at, lastDeliveryAt: row.last_delivery_at ?? undefined,
+  codeHostUid: as<CodeHostUid>(row.code_host_uid),
+  teamUid: as<TeamUid>(row.team_uid),
+  provider: row.provider,
+  botLogin: row.bot_login,
+  enabled: row.enabled,
+  version: row.version,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  lastDeliveryAt: row.last_delivery_at ?? undefined,
 });

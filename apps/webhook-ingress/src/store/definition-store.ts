@@ -4,7 +4,12 @@ import type { DefinedWebhook } from "../domain/defined-webhook.ts";
 import type { Webhook } from "../domain/webhook.ts";
 import { insertWebhook, lockFactory, SELECT_WEBHOOKS, toWebhook, type WebhookRow } from "./webhook-store.ts";
 
-export type Stage = { readonly factoryUid: string; readonly teamUid: string; readonly version: number; readonly webhooks: readonly DefinedWebhook[] };
+export type Stage = {
+  readonly factoryUid: string;
+  readonly teamUid: string;
+  readonly version: number;
+  readonly webhooks: readonly DefinedWebhook[];
+};
 
 /** Stores a version inert; replaces what was staged for it before. */
 export async function saveStage(sql: Sql, { factoryUid, teamUid, version, webhooks }: Stage, now: Date): Promise<void> {
@@ -20,7 +25,12 @@ export async function dropStage(sql: Sql, factoryUid: string, version: number): 
 }
 
 /** Which of these texts are no uid of a webhook that the factory has while files define webhooks of these names. */
-export async function absentWebhooks(sql: Sql, factoryUid: string, uids: readonly string[], fileNames: readonly string[]): Promise<Set<string>> {
+export async function absentWebhooks(
+  sql: Sql,
+  factoryUid: string,
+  uids: readonly string[],
+  fileNames: readonly string[],
+): Promise<Set<string>> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT uid FROM webhooks WHERE factory_uid = $1 AND uid::text = ANY ($2) AND deleted_at IS NULL AND (management = 'live' OR name = ANY ($3))",
     [factoryUid, uids, fileNames],
@@ -31,26 +41,48 @@ export async function absentWebhooks(sql: Sql, factoryUid: string, uids: readonl
 
 /** How many webhooks of a factory no file defines. */
 export async function countLive(sql: Sql, factoryUid: string): Promise<number> {
-  const { rows } = await sql.query<{ count: number }>("SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL AND management = 'live'", [factoryUid]);
+  const { rows } = await sql.query<{ count: number }>(
+    "SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL AND management = 'live'",
+    [factoryUid],
+  );
   return rows[0]!.count;
 }
 
 /** The version that serves (0: none) and, locked until the transaction ends, the staged one if there is any. */
-export async function openStage(tx: Sql, factoryUid: string, version: number): Promise<{ serving: number; stage: Stage | undefined }> {
+export async function openStage(
+  tx: Sql,
+  factoryUid: string,
+  version: number,
+): Promise<{ serving: number; stage: Stage | undefined }> {
   await lockFactory(tx, factoryUid);
-  const { rows } = await tx.query<{ version: number }>("SELECT version FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
-  const { rows: stages } = await tx.query<{ team_uid: string; webhooks: DefinedWebhook[] }>("SELECT team_uid, webhooks FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
-  return { serving: rows[0]?.version ?? 0, stage: stages[0] && { factoryUid, version, teamUid: stages[0].team_uid, webhooks: stages[0].webhooks } };
+  const { rows } = await tx.query<{ version: number }>(
+    "SELECT version FROM definition_versions WHERE factory_uid = $1",
+    [factoryUid],
+  );
+  const { rows: stages } = await tx.query<{ team_uid: string; webhooks: DefinedWebhook[] }>(
+    "SELECT team_uid, webhooks FROM definition_stages WHERE factory_uid = $1 AND version = $2",
+    [factoryUid, version],
+  );
+  return {
+    serving: rows[0]?.version ?? 0,
+    stage: stages[0] && { factoryUid, version, teamUid: stages[0].team_uid, webhooks: stages[0].webhooks },
+  };
 }
 
 /** The version serves from now on; what was staged up to it is of no further use. */
 export async function closeStage(tx: Sql, factoryUid: string, version: number): Promise<void> {
-  await tx.query("INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version", [factoryUid, version]);
+  await tx.query(
+    "INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version",
+    [factoryUid, version],
+  );
   await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version <= $2", [factoryUid, version]);
 }
 
 /** The webhooks that files define, with what their files last said. */
-export async function fileWebhooks(tx: Sql, factoryUid: string): Promise<{ webhook: Webhook; defined: DefinedWebhook | undefined }[]> {
+export async function fileWebhooks(
+  tx: Sql,
+  factoryUid: string,
+): Promise<{ webhook: Webhook; defined: DefinedWebhook | undefined }[]> {
   const { rows } = await tx.query<WebhookRow & { defined: DefinedWebhook | null }>(
     `${SELECT_WEBHOOKS("w.defined")} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL AND w.management = 'files' ORDER BY w.name FOR UPDATE OF w`,
     [factoryUid],
@@ -62,12 +94,26 @@ export async function saveDefined(tx: Sql, webhook: Webhook, defined: DefinedWeb
   if (isNew) await insertWebhook(tx, webhook, null);
   await tx.query(
     `UPDATE webhooks SET auth_mode = $2, signature_scheme = $3, secret_name = $4, delivery_id_header = $5, enabled = $6, defined = $7::jsonb, version = $8, updated_at = $9 WHERE uid = $1`,
-    [webhook.uid, webhook.authMode, webhook.signatureScheme ?? null, webhook.secretName ?? null, webhook.deliveryIdHeader ?? null, webhook.enabled, JSON.stringify(defined), webhook.version, webhook.updatedAt],
+    [
+      webhook.uid,
+      webhook.authMode,
+      webhook.signatureScheme ?? null,
+      webhook.secretName ?? null,
+      webhook.deliveryIdHeader ?? null,
+      webhook.enabled,
+      JSON.stringify(defined),
+      webhook.version,
+      webhook.updatedAt,
+    ],
   );
 }
 
 export async function deleteDefined(tx: Sql, webhook: Webhook): Promise<void> {
-  await tx.query("UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = $3 WHERE uid = $1", [webhook.uid, webhook.updatedAt, webhook.version]);
+  await tx.query("UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = $3 WHERE uid = $1", [
+    webhook.uid,
+    webhook.updatedAt,
+    webhook.version,
+  ]);
 }
 
 export async function forgetDefinitions(tx: Sql, factoryUid: string): Promise<void> {
@@ -76,4 +122,5 @@ export async function forgetDefinitions(tx: Sql, factoryUid: string): Promise<vo
 }
 
 /** Whether two descriptions say the same. */
-export const sameDefinition = (a: DefinedWebhook | undefined, b: DefinedWebhook): boolean => canonicalJson(a) === canonicalJson(b);
+export const sameDefinition = (a: DefinedWebhook | undefined, b: DefinedWebhook): boolean =>
+  canonicalJson(a) === canonicalJson(b);

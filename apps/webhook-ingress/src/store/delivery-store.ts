@@ -9,7 +9,13 @@ import { DELIVERIES, FAILURES, failuresOf, hit, pruneRateWindows, secondsUntilRo
 import { receivers, type Receiver } from "./receivers.ts";
 import { letterFile } from "./record-deliveries.ts";
 
-export type Entry = { readonly outcome: Exclude<Outcome, "duplicate">; readonly identity?: DeliveryIdentity; readonly sizeBytes: number; readonly payload?: Uint8Array; readonly receivedAt: Date };
+export type Entry = {
+  readonly outcome: Exclude<Outcome, "duplicate">;
+  readonly identity?: DeliveryIdentity;
+  readonly sizeBytes: number;
+  readonly payload?: Uint8Array;
+  readonly receivedAt: Date;
+};
 
 /** What became of an entry: recorded, or not, because a budget is used up. */
 export type Recorded = { readonly outcome: Outcome } | { readonly limitedForSeconds: number };
@@ -28,24 +34,56 @@ export function deliveryStore(database: Database, vault: Vault) {
     async record(to: Receiver, address: string, entry: Entry, requestId: string): Promise<Recorded | "changed"> {
       const scope = currentScope();
       const filed = await file({
-        webhook: to.uid, team: to.teamUid, factory: to.factoryUid, version: to.version, sealed: to.sealed, failures: failuresOf(address), at: entry.receivedAt, uid: newUid<DeliveryUid>(), outcome: entry.outcome,
-        kind: entry.identity?.kind ?? null, id: entry.identity?.id ?? null, size: entry.sizeBytes, payload: entry.payload, event: newUid(), request: requestId,
+        webhook: to.uid,
+        team: to.teamUid,
+        factory: to.factoryUid,
+        version: to.version,
+        sealed: to.sealed,
+        failures: failuresOf(address),
+        at: entry.receivedAt,
+        uid: newUid<DeliveryUid>(),
+        outcome: entry.outcome,
+        kind: entry.identity?.kind ?? null,
+        id: entry.identity?.id ?? null,
+        size: entry.sizeBytes,
+        payload: entry.payload,
+        event: newUid(),
+        request: requestId,
         trace: scope ? formatTraceparent(scope.trace) : null,
       });
       if (filed === "changed") return filed;
-      if (filed === "limited") return { limitedForSeconds: await secondsUntilRoom(database.sql, to.uid, DELIVERIES, entry.receivedAt) };
+      if (filed === "limited")
+        return { limitedForSeconds: await secondsUntilRoom(database.sql, to.uid, DELIVERIES, entry.receivedAt) };
       if (entry.outcome !== "accepted") return { outcome: entry.outcome };
       return { outcome: filed === "stored" ? "accepted" : "duplicate" };
     },
 
     /** Counts a wrong credential, for its address and for the webhook; logged while both budgets last. */
-    async recordFailure(to: Receiver, address: string, entry: Pick<Entry, "outcome" | "sizeBytes" | "receivedAt">): Promise<Recorded> {
+    async recordFailure(
+      to: Receiver,
+      address: string,
+      entry: Pick<Entry, "outcome" | "sizeBytes" | "receivedAt">,
+    ): Promise<Recorded> {
       const { rows } = await database.sql.query<{ of_address: boolean; of_webhook: boolean }>(FAIL, [
-        to.uid, entry.receivedAt, failuresOf(address), newUid<DeliveryUid>(), to.teamUid, to.factoryUid, entry.outcome, entry.sizeBytes,
+        to.uid,
+        entry.receivedAt,
+        failuresOf(address),
+        newUid<DeliveryUid>(),
+        to.teamUid,
+        to.factoryUid,
+        entry.outcome,
+        entry.sizeBytes,
       ]);
       const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
       if (ofWebhook) return { outcome: entry.outcome };
-      return { limitedForSeconds: await secondsUntilRoom(database.sql, to.uid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt) };
+      return {
+        limitedForSeconds: await secondsUntilRoom(
+          database.sql,
+          to.uid,
+          ofAddress ? FAILURES : failuresOf(address),
+          entry.receivedAt,
+        ),
+      };
     },
 
     /** Newest first, after a position. */
@@ -57,12 +95,22 @@ export function deliveryStore(database: Database, vault: Vault) {
       return rows.map(toDelivery);
     },
 
-    async find(uid: string): Promise<{ delivery: Delivery; payload: Uint8Array | undefined; webhookName: string } | undefined> {
-      const { rows } = await database.sql.query<DeliveryRow & { payload: Uint8Array | null; webhook_name: string | null }>(
+    async find(
+      uid: string,
+    ): Promise<{ delivery: Delivery; payload: Uint8Array | undefined; webhookName: string } | undefined> {
+      const { rows } = await database.sql.query<
+        DeliveryRow & { payload: Uint8Array | null; webhook_name: string | null }
+      >(
         `SELECT ${COLUMNS}, payload, (SELECT w.name FROM webhooks w WHERE w.uid = d.webhook_uid) AS webhook_name FROM deliveries d WHERE uid = $1`,
         [uid],
       );
-      return rows[0] && { delivery: toDelivery(rows[0]), payload: rows[0].payload ?? undefined, webhookName: rows[0].webhook_name ?? "" };
+      return (
+        rows[0] && {
+          delivery: toDelivery(rows[0]),
+          payload: rows[0].payload ?? undefined,
+          webhookName: rows[0].webhook_name ?? "",
+        }
+      );
     },
 
     /** Forgets what is older than a week and not among the newest fifty of a webhook that is there; and budgets nobody used for a while. */
@@ -95,9 +143,24 @@ logged AS (
 SELECT EXISTS (SELECT FROM of_address) AS of_address, EXISTS (SELECT FROM of_webhook) AS of_webhook`;
 
 const COLUMNS = "uid, webhook_uid, team_uid, factory_uid, outcome, delivery_id, size_bytes, received_at";
-type DeliveryRow = { uid: string; webhook_uid: string; team_uid: string; factory_uid: string; outcome: Outcome; delivery_id: string | null; size_bytes: number; received_at: Date };
+type DeliveryRow = {
+  uid: string;
+  webhook_uid: string;
+  team_uid: string;
+  factory_uid: string;
+  outcome: Outcome;
+  delivery_id: string | null;
+  size_bytes: number;
+  received_at: Date;
+};
 
 const toDelivery = (row: DeliveryRow): Delivery => ({
-  uid: as<DeliveryUid>(row.uid), webhookUid: as<WebhookUid>(row.webhook_uid), teamUid: as<TeamUid>(row.team_uid), factoryUid: as<FactoryUid>(row.factory_uid),
-  outcome: row.outcome, deliveryId: row.delivery_id ?? undefined, sizeBytes: row.size_bytes, receivedAt: row.received_at,
+  uid: as<DeliveryUid>(row.uid),
+  webhookUid: as<WebhookUid>(row.webhook_uid),
+  teamUid: as<TeamUid>(row.team_uid),
+  factoryUid: as<FactoryUid>(row.factory_uid),
+  outcome: row.outcome,
+  deliveryId: row.delivery_id ?? undefined,
+  sizeBytes: row.size_bytes,
+  receivedAt: row.received_at,
 });

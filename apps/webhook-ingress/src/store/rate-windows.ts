@@ -7,7 +7,8 @@ export const FAILURES = "failures";
 export const failuresOf = (address: string): string => `failures ${address}`;
 
 /** Those hits of a window that count at a time. A hit of exactly a minute ago has left. */
-export const RECENT = (at: string, hits: string): string => `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
+export const RECENT = (at: string, hits: string): string =>
+  `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
 
 /** One more hit in a budget of $1, if there is room: the SQL answers a row then, and none otherwise. It comes last, also when its time does not. */
 export const hit = (bucket: string, at: string, most: number, from = ""): string => `
@@ -18,13 +19,18 @@ export const hit = (bucket: string, at: string, most: number, from = ""): string
 
 /** Whole seconds for which an address with these failures is refused unheard; undefined: it is heard. */
 export function refusedFor(hits: readonly Date[] | null, now: Date): number | undefined {
-  const recent = (hits ?? []).filter((at) => at.getTime() > now.getTime() - WINDOW_MS).toSorted((a, b) => a.getTime() - b.getTime());
+  const recent = (hits ?? [])
+    .filter((at) => at.getTime() > now.getTime() - WINDOW_MS)
+    .toSorted((a, b) => a.getTime() - b.getTime());
   return recent.length >= FAILURES_PER_ADDRESS ? retryAfterSeconds(recent.at(-FAILURES_PER_ADDRESS)!, now) : undefined;
 }
 
 /** Whole seconds until there is room in a budget that is used up. */
 export async function secondsUntilRoom(sql: Sql, uid: string, bucket: string, now: Date): Promise<number> {
-  const { rows } = await sql.query<{ at: Date | null }>(`SELECT (SELECT min(h) FROM (${RECENT("$3::timestamptz", "hits")}) h) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`, [uid, bucket, now]);
+  const { rows } = await sql.query<{ at: Date | null }>(
+    `SELECT (SELECT min(h) FROM (${RECENT("$3::timestamptz", "hits")}) h) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`,
+    [uid, bucket, now],
+  );
   return retryAfterSeconds(rows[0]?.at ?? now, now);
 }
 

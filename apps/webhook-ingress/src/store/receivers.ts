@@ -36,10 +36,19 @@ export function receivers(database: Database, vault: Vault) {
     const known = remembered.get(row.uid);
     if (known?.version === row.version && known.sealed === row.sealed) return known; // opening a secret costs more than all else that a small delivery does
     return remember({
-      uid: as<WebhookUid>(row.uid), teamUid: as<TeamUid>(row.team_uid), factoryUid: as<FactoryUid>(row.factory_uid), authMode: row.auth_mode,
-      signatureScheme: row.signature_scheme ?? undefined, signatureHeader: row.signature_header ?? undefined, signaturePrefix: row.signature_prefix ?? undefined,
-      secretName: row.secret_name ?? undefined, deliveryIdHeader: row.delivery_id_header ?? undefined, version: row.version, sealed: row.sealed,
-      secret: row.sealed === null ? undefined : vault.open(row.sealed, secretPlace(row.uid, row.team_uid, row.secret_name)),
+      uid: as<WebhookUid>(row.uid),
+      teamUid: as<TeamUid>(row.team_uid),
+      factoryUid: as<FactoryUid>(row.factory_uid),
+      authMode: row.auth_mode,
+      signatureScheme: row.signature_scheme ?? undefined,
+      signatureHeader: row.signature_header ?? undefined,
+      signaturePrefix: row.signature_prefix ?? undefined,
+      secretName: row.secret_name ?? undefined,
+      deliveryIdHeader: row.delivery_id_header ?? undefined,
+      version: row.version,
+      sealed: row.sealed,
+      secret:
+        row.sealed === null ? undefined : vault.open(row.sealed, secretPlace(row.uid, row.team_uid, row.secret_name)),
     });
   };
   return {
@@ -67,6 +76,16 @@ SELECT w.uid, w.team_uid, w.factory_uid, w.auth_mode, w.signature_scheme, w.sign
  WHERE w.uid = $1 AND w.enabled AND w.deleted_at IS NULL`;
 
 type ReceiverRow = {
-  uid: string; team_uid: string; factory_uid: string; auth_mode: AuthMode; signature_scheme: SignatureScheme | null; signature_header: string | null;
-  signature_prefix: string | null; secret_name: string | null; delivery_id_header: string | null; version: number; sealed: string | null; hits: Date[] | null;
+  uid: string;
+  team_uid: string;
+  factory_uid: string;
+  auth_mode: AuthMode;
+  signature_scheme: SignatureScheme | null;
+  signature_header: string | null;
+  signature_prefix: string | null;
+  secret_name: string | null;
+  delivery_id_header: string | null;
+  version: number;
+  sealed: string | null;
+  hits: Date[] | null;
 };

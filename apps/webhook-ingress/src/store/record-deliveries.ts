@@ -36,7 +36,11 @@ const TOGETHER = { atOnce: 2, isPatient: true };
  * and not stored is a duplicate, or was rejected: it is logged by a statement of its own, so that the many do not carry the few.
  */
 export function letterFile(database: Database): (letter: Letter) => Promise<Filed> {
-  const letters = new Gathering((all: readonly Letter[]) => fileTogether(database, all), (error) => !isTransient(error) || isConflict(error), TOGETHER);
+  const letters = new Gathering(
+    (all: readonly Letter[]) => fileTogether(database, all),
+    (error) => !isTransient(error) || isConflict(error),
+    TOGETHER,
+  );
   return async (letter) => {
     const filed = await letters.ask(letter);
     if (filed === "logged") await log(database, letter);
@@ -54,14 +58,20 @@ async function fileTogether(database: Database, all: readonly Letter[]): Promise
   const payloads = all.flatMap(({ payload }) => payload ?? []);
   given.sort((a, b) => (a.webhook < b.webhook ? -1 : 1));
   const isEachAlone = given.every(({ webhook }, n) => webhook !== given[n + 1]?.webhook);
-  const { rows } = await database.sql.query<{ n: number; filed: Filed }>(isEachAlone ? FILE_EACH : FILE_ALL, [JSON.stringify(given), payloads.length === 1 ? payloads[0] : Buffer.concat(payloads)]);
+  const { rows } = await database.sql.query<{ n: number; filed: Filed }>(isEachAlone ? FILE_EACH : FILE_ALL, [
+    JSON.stringify(given),
+    payloads.length === 1 ? payloads[0] : Buffer.concat(payloads),
+  ]);
   const filed = Array<Filed>(all.length).fill("changed");
   for (const row of rows) filed[row.n] = row.filed;
   if (filed.includes("stored")) database.sql.announce?.(EVENTS_APPENDED);
   return filed;
 }
 
-async function log(database: Database, { uid, webhook, team, factory, outcome, kind, id, size, at }: Letter): Promise<void> {
+async function log(
+  database: Database,
+  { uid, webhook, team, factory, outcome, kind, id, size, at }: Letter,
+): Promise<void> {
   await database.sql.query(
     `INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [uid, webhook, team, factory, outcome === "accepted" ? "duplicate" : outcome, kind, id, size, at],

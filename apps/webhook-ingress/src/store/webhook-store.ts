@@ -8,7 +8,12 @@ import type { AuthMode, Management, Webhook, WebhookUid } from "../domain/webhoo
 import { secretPlace } from "./secret-places.ts";
 
 /** A change of one webhook: what it becomes, its new secret of its own if any, and the fact to be told. */
-export type WebhookChange = { readonly next: Webhook; readonly secret?: string; readonly isDeleted?: boolean; readonly event: NewEvent };
+export type WebhookChange = {
+  readonly next: Webhook;
+  readonly secret?: string;
+  readonly isDeleted?: boolean;
+  readonly event: NewEvent;
+};
 
 /** Webhooks and their own secrets. */
 export function webhookStore(database: Database, vault: Vault) {
@@ -16,19 +21,28 @@ export function webhookStore(database: Database, vault: Vault) {
   return {
     /** Undefined when absent or deleted. */
     async find(uid: string): Promise<Webhook | undefined> {
-      const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [uid]);
+      const { rows } = await database.sql.query<WebhookRow>(
+        `${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`,
+        [uid],
+      );
       return rows[0] && toWebhook(rows[0]);
     },
 
     /** Of every factory of the team, with this managed secret. */
     async listNaming({ teamUid, name }: { readonly teamUid: string; readonly name: string }): Promise<Webhook[]> {
-      const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.team_uid = $1 AND w.secret_name = $2 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [teamUid, name]);
+      const { rows } = await database.sql.query<WebhookRow>(
+        `${SELECT_WEBHOOKS()} WHERE w.team_uid = $1 AND w.secret_name = $2 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`,
+        [teamUid, name],
+      );
       return rows.map(toWebhook);
     },
 
     /** Oldest first. */
     async list(factoryUid: string): Promise<Webhook[]> {
-      const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
+      const { rows } = await database.sql.query<WebhookRow>(
+        `${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`,
+        [factoryUid],
+      );
       return rows.map(toWebhook);
     },
 
@@ -37,38 +51,60 @@ export function webhookStore(database: Database, vault: Vault) {
      * as the first time. Errors: idempotency_mismatch (conflict).
      */
     async create(
-      webhook: Webhook, secret: string | undefined, answer: string | undefined, event: NewEvent, request: IdempotentRequest | undefined, most: number, now: Date,
+      webhook: Webhook,
+      secret: string | undefined,
+      answer: string | undefined,
+      event: NewEvent,
+      request: IdempotentRequest | undefined,
+      most: number,
+      now: Date,
     ): Promise<Made | undefined> {
       const made: Made = { uid: webhook.uid, at: webhook.createdAt.toISOString(), answer };
-      return database.transaction(async (tx) => {
-        await lockFactory(tx, webhook.factoryUid);
-        if (request) {
-          const first = await rememberAnswer(tx, request, made, now, vault);
-          if (first.uid !== webhook.uid) return first;
-        }
-        const { rows } = await tx.query<{ count: number }>("SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL", [webhook.factoryUid]);
-        if (rows[0]!.count >= most) throw new TooMany();
-        await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
-        await appendEvents(tx, [event]);
-        return made;
-      }).catch((error: unknown) => {
-        if (error instanceof TooMany) return undefined;
-        throw error;
-      });
+      return database
+        .transaction(async (tx) => {
+          await lockFactory(tx, webhook.factoryUid);
+          if (request) {
+            const first = await rememberAnswer(tx, request, made, now, vault);
+            if (first.uid !== webhook.uid) return first;
+          }
+          const { rows } = await tx.query<{ count: number }>(
+            "SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL",
+            [webhook.factoryUid],
+          );
+          if (rows[0]!.count >= most) throw new TooMany();
+          await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
+          await appendEvents(tx, [event]);
+          return made;
+        })
+        .catch((error: unknown) => {
+          if (error instanceof TooMany) return undefined;
+          throw error;
+        });
     },
 
     /** Changes a locked webhook. Undefined when it is absent or deleted. */
     async update(uid: string, change: (webhook: Webhook) => WebhookChange, now: Date): Promise<Webhook | undefined> {
       return database.transaction(async (tx) => {
         await tx.query("SELECT 1 FROM webhooks WHERE uid = $1 FOR UPDATE", [uid]);
-        const { rows } = await tx.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [uid]);
+        const { rows } = await tx.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [
+          uid,
+        ]);
         if (!rows[0]) return undefined;
         const { next, secret, isDeleted, event } = change(toWebhook(rows[0]));
         await tx.query(
           `UPDATE webhooks SET name = $2, delivery_id_header = $3, enabled = $4, version = $5, updated_at = $6, secret_sealed = CASE WHEN NOT $8::boolean THEN coalesce($7, secret_sealed) END,
                   deleted_at = CASE WHEN $8::boolean THEN $6::timestamptz END
             WHERE uid = $1`,
-          [uid, next.name, next.deliveryIdHeader ?? null, next.enabled, next.version, now, secret === undefined ? null : seal(uid, secret), isDeleted ?? false],
+          [
+            uid,
+            next.name,
+            next.deliveryIdHeader ?? null,
+            next.enabled,
+            next.version,
+            now,
+            secret === undefined ? null : seal(uid, secret),
+            isDeleted ?? false,
+          ],
         );
         await appendEvents(tx, [event]);
         return next;
@@ -85,13 +121,20 @@ export type WebhookStore = ReturnType<typeof webhookStore>;
 class TooMany extends Error {}
 
 /** Changes of one factory's set of webhooks wait for each other until their transactions end. */
-export const lockFactory = (tx: Sql, factoryUid: string) => tx.query("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1::text, 0))::text", [factoryUid]);
+export const lockFactory = (tx: Sql, factoryUid: string) =>
+  tx.query("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1::text, 0))::text", [factoryUid]);
 
 /** Deletes every webhook of a deleted factory, in the transaction of the event. Answers those that were not deleted before. */
 export async function deleteWebhooksOf(tx: Sql, factoryUid: string, now: Date): Promise<Webhook[]> {
   await lockFactory(tx, factoryUid);
-  const { rows } = await tx.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
-  await tx.query("UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1, secret_sealed = NULL WHERE factory_uid = $1 AND deleted_at IS NULL", [factoryUid, now]);
+  const { rows } = await tx.query<WebhookRow>(
+    `${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`,
+    [factoryUid],
+  );
+  await tx.query(
+    "UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1, secret_sealed = NULL WHERE factory_uid = $1 AND deleted_at IS NULL",
+    [factoryUid, now],
+  );
   return rows.map(toWebhook);
 }
 
@@ -101,8 +144,21 @@ export async function insertWebhook(tx: Sql, webhook: Webhook, sealed: string | 
                            delivery_id_header, enabled, management, version, created_at, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)`,
     [
-      webhook.uid, webhook.teamUid, webhook.factoryUid, webhook.name, webhook.authMode, webhook.signatureScheme ?? null, webhook.signatureHeader ?? null,
-      webhook.signaturePrefix ?? null, webhook.secretName ?? null, sealed, webhook.deliveryIdHeader ?? null, webhook.enabled, webhook.management, webhook.version, webhook.createdAt,
+      webhook.uid,
+      webhook.teamUid,
+      webhook.factoryUid,
+      webhook.name,
+      webhook.authMode,
+      webhook.signatureScheme ?? null,
+      webhook.signatureHeader ?? null,
+      webhook.signaturePrefix ?? null,
+      webhook.secretName ?? null,
+      sealed,
+      webhook.deliveryIdHeader ?? null,
+      webhook.enabled,
+      webhook.management,
+      webhook.version,
+      webhook.createdAt,
     ],
   );
 }
@@ -116,14 +172,41 @@ SELECT ${more.map((column) => `${column}, `).join("")}w.uid, w.team_uid, w.facto
   FROM webhooks w LEFT JOIN team_secrets s ON s.team_uid = w.team_uid AND s.name = w.secret_name`;
 
 export type WebhookRow = {
-  uid: string; team_uid: string; factory_uid: string; name: string; auth_mode: AuthMode; signature_scheme: SignatureScheme | null; signature_header: string | null;
-  signature_prefix: string | null; secret_name: string | null; delivery_id_header: string | null; enabled: boolean; management: Management; version: number;
-  created_at: Date; updated_at: Date; secret_set: boolean; last_delivery_at: Date | null;
+  uid: string;
+  team_uid: string;
+  factory_uid: string;
+  name: string;
+  auth_mode: AuthMode;
+  signature_scheme: SignatureScheme | null;
+  signature_header: string | null;
+  signature_prefix: string | null;
+  secret_name: string | null;
+  delivery_id_header: string | null;
+  enabled: boolean;
+  management: Management;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  secret_set: boolean;
+  last_delivery_at: Date | null;
 };
 
 export const toWebhook = (row: WebhookRow): Webhook => ({
-  uid: as<WebhookUid>(row.uid), teamUid: as<TeamUid>(row.team_uid), factoryUid: as<FactoryUid>(row.factory_uid), name: row.name, authMode: row.auth_mode,
-  signatureScheme: row.signature_scheme ?? undefined, signatureHeader: row.signature_header ?? undefined, signaturePrefix: row.signature_prefix ?? undefined,
-  secretName: row.secret_name ?? undefined, deliveryIdHeader: row.delivery_id_header ?? undefined, enabled: row.enabled, isSecretSet: row.secret_set,
-  management: row.management, version: row.version, createdAt: row.created_at, updatedAt: row.updated_at, lastDeliveryAt: row.last_delivery_at ?? undefined,
+  uid: as<WebhookUid>(row.uid),
+  teamUid: as<TeamUid>(row.team_uid),
+  factoryUid: as<FactoryUid>(row.factory_uid),
+  name: row.name,
+  authMode: row.auth_mode,
+  signatureScheme: row.signature_scheme ?? undefined,
+  signatureHeader: row.signature_header ?? undefined,
+  signaturePrefix: row.signature_prefix ?? undefined,
+  secretName: row.secret_name ?? undefined,
+  deliveryIdHeader: row.delivery_id_header ?? undefined,
+  enabled: row.enabled,
+  isSecretSet: row.secret_set,
+  management: row.management,
+  version: row.version,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  lastDeliveryAt: row.last_delivery_at ?? undefined,
 });

@@ -2,14 +2,25 @@ import { requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
-import { checkBotLogin, checkCodeHostSecret, generateCodeHostSecret, PROVIDERS, type CodeHostUid, type CodeHostWebhook } from "../domain/code-host-webhook.ts";
+import {
+  checkBotLogin,
+  checkCodeHostSecret,
+  generateCodeHostSecret,
+  PROVIDERS,
+  type CodeHostUid,
+  type CodeHostWebhook,
+} from "../domain/code-host-webhook.ts";
 import { codeHostWebhookEvent } from "../events/code-host-events.ts";
 import type { CodeHostChange, CodeHostSlot } from "../store/code-host-webhook-store.ts";
 
-export type CodeHostScopeDeps = { codeHostWebhooks: { find(codeHostUid: string): Promise<CodeHostWebhook | undefined> } };
+export type CodeHostScopeDeps = {
+  codeHostWebhooks: { find(codeHostUid: string): Promise<CodeHostWebhook | undefined> };
+};
 
 export type CodeHostWebhooksDeps = CodeHostScopeDeps & {
-  codeHostWebhooks: { change(codeHostUid: string, decide: (slot: CodeHostSlot) => CodeHostChange): Promise<CodeHostWebhook> };
+  codeHostWebhooks: {
+    change(codeHostUid: string, decide: (slot: CodeHostSlot) => CodeHostChange): Promise<CodeHostWebhook>;
+  };
   clock: Clock;
 };
 
@@ -17,7 +28,11 @@ export type CodeHostWebhooksDeps = CodeHostScopeDeps & {
 export type CodeHostRef = { readonly teamUid: string; readonly codeHostUid: string };
 
 /** The one way to reach a connection's webhook. Errors: code_host_not_found (not the caller's team) · not_authorized · code_host_webhook_not_found. */
-export async function findCodeHostWebhook(deps: CodeHostScopeDeps, caller: Caller, ref: CodeHostRef): Promise<CodeHostWebhook> {
+export async function findCodeHostWebhook(
+  deps: CodeHostScopeDeps,
+  caller: Caller,
+  ref: CodeHostRef,
+): Promise<CodeHostWebhook> {
   requireVerb(caller, ref.teamUid, "factory.manage", "code_host");
   const webhook = isUuid(ref.codeHostUid) ? await deps.codeHostWebhooks.find(ref.codeHostUid) : undefined;
   if (webhook?.teamUid !== ref.teamUid) throw notFound("code_host_webhook");
@@ -32,10 +47,18 @@ export type AskedCodeHostWebhook = { provider: string; botLogin?: string | undef
  *
  * Errors: code_host_not_found (another team's, or removed) · not_authorized · invalid_code_host_webhook.
  */
-export async function putCodeHostWebhook(deps: CodeHostWebhooksDeps, caller: Caller, ref: CodeHostRef, asked: AskedCodeHostWebhook): Promise<{ webhook: CodeHostWebhook; secret: string | undefined }> {
+export async function putCodeHostWebhook(
+  deps: CodeHostWebhooksDeps,
+  caller: Caller,
+  ref: CodeHostRef,
+  asked: AskedCodeHostWebhook,
+): Promise<{ webhook: CodeHostWebhook; secret: string | undefined }> {
   const { teamUid, codeHostUid } = checkRef(caller, ref);
   const provider = PROVIDERS.find((one) => one === asked.provider);
-  if (!provider) throw invalidArgument("invalid_code_host_webhook", `A provider is one of ${PROVIDERS.join(", ")}.`, { field: "provider" });
+  if (!provider)
+    throw invalidArgument("invalid_code_host_webhook", `A provider is one of ${PROVIDERS.join(", ")}.`, {
+      field: "provider",
+    });
   const botLogin = asked.botLogin === undefined ? undefined : checkBotLogin(asked.botLogin);
   let secret: string | undefined;
   const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, isRetired, owner }) => {
@@ -43,14 +66,28 @@ export async function putCodeHostWebhook(deps: CodeHostWebhooksDeps, caller: Cal
     secret = open ? undefined : generateCodeHostSecret(provider);
     const now = deps.clock.now();
     const before = open ?? { botLogin: "", enabled: true, createdAt: now, lastDeliveryAt: undefined };
-    const next: CodeHostWebhook = { ...before, codeHostUid, teamUid, provider, botLogin: botLogin ?? before.botLogin, enabled: asked.enabled ?? before.enabled, version: version + 1, updatedAt: now };
+    const next: CodeHostWebhook = {
+      ...before,
+      codeHostUid,
+      teamUid,
+      provider,
+      botLogin: botLogin ?? before.botLogin,
+      enabled: asked.enabled ?? before.enabled,
+      version: version + 1,
+      updatedAt: now,
+    };
     return { next, state: "open", secret, event: codeHostWebhookEvent(open ? "updated" : "created", next, caller) };
   });
   return { webhook, secret };
 }
 
 /** Gives an address another secret: the code host's own, or a generated one. It counts at once, the old one no longer. Errors: as `findCodeHostWebhook`; invalid_secret. */
-export async function rotateCodeHostSecret(deps: CodeHostWebhooksDeps, caller: Caller, ref: CodeHostRef, supplied: string): Promise<{ webhook: CodeHostWebhook; secret: string | undefined }> {
+export async function rotateCodeHostSecret(
+  deps: CodeHostWebhooksDeps,
+  caller: Caller,
+  ref: CodeHostRef,
+  supplied: string,
+): Promise<{ webhook: CodeHostWebhook; secret: string | undefined }> {
   const { codeHostUid, provider } = await findCodeHostWebhook(deps, caller, ref);
   const generated = supplied === "" ? generateCodeHostSecret(provider) : undefined;
   const secret = generated ?? supplied;
@@ -58,13 +95,22 @@ export async function rotateCodeHostSecret(deps: CodeHostWebhooksDeps, caller: C
   const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open }) => {
     if (!open) throw notFound("code_host_webhook"); // closed meanwhile
     const next = { ...open, version: open.version + 1, updatedAt: deps.clock.now() };
-    return { next, state: "open", secret, event: codeHostWebhookEvent("updated", next, caller, { secret_changed: true }) };
+    return {
+      next,
+      state: "open",
+      secret,
+      event: codeHostWebhookEvent("updated", next, caller, { secret_changed: true }),
+    };
   });
   return { webhook, secret: generated };
 }
 
 /** The code host gets 404 at once. Errors: as `findCodeHostWebhook`. */
-export async function closeCodeHostWebhook(deps: CodeHostWebhooksDeps, caller: Caller, ref: CodeHostRef): Promise<void> {
+export async function closeCodeHostWebhook(
+  deps: CodeHostWebhooksDeps,
+  caller: Caller,
+  ref: CodeHostRef,
+): Promise<void> {
   const { codeHostUid } = await findCodeHostWebhook(deps, caller, ref);
   await deps.codeHostWebhooks.change(codeHostUid, ({ open }) => {
     if (!open) throw notFound("code_host_webhook"); // closed meanwhile
@@ -83,7 +129,19 @@ export async function retireCodeHost(deps: CodeHostWebhooksDeps, caller: Caller,
   await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, owner }) => {
     if (owner !== undefined && owner !== teamUid) throw notFound("code_host");
     const now = deps.clock.now();
-    const next: CodeHostWebhook = { ...(open ?? { codeHostUid, teamUid, provider: "github", botLogin: "", createdAt: now, lastDeliveryAt: undefined }), enabled: false, version: version + 1, updatedAt: now };
+    const next: CodeHostWebhook = {
+      ...(open ?? {
+        codeHostUid,
+        teamUid,
+        provider: "github",
+        botLogin: "",
+        createdAt: now,
+        lastDeliveryAt: undefined,
+      }),
+      enabled: false,
+      version: version + 1,
+      updatedAt: now,
+    };
     return { next, state: "retired", ...(open && { event: codeHostWebhookEvent("deleted", next, caller) }) };
   });
 }
@@ -91,5 +149,8 @@ export async function retireCodeHost(deps: CodeHostWebhooksDeps, caller: Caller,
 function checkRef(caller: Caller, ref: CodeHostRef): { teamUid: CodeHostWebhook["teamUid"]; codeHostUid: CodeHostUid } {
   requireVerb(caller, ref.teamUid, "factory.manage", "code_host");
   if (!isUuid(ref.codeHostUid)) throw notFound("code_host");
-  return { teamUid: as<CodeHostWebhook["teamUid"]>(ref.teamUid), codeHostUid: as<CodeHostUid>(ref.codeHostUid.toLowerCase()) };
+  return {
+    teamUid: as<CodeHostWebhook["teamUid"]>(ref.teamUid),
+    codeHostUid: as<CodeHostUid>(ref.codeHostUid.toLowerCase()),
+  };
 }

@@ -2,7 +2,9 @@ import type { Caller } from "@millwright/caller";
 import type { Webhook } from "../domain/webhook.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
-export type ListWebhooksDeps = Pick<ScopeDeps, "factories"> & { webhooks: { list(factoryUid: string): Promise<Webhook[]> } };
+export type ListWebhooksDeps = Pick<ScopeDeps, "factories"> & {
+  webhooks: { list(factoryUid: string): Promise<Webhook[]> };
+};
 
 /** A factory's webhooks, oldest first. Errors: factory_not_found · not_authorized. */
 export async function listWebhooks(deps: ListWebhooksDeps, caller: Caller, factoryUid: string): Promise<Webhook[]> {

@@ -15,19 +15,38 @@ export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
 };
 
 /** A connection's log, newest first. Errors: code_host_not_found · not_authorized · code_host_webhook_not_found · invalid_cursor. */
-export async function listCodeHostDeliveries(deps: ReadCodeHostDeliveriesDeps, caller: Caller, ref: CodeHostRef, page: { size: number; token: string }): Promise<{ deliveries: CodeHostDelivery[]; nextPageToken: string }> {
+export async function listCodeHostDeliveries(
+  deps: ReadCodeHostDeliveriesDeps,
+  caller: Caller,
+  ref: CodeHostRef,
+  page: { size: number; token: string },
+): Promise<{ deliveries: CodeHostDelivery[]; nextPageToken: string }> {
   const { codeHostUid } = await findCodeHostWebhook(deps, caller, ref);
   const bind = { code_host: codeHostUid };
   const [at, uid] = (page.token === "" ? [] : deps.cursors.open("code host deliveries", bind, page.token)) as string[];
   const limit = clampPageSize(page.size, { default: 50, max: 100 });
-  const rows = await deps.codeHostDeliveries.list(codeHostUid, at === undefined ? undefined : { at: new Date(at), uid: uid ?? "" }, limit + 1);
+  const rows = await deps.codeHostDeliveries.list(
+    codeHostUid,
+    at === undefined ? undefined : { at: new Date(at), uid: uid ?? "" },
+    limit + 1,
+  );
   const deliveries = rows.slice(0, limit);
   const last = deliveries.at(-1);
-  return { deliveries, nextPageToken: rows.length > limit && last ? deps.cursors.seal("code host deliveries", bind, [last.receivedAt.toISOString(), last.uid]) : "" };
+  return {
+    deliveries,
+    nextPageToken:
+      rows.length > limit && last
+        ? deps.cursors.seal("code host deliveries", bind, [last.receivedAt.toISOString(), last.uid])
+        : "",
+  };
 }
 
 /** One entry, with its bytes and headers if it was accepted. A service reads any. Errors: delivery_not_found (also of another connection) · code_host_not_found · not_authorized · code_host_webhook_not_found. */
-export async function getCodeHostDelivery(deps: ReadCodeHostDeliveriesDeps, caller: Caller, ref: CodeHostRef & { deliveryUid: string }): Promise<StoredCodeHostDelivery> {
+export async function getCodeHostDelivery(
+  deps: ReadCodeHostDeliveriesDeps,
+  caller: Caller,
+  ref: CodeHostRef & { deliveryUid: string },
+): Promise<StoredCodeHostDelivery> {
   const isService = caller.principal.type === "service";
   const codeHostUid = isService ? undefined : (await findCodeHostWebhook(deps, caller, ref)).codeHostUid;
   const found = isUuid(ref.deliveryUid) ? await deps.codeHostDeliveries.find(ref.deliveryUid) : undefined;

@@ -2,20 +2,33 @@ import type { Clock } from "@millwright/clock";
 import { jsonBytes, payloadOf } from "@millwright/code-host-events";
 import { isUuid } from "@millwright/ids";
 import { isJson } from "@millwright/payload-filter";
-import { actionOf, codeHostIdentity, eventName, isCodeHostSender, isRefusedUnread, keptHeaders } from "../domain/code-host-webhook.ts";
+import {
+  actionOf,
+  codeHostIdentity,
+  eventName,
+  isCodeHostSender,
+  isRefusedUnread,
+  keptHeaders,
+} from "../domain/code-host-webhook.ts";
 import { CODE_HOST_BODY_BYTES_MAX } from "../domain/limits.ts";
 import type { CodeHostEntry, CodeHostReceiver } from "../store/code-host-delivery-store.ts";
 import type { Recorded } from "../store/delivery-store.ts";
 import type { InboundDelivery, Reception } from "./receive-delivery.ts";
 
 /** A POST to a connection's address. Nothing of it is trusted. */
-export type InboundCodeHostDelivery = Pick<InboundDelivery, "address" | "requestId" | "header" | "body"> & { readonly codeHostUid: string };
+export type InboundCodeHostDelivery = Pick<InboundDelivery, "address" | "requestId" | "header" | "body"> & {
+  readonly codeHostUid: string;
+};
 
 export type ReceiveCodeHostDeliveryDeps = {
   codeHostDeliveries: {
     meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined>;
     record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded>;
-    recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<Recorded>;
+    recordFailure(
+      to: CodeHostReceiver,
+      address: string,
+      entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">,
+    ): Promise<Recorded>;
   };
   clock: Clock;
 };
@@ -26,7 +39,10 @@ export type ReceiveCodeHostDeliveryDeps = {
  * bytes → the connection's budget → JSON → identity, stored. Which events it tells of is nobody's business here: a ping is
  * stored like any other.
  */
-export async function receiveCodeHostDelivery(deps: ReceiveCodeHostDeliveryDeps, inbound: InboundCodeHostDelivery): Promise<Reception> {
+export async function receiveCodeHostDelivery(
+  deps: ReceiveCodeHostDeliveryDeps,
+  inbound: InboundCodeHostDelivery,
+): Promise<Reception> {
   const { codeHostDeliveries: deliveries } = deps;
   const { address, header } = inbound;
   const receivedAt = deps.clock.now();
@@ -34,23 +50,42 @@ export async function receiveCodeHostDelivery(deps: ReceiveCodeHostDeliveryDeps,
   if (!to) return { outcome: "unknown" };
   if (to.refusedForSeconds !== undefined) return { outcome: "limited", retryAfterSeconds: to.refusedForSeconds };
   if (isRefusedUnread(to.provider, header, to.secret)) {
-    return ended(await deliveries.recordFailure(to, address, { outcome: "rejected_auth", sizeBytes: Number(header("content-length") ?? 0) || 0, receivedAt }));
+    return ended(
+      await deliveries.recordFailure(to, address, {
+        outcome: "rejected_auth",
+        sizeBytes: Number(header("content-length") ?? 0) || 0,
+        receivedAt,
+      }),
+    );
   }
   const read = await inbound.body(CODE_HOST_BODY_BYTES_MAX);
   if ("isLost" in read) return { outcome: "body_lost" };
   // Nobody has vouched for it: it counts as failed authentication.
-  if ("tooLargeBytes" in read) return ended(await deliveries.recordFailure(to, address, { outcome: "rejected_too_large", sizeBytes: read.tooLargeBytes, receivedAt }));
+  if ("tooLargeBytes" in read)
+    return ended(
+      await deliveries.recordFailure(to, address, {
+        outcome: "rejected_too_large",
+        sizeBytes: read.tooLargeBytes,
+        receivedAt,
+      }),
+    );
   const body = read.bytes;
   if (!isCodeHostSender(to.provider, { header, body }, to.secret, receivedAt)) {
-    return ended(await deliveries.recordFailure(to, address, { outcome: "rejected_auth", sizeBytes: body.length, receivedAt }));
+    return ended(
+      await deliveries.recordFailure(to, address, { outcome: "rejected_auth", sizeBytes: body.length, receivedAt }),
+    );
   }
   const headers = keptHeaders(header);
   const entry = { event: eventName(to.provider, header), action: "", sizeBytes: body.length, receivedAt };
   const isPlain = /^(?:identity)?$/i.test(header("content-encoding")?.trim() ?? ""); // a compressed body is no JSON, and never inflated
-  if (!isPlain || !isJson(jsonBytes({ headers, body }))) return ended(await deliveries.record(to, { ...entry, outcome: "rejected_invalid_json" }, inbound.requestId));
+  if (!isPlain || !isJson(jsonBytes({ headers, body })))
+    return ended(await deliveries.record(to, { ...entry, outcome: "rejected_invalid_json" }, inbound.requestId));
   const identity = codeHostIdentity(to.provider, header, body);
   const action = actionOf(to.provider, payloadOf({ headers, body }));
-  return ended(await deliveries.record(to, { ...entry, outcome: "accepted", action, identity, headers, body }, inbound.requestId), identity.id);
+  return ended(
+    await deliveries.record(to, { ...entry, outcome: "accepted", action, identity, headers, body }, inbound.requestId),
+    identity.id,
+  );
 }
 
 function ended(recorded: Recorded, deliveryId = ""): Reception {

@@ -42,7 +42,10 @@ export type ReceiveDeliveryDeps = {
 type Failure = Pick<Entry, "outcome" | "sizeBytes" | "receivedAt">;
 
 /** What a webhook makes of a delivery: it is let in, to be recorded as something; its credential is wrong; or its body never came. */
-type Verdict = { readonly letIn: Entry; readonly deliveryId?: string } | { readonly failure: Failure } | { readonly isLost: true };
+type Verdict =
+  | { readonly letIn: Entry; readonly deliveryId?: string }
+  | { readonly failure: Failure }
+  | { readonly isLost: true };
 
 /** A webhook that changes between being met and recording its delivery is met again, so often. */
 const CHANGES_MAX = 10;
@@ -63,7 +66,10 @@ export async function receiveDelivery(deps: ReceiveDeliveryDeps, inbound: Inboun
   const { deliveries } = deps;
   const receivedAt = deps.clock.now();
   if (!isUuid(inbound.webhookUid)) return { outcome: "unknown" };
-  const record = async (to: Receiver, { letIn, deliveryId }: Extract<Verdict, { letIn: Entry }>): Promise<Reception | undefined> => {
+  const record = async (
+    to: Receiver,
+    { letIn, deliveryId }: Extract<Verdict, { letIn: Entry }>,
+  ): Promise<Reception | undefined> => {
     const recorded = await deliveries.record(to, inbound.address, letIn, inbound.requestId);
     return recorded === "changed" ? undefined : ended(recorded, deliveryId);
   };
@@ -82,7 +88,11 @@ export async function receiveDelivery(deps: ReceiveDeliveryDeps, inbound: Inboun
     const recorded = await record(to, verdict);
     if (recorded) return recorded;
   }
-  throw new DomainError({ kind: "unavailable", reason: "webhook_changing", message: "The webhook is being changed; try again." });
+  throw new DomainError({
+    kind: "unavailable",
+    reason: "webhook_changing",
+    message: "The webhook is being changed; try again.",
+  });
 }
 
 async function judge(inbound: InboundDelivery, to: Receiver, receivedAt: Date): Promise<Verdict> {
@@ -100,13 +110,20 @@ async function judge(inbound: InboundDelivery, to: Receiver, receivedAt: Date): 
     return { letIn: { ...entry, ...(identity && { identity }) } };
   }
   const { bytes } = body;
-  if (isSigned && !isSignatureRight(to, { header: inbound.header, token: inbound.token, body: bytes }, to.secret, receivedAt)) {
+  if (
+    isSigned &&
+    !isSignatureRight(to, { header: inbound.header, token: inbound.token, body: bytes }, to.secret, receivedAt)
+  ) {
     return { failure: { outcome: "rejected_auth", sizeBytes: bytes.length, receivedAt } };
   }
   const isPlain = /^(?:identity)?$/i.test(inbound.header("content-encoding")?.trim() ?? ""); // a compressed body is no JSON, and never inflated
   const identity = identityOf(to, inbound.header, bytes);
-  if (!isPlain || !isJson(bytes)) return { letIn: { outcome: "rejected_invalid_json", identity, sizeBytes: bytes.length, receivedAt } };
-  return { letIn: { outcome: "accepted", identity, sizeBytes: bytes.length, payload: bytes, receivedAt }, deliveryId: identity.id };
+  if (!isPlain || !isJson(bytes))
+    return { letIn: { outcome: "rejected_invalid_json", identity, sizeBytes: bytes.length, receivedAt } };
+  return {
+    letIn: { outcome: "accepted", identity, sizeBytes: bytes.length, payload: bytes, receivedAt },
+    deliveryId: identity.id,
+  };
 }
 
 function ended(recorded: Recorded, deliveryId = ""): Reception {

@@ -4,7 +4,11 @@ import { isUuid } from "@millwright/ids";
 import type { Webhook } from "../domain/webhook.ts";
 
 /** A factory as its owner tells of it. */
-export type FactoryView = { readonly uid: string; readonly teamUid: string; readonly management: "live" | "service_files" | "external_files" };
+export type FactoryView = {
+  readonly uid: string;
+  readonly teamUid: string;
+  readonly management: "live" | "service_files" | "external_files";
+};
 
 export type ScopeDeps = {
   webhooks: { find(uid: string): Promise<Webhook | undefined> };
@@ -15,7 +19,11 @@ export type ScopeDeps = {
 };
 
 /** The one way to reach a factory here. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
-export async function findFactory(deps: Pick<ScopeDeps, "factories">, caller: Caller, uid: string): Promise<FactoryView> {
+export async function findFactory(
+  deps: Pick<ScopeDeps, "factories">,
+  caller: Caller,
+  uid: string,
+): Promise<FactoryView> {
   if (!isUuid(uid)) throw notFound("factory");
   const factory = await deps.factories.get(caller, uid);
   requireVerb(caller, factory.teamUid, "webhook.manage", "factory");
@@ -26,7 +34,11 @@ export async function findFactory(deps: Pick<ScopeDeps, "factories">, caller: Ca
 export type WebhookRef = { readonly factoryUid: string; readonly webhookUid: string };
 
 /** The one way to reach a webhook. Errors: webhook_not_found (absent, malformed, of another factory, or not visible) · not_authorized. */
-export async function findWebhook(deps: Pick<ScopeDeps, "webhooks">, caller: Caller, { factoryUid, webhookUid }: WebhookRef): Promise<Webhook> {
+export async function findWebhook(
+  deps: Pick<ScopeDeps, "webhooks">,
+  caller: Caller,
+  { factoryUid, webhookUid }: WebhookRef,
+): Promise<Webhook> {
   const webhook = isUuid(webhookUid) ? await deps.webhooks.find(webhookUid) : undefined;
   if (!webhook || (factoryUid !== "" && webhook.factoryUid !== factoryUid.toLowerCase())) throw notFound("webhook");
   requireVerb(caller, webhook.teamUid, "webhook.manage", "webhook");

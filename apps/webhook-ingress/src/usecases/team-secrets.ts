@@ -14,7 +14,10 @@ export type TeamSecretsDeps = {
     keep(secret: TeamSecretName, value: TeamSecretValue): Promise<void>;
     push(secret: TeamSecretName, value: TeamSecretValue, now: Date): Promise<void>;
     unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { pushedAt: Date })[]>;
-    confirm(secret: TeamSecretName & { pushedAt: Date }, present: { value: string; revision: string } | undefined): Promise<void>;
+    confirm(
+      secret: TeamSecretName & { pushedAt: Date },
+      present: { value: string; revision: string } | undefined,
+    ): Promise<void>;
   };
   webhooks: { listNaming(secret: TeamSecretName): Promise<readonly Webhook[]> };
   identity: {
@@ -54,7 +57,8 @@ export class TeamSecrets {
    * Errors: invalid_secret, if a webhook that names the secret cannot have the new value.
    */
   async push(secret: TeamSecretName, value: TeamSecretValue): Promise<void> {
-    if (value.value !== undefined) for (const webhook of await this.#deps.webhooks.listNaming(secret)) checkFor(webhook, value.value);
+    if (value.value !== undefined)
+      for (const webhook of await this.#deps.webhooks.listNaming(secret)) checkFor(webhook, value.value);
     await this.#deps.copies.push(secret, value, this.#deps.clock.now());
   }
 
@@ -73,8 +77,12 @@ function checkFor(webhook: Webhook, value: string): void {
   try {
     checkSecret(webhook, value);
   } catch (error) {
-    throw invalidArgument("invalid_secret", `The webhook ${webhook.name} (${webhook.uid}) uses this secret. ${(error as Error).message}`);
+    throw invalidArgument(
+      "invalid_secret",
+      `The webhook ${webhook.name} (${webhook.uid}) uses this secret. ${(error as Error).message}`,
+    );
   }
 }
 
-const unknownSecret = ({ name }: TeamSecretName): Error => invalidArgument("secret_not_found", `The team has no secret named ${name}.`, { names: name });
+const unknownSecret = ({ name }: TeamSecretName): Error =>
+  invalidArgument("secret_not_found", `The team has no secret named ${name}.`, { names: name });

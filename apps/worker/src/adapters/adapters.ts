@@ -7,4 +7,5 @@ import { codexAdapter } from "./codex/codex-adapter.ts";
 /** Harnesses of others that this release can drive. */
 export const ADAPTERS: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, geminiAdapter, opencodeAdapter];
 
-export const adapterNamed = (type: string): HarnessAdapter | undefined => ADAPTERS.find((adapter) => adapter.type === type);
+export const adapterNamed = (type: string): HarnessAdapter | undefined =>
+  ADAPTERS.find((adapter) => adapter.type === type);

@@ -29,13 +29,21 @@ export type GatewayEnding = { readonly contentType: string; readonly body: strin
 const bearer = (apiKey: string): Record<string, string> => (apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` });
 const trimmed = (url: string): string => url.replace(/\/+$/, "");
 const beneath = (prefix: string, base: string, path: string): string => base + path.slice(prefix.length);
-const byField = (name: string): Pick<GatewayWire, "outputLimit" | "limited"> => ({ outputLimit: (body) => body[name], limited: (body, tokens) => ({ ...body, [name]: tokens }) });
+const byField = (name: string): Pick<GatewayWire, "outputLimit" | "limited"> => ({
+  outputLimit: (body) => body[name],
+  limited: (body, tokens) => ({ ...body, [name]: tokens }),
+});
 
 const GOOGLE_CALL = /^\/v1beta\/models\/([^/:]+):(streamGenerateContent|generateContent|countTokens)$/;
 
 const WIRES: Readonly<Record<string, GatewayWire>> = {
   anthropic: {
-    read: (path, body) => (path === "/v1/messages" ? answer(body) : path === "/v1/messages/count_tokens" ? { ...answer(body), kind: "count" } : undefined),
+    read: (path, body) =>
+      path === "/v1/messages"
+        ? answer(body)
+        : path === "/v1/messages/count_tokens"
+          ? { ...answer(body), kind: "count" }
+          : undefined,
     // The address that people give for it is the one without the version.
     url: (baseUrl, path) => trimmed(baseUrl || "https://api.anthropic.com").replace(/\/v1$/, "") + path,
     key: (apiKey) => ({ "x-api-key": apiKey }),
@@ -58,14 +66,28 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
       const [, modelId = "", method] = GOOGLE_CALL.exec(path) ?? [];
       return method === undefined ? undefined : { kind: method === "countTokens" ? "count" : kindOf(body), modelId };
     },
-    url: (baseUrl, path) => beneath("/v1beta", trimmed(baseUrl || "https://generativelanguage.googleapis.com/v1beta"), path),
+    url: (baseUrl, path) =>
+      beneath("/v1beta", trimmed(baseUrl || "https://generativelanguage.googleapis.com/v1beta"), path),
     key: (apiKey) => ({ "x-goog-api-key": apiKey }),
     outputLimit: (body) => objectAt(body, "generationConfig")["maxOutputTokens"],
-    limited: (body, maxOutputTokens) => ({ ...body, generationConfig: { ...objectAt(body, "generationConfig"), maxOutputTokens } }),
+    limited: (body, maxOutputTokens) => ({
+      ...body,
+      generationConfig: { ...objectAt(body, "generationConfig"), maxOutputTokens },
+    }),
     mended: withAllAnswers,
     ending: (path) => {
-      const answer = JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [{ text: "(The platform has ended this turn.)" }] }, finishReason: "STOP" }] });
-      return path.endsWith(":streamGenerateContent") ? { contentType: "text/event-stream", body: `\ndata: ${answer}\n\n` } : { contentType: "application/json", body: answer };
+      const answer = JSON.stringify({
+        candidates: [
+          {
+            index: 0,
+            content: { role: "model", parts: [{ text: "(The platform has ended this turn.)" }] },
+            finishReason: "STOP",
+          },
+        ],
+      });
+      return path.endsWith(":streamGenerateContent")
+        ? { contentType: "text/event-stream", body: `\ndata: ${answer}\n\n` }
+        : { contentType: "application/json", body: answer };
     },
   },
 };
@@ -75,4 +97,5 @@ const answer = (body: JsonObject): WireCall => ({ kind: kindOf(body), modelId: t
 /** All wires name the tools of a request alike. */
 const kindOf = ({ tools }: JsonObject): "step" | "side" => (Array.isArray(tools) && tools.length > 0 ? "step" : "side");
 
-export const gatewayWire = (provider: string): GatewayWire | undefined => (Object.hasOwn(WIRES, provider) ? WIRES[provider] : undefined);
+export const gatewayWire = (provider: string): GatewayWire | undefined =>
+  Object.hasOwn(WIRES, provider) ? WIRES[provider] : undefined;

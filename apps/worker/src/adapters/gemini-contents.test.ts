@@ -8,12 +8,26 @@ const call = (name: string, id?: string) => ({ functionCall: { name, args: {}, .
 const answer = (name: string) => ({ functionResponse: { name, response: { output: "x" } } });
 
 test("calls without an answer get one, in their place; everything else stays as it is", () => {
-  const [before, lost, next] = [said("user", { text: "Do it." }), said("model", { text: "I do." }, call("shell", "c1"), call("read")), said("user", { text: "Stop." })];
+  const [before, lost, next] = [
+    said("user", { text: "Do it." }),
+    said("model", { text: "I do." }, call("shell", "c1"), call("read")),
+    said("user", { text: "Stop." }),
+  ];
   const interrupted = { error: "It was interrupted; its effect is unknown." };
-  const mended = said("user", { functionResponse: { id: "c1", name: "shell", response: interrupted } }, { functionResponse: { name: "read", response: interrupted } });
-  expect(withAllAnswers({ contents: [before, lost, next], tools: [] })).toEqual({ contents: [before, lost, mended, next], tools: [] });
+  const mended = said(
+    "user",
+    { functionResponse: { id: "c1", name: "shell", response: interrupted } },
+    { functionResponse: { name: "read", response: interrupted } },
+  );
+  expect(withAllAnswers({ contents: [before, lost, next], tools: [] })).toEqual({
+    contents: [before, lost, mended, next],
+    tools: [],
+  });
   expect(withAllAnswers({ contents: [before, lost] })).toEqual({ contents: [before, lost, mended] });
-  const whole = { contents: [before, said("model", call("shell")), said("user", answer("shell")), said("model", { text: "Done." })], generationConfig: { temperature: 1 } };
+  const whole = {
+    contents: [before, said("model", call("shell")), said("user", answer("shell")), said("model", { text: "Done." })],
+    generationConfig: { temperature: 1 },
+  };
   expect(withAllAnswers(whole)).toEqual(whole);
   expect(withAllAnswers({ model: "m" })).toEqual({ model: "m" });
 });
@@ -21,7 +35,12 @@ test("calls without an answer get one, in their place; everything else stays as 
 test("only what its turn is lost by has an ending: a stream, or a whole answer", () => {
   const ending = gatewayWire("google")!.ending!;
   const stream = ending("/v1beta/models/m:streamGenerateContent");
-  expect([stream.contentType, JSON.parse(stream.body.trim().replace("data: ", ""))]).toEqual(["text/event-stream", { candidates: [expect.objectContaining({ finishReason: "STOP" })] }]);
-  expect(JSON.parse(ending("/v1beta/models/m:generateContent").body)).toEqual({ candidates: [expect.objectContaining({ finishReason: "STOP" })] });
+  expect([stream.contentType, JSON.parse(stream.body.trim().replace("data: ", ""))]).toEqual([
+    "text/event-stream",
+    { candidates: [expect.objectContaining({ finishReason: "STOP" })] },
+  ]);
+  expect(JSON.parse(ending("/v1beta/models/m:generateContent").body)).toEqual({
+    candidates: [expect.objectContaining({ finishReason: "STOP" })],
+  });
   expect(gatewayWire("anthropic")!.ending).toBeUndefined();
 });

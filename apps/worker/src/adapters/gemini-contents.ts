@@ -5,14 +5,31 @@ import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 export function withAllAnswers(body: JsonObject): JsonObject {
   const { contents } = body;
   if (!Array.isArray(contents) || !contents.every(isAnObject)) return body;
-  return { ...body, contents: contents.flatMap((content, index) => [content, ...answersFor(content, contents[index + 1])]) };
+  return {
+    ...body,
+    contents: contents.flatMap((content, index) => [content, ...answersFor(content, contents[index + 1])]),
+  };
 }
 
 function answersFor(content: JsonObject, next: JsonObject | undefined): JsonObject[] {
   const calls = content["role"] === "model" ? partsOf(content, "functionCall") : [];
   const answered = next ? partsOf(next, "functionResponse") : [];
   if (calls.length === 0 || answered.length > 0) return [];
-  return [{ role: "user", parts: calls.map((call) => ({ functionResponse: { ...(textAt(call, "id") === "" ? {} : { id: textAt(call, "id") }), name: textAt(call, "name"), response: { error: "It was interrupted; its effect is unknown." } } })) }];
+  return [
+    {
+      role: "user",
+      parts: calls.map((call) => ({
+        functionResponse: {
+          ...(textAt(call, "id") === "" ? {} : { id: textAt(call, "id") }),
+          name: textAt(call, "name"),
+          response: { error: "It was interrupted; its effect is unknown." },
+        },
+      })),
+    },
+  ];
 }
 
-const partsOf = ({ parts }: JsonObject, name: string): JsonObject[] => (Array.isArray(parts) ? parts.filter(isAnObject) : []).filter((part) => isAnObject(part[name])).map((part) => objectAt(part, name));
+const partsOf = ({ parts }: JsonObject, name: string): JsonObject[] =>
+  (Array.isArray(parts) ? parts.filter(isAnObject) : [])
+    .filter((part) => isAnObject(part[name]))
+    .map((part) => objectAt(part, name));

@@ -2,7 +2,8 @@ import type { ActionCategory } from "./harness-adapter.ts";
 
 type Action = readonly [name: string, category: ActionCategory];
 
-const named = (action: Action, ...tools: readonly string[]): Record<string, Action> => Object.fromEntries(tools.map((tool) => [tool, action]));
+const named = (action: Action, ...tools: readonly string[]): Record<string, Action> =>
+  Object.fromEntries(tools.map((tool) => [tool, action]));
 
 /** Tools of harnesses, as the public actions they are (fields-runs §6.8). */
 const ACTIONS: Readonly<Record<string, Action>> = {

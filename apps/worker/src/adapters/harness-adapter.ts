@@ -90,4 +90,12 @@ export type HarnessAdapter = {
 };
 
 /** Category of a public action by the tool of a harness. */
-export type ActionCategory = "command" | "files" | "search" | "documents" | "computer" | "integration" | "review" | "skill";
+export type ActionCategory =
+  | "command"
+  | "files"
+  | "search"
+  | "documents"
+  | "computer"
+  | "integration"
+  | "review"
+  | "skill";

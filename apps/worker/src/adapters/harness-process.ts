@@ -65,7 +65,8 @@ export class HarnessProcess {
     let start = 0;
     for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, start)) {
       this.#add(data.subarray(start, end));
-      const line = this.#bytes > LINE_BYTES_MAX ? `(a line of ${this.#bytes} bytes)` : Buffer.concat(this.#parts).toString("utf8");
+      const line =
+        this.#bytes > LINE_BYTES_MAX ? `(a line of ${this.#bytes} bytes)` : Buffer.concat(this.#parts).toString("utf8");
       this.#parts.length = this.#bytes = 0;
       this.talk.receive(line);
       start = end + 1;

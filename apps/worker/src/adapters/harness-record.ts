@@ -12,7 +12,12 @@ import { UnknownLines } from "./unknown-lines.ts";
 const OUTPUT_CHARACTERS_MAX = 32_000;
 const SESSION_KIND = "harness_session";
 
-export type HarnessRecordDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly checkpoints: Checkpoints; readonly harness: HarnessName };
+export type HarnessRecordDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly checkpoints: Checkpoints;
+  readonly harness: HarnessName;
+};
 
 type OpenCall = { readonly callId: string; readonly shown: JsonObject; readonly beganMs: number };
 
@@ -67,7 +72,8 @@ export class HarnessRecord {
 
   /** The turn is over, or its process: nothing is open any more. */
   endTurn(seen: SeenTurn): void {
-    for (const id of [...this.#calls.keys()]) this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
+    for (const id of [...this.#calls.keys()])
+      this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
     this.#usage.endTurn(seen);
   }
 
@@ -90,8 +96,16 @@ export class HarnessRecord {
     this.#calls.delete(id);
     const { ctx, conversation, checkpoints } = this.#deps;
     const text = ctx.mask(output);
-    const shown: JsonObject = { output: text.slice(0, OUTPUT_CHARACTERS_MAX), ...(text.length > OUTPUT_CHARACTERS_MAX ? { truncated: true } : {}) };
-    conversation.record("tool_end", { ...call.shown, state, output: state === "completed" ? shown : { error: shown["output"]! }, duration_ms: Math.round(ctx.clock.monotonicMs() - call.beganMs) });
+    const shown: JsonObject = {
+      output: text.slice(0, OUTPUT_CHARACTERS_MAX),
+      ...(text.length > OUTPUT_CHARACTERS_MAX ? { truncated: true } : {}),
+    };
+    conversation.record("tool_end", {
+      ...call.shown,
+      state,
+      output: state === "completed" ? shown : { error: shown["output"]! },
+      duration_ms: Math.round(ctx.clock.monotonicMs() - call.beganMs),
+    });
     checkpoints.note("if_cheap");
     checkpoints.begin();
   }

@@ -72,15 +72,19 @@ export class HarnessTurns {
     gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
     const theirs = Object.entries(adapter.toolNames ?? {});
     gateway.platformTools = {
-      tools: () => deps.tools.filter((tool) => this.#offers(tool)).map((tool) => ({ ...tool, name: theirs.find(([name]) => name === tool.name)?.[1] ?? tool.name })),
-      run: (name, input, malformed) => this.#runTool(theirs.find(([, known]) => known === name)?.[0] ?? name, input, malformed),
+      tools: () =>
+        deps.tools
+          .filter((tool) => this.#offers(tool))
+          .map((tool) => ({ ...tool, name: theirs.find(([name]) => name === tool.name)?.[1] ?? tool.name })),
+      run: (name, input, malformed) =>
+        this.#runTool(theirs.find(([, known]) => known === name)?.[0] ?? name, input, malformed),
     };
   }
 
   /** One turn, from what people have said to its end. Errors: the abort reason of the execution, SandboxGone. */
   async run(interrupted: AbortSignal): Promise<TurnEnd> {
     const { ctx, messages, budget } = this.#deps;
-    for (let text = ""; ; ) {
+    for (let text = ""; ;) {
       this.#mode = await messages.take();
       ctx.signal.throwIfAborted();
       if (interrupted.aborted) return { kind: "interrupted" };
@@ -113,7 +117,12 @@ export class HarnessTurns {
     this.#record.beginTurn();
     const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
     const over = new AbortController();
-    const aborted = new Promise<never>((_resolve, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), { once: true, signal: over.signal }));
+    const aborted = new Promise<never>((_resolve, reject) =>
+      ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), {
+        once: true,
+        signal: over.signal,
+      }),
+    );
     aborted.catch(() => undefined);
     interrupted.addEventListener("abort", () => this.#end({ kind: "interrupted" }), { signal: over.signal });
     let end: TurnEvent | undefined;
@@ -146,10 +155,24 @@ export class HarnessTurns {
     if (!("died" in end)) {
       if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
       const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "it does not say which."}`;
-      return { kind: "failed", failure: { code: "resource_unavailable", message, retryable: true, reason: "harness_failed" } };
+      return {
+        kind: "failed",
+        failure: { code: "resource_unavailable", message, retryable: true, reason: "harness_failed" },
+      };
     }
-    if ((this.#crashes += 1) > CRASHES_MAX) return { kind: "failed", failure: { code: "agent_process_failed", message: `${this.#deps.harness.adapter.type} ended in the middle of its turn. ${end.died}`, retryable: false, reason: "harness_died" } };
-    this.#deps.conversation.record("warning", { text: `The agent's program ended in the middle of its turn, and is started again. ${end.died}` });
+    if ((this.#crashes += 1) > CRASHES_MAX)
+      return {
+        kind: "failed",
+        failure: {
+          code: "agent_process_failed",
+          message: `${this.#deps.harness.adapter.type} ended in the middle of its turn. ${end.died}`,
+          retryable: false,
+          reason: "harness_died",
+        },
+      };
+    this.#deps.conversation.record("warning", {
+      text: `The agent's program ended in the middle of its turn, and is started again. ${end.died}`,
+    });
     return "again";
   }
 
@@ -177,7 +200,9 @@ export class HarnessTurns {
   /** What people have said that the harness has not heard. */
   #news(): string {
     const { events } = this.#deps.conversation;
-    const said = events.slice(this.#isTold).filter(({ kind, payload }) => kind === "message" && payload["role"] === "user");
+    const said = events
+      .slice(this.#isTold)
+      .filter(({ kind, payload }) => kind === "message" && payload["role"] === "user");
     this.#isTold = events.length;
     return said.map(({ payload }) => spokenText(payload)).join("\n\n");
   }
@@ -203,7 +228,8 @@ export class HarnessTurns {
     const directories = adapter.directories?.(options) ?? [];
     if (directories.length > 0) await sandbox.exec(["mkdir", "-p", ...directories]);
     await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(options.instructions));
-    for (const [path, text] of Object.entries(adapter.files?.(options) ?? {})) await sandbox.writeFile(sandbox.workspace, path, Buffer.from(text));
+    for (const [path, text] of Object.entries(adapter.files?.(options) ?? {}))
+      await sandbox.writeFile(sandbox.workspace, path, Buffer.from(text));
     this.#hasSession = false;
     const process: HarnessProcess = new HarnessProcess({
       program: sandbox.open(adapter.argv(options), { cwd: base, env: { ...adapter.env(options) } }),
@@ -229,11 +255,26 @@ export class HarnessTurns {
     const known = sessionOf(conversation, adapter.type);
     const sessionId = known ?? randomUUID();
     const file = adapter.sessionFile?.({ stateDir, sessionId, cwd });
-    const isResumed = known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
+    const isResumed =
+      known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
     const { provider, modelId: model, reasoningLevel: reasoning } = ctx.assignment;
     const rules = await readRules(context.workspace);
     const instructions = harnessInstructions(ctx.assignment, { isLooking, notices, rules });
-    return { program, stateDir, home: sandbox.home, cwd, sessionId, isResumed, provider, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
+    return {
+      program,
+      stateDir,
+      home: sandbox.home,
+      cwd,
+      sessionId,
+      isResumed,
+      provider,
+      model,
+      reasoning,
+      instructions,
+      systemFile: `${sandbox.home}/${SYSTEM_FILE}`,
+      isLooking,
+      gateway: `http://127.0.0.1:${GATEWAY_PORT}`,
+    };
   }
 
   #onEvent(event: Exclude<HarnessEvent, { t: "session" }>): void {
@@ -243,7 +284,10 @@ export class HarnessTurns {
 
   async #runTool(name: string, input: JsonObject, malformed?: string): Promise<Ending> {
     const { ctx, tools, context, checkpoints, harness } = this.#deps;
-    const ending = await runTool({ callId: this.#record.nextId(), name, input, ...(malformed === undefined ? {} : { malformed }) }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
+    const ending = await runTool(
+      { callId: this.#record.nextId(), name, input, ...(malformed === undefined ? {} : { malformed }) },
+      { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } },
+    );
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
       harness.gateway.hold();

@@ -33,14 +33,23 @@ export class HarnessUsage {
   #ofTurn: JsonObject | undefined;
 
   /** @param events of the run; the counting resumes from the newest one of its kind */
-  constructor(harness: HarnessName, events: readonly ConversationEvent[], record: (kind: string, payload: JsonObject) => void) {
+  constructor(
+    harness: HarnessName,
+    events: readonly ConversationEvent[],
+    record: (kind: string, payload: JsonObject) => void,
+  ) {
     this.#harness = harness;
     this.#record = record;
-    const before = events.findLast(({ kind, payload }) => kind === KIND && payload["harness"] === harness)?.payload ?? {};
+    const before =
+      events.findLast(({ kind, payload }) => kind === KIND && payload["harness"] === harness)?.payload ?? {};
     this.#counted = isAnObject(before["counted"]) ? before["counted"] : undefined;
     this.#missedTurns = numberAt(before, "missed_turns");
     this.#lostTurns = numberAt(before, "lost_turns");
-    this.#calls = Object.fromEntries(Object.entries(objectAt(before, "tool_calls")).filter((entry): entry is [string, number] => typeof entry[1] === "number"));
+    this.#calls = Object.fromEntries(
+      Object.entries(objectAt(before, "tool_calls")).filter(
+        (entry): entry is [string, number] => typeof entry[1] === "number",
+      ),
+    );
   }
 
   add(counted: JsonObject): void {

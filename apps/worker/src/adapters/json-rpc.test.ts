@@ -19,25 +19,42 @@ test("answers come to their questions, in any order", async () => {
   rpc.receive('{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"No."}}');
   await expect(first).rejects.toMatchObject({ code: -32_600, message: "No." });
   expect(await second).toEqual({ is: "b" });
-  expect(sent).toEqual([{ jsonrpc: "2.0", id: 1, method: "a", params: { x: 1 } }, { jsonrpc: "2.0", id: 2, method: "b", params: {} }]);
+  expect(sent).toEqual([
+    { jsonrpc: "2.0", id: 1, method: "a", params: { x: 1 } },
+    { jsonrpc: "2.0", id: 2, method: "b", params: {} },
+  ]);
 });
 
 test("requests of the other side are answered, be their id a number or a text; notifications are not", () => {
   const { rpc, sent, noted } = aPeer();
-  for (const line of ['{"id":"7","method":"ask","params":{}}', '{"id":0,"method":"other"}', '{"method":"news","params":{"a":1}}']) rpc.receive(line);
-  expect(sent).toEqual([{ jsonrpc: "2.0", id: "7", result: { ok: true } }, { jsonrpc: "2.0", id: 0, error: { code: -32_601, message: "There is no method other." } }]);
+  for (const line of [
+    '{"id":"7","method":"ask","params":{}}',
+    '{"id":0,"method":"other"}',
+    '{"method":"news","params":{"a":1}}',
+  ])
+    rpc.receive(line);
+  expect(sent).toEqual([
+    { jsonrpc: "2.0", id: "7", result: { ok: true } },
+    { jsonrpc: "2.0", id: 0, error: { code: -32_601, message: "There is no method other." } },
+  ]);
   expect(noted).toEqual([["news", { a: 1 }]]);
 });
 
-test.each(["", "no JSON", "[1]", "null", '{"id":99,"result":{}}', '{"id":1}', '{"result":{}}'])("%j means nothing", (line) => {
-  const { rpc, sent, noted } = aPeer();
-  rpc.receive(line);
-  expect([sent, noted]).toEqual([[], []]);
-});
+test.each(["", "no JSON", "[1]", "null", '{"id":99,"result":{}}', '{"id":1}', '{"result":{}}'])(
+  "%j means nothing",
+  (line) => {
+    const { rpc, sent, noted } = aPeer();
+    rpc.receive(line);
+    expect([sent, noted]).toEqual([[], []]);
+  },
+);
 
 test("lines of which nobody knows what they are for are told as they came", () => {
   const { rpc, unknown } = aPeer();
-  const [lines, known] = [["no JSON", "[1]", '{"id":77,"result":{}}', '{"id":1,"method":"other"}', '{"method":"later"}'], ['{"method":"news"}', '{"id":2,"method":"ask"}']];
+  const [lines, known] = [
+    ["no JSON", "[1]", '{"id":77,"result":{}}', '{"id":1,"method":"other"}', '{"method":"later"}'],
+    ['{"method":"news"}', '{"id":2,"method":"ask"}'],
+  ];
   for (const line of [...lines, ...known]) rpc.receive(line);
   expect(unknown).toEqual(lines);
 });

@@ -26,7 +26,10 @@ const METHOD_NOT_FOUND = -32_601;
 /** JSON-RPC 2.0 over lines, in both directions. Requests to a program that ends are never answered. */
 export class JsonRpc {
   readonly #deps: JsonRpcDeps;
-  readonly #open = new Map<number, { readonly resolve: (result: JsonObject) => void; readonly reject: (error: RpcRefused) => void }>();
+  readonly #open = new Map<
+    number,
+    { readonly resolve: (result: JsonObject) => void; readonly reject: (error: RpcRefused) => void }
+  >();
   #count = 0;
 
   constructor(deps: JsonRpcDeps) {
@@ -53,10 +56,15 @@ export class JsonRpc {
     if (!message) return onUnknown(line);
     const { id, method } = message;
     if (typeof method !== "string") return this.#answered(id, message) ? undefined : onUnknown(line);
-    if (id === undefined || id === null) return onNotification(method, objectAt(message, "params")) ? undefined : onUnknown(line);
+    if (id === undefined || id === null)
+      return onNotification(method, objectAt(message, "params")) ? undefined : onUnknown(line);
     const result = onRequest(method, objectAt(message, "params"));
     if (result === undefined) onUnknown(line);
-    this.#send(result === undefined ? { id, error: { code: METHOD_NOT_FOUND, message: `There is no method ${method}.` } } : { id, result });
+    this.#send(
+      result === undefined
+        ? { id, error: { code: METHOD_NOT_FOUND, message: `There is no method ${method}.` } }
+        : { id, result },
+    );
   }
 
   #answered(id: unknown, message: JsonObject): boolean {
@@ -64,7 +72,8 @@ export class JsonRpc {
     if (!asked) return false;
     this.#open.delete(id as number);
     const { error } = message;
-    if (isAnObject(error)) asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, reasonIn(error)));
+    if (isAnObject(error))
+      asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, reasonIn(error)));
     else asked.resolve(objectAt(message, "result"));
     return true;
   }

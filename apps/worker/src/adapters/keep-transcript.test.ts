@@ -4,11 +4,18 @@ import { keepTranscript } from "./keep-transcript.ts";
 
 async function kept(file: string, unknown: string[]): Promise<string[]> {
   const transcripts: string[] = [];
-  const platform = { putTranscript: (content: Uint8Array) => (transcripts.push(Buffer.from(content).toString()), Promise.resolve()) };
+  const platform = {
+    putTranscript: (content: Uint8Array) => (transcripts.push(Buffer.from(content).toString()), Promise.resolve()),
+  };
   const sandbox = { workspace: "/w", readFile: () => Promise.resolve(Buffer.from(file)) };
   const events = unknown.map((line) => ({ kind: "harness_line", payload: { line } }));
   const log = { warn: (fields: unknown) => void transcripts.push(JSON.stringify(fields)) };
-  await keepTranscript({ platform, mask: (text: string) => text, log } as unknown as Parameters<typeof keepTranscript>[0], sandbox as unknown as Sandbox, { id: "s", isResumed: false, file: "f" }, events);
+  await keepTranscript(
+    { platform, mask: (text: string) => text, log } as unknown as Parameters<typeof keepTranscript>[0],
+    sandbox as unknown as Sandbox,
+    { id: "s", isResumed: false, file: "f" },
+    events,
+  );
   return transcripts;
 }
 

@@ -12,7 +12,12 @@ const BYTES_MAX = 32 * 1024 * 1024;
  * lines that it has said and nobody here knows. One that is not to be
  * had, or too long, costs itself alone: the run has its events. Never rejects.
  */
-export async function keepTranscript({ platform, mask, log }: Pick<ExecutionContext, "platform" | "mask" | "log">, sandbox: Sandbox, session: HarnessSession | undefined, events: readonly ConversationEvent[]): Promise<void> {
+export async function keepTranscript(
+  { platform, mask, log }: Pick<ExecutionContext, "platform" | "mask" | "log">,
+  sandbox: Sandbox,
+  session: HarnessSession | undefined,
+  events: readonly ConversationEvent[],
+): Promise<void> {
   const file = session?.file;
   if (file === undefined) return;
   await bestEffort("keep the transcript of a harness", log, async () => {

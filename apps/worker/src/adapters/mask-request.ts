@@ -6,8 +6,31 @@ import { mapStrings } from "../spool/event-payload.ts";
  * that is spelled like one of them (`auto`, `user`) must not break the request.
  */
 const PROTOCOL_MEMBERS = new Set([
-  ...["type", "role", "model", "id", "name", "namespace", "status", "phase", "call_id", "tool_call_id", "tool_use_id", "item_id"],
-  ...["tool_choice", "toolConfig", "include", "reasoning", "effort", "service_tier", "generationConfig", "output_config", "cache_control"],
+  ...[
+    "type",
+    "role",
+    "model",
+    "id",
+    "name",
+    "namespace",
+    "status",
+    "phase",
+    "call_id",
+    "tool_call_id",
+    "tool_use_id",
+    "item_id",
+  ],
+  ...[
+    "tool_choice",
+    "toolConfig",
+    "include",
+    "reasoning",
+    "effort",
+    "service_tier",
+    "generationConfig",
+    "output_config",
+    "cache_control",
+  ],
   ...["context_management", "safetySettings", "stream_options", "previous_response_id", "prompt_cache_key"],
   ...["thinking", "signature", "thoughtSignature", "encrypted_content", "data", "media_type", "mime_type", "mimeType"],
 ]);
@@ -20,11 +43,13 @@ export function maskRequest(request: JsonObject, mask: (text: string) => string)
   const masked = (value: JsonValue, member: string): JsonValue => {
     if (PROTOCOL_MEMBERS.has(member)) return value;
     if (typeof value === "string") return DATA_URL.test(value) ? value : mask(value);
-    if (Array.isArray(value)) return value.map((item) => (member === "tools" ? maskDescriptions(item, mask) : masked(item, "")));
+    if (Array.isArray(value))
+      return value.map((item) => (member === "tools" ? maskDescriptions(item, mask) : masked(item, "")));
     if (value === null || typeof value !== "object") return value;
     return TOOL_VALUES.has(member) ? mapStrings(value, mask) : members(value);
   };
-  const members = (object: JsonObject): JsonObject => Object.fromEntries(Object.entries(object).map(([name, value]) => [name, masked(value, name)]));
+  const members = (object: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(object).map(([name, value]) => [name, masked(value, name)]));
   return members(request);
 }
 
@@ -33,5 +58,10 @@ function maskDescriptions(value: JsonValue, mask: (text: string) => string): Jso
   if (Array.isArray(value)) return value.map((item) => maskDescriptions(item, mask));
   if (value === null || typeof value !== "object") return value;
   const entries = Object.entries(value);
-  return Object.fromEntries(entries.map(([name, inner]) => [name, name === "description" && typeof inner === "string" ? mask(inner) : maskDescriptions(inner, mask)]));
+  return Object.fromEntries(
+    entries.map(([name, inner]) => [
+      name,
+      name === "description" && typeof inner === "string" ? mask(inner) : maskDescriptions(inner, mask),
+    ]),
+  );
 }

@@ -35,7 +35,14 @@ const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropi
 const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
 
 /** One request of a harness. */
-type Asked = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly wire: GatewayWire; readonly call: WireCall; readonly path: string; readonly query: string };
+type Asked = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly wire: GatewayWire;
+  readonly call: WireCall;
+  readonly path: string;
+  readonly query: string;
+};
 
 export type GatewayDeps = { readonly ctx: ExecutionContext; readonly budget: TokenBudget };
 
@@ -83,7 +90,10 @@ export class ModelGateway {
     const directory = join(deps.ctx.dir, `gate-${randomUUID().slice(0, 8)}`);
     await mkdir(directory, { recursive: true, mode: 0o755 });
     const gateway = new ModelGateway(deps, join(directory, "gateway.sock"));
-    const server = createServer({ requestTimeout: 0 }, (request, response) => void gateway.#answer(request, response).catch(() => response.destroy()));
+    const server = createServer(
+      { requestTimeout: 0 },
+      (request, response) => void gateway.#answer(request, response).catch(() => response.destroy()),
+    );
     server.on("clientError", (_error, socket) => socket.destroy());
     const release = await listenOnSocket(server, gateway.relay.socket);
     gateway.#close = () => {
@@ -145,7 +155,14 @@ export class ModelGateway {
     if (this.#isHeld) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
     searchParams.delete("key"); // one way of some to give it
-    const asked = { request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname };
+    const asked = {
+      request,
+      response,
+      wire,
+      call,
+      query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`,
+      path: pathname,
+    };
     const made = this.#inTurn(call, async () => (response.closed ? undefined : this.#call(asked, body)));
     this.#underWay.add(made);
     return made.finally(() => this.#underWay.delete(made));
@@ -154,7 +171,10 @@ export class ModelGateway {
   /** Until the harness has been told that its turn is over: it gives up, or gets an answer that says so. */
   async #wait(response: ServerResponse, { ending }: GatewayWire, path: string): Promise<void> {
     const { signal } = this.#turn;
-    if (!signal.aborted) await new Promise((resolve) => (response.once("close", resolve), signal.addEventListener("abort", resolve, { once: true })));
+    if (!signal.aborted)
+      await new Promise(
+        (resolve) => (response.once("close", resolve), signal.addEventListener("abort", resolve, { once: true })),
+      );
     if (ending && signal.aborted) answerWith(response, ending(path));
   }
 
@@ -176,13 +196,27 @@ export class ModelGateway {
     const { signal: turn } = this.#turn;
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal, abandoned.signal, ...(wire.ending ? [turn] : [])]);
     const [limited, tooCostly] = await this.#within(body, wire, call, abandoned.signal);
-    const failure = this.#failure ?? budget.exceeded() ?? (call.kind === "count" ? undefined : this.#steps.exceeded(call.kind === "step")) ?? tooCostly;
+    const failure =
+      this.#failure ??
+      budget.exceeded() ??
+      (call.kind === "count" ? undefined : this.#steps.exceeded(call.kind === "step")) ??
+      tooCostly;
     if (failure) return this.#fail(response, failure);
     await ctx.doors.whenOpen();
     const sent = maskRequest(wire.mended?.(limited) ?? limited, (text) => ctx.mask(text));
-    const headers = Object.fromEntries(PASSED_HEADERS.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])));
+    const headers = Object.fromEntries(
+      PASSED_HEADERS.flatMap((name) =>
+        request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]],
+      ),
+    );
     const ending = (): GatewayEnding | undefined => (turn.aborted ? wire.ending?.(path) : undefined);
-    const answer = await this.#reach(wire.url(baseUrl, path) + query, { method: "POST", headers: { ...headers, ...wire.key(apiKey) }, body: JSON.stringify(sent), redirect: "error", signal }).catch((error: unknown) => refusalIn(error));
+    const answer = await this.#reach(wire.url(baseUrl, path) + query, {
+      method: "POST",
+      headers: { ...headers, ...wire.key(apiKey) },
+      body: JSON.stringify(sent),
+      redirect: "error",
+      signal,
+    }).catch((error: unknown) => refusalIn(error));
     if (answer instanceof Error) return this.#fail(response, callFailure(provider, answer).failure);
     if (!answer) return this.#unanswered(response, ending());
     if (!answer.ok) return this.#refused(asked, answer);
@@ -226,7 +260,12 @@ export class ModelGateway {
   }
 
   /** Reports what an answer has used. One that was cut off is charged for, too. */
-  async #report(callId: string, { modelId }: WireCall, { counted, characters, isWhole }: PassedAnswer, sent: JsonObject): Promise<void> {
+  async #report(
+    callId: string,
+    { modelId }: WireCall,
+    { counted, characters, isWhole }: PassedAnswer,
+    sent: JsonObject,
+  ): Promise<void> {
     const { ctx, budget } = this.#deps;
     const used = isWhole ? { usage: counted } : interruptedUsage(counted, sent, characters);
     if (Object.keys(used.usage).length === 0) return;
@@ -235,14 +274,22 @@ export class ModelGateway {
   }
 
   /** Under a cost limit: the greatest cost set aside, and the answer no longer than that. */
-  async #within(asked: JsonObject, wire: GatewayWire, { kind, modelId }: WireCall, abandoned: AbortSignal): Promise<[JsonObject, RunFailure | undefined]> {
+  async #within(
+    asked: JsonObject,
+    wire: GatewayWire,
+    { kind, modelId }: WireCall,
+    abandoned: AbortSignal,
+  ): Promise<[JsonObject, RunFailure | undefined]> {
     const { assignment, platform, signal } = this.#deps.ctx;
     if (!platform.isCostLimited() || kind === "count") return [asked, undefined];
     const wanted = wire.outputLimit(asked);
     const most = Math.min(typeof wanted === "number" ? wanted : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
     const planned = { modelId: modelId || assignment.modelId, inputTokens: tokensIn(asked), outputTokens: most };
     const reservation = { reserveCost: (call: PlannedCall) => platform.reserveCost(call), timers: systemTimers };
-    return [wire.limited(asked, most), await reservePlanned(planned, reservation, AbortSignal.any([signal, abandoned]))];
+    return [
+      wire.limited(asked, most),
+      await reservePlanned(planned, reservation, AbortSignal.any([signal, abandoned])),
+    ];
   }
 
   #fail(response: ServerResponse, failure: RunFailure): void {
@@ -255,7 +302,9 @@ export class ModelGateway {
 }
 
 const passedBack = (answer: Response): Record<string, string> =>
-  Object.fromEntries(PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]])));
+  Object.fromEntries(
+    PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]])),
+  );
 
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -273,5 +322,10 @@ function answerWith(response: ServerResponse, { contentType, body }: GatewayEndi
 
 /** As the provider would say it, so that the harness understands that it is final. */
 function refuse(response: ServerResponse, status: number, message: string): void {
-  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ type: "error", error: { type: status === 400 ? "invalid_request_error" : "api_error", message } }));
+  response.writeHead(status, { "content-type": "application/json" }).end(
+    JSON.stringify({
+      type: "error",
+      error: { type: status === 400 ? "invalid_request_error" : "api_error", message },
+    }),
+  );
 }

@@ -21,7 +21,11 @@ export class PassedAnswer {
   }
 
   /** Passes the answer on as it comes. `assertOpen` is asked before each piece; `ending` closes a stream that is cut by us. Never rejects. */
-  async pass(answer: Response, response: ServerResponse, { assertOpen, ending }: { readonly assertOpen: () => void; readonly ending: () => GatewayEnding | undefined }): Promise<void> {
+  async pass(
+    answer: Response,
+    response: ServerResponse,
+    { assertOpen, ending }: { readonly assertOpen: () => void; readonly ending: () => GatewayEnding | undefined },
+  ): Promise<void> {
     const isStream = (answer.headers.get("content-type") ?? "").includes("event-stream");
     const decoder = new TextDecoder();
     let rest = "";
@@ -29,7 +33,8 @@ export class PassedAnswer {
       for await (const chunk of answer.body ?? []) {
         assertOpen();
         if (response.destroyed) throw new Error("The agent program has closed the call.");
-        if (!response.write(chunk)) await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
+        if (!response.write(chunk))
+          await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
         rest += decoder.decode(chunk as Uint8Array, { stream: true });
         if (!isStream) continue;
         const lines = rest.split("\n");

@@ -19,23 +19,39 @@ export type PlatformTools = {
 
 /** Answers one message of the Model Context Protocol: the tools of the platform, for a harness. Undefined: a notification, which has no answer. */
 export async function answerMcp({ tools, run }: PlatformTools, message: unknown): Promise<JsonObject | undefined> {
-  if (!isAnObject(message) || typeof message["method"] !== "string") return { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "No request." } };
+  if (!isAnObject(message) || typeof message["method"] !== "string")
+    return { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "No request." } };
   const { id, method } = message;
   if (id === undefined || id === null) return undefined;
   const params = objectAt(message, "params");
   const answer = (result: JsonObject): JsonObject => ({ jsonrpc: "2.0", id, result });
   switch (method) {
     case "initialize":
-      return answer({ protocolVersion: textAt(params, "protocolVersion") || VERSION, capabilities: { tools: {} }, serverInfo: { name: PLATFORM_SERVER, version: "1.0.0" } });
+      return answer({
+        protocolVersion: textAt(params, "protocolVersion") || VERSION,
+        capabilities: { tools: {} },
+        serverInfo: { name: PLATFORM_SERVER, version: "1.0.0" },
+      });
     case "ping":
       return answer({});
     case "tools/list":
-      return answer({ tools: tools().map(({ name, description, input, inputSchema }) => ({ name, description, inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject) })) });
+      return answer({
+        tools: tools().map(({ name, description, input, inputSchema }) => ({
+          name,
+          description,
+          inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject),
+        })),
+      });
     case "tools/call": {
       const { arguments: input = {} } = params;
       const malformed = isAnObject(input) ? undefined : typeof input === "string" ? input : JSON.stringify(input);
       const { state, output } = await run(textAt(params, "name"), isAnObject(input) ? input : {}, malformed);
-      return answer({ content: [{ type: "text", text: typeof output["error"] === "string" ? output["error"] : JSON.stringify(output) }], isError: state !== "completed" });
+      return answer({
+        content: [
+          { type: "text", text: typeof output["error"] === "string" ? output["error"] : JSON.stringify(output) },
+        ],
+        isError: state !== "completed",
+      });
     }
     default:
       return { jsonrpc: "2.0", id, error: { code: -32_601, message: `There is no method ${method}.` } };

@@ -14,7 +14,10 @@ export type ProbedHarnesses = { readonly host: SandboxHost; readonly warnings: r
  * Looks for the agent programs that the operator has provided, and tries each in a sandbox: what does not tell its version there is not offered.
  * `programs`: paths by type; "" = none.
  */
-export async function probeHarnesses(host: SandboxHost, programs: Readonly<Record<string, string>>): Promise<ProbedHarnesses> {
+export async function probeHarnesses(
+  host: SandboxHost,
+  programs: Readonly<Record<string, string>>,
+): Promise<ProbedHarnesses> {
   const harnesses = new Map<string, HarnessProgram>();
   const warnings: string[] = [];
   for (const [type, path] of Object.entries(programs)) {
@@ -30,7 +33,9 @@ export async function probeHarnesses(host: SandboxHost, programs: Readonly<Recor
       const place = { directory, file: relative(directory, program) };
       harnesses.set(type, { ...place, version: await versionOf(host, place) });
     } catch (error) {
-      warnings.push(`The harness ${type} (${path}) is not offered: ${error instanceof Error ? error.message : "unknown error"}`);
+      warnings.push(
+        `The harness ${type} (${path}) is not offered: ${error instanceof Error ? error.message : "unknown error"}`,
+      );
     }
   }
   return { host: harnesses.size === 0 ? host : { ...host, harnesses }, warnings };
@@ -38,18 +43,29 @@ export async function probeHarnesses(host: SandboxHost, programs: Readonly<Recor
 
 /** What is shown of a program: the directory it lies in, or the package that a script belongs to. */
 function packageOf(program: string): string {
-  const above = (directory: string): string | undefined => (existsSync(join(directory, "package.json")) ? directory : dirname(directory) === directory ? undefined : above(dirname(directory)));
+  const above = (directory: string): string | undefined =>
+    existsSync(join(directory, "package.json"))
+      ? directory
+      : dirname(directory) === directory
+        ? undefined
+        : above(dirname(directory));
   return (programArgv(program).length > 1 && above(dirname(program))) || dirname(program);
 }
 
-async function versionOf(host: SandboxHost, { directory, file }: Pick<HarnessProgram, "directory" | "file">): Promise<string> {
+async function versionOf(
+  host: SandboxHost,
+  { directory, file }: Pick<HarnessProgram, "directory" | "file">,
+): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "millwright-probe-"));
   try {
     const sandbox = await startWorkspaceSandbox(host, dir, {}, { shown: [{ source: directory, target: HARNESS }] });
     try {
-      const { exitCode, output } = await sandbox.exec([...programArgv(`${HARNESS}/${file}`), "--version"], { timeoutMs: VERSION_TIMEOUT_MS });
+      const { exitCode, output } = await sandbox.exec([...programArgv(`${HARNESS}/${file}`), "--version"], {
+        timeoutMs: VERSION_TIMEOUT_MS,
+      });
       const version = /\d+\.\d+[^\s]*/.exec(output)?.[0];
-      if (exitCode !== 0 || version === undefined) throw new Error(`it does not tell its version (${exitCode ?? "ended"}: ${output.trim().slice(-300)}).`);
+      if (exitCode !== 0 || version === undefined)
+        throw new Error(`it does not tell its version (${exitCode ?? "ended"}: ${output.trim().slice(-300)}).`);
       return version.slice(0, 50);
     } finally {
       await sandbox.stop();

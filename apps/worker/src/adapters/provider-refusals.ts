@@ -36,7 +36,11 @@ export class ProviderRefusals {
 
   /** Notes a refused step; returns why the run ends, if it does. */
   add(status: number, body: string): RunFailure | undefined {
-    const { failure, mayPass, isTooLong = false } = callFailure(this.#provider, { statusCode: status, message: messageIn(body) });
+    const {
+      failure,
+      mayPass,
+      isTooLong = false,
+    } = callFailure(this.#provider, { statusCode: status, message: messageIn(body) });
     this.#inARow += 1;
     if (!mayPass) this.#open = failure;
     const triesMax = mayPass || isTooLong ? PASSING_MAX : FINAL_STATUS.includes(status) ? 1 : TRIES_MAX;
@@ -49,5 +53,9 @@ function messageIn(body: string): string {
   const parsed = parsedJson(body);
   const [first] = Array.isArray(parsed) ? parsed : [parsed];
   const error = isAnObject(first) ? first["error"] : undefined;
-  return (typeof error === "string" && error) || (isAnObject(first) && (textAt(objectAt(first, "error"), "message") || textAt(first, "message"))) || body;
+  return (
+    (typeof error === "string" && error) ||
+    (isAnObject(first) && (textAt(objectAt(first, "error"), "message") || textAt(first, "message"))) ||
+    body
+  );
 }

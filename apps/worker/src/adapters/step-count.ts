@@ -21,7 +21,9 @@ export class StepCount {
   /** Why no further call of this kind may be made; undefined while it may. */
   exceeded(isStep: boolean): RunFailure | undefined {
     if (isStep ? this.#steps < this.#limit : this.#sideCalls < this.#limit * SIDE_CALLS_PER_STEP) return undefined;
-    const message = isStep ? `The agent took more than ${this.#limit} steps.` : `The agent made more than ${this.#limit * SIDE_CALLS_PER_STEP} model calls without tools.`;
+    const message = isStep
+      ? `The agent took more than ${this.#limit} steps.`
+      : `The agent made more than ${this.#limit * SIDE_CALLS_PER_STEP} model calls without tools.`;
     return { code: "budget_exceeded", message, retryable: false, reason: "step_limit" };
   }
 

@@ -3,7 +3,11 @@ import type { ConversationEvent } from "../model/model-provider.ts";
 import { UnknownLines, unknownLinesIn } from "./unknown-lines.ts";
 
 function lines(events: ConversationEvent[] = []) {
-  const deps = { harness: "codex", mask: (text: string) => text.replaceAll("canary-secret", "***"), record: (kind: string, payload: ConversationEvent["payload"]) => void events.push({ kind, payload }) };
+  const deps = {
+    harness: "codex",
+    mask: (text: string) => text.replaceAll("canary-secret", "***"),
+    record: (kind: string, payload: ConversationEvent["payload"]) => void events.push({ kind, payload }),
+  };
   return { events, unknown: new UnknownLines(events, deps) };
 }
 
@@ -25,7 +29,9 @@ test("a run keeps 200 of them over all its processes, and says once that there a
   const { events, unknown } = lines(first.events);
   for (let n = 150; n < 300; n += 1) unknown.add(`line ${n}`);
   expect(unknownLinesIn(events)).toEqual(Array.from({ length: 200 }, (_none, n) => `line ${n}`));
-  expect(events.slice(200)).toEqual([{ kind: "warning", payload: { text: expect.stringContaining("left out from now on") } }]);
+  expect(events.slice(200)).toEqual([
+    { kind: "warning", payload: { text: expect.stringContaining("left out from now on") } },
+  ]);
 });
 
 test("that there are more is said once, however many executions follow and though the first one kept exactly as many", () => {
@@ -34,5 +40,7 @@ test("that there are more is said once, however many executions follow and thoug
     const { unknown } = lines(events);
     for (let n = 0; n < count; n += 1) unknown.add(`line ${n}`);
   }
-  expect(events.slice(200)).toEqual([{ kind: "warning", payload: { text: expect.stringContaining("left out from now on") } }]);
+  expect(events.slice(200)).toEqual([
+    { kind: "warning", payload: { text: expect.stringContaining("left out from now on") } },
+  ]);
 });

@@ -7,9 +7,14 @@ const KIND = "harness_line";
 const CHARACTERS_MAX = 16_000;
 const LINES_MAX = 200;
 
-const moreOf = (harness: string): string => `${harness} says more that is not known here than is kept; it is left out from now on.`;
+const moreOf = (harness: string): string =>
+  `${harness} says more that is not known here than is kept; it is left out from now on.`;
 
-export type UnknownLinesDeps = { readonly harness: string; readonly mask: (text: string) => string; readonly record: (kind: string, payload: JsonObject) => void };
+export type UnknownLinesDeps = {
+  readonly harness: string;
+  readonly mask: (text: string) => string;
+  readonly record: (kind: string, payload: JsonObject) => void;
+};
 
 /** Lines of an agent program that nobody here knows, such as those of a later version: they mean nothing, and are kept as they came, masked and not without end. */
 export class UnknownLines {
@@ -30,9 +35,14 @@ export class UnknownLines {
     if (line.trim() === "" || (this.#count += 1) > LINES_MAX + 1) return;
     if (this.#count > LINES_MAX) return record("warning", { text: moreOf(harness) });
     const text = mask(line);
-    record(KIND, { harness, line: text.slice(0, CHARACTERS_MAX), ...(text.length > CHARACTERS_MAX ? { truncated: true } : {}) });
+    record(KIND, {
+      harness,
+      line: text.slice(0, CHARACTERS_MAX),
+      ...(text.length > CHARACTERS_MAX ? { truncated: true } : {}),
+    });
   }
 }
 
 /** The lines that a run's events have kept, oldest first. */
-export const unknownLinesIn = (events: readonly ConversationEvent[]): string[] => events.filter(({ kind }) => kind === KIND).map(({ payload }) => textAt(payload, "line"));
+export const unknownLinesIn = (events: readonly ConversationEvent[]): string[] =>
+  events.filter(({ kind }) => kind === KIND).map(({ payload }) => textAt(payload, "line"));

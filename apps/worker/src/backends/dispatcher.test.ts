@@ -25,7 +25,14 @@ test("failures in a row are told after longer and longer, up to 30 s, and one ma
   };
   const dispatcher = new Dispatcher({
     backend,
-    client: { failDispatch: async ({ executionId = 0n }: { executionId?: bigint }) => (told.push(executionId), create(worker.FailDispatchResponseSchema)), complete: async () => create(worker.CompleteResponseSchema), returnLeases: async () => create(worker.ReturnLeasesResponseSchema) },
+    client: {
+      failDispatch: async ({ executionId = 0n }: { executionId?: bigint }) => (
+        told.push(executionId),
+        create(worker.FailDispatchResponseSchema)
+      ),
+      complete: async () => create(worker.CompleteResponseSchema),
+      returnLeases: async () => create(worker.ReturnLeasesResponseSchema),
+    },
     clock: systemClock,
     timers: {
       after(ms, run) {

@@ -60,7 +60,10 @@ export class Dispatcher {
   /** Goes on with what was dispatched before a restart. Errors: the backend's. */
   async reattach(): Promise<void> {
     for (const machine of await this.#deps.backend.known()) {
-      this.#deps.log.info({ operation: "reattach", executionId: String(machine.executionId), attempt: machine.attempt }, "a machine of before is watched again");
+      this.#deps.log.info(
+        { operation: "reattach", executionId: String(machine.executionId), attempt: machine.attempt },
+        "a machine of before is watched again",
+      );
       this.#watched.set(keyOf(machine), this.#watch(machine));
     }
   }
@@ -130,7 +133,11 @@ class Watched implements WatchedLease {
     this.#deps = deps;
     this.#machine = machine;
     this.#owner = owner;
-    this.#log = deps.log.child({ executionId: String(machine.executionId), attempt: machine.attempt, runUid: machine.runUid });
+    this.#log = deps.log.child({
+      executionId: String(machine.executionId),
+      attempt: machine.attempt,
+      runUid: machine.runUid,
+    });
   }
 
   async start(order: Order): Promise<void> {
@@ -158,7 +165,9 @@ class Watched implements WatchedLease {
         return void this.look();
       case "ENDED":
         // Of a cancelled one nobody has said that it is gone: the platform may only have stopped waiting for it.
-        return void (this.#isStopping ? this.#end("cancelled") : this.#over(() => this.#deps.backend.forget(this.#machine)));
+        return void (this.#isStopping
+          ? this.#end("cancelled")
+          : this.#over(() => this.#deps.backend.forget(this.#machine)));
       case "LOST":
         return void this.#end("lost");
       default: // a word of a newer platform
@@ -179,7 +188,10 @@ class Watched implements WatchedLease {
   #lateness(): MachineFailed | undefined {
     const { clock, startTimeoutMs } = this.#deps;
     if (this.isTaken || clock.now().getTime() - this.#machine.startedMs < startTimeoutMs) return undefined;
-    return new MachineFailed("start_timeout", `The machine did not take its run within ${Math.round(startTimeoutMs / 1_000)} s.`);
+    return new MachineFailed(
+      "start_timeout",
+      `The machine did not take its run within ${Math.round(startTimeoutMs / 1_000)} s.`,
+    );
   }
 
   /** The platform is told after a while that grows with each failure in a row, so that a broken backend does not use all attempts of all runs up. */
@@ -192,8 +204,13 @@ class Watched implements WatchedLease {
     const { executionId, attempt } = this;
     if (!taken) await pause(timers, this.#owner.failureDelayMs(), signal).catch(() => {});
     if (this.#isEnding || signal.aborted) return;
-    const answer = await retrying({ timers, timings }, signal, () => client.failDispatch({ executionId, attempt, reason, message, taken }, { timeoutMs: timings().callTimeoutMs, signal })).catch(
-      (error: unknown) => this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
+    const answer = await retrying({ timers, timings }, signal, () =>
+      client.failDispatch(
+        { executionId, attempt, reason, message, taken },
+        { timeoutMs: timings().callTimeoutMs, signal },
+      ),
+    ).catch((error: unknown) =>
+      this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
     );
     this.#isFailing = false;
     if (answer?.taken) return; // it came all the same, in that moment
@@ -205,10 +222,18 @@ class Watched implements WatchedLease {
     if (this.isTaken || this.#isEnding || this.#isFailing) return;
     const { executionId, attempt } = this;
     const { client, timings, signal } = this.#deps;
-    const lease = { executionId, attempt, reason: "worker_stopping", message: "The worker is stopping.", failure: false };
-    const answer = await client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }).catch((error: unknown) => {
-      this.#log.warn({ operation: "ReturnLeases", error }, "a lease could not be returned; it expires by itself");
-    });
+    const lease = {
+      executionId,
+      attempt,
+      reason: "worker_stopping",
+      message: "The worker is stopping.",
+      failure: false,
+    };
+    const answer = await client
+      .returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal })
+      .catch((error: unknown) => {
+        this.#log.warn({ operation: "ReturnLeases", error }, "a lease could not be returned; it expires by itself");
+      });
     if (answer && answer.returned.length > 0) await this.#end("not_started"); // else it was taken in that moment
   }
 
@@ -220,7 +245,10 @@ class Watched implements WatchedLease {
     await this.#end("cancelled", () =>
       bestEffort("complete a cancelled execution", this.#log, () =>
         retrying({ timers, timings }, signal, () =>
-          client.complete({ completions: [{ executionId, attempt, outcome: "CANCELLED", lastClientSeq: 0n }] }, { timeoutMs: timings().callTimeoutMs, signal }),
+          client.complete(
+            { completions: [{ executionId, attempt, outcome: "CANCELLED", lastClientSeq: 0n }] },
+            { timeoutMs: timings().callTimeoutMs, signal },
+          ),
         ),
       ),
     );
@@ -245,7 +273,11 @@ class Watched implements WatchedLease {
 
 const END_TRIES = 5;
 
-async function retryAll({ timers, timings, signal }: DispatcherDeps, log: Logger, act: () => Promise<void>): Promise<void> {
+async function retryAll(
+  { timers, timings, signal }: DispatcherDeps,
+  log: Logger,
+  act: () => Promise<void>,
+): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return await act();
@@ -257,6 +289,10 @@ async function retryAll({ timers, timings, signal }: DispatcherDeps, log: Logger
   }
 }
 
-const failureOf = (error: unknown): MachineFailed => (error instanceof MachineFailed ? error : new MachineFailed("dispatch_failed", "The worker could not ask for a machine."));
+const failureOf = (error: unknown): MachineFailed =>
+  error instanceof MachineFailed
+    ? error
+    : new MachineFailed("dispatch_failed", "The worker could not ask for a machine.");
 
-const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;
+const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string =>
+  `${executionId}-${attempt}`;

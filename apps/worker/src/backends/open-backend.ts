@@ -10,8 +10,17 @@ export type BackendBase = { readonly clock: Clock; readonly timers: Timers; read
 /** The backend that the configuration names; undefined: executions run here. Errors: those of what the backend keeps on disk, or of its kubeconfig. */
 export async function openBackend(config: WorkerConfig, base: BackendBase): Promise<Backend | undefined> {
   const { url, workerId, dir, dispatchCommand, cancelCommand, commandTimeoutMs: timeoutMs, hostEnv } = config;
-  if (config.backend === "command") return commandBackend({ url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }, base.log);
+  if (config.backend === "command")
+    return commandBackend({ url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }, base.log);
   if (!config.kubernetes) return undefined;
-  const [{ openCluster }, { kubernetesBackend }] = await Promise.all([import("./kubernetes/cluster.ts"), import("./kubernetes/kubernetes-backend.ts")]);
-  return kubernetesBackend({ ...base, cluster: await openCluster(config.kubernetes), owner: { url, workerId }, settings: config.kubernetes });
+  const [{ openCluster }, { kubernetesBackend }] = await Promise.all([
+    import("./kubernetes/cluster.ts"),
+    import("./kubernetes/kubernetes-backend.ts"),
+  ]);
+  return kubernetesBackend({
+    ...base,
+    cluster: await openCluster(config.kubernetes),
+    owner: { url, workerId },
+    settings: config.kubernetes,
+  });
 }

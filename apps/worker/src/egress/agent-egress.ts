@@ -17,20 +17,38 @@ const PROXY_ENVIRONMENT: Readonly<Record<string, string>> = {
   ...{ NO_PROXY: "localhost,127.0.0.1,::1", no_proxy: "localhost,127.0.0.1,::1", NODE_USE_ENV_PROXY: "1" },
 };
 
-export type AgentEgress = { readonly relays: readonly Relay[]; readonly env: Readonly<Record<string, string>>; readonly close: () => void };
+export type AgentEgress = {
+  readonly relays: readonly Relay[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly close: () => void;
+};
 
 /**
  * The agent's way out: hosts that the operator and the run's environment both allow, and the run's own repositories, to fetch from. Each
  * refused host becomes an event of the run. Errors: those of the file system.
  */
-export async function openAgentEgress(ctx: Pick<ExecutionContext, "assignment" | "dir" | "doors" | "emit" | "log" | "outbound">, host: SandboxHost): Promise<AgentEgress> {
+export async function openAgentEgress(
+  ctx: Pick<ExecutionContext, "assignment" | "dir" | "doors" | "emit" | "log" | "outbound">,
+  host: SandboxHost,
+): Promise<AgentEgress> {
   const { repositories, egress } = ctx.assignment;
   const git = new GitGateway(repositories, false, ctx.outbound);
-  const denials = new Denials((payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)));
+  const denials = new Denials(
+    (payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)),
+  );
   const directory = join(ctx.dir, `way-${randomUUID().slice(0, 8)}`); // an execution may have one sandbox after the other
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const socket = join(directory, "proxy.sock");
   const policy = new EgressPolicy(host.egress ?? NO_EGRESS, egress?.allowedHosts);
-  const proxy = await EgressProxy.listen(socket, { policy, doors: ctx.doors, git, onDenied: (denial) => denials.add(denial) });
-  return { relays: [{ port: PROXY_PORT, socket }], env: { ...PROXY_ENVIRONMENT, ...configEnvironment(git.settings(ORIGIN)) }, close: () => proxy.close() };
+  const proxy = await EgressProxy.listen(socket, {
+    policy,
+    doors: ctx.doors,
+    git,
+    onDenied: (denial) => denials.add(denial),
+  });
+  return {
+    relays: [{ port: PROXY_PORT, socket }],
+    env: { ...PROXY_ENVIRONMENT, ...configEnvironment(git.settings(ORIGIN)) },
+    close: () => proxy.close(),
+  };
 }

@@ -4,7 +4,11 @@ import type { DenialReason } from "./policy.ts";
 const DENIALS_MAX = 50;
 const HOST_CHARACTERS_MAX = 255;
 
-export type Denial = { readonly host: string; readonly port: number; readonly reason: DenialReason | "push_not_allowed" };
+export type Denial = {
+  readonly host: string;
+  readonly port: number;
+  readonly reason: DenialReason | "push_not_allowed";
+};
 
 /** Tells of each refused host once, and of not too many. */
 export class Denials {

@@ -1,4 +1,13 @@
-import { createServer, request as httpRequest, STATUS_CODES, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  request as httpRequest,
+  STATUS_CODES,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { connect, type Socket } from "node:net";
 import { pipeline, type Duplex } from "node:stream";
 import type { Doors } from "../executions/execution-context.ts";
@@ -15,7 +24,17 @@ const ADDRESSES_MAX = 3;
 /** How often open connections are cut when the doors have closed; what flows is stopped at once. */
 const CUT_EVERY_MS = 200;
 /** About the connection, not the message (RFC 9110 §7.6.1). */
-const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"]);
+const HOP_BY_HOP = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
 
 export type EgressProxyOptions = {
   readonly policy: EgressPolicy;
@@ -42,7 +61,10 @@ export class EgressProxy {
     this.#release = release;
     server.maxConnections = CONNECTIONS_MAX;
     server.on("connection", (socket) => this.#remember(socket));
-    server.on("connect", (request, socket, head) => void this.#tunnel(request, socket, head).catch(() => socket.destroy()));
+    server.on(
+      "connect",
+      (request, socket, head) => void this.#tunnel(request, socket, head).catch(() => socket.destroy()),
+    );
     server.on("request", (request, response) => void this.#answer(request, response).catch(() => response.destroy()));
     server.on("clientError", (_error, socket) => socket.destroy());
     this.#cutting = setInterval(() => this.#isOpen() || this.#cut(), CUT_EVERY_MS).unref();
@@ -56,7 +78,9 @@ export class EgressProxy {
   }
 
   /** The same on a port of this machine, for sandboxes of kind `none`. */
-  static async listenLocally(options: EgressProxyOptions): Promise<{ readonly proxy: EgressProxy; readonly port: number }> {
+  static async listenLocally(
+    options: EgressProxyOptions,
+  ): Promise<{ readonly proxy: EgressProxy; readonly port: number }> {
     const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
     const proxy = new EgressProxy(options, server, () => undefined);
     await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
@@ -106,7 +130,9 @@ export class EgressProxy {
     const { url = "/", method = "GET" } = request;
     if (url.startsWith("/")) {
       const { git } = this.#options;
-      return git ? git.answer(request, response, this.#isOpen, this.#options.onDenied) : say(response, 400, "This is a proxy.");
+      return git
+        ? git.answer(request, response, this.#isOpen, this.#options.onDenied)
+        : say(response, 400, "This is a proxy.");
     }
     const target = url.startsWith("http://") ? targetOf(url, 80) : undefined;
     if (!target) return say(response, 400, "Only http URLs are fetched here; use CONNECT for others.");
@@ -114,16 +140,32 @@ export class EgressProxy {
     if ("refusal" in found) return say(response, found.status, found.refusal);
     this.#remember(found.socket);
     const { pathname, search, host } = new URL(url);
-    forward(request, response, httpRequest({ createConnection: () => found.socket, method, path: pathname + search, headers: { ...forwarded(request.headers), host } }), this.#isOpen);
+    forward(
+      request,
+      response,
+      httpRequest({
+        createConnection: () => found.socket,
+        method,
+        path: pathname + search,
+        headers: { ...forwarded(request.headers), host },
+      }),
+      this.#isOpen,
+    );
   }
 
   /** Connects to one of the addresses that were judged, by number: the name is not asked for again. */
-  async #connect({ host, port }: Target): Promise<{ readonly socket: Socket } | { readonly status: number; readonly refusal: string }> {
+  async #connect({
+    host,
+    port,
+  }: Target): Promise<{ readonly socket: Socket } | { readonly status: number; readonly refusal: string }> {
     const { policy, onDenied } = this.#options;
     const decision = await policy.decide(host, port);
     if ("denied" in decision) {
       onDenied({ host, port, reason: decision.denied });
-      return { status: decision.denied === "name_unknown" ? 502 : 403, refusal: `${DENIED[decision.denied]} (${host}:${port})` };
+      return {
+        status: decision.denied === "name_unknown" ? 502 : 403,
+        refusal: `${DENIED[decision.denied]} (${host}:${port})`,
+      };
     }
     for (const address of decision.addresses.slice(0, ADDRESSES_MAX)) {
       const socket = await connected(address, port);
@@ -146,7 +188,9 @@ function targetOf(url: string, port: number): Target | undefined {
   if (!URL.canParse(url)) return undefined;
   const { hostname, port: given } = new URL(url);
   const named = /:(\d+)$/.exec(url.slice("http://".length).split(/[/?#]/)[0] ?? "")?.[1]; // a default port is left out of the URL's own
-  return hostname === "" ? undefined : { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(given || named || port) };
+  return hostname === ""
+    ? undefined
+    : { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(given || named || port) };
 }
 
 function connected(address: string, port: number): Promise<Socket | undefined> {
@@ -167,13 +211,23 @@ function connected(address: string, port: number): Promise<Socket | undefined> {
 
 /** Headers without those of the connection, and without those that `Connection` names. */
 export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
-  const named = (headers.connection ?? "").toLowerCase().split(",").map((name) => name.trim());
+  const named = (headers.connection ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.includes(name)));
 }
 
 /** Sends a request on and its answer back; what breaks on one side breaks the other. */
-export function forward(request: IncomingMessage, response: ServerResponse, upstream: ClientRequest, isOpen: IsOpen): void {
-  upstream.on("error", () => (response.headersSent ? response.destroy() : say(response, 502, "The host did not answer.")));
+export function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  upstream: ClientRequest,
+  isOpen: IsOpen,
+): void {
+  upstream.on("error", () =>
+    response.headersSent ? response.destroy() : say(response, 502, "The host did not answer."),
+  );
   upstream.on("response", (answer) => passBack(answer, response, isOpen));
   response.on("close", () => upstream.destroy());
   pipeline(request, gate(isOpen), upstream, () => undefined);
@@ -190,5 +244,7 @@ export function say(response: ServerResponse, status: number, text: string): voi
 
 function refuse(client: Duplex, status: number, text: string): void {
   const body = Buffer.from(`${text}\n`);
-  client.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body.toString("utf8")}`);
+  client.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body.toString("utf8")}`,
+  );
 }

@@ -15,7 +15,8 @@ const REDIRECTS = [301, 302, 307, 308];
 
 let authorities: string[] | undefined;
 /** Those that the system trusts, besides Node's own: a company's code host has a company's certificate. */
-const trusted = (): string[] => (authorities ??= [...new Set([...getCACertificates("default"), ...getCACertificates("system")])]);
+const trusted = (): string[] =>
+  (authorities ??= [...new Set([...getCACertificates("default"), ...getCACertificates("system")])]);
 
 /**
  * Lets the git of a sandbox reach the repositories of its run, and adds the credential outside of it. It may only fetch, unless the sandbox is
@@ -44,42 +45,75 @@ export class GitGateway {
 
   /** Settings of git that send the run's repositories this way, by the addresses that they are known by. */
   settings(origin: string): Record<string, string> {
-    return Object.fromEntries(this.#repositories.map((repository) => [`url.${this.urlOf(origin, repository)}.insteadOf`, repository.cloneUrl]));
+    return Object.fromEntries(
+      this.#repositories.map((repository) => [`url.${this.urlOf(origin, repository)}.insteadOf`, repository.cloneUrl]),
+    );
   }
 
-  async answer(request: IncomingMessage, response: ServerResponse, isOpen: IsOpen, onDenied: (denial: Denial) => void): Promise<void> {
+  async answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    isOpen: IsOpen,
+    onDenied: (denial: Denial) => void,
+  ): Promise<void> {
     const [, key, index = "", rest = ""] = /^\/git\/([^/]+)\/(\d+)\/(.+)$/.exec(request.url ?? "") ?? [];
     const repository = key === this.#key ? this.#repositories[Number(index)] : undefined;
     if (!repository) return say(response, 404, "There is no such repository.");
-    if (this.#outbound.refuses(new URL(this.#baseOf(repository)).hostname)) return say(response, 403, "The code host is inside the network of this worker, whose operator does not allow it.");
+    if (this.#outbound.refuses(new URL(this.#baseOf(repository)).hostname))
+      return say(
+        response,
+        403,
+        "The code host is inside the network of this worker, whose operator does not allow it.",
+      );
     const wanted = `${request.method} ${rest}`;
-    if (!SERVICE_PATHS("git-upload-pack").includes(wanted) && !(this.#mayPush && SERVICE_PATHS("git-receive-pack").includes(wanted))) {
-      if (!SERVICE_PATHS("git-receive-pack").includes(wanted)) return say(response, 404, "Git asks for nothing like this.");
+    if (
+      !SERVICE_PATHS("git-upload-pack").includes(wanted) &&
+      !(this.#mayPush && SERVICE_PATHS("git-receive-pack").includes(wanted))
+    ) {
+      if (!SERVICE_PATHS("git-receive-pack").includes(wanted))
+        return say(response, 404, "Git asks for nothing like this.");
       const { hostname, port, protocol } = new URL(repository.cloneUrl);
-      onDenied({ host: hostname, port: Number(port || (protocol === "https:" ? 443 : 80)), reason: "push_not_allowed" });
+      onDenied({
+        host: hostname,
+        port: Number(port || (protocol === "https:" ? 443 : 80)),
+        reason: "push_not_allowed",
+      });
       return say(response, 403, "Nothing is pushed from here; the pull_request tool does.");
     }
     const headers = forwarded(request.headers);
-    if (request.method === "POST") return forward(request, response, this.#ask(repository, "POST", rest, headers), isOpen);
+    if (request.method === "POST")
+      return forward(request, response, this.#ask(repository, "POST", rest, headers), isOpen);
     const answer = await this.#get(repository, rest, headers);
     if (answer) passBack(answer, response, isOpen);
     else say(response, 502, "The code host did not answer.");
   }
 
-  #ask(repository: worker.Repository, method: string, rest: string, headers: IncomingMessage["headers"]): ClientRequest {
+  #ask(
+    repository: worker.Repository,
+    method: string,
+    rest: string,
+    headers: IncomingMessage["headers"],
+  ): ClientRequest {
     const url = new URL(`${this.#baseOf(repository)}/${rest}`);
     const { authorization: _own, cookie: _cookie, ...others } = headers;
     const { lookup } = this.#outbound;
     const sent = { ...others, host: url.host, ...headerOf(repository.authorizationHeader) };
-    return url.protocol === "https:" ? httpsRequest(url, { method, headers: sent, ca: trusted(), lookup }) : httpRequest(url, { method, headers: sent, lookup });
+    return url.protocol === "https:"
+      ? httpsRequest(url, { method, headers: sent, ca: trusted(), lookup })
+      : httpRequest(url, { method, headers: sent, lookup });
   }
 
   /** A repository that was renamed is asked at its new place from then on; another host gets no credential of this one, and is not followed. */
-  async #get(repository: worker.Repository, rest: string, headers: IncomingMessage["headers"]): Promise<IncomingMessage | undefined> {
+  async #get(
+    repository: worker.Repository,
+    rest: string,
+    headers: IncomingMessage["headers"],
+  ): Promise<IncomingMessage | undefined> {
     for (let count = 0; ; count += 1) {
       const answer = await answerOf(this.#ask(repository, "GET", rest, headers));
       const { location } = answer?.headers ?? {};
-      if (!answer || location === undefined || count === REDIRECTS_MAX || !REDIRECTS.includes(answer.statusCode ?? 0)) return answer;
+      if (!answer || location === undefined || count === REDIRECTS_MAX || !REDIRECTS.includes(answer.statusCode ?? 0))
+        return answer;
       const base = this.#baseOf(repository);
       const moved = new URL(location, `${base}/${rest}`);
       if (moved.origin !== new URL(base).origin || !moved.href.endsWith(`/${rest}`)) return answer;
@@ -92,7 +126,12 @@ export class GitGateway {
 }
 
 const answerOf = (asking: ClientRequest): Promise<IncomingMessage | undefined> =>
-  new Promise((resolve) => asking.once("response", resolve).on("error", () => resolve(undefined)).end());
+  new Promise((resolve) =>
+    asking
+      .once("response", resolve)
+      .on("error", () => resolve(undefined))
+      .end(),
+  );
 
 /** As an assignment has it: a whole header line, or the value of `Authorization`. */
 function headerOf(header: string): Record<string, string> {

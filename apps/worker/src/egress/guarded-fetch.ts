@@ -25,44 +25,64 @@ const NO_BODY = [101, 204, 205, 304];
  * `fetch` for the worker's own requests on behalf of a run: to the hosts that the run may reach, at the addresses that were judged, while the
  * doors are open. Redirects are not followed. Errors: FetchRefused, those of the connection, the reason of `signal`.
  */
-export const guardedFetch = (options: GuardedFetchOptions) => async (url: string | URL, init: RequestInit = {}): Promise<Response> => {
-  const { protocol, hostname, port } = new URL(url);
-  if (protocol !== "http:" && protocol !== "https:") throw new FetchRefused("Only http and https URLs are fetched.");
-  const isTls = protocol === "https:";
-  await options.doors.whenOpen();
-  const addresses = await judged(options, hostname.replace(/^\[(.*)\]$/, "$1"), Number(port) || (isTls ? 443 : 80));
-  const request = (isTls ? httpsRequest : httpRequest)(url, {
-    ...{ method: init.method ?? "GET", headers: Object.fromEntries(new Headers(init.headers)), agent: false, lookup: lookupOf(addresses) },
-    ...(init.signal ? { signal: init.signal } : {}),
-  });
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    request.once("response", resolve).on("error", reject);
-    request.end(typeof init.body === "string" ? init.body : undefined);
-  });
-  return responseOf(answer, options);
-};
+export const guardedFetch =
+  (options: GuardedFetchOptions) =>
+  async (url: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const { protocol, hostname, port } = new URL(url);
+    if (protocol !== "http:" && protocol !== "https:") throw new FetchRefused("Only http and https URLs are fetched.");
+    const isTls = protocol === "https:";
+    await options.doors.whenOpen();
+    const addresses = await judged(options, hostname.replace(/^\[(.*)\]$/, "$1"), Number(port) || (isTls ? 443 : 80));
+    const request = (isTls ? httpsRequest : httpRequest)(url, {
+      ...{
+        method: init.method ?? "GET",
+        headers: Object.fromEntries(new Headers(init.headers)),
+        agent: false,
+        lookup: lookupOf(addresses),
+      },
+      ...(init.signal ? { signal: init.signal } : {}),
+    });
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request.once("response", resolve).on("error", reject);
+      request.end(typeof init.body === "string" ? init.body : undefined);
+    });
+    return responseOf(answer, options);
+  };
 
-async function judged({ policy, onDenied }: GuardedFetchOptions, host: string, port: number): Promise<readonly string[]> {
+async function judged(
+  { policy, onDenied }: GuardedFetchOptions,
+  host: string,
+  port: number,
+): Promise<readonly string[]> {
   const decision = await policy.decide(host, port);
   if ("addresses" in decision) return decision.addresses;
   onDenied({ host, port, reason: decision.denied });
-  const why = { host_not_allowed: "this run may not reach it", internal_address: "it has an internal address", name_unknown: "its name is not known" }[decision.denied];
+  const why = {
+    host_not_allowed: "this run may not reach it",
+    internal_address: "it has an internal address",
+    name_unknown: "its name is not known",
+  }[decision.denied];
   throw new FetchRefused(`No connection to ${host}:${port}: ${why}.`);
 }
 
 /** The name is not asked for again: what it resolves to a moment later is nobody's business. */
-const lookupOf = (addresses: readonly string[]): LookupFunction => (_host, { all }, found) => {
-  const entries = addresses.map((address) => ({ address, family: isIP(address) }));
-  if (all) found(null, entries);
-  else found(null, entries[0]?.address ?? "", entries[0]?.family);
-};
+const lookupOf =
+  (addresses: readonly string[]): LookupFunction =>
+  (_host, { all }, found) => {
+    const entries = addresses.map((address) => ({ address, family: isIP(address) }));
+    if (all) found(null, entries);
+    else found(null, entries[0]?.address ?? "", entries[0]?.family);
+  };
 
 function responseOf(answer: IncomingMessage, { doors, bytesMax }: GuardedFetchOptions): Response {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(answer.headers)) for (const one of [value ?? []].flat()) headers.append(name, one);
+  for (const [name, value] of Object.entries(answer.headers))
+    for (const one of [value ?? []].flat()) headers.append(name, one);
   const status = answer.statusCode ?? 502;
   if (NO_BODY.includes(status)) answer.resume();
-  const body = NO_BODY.includes(status) ? null : (Readable.toWeb(bounded(answer, bytesMax, () => isOpen(doors))) as ReadableStream);
+  const body = NO_BODY.includes(status)
+    ? null
+    : (Readable.toWeb(bounded(answer, bytesMax, () => isOpen(doors))) as ReadableStream);
   return new Response(body, { status, statusText: answer.statusMessage ?? "", headers });
 }
 

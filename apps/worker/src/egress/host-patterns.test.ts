@@ -19,10 +19,20 @@ test.each([
   ["*:*", "anything.net", 25, true],
   ["10.1.2.3:5432", "10.1.2.3", 5432, true],
   ["[fd00::1]:443", "fd00::1", 443, true],
-])("%s and %s:%i: %s", (pattern, host, port, matches) => expect(hostPatterns([pattern]).matches(host, port)).toBe(matches));
+])("%s and %s:%i: %s", (pattern, host, port, matches) =>
+  expect(hostPatterns([pattern]).matches(host, port)).toBe(matches),
+);
 
 test("no pattern, no host", () => expect(hostPatterns([]).matches("example.com", 443)).toBe(false));
 
-test.each(["", "http://example.com", "example.com/path", "a b", "*.*", "*example.com", "example.com:99999", "example..com", "exam*ple.com"])("%j is no pattern", (text) =>
-  expect(() => hostPatterns([text])).toThrow(/is no host/),
-);
+test.each([
+  "",
+  "http://example.com",
+  "example.com/path",
+  "a b",
+  "*.*",
+  "*example.com",
+  "example.com:99999",
+  "example..com",
+  "exam*ple.com",
+])("%j is no pattern", (text) => expect(() => hostPatterns([text])).toThrow(/is no host/));

@@ -9,15 +9,27 @@ export type HostPatterns = { matches(host: string, port: number): boolean };
 /** Hosts by name. `*.example.com` is every host beneath, not itself; without a port, 80 and 443. Errors: throws for a text that is no pattern. */
 export function hostPatterns(texts: readonly string[]): HostPatterns {
   const patterns = texts.map(parse);
-  return { matches: (host, port) => patterns.some((pattern) => pattern.ports(port) && pattern.host(host.toLowerCase().replace(/\.$/, ""))) };
+  return {
+    matches: (host, port) =>
+      patterns.some((pattern) => pattern.ports(port) && pattern.host(host.toLowerCase().replace(/\.$/, ""))),
+  };
 }
 
 function parse(text: string): { host: (host: string) => boolean; ports: (port: number) => boolean } {
   const [, host, port] = PATTERN.exec(text.trim().toLowerCase()) ?? [];
-  if (host === undefined || Number(port ?? 1) > 65_535) throw new Error(`"${text}" is no host such as example.com, *.example.com or example.com:8443`);
+  if (host === undefined || Number(port ?? 1) > 65_535)
+    throw new Error(`"${text}" is no host such as example.com, *.example.com or example.com:8443`);
   const bare = host.replace(/^\[(.*)\]$/, "$1");
   return {
-    host: host === "*" ? () => true : host.startsWith("*.") ? (name) => name.endsWith(host.slice(1)) && name.length > host.length - 1 : (name) => name === bare,
-    ports: port === "*" ? () => true : (number) => (port === undefined ? WEB_PORTS.includes(number) : number === Number(port)),
+    host:
+      host === "*"
+        ? () => true
+        : host.startsWith("*.")
+          ? (name) => name.endsWith(host.slice(1)) && name.length > host.length - 1
+          : (name) => name === bare,
+    ports:
+      port === "*"
+        ? () => true
+        : (number) => (port === undefined ? WEB_PORTS.includes(number) : number === Number(port)),
   };
 }

@@ -21,13 +21,23 @@ export type CompleteDeps = RetryDeps & {
  * Tells the platform how the attempt ended, after all its events. Repeating is harmless, so a lost answer is simply asked for again.
  * `retained`: its setup has failed, and what it left is kept for the debug window. `parkedMs`: its workspace is kept for so long. Errors: `LeaseLost`, the reason of `signal`, or the platform's final refusal.
  */
-export async function completeExecution(deps: CompleteDeps, result: ExecutionResult, signal: AbortSignal, more: { readonly retained?: boolean; readonly parkedMs?: number } = {}): Promise<void> {
+export async function completeExecution(
+  deps: CompleteDeps,
+  result: ExecutionResult,
+  signal: AbortSignal,
+  more: { readonly retained?: boolean; readonly parkedMs?: number } = {},
+): Promise<void> {
   if (!deps.events.isBroken) await deps.events.flushed();
   await retrying(deps, signal, async () => {
     const { error } = await deps.completions.send(() => completionOf(deps, result, more));
     if (error === "LEASE_LOST") throw new LeaseLost();
     // It had acknowledged every one of them: this attempt's story cannot be mended, the next one tells it anew.
-    if (error === "EVENTS_PENDING") throw new DomainError({ kind: "conflict", reason: "events_pending", message: "The platform lacks events it had acknowledged." });
+    if (error === "EVENTS_PENDING")
+      throw new DomainError({
+        kind: "conflict",
+        reason: "events_pending",
+        message: "The platform lacks events it had acknowledged.",
+      });
   });
 }
 
@@ -35,7 +45,11 @@ export async function completeExecution(deps: CompleteDeps, result: ExecutionRes
 const TEXT_CHARACTERS_MAX = 16_384;
 
 /** Its texts are for people, and may quote what commands have said: masked like events. */
-const completionOf = ({ lease, events, masker }: CompleteDeps, result: ExecutionResult, { retained = false, parkedMs = 0 }: { readonly retained?: boolean; readonly parkedMs?: number }): worker.Completion =>
+const completionOf = (
+  { lease, events, masker }: CompleteDeps,
+  result: ExecutionResult,
+  { retained = false, parkedMs = 0 }: { readonly retained?: boolean; readonly parkedMs?: number },
+): worker.Completion =>
   create(worker.CompletionSchema, {
     ...lease,
     outcome: result.outcome,
@@ -45,6 +59,8 @@ const completionOf = ({ lease, events, masker }: CompleteDeps, result: Execution
     snapshotKey: result.snapshotKey ?? "",
     workspaceUnchanged: result.isWorkspaceUnchanged ?? false,
     message: masker.text(result.message ?? "").slice(0, TEXT_CHARACTERS_MAX),
-    ...(result.error ? { error: { ...result.error, message: masker.text(result.error.message).slice(0, TEXT_CHARACTERS_MAX) } } : {}),
+    ...(result.error
+      ? { error: { ...result.error, message: masker.text(result.error.message).slice(0, TEXT_CHARACTERS_MAX) } }
+      : {}),
     ...(result.waitFor ? { waitFor: { policy: result.waitFor.policy, runUids: [...result.waitFor.runUids] } } : {}),
   });

@@ -13,7 +13,12 @@ const LEASE = { executionId: 1n, attempt: 2 };
 class Delivery {
   readonly handled: string[] = [];
   readonly #sent: worker.Directive[] = [];
-  readonly #queue = new DirectiveQueue({ onCancel: () => {}, onError: (error) => { throw error as Error; } });
+  readonly #queue = new DirectiveQueue({
+    onCancel: () => {},
+    onError: (error) => {
+      throw error as Error;
+    },
+  });
   readonly #executions = new Executions({
     slots: 1,
     log: createLogger({ service: "worker", level: "silent" }),
@@ -34,8 +39,18 @@ class Delivery {
   /** The platform stores a follow-up. Numbers between belong to directives that died with an earlier attempt. */
   send(skipped: number): void {
     this.#seq += 1n + BigInt(this.#sent.length === 0 ? skipped : 0);
-    const directive = { case: "followup" as const, value: create(worker.FollowupSchema, { message: { uid: `m${this.#sent.length}` } }) };
-    this.#sent.push(create(worker.DirectiveSchema, { ...LEASE, seq: this.#seq, previousSeq: this.#sent.at(-1)?.seq ?? 0n, directive }));
+    const directive = {
+      case: "followup" as const,
+      value: create(worker.FollowupSchema, { message: { uid: `m${this.#sent.length}` } }),
+    };
+    this.#sent.push(
+      create(worker.DirectiveSchema, {
+        ...LEASE,
+        seq: this.#seq,
+        previousSeq: this.#sent.at(-1)?.seq ?? 0n,
+        directive,
+      }),
+    );
   }
 
   /** The stream delivers one of them: late, again, before an earlier one, or without it. */
@@ -48,12 +63,14 @@ class Delivery {
   heartbeat(): void {
     this.isFetchDue = false;
     if (this.#hasBegun && this.#queue.ackedSeq > this.#ackedByPlatform) this.#ackedByPlatform = this.#queue.ackedSeq;
-    for (const directive of this.#sent.filter(({ seq }) => seq > this.#ackedByPlatform)) this.#executions.route(directive, "heartbeat");
+    for (const directive of this.#sent.filter(({ seq }) => seq > this.#ackedByPlatform))
+      this.#executions.route(directive, "heartbeat");
   }
 
   /** Accept's answer arrives. */
   begin(): void {
-    if (!this.#hasBegun) this.#executions.begin([create(worker.AssignmentSchema, LEASE)], { monotonicMs: 0, wallMs: 0 });
+    if (!this.#hasBegun)
+      this.#executions.begin([create(worker.AssignmentSchema, LEASE)], { monotonicMs: 0, wallMs: 0 });
     this.#hasBegun = true;
   }
 
@@ -74,7 +91,10 @@ class Delivery {
   }
 
   #execution(): HeldExecution {
-    const execution = { deliver: (directive: worker.Directive) => this.#queue.deliver(directive), run: () => new Promise<void>(() => {}) };
+    const execution = {
+      deliver: (directive: worker.Directive) => this.#queue.deliver(directive),
+      run: () => new Promise<void>(() => {}),
+    };
     return execution as unknown as HeldExecution;
   }
 }

@@ -5,12 +5,22 @@ import { DirectiveQueue } from "./directive-queue.ts";
 
 function aQueue() {
   const seen: string[] = [];
-  const queue = new DirectiveQueue({ onCancel: (reason) => void seen.push(`cancel ${reason}`), onError: (error) => void seen.push(`error ${(error as Error).message}`) });
-  const deliver = (seq: bigint, directive: worker.Directive["directive"]) => queue.deliver(create(worker.DirectiveSchema, { seq, executionId: 1n, attempt: 1, directive }));
+  const queue = new DirectiveQueue({
+    onCancel: (reason) => void seen.push(`cancel ${reason}`),
+    onError: (error) => void seen.push(`error ${(error as Error).message}`),
+  });
+  const deliver = (seq: bigint, directive: worker.Directive["directive"]) =>
+    queue.deliver(create(worker.DirectiveSchema, { seq, executionId: 1n, attempt: 1, directive }));
   return { seen, queue, deliver };
 }
-const followup = (uid: string) => ({ case: "followup" as const, value: create(worker.FollowupSchema, { message: { uid } }) });
-const interrupt = (turnId: string) => ({ case: "interrupt" as const, value: create(worker.InterruptSchema, { turnId }) });
+const followup = (uid: string) => ({
+  case: "followup" as const,
+  value: create(worker.FollowupSchema, { message: { uid } }),
+});
+const interrupt = (turnId: string) => ({
+  case: "interrupt" as const,
+  value: create(worker.InterruptSchema, { turnId }),
+});
 const cancel = { case: "cancel" as const, value: create(worker.CancelSchema, { reason: "enough" }) };
 
 describe("directives", () => {
@@ -42,7 +52,13 @@ describe("directives", () => {
   test("with a seq that is not above the last are dropped", () => {
     const { seen, queue, deliver } = aQueue();
     queue.onFollowup((message) => void seen.push(message.uid));
-    for (const [seq, uid] of [[2n, "a"], [2n, "a again"], [1n, "late"], [3n, "b"]] as const) deliver(seq, followup(uid));
+    for (const [seq, uid] of [
+      [2n, "a"],
+      [2n, "a again"],
+      [1n, "late"],
+      [3n, "b"],
+    ] as const)
+      deliver(seq, followup(uid));
     expect(seen).toEqual(["a", "b"]);
   });
 

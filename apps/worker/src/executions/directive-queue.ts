@@ -41,7 +41,8 @@ export class DirectiveQueue implements ExecutionDirectives {
     this.#lastSeq = directive.seq;
     this.#open.add(directive.seq);
     // Cancel overtakes everything; the others keep their order, also behind one whose handler is not there yet.
-    if (directive.directive.case !== "cancel" && (this.#parked.length > 0 || !this.#canHandle(directive))) this.#parked.push(directive);
+    if (directive.directive.case !== "cancel" && (this.#parked.length > 0 || !this.#canHandle(directive)))
+      this.#parked.push(directive);
     else this.#handle(directive);
     return true;
   }

@@ -154,7 +154,9 @@ export type RestAnswer = { readonly status: number; readonly headers: Headers; r
  */
 export type PlatformClient = {
   createArtifact(artifact: NewArtifact): Promise<{ artifactUid: string }>;
-  openPullRequest(pullRequest: NewPullRequest): Promise<{ url: string; number: number; artifactUid: string; adopted: boolean }>;
+  openPullRequest(
+    pullRequest: NewPullRequest,
+  ): Promise<{ url: string; number: number; artifactUid: string; adopted: boolean }>;
   reportUsage(usage: CallUsage): Promise<void>;
   /** Whether `reserveCost` comes before each model call: the assignment said so, or the answer to a usage report since. */
   isCostLimited(): boolean;
@@ -172,14 +174,24 @@ export type PlatformClient = {
    * The public REST API as the executing agent, with the present run token. `path` begins with "/api/v1/". A lost answer is retried for GET,
    * PUT, PATCH and DELETE, and for POST only with an `Idempotency-Key` header; a final answer of any status is returned.
    */
-  rest(method: string, path: string, body?: JsonObject, headers?: Readonly<Record<string, string>>): Promise<RestAnswer>;
+  rest(
+    method: string,
+    path: string,
+    body?: JsonObject,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<RestAnswer>;
 };
 
 /** How an execution ended. The supervisor flushes its events, then completes it with this. */
 export type ExecutionResult = {
   readonly outcome: "DONE" | "FAILED" | "BLOCKED" | "WAITING" | "CANCELLED" | "ERROR";
   /** FAILED and ERROR: code of the public catalog (spec fields-runs §2.2). */
-  readonly error?: { readonly code: string; readonly message: string; readonly retryable: boolean; readonly reason: string };
+  readonly error?: {
+    readonly code: string;
+    readonly message: string;
+    readonly retryable: boolean;
+    readonly reason: string;
+  };
   /** BLOCKED: what the agent asks; otherwise a closing word. */
   readonly message?: string;
   /** WAITING: empty `runUids` means all live children. */

@@ -11,7 +11,11 @@ export class LeaseLost extends DomainError {
 /** The lease was not renewed for too long: no outside effect may start until it is renewed again. */
 export class DoorsClosed extends DomainError {
   constructor() {
-    super({ kind: "unavailable", reason: "doors_closed", message: "The lease was not renewed in time; outside effects are suspended." });
+    super({
+      kind: "unavailable",
+      reason: "doors_closed",
+      message: "The lease was not renewed in time; outside effects are suspended.",
+    });
     this.name = "DoorsClosed";
   }
 }

@@ -11,14 +11,43 @@ const stop = (cause: "cancelled" | "worker_stopping" | "timeout") => new Executi
 
 test.each<[string, Settled, Error | undefined, Partial<ExecutionResult> | undefined]>([
   ["its own end", done, undefined, { outcome: "DONE", snapshotKey: "s" }],
-  ["a broken harness", threw, undefined, { outcome: "ERROR", error: { code: "internal_error", message: "The worker failed while it ran this execution.", retryable: true, reason: "worker_failed" } }],
+  [
+    "a broken harness",
+    threw,
+    undefined,
+    {
+      outcome: "ERROR",
+      error: {
+        code: "internal_error",
+        message: "The worker failed while it ran this execution.",
+        retryable: true,
+        reason: "worker_failed",
+      },
+    },
+  ],
   ["a cancel, whatever the harness says", done, stop("cancelled"), { outcome: "CANCELLED", snapshotKey: "s" }],
   ["a cancel of a harness that hangs", "abandoned", stop("cancelled"), { outcome: "CANCELLED" }],
-  ["a time limit", threw, stop("timeout"), { outcome: "ERROR", error: { code: "infrastructure_timeout", message: "why", retryable: false, reason: "execution_timeout" } }],
+  [
+    "a time limit",
+    threw,
+    stop("timeout"),
+    {
+      outcome: "ERROR",
+      error: { code: "infrastructure_timeout", message: "why", retryable: false, reason: "execution_timeout" },
+    },
+  ],
   ["an end reached while the worker stops", done, stop("worker_stopping"), { outcome: "DONE", snapshotKey: "s" }],
   ["an echo of the worker's stop", failedRun, stop("worker_stopping"), undefined],
   ["a lost lease", done, new LeaseLost(), undefined],
-  ["a refusal of its events", done, new DomainError({ kind: "too_large", reason: "events_quota", message: "Too many." }), { outcome: "ERROR", error: { code: "internal_error", message: "Too many.", retryable: false, reason: "events_quota" } }],
+  [
+    "a refusal of its events",
+    done,
+    new DomainError({ kind: "too_large", reason: "events_quota", message: "Too many." }),
+    {
+      outcome: "ERROR",
+      error: { code: "internal_error", message: "Too many.", retryable: false, reason: "events_quota" },
+    },
+  ],
 ])("after %s the platform is told so", (_, settled, stopReason, expected) => {
   expect(outcomeOf(settled, stopReason)).toEqual(expected);
 });

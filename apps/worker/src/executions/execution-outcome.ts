@@ -32,7 +32,11 @@ export function returnOf(settled: Settled, stopReason: Error | undefined): Lease
   return { reason: "sandbox_start_failed", message: settled.error.message, isFailure: true };
 }
 
-export const WORKER_STOPPING: LeaseReturn = { reason: "worker_stopping", message: "The worker is stopping.", isFailure: false };
+export const WORKER_STOPPING: LeaseReturn = {
+  reason: "worker_stopping",
+  message: "The worker is stopping.",
+  isFailure: false,
+};
 
 const isNotStarted = (settled: Settled): settled is { readonly error: SandboxStartFailed } =>
   settled !== "abandoned" && "error" in settled && settled.error instanceof SandboxStartFailed;
@@ -42,7 +46,11 @@ function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined
   const snapshot = result?.snapshotKey === undefined ? {} : { snapshotKey: result.snapshotKey };
   if (reason.stopCause === "cancelled") return { outcome: "CANCELLED", ...snapshot };
   if (reason.stopCause === "worker_stopping") return result && REACHED.has(result.outcome) ? result : undefined;
-  return { outcome: "ERROR", error: { code: "infrastructure_timeout", message: reason.message, retryable: false, reason: reason.reason }, ...snapshot };
+  return {
+    outcome: "ERROR",
+    error: { code: "infrastructure_timeout", message: reason.message, retryable: false, reason: reason.reason },
+    ...snapshot,
+  };
 }
 
 /** An execution that broke: a public catalog code, and only such text as is meant to be public. */

@@ -54,7 +54,10 @@ export class Executions {
       void this.#runAndFree(key, execution);
     } catch (error) {
       // Nothing runs and nothing renews: the lease ends by itself and another attempt follows.
-      this.#deps.log.error({ operation: "begin", executionId: String(assignment.executionId), attempt: assignment.attempt, error }, "execution not begun");
+      this.#deps.log.error(
+        { operation: "begin", executionId: String(assignment.executionId), attempt: assignment.attempt, error },
+        "execution not begun",
+      );
     }
   }
 
@@ -93,4 +96,5 @@ export class Executions {
   }
 }
 
-const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;
+const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string =>
+  `${executionId}-${attempt}`;

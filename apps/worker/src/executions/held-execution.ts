@@ -88,7 +88,8 @@ export class HeldExecution implements KeptLease {
   #reportedSeq = 0n;
 
   constructor(deps: HeldExecutionDeps, assignment: worker.Assignment, acceptSent: Moment) {
-    const { executionId, attempt, runUid, runToken, secrets, repositories, providerCredentials, mcpServers } = assignment;
+    const { executionId, attempt, runUid, runToken, secrets, repositories, providerCredentials, mcpServers } =
+      assignment;
     this.executionId = executionId;
     this.attempt = attempt;
     this.#deps = deps;
@@ -97,11 +98,26 @@ export class HeldExecution implements KeptLease {
     this.#log = deps.log.child({ executionId: String(executionId), attempt, runUid });
     this.#lease = new LeaseClock(deps.clock, () => deps.timings().doorsCloseMs, acceptSent);
     const hostKeys = repositories.flatMap(({ authorizationHeader }) => secretsOf(authorizationHeader));
-    this.#masker = new Masker([...Object.values(secrets), ...hostKeys, providerCredentials?.apiKey ?? "", ...literalSecrets(mcpServers)]);
+    this.#masker = new Masker([
+      ...Object.values(secrets),
+      ...hostKeys,
+      providerCredentials?.apiKey ?? "",
+      ...literalSecrets(mcpServers),
+    ]);
     this.#masker.addToken(runToken);
     this.#spool = new EventSpool(deps.directory.spoolFile(this));
-    this.#events = new EventStream({ ...deps, lease: { executionId, attempt }, spool: this.#spool, masker: this.#masker, onBroken: (error) => this.#onBroken(error) });
-    this.#live = new LiveText({ timers: deps.timers, masker: () => this.#masker.stream(), send: (said) => this.#say(said) });
+    this.#events = new EventStream({
+      ...deps,
+      lease: { executionId, attempt },
+      spool: this.#spool,
+      masker: this.#masker,
+      onBroken: (error) => this.#onBroken(error),
+    });
+    this.#live = new LiveText({
+      timers: deps.timers,
+      masker: () => this.#masker.stream(),
+      send: (said) => this.#say(said),
+    });
     this.#sandboxes = new Sandboxes(deps.directory.processes, this.#log);
     this.#ladder = new StopLadder(deps.timers, () => deps.timings().ladderStepMs, this.#sandboxes);
     this.#directives = new DirectiveQueue({
@@ -168,7 +184,8 @@ export class HeldExecution implements KeptLease {
   /** Without a sandbox nothing holds the agent's hands while the doors are closed; with one, the work of a short outage is kept. */
   checkDoors(): void {
     if (this.#lease.isOpen()) return;
-    if (this.#deps.sandbox.kind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs) this.lose("The lease was not renewed for too long.");
+    if (this.#deps.sandbox.kind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs)
+      this.lose("The lease was not renewed for too long.");
   }
 
   /** Runs it to its end. Resolves when its slot is free: every sandbox gone, its directory removed. Never rejects. */
@@ -176,10 +193,24 @@ export class HeldExecution implements KeptLease {
     const { runUid, conversationUid, executionSeq, harness, modelId, traceparent } = this.#assignment;
     const fields = { runUid, executionId: String(this.executionId), attempt: this.attempt };
     const attributes = {
-      ...{ "gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": conversationUid, "gen_ai.request.model": modelId },
-      ...{ "millwright.run.uid": runUid, "millwright.execution.id": fields.executionId, "millwright.execution.seq": executionSeq, "millwright.attempt": this.attempt, "millwright.harness": harness },
+      ...{
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.conversation.id": conversationUid,
+        "gen_ai.request.model": modelId,
+      },
+      ...{
+        "millwright.run.uid": runUid,
+        "millwright.execution.id": fields.executionId,
+        "millwright.execution.seq": executionSeq,
+        "millwright.attempt": this.attempt,
+        "millwright.harness": harness,
+      },
     };
-    return traced("invoke_agent", { tracer: this.#deps.tracer, kind: "consumer", parent: parseTraceparent(traceparent), fields, attributes }, (span) => this.#run(span));
+    return traced(
+      "invoke_agent",
+      { tracer: this.#deps.tracer, kind: "consumer", parent: parseTraceparent(traceparent), fields, attributes },
+      (span) => this.#run(span),
+    );
   }
 
   async #run(span: Span): Promise<void> {
@@ -189,7 +220,8 @@ export class HeldExecution implements KeptLease {
     await this.#sandboxes.ended();
     this.#ladder.leave();
     const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
-    if (!stopReason && settled !== "abandoned" && "error" in settled && !isLeaseLost(settled.error)) this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
+    if (!stopReason && settled !== "abandoned" && "error" in settled && !isLeaseLost(settled.error))
+      this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
     const result = outcomeOf(settled, stopReason);
     const returned = result ? undefined : returnOf(settled, stopReason);
     span.set({ "millwright.outcome": result?.outcome ?? "LEFT" });
@@ -200,7 +232,9 @@ export class HeldExecution implements KeptLease {
     this.#live.end();
     this.#events.end(new LeaseLost("The execution has ended."));
     await bestEffort("remove the event spool", this.#log, () => this.#spool.remove());
-    await bestEffort("remove the execution's directory", this.#log, () => removeTree(this.#deps.directory.executionDir(this)));
+    await bestEffort("remove the execution's directory", this.#log, () =>
+      removeTree(this.#deps.directory.executionDir(this)),
+    );
   }
 
   async #settle(): Promise<Settled> {
@@ -218,7 +252,14 @@ export class HeldExecution implements KeptLease {
     const { runUid, idleTimeoutSeconds } = this.#assignment;
     const forMs = idleTimeoutSeconds * 1_000;
     if (!this.#saved || !PARKING.has(outcome) || this.#stop.signal.aborted) return 0;
-    return (await this.#deps.parked.put(runUid, join(this.#deps.directory.executionDir(this), "workspace"), this.#saved, forMs)) ? forMs : 0;
+    return (await this.#deps.parked.put(
+      runUid,
+      join(this.#deps.directory.executionDir(this), "workspace"),
+      this.#saved,
+      forMs,
+    ))
+      ? forMs
+      : 0;
   }
 
   async #complete(result: ExecutionResult, parkedMs: number): Promise<void> {
@@ -226,7 +267,12 @@ export class HeldExecution implements KeptLease {
     try {
       // A directive handled but not known to be would be given to the next execution once more.
       if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), this.#lost.signal);
-      await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#lost.signal, { parkedMs });
+      await completeExecution(
+        { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
+        result,
+        this.#lost.signal,
+        { parkedMs },
+      );
       this.#isReported = true;
       this.#lost.abort(new LeaseLost("The execution has ended.")); // what a heartbeat under way says of it is no news
       this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
@@ -242,17 +288,24 @@ export class HeldExecution implements KeptLease {
     const { executionId, attempt } = this;
     if (isFailure) await pause(timers, this.#deps.startFailures.add(timings()), this.#stop.signal).catch(() => {});
     const late = new AbortController();
-    const cancelLimit = timers.after(timings().returnMs, () => late.abort(new Error("The platform did not answer in time.")));
+    const cancelLimit = timers.after(timings().returnMs, () =>
+      late.abort(new Error("The platform did not answer in time.")),
+    );
     const signal = AbortSignal.any([this.#lost.signal, late.signal]);
     const lease = { executionId, attempt, reason, message: this.#masker.text(message), failure: isFailure };
     try {
       if (!this.#events.isBroken) await unlessAborted(this.#events.flushed(), signal);
       if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), signal);
-      await retrying(this.#deps, signal, () => client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }));
+      await retrying(this.#deps, signal, () =>
+        client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }),
+      );
       this.#lost.abort(new LeaseLost("The lease was returned."));
       this.#log.info({ operation: "ReturnLeases", reason }, "execution returned");
     } catch (error) {
-      this.#log.warn({ operation: "ReturnLeases", reason, error }, "the lease could not be returned; it expires by itself");
+      this.#log.warn(
+        { operation: "ReturnLeases", reason, error },
+        "the lease could not be returned; it expires by itself",
+      );
     } finally {
       cancelLimit();
     }
@@ -262,13 +315,24 @@ export class HeldExecution implements KeptLease {
   async #say(said: Said): Promise<void> {
     const { client, timings } = this.#deps;
     const { executionId, attempt } = this;
-    if (this.#lease.isOpen()) await outsideScopes(() => client.tellText({ executionId, attempt, ...said }, { timeoutMs: timings().callTimeoutMs, signal: this.#lost.signal })).catch(() => undefined);
+    if (this.#lease.isOpen())
+      await outsideScopes(() =>
+        client.tellText(
+          { executionId, attempt, ...said },
+          { timeoutMs: timings().callTimeoutMs, signal: this.#lost.signal },
+        ),
+      ).catch(() => undefined);
   }
 
   async #retain(result: ExecutionResult): Promise<AbortSignal | undefined> {
     if (this.#assignment.debugWindowMs <= 0 || this.#leave.signal.aborted) return undefined;
     const { executionId, attempt } = this;
-    await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#stop.signal, { retained: true });
+    await completeExecution(
+      { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
+      result,
+      this.#stop.signal,
+      { retained: true },
+    );
     this.#log.info({ operation: "Complete", outcome: result.outcome }, "debug window opened");
     return this.#leave.signal;
   }
@@ -302,7 +366,21 @@ export class HeldExecution implements KeptLease {
       say: (stepId, delta) => this.#live.say(stepId, delta),
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       doors,
-      platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, modelAccess: accessOf(this.#assignment), costLimited: this.#assignment.costLimited, runToken: () => this.#runToken }), this.#masker),
+      platform: maskedPlatform(
+        platformClientOf({
+          client,
+          timers,
+          timings,
+          lease: { executionId, attempt },
+          doors,
+          signal,
+          url,
+          modelAccess: accessOf(this.#assignment),
+          costLimited: this.#assignment.costLimited,
+          runToken: () => this.#runToken,
+        }),
+        this.#masker,
+      ),
       directives: this.#directives,
       signal,
       phase: (phase) => {
@@ -310,7 +388,8 @@ export class HeldExecution implements KeptLease {
         if (phase === "RUNNING") this.#deps.startFailures.reset(); // the agent's sandbox has started
       },
       park: (workspace) => (this.#saved = workspace),
-      unpark: () => this.#deps.parked.take(this.#assignment.runUid, this.#assignment.snapshotKey, join(dir, "workspace")),
+      unpark: () =>
+        this.#deps.parked.take(this.#assignment.runUid, this.#assignment.snapshotKey, join(dir, "workspace")),
       retain: (result) => this.#retain(result),
       ownSandbox: (started) => this.#sandboxes.own(started),
       sandbox,

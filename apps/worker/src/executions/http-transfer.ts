@@ -17,7 +17,12 @@ export async function send(url: string, init: RequestInit, signal: AbortSignal):
 }
 
 /** Sends one request and reads its whole answer within `timeoutMs`. Errors: as `send`. */
-export async function exchange(url: string, init: RequestInit, signal: AbortSignal, timeoutMs: number): Promise<{ response: Response; text: string }> {
+export async function exchange(
+  url: string,
+  init: RequestInit,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<{ response: Response; text: string }> {
   try {
     const response = await fetch(url, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) });
     return { response, text: await response.text() };
@@ -34,8 +39,18 @@ export type Upload = { readonly uploadUrl: string; readonly uploadHeaders: Reado
 const UPLOAD_BYTES_PER_MS_MIN = 128;
 
 /** PUTs content to a signed URL, within `timeoutMs` and what so many bytes may take. Errors: `transfer_refused`, `platform_unavailable`. */
-export async function upload({ uploadUrl, uploadHeaders }: Upload, body: Blob, signal: AbortSignal, timeoutMs: number): Promise<void> {
-  const { response } = await exchange(uploadUrl, { method: "PUT", body, headers: { ...uploadHeaders } }, signal, timeoutMs + Math.ceil(body.size / UPLOAD_BYTES_PER_MS_MIN));
+export async function upload(
+  { uploadUrl, uploadHeaders }: Upload,
+  body: Blob,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<void> {
+  const { response } = await exchange(
+    uploadUrl,
+    { method: "PUT", body, headers: { ...uploadHeaders } },
+    signal,
+    timeoutMs + Math.ceil(body.size / UPLOAD_BYTES_PER_MS_MIN),
+  );
   assertTransferred(response);
 }
 
@@ -59,14 +74,26 @@ export async function download(url: string, file: string, signal: AbortSignal): 
 /** Whether an answer of the public API is worth asking for again: the platform itself says so, or something before it is away. */
 export function isPassing(status: number, body: unknown): boolean {
   if (PASSING_STATUS.has(status)) return true;
-  return status >= 500 && typeof body === "object" && body !== null && (body as { retryable?: unknown }).retryable === true;
+  return (
+    status >= 500 && typeof body === "object" && body !== null && (body as { retryable?: unknown }).retryable === true
+  );
 }
 
 function assertTransferred(answer: Response): void {
   if (answer.ok) return;
   if (answer.status >= 500 || PASSING_STATUS.has(answer.status)) throw unavailable(undefined);
-  throw new DomainError({ kind: "internal", reason: "transfer_refused", message: `A transfer was refused with status ${answer.status}.`, retryable: false });
+  throw new DomainError({
+    kind: "internal",
+    reason: "transfer_refused",
+    message: `A transfer was refused with status ${answer.status}.`,
+    retryable: false,
+  });
 }
 
 export const unavailable = (cause: unknown): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "platform_unavailable", message: "The platform cannot be reached.", cause });
+  new DomainError({
+    kind: "unavailable",
+    reason: "platform_unavailable",
+    message: "The platform cannot be reached.",
+    cause,
+  });

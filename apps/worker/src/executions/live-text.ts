@@ -21,7 +21,15 @@ export type LiveTextDeps = {
  */
 export class LiveText {
   readonly #deps: LiveTextDeps;
-  #step: { readonly id: string; readonly masker: StreamMasker; readonly decoder: InstanceType<typeof TextDecoder>; offset: number; waiting: string } | undefined;
+  #step:
+    | {
+        readonly id: string;
+        readonly masker: StreamMasker;
+        readonly decoder: InstanceType<typeof TextDecoder>;
+        offset: number;
+        waiting: string;
+      }
+    | undefined;
   #isBusy = false;
 
   constructor(deps: LiveTextDeps) {
@@ -30,7 +38,8 @@ export class LiveText {
 
   /** `delta` comes next in the text of a step; another step's text is given up. */
   say(stepId: string, delta: string): void {
-    if (this.#step?.id !== stepId) this.#step = { id: stepId, masker: this.#deps.masker(), decoder: new TextDecoder(), offset: 0, waiting: "" };
+    if (this.#step?.id !== stepId)
+      this.#step = { id: stepId, masker: this.#deps.masker(), decoder: new TextDecoder(), offset: 0, waiting: "" };
     const { masker, decoder } = this.#step;
     this.#step.waiting += decoder.decode(masker.push(Buffer.from(delta.replaceAll("\0", "\uFFFD"))), { stream: true });
     this.#tellSoon();
@@ -62,4 +71,7 @@ export class LiveText {
 }
 
 /** Characters are not cut in two. */
-const beginningOf = (text: string): string => (text.length > TEXT_MAX && /[\uD800-\uDBFF]/.test(text.charAt(TEXT_MAX - 1)) ? text.slice(0, TEXT_MAX - 1) : text.slice(0, TEXT_MAX));
+const beginningOf = (text: string): string =>
+  text.length > TEXT_MAX && /[\uD800-\uDBFF]/.test(text.charAt(TEXT_MAX - 1))
+    ? text.slice(0, TEXT_MAX - 1)
+    : text.slice(0, TEXT_MAX);

@@ -61,22 +61,42 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
     openPullRequest: (pullRequest) => outside(() => client.openPullRequest({ ...lease, ...pullRequest }, options())),
 
     async reportUsage({ callId, modelId, usage, isEstimated: estimated = false }) {
-      const { costLimited } = await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage), estimated, access: deps.modelAccess }, options()));
+      const { costLimited } = await outside(() =>
+        client.reportUsage(
+          { ...lease, callId, modelId, usage: tokenFields(usage), estimated, access: deps.modelAccess },
+          options(),
+        ),
+      );
       isCostLimited ||= costLimited;
     },
 
     isCostLimited: () => isCostLimited,
 
     async reserveCost({ modelId, inputTokens, outputTokens }) {
-      const { outcome, message } = await outside(() => client.reserveCost({ ...lease, modelId, inputTokens: BigInt(inputTokens), outputTokens: BigInt(outputTokens) }, options()));
+      const { outcome, message } = await outside(() =>
+        client.reserveCost(
+          { ...lease, modelId, inputTokens: BigInt(inputTokens), outputTokens: BigInt(outputTokens) },
+          options(),
+        ),
+      );
       return { outcome, message };
     },
 
     async readHistory() {
       const events: HistoryEvent[] = [];
       for (let pageToken = "", hasMore = true; hasMore; hasMore = pageToken !== "") {
-        const page = await retrying(deps, signal, () => client.readHistory({ ...lease, wholeConversation: true, pageToken }, options()));
-        events.push(...page.events.map(({ seq, kind, payload, runUid, executionId }) => ({ seq, kind, payload: payload ?? {}, runUid, executionId })));
+        const page = await retrying(deps, signal, () =>
+          client.readHistory({ ...lease, wholeConversation: true, pageToken }, options()),
+        );
+        events.push(
+          ...page.events.map(({ seq, kind, payload, runUid, executionId }) => ({
+            seq,
+            kind,
+            payload: payload ?? {},
+            runUid,
+            executionId,
+          })),
+        );
         pageToken = page.nextPageToken;
       }
       return events;
@@ -93,7 +113,10 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
     },
 
     async putTranscript(content) {
-      const announced = { sizeBytes: BigInt(content.byteLength), sha256: createHash("sha256").update(content).digest("hex") };
+      const announced = {
+        sizeBytes: BigInt(content.byteLength),
+        sha256: createHash("sha256").update(content).digest("hex"),
+      };
       const place = await outside(() => client.putTranscript({ ...lease, ...announced }, options()));
       await outside(() => upload(place, new Blob([Buffer.from(content)]), signal, deps.timings().callTimeoutMs));
     },
@@ -112,22 +135,33 @@ async function callRest(
   body: JsonObject | undefined,
   headers: Readonly<Record<string, string>>,
 ): ReturnType<PlatformClient["rest"]> {
-  const isRepeatable = REPEATABLE_METHODS.has(method) || Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");
+  const isRepeatable =
+    REPEATABLE_METHODS.has(method) || Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");
   let passingAnswers = 0;
   return outside(async () => {
-    const { response, text } = await inSpan(method, { kind: "client", attributes: { "http.request.method": method } }, async (span) => {
-      const scope = currentScope();
-      const traced = scope ? { [TRACEPARENT]: formatTraceparent(scope.trace) } : {};
-      const request: RequestInit = {
-        method,
-        headers: { accept: "application/json", ...(body ? { "content-type": "application/json" } : {}), ...traced, ...headers, authorization: `Bearer ${deps.runToken()}` },
-        ...(body ? { body: JSON.stringify(body) } : {}),
-        redirect: "error", // the token goes to the platform and nowhere else
-      };
-      const answer = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
-      span.set({ "http.response.status_code": answer.response.status });
-      return answer;
-    });
+    const { response, text } = await inSpan(
+      method,
+      { kind: "client", attributes: { "http.request.method": method } },
+      async (span) => {
+        const scope = currentScope();
+        const traced = scope ? { [TRACEPARENT]: formatTraceparent(scope.trace) } : {};
+        const request: RequestInit = {
+          method,
+          headers: {
+            accept: "application/json",
+            ...(body ? { "content-type": "application/json" } : {}),
+            ...traced,
+            ...headers,
+            authorization: `Bearer ${deps.runToken()}`,
+          },
+          ...(body ? { body: JSON.stringify(body) } : {}),
+          redirect: "error", // the token goes to the platform and nowhere else
+        };
+        const answer = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
+        span.set({ "http.response.status_code": answer.response.status });
+        return answer;
+      },
+    );
     const answer = { status: response.status, headers: response.headers, body: parseJson(text) };
     const mayRepeat = answer.status === TOKEN_REFUSED || (isRepeatable && isPassing(answer.status, answer.body));
     if (mayRepeat && ++passingAnswers < PASSING_ANSWERS_MAX) throw unavailable(undefined);
@@ -147,7 +181,11 @@ function parseJson(text: string): unknown {
 function artifactFields({ clientArtifactId, artifactType, data, content, ...rest }: NewArtifact) {
   const base = { clientArtifactId, artifactType, data, public: rest.public ?? false };
   if (!content) return base;
-  const measured = { ...base, sizeBytes: BigInt(content.byteLength), sha256: createHash("sha256").update(content).digest("hex") };
+  const measured = {
+    ...base,
+    sizeBytes: BigInt(content.byteLength),
+    sha256: createHash("sha256").update(content).digest("hex"),
+  };
   return content.byteLength <= INLINE_BYTES_MAX ? { ...measured, content: new Uint8Array(content) } : measured;
 }
 

@@ -69,24 +69,53 @@ export type Clone = { readonly copy: WorkingCopy; readonly start: string };
  */
 export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<Clone> {
   const { git, directory, shell, inbox } = options;
-  const settings = { ...hardening(isLocal(repository)), ...credential(repository.cloneUrl, repository.authorizationHeader), ...(isLocal(repository) ? {} : await pinned(repository, options)) };
+  const settings = {
+    ...hardening(isLocal(repository)),
+    ...credential(repository.cloneUrl, repository.authorizationHeader),
+    ...(isLocal(repository) ? {} : await pinned(repository, options)),
+  };
   const cache = await fetchIntoCache(repository, options, settings);
   const baseBranch = repository.baseBranch || (await defaultBranch(repository, git, settings));
   const shaOf = (branch: string) => shaOfRef(git, cache, `refs/heads/${branch}`);
   const pin = repository.baseCommit === "" ? undefined : await pinCommit(repository, git, cache);
   const baseSha = pin?.sha ?? (await shaOf(baseBranch));
-  if (baseSha === "") throw new GitFailed(`Cannot clone ${nameOf(repository)}`, `it has no branch ${baseBranch || "at all"}`);
+  if (baseSha === "")
+    throw new GitFailed(`Cannot clone ${nameOf(repository)}`, `it has no branch ${baseBranch || "at all"}`);
   const remoteSha = await shaOf(repository.workBranch);
   const bundle = join(inbox, `${directory}.clone`);
-  const taken = pin ? [pin.ref, ...(remoteSha === "" ? [] : [`refs/heads/${repository.workBranch}`])] : ["--branches", "--tags"];
-  await git.run(`Cannot clone ${nameOf(repository)}`, ["-C", cache, "bundle", "create", "--quiet", bundle, ...taken], hardening(true));
+  const taken = pin
+    ? [pin.ref, ...(remoteSha === "" ? [] : [`refs/heads/${repository.workBranch}`])]
+    : ["--branches", "--tags"];
+  await git.run(
+    `Cannot clone ${nameOf(repository)}`,
+    ["-C", cache, "bundle", "create", "--quiet", bundle, ...taken],
+    hardening(true),
+  );
   await chmod(bundle, 0o644);
   const url = isLocal(repository) ? `/repositories/${nameOf(repository)}.git` : repository.cloneUrl;
-  const env = { ...SHELL_GIT, BUNDLE: `${directory}.clone`, DIRECTORY: directory, URL: url, BRANCH: repository.workBranch, START: options.startSha ?? "", BASE: baseSha, BASE_BRANCH: baseBranch };
-  const fetched = taken.map((ref) => `${ref}:refs/remotes/origin/${ref === pin?.ref ? baseBranch : repository.workBranch}`).join(" ");
-  const run = await shell.run(pin ? CLONE_COMMIT : CLONE, { env: pin ? { ...env, FETCHED: fetched } : env, timeoutMs: CLONE_TIMEOUT_MS });
+  const env = {
+    ...SHELL_GIT,
+    BUNDLE: `${directory}.clone`,
+    DIRECTORY: directory,
+    URL: url,
+    BRANCH: repository.workBranch,
+    START: options.startSha ?? "",
+    BASE: baseSha,
+    BASE_BRANCH: baseBranch,
+  };
+  const fetched = taken
+    .map((ref) => `${ref}:refs/remotes/origin/${ref === pin?.ref ? baseBranch : repository.workBranch}`)
+    .join(" ");
+  const run = await shell.run(pin ? CLONE_COMMIT : CLONE, {
+    env: pin ? { ...env, FETCHED: fetched } : env,
+    timeoutMs: CLONE_TIMEOUT_MS,
+  });
   const start = run.output.trim();
-  if (run.exitCode !== 0 || !isSha(start)) throw new GitFailed(`Cannot clone ${nameOf(repository)}`, run.timedOut ? "it took too long" : lastLines(run.output));
+  if (run.exitCode !== 0 || !isSha(start))
+    throw new GitFailed(
+      `Cannot clone ${nameOf(repository)}`,
+      run.timedOut ? "it took too long" : lastLines(run.output),
+    );
   await rm(bundle);
   return { copy: { repository, directory, baseBranch, baseSha, pushedSha: options.expectedSha ?? remoteSha }, start };
 }
@@ -95,11 +124,33 @@ export async function cloneRepository(repository: worker.Repository, options: Cl
  * Names a commit in the cache by a ref, which a bundle needs. The code host must show it: a branch or tag leads to it now, whatever the cache has seen before.
  * Errors: GitFailed (commit_not_found).
  */
-async function pinCommit(repository: worker.Repository, git: HostGit, cache: string): Promise<{ readonly sha: string; readonly ref: string }> {
+async function pinCommit(
+  repository: worker.Repository,
+  git: HostGit,
+  cache: string,
+): Promise<{ readonly sha: string; readonly ref: string }> {
   const sha = repository.baseCommit;
   const what = `Cannot clone ${nameOf(repository)}`;
   const absent = new GitFailed(what, `no branch or tag leads to the commit ${sha}`, COMMIT_NOT_FOUND);
-  const leading = isSha(sha) ? await git.run(what, ["-C", cache, "for-each-ref", "--count=1", "--format=%(refname)", "--contains", sha, "refs/heads", "refs/tags"], hardening(true)).catch(unlessAborted(absent)) : "";
+  const leading = isSha(sha)
+    ? await git
+        .run(
+          what,
+          [
+            "-C",
+            cache,
+            "for-each-ref",
+            "--count=1",
+            "--format=%(refname)",
+            "--contains",
+            sha,
+            "refs/heads",
+            "refs/tags",
+          ],
+          hardening(true),
+        )
+        .catch(unlessAborted(absent))
+    : "";
   if (leading.trim() === "") throw absent;
   const ref = `refs/millwright/pinned/${sha}`;
   await git.run(what, ["-C", cache, "update-ref", ref, sha], hardening(true));
@@ -107,9 +158,11 @@ async function pinCommit(repository: worker.Repository, git: HostGit, cache: str
 }
 
 /** What git refuses is told as `failure`; the end of the execution is passed on. */
-const unlessAborted = (failure: GitFailed) => (error: unknown): never => {
-  throw error instanceof GitFailed ? failure : error;
-};
+const unlessAborted =
+  (failure: GitFailed) =>
+  (error: unknown): never => {
+    throw error instanceof GitFailed ? failure : error;
+  };
 
 const COMMIT_NOT_FOUND = "commit_not_found";
 
@@ -122,13 +175,17 @@ async function pinned(repository: worker.Repository, { outbound }: CloneOptions)
   const refused = (error: unknown): never => {
     throw new GitFailed(`Cannot fetch ${nameOf(repository)}`, (error as Error).message);
   };
-  const addresses = await outbound.addressesOf(hostname).catch((error: unknown) => (refusalIn(error) ? refused(error) : [])); // git says best that there is no such name
+  const addresses = await outbound
+    .addressesOf(hostname)
+    .catch((error: unknown) => (refusalIn(error) ? refused(error) : [])); // git says best that there is no such name
   const moved = await movedTo(repository, outbound);
   return {
     "http.followRedirects": "false",
     ...(moved === repository.cloneUrl ? {} : { [`url.${moved}.insteadOf`]: repository.cloneUrl }),
     ...(addresses.length > 0 && isIP(hostname.replace(/^\[|\]$/g, "")) === 0
-      ? { "http.curloptResolve": `${hostname}:${port || (protocol === "https:" ? 443 : 80)}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}` }
+      ? {
+          "http.curloptResolve": `${hostname}:${port || (protocol === "https:" ? 443 : 80)}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}`,
+        }
       : {}),
   };
 }
@@ -137,11 +194,18 @@ async function pinned(repository: worker.Repository, { outbound }: CloneOptions)
 async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, outbound: OutboundRule): Promise<string> {
   const suffix = "/info/refs?service=git-upload-pack";
   try {
-    const headers = authorizationHeader === "" ? {} : { authorization: authorizationHeader.replace(/^authorization:\s*/i, "") };
-    const answer = await outbound.fetch(`${cloneUrl}${suffix}`, { headers, redirect: "manual", signal: AbortSignal.timeout(MOVED_TIMEOUT_MS) });
+    const headers =
+      authorizationHeader === "" ? {} : { authorization: authorizationHeader.replace(/^authorization:\s*/i, "") };
+    const answer = await outbound.fetch(`${cloneUrl}${suffix}`, {
+      headers,
+      redirect: "manual",
+      signal: AbortSignal.timeout(MOVED_TIMEOUT_MS),
+    });
     await answer.body?.cancel();
     const moved = new URL(answer.headers.get("location") ?? `${cloneUrl}${suffix}`, cloneUrl);
-    return moved.origin === new URL(cloneUrl).origin && moved.href.endsWith(suffix) ? moved.href.slice(0, -suffix.length) : cloneUrl;
+    return moved.origin === new URL(cloneUrl).origin && moved.href.endsWith(suffix)
+      ? moved.href.slice(0, -suffix.length)
+      : cloneUrl;
   } catch {
     return cloneUrl; // git says best what is wrong
   }
@@ -151,7 +215,11 @@ async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, out
  * Executions share the cache; git locks each ref, so one that meets another tries again. A lock that stays is what a killed git has left: the copy
  * is then made anew.
  */
-async function fetchIntoCache(repository: worker.Repository, { git, cacheDir }: CloneOptions, settings: Record<string, string>): Promise<string> {
+async function fetchIntoCache(
+  repository: worker.Repository,
+  { git, cacheDir }: CloneOptions,
+  settings: Record<string, string>,
+): Promise<string> {
   const cache = join(cacheDir, `${createHash("sha256").update(repository.cloneUrl).digest("hex").slice(0, 32)}.git`);
   await mkdir(cacheDir, { recursive: true, mode: 0o700 });
   const what = `Cannot fetch ${nameOf(repository)}`;
@@ -159,10 +227,31 @@ async function fetchIntoCache(repository: worker.Repository, { git, cacheDir }: 
     try {
       await git.run(what, ["init", "--quiet", "--bare", "--template=", cache], settings);
       await utimes(cache, new Date(), new Date()); // in use: it is not the next to be removed
-      await git.run(what, ["-C", cache, "fetch", "--quiet", "--prune", "--force", "--no-tags", "--", repository.cloneUrl, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], settings);
+      await git.run(
+        what,
+        [
+          "-C",
+          cache,
+          "fetch",
+          "--quiet",
+          "--prune",
+          "--force",
+          "--no-tags",
+          "--",
+          repository.cloneUrl,
+          "+refs/heads/*:refs/heads/*",
+          "+refs/tags/*:refs/tags/*",
+        ],
+        settings,
+      );
       return cache;
     } catch (error) {
-      if (attempt > FETCH_ATTEMPTS || !(error instanceof GitFailed) || !/lock|unable to update|cannot update|cannot mkdir/i.test(error.message)) throw error;
+      if (
+        attempt > FETCH_ATTEMPTS ||
+        !(error instanceof GitFailed) ||
+        !/lock|unable to update|cannot update|cannot mkdir/i.test(error.message)
+      )
+        throw error;
       if (attempt === FETCH_ATTEMPTS) await putAside(cache);
       else await pause(50 * 2 ** attempt * (0.5 + Math.random()));
     }
@@ -178,11 +267,28 @@ async function putAside(cache: string): Promise<void> {
 
 /** The commit of this very ref; "" when there is none. Git's pattern would take those beneath it too. */
 async function shaOfRef(git: HostGit, cache: string, ref: string): Promise<string> {
-  const listed = await git.run("Cannot read the cache", ["-C", cache, "for-each-ref", "--format=%(refname) %(objectname)", ref], hardening(true));
-  return listed.split("\n").find((line) => line.startsWith(`${ref} `))?.slice(ref.length + 1) ?? "";
+  const listed = await git.run(
+    "Cannot read the cache",
+    ["-C", cache, "for-each-ref", "--format=%(refname) %(objectname)", ref],
+    hardening(true),
+  );
+  return (
+    listed
+      .split("\n")
+      .find((line) => line.startsWith(`${ref} `))
+      ?.slice(ref.length + 1) ?? ""
+  );
 }
 
-async function defaultBranch(repository: worker.Repository, git: HostGit, settings: Record<string, string>): Promise<string> {
-  const listed = await git.run(`Cannot read ${nameOf(repository)}`, ["ls-remote", "--symref", "--", repository.cloneUrl, "HEAD"], settings);
+async function defaultBranch(
+  repository: worker.Repository,
+  git: HostGit,
+  settings: Record<string, string>,
+): Promise<string> {
+  const listed = await git.run(
+    `Cannot read ${nameOf(repository)}`,
+    ["ls-remote", "--symref", "--", repository.cloneUrl, "HEAD"],
+    settings,
+  );
   return /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed)?.[1] ?? "";
 }

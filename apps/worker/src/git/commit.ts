@@ -14,11 +14,21 @@ export const isDirty = async (sandbox: Sandbox, copy: WorkingCopy, signal?: Abor
   (await sandboxGit(sandbox, copy, ["status", "--porcelain"], signal ? { signal } : {})).trim() !== "";
 
 /** Commits everything that is not committed yet; answers the commit that is then current. Errors: GitFailed. */
-export async function commitAll(sandbox: Sandbox, copy: WorkingCopy, message: string, signal?: AbortSignal): Promise<string> {
+export async function commitAll(
+  sandbox: Sandbox,
+  copy: WorkingCopy,
+  message: string,
+  signal?: AbortSignal,
+): Promise<string> {
   const options = signal ? { signal } : {};
   if (await isDirty(sandbox, copy, signal)) {
     await sandboxGit(sandbox, copy, ["add", "--all"], options);
-    await sandboxGit(sandbox, copy, ["-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message", message], options);
+    await sandboxGit(
+      sandbox,
+      copy,
+      ["-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message", message],
+      options,
+    );
   }
   return headOf(sandbox, copy, signal);
 }

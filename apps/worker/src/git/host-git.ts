@@ -15,7 +15,8 @@ export class GitFailed extends Error {
 }
 
 /** What git's own configuration says besides nothing; no system or user file is read. */
-const GIT_CONFIG = "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
+const GIT_CONFIG =
+  "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 const TIMEOUT_MS = 10 * 60_000;
 
@@ -34,13 +35,21 @@ export const hardening = (isLocal: boolean): Record<string, string> => ({
 /** Settings as environment (GIT_CONFIG_COUNT, …): they reach git and land in no file and no argument list. */
 export function configEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(settings);
-  return Object.fromEntries([["GIT_CONFIG_COUNT", String(entries.length)], ...entries.flatMap(([key, value], index) => [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]])]) as Record<string, string>;
+  return Object.fromEntries([
+    ["GIT_CONFIG_COUNT", String(entries.length)],
+    ...entries.flatMap(([key, value], index) => [
+      [`GIT_CONFIG_KEY_${index}`, key],
+      [`GIT_CONFIG_VALUE_${index}`, value],
+    ]),
+  ]) as Record<string, string>;
 }
 
 /** The header of a repository's credential, sent to its own origin only. */
 export function credential(cloneUrl: string, header: string): Record<string, string> {
   if (header === "") return {};
-  return { [`http.${new URL(cloneUrl).origin}/.extraheader`]: /^[\w-]+:/.test(header) ? header : `Authorization: ${header}` };
+  return {
+    [`http.${new URL(cloneUrl).origin}/.extraheader`]: /^[\w-]+:/.test(header) ? header : `Authorization: ${header}`,
+  };
 }
 
 /** What must not be shown of a repository's credential: as it is sent, and the password that a basic one is made of, which a server may repeat. */
@@ -80,7 +89,13 @@ export class HostGit {
       ...configEnvironment(settings),
     };
     return new Promise((resolve, reject) => {
-      const options = { env: environment, cwd: this.#home, signal: this.#signal, timeout: TIMEOUT_MS, maxBuffer: OUTPUT_BYTES_MAX };
+      const options = {
+        env: environment,
+        cwd: this.#home,
+        signal: this.#signal,
+        timeout: TIMEOUT_MS,
+        maxBuffer: OUTPUT_BYTES_MAX,
+      };
       execFile("git", [...args], options, (error, stdout, stderr) => {
         if (!error) resolve(stdout);
         else if (this.#signal.aborted) reject(this.#signal.reason as Error);

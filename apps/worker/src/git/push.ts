@@ -36,7 +36,10 @@ export type PushOptions = {
 /** The branch on the code host is not where we left it: somebody else pushed to it. */
 export class BranchMoved extends GitFailed {
   constructor(copy: WorkingCopy) {
-    super(`Cannot push ${copy.repository.workBranch} of ${nameOf(copy.repository)}`, "the branch was moved by somebody else");
+    super(
+      `Cannot push ${copy.repository.workBranch} of ${nameOf(copy.repository)}`,
+      "the branch was moved by somebody else",
+    );
     this.name = "BranchMoved";
   }
 }
@@ -50,7 +53,7 @@ export class BranchMoved extends GitFailed {
  */
 export async function push(copy: WorkingCopy, sha: string, options: PushOptions): Promise<void> {
   if (!isSha(sha)) throw new GitFailed("Cannot push", "there is no such commit");
-  for (let isPushed = false; !isPushed; ) {
+  for (let isPushed = false; !isPushed;) {
     await options.doors.whenOpen();
     isPushed = await pushOnce(copy, sha, options);
   }
@@ -72,8 +75,18 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
   const way = local ? undefined : await openWay(repository, join(dir, "way"), options);
   try {
     const env = { ...configEnvironment(hardening(local)), GIT_CONFIG_NOSYSTEM: "1" };
-    const sandbox = await startSandbox({ host: options.host, dir, mounts, relays: way?.relays ?? [], env, limits: limitsFor(options.host.limits) }).catch((error: unknown) => {
-      throw new GitFailed(`Cannot push to ${nameOf(repository)}`, `its sandbox could not be started (${(error as Error).message})`); // the agent's sandbox is alive
+    const sandbox = await startSandbox({
+      host: options.host,
+      dir,
+      mounts,
+      relays: way?.relays ?? [],
+      env,
+      limits: limitsFor(options.host.limits),
+    }).catch((error: unknown) => {
+      throw new GitFailed(
+        `Cannot push to ${nameOf(repository)}`,
+        `its sandbox could not be started (${(error as Error).message})`,
+      ); // the agent's sandbox is alive
     });
     options.ownSandbox(sandbox);
     const watching = setInterval(() => {
@@ -100,14 +113,27 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
 /** The agent may be another user outside than the one that pushes: it lets its objects be read, inside, where it can only harm itself. */
 async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): Promise<void> {
   const git = `${agent.workspace}/${copy.directory}/.git`;
-  const opened = await agent.exec(["chmod", "-R", "a+rX", `${git}/objects`], { cwd: agent.workspace, timeoutMs: TIMEOUT_MS, signal });
-  const found = await agent.exec(["chmod", "a+x", git, `${agent.workspace}/${copy.directory}`], { cwd: agent.workspace, timeoutMs: TIMEOUT_MS, signal });
+  const opened = await agent.exec(["chmod", "-R", "a+rX", `${git}/objects`], {
+    cwd: agent.workspace,
+    timeoutMs: TIMEOUT_MS,
+    signal,
+  });
+  const found = await agent.exec(["chmod", "a+x", git, `${agent.workspace}/${copy.directory}`], {
+    cwd: agent.workspace,
+    timeoutMs: TIMEOUT_MS,
+    signal,
+  });
   signal.throwIfAborted();
-  if (opened.exitCode !== 0 || found.exitCode !== 0) throw new GitFailed(`Cannot push from ${copy.directory}`, lastLines(opened.output + found.output));
+  if (opened.exitCode !== 0 || found.exitCode !== 0)
+    throw new GitFailed(`Cannot push from ${copy.directory}`, lastLines(opened.output + found.output));
 }
 
 /** The way to a remote code host: to this repository, with its credential added outside of the sandbox, while the doors are open. */
-async function openWay(repository: worker.Repository, dir: string, { host, doors, outbound }: PushOptions): Promise<{ relays: Relay[]; url: string; close: () => void }> {
+async function openWay(
+  repository: worker.Repository,
+  dir: string,
+  { host, doors, outbound }: PushOptions,
+): Promise<{ relays: Relay[]; url: string; close: () => void }> {
   const git = new GitGateway([repository], true, outbound);
   const settings = { policy: new EgressPolicy(NO_EGRESS), doors, git, onDenied: () => undefined };
   if (host.kind === "none") {
@@ -116,7 +142,11 @@ async function openWay(repository: worker.Repository, dir: string, { host, doors
   }
   const socket = join(dir, "proxy.sock");
   const proxy = await EgressProxy.listen(socket, settings);
-  return { relays: [{ port: PROXY_PORT, socket }], url: git.urlOf(`http://127.0.0.1:${PROXY_PORT}`, repository), close: () => proxy.close() };
+  return {
+    relays: [{ port: PROXY_PORT, socket }],
+    url: git.urlOf(`http://127.0.0.1:${PROXY_PORT}`, repository),
+    close: () => proxy.close(),
+  };
 }
 
 function isOpen(doors: Pick<Doors, "assertOpen">): boolean {
@@ -128,21 +158,41 @@ function isOpen(doors: Pick<Doors, "assertOpen">): boolean {
   }
 }
 
-async function pushFrom(sandbox: Sandbox, copy: WorkingCopy, sha: string, remote: string, { signal, doors }: PushOptions): Promise<void> {
+async function pushFrom(
+  sandbox: Sandbox,
+  copy: WorkingCopy,
+  sha: string,
+  remote: string,
+  { signal, doors }: PushOptions,
+): Promise<void> {
   const { repository } = copy;
   const scratch = sandbox.scratch;
   const objects = `${sandbox.workspace}/${copy.directory}/.git/objects`;
   const env = { HOME: scratch, GIT_CONFIG_GLOBAL: `${scratch}/gitconfig`, GIT_ALTERNATE_OBJECT_DIRECTORIES: objects };
-  const git = async (...args: string[]) => sandbox.exec(["git", ...args], { cwd: scratch, timeoutMs: TIMEOUT_MS, signal, env });
+  const git = async (...args: string[]) =>
+    sandbox.exec(["git", ...args], { cwd: scratch, timeoutMs: TIMEOUT_MS, signal, env });
   // The receiving side of a local repository reads no environment, only this file.
   const trusted = await git("config", "--file", "gitconfig", "safe.directory", "*");
   const made = await git("init", "--quiet", "--bare", "--template=", "push.git");
-  if (trusted.exitCode !== 0 || made.exitCode !== 0) throw new GitFailed("Cannot prepare the push", trusted.output + made.output);
+  if (trusted.exitCode !== 0 || made.exitCode !== 0)
+    throw new GitFailed("Cannot prepare the push", trusted.output + made.output);
   const lease = `--force-with-lease=refs/heads/${repository.workBranch}:${copy.pushedSha}`;
   doors.assertOpen();
-  const pushed = await git("-C", "push.git", "push", "--porcelain", "--no-verify", lease, remote, `${sha}:refs/heads/${repository.workBranch}`);
+  const pushed = await git(
+    "-C",
+    "push.git",
+    "push",
+    "--porcelain",
+    "--no-verify",
+    lease,
+    remote,
+    `${sha}:refs/heads/${repository.workBranch}`,
+  );
   signal.throwIfAborted();
   if (pushed.exitCode === 0) return;
   if (/stale info|fetch first|non-fast-forward/.test(pushed.output)) throw new BranchMoved(copy);
-  throw new GitFailed(`Cannot push ${repository.workBranch} of ${nameOf(repository)}`, pushed.timedOut ? "it took too long" : lastLines(pushed.output));
+  throw new GitFailed(
+    `Cannot push ${repository.workBranch} of ${nameOf(repository)}`,
+    pushed.timedOut ? "it took too long" : lastLines(pushed.output),
+  );
 }

@@ -12,7 +12,12 @@ const IN_USE_MS = 30 * 60_000;
  */
 export async function trimCaches(directory: string, bytesMax: number, now = Date.now()): Promise<number> {
   const names = (await readdir(directory).catch(() => [])).filter((name) => /\.git(?:-[\w-]+)?$/.test(name));
-  const found = await Promise.all(names.map(async (name) => ({ path: join(directory, name), usedMs: (await stat(join(directory, name)).catch(() => undefined))?.mtimeMs ?? 0 })));
+  const found = await Promise.all(
+    names.map(async (name) => ({
+      path: join(directory, name),
+      usedMs: (await stat(join(directory, name)).catch(() => undefined))?.mtimeMs ?? 0,
+    })),
+  );
   let [kept, removed] = [0, 0];
   for (const { path, usedMs } of found.sort((a, b) => b.usedMs - a.usedMs)) {
     const bytes = (await usageOfDirectories([path])).bytes;

@@ -17,7 +17,8 @@ export const isLocal = (repository: worker.Repository): boolean => repository.co
 export const nameOf = (repository: worker.Repository): string => `${repository.owner}/${repository.name}`;
 
 /** The path of a local repository, from a path or a file: URL. */
-export const localPath = (repository: worker.Repository): string => (repository.cloneUrl.startsWith("file:") ? new URL(repository.cloneUrl).pathname : repository.cloneUrl);
+export const localPath = (repository: worker.Repository): string =>
+  repository.cloneUrl.startsWith("file:") ? new URL(repository.cloneUrl).pathname : repository.cloneUrl;
 
 /** Directory names: the repository's own, or with its owner where two have the same. */
 export function directoriesOf(repositories: readonly worker.Repository[]): string[] {

@@ -3,7 +3,15 @@ import type { PlatformShell } from "../sandbox/platform-shell.ts";
 import { GitFailed } from "./host-git.ts";
 import type { WorkingCopy } from "./repository.ts";
 import { SHELL_GIT } from "./shell-git.ts";
-import { bundleName, FILES, MANIFEST, manifestSchema, SNAPSHOT_REF, SNAPSHOT_TIMEOUT_MS, type Manifest } from "./snapshot-format.ts";
+import {
+  bundleName,
+  FILES,
+  MANIFEST,
+  manifestSchema,
+  SNAPSHOT_REF,
+  SNAPSHOT_TIMEOUT_MS,
+  type Manifest,
+} from "./snapshot-format.ts";
 
 const MANIFEST_BYTES_MAX = 1024 * 1024;
 
@@ -29,20 +37,38 @@ git clean --quiet -ffdx
  * Brings fresh clones to the state of a snapshot: same branch, local commits and `git status`, but nothing is staged. `archive` is a file name in the
  * shell's inbox. Errors: GitFailed.
  */
-export async function restoreSnapshot(shell: PlatformShell, copies: readonly WorkingCopy[], archive: string): Promise<void> {
+export async function restoreSnapshot(
+  shell: PlatformShell,
+  copies: readonly WorkingCopy[],
+  archive: string,
+): Promise<void> {
   const run = async (script: string, env: Record<string, string>): Promise<string> => {
-    const { exitCode, output, timedOut } = await shell.run(script, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env: { ...SHELL_GIT, ...env } });
-    if (exitCode !== 0) throw new GitFailed("The snapshot cannot be restored", timedOut ? "it took too long" : lastLines(output));
+    const { exitCode, output, timedOut } = await shell.run(script, {
+      timeoutMs: SNAPSHOT_TIMEOUT_MS,
+      env: { ...SHELL_GIT, ...env },
+    });
+    if (exitCode !== 0)
+      throw new GitFailed("The snapshot cannot be restored", timedOut ? "it took too long" : lastLines(output));
     return output;
   };
   const manifest = manifestIn(await run(UNPACK, { ARCHIVE: archive, MANIFEST, BYTES_MAX: String(MANIFEST_BYTES_MAX) }));
   const restored = manifest.repositories.map(({ directory, branch }) => {
     const copy = copies.find((candidate) => candidate.directory === directory);
-    if (!copy) throw new GitFailed("The snapshot cannot be restored", `it holds ${directory}, which is no repository of this run`);
+    if (!copy)
+      throw new GitFailed(
+        "The snapshot cannot be restored",
+        `it holds ${directory}, which is no repository of this run`,
+      );
     return { copy, branch: branch ?? "" };
   });
   if (manifest.hasFiles) await run(RESTORE_FILES, { FILES });
-  for (const { copy, branch } of restored) await run(RESTORE_COPY, { DIRECTORY: copy.directory, BUNDLE: bundleName(copy.directory), BRANCH: branch, REF: SNAPSHOT_REF });
+  for (const { copy, branch } of restored)
+    await run(RESTORE_COPY, {
+      DIRECTORY: copy.directory,
+      BUNDLE: bundleName(copy.directory),
+      BRANCH: branch,
+      REF: SNAPSHOT_REF,
+    });
   // Those that are not in it had been left as their base.
   for (const copy of copies) if (!restored.some((one) => one.copy === copy)) await startOver(shell, copy, copy.baseSha);
 }
@@ -58,6 +84,9 @@ function manifestIn(content: string): Manifest {
   try {
     return manifestSchema.parse(JSON.parse(content));
   } catch (error) {
-    throw new GitFailed("The snapshot cannot be restored", `its manifest cannot be read: ${error instanceof Error ? error.message : ""}`);
+    throw new GitFailed(
+      "The snapshot cannot be restored",
+      `its manifest cannot be read: ${error instanceof Error ? error.message : ""}`,
+    );
   }
 }

@@ -17,9 +17,22 @@ const TIMEOUT_MS = 120_000;
  * Git inside the agent's sandbox, in the agent's repository: no credentials there, and whatever its configuration or hooks do, they do inside.
  * Its output is the agent's word. Errors: GitFailed.
  */
-export async function sandboxGit(sandbox: Sandbox, copy: Pick<WorkingCopy, "directory">, args: readonly string[], options: { signal?: AbortSignal; env?: Record<string, string> } = {}): Promise<string> {
-  const run = await sandbox.exec(["git", ...args], { cwd: `${sandbox.workspace}/${copy.directory}`, timeoutMs: TIMEOUT_MS, ...options });
+export async function sandboxGit(
+  sandbox: Sandbox,
+  copy: Pick<WorkingCopy, "directory">,
+  args: readonly string[],
+  options: { signal?: AbortSignal; env?: Record<string, string> } = {},
+): Promise<string> {
+  const run = await sandbox.exec(["git", ...args], {
+    cwd: `${sandbox.workspace}/${copy.directory}`,
+    timeoutMs: TIMEOUT_MS,
+    ...options,
+  });
   options.signal?.throwIfAborted();
-  if (run.exitCode !== 0) throw new GitFailed(`git ${args[0] ?? ""} failed in ${copy.directory}`, run.timedOut ? "it took too long" : lastLines(run.output));
+  if (run.exitCode !== 0)
+    throw new GitFailed(
+      `git ${args[0] ?? ""} failed in ${copy.directory}`,
+      run.timedOut ? "it took too long" : lastLines(run.output),
+    );
   return run.output;
 }

@@ -7,7 +7,15 @@ import type { PlatformShell } from "../sandbox/platform-shell.ts";
 import { GitFailed } from "./host-git.ts";
 import type { WorkingCopy } from "./repository.ts";
 import { SHELL_GIT } from "./shell-git.ts";
-import { bundleName, FILES, MANIFEST, SNAPSHOT_BYTES_MAX, SNAPSHOT_REF, SNAPSHOT_TIMEOUT_MS, type Manifest } from "./snapshot-format.ts";
+import {
+  bundleName,
+  FILES,
+  MANIFEST,
+  SNAPSHOT_BYTES_MAX,
+  SNAPSHOT_REF,
+  SNAPSHOT_TIMEOUT_MS,
+  type Manifest,
+} from "./snapshot-format.ts";
 import { isUntouched, leftOut, type WorkspaceState } from "./workspace-state.ts";
 
 const ARCHIVE = "snapshot.tar";
@@ -30,26 +38,42 @@ rm -rf "$OUTBOX/$ARCHIVE"; tar -C "$STAGE" -cf "$OUTBOX/$ARCHIVE" .; rm -rf "$ST
 
 /** Whether the workspace is what fresh clones are. */
 export const isPristine = (state: WorkspaceState, copies: readonly WorkingCopy[]): boolean =>
-  !state.hasFiles && state.copies.every((one) => copies.some((copy) => copy.directory === one.directory && isUntouched(one, copy)));
+  !state.hasFiles &&
+  state.copies.every((one) => copies.some((copy) => copy.directory === one.directory && isUntouched(one, copy)));
 
 /**
  * Packs what the workspace has beyond fresh clones: local commits, the branch, changed, deleted and untracked files (ignored ones left out), and
  * files outside the repositories. Returns the archive's path in the shell's outbox; what a background process of the agent changes concurrently may be in
  * it or not. Errors: GitFailed.
  */
-export async function packSnapshot(shell: PlatformShell, copies: readonly WorkingCopy[], state: WorkspaceState): Promise<string> {
+export async function packSnapshot(
+  shell: PlatformShell,
+  copies: readonly WorkingCopy[],
+  state: WorkspaceState,
+): Promise<string> {
   const changed = copies.flatMap((copy) => {
     const found = state.copies.find(({ directory }) => directory === copy.directory);
     return found && !isUntouched(found, copy) ? [{ copy, found }] : [];
   });
-  const manifest: Manifest = { version: 1, repositories: changed.map(({ found: { directory, branch } }) => ({ directory, branch })), hasFiles: state.hasFiles };
+  const manifest: Manifest = {
+    version: 1,
+    repositories: changed.map(({ found: { directory, branch } }) => ({ directory, branch })),
+    hasFiles: state.hasFiles,
+  };
   const unique = { ...manifest, id: randomUUID() }; // a workspace that becomes what it was is still a snapshot of its own: older ones are deleted
   const env = {
     ...{ ...SHELL_GIT, ARCHIVE, REF: SNAPSHOT_REF, FILES, MANIFEST, CONTENT: JSON.stringify(unique) },
-    ...{ CHANGED: changed.map(({ copy, found }) => `${copy.directory} ${found.tree} ${copy.baseSha} ${bundleName(copy.directory)}\n`).join(""), HAS_FILES: String(state.hasFiles), LEFT_OUT: leftOut(copies).join(" ") },
+    ...{
+      CHANGED: changed
+        .map(({ copy, found }) => `${copy.directory} ${found.tree} ${copy.baseSha} ${bundleName(copy.directory)}\n`)
+        .join(""),
+      HAS_FILES: String(state.hasFiles),
+      LEFT_OUT: leftOut(copies).join(" "),
+    },
   };
   const run = await shell.run(SCRIPT, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
-  if (run.exitCode !== 0) throw new GitFailed("The snapshot failed", run.timedOut ? "it took too long" : lastLines(run.output));
+  if (run.exitCode !== 0)
+    throw new GitFailed("The snapshot failed", run.timedOut ? "it took too long" : lastLines(run.output));
   return checkedArchive(join(shell.outbox, ARCHIVE));
 }
 
@@ -60,7 +84,8 @@ export async function checkedArchive(path: string): Promise<string> {
   });
   try {
     const found = await file.stat();
-    if (!found.isFile() || found.nlink !== 1) throw new GitFailed("The snapshot failed", "its archive is no regular file");
+    if (!found.isFile() || found.nlink !== 1)
+      throw new GitFailed("The snapshot failed", "its archive is no regular file");
     if (found.size > SNAPSHOT_BYTES_MAX) throw new GitFailed("The snapshot failed", "it is larger than 512 MB");
     return path;
   } finally {

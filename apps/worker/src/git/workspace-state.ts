@@ -9,7 +9,13 @@ import { SHELL_GIT } from "./shell-git.ts";
 import { SNAPSHOT_TIMEOUT_MS } from "./snapshot-format.ts";
 
 /** A working copy as it is: `tree` holds everything in it but what git ignores. `branch` null: a detached HEAD. */
-export type CopyState = { readonly directory: string; readonly branch: string | null; readonly head: string; readonly headTree: string; readonly tree: string };
+export type CopyState = {
+  readonly directory: string;
+  readonly branch: string | null;
+  readonly head: string;
+  readonly headTree: string;
+  readonly tree: string;
+};
 
 export type WorkspaceState = {
   /** Equal as long as nothing has changed that a snapshot would hold. */
@@ -22,7 +28,10 @@ export type WorkspaceState = {
 /** Beside the repositories, and not kept. */
 const ATTACHMENTS = ".attachments";
 /** What a snapshot's files leave out, as names beneath the workspace. */
-export const leftOut = (copies: readonly Pick<WorkingCopy, "directory">[]): string[] => [ATTACHMENTS, ...copies.map(({ directory }) => directory)];
+export const leftOut = (copies: readonly Pick<WorkingCopy, "directory">[]): string[] => [
+  ATTACHMENTS,
+  ...copies.map(({ directory }) => directory),
+];
 
 /**
  * An index of our own: the agent's stays as it is. It begins as a copy, so that files which have not changed are not read again (with its
@@ -46,27 +55,38 @@ printf 'files\\t%s\\t%s\\n' "$(find . -mindepth 1 $prune -print | head -1 | wc -
 
 /** Reads the state of everything that a snapshot would hold. The agent may have forged it. Errors: GitFailed. */
 export async function workspaceState(shell: PlatformShell, copies: readonly WorkingCopy[]): Promise<WorkspaceState> {
-  const env = { ...SHELL_GIT, COPIES: copies.map(({ directory }) => directory).join(" "), LEFT_OUT: leftOut(copies).join(" ") };
+  const env = {
+    ...SHELL_GIT,
+    COPIES: copies.map(({ directory }) => directory).join(" "),
+    LEFT_OUT: leftOut(copies).join(" "),
+  };
   const run = await shell.run(SCRIPT, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
-  if (run.exitCode !== 0) throw new GitFailed("The snapshot failed", run.timedOut ? "it took too long" : lastLines(run.output));
+  if (run.exitCode !== 0)
+    throw new GitFailed("The snapshot failed", run.timedOut ? "it took too long" : lastLines(run.output));
   return parse(run.output, copies);
 }
 
 function parse(output: string, copies: readonly WorkingCopy[]): WorkspaceState {
   const lines = output.split("\n").map((line) => line.split("\t"));
   const states = copies.map(({ directory }): CopyState => {
-    const [, , branch = "", head = "", headTree = "", tree = ""] = lines.find(([kind, name]) => kind === "copy" && name === directory) ?? [];
-    if (![head, headTree, tree].every(isSha)) throw new GitFailed("The snapshot failed", `the state of ${directory} cannot be read`);
+    const [, , branch = "", head = "", headTree = "", tree = ""] =
+      lines.find(([kind, name]) => kind === "copy" && name === directory) ?? [];
+    if (![head, headTree, tree].every(isSha))
+      throw new GitFailed("The snapshot failed", `the state of ${directory} cannot be read`);
     return { directory, branch: branch === "" ? null : branch, head, headTree, tree };
   });
   const [, found, sum] = lines.find(([kind]) => kind === "files") ?? [];
-  if (found === undefined || sum === undefined) throw new GitFailed("The snapshot failed", "the workspace cannot be listed");
-  const fingerprint = createHash("sha256").update(JSON.stringify([states, found, sum === "unknown" ? Math.random() : sum])).digest("hex");
+  if (found === undefined || sum === undefined)
+    throw new GitFailed("The snapshot failed", "the workspace cannot be listed");
+  const fingerprint = createHash("sha256")
+    .update(JSON.stringify([states, found, sum === "unknown" ? Math.random() : sum]))
+    .digest("hex");
   return { fingerprint, copies: states, hasFiles: found !== "0" };
 }
 
 /** Whether the workspace of an execution without repositories holds files that a snapshot would; only once no sandbox runs over it. */
-export const hasFilesBeside = async (dir: string): Promise<boolean> => (await readdir(join(dir, "workspace"))).some((name) => name !== ATTACHMENTS);
+export const hasFilesBeside = async (dir: string): Promise<boolean> =>
+  (await readdir(join(dir, "workspace"))).some((name) => name !== ATTACHMENTS);
 
 /** Whether a working copy is as it was cloned. */
 export const isUntouched = (state: CopyState, copy: WorkingCopy): boolean =>

@@ -8,24 +8,45 @@ import { startWorkspaceSandbox, type WorkspaceOptions } from "../sandbox/start-s
 import type { Conversation } from "./conversation.ts";
 
 /** Starts the sandbox that the agent works in, with the limits and the image of its run, and says so in the run. Errors: those of the start. */
-export async function startAgentSandbox(ctx: ExecutionContext, conversation: Conversation, env: Readonly<Record<string, string>>, more: Pick<WorkspaceOptions, "relays" | "shown"> = {}): Promise<Sandbox> {
+export async function startAgentSandbox(
+  ctx: ExecutionContext,
+  conversation: Conversation,
+  env: Readonly<Record<string, string>>,
+  more: Pick<WorkspaceOptions, "relays" | "shown"> = {},
+): Promise<Sandbox> {
   const host = hostOf(ctx.sandbox);
   const { instanceShape, dockerImage } = ctx.assignment;
   const limits = limitsFor(host.limits, instanceShape);
   const rootfs = host.rootfs?.get(dockerImage);
   const egress = host.kind === "bwrap" ? await openAgentEgress(ctx, host) : undefined;
-  const options = { limits, relays: [...(egress?.relays ?? []), ...(more.relays ?? [])], shown: more.shown ?? [], secrets: [...Object.values(ctx.assignment.secrets), ...literalSecrets(ctx.assignment.mcpServers)], ...(rootfs === undefined ? {} : { rootfs }) };
-  const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch((error: unknown) => {
-    egress?.close();
-    throw error;
-  });
+  const options = {
+    limits,
+    relays: [...(egress?.relays ?? []), ...(more.relays ?? [])],
+    shown: more.shown ?? [],
+    secrets: [...Object.values(ctx.assignment.secrets), ...literalSecrets(ctx.assignment.mcpServers)],
+    ...(rootfs === undefined ? {} : { rootfs }),
+  };
+  const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch(
+    (error: unknown) => {
+      egress?.close();
+      throw error;
+    },
+  );
   ctx.ownSandbox(sandbox);
   void sandbox.gone.then(() => egress?.close());
   conversation.record("sandbox_ready", {
     kind: sandbox.kind,
-    limits: { memory_bytes: limits.memoryBytes, processes: limits.processes, cpus: limits.cpus, file_bytes: limits.fileBytes, disk_bytes: limits.diskBytes, held_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit" },
+    limits: {
+      memory_bytes: limits.memoryBytes,
+      processes: limits.processes,
+      cpus: limits.cpus,
+      file_bytes: limits.fileBytes,
+      disk_bytes: limits.diskBytes,
+      held_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit",
+    },
   });
-  if (dockerImage !== "" && rootfs === undefined && dockerImage !== host.ownImage) conversation.record("image_substituted", { image: dockerImage });
+  if (dockerImage !== "" && rootfs === undefined && dockerImage !== host.ownImage)
+    conversation.record("image_substituted", { image: dockerImage });
   return sandbox;
 }
 
@@ -33,7 +54,10 @@ export async function startAgentSandbox(ctx: ExecutionContext, conversation: Con
 export function diedOf({ breach }: Sandbox, conversation: Conversation): ExecutionResult {
   if (!breach) {
     const message = "The sandbox ended while the agent was working in it.";
-    return { outcome: "ERROR", error: { code: "agent_process_failed", message, retryable: false, reason: "sandbox_died" } };
+    return {
+      outcome: "ERROR",
+      error: { code: "agent_process_failed", message, retryable: false, reason: "sandbox_died" },
+    };
   }
   const { reason, resource, limit, by, message } = breach;
   conversation.record("limit_exceeded", { reason, resource, limit, by });

@@ -15,7 +15,11 @@ export class AttachmentFailed extends Error {}
  * Brings what is attached to a message into the workspace, `.attachments/<uid>/<file name>`, outside every repository. Files come through the
  * sandbox's own hands, so no link in the workspace can lead them astray. Answers the paths as the agent sees them.
  */
-export async function bringAttachments(ctx: Pick<ExecutionContext, "dir" | "platform">, sandbox: Sandbox, { attachments }: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
+export async function bringAttachments(
+  ctx: Pick<ExecutionContext, "dir" | "platform">,
+  sandbox: Sandbox,
+  { attachments }: Pick<worker.InputMessage, "attachments">,
+): Promise<string[]> {
   const paths: string[] = [];
   for (const { uid, fileName, downloadUrl } of attachments) {
     const path = attachmentPath(uid, fileName);
@@ -27,7 +31,8 @@ export async function bringAttachments(ctx: Pick<ExecutionContext, "dir" | "plat
 }
 
 /** Where in the workspace a file lies. One line, three segments, whatever somebody called it: it stands in the prompt, and commands are made of it. */
-export const attachmentPath = (uid: string, fileName: string): string => `${DIRECTORY}/${safeName(uid)}/${safeName(fileName)}`;
+export const attachmentPath = (uid: string, fileName: string): string =>
+  `${DIRECTORY}/${safeName(uid)}/${safeName(fileName)}`;
 
 async function fetchFile(ctx: Pick<ExecutionContext, "dir" | "platform">, name: string, url: string): Promise<Buffer> {
   const directory = join(ctx.dir, "attachments");
@@ -44,7 +49,13 @@ async function fetchFile(ctx: Pick<ExecutionContext, "dir" | "platform">, name: 
 
 /** One path segment: no separator, no leading dot, nothing a shell would trip over; a long name keeps its beginning and its extension. */
 function safeName(name: string): string {
-  const characters = Array.from(name.slice(0, 1_000).replaceAll(/[^\p{L}\p{N}._ -]/gu, "_").replace(/^\.+/, "_"));
-  while (Buffer.byteLength(characters.join("")) > NAME_BYTES_MAX) characters.splice(Math.floor(characters.length / 2), 1);
+  const characters = Array.from(
+    name
+      .slice(0, 1_000)
+      .replaceAll(/[^\p{L}\p{N}._ -]/gu, "_")
+      .replace(/^\.+/, "_"),
+  );
+  while (Buffer.byteLength(characters.join("")) > NAME_BYTES_MAX)
+    characters.splice(Math.floor(characters.length / 2), 1);
   return characters.join("") || "file";
 }

@@ -74,7 +74,8 @@ export class Checkpoints {
     let key: string | undefined;
     await this.#attempt(async () => {
       const wasSaved = isRestored || (this.#saved?.key ?? "") !== "";
-      if (!wasSaved && workspace.copies.length === 0 && !(await hasFilesBeside(ctx.dir))) return this.#end("", undefined);
+      if (!wasSaved && workspace.copies.length === 0 && !(await hasFilesBeside(ctx.dir)))
+        return this.#end("", undefined);
       await this.#withState(async (state, pack) => {
         const isSaved = state.fingerprint === this.#saved?.fingerprint;
         if (isSaved) key = this.#saved?.key;
@@ -96,7 +97,9 @@ export class Checkpoints {
   }
 
   #isAffordable(): boolean {
-    return this.#need === "always" || this.#spentMs <= FREE_MS + SHARE * (this.#deps.ctx.clock.monotonicMs() - this.#beganMs);
+    return (
+      this.#need === "always" || this.#spentMs <= FREE_MS + SHARE * (this.#deps.ctx.clock.monotonicMs() - this.#beganMs)
+    );
   }
 
   async #measured(act: () => Promise<void>): Promise<void> {
@@ -122,10 +125,22 @@ export class Checkpoints {
   /** Reads the state of the workspace; `pack` uploads a snapshot of it and returns its key. */
   #withState(use: (state: WorkspaceState, pack: () => Promise<string>) => Promise<void>): Promise<void> {
     const { ctx, workspace } = this.#deps;
-    return PlatformShell.use({ host: hostOf(ctx.sandbox), limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape), dir: ctx.dir, signal: ctx.signal, ownSandbox: (sandbox) => ctx.ownSandbox(sandbox) }, async (shell) => {
-      const state = await workspaceState(shell, workspace.copies);
-      await use(state, async () => (await ctx.platform.putSnapshot(await packSnapshot(shell, workspace.copies, state))).snapshotKey);
-    });
+    return PlatformShell.use(
+      {
+        host: hostOf(ctx.sandbox),
+        limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape),
+        dir: ctx.dir,
+        signal: ctx.signal,
+        ownSandbox: (sandbox) => ctx.ownSandbox(sandbox),
+      },
+      async (shell) => {
+        const state = await workspaceState(shell, workspace.copies);
+        await use(
+          state,
+          async () => (await ctx.platform.putSnapshot(await packSnapshot(shell, workspace.copies, state))).snapshotKey,
+        );
+      },
+    );
   }
 
   async #attempt(act: () => Promise<void>): Promise<boolean> {
@@ -136,7 +151,10 @@ export class Checkpoints {
     } catch (error) {
       if (ctx.signal.aborted || error instanceof SandboxGone) return false; // whoever works in it will see
       ctx.log.warn({ operation: "save the workspace", error }, "ignored a failure");
-      if (!this.#hasWarned) conversation.record("warning", { text: `The workspace could not be saved: ${error instanceof Error ? error.message : "unknown error"}` });
+      if (!this.#hasWarned)
+        conversation.record("warning", {
+          text: `The workspace could not be saved: ${error instanceof Error ? error.message : "unknown error"}`,
+        });
       this.#hasWarned = true;
       return false;
     }

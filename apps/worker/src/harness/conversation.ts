@@ -43,7 +43,9 @@ export class Conversation {
   /** The commit that earlier executions of this run pushed last to a branch of a repository, as far as its events tell. */
   lastPushed(repository: string, branch: string): string | undefined {
     const before = this.#events.slice(0, this.#begun);
-    const pushed = before.findLast(({ kind, payload }) => kind === "pushed" && payload["repository"] === repository && payload["branch"] === branch);
+    const pushed = before.findLast(
+      ({ kind, payload }) => kind === "pushed" && payload["repository"] === repository && payload["branch"] === branch,
+    );
     return pushed && (textAt(pushed.payload, "sha") || undefined);
   }
 }

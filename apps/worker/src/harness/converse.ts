@@ -15,7 +15,8 @@ export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd
   const { inbox } = messages;
   for (let known = past && knownEnd(past, messages); ; known = undefined) {
     const end = known ?? (await deps.runTurn(inbox.beginTurn()));
-    if (conversation.events.findLast(({ kind }) => TURN_KINDS.includes(kind))?.kind !== "turn_end") conversation.record("turn_end", turnEndPayload(end));
+    if (conversation.events.findLast(({ kind }) => TURN_KINDS.includes(kind))?.kind !== "turn_end")
+      conversation.record("turn_end", turnEndPayload(end));
     if (end.kind === "interrupted") await ctx.flushed();
     inbox.endTurn();
     if (end.kind === "failed" || end.kind === "waiting") return end;
@@ -23,7 +24,8 @@ export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd
     const staysIdle = end.kind === "interrupted" || (end.kind === "done" && ctx.assignment.interactive);
     if (!staysIdle) return end;
     ctx.phase("IDLE");
-    if ((await inbox.idle(ctx.assignment.idleTimeoutSeconds * 1_000, ctx.signal)) === "end") return { kind: "blocked", message: WAITING_FOR_INPUT };
+    if ((await inbox.idle(ctx.assignment.idleTimeoutSeconds * 1_000, ctx.signal)) === "end")
+      return { kind: "blocked", message: WAITING_FOR_INPUT };
     ctx.phase("RUNNING");
   }
 }

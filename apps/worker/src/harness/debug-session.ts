@@ -25,7 +25,11 @@ const DEBUG_TOOLS = TOOLS.filter((tool) => !WITHHELD.includes(tool));
  * since. A turn that runs when the time is over may go on for as long again. Nothing of it is saved. Resolves when the window is over, to the reason
  * if that is not the time. Errors: the abort reason of the execution.
  */
-export async function debugSession(deps: OwnWorkDeps, { message, workspace }: SetupFailed, ended: AbortSignal): Promise<string | undefined> {
+export async function debugSession(
+  deps: OwnWorkDeps,
+  { message, workspace }: SetupFailed,
+  ended: AbortSignal,
+): Promise<string | undefined> {
   const { messages: earlier, provider } = deps;
   const ctx = debugContext(deps.ctx, provider.name === "scripted" ? "" : instructions(deps.ctx, message));
   const conversation = new Conversation([], ctx);
@@ -34,7 +38,19 @@ export async function debugSession(deps: OwnWorkDeps, { message, workspace }: Se
   const windowMs = ctx.assignment.debugWindowMs;
   const overMs = ctx.clock.monotonicMs() + windowMs;
   const context = toolContext(ctx, conversation, workspace);
-  const turnDeps = { ...deps, ctx, conversation, tools: DEBUG_TOOLS, context, rules: [], skills: [], notices: [], steps: new Set<string>(), checkpoints: SAVES_NOTHING, takeMessages: () => takeNormally(messages) };
+  const turnDeps = {
+    ...deps,
+    ctx,
+    conversation,
+    tools: DEBUG_TOOLS,
+    context,
+    rules: [],
+    skills: [],
+    notices: [],
+    steps: new Set<string>(),
+    checkpoints: SAVES_NOTHING,
+    takeMessages: () => takeNormally(messages),
+  };
   const over = AbortSignal.any([ctx.signal, ended, whenGone(workspace)]);
   try {
     for (;;) {
@@ -43,7 +59,10 @@ export async function debugSession(deps: OwnWorkDeps, { message, workspace }: Se
       if (leftMs <= 0 || (await messages.inbox.idle(leftMs, over)) === "end") return undefined;
       ctx.phase("RUNNING");
       const lateMs = Math.max(1, Math.ceil(overMs + windowMs - ctx.clock.monotonicMs()));
-      const end = await runTurn(turnDeps, AbortSignal.any([messages.inbox.beginTurn(), ended, AbortSignal.timeout(lateMs)]));
+      const end = await runTurn(
+        turnDeps,
+        AbortSignal.any([messages.inbox.beginTurn(), ended, AbortSignal.timeout(lateMs)]),
+      );
       conversation.record("turn_end", turnEndPayload(end));
       messages.inbox.endTurn();
     }

@@ -29,7 +29,9 @@ export class Messages {
     this.#deps = deps;
     this.inbox = deps.inbox ?? new Inbox(ctx.directives);
     this.#inputs = ctx.assignment.inputs;
-    const newest = conversation.events.findLast(({ kind, payload }) => kind === "message" && payload["kind"] !== "children" && textAt(payload, "mode") !== "");
+    const newest = conversation.events.findLast(
+      ({ kind, payload }) => kind === "message" && payload["kind"] !== "children" && textAt(payload, "mode") !== "",
+    );
     this.#mode = textAt(newest?.payload ?? {}, "mode") || ctx.assignment.mode;
   }
 
@@ -64,7 +66,14 @@ export class Messages {
   async #hand(message: worker.InputMessage): Promise<void> {
     const { conversation } = this.#deps;
     const attachments = await this.#bring(message);
-    const payload: JsonObject = { role: "user", text: message.text, message_uid: message.uid, kind: message.kind, mode: message.mode, ...(attachments.length > 0 ? { attachments } : {}) };
+    const payload: JsonObject = {
+      role: "user",
+      text: message.text,
+      message_uid: message.uid,
+      kind: message.kind,
+      mode: message.mode,
+      ...(attachments.length > 0 ? { attachments } : {}),
+    };
     conversation.record("message", payload);
     if (message.mode !== "" && message.kind !== "children") this.#mode = message.mode;
   }

@@ -26,35 +26,64 @@ export type PreparedWorkspace = {
   readonly isRestored: boolean;
 };
 
-type Preparation = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly shell: PlatformShell; readonly inbox: string; readonly signal: AbortSignal };
+type Preparation = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly shell: PlatformShell;
+  readonly inbox: string;
+  readonly signal: AbortSignal;
+};
 
 /**
  * Fills the workspace before the agent works in it: the parked one if it is as it was saved, else fresh clones and the run's newest snapshot. Everything that is done in
  * the workspace is done by scripts in sandboxes that are gone before the next step; the worker itself writes only to the inbox, which no sandbox can
  * write to. Errors: GitFailed, the reason of `signal`.
  */
-export async function prepareWorkspace(ctx: ExecutionContext, conversation: Conversation, parked: ParkedWorkspace | undefined, signal: AbortSignal): Promise<PreparedWorkspace> {
+export async function prepareWorkspace(
+  ctx: ExecutionContext,
+  conversation: Conversation,
+  parked: ParkedWorkspace | undefined,
+  signal: AbortSignal,
+): Promise<PreparedWorkspace> {
   const { repositories, snapshotUrl } = ctx.assignment;
   if (!parked && repositories.length === 0 && snapshotUrl === "") return { copies: [], isRestored: true };
   const inbox = join(ctx.dir, "inbox");
   await mkdir(inbox, { mode: 0o755 });
   try {
-    return await PlatformShell.use({ host: hostOf(ctx.sandbox), limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape), dir: ctx.dir, inbox, signal, ownSandbox: (sandbox) => ctx.ownSandbox(sandbox) }, async (shell) => {
-      const preparation = { ctx, conversation, shell, inbox, signal };
-      const reused = parked && (await reuse(preparation, parked));
-      if (reused) return { copies: reused, isRestored: true };
-      const clones = await cloneAll(preparation);
-      return { copies: clones.map(({ copy }) => copy), isRestored: await restore(preparation, clones) };
-    });
+    return await PlatformShell.use(
+      {
+        host: hostOf(ctx.sandbox),
+        limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape),
+        dir: ctx.dir,
+        inbox,
+        signal,
+        ownSandbox: (sandbox) => ctx.ownSandbox(sandbox),
+      },
+      async (shell) => {
+        const preparation = { ctx, conversation, shell, inbox, signal };
+        const reused = parked && (await reuse(preparation, parked));
+        if (reused) return { copies: reused, isRestored: true };
+        const clones = await cloneAll(preparation);
+        return { copies: clones.map(({ copy }) => copy), isRestored: await restore(preparation, clones) };
+      },
+    );
   } finally {
     await rm(inbox, { recursive: true, force: true });
   }
 }
 
 /** The copies in a parked workspace that is as it was saved; else it is emptied. Credentials may be new, so repositories are as the assignment has them. */
-async function reuse({ ctx, conversation, shell }: Preparation, parked: ParkedWorkspace): Promise<WorkingCopy[] | undefined> {
+async function reuse(
+  { ctx, conversation, shell }: Preparation,
+  parked: ParkedWorkspace,
+): Promise<WorkingCopy[] | undefined> {
   const { repositories } = ctx.assignment;
-  const copies = parked.copies.map((copy) => ({ ...copy, repository: repositories.find((one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch) }));
+  const copies = parked.copies.map((copy) => ({
+    ...copy,
+    repository: repositories.find(
+      (one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch,
+    ),
+  }));
   const isWhole = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
   if (copies.every(isWhole) && copies.length === repositories.length && (await isAsSaved(shell, parked))) {
     conversation.record("workspace_reused", {});
@@ -89,7 +118,12 @@ async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation
       expectedSha: restarted ? undefined : pushed,
       startSha: executionSeq > 1 ? pushed : undefined,
     });
-    conversation.record("repository_cloned", { owner: repository.owner, name: repository.name, branch: repository.workBranch, base_sha: clone.copy.baseSha });
+    conversation.record("repository_cloned", {
+      owner: repository.owner,
+      name: repository.name,
+      branch: repository.workBranch,
+      base_sha: clone.copy.baseSha,
+    });
     clones.push(clone);
   }
   return clones;
@@ -99,18 +133,32 @@ async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation
  * A snapshot that cannot be downloaded or restored costs the files, not the run: it continues with its clones and a warning. Returns whether it was restored.
  * Errors: GitFailed, of a run that is about that very workspace.
  */
-async function restore({ ctx, conversation, shell, inbox, signal }: Preparation, clones: readonly Clone[]): Promise<boolean> {
+async function restore(
+  { ctx, conversation, shell, inbox, signal }: Preparation,
+  clones: readonly Clone[],
+): Promise<boolean> {
   if (ctx.assignment.snapshotUrl === "") return true;
   try {
     await ctx.platform.download(ctx.assignment.snapshotUrl, join(inbox, ARCHIVE));
     await chmod(join(inbox, ARCHIVE), 0o644);
-    await restoreSnapshot(shell, clones.map(({ copy }) => copy), ARCHIVE);
+    await restoreSnapshot(
+      shell,
+      clones.map(({ copy }) => copy),
+      ARCHIVE,
+    );
     return true;
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof GitFailed || isDomainError(error))) throw error;
-    if (ctx.assignment.snapshotRequired) throw new GitFailed("The workspace that the run is about cannot be restored", error.message, "workspace_not_restored");
-    conversation.record("warning", { text: `The saved workspace could not be restored; the run continues without it: ${error.message}` });
+    if (ctx.assignment.snapshotRequired)
+      throw new GitFailed(
+        "The workspace that the run is about cannot be restored",
+        error.message,
+        "workspace_not_restored",
+      );
+    conversation.record("warning", {
+      text: `The saved workspace could not be restored; the run continues without it: ${error.message}`,
+    });
     for (const { copy, start } of clones) await startOver(shell, copy, start);
     return false;
   }

@@ -12,7 +12,10 @@ export async function readRules({ sandbox, copies }: Workspace): Promise<Rule[]>
   for (const { directory } of copies) {
     const path = `${directory}/${RULES_FILE}`;
     try {
-      rules.push({ path, text: (await sandbox.readFile(sandbox.workspace, `${sandbox.workspace}/${path}`, BYTES_MAX)).toString("utf8") });
+      rules.push({
+        path,
+        text: (await sandbox.readFile(sandbox.workspace, `${sandbox.workspace}/${path}`, BYTES_MAX)).toString("utf8"),
+      });
     } catch (error) {
       if (!(error instanceof SandboxRefusal || error instanceof FileTooLarge)) throw error;
     }

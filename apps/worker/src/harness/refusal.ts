@@ -2,15 +2,27 @@ import type { ModelProvider } from "../model/model-provider.ts";
 import { INSTALL_HINT } from "../sandbox/probe.ts";
 
 /** Returns why an execution cannot begin here at all, for people; undefined when it can. Nothing is executed without a sandbox unless the operator chose that. */
-export function refusalOf(provider: ModelProvider | undefined, providerName: string, sandbox: { kind: "bwrap" | "none"; isChosen?: boolean }, hasCredentials: boolean): string | undefined {
-  if (!provider) return `This worker cannot call models of the provider "${providerName}". Use a worker that offers it, or the model "scripted".`;
-  if (sandbox.kind === "none" && !sandbox.isChosen) return `This worker has no sandbox, so it executes no runs. ${INSTALL_HINT}`;
+export function refusalOf(
+  provider: ModelProvider | undefined,
+  providerName: string,
+  sandbox: { kind: "bwrap" | "none"; isChosen?: boolean },
+  hasCredentials: boolean,
+): string | undefined {
+  if (!provider)
+    return `This worker cannot call models of the provider "${providerName}". Use a worker that offers it, or the model "scripted".`;
+  if (sandbox.kind === "none" && !sandbox.isChosen)
+    return `This worker has no sandbox, so it executes no runs. ${INSTALL_HINT}`;
   if (provider.name !== "scripted" && !hasCredentials) return noAccess(providerName);
   return undefined;
 }
 
 /** The same for an agent program of others. */
-export function harnessRefusalOf(harness: string, provider: string, sandbox: { kind: "bwrap" | "none" }, { isThere, hasCredentials }: { isThere: boolean; hasCredentials: boolean }): string | undefined {
+export function harnessRefusalOf(
+  harness: string,
+  provider: string,
+  sandbox: { kind: "bwrap" | "none" },
+  { isThere, hasCredentials }: { isThere: boolean; hasCredentials: boolean },
+): string | undefined {
   if (sandbox.kind === "none") return `The harness "${harness}" works in a sandbox only. ${INSTALL_HINT}`;
   if (!isThere) return `This worker does not have the harness "${harness}" any more.`;
   return hasCredentials ? undefined : noAccess(provider);

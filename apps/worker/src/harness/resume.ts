@@ -18,7 +18,8 @@ type ResumeDeps = {
 };
 
 /** Whether a script may make a call again. The effects outside of some calls would be doubled: a script continues behind them. */
-const isRepeatable = (tools: readonly Tool[], { name }: PastCall): boolean => tools.find((tool) => tool.name === name)?.isRepeatable !== false;
+const isRepeatable = (tools: readonly Tool[], { name }: PastCall): boolean =>
+  tools.find((tool) => tool.name === name)?.isRepeatable !== false;
 
 /**
  * Makes workspace and record agree before an agent goes on: files that later steps wrote are written again, calls that were running are closed as
@@ -72,8 +73,13 @@ async function isWritten({ tools, context }: ResumeDeps, { name, input, callId }
 }
 
 /** Its end, with what its beginning said of it. */
-function closeLost({ conversation, lost }: Pick<ResumeDeps, "conversation" | "lost">, { callId, name }: Pick<PastCall, "callId" | "name">): void {
-  const { duration_ms: _, ...begun } = conversation.events.findLast(({ kind, payload }) => kind === "tool_start" && payload["call_id"] === callId)?.payload ?? { call_id: callId, name };
+function closeLost(
+  { conversation, lost }: Pick<ResumeDeps, "conversation" | "lost">,
+  { callId, name }: Pick<PastCall, "callId" | "name">,
+): void {
+  const { duration_ms: _, ...begun } = conversation.events.findLast(
+    ({ kind, payload }) => kind === "tool_start" && payload["call_id"] === callId,
+  )?.payload ?? { call_id: callId, name };
   const error = `It was interrupted when its ${lost} was lost; its effect is unknown: check before you repeat it.`;
   conversation.record("tool_end", { ...begun, state: "interrupted", lost, output: { error } });
 }
@@ -81,37 +87,66 @@ function closeLost({ conversation, lost }: Pick<ResumeDeps, "conversation" | "lo
 /** The same for calls that an agent program of others had begun. */
 export function closeLostCalls(conversation: Conversation, lost: ResumeDeps["lost"]): void {
   const events = conversation.ofExecution;
-  const ended = new Set(events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => textAt(payload, "call_id")));
+  const ended = new Set(
+    events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => textAt(payload, "call_id")),
+  );
   const open = events.filter(({ kind, payload }) => kind === "tool_start" && !ended.has(textAt(payload, "call_id")));
-  for (const { payload } of open) closeLost({ conversation, lost }, { callId: textAt(payload, "call_id"), name: textAt(payload, "name") });
+  for (const { payload } of open)
+    closeLost({ conversation, lost }, { callId: textAt(payload, "call_id"), name: textAt(payload, "name") });
 }
 
 const NAMED_MAX = 20;
 
-function wordsFor({ lost, written, missing, open }: Rewritten & { lost: ResumeDeps["lost"]; open: readonly PastCall[] }): string {
+function wordsFor({
+  lost,
+  written,
+  missing,
+  open,
+}: Rewritten & { lost: ResumeDeps["lost"]; open: readonly PastCall[] }): string {
   const parts = [
     `The ${lost} you worked in was lost. You go on in a new one, from what is recorded: everything above happened.`,
-    lost === "worker" ? "Processes, temporary files, your home directory and files that git ignores are gone; setup commands have run again." : "Processes and temporary files are gone; files of the workspace are as they were.",
+    lost === "worker"
+      ? "Processes, temporary files, your home directory and files that git ignores are gone; setup commands have run again."
+      : "Processes and temporary files are gone; files of the workspace are as they were.",
     missing.length === 0 && lost === "worker" ? "The other files are as your finished calls left them." : "",
     written.length === 0 ? "" : `Written again from the record:\n${listed(written)}`,
-    missing.length === 0 ? "" : `What these calls changed in the workspace after it was last saved is lost; look before you rely on it:\n${listed(missing)}`,
-    open.length === 0 ? "" : `These calls were running, and their effect is unknown; check before you repeat them:\n${listed(open)}`,
+    missing.length === 0
+      ? ""
+      : `What these calls changed in the workspace after it was last saved is lost; look before you rely on it:\n${listed(missing)}`,
+    open.length === 0
+      ? ""
+      : `These calls were running, and their effect is unknown; check before you repeat them:\n${listed(open)}`,
   ];
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
 /** What a resumed script does, for people who read its run. */
-function scriptText({ lost, written, repeats }: { lost: ResumeDeps["lost"]; written: readonly PastCall[]; repeats: readonly PastCall[] }): string {
+function scriptText({
+  lost,
+  written,
+  repeats,
+}: {
+  lost: ResumeDeps["lost"];
+  written: readonly PastCall[];
+  repeats: readonly PastCall[];
+}): string {
   const parts = [
     `The ${lost} was lost. The script continues in a new one, from what is recorded.`,
     written.length === 0 ? "" : `Files written again from the record:\n${listed(written)}`,
-    repeats.length === 0 ? "" : `Steps executed again, in this order, because they were running or because what they changed was not saved:\n${listed(repeats)}`,
+    repeats.length === 0
+      ? ""
+      : `Steps executed again, in this order, because they were running or because what they changed was not saved:\n${listed(repeats)}`,
   ];
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
 const listed = (calls: readonly PastCall[]): string =>
-  [...calls.slice(0, NAMED_MAX).map(titleOf), ...(calls.length > NAMED_MAX ? [`and ${calls.length - NAMED_MAX} more`] : [])].map((line) => `- ${line}`).join("\n");
+  [
+    ...calls.slice(0, NAMED_MAX).map(titleOf),
+    ...(calls.length > NAMED_MAX ? [`and ${calls.length - NAMED_MAX} more`] : []),
+  ]
+    .map((line) => `- ${line}`)
+    .join("\n");
 
 const titleOf = ({ name, input }: PastCall): string => {
   const [main] = ["command", "path", "title"].map((key) => input[key]).filter((value) => typeof value === "string");

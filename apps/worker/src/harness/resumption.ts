@@ -27,46 +27,77 @@ export type Resumption = {
   /** Where the agent's shell stood, as a path in the workspace of that attempt. */
   readonly cwd: string;
   /** Model calls that were answered, and counted nowhere. */
-  readonly uncounted: readonly { readonly callId: string; readonly modelId: string; readonly usage: Readonly<Record<string, number>> }[];
+  readonly uncounted: readonly {
+    readonly callId: string;
+    readonly modelId: string;
+    readonly usage: Readonly<Record<string, number>>;
+  }[];
 };
 
 /**
  * Reads where an execution stands from its own events, oldest first, as earlier attempts have written them. A checkpoint covers every call that
  * ended before it. A call whose stored input is not what was asked (cut, or with a secret masked) is never done over from there.
  */
-export function resumptionOf(events: readonly ConversationEvent[], tools: readonly Pick<Tool, "name" | "changes">[]): Resumption {
+export function resumptionOf(
+  events: readonly ConversationEvent[],
+  tools: readonly Pick<Tool, "name" | "changes">[],
+): Resumption {
   const checkpointAt = events.findLastIndex(({ kind }) => kind === "checkpoint");
   const steps = events.filter(({ kind }) => kind === "model_step");
-  const counted = new Set(events.filter(({ kind }) => kind === "usage_recorded").map(({ payload }) => textAt(payload, "call_id")));
-  const shells = events.filter(({ kind, payload }) => kind === "tool_end" && textAt(objectAt(payload, "output"), "cwd") !== "");
+  const counted = new Set(
+    events.filter(({ kind }) => kind === "usage_recorded").map(({ payload }) => textAt(payload, "call_id")),
+  );
+  const shells = events.filter(
+    ({ kind, payload }) => kind === "tool_end" && textAt(objectAt(payload, "output"), "cwd") !== "",
+  );
   const end = openEnd(events);
   return {
-    calls: newest(steps.flatMap(({ payload }) => callsOf(payload).map((call) => pastCall(events, call, tools, checkpointAt, payload["truncated"] === true)))),
+    calls: newest(
+      steps.flatMap(({ payload }) =>
+        callsOf(payload).map((call) => pastCall(events, call, tools, checkpointAt, payload["truncated"] === true)),
+      ),
+    ),
     stepIds: steps.map(({ payload }) => textAt(payload, "step_id")),
     end,
-    isInTurn: end === undefined && events.some(({ kind, payload }) => kind === "model_step" || isSpoken({ kind, payload })),
+    isInTurn:
+      end === undefined && events.some(({ kind, payload }) => kind === "model_step" || isSpoken({ kind, payload })),
     cwd: textAt(objectAt(shells.at(-1)?.payload ?? {}, "output"), "cwd"),
     uncounted: steps.flatMap(({ payload }) => {
       const callId = textAt(payload, "step_id");
-      const usage = Object.entries(objectAt(payload, "usage")).filter((entry): entry is [string, number] => typeof entry[1] === "number");
-      return usage.length === 0 || counted.has(callId) ? [] : [{ callId, modelId: textAt(payload, "model_id"), usage: Object.fromEntries(usage) }];
+      const usage = Object.entries(objectAt(payload, "usage")).filter(
+        (entry): entry is [string, number] => typeof entry[1] === "number",
+      );
+      return usage.length === 0 || counted.has(callId)
+        ? []
+        : [{ callId, modelId: textAt(payload, "model_id"), usage: Object.fromEntries(usage) }];
     }),
   };
 }
 
 /** A script asks again for a call that it repeats; it is one call. */
-const newest = (calls: readonly PastCall[]): PastCall[] => calls.filter(({ callId }, index) => calls.findLastIndex((call) => call.callId === callId) === index);
+const newest = (calls: readonly PastCall[]): PastCall[] =>
+  calls.filter(({ callId }, index) => calls.findLastIndex((call) => call.callId === callId) === index);
 
 /** The calls that a step asked for. */
 export const callsOf = (step: JsonObject): ToolCall[] =>
-  (Array.isArray(step["tool_calls"]) ? step["tool_calls"] : []).filter(isAnObject).map((call) => ({ callId: textAt(call, "call_id"), name: textAt(call, "name"), input: objectAt(call, "input") }));
+  (Array.isArray(step["tool_calls"]) ? step["tool_calls"] : [])
+    .filter(isAnObject)
+    .map((call) => ({ callId: textAt(call, "call_id"), name: textAt(call, "name"), input: objectAt(call, "input") }));
 
 const MASK = "***";
 
-function pastCall(events: readonly ConversationEvent[], call: ToolCall, tools: readonly Pick<Tool, "name" | "changes">[], checkpointAt: number, isCut: boolean): PastCall {
+function pastCall(
+  events: readonly ConversationEvent[],
+  call: ToolCall,
+  tools: readonly Pick<Tool, "name" | "changes">[],
+  checkpointAt: number,
+  isCut: boolean,
+): PastCall {
   const isOf = ({ payload }: ConversationEvent) => payload["call_id"] === call.callId;
   const asked = events.findLastIndex((event) => isToRepeat(event, call.callId)) + 1;
-  const [startedAt, endedAt] = ["tool_start", "tool_end"].map((kind) => events.findLastIndex((event, at) => at >= asked && event.kind === kind && isOf(event))) as [number, number];
+  const [startedAt, endedAt] = ["tool_start", "tool_end"].map((kind) =>
+    events.findLastIndex((event, at) => at >= asked && event.kind === kind && isOf(event)),
+  ) as [number, number];
   const declared = tools.find(({ name }) => name === call.name)?.changes ?? "anything";
   const isStoredWhole = !isCut && !JSON.stringify(call.input).includes(MASK);
   return {
@@ -94,5 +125,8 @@ function openEnd(events: readonly ConversationEvent[]): TurnEnd | undefined {
   const spokenAt = events.findLastIndex(isSpoken);
   const since = events.slice(spokenAt + 1);
   const steppedAt = since.findLastIndex(({ kind }) => kind === "model_step");
-  return since.slice(Math.max(0, steppedAt)).map(endIn).findLast((end) => end !== undefined);
+  return since
+    .slice(Math.max(0, steppedAt))
+    .map(endIn)
+    .findLast((end) => end !== undefined);
 }

@@ -43,12 +43,16 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
       if (!(error instanceof SandboxGone)) throw error;
       ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
       if (!session.mayGoOn || crashes >= CRASHES_MAX) return session.died();
-      conversation.record("warning", { text: "The sandbox ended while the agent was working in it. The agent goes on in a new one." });
+      conversation.record("warning", {
+        text: "The sandbox ended while the agent was working in it. The agent goes on in a new one.",
+      });
     }
   }
 }
 
-type Agent = { readonly provider: ModelProvider } | { readonly adapter: HarnessAdapter; readonly files: HarnessProgram };
+type Agent =
+  | { readonly provider: ModelProvider }
+  | { readonly adapter: HarnessAdapter; readonly files: HarnessProgram };
 
 /** Who works: our own loop with a model, or an agent program of others; a text says why nobody can. */
 function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | string {
@@ -56,7 +60,10 @@ function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | st
   const hasCredentials = providerCredentials !== undefined;
   if (harness !== "" && harness !== "oz") {
     const [adapter, files] = [adapterNamed(harness), hostOf(ctx.sandbox).harnesses?.get(harness)];
-    const refusal = harnessRefusalOf(harness, name, ctx.sandbox, { isThere: adapter !== undefined && files !== undefined, hasCredentials });
+    const refusal = harnessRefusalOf(harness, name, ctx.sandbox, {
+      isThere: adapter !== undefined && files !== undefined,
+      hasCredentials,
+    });
     return refusal ?? { adapter: adapter!, files: files! };
   }
   const provider = providerFor(ctx, (kind, payload) => conversation.record(kind, payload));
@@ -88,9 +95,23 @@ class AgentSession {
     const parked = this.#workspace ? undefined : await this.#ctx.unpark();
     return this.#inSandbox(async (sandbox) => {
       const agent = this.#agent;
-      const mind = "provider" in agent ? { provider: agent.provider } : { harness: { adapter: agent.adapter, program: `${HARNESS}/${agent.files.file}`, gateway: this.#gateway! } };
-      const deps = { ctx: this.#ctx, conversation: this.#conversation, ...mind, messages: this.#messages, budget: this.#budget };
-      return work(deps, sandbox, { before: this.#workspace, parked }, (workspace) => (this.#workspace = workspace)).catch((error: unknown) => {
+      const mind =
+        "provider" in agent
+          ? { provider: agent.provider }
+          : { harness: { adapter: agent.adapter, program: `${HARNESS}/${agent.files.file}`, gateway: this.#gateway! } };
+      const deps = {
+        ctx: this.#ctx,
+        conversation: this.#conversation,
+        ...mind,
+        messages: this.#messages,
+        budget: this.#budget,
+      };
+      return work(
+        deps,
+        sandbox,
+        { before: this.#workspace, parked },
+        (workspace) => (this.#workspace = workspace),
+      ).catch((error: unknown) => {
         if (error instanceof SetupFailed) return this.#notSetUp(deps, error);
         throw error;
       });
@@ -126,10 +147,14 @@ class AgentSession {
   async #inSandbox(act: (sandbox: Sandbox) => Promise<ExecutionResult>): Promise<ExecutionResult> {
     const { assignment } = this.#ctx;
     const env = { ...AGENT_IDENTITY, MILLWRIGHT_RUN_ID: assignment.runUid, ...assignment.env, ...assignment.secrets };
-    const gateway = (this.#gateway = "adapter" in this.#agent ? await ModelGateway.listen({ ctx: this.#ctx, budget: this.#budget }) : undefined);
+    const gateway = (this.#gateway =
+      "adapter" in this.#agent ? await ModelGateway.listen({ ctx: this.#ctx, budget: this.#budget }) : undefined);
     const shown = "adapter" in this.#agent ? [{ source: this.#agent.files.directory, target: HARNESS }] : [];
     let result: ExecutionResult | undefined;
-    const starting = startAgentSandbox(this.#ctx, this.#conversation, env, { relays: gateway ? [gateway.relay] : [], shown });
+    const starting = startAgentSandbox(this.#ctx, this.#conversation, env, {
+      relays: gateway ? [gateway.relay] : [],
+      shown,
+    });
     const sandbox = (this.#sandbox = await starting.catch((error: unknown) => {
       gateway?.close();
       this.#ctx.signal.throwIfAborted();
@@ -149,16 +174,23 @@ class AgentSession {
 /** For people who may not know the machine: what bubblewrap reported, but no path of the worker's. */
 function whyNotStarted(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
-  const cause = error instanceof SandboxGone ? error.message : `The worker could not prepare it${code === undefined ? "." : ` (${code}).`}`;
+  const cause =
+    error instanceof SandboxGone
+      ? error.message
+      : `The worker could not prepare it${code === undefined ? "." : ` (${code}).`}`;
   return `The sandbox could not be started. ${cause}`;
 }
 
 /** The conversation says why; nothing is started. */
 function refuse(conversation: Conversation, ctx: ExecutionContext, message: string): ExecutionResult {
   conversation.record("agent_started", { session_id: newUid() });
-  for (const input of ctx.assignment.inputs) conversation.record("message", { role: "user", text: input.text, message_uid: input.uid, kind: input.kind });
+  for (const input of ctx.assignment.inputs)
+    conversation.record("message", { role: "user", text: input.text, message_uid: input.uid, kind: input.kind });
   conversation.record("message", { role: "assistant", text: message });
   return { outcome: "BLOCKED", message };
 }
 
-const failed = (outcome: "FAILED" | "ERROR", code: string, reason: string, message: string): ExecutionResult => ({ outcome, error: { code, message, retryable: false, reason } });
+const failed = (outcome: "FAILED" | "ERROR", code: string, reason: string, message: string): ExecutionResult => ({
+  outcome,
+  error: { code, message, retryable: false, reason },
+});

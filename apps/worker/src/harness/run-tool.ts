@@ -18,7 +18,11 @@ export type RunToolOptions = {
   readonly clock: Clock;
 };
 
-export type Ending = { readonly state: "completed" | "failed" | "denied" | "interrupted"; readonly output: JsonObject; readonly end?: TurnEnd };
+export type Ending = {
+  readonly state: "completed" | "failed" | "denied" | "interrupted";
+  readonly output: JsonObject;
+  readonly end?: TurnEnd;
+};
 
 /**
  * Runs one call between its two events. What the agent did wrong, and what the sandbox, the platform or git refused, is an answer to the agent; the call ends
@@ -26,7 +30,12 @@ export type Ending = { readonly state: "completed" | "failed" | "denied" | "inte
  */
 export function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
   const name = options.tools.find((tool) => tool.name === call.name)?.name ?? "unknown"; // a model may make names up
-  const attributes = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": call.callId, "gen_ai.tool.type": "function" };
+  const attributes = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": name,
+    "gen_ai.tool.call.id": call.callId,
+    "gen_ai.tool.type": "function",
+  };
   return inSpan(`execute_tool ${name}`, { attributes }, async (span) => {
     const ending = await runRecorded(call, options);
     span.set({ "millwright.tool.state": ending.state });
@@ -47,13 +56,31 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
   const started = clock.monotonicMs();
   const finish = (ending: Ending): Ending => {
     const durationMs = Math.round(clock.monotonicMs() - started);
-    context.record("tool_end", { call_id: callId, name, category, input: shown, state: ending.state, output: ending.output, duration_ms: durationMs, ...repeated, ...endOfStep(ending.end) });
+    context.record("tool_end", {
+      call_id: callId,
+      name,
+      category,
+      input: shown,
+      state: ending.state,
+      output: ending.output,
+      duration_ms: durationMs,
+      ...repeated,
+      ...endOfStep(ending.end),
+    });
     return ending;
   };
   if (!tool || !input) return finish({ state: "failed", output: { error: `There is no tool "${call.name}".` } });
-  if (call.malformed !== undefined) return finish({ state: "failed", output: { error: malformedArguments(tool.name, call.malformed) } });
-  if (!input.success) return finish({ state: "failed", output: { error: input.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`).join("; ") } });
-  if (!isAllowed(tool, mode)) return finish({ state: "denied", output: { error: `${tool.name} is not allowed before a plan was approved.` } });
+  if (call.malformed !== undefined)
+    return finish({ state: "failed", output: { error: malformedArguments(tool.name, call.malformed) } });
+  if (!input.success)
+    return finish({
+      state: "failed",
+      output: {
+        error: input.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`).join("; "),
+      },
+    });
+  if (!isAllowed(tool, mode))
+    return finish({ state: "denied", output: { error: `${tool.name} is not allowed before a plan was approved.` } });
   const ending = await perform(tool, input.data, { ...context, callId });
   const awaitsApproval = tool === plan && ending.state === "completed" && awaitsPlan(mode);
   return finish(awaitsApproval ? { ...ending, end: { kind: "blocked", message: AWAITING_APPROVAL } } : ending);
@@ -72,9 +99,20 @@ const AWAITING_APPROVAL = "awaiting_approval: the plan is ready; answer to appro
 
 /** A call that an interrupt kept from running. */
 export function closeUnrun(call: ToolCall, { context, tools }: Pick<RunToolOptions, "context" | "tools">): void {
-  const { action: name, category } = tools.find((tool) => tool.name === call.name) ?? { action: call.name, category: "integration" };
+  const { action: name, category } = tools.find((tool) => tool.name === call.name) ?? {
+    action: call.name,
+    category: "integration",
+  };
   context.record("tool_start", { call_id: call.callId, name, category, input: {} });
-  context.record("tool_end", { call_id: call.callId, name, category, input: {}, state: "interrupted", output: { error: "It was not begun." }, duration_ms: 0 });
+  context.record("tool_end", {
+    call_id: call.callId,
+    name,
+    category,
+    input: {},
+    state: "interrupted",
+    output: { error: "It was not begun." },
+    duration_ms: 0,
+  });
 }
 
 async function perform(tool: Tool, input: unknown, context: ToolContext): Promise<Ending> {
@@ -84,7 +122,8 @@ async function perform(tool: Tool, input: unknown, context: ToolContext): Promis
     const state = context.signal.aborted ? "interrupted" : "failed";
     if (error instanceof ToolFailure) return { state, output: { error: error.message, ...error.output } };
     if (state === "interrupted") return { state, output: { error: "It was interrupted; its effect is unknown." } };
-    if (error instanceof SandboxRefusal || error instanceof GitFailed || isDomainError(error)) return { state: "failed", output: { error: error.message } };
+    if (error instanceof SandboxRefusal || error instanceof GitFailed || isDomainError(error))
+      return { state: "failed", output: { error: error.message } };
     throw error;
   }
 }

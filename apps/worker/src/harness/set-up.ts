@@ -36,14 +36,22 @@ export type ReadyWorkspace = {
  * Makes the workspace ready in an empty sandbox: fresh clones, the newest saved state of the run, setup commands (which are repeatable by
  * contract). What the execution before it left on this worker, and saved, is taken as it lies there. In a new sandbox over the directories of one that died, `before` is there already. Errors: SetupFailed, the abort reason of the execution.
  */
-export async function setUp(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, before?: Workspace, parked?: ParkedWorkspace): Promise<ReadyWorkspace> {
+export async function setUp(
+  ctx: ExecutionContext,
+  conversation: Conversation,
+  sandbox: Sandbox,
+  before?: Workspace,
+  parked?: ParkedWorkspace,
+): Promise<ReadyWorkspace> {
   const seconds = ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS;
   const timeout = AbortSignal.timeout(seconds * 1_000);
   const signal = AbortSignal.any([ctx.signal, timeout]);
   let workspace: Workspace = before ? { ...before, sandbox } : workspaceIn(sandbox, []);
   const failed = (reason: string, message: string): SetupFailed => new SetupFailed(reason, message, workspace);
   try {
-    const prepared = before ? { copies: before.copies, isRestored: true } : await prepareWorkspace(ctx, conversation, parked, signal);
+    const prepared = before
+      ? { copies: before.copies, isRestored: true }
+      : await prepareWorkspace(ctx, conversation, parked, signal);
     if (!before) workspace = workspaceIn(sandbox, prepared.copies);
     const refusal = await runSetupCommands(ctx, conversation, workspace, signal);
     if (refusal !== undefined) throw failed("setup_command_failed", refusal);
@@ -53,7 +61,8 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
     if (timeout.aborted) throw failed("setup_timeout", `Setting up took longer than ${seconds} s.`);
     if (error instanceof GitFailed) throw failed(error.reason, error.message);
     if (error instanceof SandboxRefusal) throw failed("workspace_setup", error.message);
-    if (["ENOSPC", "EDQUOT"].includes(String((error as NodeJS.ErrnoException).code))) throw failed("workspace_setup", "The worker's disk is full.");
+    if (["ENOSPC", "EDQUOT"].includes(String((error as NodeJS.ErrnoException).code)))
+      throw failed("workspace_setup", "The worker's disk is full.");
     throw error;
   }
 }
@@ -64,13 +73,23 @@ function workspaceIn(sandbox: Sandbox, copies: readonly WorkingCopy[]): Workspac
 }
 
 /** Answers what failed, for people. */
-async function runSetupCommands(ctx: ExecutionContext, conversation: Conversation, { sandbox, base }: Workspace, signal: AbortSignal): Promise<string | undefined> {
+async function runSetupCommands(
+  ctx: ExecutionContext,
+  conversation: Conversation,
+  { sandbox, base }: Workspace,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   for (const command of ctx.assignment.setupCommands) {
-    const run = await sandbox.exec(command, { cwd: base, timeoutMs: (ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS) * 1_000, signal });
+    const run = await sandbox.exec(command, {
+      cwd: base,
+      timeoutMs: (ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS) * 1_000,
+      signal,
+    });
     const exitCode = run.exitCode ?? ENDED_EXIT_CODE;
     conversation.record("setup_command", { command, exit_code: exitCode, output: run.output });
     signal.throwIfAborted();
-    if (exitCode !== 0) return `The setup command \`${command}\` failed with exit code ${exitCode}:\n${lastLines(run.output)}`;
+    if (exitCode !== 0)
+      return `The setup command \`${command}\` failed with exit code ${exitCode}:\n${lastLines(run.output)}`;
   }
   return undefined;
 }

@@ -13,12 +13,19 @@ const PER_PLACE_MAX = 50;
 
 /** Skills of the agent's definition first, then those of the repositories, which are read when somebody asks; a name is taken once. */
 export function skillShelf(defined: readonly worker.Skill[], workspace: Workspace): SkillShelf {
-  const own = defined.map(({ name, description, body, spec }): SkillText => ({ name, description, body: withoutScripts(body), path: spec }));
+  const own = defined.map(({ name, description, body, spec }): SkillText => ({
+    name,
+    description,
+    body: withoutScripts(body),
+    path: spec,
+  }));
   let found: Promise<readonly SkillText[]> | undefined;
   return {
     all: async () => {
       found ??= readRepositorySkills(workspace);
-      return [...own, ...(await found)].filter((skill, index, all) => all.findIndex(({ name }) => name === skill.name) === index);
+      return [...own, ...(await found)].filter(
+        (skill, index, all) => all.findIndex(({ name }) => name === skill.name) === index,
+      );
     },
   };
 }
@@ -33,10 +40,14 @@ async function readRepositorySkills(workspace: Workspace): Promise<SkillText[]> 
 
 /** What is not there, too long or unreadable is no skill. Errors: SandboxGone. */
 async function readPlace({ sandbox }: Workspace, place: string): Promise<SkillText[]> {
-  const { entries } = (await unlessRefused(() => sandbox.list(sandbox.workspace, `${sandbox.workspace}/${place}`, FILE, 2))) ?? { entries: [] };
+  const { entries } = (await unlessRefused(() =>
+    sandbox.list(sandbox.workspace, `${sandbox.workspace}/${place}`, FILE, 2),
+  )) ?? { entries: [] };
   const skills: SkillText[] = [];
   for (const { path } of entries.slice(0, PER_PLACE_MAX)) {
-    const text = await unlessRefused(() => sandbox.readFile(sandbox.workspace, `${sandbox.workspace}/${place}/${path}`, BYTES_MAX));
+    const text = await unlessRefused(() =>
+      sandbox.readFile(sandbox.workspace, `${sandbox.workspace}/${place}/${path}`, BYTES_MAX),
+    );
     const skill = text && readSkillFile(text.toString("utf8"), `${place}/${path}`);
     if (skill) skills.push(skill);
   }
@@ -47,7 +58,8 @@ async function readPlace({ sandbox }: Workspace, place: string): Promise<SkillTe
 export function readSkillFile(text: string, path: string): SkillText | undefined {
   const [, head = "", body = ""] = /^---\r?\n([\s\S]*?)\r?\n---\r?\n?([\s\S]*)$/.exec(text) ?? [];
   const fields = readFields(head);
-  const name = typeof fields["name"] === "string" && fields["name"] !== "" ? fields["name"] : (path.split("/").at(-2) ?? "");
+  const name =
+    typeof fields["name"] === "string" && fields["name"] !== "" ? fields["name"] : (path.split("/").at(-2) ?? "");
   const description = typeof fields["description"] === "string" ? fields["description"] : "";
   return head === "" || name === "" ? undefined : { name, description, body: withoutScripts(body).trim(), path };
 }

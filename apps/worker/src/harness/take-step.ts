@@ -40,7 +40,8 @@ export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelSte
 }
 
 function nextGroup({ tools, mode }: TakeStepDeps, calls: readonly ToolCall[]): readonly ToolCall[] {
-  const isParallel = ({ name }: ToolCall) => tools.some((tool) => tool.name === name && tool.isParallel === true && isAllowed(tool, mode));
+  const isParallel = ({ name }: ToolCall) =>
+    tools.some((tool) => tool.name === name && tool.isParallel === true && isAllowed(tool, mode));
   const first = calls.findIndex((call) => !isParallel(call));
   const looking = first < 0 ? calls.length : first;
   return calls.slice(0, Math.max(1, Math.min(looking, PARALLEL_MAX)));
@@ -68,6 +69,7 @@ function isWhole(calls: readonly ToolCall[], mask: (text: string) => string): bo
 function noteChanges({ tools, checkpoints }: TakeStepDeps, group: readonly ToolCall[], isStoredWhole: boolean): void {
   for (const { name } of group) {
     const tool = tools.find((one) => one.name === name);
-    if (tool?.changes === "anything" || (tool?.changes === "files" && !isStoredWhole)) checkpoints.note(tool === pullRequest ? "always" : "if_cheap");
+    if (tool?.changes === "anything" || (tool?.changes === "files" && !isStoredWhole))
+      checkpoints.note(tool === pullRequest ? "always" : "if_cheap");
   }
 }

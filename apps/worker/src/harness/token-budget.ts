@@ -22,8 +22,14 @@ export class TokenBudget {
   /** Why the run must end before its next call; undefined while it need not. */
   exceeded(): RunFailure | undefined {
     if (this.#limit === 0 || this.#used < this.#limit) return undefined;
-    return { code: "budget_exceeded", message: `The run has used ${this.#used} of ${this.#limit} tokens.`, retryable: false, reason: "token_limit" };
+    return {
+      code: "budget_exceeded",
+      message: `The run has used ${this.#used} of ${this.#limit} tokens.`,
+      retryable: false,
+      reason: "token_limit",
+    };
   }
 }
 
-const sum = (counts: readonly unknown[]): number => counts.reduce<number>((total, count) => total + (typeof count === "number" ? count : 0), 0);
+const sum = (counts: readonly unknown[]): number =>
+  counts.reduce<number>((total, count) => total + (typeof count === "number" ? count : 0), 0);

@@ -46,13 +46,20 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     const failure = deps.budget.exceeded();
     if (failure) return { kind: "failed", failure };
     if (deps.provider.isSlow) deps.checkpoints.begin(); // while the model thinks, the workspace is at rest
-    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.size + 1 } }, () => oneStep(deps, mode, signal, interrupted));
+    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.size + 1 } }, () =>
+      oneStep(deps, mode, signal, interrupted),
+    );
     if (end) return end;
   }
 }
 
 /** Asks for a step and takes it; answers how the turn ends, if it does. */
-async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interrupted: AbortSignal): Promise<TurnEnd | undefined> {
+async function oneStep(
+  deps: TurnDeps,
+  mode: string,
+  signal: AbortSignal,
+  interrupted: AbortSignal,
+): Promise<TurnEnd | undefined> {
   const { ctx, context, checkpoints, tools } = deps;
   const step = await think(deps, mode, signal).catch((error: unknown) => {
     if (interrupted.aborted && !ctx.signal.aborted) return "interrupted" as const;
@@ -61,17 +68,33 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
   if (step === "interrupted") return { kind: "interrupted" };
   if (!step) return { kind: "done" };
   if ("keptFrom" in step) return recordSummary(deps, step);
-  if (deps.steps.add(step.stepId).size > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
+  if (deps.steps.add(step.stepId).size > (ctx.assignment.stepLimit || STEP_LIMIT))
+    return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
   await persist(deps, step);
-  const end = await takeStep({ tools, mode, checkpoints, clock: ctx.clock, mask: (text) => ctx.mask(text), context: { ...context, signal } }, step);
+  const end = await takeStep(
+    { tools, mode, checkpoints, clock: ctx.clock, mask: (text) => ctx.mask(text), context: { ...context, signal } },
+    step,
+  );
   ctx.signal.throwIfAborted();
   return end;
 }
 
-function think({ ctx, provider, conversation, tools, context, rules, skills, notices }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
+function think(
+  { ctx, provider, conversation, tools, context, rules, skills, notices }: TurnDeps,
+  mode: string,
+  signal: AbortSignal,
+): Promise<ModelStep | Summary | undefined> {
   const { basePrompt, agentPrompt, modelId } = ctx.assignment;
   const said = { events: conversation.events, earlier: conversation.earlier };
-  const surroundings = { mode, mustCallTool: ctx.assignment.judge !== undefined, directory: context.workspace.base, rules, skills, notices, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
+  const surroundings = {
+    mode,
+    mustCallTool: ctx.assignment.judge !== undefined,
+    directory: context.workspace.base,
+    rules,
+    skills,
+    notices,
+    tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe),
+  };
   return provider.step({ basePrompt, agentPrompt, modelId, ...said, ...surroundings }, signal);
 }
 
@@ -79,23 +102,49 @@ function think({ ctx, provider, conversation, tools, context, rules, skills, not
 async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep): Promise<void> {
   const modelId = ctx.assignment.modelId || "scripted";
   const calls = step.toolCalls.map(({ callId, ...call }): JsonObject => ({ call_id: callId, ...call }));
-  const payload: JsonObject = { step_id: step.stepId, text: step.text, tool_calls: calls, model_id: modelId, ...endOfStep(step.next) };
+  const payload: JsonObject = {
+    step_id: step.stepId,
+    text: step.text,
+    tool_calls: calls,
+    model_id: modelId,
+    ...endOfStep(step.next),
+  };
   conversation.record("model_step", step.usage ? { ...payload, usage: { ...step.usage } } : payload);
   budget.spend(step.usage ?? {});
-  await Promise.all([ctx.flushed(), ...(step.usage ? [ctx.platform.reportUsage({ callId: step.stepId, modelId, usage: step.usage })] : [])]);
+  await Promise.all([
+    ctx.flushed(),
+    ...(step.usage ? [ctx.platform.reportUsage({ callId: step.stepId, modelId, usage: step.usage })] : []),
+  ]);
 }
 
 /** From here on the model reads this in place of what it summarises; views and people keep the whole. */
-async function recordSummary({ ctx, conversation, budget }: TurnDeps, { callId, text, keptFrom, usage }: Summary): Promise<undefined> {
+async function recordSummary(
+  { ctx, conversation, budget }: TurnDeps,
+  { callId, text, keptFrom, usage }: Summary,
+): Promise<undefined> {
   const { modelId } = ctx.assignment;
-  conversation.record("conversation_summarized", { summary: text, kept_from: keptFrom, model_id: modelId, call_id: callId });
+  conversation.record("conversation_summarized", {
+    summary: text,
+    kept_from: keptFrom,
+    model_id: modelId,
+    call_id: callId,
+  });
   budget.spend(usage ?? {});
   await Promise.all([ctx.flushed(), ...(usage ? [ctx.platform.reportUsage({ callId, modelId, usage })] : [])]);
 }
 
 const overLimit = (limit: number): TurnEnd => ({
   kind: "failed",
-  failure: { code: "budget_exceeded", message: `The agent took more than ${limit} steps.`, retryable: false, reason: "step_limit" },
+  failure: {
+    code: "budget_exceeded",
+    message: `The agent took more than ${limit} steps.`,
+    retryable: false,
+    reason: "step_limit",
+  },
 });
 
-const describe = ({ name, description, input, inputSchema }: Tool) => ({ name, description, inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject) });
+const describe = ({ name, description, input, inputSchema }: Tool) => ({
+  name,
+  description,
+  inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject),
+});

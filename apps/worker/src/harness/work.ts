@@ -31,7 +31,12 @@ import type { TokenBudget } from "./token-budget.ts";
 /** Who works: our own loop with a model, or an agent program of others. */
 type Mind = { readonly provider: ModelProvider } | { readonly harness: Harness };
 
-export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly messages: Messages; readonly budget: TokenBudget } & Mind;
+export type WorkDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly messages: Messages;
+  readonly budget: TokenBudget;
+} & Mind;
 
 /** Our own loop's. */
 export type OwnWorkDeps = Extract<WorkDeps, { readonly provider: ModelProvider }>;
@@ -40,7 +45,12 @@ export type OwnWorkDeps = Extract<WorkDeps, { readonly provider: ModelProvider }
  * Makes the workspace ready in a sandbox and lets the agent work in it to the end of the execution, from the beginning or from where it was.
  * `before`: what the sandbox before this one had ready; `parked`: what the execution before this one left here. Errors: SetupFailed, SandboxGone, and as `runTurn`.
  */
-export async function work(deps: WorkDeps, sandbox: Sandbox, { before, parked }: { readonly before?: Workspace | undefined; readonly parked?: ParkedWorkspace | undefined }, onReady: (workspace: Workspace) => void): Promise<ExecutionResult> {
+export async function work(
+  deps: WorkDeps,
+  sandbox: Sandbox,
+  { before, parked }: { readonly before?: Workspace | undefined; readonly parked?: ParkedWorkspace | undefined },
+  onReady: (workspace: Workspace) => void,
+): Promise<ExecutionResult> {
   const { ctx, conversation } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before, parked));
   onReady(workspace);
@@ -53,15 +63,28 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, { before, parked }:
   }
 }
 
-type Surroundings = { readonly sandbox: Sandbox; readonly workspace: Workspace; readonly isRestored: boolean; readonly lost: "worker" | "sandbox" };
+type Surroundings = {
+  readonly sandbox: Sandbox;
+  readonly workspace: Workspace;
+  readonly isRestored: boolean;
+  readonly lost: "worker" | "sandbox";
+};
 
-async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }: Surroundings, mcp: McpTools): Promise<ExecutionResult> {
+async function workWith(
+  deps: WorkDeps,
+  { sandbox, workspace, isRestored, lost }: Surroundings,
+  mcp: McpTools,
+): Promise<ExecutionResult> {
   const { ctx, conversation, messages, budget } = deps;
   const { judge } = ctx.assignment;
-  const tools = [...(judge ? judgeTools(judge, "provider" in deps && deps.provider.name === "scripted") : TOOLS), ...mcp.tools];
+  const tools = [
+    ...(judge ? judgeTools(judge, "provider" in deps && deps.provider.name === "scripted") : TOOLS),
+    ...mcp.tools,
+  ];
   ctx.phase("RUNNING");
   const context = toolContext(ctx, conversation, workspace);
-  if ("harness" in deps) return workWithHarness({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
+  if ("harness" in deps)
+    return workWithHarness({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
   const { provider } = deps;
   const readsNothing = provider.name === "scripted" || judge !== undefined; // a script reads what it asks for; to a judge everything in the workspace is evidence
   const rules = readsNothing ? [] : await readRules(workspace);
@@ -75,32 +98,74 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
     if (hasWritten) saving.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = new Set(past?.stepIds);
-  const turn = { ctx, provider, conversation, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints: saving, takeMessages: () => messages.take() };
-  const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past));
+  const turn = {
+    ctx,
+    provider,
+    conversation,
+    tools,
+    context,
+    rules,
+    skills,
+    notices: mcp.notices,
+    budget,
+    steps,
+    checkpoints: saving,
+    takeMessages: () => messages.take(),
+  };
+  const result = resultOf(
+    await converse({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past),
+  );
   ctx.phase("STOPPING");
   await mcp.close(); // nothing changes the workspace any more
   if (judge) return result;
   const snapshotKey = await checkpoints.last();
-  if (checkpoints.end && (workspace.copies.length > 0 || checkpoints.end.snapshotKey !== "")) ctx.park({ copies: workspace.copies, ...checkpoints.end });
+  if (checkpoints.end && (workspace.copies.length > 0 || checkpoints.end.snapshotKey !== ""))
+    ctx.park({ copies: workspace.copies, ...checkpoints.end });
   return { ...result, ...workspaceAt(snapshotKey, checkpoints) };
 }
 
-type HarnessWork = Extract<WorkDeps, { harness: Harness }> & { readonly tools: readonly Tool[]; readonly context: ReturnType<typeof toolContext>; readonly notices: readonly string[]; readonly lost: "worker" | "sandbox" };
+type HarnessWork = Extract<WorkDeps, { harness: Harness }> & {
+  readonly tools: readonly Tool[];
+  readonly context: ReturnType<typeof toolContext>;
+  readonly notices: readonly string[];
+  readonly lost: "worker" | "sandbox";
+};
 
 /** The same with an agent program of others, which goes on from its own session. */
-async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: () => Promise<void>): Promise<ExecutionResult> {
+async function workWithHarness(
+  deps: HarnessWork,
+  sandbox: Sandbox,
+  closeMcp: () => Promise<void>,
+): Promise<ExecutionResult> {
   const { ctx, conversation, messages, harness, context, lost } = deps;
-  const checkpoints = new Checkpoints({ ctx, conversation, workspace: context.workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
+  const checkpoints = new Checkpoints({
+    ctx,
+    conversation,
+    workspace: context.workspace,
+    isRestored: ctx.assignment.snapshotUrl !== "",
+  });
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, deps.tools) : undefined;
   const begun = { session_id: newUid(), workspace: sandbox.workspace };
   if (past) {
     closeLostCalls(conversation, lost);
-    conversation.record("agent_resumed", { ...begun, lost, text: `The ${lost} you worked in was lost; you go on in a new one.`, repeats: [] });
+    conversation.record("agent_resumed", {
+      ...begun,
+      lost,
+      text: `The ${lost} you worked in was lost; you go on in a new one.`,
+      repeats: [],
+    });
   } else conversation.record("agent_started", begun);
-  const tools = deps.tools.filter(({ name }) => HARNESS_TOOLS.includes(name) || name.startsWith("mcp__") || (harness.adapter.looksByPlatform === true && LOOKING_TOOLS.includes(name)));
+  const tools = deps.tools.filter(
+    ({ name }) =>
+      HARNESS_TOOLS.includes(name) ||
+      name.startsWith("mcp__") ||
+      (harness.adapter.looksByPlatform === true && LOOKING_TOOLS.includes(name)),
+  );
   const turns = new HarnessTurns({ ...deps, tools, checkpoints });
   try {
-    const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past));
+    const result = resultOf(
+      await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past),
+    );
     ctx.phase("STOPPING");
     await Promise.all([turns.close(), closeMcp()]);
     await keepTranscript(ctx, sandbox, turns.session, conversation.events);
@@ -112,21 +177,51 @@ async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: ()
 }
 
 /** Where the workspace is at the end: in a snapshot, or as its clones were; neither when it could not be saved. */
-const workspaceAt = (snapshotKey: string | undefined, { end }: Pick<Checkpoints, "end">): Pick<ExecutionResult, "snapshotKey" | "isWorkspaceUnchanged"> =>
+const workspaceAt = (
+  snapshotKey: string | undefined,
+  { end }: Pick<Checkpoints, "end">,
+): Pick<ExecutionResult, "snapshotKey" | "isWorkspaceUnchanged"> =>
   snapshotKey === undefined ? (end ? { isWorkspaceUnchanged: true } : {}) : { snapshotKey };
 
 /** What a harness has of the platform: it has hands of its own. */
-const HARNESS_TOOLS: readonly string[] = ["plan", "artifact", "screenshot", "external_reference", "read_skill", "pull_request", "spawn_run", "wait", "set_stage", "ask_user"];
+const HARNESS_TOOLS: readonly string[] = [
+  "plan",
+  "artifact",
+  "screenshot",
+  "external_reference",
+  "read_skill",
+  "pull_request",
+  "spawn_run",
+  "wait",
+  "set_stage",
+  "ask_user",
+];
 
 /** At the end of an execution whose sandbox has died too often: what it left. */
-export const saveAfterCrash = (deps: { ctx: ExecutionContext; conversation: Conversation; workspace: Workspace }): Promise<string | undefined> =>
+export const saveAfterCrash = (deps: {
+  ctx: ExecutionContext;
+  conversation: Conversation;
+  workspace: Workspace;
+}): Promise<string | undefined> =>
   new Checkpoints({ ...deps, isRestored: deps.ctx.assignment.snapshotUrl !== "" }).last();
 
-async function goOn({ ctx, conversation, provider, budget }: Extract<WorkDeps, { provider: ModelProvider }>, past: Resumption, facts: { context: ReturnType<typeof toolContext>; tools: readonly Tool[]; isRestored: boolean; lost: "worker" | "sandbox" }): Promise<boolean> {
+async function goOn(
+  { ctx, conversation, provider, budget }: Extract<WorkDeps, { provider: ModelProvider }>,
+  past: Resumption,
+  facts: {
+    context: ReturnType<typeof toolContext>;
+    tools: readonly Tool[];
+    isRestored: boolean;
+    lost: "worker" | "sandbox";
+  },
+): Promise<boolean> {
   const { context, ...rest } = facts;
   const { workspace } = context;
   workspace.cwd = standingAt(past.cwd, conversation, workspace);
-  const hasWritten = await resume({ conversation, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest }, past);
+  const hasWritten = await resume(
+    { conversation, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest },
+    past,
+  );
   if (rest.lost === "sandbox") return hasWritten; // this attempt has counted its calls itself
   for (const { callId, modelId, usage } of past.uncounted) {
     budget.spend(usage);
@@ -137,14 +232,23 @@ async function goOn({ ctx, conversation, provider, budget }: Extract<WorkDeps, {
 
 /** Where the shell stood, in this workspace; without a sandbox each attempt has its files elsewhere. */
 function standingAt(cwd: string, conversation: Conversation, workspace: Workspace): string {
-  const begun = conversation.ofExecution.findLast(({ kind, payload }) => (kind === "agent_started" || kind === "agent_resumed") && textAt(payload, "workspace") !== "");
+  const begun = conversation.ofExecution.findLast(
+    ({ kind, payload }) =>
+      (kind === "agent_started" || kind === "agent_resumed") && textAt(payload, "workspace") !== "",
+  );
   const root = textAt(begun?.payload ?? {}, "workspace");
   if (cwd !== "" && root === workspace.sandbox.workspace) return cwd; // the same place, inside; one that is gone is no place for the next command
-  return root !== "" && `${cwd}/`.startsWith(`${root}/`) ? workspace.sandbox.workspace + cwd.slice(root.length) : workspace.base;
+  return root !== "" && `${cwd}/`.startsWith(`${root}/`)
+    ? workspace.sandbox.workspace + cwd.slice(root.length)
+    : workspace.base;
 }
 
 /** What tools may use in a workspace. */
-export function toolContext(ctx: ExecutionContext, conversation: Conversation, workspace: Workspace): Omit<ToolContext, "callId" | "signal"> {
+export function toolContext(
+  ctx: ExecutionContext,
+  conversation: Conversation,
+  workspace: Workspace,
+): Omit<ToolContext, "callId" | "signal"> {
   const { runUid, factoryUid, spawnableAgents, skills } = ctx.assignment;
   return {
     workspace,
@@ -156,7 +260,15 @@ export function toolContext(ctx: ExecutionContext, conversation: Conversation, w
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();
-      await push(copy, sha, { host: hostOf(ctx.sandbox), agent: workspace.sandbox, dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, outbound: ctx.outbound, ownSandbox: (second) => ctx.ownSandbox(second) });
+      await push(copy, sha, {
+        host: hostOf(ctx.sandbox),
+        agent: workspace.sandbox,
+        dir: ctx.dir,
+        signal: ctx.signal,
+        doors: ctx.doors,
+        outbound: ctx.outbound,
+        ownSandbox: (second) => ctx.ownSandbox(second),
+      });
     },
   };
 }

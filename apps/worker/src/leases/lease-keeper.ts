@@ -87,7 +87,9 @@ export class LeaseKeeper {
     const { heartbeatMs } = this.#deps.timings();
     const isAlive = await this.#exchange();
     this.#failures = isAlive ? 0 : this.#failures + 1;
-    const delayMs = isAlive ? heartbeatMs : Math.min(heartbeatMs, retryDelayMs(this.#deps.timings(), this.#failures - 1));
+    const delayMs = isAlive
+      ? heartbeatMs
+      : Math.min(heartbeatMs, retryDelayMs(this.#deps.timings(), this.#failures - 1));
     if (!this.#signal.aborted) this.#cancelBeat = this.#deps.timers.after(delayMs, () => void this.beatNow());
     return isAlive;
   }
@@ -114,15 +116,21 @@ export class LeaseKeeper {
         { timeoutMs: timings().heartbeatTimeoutMs, signal: this.#signal },
       );
       for (const status of answer.leases) {
-        const kept = leases.find(({ lease }) => lease.executionId === status.executionId && lease.attempt === status.attempt);
+        const kept = leases.find(
+          ({ lease }) => lease.executionId === status.executionId && lease.attempt === status.attempt,
+        );
         if (kept) applyStatus(kept.lease, status, sent, kept.ackedDirectiveSeq);
       }
-      for (const status of answer.watched) watched.find(({ executionId, attempt }) => executionId === status.executionId && attempt === status.attempt)?.told(status);
+      for (const status of answer.watched)
+        watched
+          .find(({ executionId, attempt }) => executionId === status.executionId && attempt === status.attempt)
+          ?.told(status);
       for (const directive of answer.directives) this.#deps.onDirective(directive);
       return true;
     } catch (error) {
       this.#deps.modelCalls.putBack(modelCalls);
-      if (!this.#signal.aborted) log.warn({ operation: "Heartbeat", reason: platformError(error).reason }, "heartbeat failed");
+      if (!this.#signal.aborted)
+        log.warn({ operation: "Heartbeat", reason: platformError(error).reason }, "heartbeat failed");
       return false;
     }
   }

@@ -40,7 +40,7 @@ export class LeaseLoop {
 
   async run(signal: AbortSignal): Promise<void> {
     const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    for (let failures = 0; !signal.aborted; ) {
+    for (let failures = 0; !signal.aborted;) {
       if (this.#deps.freeSlots() === 0) {
         await Promise.race([this.#deps.slotFreed(), ended]);
         continue;
@@ -65,7 +65,10 @@ export class LeaseLoop {
     const { client, clock, freeSlots, timings } = this.#deps;
     const { leaseWaitMs, callTimeoutMs } = timings();
     const askedMs = clock.monotonicMs();
-    const answer = await client.lease({ freeSlots: freeSlots(), waitMs: leaseWaitMs }, { timeoutMs: leaseWaitMs + callTimeoutMs, signal });
+    const answer = await client.lease(
+      { freeSlots: freeSlots(), waitMs: leaseWaitMs },
+      { timeoutMs: leaseWaitMs + callTimeoutMs, signal },
+    );
     const leases = answer.offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
     // An offer that came while the drain began goes back at once instead of waiting for its end.
     const wanted = signal.aborted ? 0 : freeSlots();
@@ -82,8 +85,11 @@ export class LeaseLoop {
     const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have ended.")));
     try {
       const sent = momentOf(clock); // of the first try: it may be the one that counted
-      const lost = await retrying({ timers, timings }, offersOpen.signal, () => take(leases, sent, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }));
-      for (const { executionId, attempt } of lost) log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was gone");
+      const lost = await retrying({ timers, timings }, offersOpen.signal, () =>
+        take(leases, sent, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }),
+      );
+      for (const { executionId, attempt } of lost)
+        log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was gone");
     } finally {
       cancel();
     }
@@ -99,6 +105,10 @@ export class LeaseLoop {
 
   async #backOff(failures: number, signal: AbortSignal): Promise<void> {
     this.#wake = new AbortController();
-    await pause(this.#deps.timers, retryDelayMs(this.#deps.timings(), failures), AbortSignal.any([signal, this.#wake.signal])).catch(() => {});
+    await pause(
+      this.#deps.timers,
+      retryDelayMs(this.#deps.timings(), failures),
+      AbortSignal.any([signal, this.#wake.signal]),
+    ).catch(() => {});
   }
 }

@@ -34,7 +34,10 @@ export class Connection {
   readonly #ending: () => string | undefined;
   #isClosed = false;
 
-  private constructor(client: Client, how: { tools: readonly ServerTool[]; transport: string; limits: McpLimits; ending: () => string | undefined }) {
+  private constructor(
+    client: Client,
+    how: { tools: readonly ServerTool[]; transport: string; limits: McpLimits; ending: () => string | undefined },
+  ) {
     this.#client = client;
     this.tools = how.tools;
     this.transport = how.transport;
@@ -54,8 +57,14 @@ export class Connection {
     try {
       const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
       // What a server says unasked is not listened to: there is no stream but the answers'.
-      const answering: typeof deps.fetch = (target, init) => (init?.method === "GET" ? Promise.resolve(new Response(null, { status: 405 })) : deps.fetch(target, init));
-      return await Connection.#over(new StreamableHTTPClientTransport(new URL(url), { ...options, fetch: answering }), "http", deps, signal);
+      const answering: typeof deps.fetch = (target, init) =>
+        init?.method === "GET" ? Promise.resolve(new Response(null, { status: 405 })) : deps.fetch(target, init);
+      return await Connection.#over(
+        new StreamableHTTPClientTransport(new URL(url), { ...options, fetch: answering }),
+        "http",
+        deps,
+        signal,
+      );
     } catch (error) {
       if (!isOlder(error)) throw error;
       const { SSEClientTransport } = await import("@modelcontextprotocol/sdk/client/sse.js");
@@ -63,8 +72,17 @@ export class Connection {
     }
   }
 
-  static async #over(transport: Transport, name: string, { limits }: ConnectionDeps, signal: AbortSignal, ending: () => string | undefined = () => undefined): Promise<Connection> {
-    const [{ Client: SdkClient }, { ListToolsResultSchema }] = await Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/types.js")]);
+  static async #over(
+    transport: Transport,
+    name: string,
+    { limits }: ConnectionDeps,
+    signal: AbortSignal,
+    ending: () => string | undefined = () => undefined,
+  ): Promise<Connection> {
+    const [{ Client: SdkClient }, { ListToolsResultSchema }] = await Promise.all([
+      import("@modelcontextprotocol/sdk/client/index.js"),
+      import("@modelcontextprotocol/sdk/types.js"),
+    ]);
     const client = new SdkClient({ name: "millwright", version: "1.0.0" });
     const request = { timeout: limits.startMs, maxTotalTimeout: limits.startMs, signal };
     try {
@@ -72,7 +90,11 @@ export class Connection {
       const tools: ServerTool[] = [];
       let cursor: string | undefined;
       for (let page = 0; page < PAGES_MAX && client.getServerCapabilities()?.tools; page += 1) {
-        const answer = await client.request({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, ListToolsResultSchema, request);
+        const answer = await client.request(
+          { method: "tools/list", params: cursor === undefined ? {} : { cursor } },
+          ListToolsResultSchema,
+          request,
+        );
         tools.push(...answer.tools);
         if ((cursor = answer.nextCursor) === undefined) break;
       }
@@ -93,7 +115,11 @@ export class Connection {
   async call(name: string, input: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
     const { CallToolResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
     try {
-      return await this.#client.request({ method: "tools/call", params: { name, arguments: input } }, CallToolResultSchema, { timeout: this.#limits.callMs, maxTotalTimeout: this.#limits.callMs, signal });
+      return await this.#client.request(
+        { method: "tools/call", params: { name, arguments: input } },
+        CallToolResultSchema,
+        { timeout: this.#limits.callMs, maxTotalTimeout: this.#limits.callMs, signal },
+      );
     } catch (error) {
       const why = this.#ending();
       throw why === undefined ? error : new Error(why, { cause: error });
@@ -106,4 +132,5 @@ export class Connection {
 }
 
 /** How a server answers that speaks only the older protocol, in which the client listens first. */
-const isOlder = (error: unknown): boolean => [400, 404, 405].includes(Number((error as { code?: unknown } | undefined)?.code));
+const isOlder = (error: unknown): boolean =>
+  [400, 404, 405].includes(Number((error as { code?: unknown } | undefined)?.code));

@@ -36,7 +36,12 @@ export class McpServer {
   }
 
   /** Errors: ToolFailure, SandboxGone, the reason of `signal`. */
-  async call(tool: string, input: Record<string, unknown>, mask: (text: string) => string, signal: AbortSignal): Promise<Shown> {
+  async call(
+    tool: string,
+    input: Record<string, unknown>,
+    mask: (text: string) => string,
+    signal: AbortSignal,
+  ): Promise<Shown> {
     try {
       const connection = await this.connect(signal);
       const shown = shownResult(await connection.call(tool, input, signal), mask);
@@ -60,6 +65,7 @@ const TEXT_MAX = 2_000;
 /** Why something failed, in words, with what is behind it. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";
-  const cause = error.cause instanceof Error && !error.message.includes(error.cause.message) ? ` (${error.cause.message})` : "";
+  const cause =
+    error.cause instanceof Error && !error.message.includes(error.cause.message) ? ` (${error.cause.message})` : "";
   return `${error.message || error.name}${cause}`.slice(0, TEXT_MAX);
 }

@@ -28,20 +28,35 @@ export type McpTools = {
   readonly close: () => Promise<void>;
 };
 
-export type McpDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly workspace: Workspace; readonly limits?: McpLimits };
+export type McpDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly workspace: Workspace;
+  readonly limits?: McpLimits;
+};
 
 /**
  * Starts the servers of tools that the run's configuration names, side by side: commands in the sandbox, URLs through the worker, to hosts that
  * the run may reach. One that cannot be had costs its tools and not the run; the run and its agent are told. Errors: SandboxGone, the abort reason.
  */
-export async function openMcpServers({ ctx, conversation, workspace, limits = MCP_LIMITS }: McpDeps): Promise<McpTools> {
+export async function openMcpServers({
+  ctx,
+  conversation,
+  workspace,
+  limits = MCP_LIMITS,
+}: McpDeps): Promise<McpTools> {
   const { mcpServers, env, secrets, egress } = ctx.assignment;
   if (mcpServers.length === 0) return { tools: [], notices: [], close: () => Promise.resolve() };
   const denials = new Denials((payload) => conversation.record("egress_denied", payload));
   const policy = new EgressPolicy(hostOf(ctx.sandbox).egress ?? NO_EGRESS, egress?.allowedHosts);
   const deps: ConnectionDeps = {
     open: (argv, serverEnv) => workspace.sandbox.open(argv, { cwd: workspace.base, env: { ...serverEnv } }),
-    fetch: guardedFetch({ policy, doors: ctx.doors, onDenied: (denial) => denials.add(denial), bytesMax: HTTP_BYTES_MAX }),
+    fetch: guardedFetch({
+      policy,
+      doors: ctx.doors,
+      onDenied: (denial) => denials.add(denial),
+      bytesMax: HTTP_BYTES_MAX,
+    }),
     assertAlive: async () => void (await workspace.sandbox.stat(workspace.sandbox.workspace, ".")),
     limits,
   };
@@ -49,14 +64,19 @@ export async function openMcpServers({ ctx, conversation, workspace, limits = MC
   const tools: Tool[] = [];
   const notices: string[] = [];
   const close = async () => void (await Promise.all(servers.map((server) => server.close())));
-  const opened = await Promise.all(servers.map((server) => server.connect(ctx.signal).catch((error: unknown) => ({ error }))));
+  const opened = await Promise.all(
+    servers.map((server) => server.connect(ctx.signal).catch((error: unknown) => ({ error }))),
+  );
   for (const [index, server] of servers.entries()) {
     const connection = opened[index]!;
     if ("error" in connection) {
       ctx.signal.throwIfAborted();
       await deps.assertAlive();
       notices.push(`The MCP server ${server.name} could not be started; its tools are missing.`);
-      conversation.record("mcp_server_failed", { server: server.name, text: `The MCP server ${server.name} could not be started, so the agent works without its tools: ${reasonOf(connection.error)}` });
+      conversation.record("mcp_server_failed", {
+        server: server.name,
+        text: `The MCP server ${server.name} could not be started, so the agent works without its tools: ${reasonOf(connection.error)}`,
+      });
       continue;
     }
     tools.push(...offered(server, connection, tools, { ctx, conversation }));
@@ -65,12 +85,20 @@ export async function openMcpServers({ ctx, conversation, workspace, limits = MC
 }
 
 /** The tools of a server that a model can be told of; the run is told which those are. */
-function offered(server: McpServer, { tools: all, transport }: Connection, before: readonly Tool[], { ctx, conversation }: Pick<McpDeps, "ctx" | "conversation">): Tool[] {
+function offered(
+  server: McpServer,
+  { tools: all, transport }: Connection,
+  before: readonly Tool[],
+  { ctx, conversation }: Pick<McpDeps, "ctx" | "conversation">,
+): Tool[] {
   const offer: Tool[] = [];
   const leftOut: string[] = [];
   const taken = new Set(before.map(({ name }) => name));
   for (const tool of all) {
-    const isTooMuch = offer.length >= TOOLS_MAX || before.length + offer.length >= TOOLS_ALL_MAX || Buffer.byteLength(JSON.stringify(tool.inputSchema)) > SCHEMA_BYTES_MAX;
+    const isTooMuch =
+      offer.length >= TOOLS_MAX ||
+      before.length + offer.length >= TOOLS_ALL_MAX ||
+      Buffer.byteLength(JSON.stringify(tool.inputSchema)) > SCHEMA_BYTES_MAX;
     const plain = mcpToolName(server.name, tool.name);
     const name = taken.has(plain) ? distinctName(plain, server.name, tool.name) : plain;
     if (isTooMuch || taken.has(name)) leftOut.push(tool.name.slice(0, 100));
@@ -79,12 +107,23 @@ function offered(server: McpServer, { tools: all, transport }: Connection, befor
       offer.push(asTool(server, tool, name, transport, (text) => ctx.mask(text)));
     }
   }
-  conversation.record("mcp_server_started", { server: server.name, transport, tools: offer.map(({ name }) => name), ...(leftOut.length > 0 ? { left_out: leftOut.slice(0, TOOLS_MAX) } : {}) });
+  conversation.record("mcp_server_started", {
+    server: server.name,
+    transport,
+    tools: offer.map(({ name }) => name),
+    ...(leftOut.length > 0 ? { left_out: leftOut.slice(0, TOOLS_MAX) } : {}),
+  });
   return offer;
 }
 
 /** What a server says of its own tools (that they only look, or may be repeated) is not relied upon. */
-const asTool = (server: McpServer, tool: ServerTool, name: string, transport: string, mask: (text: string) => string): Tool =>
+const asTool = (
+  server: McpServer,
+  tool: ServerTool,
+  name: string,
+  transport: string,
+  mask: (text: string) => string,
+): Tool =>
   defineTool({
     name,
     action: name,

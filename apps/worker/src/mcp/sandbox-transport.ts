@@ -25,7 +25,10 @@ export class SandboxTransport implements Transport {
   constructor(program: Program) {
     this.#program = program;
     program.ended.then(
-      ({ exitCode, signal, errors }) => this.#end(`It has ended (${signal ?? `exit code ${exitCode}`})${errors === "" ? "." : `: ${lastLines(errors)}`}`),
+      ({ exitCode, signal, errors }) =>
+        this.#end(
+          `It has ended (${signal ?? `exit code ${exitCode}`})${errors === "" ? "." : `: ${lastLines(errors)}`}`,
+        ),
       (error: Error) => this.#end(error.message),
     );
   }
@@ -41,7 +44,8 @@ export class SandboxTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if ("method" in message && "id" in message) this.#owed.add(message.id);
-    if ("method" in message && message.method === "notifications/cancelled") this.#owed.delete((message.params as { requestId?: string | number } | undefined)?.requestId ?? "");
+    if ("method" in message && message.method === "notifications/cancelled")
+      this.#owed.delete((message.params as { requestId?: string | number } | undefined)?.requestId ?? "");
     this.#bytes = 0;
     void this.#listen();
     await this.#program.put(Buffer.from(`${JSON.stringify(message)}\n`)).catch(async (error: unknown) => {

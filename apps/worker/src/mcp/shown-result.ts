@@ -6,13 +6,19 @@ import { OUTPUT_BYTES_MAX } from "../sandbox/init/protocol.ts";
 export type Shown = { readonly output: { text?: string; truncated?: boolean }; readonly isError: boolean };
 
 /** Texts of an answer, masked and cut in the middle; what is no text is named, not shown. */
-export function shownResult({ content, structuredContent, isError }: CallToolResult, mask: (text: string) => string): Shown {
+export function shownResult(
+  { content, structuredContent, isError }: CallToolResult,
+  mask: (text: string) => string,
+): Shown {
   const parts = content.map(textOf).filter((part) => part !== "");
   const said = parts.length === 0 && structuredContent ? JSON.stringify(structuredContent) : parts.join("\n\n");
   const whole = new HeadTail(OUTPUT_BYTES_MAX / 2);
   whole.push(Buffer.from(mask(said)));
   const { text, truncated } = whole.text();
-  return { output: { ...(text === "" ? {} : { text }), ...(truncated ? { truncated } : {}) }, isError: isError === true };
+  return {
+    output: { ...(text === "" ? {} : { text }), ...(truncated ? { truncated } : {}) },
+    isError: isError === true,
+  };
 }
 
 function textOf(part: CallToolResult["content"][number]): string {
@@ -23,7 +29,9 @@ function textOf(part: CallToolResult["content"][number]): string {
     case "audio":
       return `[${part.type}, ${part.mimeType}, ${Math.floor((part.data.length * 3) / 4)} bytes: not shown]`;
     case "resource":
-      return "text" in part.resource ? `${part.resource.uri}:\n${part.resource.text}` : `[resource ${part.resource.uri}: not shown]`;
+      return "text" in part.resource
+        ? `${part.resource.uri}:\n${part.resource.text}`
+        : `[resource ${part.resource.uri}: not shown]`;
     case "resource_link":
       return `[resource ${part.uri}${part.name === "" ? "" : `: ${part.name}`}]`;
     default:

@@ -12,4 +12,5 @@ export const objectAt = (payload: JsonObject, key: string): JsonObject => {
   return isAnObject(value) ? value : {};
 };
 
-export const isAnObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isAnObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -7,9 +7,15 @@ test("each call is told once, and again when it was not heard", () => {
   counts.add("anthropic", "ok");
   counts.add("openai", "model_unavailable");
   const unheard = counts.take();
-  expect(unheard).toEqual([{ provider: "anthropic", outcome: "ok", count: 2 }, { provider: "openai", outcome: "model_unavailable", count: 1 }]);
+  expect(unheard).toEqual([
+    { provider: "anthropic", outcome: "ok", count: 2 },
+    { provider: "openai", outcome: "model_unavailable", count: 1 },
+  ]);
   counts.add("anthropic", "ok");
   counts.putBack(unheard);
-  expect(counts.take()).toEqual([{ provider: "anthropic", outcome: "ok", count: 3 }, { provider: "openai", outcome: "model_unavailable", count: 1 }]);
+  expect(counts.take()).toEqual([
+    { provider: "anthropic", outcome: "ok", count: 3 },
+    { provider: "openai", outcome: "model_unavailable", count: 1 },
+  ]);
   expect(counts.take()).toEqual([]);
 });

@@ -46,7 +46,12 @@ export type ToolCall = {
 };
 
 /** Why a run fails by the agent's or its author's fault. `code` is of the public catalog. */
-export type RunFailure = { readonly code: string; readonly message: string; readonly retryable: boolean; readonly reason: string };
+export type RunFailure = {
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly reason: string;
+};
 
 /** One answer of a model. */
 export type ModelStep = {
@@ -57,11 +62,21 @@ export type ModelStep = {
   /** Absent: no call was answered, so there is none to count. */
   readonly usage?: TokenCounts;
   /** What comes after the tools have run. */
-  readonly next: { readonly kind: "go_on" } | { readonly kind: "done" } | { readonly kind: "failed"; readonly failure: RunFailure } | { readonly kind: "blocked"; readonly message: string };
+  readonly next:
+    | { readonly kind: "go_on" }
+    | { readonly kind: "done" }
+    | { readonly kind: "failed"; readonly failure: RunFailure }
+    | { readonly kind: "blocked"; readonly message: string };
 };
 
 /** A model's account of the beginning of a conversation that is too long for it: it reads this from now on, and everything from `keptFrom` (a step or a message) on. */
-export type Summary = { readonly kind: "summary"; readonly callId: string; readonly text: string; readonly keptFrom: string; readonly usage?: TokenCounts };
+export type Summary = {
+  readonly kind: "summary";
+  readonly callId: string;
+  readonly text: string;
+  readonly keptFrom: string;
+  readonly usage?: TokenCounts;
+};
 
 /** A source of steps; adapters of AI providers and the built-in `scripted` alike. */
 export interface ModelProvider {

@@ -8,7 +8,11 @@ import { WIRE_LIMITS, wireProvider, type WireDeps, type WireLimits } from "./wir
 type Patience = { readonly limits: WireLimits; readonly timers: Timers };
 
 /** The provider of an execution's model; undefined when this worker has no such one. */
-export function providerFor(ctx: ExecutionContext, tell: WireDeps["tell"], patience: Patience = { limits: WIRE_LIMITS, timers: systemTimers }): ModelProvider | undefined {
+export function providerFor(
+  ctx: ExecutionContext,
+  tell: WireDeps["tell"],
+  patience: Patience = { limits: WIRE_LIMITS, timers: systemTimers },
+): ModelProvider | undefined {
   const { assignment } = ctx;
   if (assignment.provider === "" || assignment.provider === scriptedProvider.name) return scriptedProvider;
   const wire = wireNamed(assignment.provider);

@@ -35,16 +35,25 @@ test("a directory that others cannot list is replaced by its entries", () => {
   const program = directory(0o700, "program");
   writeFileSync(join(program, "main.ts"), "");
   directory(0o755, "program", "node_modules");
-  expect(reachableView([{ path: program }], STRANGER)).toEqual({ covers: [program], paths: [join(program, "main.ts"), join(program, "node_modules")] });
+  expect(reachableView([{ path: program }], STRANGER)).toEqual({
+    covers: [program],
+    paths: [join(program, "main.ts"), join(program, "node_modules")],
+  });
 });
 
 test("the owner's permissions count for the owner, and what does not exist is left out", () => {
   const own = { uid: process.getuid!(), gid: process.getgid!() };
-  expect(reachableView([{ path: directory(0o700, "own") }, { path: join(root, "absent") }], own)).toEqual({ covers: [], paths: [] });
+  expect(reachableView([{ path: directory(0o700, "own") }, { path: join(root, "absent") }], own)).toEqual({
+    covers: [],
+    paths: [],
+  });
 });
 
 test("a directory that becomes the user's is put back as it is", () => {
   const home = directory(0o700, "home");
   const repositories = directory(0o700, "home", "repositories");
-  expect(reachableView([{ path: repositories, willOwn: true }], STRANGER)).toEqual({ covers: [home], paths: [repositories] });
+  expect(reachableView([{ path: repositories, willOwn: true }], STRANGER)).toEqual({
+    covers: [home],
+    paths: [repositories],
+  });
 });

@@ -8,13 +8,15 @@ import type { Session } from "./session.ts";
 export type WorkerClient = Client<typeof worker.WorkerService>;
 
 /** Connect over HTTP/1.1: passes every proxy, and a server stream works on it too. */
-const transport = (url: string, interceptors: Interceptor[]) => createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1", interceptors });
+const transport = (url: string, interceptors: Interceptor[]) =>
+  createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1", interceptors });
 
 /** A client for Register alone. */
 export const registrarClient = (url: string): WorkerClient => createClient(worker.WorkerService, transport(url, []));
 
 /** The client for everything else: each call carries the session; one that finds it invalid registers again and is repeated once. */
-export const workerClient = (url: string, session: Session): WorkerClient => createClient(worker.WorkerService, transport(url, [inTrace, withSession(session)]));
+export const workerClient = (url: string, session: Session): WorkerClient =>
+  createClient(worker.WorkerService, transport(url, [inTrace, withSession(session)]));
 
 /** What is called on behalf of an execution is part of its trace. */
 const inTrace: Interceptor = (next) => (request) => {
@@ -25,14 +27,18 @@ const inTrace: Interceptor = (next) => (request) => {
   };
   if (request.stream) return send();
   const name = `${request.service.typeName}/${request.method.name}`;
-  return inSpan(name, { kind: "client", attributes: { "rpc.system.name": "connectrpc", "rpc.method": name } }, async (span) => {
-    try {
-      return await send();
-    } catch (error) {
-      span.fail(platformError(error).reason);
-      throw error;
-    }
-  });
+  return inSpan(
+    name,
+    { kind: "client", attributes: { "rpc.system.name": "connectrpc", "rpc.method": name } },
+    async (span) => {
+      try {
+        return await send();
+      } catch (error) {
+        span.fail(platformError(error).reason);
+        throw error;
+      }
+    },
+  );
 };
 
 function withSession(session: Session): Interceptor {

@@ -38,7 +38,9 @@ describe("calls within 5 ms", () => {
 
   test("are sent alone when together they are refused for good: one bad item spoils nothing", async () => {
     const { coalescer } = aCoalescer((items) =>
-      items.includes("bad") ? Promise.reject(new DomainError({ kind: "invalid_argument", reason: "bad", message: "m" })) : Promise.resolve(items),
+      items.includes("bad")
+        ? Promise.reject(new DomainError({ kind: "invalid_argument", reason: "bad", message: "m" }))
+        : Promise.resolve(items),
     );
     const answers = Promise.allSettled(["a", "bad", "b"].map((item) => coalescer.send(() => item)));
     coalescer.hurry();
@@ -46,7 +48,9 @@ describe("calls within 5 ms", () => {
   });
 
   test("all fail when the failure may pass, or when the answer has no word of them", async () => {
-    const away = aCoalescer(() => Promise.reject(new DomainError({ kind: "unavailable", reason: "away", message: "m" })));
+    const away = aCoalescer(() =>
+      Promise.reject(new DomainError({ kind: "unavailable", reason: "away", message: "m" })),
+    );
     const both = Promise.allSettled(["a", "b"].map((item) => away.coalescer.send(() => item)));
     away.coalescer.hurry();
     expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);

@@ -12,7 +12,11 @@ export type CoalescerDeps<I, O> = {
   readonly itemsMax: number;
 };
 
-type Waiting<I, O> = { readonly item: () => I; readonly resolve: (answer: O) => void; readonly reject: (error: unknown) => void };
+type Waiting<I, O> = {
+  readonly item: () => I;
+  readonly resolve: (answer: O) => void;
+  readonly reject: (error: unknown) => void;
+};
 
 /**
  * Joins calls made within 5 ms into one. When a joined call is refused for good, each item is sent alone,
@@ -61,4 +65,8 @@ export class Coalescer<I, O> {
 }
 
 const incomplete = (): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "answer_incomplete", message: "The platform answered fewer items than it was sent." });
+  new DomainError({
+    kind: "unavailable",
+    reason: "answer_incomplete",
+    message: "The platform answered fewer items than it was sent.",
+  });

@@ -17,7 +17,8 @@ export function leaseOfOffer(token: string): LeaseRef | undefined {
 }
 
 /** This process has no offer to take any more. */
-export const offerGone = (): DomainError => new DomainError({ kind: "unauthenticated", reason: "offer_gone", message: "This offer is not open any more." });
+export const offerGone = (): DomainError =>
+  new DomainError({ kind: "unauthenticated", reason: "offer_gone", message: "This offer is not open any more." });
 
 /**
  * Reads what the execution is that the session of an offer token holds. Asks until it is answered: an execution that nobody renews

@@ -2,7 +2,12 @@ import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** A SKILL.md of a checkout on this machine, as the platform is told of it. */
-export type ReportedSkill = { readonly owner: string; readonly repo: string; readonly path: string; readonly content: string };
+export type ReportedSkill = {
+  readonly owner: string;
+  readonly repo: string;
+  readonly path: string;
+  readonly content: string;
+};
 
 const PLACES = [".agents/skills", ".claude/skills", "skills"];
 const BYTES_MAX = 64 * 1024;
@@ -12,7 +17,8 @@ const CHECKOUT = /^([\w.-]+)\/([\w.-]+)=(\/.*)$/;
 /** Errors: throws for a text that is not `owner/repo=/directory`. */
 export function readCheckout(text: string): { owner: string; repo: string; directory: string } {
   const [, owner, repo, directory] = CHECKOUT.exec(text) ?? [];
-  if (owner === undefined || repo === undefined || directory === undefined) throw new Error(`${text} is not owner/repo=/directory`);
+  if (owner === undefined || repo === undefined || directory === undefined)
+    throw new Error(`${text} is not owner/repo=/directory`);
   return { owner, repo, directory };
 }
 
@@ -21,7 +27,9 @@ export async function reportedSkills(checkouts: readonly string[]): Promise<Repo
   const skills: ReportedSkill[] = [];
   for (const { owner, repo, directory } of checkouts.map(readCheckout)) {
     for (const place of PLACES) {
-      for (const entry of (await readdir(join(directory, place), { withFileTypes: true }).catch(() => [])).filter((one) => one.isDirectory())) {
+      for (const entry of (await readdir(join(directory, place), { withFileTypes: true }).catch(() => [])).filter(
+        (one) => one.isDirectory(),
+      )) {
         const path = `${place}/${entry.name}/SKILL.md`;
         const content = await textOf(join(directory, path));
         if (content !== undefined) skills.push({ owner, repo, path, content });

@@ -8,7 +8,11 @@ export type RetryDeps = {
 };
 
 /** Doubling delay with jitter: between half and all of `first × 2^attempt`, at most `max`. `attempt` counts from 0. */
-export function retryDelayMs({ retryFirstMs, retryMaxMs }: Pick<Timings, "retryFirstMs" | "retryMaxMs">, attempt: number, random: number = Math.random()): number {
+export function retryDelayMs(
+  { retryFirstMs, retryMaxMs }: Pick<Timings, "retryFirstMs" | "retryMaxMs">,
+  attempt: number,
+  random: number = Math.random(),
+): number {
   return Math.min(retryMaxMs, retryFirstMs * 2 ** Math.min(attempt, 30)) * (0.5 + random / 2);
 }
 
@@ -25,7 +29,11 @@ export async function retrying<T>(deps: RetryDeps, signal: AbortSignal, act: () 
       signal.throwIfAborted();
       const failure = platformError(error);
       if (!failure.retryable) throw failure;
-      await pause(deps.timers, Math.max(retryDelayMs(deps.timings(), attempt), (failure.retryAfterSeconds ?? 0) * 1_000), signal);
+      await pause(
+        deps.timers,
+        Math.max(retryDelayMs(deps.timings(), attempt), (failure.retryAfterSeconds ?? 0) * 1_000),
+        signal,
+      );
     }
   }
 }

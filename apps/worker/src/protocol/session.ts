@@ -23,7 +23,8 @@ export type SessionDeps = {
 };
 
 const REFUSALS = new Set(["unauthenticated", "permission_denied", "feature_off"]);
-const isRefusal = ({ kind, reason }: DomainError): boolean => REFUSALS.has(kind) || reason === "worker_too_old" || reason === "key_invalid";
+const isRefusal = ({ kind, reason }: DomainError): boolean =>
+  REFUSALS.has(kind) || reason === "worker_too_old" || reason === "key_invalid";
 
 /** Who this process is to the platform. Registers when first needed, and again whenever the session has become invalid. */
 export class Session {
@@ -73,7 +74,8 @@ export class Session {
         });
       } catch (error) {
         const failure = platformError(error);
-        if (!isRefusal(failure)) log.warn({ operation: "Register", reason: failure.reason, error: failure }, "registration failed");
+        if (!isRefusal(failure))
+          log.warn({ operation: "Register", reason: failure.reason, error: failure }, "registration failed");
         throw failure;
       }
     }).catch((error: unknown) => {

@@ -34,7 +34,8 @@ export async function subscribe(deps: SubscriptionDeps, signal: AbortSignal): Pr
 async function readStream(deps: SubscriptionDeps, signal: AbortSignal, onMessage: () => void): Promise<void> {
   const { token } = await deps.session.current(signal);
   const silence = new AbortController();
-  const watch = () => deps.timers.after(deps.session.timings().streamSilenceMs, () => silence.abort(new Error("The stream is silent.")));
+  const watch = () =>
+    deps.timers.after(deps.session.timings().streamSilenceMs, () => silence.abort(new Error("The stream is silent.")));
   let cancelWatch = watch();
   try {
     for await (const message of deps.client.subscribe({}, { signal: AbortSignal.any([signal, silence.signal]) })) {

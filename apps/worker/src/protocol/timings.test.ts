@@ -7,8 +7,18 @@ import { DEFAULT_TIMINGS, timingsFrom } from "./timings.ts";
 import { systemTimers } from "../time.ts";
 
 test("a heartbeat of 10 s gives the published timings, and all scale with it", () => {
-  expect(DEFAULT_TIMINGS).toMatchObject({ ladderStepMs: 5_000, closedKillMs: 600_000, retryFirstMs: 500, retryMaxMs: 30_000, leaseWaitMs: 20_000 });
-  expect(timingsFrom({ heartbeatMs: 300, leaseTtlMs: 1_500, offerTtlMs: 500, doorsCloseMs: 1_000 })).toMatchObject({ ladderStepMs: 150, closedKillMs: 18_000, retryMaxMs: 900 });
+  expect(DEFAULT_TIMINGS).toMatchObject({
+    ladderStepMs: 5_000,
+    closedKillMs: 600_000,
+    retryFirstMs: 500,
+    retryMaxMs: 30_000,
+    leaseWaitMs: 20_000,
+  });
+  expect(timingsFrom({ heartbeatMs: 300, leaseTtlMs: 1_500, offerTtlMs: 500, doorsCloseMs: 1_000 })).toMatchObject({
+    ladderStepMs: 150,
+    closedKillMs: 18_000,
+    retryMaxMs: 900,
+  });
 });
 
 test.each([
@@ -17,10 +27,15 @@ test.each([
   [3, 1, 4_000],
   [20, 1, 30_000],
   [5_000, 0, 15_000],
-])("attempt %s with luck %s waits %s ms", (attempt, random, ms) => expect(retryDelayMs(DEFAULT_TIMINGS, attempt, random)).toBe(ms));
+])("attempt %s with luck %s waits %s ms", (attempt, random, ms) =>
+  expect(retryDelayMs(DEFAULT_TIMINGS, attempt, random)).toBe(ms),
+);
 
 describe("a call", () => {
-  const fast = { timers: systemTimers, timings: () => timingsFrom({ heartbeatMs: 10, leaseTtlMs: 1, offerTtlMs: 1, doorsCloseMs: 1 }) };
+  const fast = {
+    timers: systemTimers,
+    timings: () => timingsFrom({ heartbeatMs: 10, leaseTtlMs: 1, offerTtlMs: 1, doorsCloseMs: 1 }),
+  };
   const never = new AbortController().signal;
   const failing = (...errors: unknown[]) => {
     let calls = 0;
@@ -28,7 +43,9 @@ describe("a call", () => {
   };
 
   test("is repeated while its failure may pass", async () => {
-    const errors = [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.ResourceExhausted].map((code) => new ConnectError("x", code));
+    const errors = [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.ResourceExhausted].map(
+      (code) => new ConnectError("x", code),
+    );
     expect(await retrying(fast, never, failing(...errors).act)).toBe(6);
   });
 

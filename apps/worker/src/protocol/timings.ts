@@ -45,4 +45,9 @@ export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs 
 });
 
 /** Used until the platform has told its own. */
-export const DEFAULT_TIMINGS = timingsFrom({ heartbeatMs: 10_000, leaseTtlMs: 45_000, offerTtlMs: 9_000, doorsCloseMs: 30_000 });
+export const DEFAULT_TIMINGS = timingsFrom({
+  heartbeatMs: 10_000,
+  leaseTtlMs: 45_000,
+  offerTtlMs: 9_000,
+  doorsCloseMs: 30_000,
+});

@@ -1,5 +1,19 @@
 import { z } from "zod";
-import { CHUNK_BYTES_MAX, LIST_ENTRIES_MAX, OUTPUT_BYTES_MAX, type Answer, type ExecValue, type HelloValue, type ListValue, type OpenValue, type OutputValue, type ReadValue, type StatValue, type TakeValue, type WriteValue } from "./init/protocol.ts";
+import {
+  CHUNK_BYTES_MAX,
+  LIST_ENTRIES_MAX,
+  OUTPUT_BYTES_MAX,
+  type Answer,
+  type ExecValue,
+  type HelloValue,
+  type ListValue,
+  type OpenValue,
+  type OutputValue,
+  type ReadValue,
+  type StatValue,
+  type TakeValue,
+  type WriteValue,
+} from "./init/protocol.ts";
 
 /**
  * What may come out of a sandbox. Processes of the agent run as the same user as `sandbox-init` and could write to its output, so every line
@@ -26,8 +40,16 @@ const exec: z.ZodType<ExecValue> = z.object({
   truncated: z.boolean(),
   cwd: path,
 });
-const output: z.ZodType<OutputValue> = z.object({ output: z.string().max(OUTPUT_BYTES_MAX + 1_024), truncated: z.boolean(), running: z.boolean() });
-const open: z.ZodType<OpenValue> = z.object({ exitCode: exitCode.nullable(), signal: z.string().max(16).nullable(), errors: z.string().max(OUTPUT_BYTES_MAX + 1_024) });
+const output: z.ZodType<OutputValue> = z.object({
+  output: z.string().max(OUTPUT_BYTES_MAX + 1_024),
+  truncated: z.boolean(),
+  running: z.boolean(),
+});
+const open: z.ZodType<OpenValue> = z.object({
+  exitCode: exitCode.nullable(),
+  signal: z.string().max(16).nullable(),
+  errors: z.string().max(OUTPUT_BYTES_MAX + 1_024),
+});
 const chunk = z.string().max(Math.ceil(CHUNK_BYTES_MAX / 3) * 4 + 4);
 const take: z.ZodType<TakeValue> = z.object({ data: chunk, ended: z.boolean() });
 const read: z.ZodType<ReadValue> = z.object({ data: chunk, sizeBytes: count });
@@ -38,7 +60,21 @@ const list: z.ZodType<ListValue> = z.object({
   truncated: z.boolean(),
 });
 
-export const ANSWERS = { hello, exec, read, write, stat, list, stop: z.object({ stopped: z.boolean() }), output, open, put: z.object({}), take, close: z.object({}), terminate: z.object({}) } as const;
+export const ANSWERS = {
+  hello,
+  exec,
+  read,
+  write,
+  stat,
+  list,
+  stop: z.object({ stopped: z.boolean() }),
+  output,
+  open,
+  put: z.object({}),
+  take,
+  close: z.object({}),
+  terminate: z.object({}),
+} as const;
 
 /** Reads one line. Errors: throws when it is no answer of the protocol. */
 export const parseAnswer = (line: string): Answer => answer.parse(JSON.parse(line));

@@ -15,12 +15,76 @@ const TOP_DIRECTORIES = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"
 /** Directories of a root file system that are made anew for each sandbox. */
 const OWN_DIRECTORIES = new Set(["proc", "sys", "dev", "run", "tmp", "home", "workspace", ".millwright"]);
 /** Without secrets, needed by ordinary programs. */
-const ETC_FILES = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted"];
+const ETC_FILES = [
+  "/etc/alternatives",
+  "/etc/ld.so.cache",
+  "/etc/ld.so.conf",
+  "/etc/ld.so.conf.d",
+  "/etc/localtime",
+  "/etc/mime.types",
+  "/etc/ssl/certs",
+  "/etc/ssl/openssl.cnf",
+  "/etc/pki/tls/certs",
+  "/etc/pki/ca-trust/extracted",
+];
 /** Entries of `/proc` about the machine that programs do without: its hardware, kernel, keys and other users. */
 const MASKED_PROC = [
-  ...["acpi", "asound", "buddyinfo", "bus", "cgroups", "cmdline", "config.gz", "consoles", "crypto", "devices", "diskstats", "dma", "driver", "execdomains", "fb", "fs", "interrupts", "iomem", "ioports"],
-  ...["irq", "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "locks", "mdstat", "misc", "modules", "mtrr", "pagetypeinfo", "partitions", "pressure"],
-  ...["sched_debug", "schedstat", "scsi", "slabinfo", "softirqs", "swaps", "sysrq-trigger", "sysvipc", "timer_list", "timer_stats", "tty", "vmallocinfo", "zoneinfo"],
+  ...[
+    "acpi",
+    "asound",
+    "buddyinfo",
+    "bus",
+    "cgroups",
+    "cmdline",
+    "config.gz",
+    "consoles",
+    "crypto",
+    "devices",
+    "diskstats",
+    "dma",
+    "driver",
+    "execdomains",
+    "fb",
+    "fs",
+    "interrupts",
+    "iomem",
+    "ioports",
+  ],
+  ...[
+    "irq",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "latency_stats",
+    "locks",
+    "mdstat",
+    "misc",
+    "modules",
+    "mtrr",
+    "pagetypeinfo",
+    "partitions",
+    "pressure",
+  ],
+  ...[
+    "sched_debug",
+    "schedstat",
+    "scsi",
+    "slabinfo",
+    "softirqs",
+    "swaps",
+    "sysrq-trigger",
+    "sysvipc",
+    "timer_list",
+    "timer_stats",
+    "tty",
+    "vmallocinfo",
+    "zoneinfo",
+  ],
 ];
 const SHARED_MEMORY_BYTES = 256 * 1024 ** 2;
 
@@ -40,7 +104,14 @@ function knows(option: string): boolean {
 export const canDisableUserns = (): boolean => knows("--disable-userns");
 
 /** Where bubblewrap finds what is mounted. `rootfs`: where that of the sandbox is seen, if elsewhere than for us. */
-export type OwnSources = { readonly node: string; readonly init: string; readonly etc: string; readonly tmp: string; readonly disableUserns: boolean; readonly rootfs?: string };
+export type OwnSources = {
+  readonly node: string;
+  readonly init: string;
+  readonly etc: string;
+  readonly tmp: string;
+  readonly disableUserns: boolean;
+  readonly rootfs?: string;
+};
 
 /** Arguments of a sandbox: our own file system, no network, no capability, no way to more, nothing that grows without bounds (execution design §7.2). */
 export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[] {
@@ -50,7 +121,16 @@ export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[
     ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"],
     ...(spec.rootfs === undefined ? machineTools() : imageTools(spec.rootfs, own.rootfs)),
     ...["--ro-bind", `${own.etc}/passwd`, "/etc/passwd", "--ro-bind", `${own.etc}/group`, "/etc/group"],
-    ...["--proc", "/proc", ...maskedProc(), "--dev", "/dev", ...memoryDirectory("/dev/shm", SHARED_MEMORY_BYTES, `${own.tmp}/shm`), "--remount-ro", "/dev"],
+    ...[
+      "--proc",
+      "/proc",
+      ...maskedProc(),
+      "--dev",
+      "/dev",
+      ...memoryDirectory("/dev/shm", SHARED_MEMORY_BYTES, `${own.tmp}/shm`),
+      "--remount-ro",
+      "/dev",
+    ],
     ...[...memoryDirectory("/tmp", spec.limits.temporaryBytes, `${own.tmp}/tmp`), "--dir", "/run"],
     ...(spec.rootfs === undefined ? ["--dir", "/var", "--symlink", "../tmp", "/var/tmp"] : []),
     ...["--ro-bind", own.node, INSIDE_NODE, "--ro-bind", own.init, INSIDE_INIT],
@@ -63,23 +143,32 @@ export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[
 /** Where the socket of a relay is inside. */
 export const relayDirectory = (port: number): string => `/run/relay-${port}`;
 
-export const PASSWD = "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+export const PASSWD =
+  "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 export const GROUP = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
 
 const maskedProc = (): string[] =>
   MASKED_PROC.flatMap((name) => {
     const found = statSync(`/proc/${name}`, { throwIfNoEntry: false });
     if (!found) return [];
-    return found.isDirectory() ? ["--tmpfs", `/proc/${name}`, "--remount-ro", `/proc/${name}`] : ["--ro-bind", "/dev/null", `/proc/${name}`];
+    return found.isDirectory()
+      ? ["--tmpfs", `/proc/${name}`, "--remount-ro", `/proc/${name}`]
+      : ["--ro-bind", "/dev/null", `/proc/${name}`];
   });
 
 /** In memory with a size; where bubblewrap knows no size, on disk, where it is counted with the workspace. */
 const memoryDirectory = (target: string, bytes: number, onDisk: string): string[] =>
   knows("--size BYTES") ? ["--size", String(bytes), "--tmpfs", target] : ["--bind", onDisk, target];
 
-const machineTools = (): string[] => [...TOP_DIRECTORIES.flatMap((name) => topDirectory("/", name)), ...ETC_FILES.flatMap((path) => ["--ro-bind-try", path, path])];
+const machineTools = (): string[] => [
+  ...TOP_DIRECTORIES.flatMap((name) => topDirectory("/", name)),
+  ...ETC_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
+];
 
-const imageTools = (rootfs: string, seenAt?: string): string[] => readdirSync(rootfs).filter((name) => !OWN_DIRECTORIES.has(name)).flatMap((name) => topDirectory(rootfs, name, seenAt));
+const imageTools = (rootfs: string, seenAt?: string): string[] =>
+  readdirSync(rootfs)
+    .filter((name) => !OWN_DIRECTORIES.has(name))
+    .flatMap((name) => topDirectory(rootfs, name, seenAt));
 
 function topDirectory(root: string, name: string, seenAt = root): string[] {
   const found = lstatSync(join(root, name), { throwIfNoEntry: false });

@@ -4,16 +4,23 @@ import { hierarchiesOf } from "./cgroup-hierarchies.ts";
 const V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
 
 test("a systemd service with version 2", () => {
-  expect(hierarchiesOf(V2, "0::/system.slice/millwright.service\n")).toEqual({ v1: new Map(), v2: "/sys/fs/cgroup/system.slice/millwright.service" });
+  expect(hierarchiesOf(V2, "0::/system.slice/millwright.service\n")).toEqual({
+    v1: new Map(),
+    v2: "/sys/fs/cgroup/system.slice/millwright.service",
+  });
 });
 
 test("a container that sees its own part of version 2 as the root", () => {
   expect(hierarchiesOf(V2, "0::/\n").v2).toBe("/sys/fs/cgroup");
-  expect(hierarchiesOf("30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/docker/abc/worker\n").v2).toBe("/sys/fs/cgroup/worker");
+  expect(
+    hierarchiesOf("30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/docker/abc/worker\n").v2,
+  ).toBe("/sys/fs/cgroup/worker");
 });
 
 test("a cgroup outside of what is mounted here is none", () => {
-  expect(hierarchiesOf("30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/elsewhere\n").v2).toBeUndefined();
+  expect(
+    hierarchiesOf("30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/elsewhere\n").v2,
+  ).toBeUndefined();
   expect(hierarchiesOf(V2, "0::/../other\n").v2).toBeUndefined();
 });
 
@@ -26,7 +33,11 @@ test("version 1, with controllers that share a hierarchy, beside an empty versio
     "",
   ].join("\n");
   const found = hierarchiesOf(mounts, "4:memory:/a/b\n3:cpu,cpuacct:/\n2:pids:/a\n1:name=systemd:/\n0::/\n");
-  expect(Object.fromEntries(found.v1)).toEqual({ memory: "/sys/fs/cgroup/memory/a/b", cpu: "/sys/fs/cgroup/cpu,cpuacct", pids: "/sys/fs/cgroup/with space/a" });
+  expect(Object.fromEntries(found.v1)).toEqual({
+    memory: "/sys/fs/cgroup/memory/a/b",
+    cpu: "/sys/fs/cgroup/cpu,cpuacct",
+    pids: "/sys/fs/cgroup/with space/a",
+  });
   expect(found.v2).toBe("/sys/fs/cgroup/unified");
 });
 

@@ -11,10 +11,15 @@ export type Hierarchies = {
 
 /** Finds them in the texts of /proc/self/mountinfo and /proc/self/cgroup. */
 export function hierarchiesOf(mountinfo: string, cgroup: string): Hierarchies {
-  const own = new Map(cgroup.split("\n").filter(Boolean).map((line) => {
-    const [, controllers = "", ...path] = line.split(":");
-    return [controllers, path.join(":")] as const;
-  }));
+  const own = new Map(
+    cgroup
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => {
+        const [, controllers = "", ...path] = line.split(":");
+        return [controllers, path.join(":")] as const;
+      }),
+  );
   const v1 = new Map<Controller, string>();
   let v2: string | undefined;
   for (const mount of mountinfo.split("\n").flatMap(parseMount)) {
@@ -24,13 +29,19 @@ export function hierarchiesOf(mountinfo: string, cgroup: string): Hierarchies {
       const names = controllers.split(",");
       if (!names.every((name) => mount.options.includes(name))) continue;
       const directory = directoryOf(mount, path);
-      for (const name of names) if (CONTROLLERS.includes(name) && directory !== undefined) v1.set(name as Controller, directory);
+      for (const name of names)
+        if (CONTROLLERS.includes(name) && directory !== undefined) v1.set(name as Controller, directory);
     }
   }
   return { v1, ...(v2 === undefined ? {} : { v2 }) };
 }
 
-type Mount = { readonly root: string; readonly target: string; readonly type: string; readonly options: readonly string[] };
+type Mount = {
+  readonly root: string;
+  readonly target: string;
+  readonly type: string;
+  readonly options: readonly string[];
+};
 
 /** `id parent device root target options [optional…] - type source superoptions` (proc_pid_mountinfo(5)). */
 function parseMount(line: string): Mount[] {
@@ -41,7 +52,8 @@ function parseMount(line: string): Mount[] {
   return [{ root: unescapeOctal(root), target: unescapeOctal(target), type, options: options.split(",") }];
 }
 
-const unescapeOctal = (text: string): string => text.replaceAll(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
+const unescapeOctal = (text: string): string =>
+  text.replaceAll(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
 
 /** Undefined when the mount does not show this cgroup: a container may see only a part of the tree. */
 function directoryOf({ root, target }: Mount, path: string | undefined): string | undefined {

@@ -11,7 +11,8 @@ const REMOVE_TRIES_NOW = 50;
 const REMOVE_PAUSE_MS = 10;
 
 /** Moves the shell into the cgroups and becomes the program, so that nothing of it ever runs outside of them. */
-const ENTER = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 125; shift; n=$((n-1)); done; exec "$@"';
+const ENTER =
+  'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 125; shift; n=$((n-1)); done; exec "$@"';
 
 /** The cgroup of one sandbox: one directory in version 2, one per controller in version 1. */
 export class Cgroup {
@@ -25,7 +26,10 @@ export class Cgroup {
 
   /** Makes it beneath `parents`, with its limits. Errors: those of the file system. */
   static create(version: "v1" | "v2", parents: ReadonlyMap<Controller, string>, name: string, limits: Limits): Cgroup {
-    const made = new Cgroup(version, new Map([...parents].map(([controller, parent]) => [controller, join(parent, name)])));
+    const made = new Cgroup(
+      version,
+      new Map([...parents].map(([controller, parent]) => [controller, join(parent, name)])),
+    );
     for (const directory of made.#all()) mkdirSync(directory, { recursive: true });
     made.#limit(limits);
     return made;
@@ -102,7 +106,8 @@ export async function endCgroup(directory: string): Promise<void> {
 export function endCgroupNow(directory: string): void {
   for (const child of childrenOf(directory)) endCgroupNow(join(directory, child));
   const waiting = new Int32Array(new SharedArrayBuffer(4));
-  for (let tries = 0; tries < REMOVE_TRIES_NOW && !isRemoved(directory); tries += 1) Atomics.wait(waiting, 0, 0, REMOVE_PAUSE_MS);
+  for (let tries = 0; tries < REMOVE_TRIES_NOW && !isRemoved(directory); tries += 1)
+    Atomics.wait(waiting, 0, 0, REMOVE_PAUSE_MS);
 }
 
 /** Kills what is in it, and says whether it could be removed (or never can). */
@@ -119,7 +124,8 @@ function isRemoved(directory: string): boolean {
 function killAll(directory: string): void {
   try {
     if (existsSync(join(directory, "cgroup.kill"))) writeFileSync(join(directory, "cgroup.kill"), "1");
-    for (const pid of readFileSync(join(directory, "cgroup.procs"), "utf8").split("\n").filter(Boolean)) signal(Number(pid), "SIGKILL");
+    for (const pid of readFileSync(join(directory, "cgroup.procs"), "utf8").split("\n").filter(Boolean))
+      signal(Number(pid), "SIGKILL");
   } catch {
     // it is gone
   }
@@ -127,7 +133,9 @@ function killAll(directory: string): void {
 
 function childrenOf(directory: string): string[] {
   try {
-    return readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    return readdirSync(directory, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
   } catch {
     return [];
   }

@@ -27,7 +27,10 @@ export class Cgroups {
   static async open(choice: string): Promise<Cgroups | { readonly unavailable: string }> {
     if (choice === "none") return { unavailable: "they are switched off" };
     if (process.platform !== "linux") return { unavailable: "this is not Linux" };
-    const { v1, v2 } = hierarchiesOf(readFileSync("/proc/self/mountinfo", "utf8"), readFileSync("/proc/self/cgroup", "utf8"));
+    const { v1, v2 } = hierarchiesOf(
+      readFileSync("/proc/self/mountinfo", "utf8"),
+      readFileSync("/proc/self/cgroup", "utf8"),
+    );
     try {
       if (choice !== "auto") return await Cgroups.#openUnified(choice);
       const unified = v2 !== undefined && controllersIn(v2).includes("memory") ? v2 : undefined;
@@ -59,7 +62,8 @@ export class Cgroups {
         writeFileSync(join(leaf, "cgroup.procs"), String(process.pid));
       }
       for (const delegated of this.version === "v2" ? [directory, leaf] : [directory]) {
-        for (const file of [delegated, ...readdirSync(delegated).map((name) => join(delegated, name))]) chownSync(file, uid, gid);
+        for (const file of [delegated, ...readdirSync(delegated).map((name) => join(delegated, name))])
+          chownSync(file, uid, gid);
       }
     }
   }
@@ -71,8 +75,11 @@ export class Cgroups {
 
   static async #openUnified(base: string): Promise<Cgroups> {
     await sweep(base);
-    const wanted = controllersIn(base).filter((name): name is Controller => name === "memory" || name === "pids" || name === "cpu");
-    if (!wanted.includes("memory") || !wanted.includes("pids")) throw new Error(`${base} has no controllers for memory and processes`);
+    const wanted = controllersIn(base).filter(
+      (name): name is Controller => name === "memory" || name === "pids" || name === "cpu",
+    );
+    if (!wanted.includes("memory") || !wanted.includes("pids"))
+      throw new Error(`${base} has no controllers for memory and processes`);
     enable(base, wanted);
     const own = join(base, nameOfThis());
     mkdirSync(own, { recursive: true });

@@ -50,7 +50,9 @@ export class Channel {
   }
 
   /** The id of the question and its checked answer. Errors: SandboxRefusal, SandboxGone. */
-  ask<Op extends keyof typeof ANSWERS>(question: Extract<Question, { op: Op }>): { id: number; answer: Promise<z.output<(typeof ANSWERS)[Op]>> } {
+  ask<Op extends keyof typeof ANSWERS>(
+    question: Extract<Question, { op: Op }>,
+  ): { id: number; answer: Promise<z.output<(typeof ANSWERS)[Op]>> } {
     const id = (this.#lastId += 1);
     const answer = new Promise<unknown>((resolve, reject) => {
       if (this.#closed) return reject(this.#closed);

@@ -16,13 +16,16 @@ export async function claimWorkspace(host: SandboxHost, dir: string): Promise<Wo
     { source: join(dir, "home"), target: HOME, writable: true },
   ];
   // What is above them is the worker's alone; the workspace is read by the sandbox that pushes, whoever runs that.
-  for (const { source, target } of mounts) await mkdir(source, { recursive: true, mode: target === WORKSPACE ? 0o755 : 0o700 });
+  for (const { source, target } of mounts)
+    await mkdir(source, { recursive: true, mode: target === WORKSPACE ? 0o755 : 0o700 });
   const workspace = join(dir, "workspace");
   const uid = host.kind === "bwrap" ? host.users?.take(workspace) : undefined;
   if (uid === undefined) return { mounts, release: () => undefined };
   const release = (): void => host.users?.give(workspace);
   try {
-    await Promise.all(mounts.map(async ({ source }) => ((await stat(source)).uid === uid ? undefined : giveTo(uid, source))));
+    await Promise.all(
+      mounts.map(async ({ source }) => ((await stat(source)).uid === uid ? undefined : giveTo(uid, source))),
+    );
   } catch (error) {
     release();
     throw error;

@@ -38,16 +38,28 @@ export class DiskUsage {
     if (first === undefined) return { bytes: 0, files: 0 };
     const { bavail, bsize, ffree } = await statfs(first);
     const free = { bytes: bavail * bsize, files: ffree };
-    this.#freeMost = { bytes: Math.max(this.#freeMost.bytes, free.bytes), files: Math.max(this.#freeMost.files, free.files) };
+    this.#freeMost = {
+      bytes: Math.max(this.#freeMost.bytes, free.bytes),
+      files: Math.max(this.#freeMost.files, free.files),
+    };
     const { usage, free: before, atMs, tookMs } = this.#measured;
     const sinceMs = performance.now() - atMs;
-    const mayBeOver = isOver(plus(usage, { bytes: Math.max(0, before.bytes - free.bytes), files: Math.max(0, before.files - free.files) }), this.#limits);
+    const mayBeOver = isOver(
+      plus(usage, { bytes: Math.max(0, before.bytes - free.bytes), files: Math.max(0, before.files - free.files) }),
+      this.#limits,
+    );
     if (sinceMs < (mayBeOver ? tookMs * BUSY_FACTOR : Math.max(MEASURE_AGAIN_MS, tookMs * IDLE_FACTOR))) return usage;
     const startedMs = performance.now();
     const { isWhole, ...seen } = await usageOfDirectories(this.#directories);
     // A run that hides files is charged with all that was written meanwhile.
     const deleted = deletedFiles(this.#members());
-    const found = isWhole && deleted.isWhole ? plus(seen, deleted) : { bytes: Math.max(seen.bytes, this.#freeMost.bytes - free.bytes), files: Math.max(seen.files, this.#freeMost.files - free.files) };
+    const found =
+      isWhole && deleted.isWhole
+        ? plus(seen, deleted)
+        : {
+            bytes: Math.max(seen.bytes, this.#freeMost.bytes - free.bytes),
+            files: Math.max(seen.files, this.#freeMost.files - free.files),
+          };
     this.#measured = { usage: found, free, atMs: performance.now(), tookMs: performance.now() - startedMs };
     return found;
   }
@@ -57,18 +69,30 @@ export class DiskUsage {
  * Bytes and files that directories take on disk, links not followed, other file systems left out; not whole when some of them could not be read. `du` walks relative to
  * directory handles and opens no file, so it is safe beside a sandbox that writes there.
  */
-export async function usageOfDirectories(directories: readonly string[]): Promise<Usage & { readonly isWhole: boolean }> {
-  const [kilobytes, inodes] = await Promise.all([du("-skx", directories), process.platform === "linux" ? du("-sx", ["--inodes", ...directories]) : { sum: 0, isWhole: true }]);
+export async function usageOfDirectories(
+  directories: readonly string[],
+): Promise<Usage & { readonly isWhole: boolean }> {
+  const [kilobytes, inodes] = await Promise.all([
+    du("-skx", directories),
+    process.platform === "linux" ? du("-sx", ["--inodes", ...directories]) : { sum: 0, isWhole: true },
+  ]);
   return { bytes: kilobytes.sum * 1024, files: inodes.sum, isWhole: kilobytes.isWhole && inodes.isWhole };
 }
 
 function du(flags: string, more: readonly string[]): Promise<{ readonly sum: number; readonly isWhole: boolean }> {
   return new Promise((resolve) => {
-    const options = { env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" }, timeout: MEASURE_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
+    const options = {
+      env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" },
+      timeout: MEASURE_TIMEOUT_MS,
+      maxBuffer: 64 * 1024 * 1024,
+    };
     execFile("du", [flags, ...more], options, (error, stdout, stderr) => {
       const lines = stdout.split("\n").filter(Boolean);
       const isCut = error !== null && lines.length === 0; // it took too long, or does not know the option
-      resolve({ sum: lines.reduce((sum, line) => sum + Number.parseInt(line, 10), 0), isWhole: !isCut && !stderr.includes("ermission denied") });
+      resolve({
+        sum: lines.reduce((sum, line) => sum + Number.parseInt(line, 10), 0),
+        isWhole: !isCut && !stderr.includes("ermission denied"),
+      });
     });
   });
 }

@@ -3,7 +3,16 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { bubblewrapArguments, find, findBubblewrap, findPrlimit, GROUP, INSIDE_INIT, INSIDE_NODE, PASSWD } from "./bubblewrap.ts";
+import {
+  bubblewrapArguments,
+  find,
+  findBubblewrap,
+  findPrlimit,
+  GROUP,
+  INSIDE_INIT,
+  INSIDE_NODE,
+  PASSWD,
+} from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { asUser } from "./outside-user.ts";
 import { endProcessesWith, signal, startOf, untilGone } from "./processes.ts";
@@ -44,15 +53,40 @@ export type Entry = { readonly script: string; readonly env: Readonly<Record<str
  * Starts bubblewrap with `entry` in it. Its arguments go through a pipe, so that nothing inside can read the host's paths in them.
  * Errors: throws where bubblewrap is not installed.
  */
-export async function launchBubblewrap(spec: SandboxSpec, cgroup: Cgroup | undefined, tag: string, disableUserns: boolean, entry: Entry = "init"): Promise<Launched> {
+export async function launchBubblewrap(
+  spec: SandboxSpec,
+  cgroup: Cgroup | undefined,
+  tag: string,
+  disableUserns: boolean,
+  entry: Entry = "init",
+): Promise<Launched> {
   const program = findBubblewrap();
   if (!program) throw new Error("bubblewrap is not installed.");
   const own = { ...(await prepare(spec)), disableUserns };
   const command = entry === "init" ? [INSIDE_NODE, "--no-warnings", `${INSIDE_INIT}/${MAIN}`] : shell(entry.script);
-  const bubblewrap = [program, "--info-fd", String(INFO_FD), "--args", String(ARGS_FD), "--", ...limiter(spec, true), ...command];
-  const { argv, args: mounts } = spec.uid === undefined ? { argv: bubblewrap, args: bubblewrapArguments(spec, own) } : staged(spec, spec.uid, own, bubblewrap);
-  const args = [...mounts, ...(entry === "init" ? [] : Object.entries(entry.env).flatMap(([name, value]) => ["--setenv", name, value]))];
-  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: "/", env: { ...PREPARING, [TAG]: tag }, stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"] });
+  const bubblewrap = [
+    program,
+    "--info-fd",
+    String(INFO_FD),
+    "--args",
+    String(ARGS_FD),
+    "--",
+    ...limiter(spec, true),
+    ...command,
+  ];
+  const { argv, args: mounts } =
+    spec.uid === undefined
+      ? { argv: bubblewrap, args: bubblewrapArguments(spec, own) }
+      : staged(spec, spec.uid, own, bubblewrap);
+  const args = [
+    ...mounts,
+    ...(entry === "init" ? [] : Object.entries(entry.env).flatMap(([name, value]) => ["--setenv", name, value])),
+  ];
+  const child = start(cgroup ? cgroup.enter(argv) : argv, {
+    cwd: "/",
+    env: { ...PREPARING, [TAG]: tag },
+    stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"],
+  });
   const pipe = child.stdio[ARGS_FD] as Writable | null;
   pipe?.on("error", () => undefined); // its end tells
   pipe?.end(args.map((argument) => `${argument}\0`).join(""));
@@ -60,11 +94,22 @@ export async function launchBubblewrap(spec: SandboxSpec, cgroup: Cgroup | undef
 }
 
 /** Starts `entry` as a plain child process and group: order, limits and cleaning up, but no border. */
-export async function launchPlain(spec: SandboxSpec, cgroup: Cgroup | undefined, tag: string, entry: Entry = "init"): Promise<Launched> {
-  const command = entry === "init" ? [process.execPath, "--no-warnings", join(INIT_DIRECTORY, MAIN)] : shell(entry.script);
+export async function launchPlain(
+  spec: SandboxSpec,
+  cgroup: Cgroup | undefined,
+  tag: string,
+  entry: Entry = "init",
+): Promise<Launched> {
+  const command =
+    entry === "init" ? [process.execPath, "--no-warnings", join(INIT_DIRECTORY, MAIN)] : shell(entry.script);
   const argv = [...limiter(spec, false), ...command];
   const env = { ...(entry === "init" ? {} : entry.env), [TAG]: tag };
-  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: spec.dir, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+  const child = start(cgroup ? cgroup.enter(argv) : argv, {
+    cwd: spec.dir,
+    env,
+    detached: true,
+    stdio: ["pipe", "pipe", "pipe"],
+  });
   return launched(child);
 }
 
@@ -97,24 +142,49 @@ export async function untilEnded({ child, inside, informed }: Launched, mark: st
 
 /** PATH of commands in a sandbox of kind `none`. */
 export const plainPath = (): string =>
-  ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", ...(find("/opt/homebrew/bin") ? ["/opt/homebrew/bin"] : []), dirname(process.execPath)].join(":");
+  [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    ...(find("/opt/homebrew/bin") ? ["/opt/homebrew/bin"] : []),
+    dirname(process.execPath),
+  ].join(":");
 
 /** Files and directories that are made for each sandbox. */
 async function prepare({ dir, uid }: SandboxSpec): Promise<{ node: string; init: string; etc: string; tmp: string }> {
   const [etc, tmp] = [join(dir, "etc"), join(dir, "tmp")];
-  for (const directory of [etc, join(tmp, "tmp"), join(tmp, "shm"), join(dir, "stage")]) await mkdir(directory, { recursive: true, mode: 0o755 });
+  for (const directory of [etc, join(tmp, "tmp"), join(tmp, "shm"), join(dir, "stage")])
+    await mkdir(directory, { recursive: true, mode: 0o755 });
   await Promise.all([writeFile(join(etc, "passwd"), PASSWD), writeFile(join(etc, "group"), GROUP)]);
   if (uid !== undefined) for (const directory of [join(tmp, "tmp"), join(tmp, "shm")]) await chmod(directory, 0o1777);
   return { node: process.execPath, init: INIT_DIRECTORY, etc, tmp };
 }
 
 /** The same sandbox for another user outside, with the sources where that user can reach them. */
-function staged(spec: SandboxSpec, uid: number, own: Parameters<typeof bubblewrapArguments>[1], bubblewrap: string[]): { argv: string[]; args: string[] } {
+function staged(
+  spec: SandboxSpec,
+  uid: number,
+  own: Parameters<typeof bubblewrapArguments>[1],
+  bubblewrap: string[],
+): { argv: string[]; args: string[] } {
   const directories: string[] = [];
   const seenAt = (directory: string): string => `/tmp/${directories.push(directory) - 1}`;
-  const reachable = { ...own, node: `${seenAt(dirname(own.node))}/${basename(own.node)}`, init: seenAt(own.init), etc: seenAt(own.etc), tmp: seenAt(own.tmp), ...(spec.rootfs === undefined ? {} : { rootfs: seenAt(spec.rootfs) }) };
+  const reachable = {
+    ...own,
+    node: `${seenAt(dirname(own.node))}/${basename(own.node)}`,
+    init: seenAt(own.init),
+    etc: seenAt(own.etc),
+    tmp: seenAt(own.tmp),
+    ...(spec.rootfs === undefined ? {} : { rootfs: seenAt(spec.rootfs) }),
+  };
   const mounts = spec.mounts.map((mount) => ({ ...mount, source: seenAt(mount.source) }));
-  const relays = (spec.relays ?? []).map(({ port, socket }) => ({ port, socket: join(seenAt(dirname(socket)), basename(socket)) }));
+  const relays = (spec.relays ?? []).map(({ port, socket }) => ({
+    port,
+    socket: join(seenAt(dirname(socket)), basename(socket)),
+  }));
   const args = bubblewrapArguments({ ...spec, mounts, relays }, reachable);
   return { argv: asUser(uid, join(spec.dir, "stage"), directories, bubblewrap), args };
 }
@@ -126,7 +196,8 @@ function start([program = "", ...args]: readonly string[], options: Parameters<t
 /** Errors: throws when the system has no descriptors left for its pipes. */
 function launched(child: ChildProcess, tellsInside = false): Launched {
   child.on("error", () => undefined); // whoever waits for the sandbox is told; without a listener it would end the whole worker
-  if (!child.stdin || !child.stdout) throw new Error("The sandbox cannot be started: the worker has too many files open.");
+  if (!child.stdin || !child.stdout)
+    throw new Error("The sandbox cannot be started: the worker has too many files open.");
   const info = tellsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
   const informed = info ? new Promise<void>((resolve) => info.once("close", resolve)) : Promise.resolve();
   let inside: { pid: number; start: string | undefined } | undefined;
@@ -141,7 +212,14 @@ function launched(child: ChildProcess, tellsInside = false): Launched {
   child.stderr?.on("data", (chunk: Buffer) => {
     complaint = (complaint + chunk.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
   });
-  return { child, input: child.stdin, output: child.stdout, inside: () => inside, informed, complaint: () => complaint.trim() };
+  return {
+    child,
+    input: child.stdin,
+    output: child.stdout,
+    inside: () => inside,
+    informed,
+    complaint: () => complaint.trim(),
+  };
 }
 
 /**
@@ -153,5 +231,12 @@ function limiter({ limits, host }: SandboxSpec, isInside: boolean): string[] {
   const prlimit = findPrlimit();
   if (!prlimit) return [];
   const data = host.cgroups?.controllers.includes("memory") ? [] : [`--data=${limits.memoryBytes + RESERVED_BYTES}`];
-  return [prlimit, ...(isInside ? [`--nproc=${limits.processes}`] : []), ...data, `--fsize=${limits.fileBytes}`, "--core=0", "--"];
+  return [
+    prlimit,
+    ...(isInside ? [`--nproc=${limits.processes}`] : []),
+    ...data,
+    `--fsize=${limits.fileBytes}`,
+    "--core=0",
+    "--",
+  ];
 }

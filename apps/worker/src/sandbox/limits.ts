@@ -35,8 +35,16 @@ export const DEFAULT_LIMITS: LimitSettings = {
 };
 
 /** The limits of one run: those of the operator, with the shape its runner asks for (factory-files §8) as far as the machine and the operator have it. */
-export function limitsFor({ memoryBytesMax, ...limits }: LimitSettings, shape?: { readonly vcpus: number; readonly memoryGb: number }): Limits {
+export function limitsFor(
+  { memoryBytesMax, ...limits }: LimitSettings,
+  shape?: { readonly vcpus: number; readonly memoryGb: number },
+): Limits {
   const memoryBytes = Math.min(shape && shape.memoryGb > 0 ? shape.memoryGb * GIB : limits.memoryBytes, memoryBytesMax);
   const wanted = shape && shape.vcpus > 0 ? Math.min(shape.vcpus, limits.cpus || shape.vcpus) : limits.cpus;
-  return { ...limits, memoryBytes, temporaryBytes: Math.min(limits.temporaryBytes, memoryBytes), cpus: wanted >= availableParallelism() ? 0 : wanted };
+  return {
+    ...limits,
+    memoryBytes,
+    temporaryBytes: Math.min(limits.temporaryBytes, memoryBytes),
+    cpus: wanted >= availableParallelism() ? 0 : wanted,
+  };
 }

@@ -23,7 +23,12 @@ const STAGE = [
  * the same directory share a user, and a later one gets the user that owns its files if nothing else runs as that user.
  */
 export function userPool(size: number): UserPool | undefined {
-  if (process.getuid?.() !== 0 || !find("/usr/bin/setpriv", "/bin/setpriv") || !find("/usr/bin/unshare", "/bin/unshare")) return undefined;
+  if (
+    process.getuid?.() !== 0 ||
+    !find("/usr/bin/setpriv", "/bin/setpriv") ||
+    !find("/usr/bin/unshare", "/bin/unshare")
+  )
+    return undefined;
   const free = Array.from({ length: size }, (_, index) => FIRST_UID + index);
   const taken = new Map<string, { readonly uid: number; sandboxes: number }>();
   return {
@@ -45,13 +50,38 @@ export function userPool(size: number): UserPool | undefined {
 }
 
 /** An argument list that starts a program as `uid`, with these directories of the host at `/tmp/0`, `/tmp/1` and so on. */
-export const asUser = (uid: number, stage: string, directories: readonly string[], argv: readonly string[]): string[] => [
-  ...["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", STAGE, "sh", stage, String(uid), ...directories, "--", ...argv],
+export const asUser = (
+  uid: number,
+  stage: string,
+  directories: readonly string[],
+  argv: readonly string[],
+): string[] => [
+  ...[
+    "unshare",
+    "--mount",
+    "--propagation",
+    "private",
+    "--",
+    "/bin/sh",
+    "-c",
+    STAGE,
+    "sh",
+    stage,
+    String(uid),
+    ...directories,
+    "--",
+    ...argv,
+  ],
 ];
 
 /** Gives files to a user, links not followed. Errors: throws with what `chown` says. */
 export function giveTo(uid: number, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    execFile("chown", ["-hR", `${uid}:${uid}`, "--", path], { env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } }, (error, _stdout, stderr) => (error ? reject(new Error(stderr.trim() || error.message)) : resolve()));
+    execFile(
+      "chown",
+      ["-hR", `${uid}:${uid}`, "--", path],
+      { env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } },
+      (error, _stdout, stderr) => (error ? reject(new Error(stderr.trim() || error.message)) : resolve()),
+    );
   });
 }

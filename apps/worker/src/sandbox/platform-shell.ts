@@ -88,7 +88,15 @@ export class PlatformShell {
     try {
       signal.throwIfAborted();
       const { workspace, inbox, outbox } = this.paths;
-      const complete = { PATH: host.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: "/nonexistent", LANG: "C.UTF-8", ...env, WORKSPACE: workspace, INBOX: inbox, OUTBOX: outbox };
+      const complete = {
+        PATH: host.kind === "bwrap" ? INSIDE_PATH : plainPath(),
+        HOME: "/nonexistent",
+        LANG: "C.UTF-8",
+        ...env,
+        WORKSPACE: workspace,
+        INBOX: inbox,
+        OUTBOX: outbox,
+      };
       const { launched, cgroup } = await this.#launch(claim, { script, env: complete }, tag);
       const output = new HeadTail(OUTPUT_BYTES_MAX);
       launched.output.on("data", (chunk: Buffer) => output.push(chunk));
@@ -114,9 +122,14 @@ export class PlatformShell {
       signal.throwIfAborted();
       await drained(launched.output);
       const { exitCode } = launched.child;
-      if (host.kind === "bwrap" && exitCode !== 0 && !launched.inside()) throw new SandboxStartFailed("A sandbox of the platform did not start.", new Error(launched.complaint()));
+      if (host.kind === "bwrap" && exitCode !== 0 && !launched.inside())
+        throw new SandboxStartFailed("A sandbox of the platform did not start.", new Error(launched.complaint()));
       const complaint = exitCode === 0 ? "" : (breach?.message ?? launched.complaint());
-      return { exitCode: breach ? null : exitCode, timedOut, output: [output.text().text, complaint].filter(Boolean).join("\n") };
+      return {
+        exitCode: breach ? null : exitCode,
+        timedOut,
+        output: [output.text().text, complaint].filter(Boolean).join("\n"),
+      };
     } finally {
       claim.release();
     }
@@ -126,21 +139,44 @@ export class PlatformShell {
   #watch(launched: Launched, cgroup: Cgroup | undefined, onBreach: () => void): Watch {
     const { dir } = this.#options;
     const directories = [join(dir, "workspace"), join(dir, "home"), this.outbox];
-    return new Watch({ limits: this.#limits, cgroup, directories, root: () => launched.inside()?.pid ?? launched.child.pid, onBreach });
+    return new Watch({
+      limits: this.#limits,
+      cgroup,
+      directories,
+      root: () => launched.inside()?.pid ?? launched.child.pid,
+      onBreach,
+    });
   }
 
   get #limits(): Limits {
     return this.#options.limits ?? limitsFor(this.#options.host.limits);
   }
 
-  async #launch({ mounts, uid }: WorkspaceClaim, entry: { script: string; env: Record<string, string> }, tag: string): Promise<{ launched: Launched; cgroup: Cgroup | undefined }> {
+  async #launch(
+    { mounts, uid }: WorkspaceClaim,
+    entry: { script: string; env: Record<string, string> },
+    tag: string,
+  ): Promise<{ launched: Launched; cgroup: Cgroup | undefined }> {
     const { host, inbox } = this.#options;
-    const spec: SandboxSpec = { host, dir: join(this.#dir, "sandbox"), mounts: [...mounts.filter(({ target }) => target !== HOME), ...this.#exchange(inbox)], env: {}, limits: this.#limits, ...(uid === undefined ? {} : { uid }) };
+    const spec: SandboxSpec = {
+      host,
+      dir: join(this.#dir, "sandbox"),
+      mounts: [...mounts.filter(({ target }) => target !== HOME), ...this.#exchange(inbox)],
+      env: {},
+      limits: this.#limits,
+      ...(uid === undefined ? {} : { uid }),
+    };
     for (const directory of [spec.dir, this.outbox]) await mkdir(directory, { recursive: true, mode: 0o700 });
     if (uid !== undefined) await giveTo(uid, this.outbox);
     const cgroup = host.cgroups?.create(spec.limits);
     try {
-      return { cgroup, launched: host.kind === "bwrap" ? await launchBubblewrap(spec, cgroup, tag, hasClosedUserns(), entry) : await launchPlain(spec, cgroup, tag, entry) };
+      return {
+        cgroup,
+        launched:
+          host.kind === "bwrap"
+            ? await launchBubblewrap(spec, cgroup, tag, hasClosedUserns(), entry)
+            : await launchPlain(spec, cgroup, tag, entry),
+      };
     } catch (error) {
       await cgroup?.end();
       throw error;

@@ -10,9 +10,16 @@ import { type SandboxHost, type SandboxKind } from "./spec.ts";
 import { hasClosedUserns, startWorkspaceSandbox } from "./start-sandbox.ts";
 
 /** What a worker has for its sandboxes; `features` is what it tells the platform, and `warnings` what it tells its operator. */
-export type ProbeResult = { readonly kind: SandboxKind; readonly features: readonly string[]; readonly host: SandboxHost; readonly warnings: readonly string[] };
+export type ProbeResult = {
+  readonly kind: SandboxKind;
+  readonly features: readonly string[];
+  readonly host: SandboxHost;
+  readonly warnings: readonly string[];
+};
 
-export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" | "optional" } & Partial<Omit<LimitSettings, "memoryBytesMax">> & {
+export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" | "optional" } & Partial<
+  Omit<LimitSettings, "memoryBytesMax">
+> & {
     readonly memoryBytesMax?: number | undefined;
     readonly cgroup?: string;
     /** `image=directory`. */
@@ -34,31 +41,71 @@ const NOT_ISOLATED = "The commands of runs can read and change everything that t
  */
 export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
   const cgroups = await Cgroups.open(config.cgroup ?? "auto");
-  const limits: LimitSettings = { ...DEFAULT_LIMITS, ...defined(config), memoryBytesMax: config.memoryBytesMax ?? totalmem() };
+  const limits: LimitSettings = {
+    ...DEFAULT_LIMITS,
+    ...defined(config),
+    memoryBytesMax: config.memoryBytesMax ?? totalmem(),
+  };
   const egress = { allow: config.egressAllow ?? [], internal: config.egressInternal ?? [] };
   const base = { limits, egress, ...(cgroups instanceof Cgroups ? { cgroups } : {}) };
-  const weak = cgroups instanceof Cgroups ? [] : [`Limits are put on each process, and the whole of a run is only watched: cgroups cannot be used (${cgroups.unavailable}).`];
-  const none = (warning: string): ProbeResult => ({ kind: "none", features: featuresOf({ ...base, kind: "none" }), host: { ...base, kind: "none" }, warnings: [warning, ...weak] });
+  const weak =
+    cgroups instanceof Cgroups
+      ? []
+      : [
+          `Limits are put on each process, and the whole of a run is only watched: cgroups cannot be used (${cgroups.unavailable}).`,
+        ];
+  const none = (warning: string): ProbeResult => ({
+    kind: "none",
+    features: featuresOf({ ...base, kind: "none" }),
+    host: { ...base, kind: "none" },
+    warnings: [warning, ...weak],
+  });
   if (config.sandbox === "none") return none(`Runs are not sandboxed (MILLWRIGHT_SANDBOX=none). ${NOT_ISOLATED}`);
 
   const users = userPool(config.slots ?? 1);
-  const hosts: SandboxHost[] = [...(users ? [{ ...base, kind: "bwrap" as const, users }] : []), { ...base, kind: "bwrap" }];
+  const hosts: SandboxHost[] = [
+    ...(users ? [{ ...base, kind: "bwrap" as const, users }] : []),
+    { ...base, kind: "bwrap" },
+  ];
   const faults: string[] = [];
   for (const host of hosts) {
     const fault = await selfTest(host);
     if (fault !== undefined) faults.push(fault);
-    else return withImages(host, config.rootfs ?? [], [...weak, ...(faults.length > 0 ? [`Sandboxes run as root outside, for another user cannot be had: ${faults.join(" ")}`] : [])]);
+    else
+      return withImages(host, config.rootfs ?? [], [
+        ...weak,
+        ...(faults.length > 0
+          ? [`Sandboxes run as root outside, for another user cannot be had: ${faults.join(" ")}`]
+          : []),
+      ]);
   }
-  if (config.sandbox === "bwrap") throw new Error(`The bubblewrap sandbox does not work here: ${faults.at(-1)} ${INSTALL_HINT}`);
+  if (config.sandbox === "bwrap")
+    throw new Error(`The bubblewrap sandbox does not work here: ${faults.at(-1)} ${INSTALL_HINT}`);
   if (config.sandbox === "optional") return none(`Runs are not sandboxed: ${faults.at(-1)} ${NOT_ISOLATED}`);
   return none(`No run is executed, because the sandbox does not work here: ${faults.at(-1)} ${INSTALL_HINT}`);
 }
 
-const defined = ({ memoryBytes, processes, cpus, fileBytes, diskBytes, files, temporaryBytes }: ProbeConfig): Partial<LimitSettings> =>
-  Object.fromEntries(Object.entries({ memoryBytes, processes, cpus, fileBytes, diskBytes, files, temporaryBytes }).filter(([, value]) => value !== undefined));
+const defined = ({
+  memoryBytes,
+  processes,
+  cpus,
+  fileBytes,
+  diskBytes,
+  files,
+  temporaryBytes,
+}: ProbeConfig): Partial<LimitSettings> =>
+  Object.fromEntries(
+    Object.entries({ memoryBytes, processes, cpus, fileBytes, diskBytes, files, temporaryBytes }).filter(
+      ([, value]) => value !== undefined,
+    ),
+  );
 
 /** Root file systems in which our own programs run; the others are left out, with a warning. */
-async function withImages(host: SandboxHost, entries: readonly string[], warnings: readonly string[]): Promise<ProbeResult> {
+async function withImages(
+  host: SandboxHost,
+  entries: readonly string[],
+  warnings: readonly string[],
+): Promise<ProbeResult> {
   const rootfs = new Map<string, string>();
   const failed: string[] = [];
   for (const entry of entries) {
@@ -73,8 +120,16 @@ async function withImages(host: SandboxHost, entries: readonly string[], warning
 
 /** Borders by name, and limits with what holds them. */
 function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
-  const borders = ["filesystem", "no-network", "process-namespace", "no-capabilities", ...(hasClosedUserns() ? ["no-nested-namespaces"] : []), ...(users ? ["own-user"] : [])];
-  const by = (controller: "memory" | "pids" | "cpu"): string | undefined => (cgroups?.controllers.includes(controller) ? `cgroup-${cgroups.version}` : undefined);
+  const borders = [
+    "filesystem",
+    "no-network",
+    "process-namespace",
+    "no-capabilities",
+    ...(hasClosedUserns() ? ["no-nested-namespaces"] : []),
+    ...(users ? ["own-user"] : []),
+  ];
+  const by = (controller: "memory" | "pids" | "cpu"): string | undefined =>
+    cgroups?.controllers.includes(controller) ? `cgroup-${cgroups.version}` : undefined;
   const each = findPrlimit() ? "prlimit" : undefined;
   const ofRoot = kind === "bwrap" && process.getuid?.() === 0 && !users;
   const limits = {
@@ -84,7 +139,10 @@ function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
     "file-size": each,
     disk: "watch",
   };
-  return [...(kind === "bwrap" ? borders : []), ...Object.entries(limits).flatMap(([name, holder]) => (holder === undefined ? [] : [`${name}-limit=${holder}`]))];
+  return [
+    ...(kind === "bwrap" ? borders : []),
+    ...Object.entries(limits).flatMap(([name, holder]) => (holder === undefined ? [] : [`${name}-limit=${holder}`])),
+  ];
 }
 
 /** What does not hold, or undefined when all does. */

@@ -63,13 +63,21 @@ export function usageOf(pid: number): { readonly threads: number; readonly bytes
 export const oomKillsOfMachine = (): number => Number(/^oom_kill (\d+)$/m.exec(textOf("/proc/vmstat"))?.[1] ?? 0);
 
 /** Files that are open in these processes and in no directory any more, and their bytes on disk; not whole when a process does not let its files be seen. */
-export function deletedFiles(pids: readonly number[]): { readonly bytes: number; readonly files: number; readonly isWhole: boolean } {
+export function deletedFiles(pids: readonly number[]): {
+  readonly bytes: number;
+  readonly files: number;
+  readonly isWhole: boolean;
+} {
   const found = new Map<string, number>();
   for (const path of pids.flatMap((pid) => entriesOf(`/proc/${pid}/fd`))) {
     const file = attempt(() => statSync(path));
     if (file?.isFile() && file.nlink === 0) found.set(`${file.dev}:${file.ino}`, file.blocks * 512);
   }
-  return { bytes: [...found.values()].reduce((sum, bytes) => sum + bytes, 0), files: found.size, isWhole: !pids.some(hidesFiles) };
+  return {
+    bytes: [...found.values()].reduce((sum, bytes) => sum + bytes, 0),
+    files: found.size,
+    isWhole: !pids.some(hidesFiles),
+  };
 }
 
 /**
@@ -101,7 +109,8 @@ function hidesFiles(pid: number): boolean {
   }
 }
 
-const entriesOf = (directory: string): string[] => (attempt(() => readdirSync(directory)) ?? []).map((name) => `${directory}/${name}`);
+const entriesOf = (directory: string): string[] =>
+  (attempt(() => readdirSync(directory)) ?? []).map((name) => `${directory}/${name}`);
 const environmentOf = (pid: number): string[] => textOf(`/proc/${pid}/environ`).split("\0");
 const textOf = (path: string): string => attempt(() => readFileSync(path, "utf8")) ?? "";
 

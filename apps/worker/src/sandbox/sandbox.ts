@@ -3,8 +3,24 @@ import type { SandboxHandle } from "../executions/execution-context.ts";
 import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { Channel, SandboxGone } from "./channel.ts";
-import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type OpenValue, type OutputValue, type StatValue } from "./init/protocol.ts";
-import { INIT_DIRECTORY, killLaunched, plainPath, PROGRAM_EXTENSION, TAG, untilEnded, type Launched } from "./launch.ts";
+import {
+  CHUNK_BYTES_MAX,
+  type ExecRequest,
+  type ExecValue,
+  type ListValue,
+  type OpenValue,
+  type OutputValue,
+  type StatValue,
+} from "./init/protocol.ts";
+import {
+  INIT_DIRECTORY,
+  killLaunched,
+  plainPath,
+  PROGRAM_EXTENSION,
+  TAG,
+  untilEnded,
+  type Launched,
+} from "./launch.ts";
 import { oomKillsOfMachine, signal, startOf } from "./processes.ts";
 import { HOME, WORKSPACE, type SandboxKind, type SandboxSpec } from "./spec.ts";
 import { memoryBreach, Watch, type Breach } from "./watch.ts";
@@ -67,7 +83,11 @@ export class Sandbox implements SandboxHandle {
   #breach: Breach | undefined;
   #isKilled = false;
 
-  constructor(spec: SandboxSpec, launched: Launched, { tag, cgroup }: { readonly tag: string; readonly cgroup: Cgroup | undefined }) {
+  constructor(
+    spec: SandboxSpec,
+    launched: Launched,
+    { tag, cgroup }: { readonly tag: string; readonly cgroup: Cgroup | undefined },
+  ) {
     this.kind = spec.host.kind;
     this.pid = launched.child.pid ?? 0;
     this.mark = `${TAG}=${tag}`;
@@ -77,7 +97,11 @@ export class Sandbox implements SandboxHandle {
     this.#cgroup = cgroup;
     this.#channel = new Channel(launched.input, launched.output, () => this.kill());
     this.#watch = new Watch({
-      ...{ limits: spec.limits, cgroup, directories: spec.mounts.filter(({ writable }) => writable).map(({ source }) => source) },
+      ...{
+        limits: spec.limits,
+        cgroup,
+        directories: spec.mounts.filter(({ writable }) => writable).map(({ source }) => source),
+      },
       root: () => launched.inside()?.pid ?? launched.child.pid,
       onBreach: (breach) => this.#onBreach(breach),
     });
@@ -110,21 +134,48 @@ export class Sandbox implements SandboxHandle {
     return [node, "--no-warnings", `${directory}/${name}${PROGRAM_EXTENSION}`];
   }
   inside(target: string): string {
-    return this.kind === "bwrap" ? target : (this.#spec.mounts.find((mount) => mount.target === target)?.source ?? target);
+    return this.kind === "bwrap"
+      ? target
+      : (this.#spec.mounts.find((mount) => mount.target === target)?.source ?? target);
   }
 
   /** Hands over the environment; resolves when `sandbox-init` is there. */
   async greet(): Promise<void> {
-    const ordinary = { PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: this.home, USER: "agent", LOGNAME: "agent", SHELL: "/bin/sh", LANG: "C.UTF-8", TERM: "dumb", TMPDIR: this.scratch };
+    const ordinary = {
+      PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(),
+      HOME: this.home,
+      USER: "agent",
+      LOGNAME: "agent",
+      SHELL: "/bin/sh",
+      LANG: "C.UTF-8",
+      TERM: "dumb",
+      TMPDIR: this.scratch,
+    };
     const quiet = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
-    const relays = this.kind === "none" ? [] : (this.#spec.relays ?? []).map(({ port, socket }) => ({ port, socket: `${relayDirectory(port)}/${basename(socket)}` }));
-    await this.#channel.ask({ op: "hello", relays, secrets: this.#spec.secrets ?? [], env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
+    const relays =
+      this.kind === "none"
+        ? []
+        : (this.#spec.relays ?? []).map(({ port, socket }) => ({
+            port,
+            socket: `${relayDirectory(port)}/${basename(socket)}`,
+          }));
+    await this.#channel.ask({
+      op: "hello",
+      relays,
+      secrets: this.#spec.secrets ?? [],
+      env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag },
+    }).answer;
     this.#watch.start();
   }
 
   /** Begins a shell command and leaves it running, for as long as the sandbox lives. */
   begin(command: string, options: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
-    const { id, answer } = this.#channel.ask({ op: "exec", run: { command }, cwd: options.cwd ?? this.workspace, timeoutMs: ENDLESS_MS });
+    const { id, answer } = this.#channel.ask({
+      op: "exec",
+      run: { command },
+      cwd: options.cwd ?? this.workspace,
+      timeoutMs: ENDLESS_MS,
+    });
     answer.catch(() => undefined); // whoever asks for it is told
     return {
       ended: answer,
@@ -137,11 +188,14 @@ export class Sandbox implements SandboxHandle {
   open(argv: readonly string[], { cwd = this.workspace, env = {} }: Pick<ExecOptions, "cwd" | "env"> = {}): Program {
     const { id: program, answer } = this.#channel.ask({ op: "open", argv: [...argv], cwd, env });
     answer.catch(() => undefined); // whoever asks for it is told
-    const put = async (data: Uint8Array, end: boolean): Promise<void> => void (await this.#channel.ask({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end }).answer);
+    const put = async (data: Uint8Array, end: boolean): Promise<void> =>
+      void (await this.#channel.ask({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end })
+        .answer);
     return {
       ended: answer,
       put: async (data) => {
-        for (let offset = 0; offset < data.length; offset += CHUNK_BYTES_MAX) await put(data.subarray(offset, offset + CHUNK_BYTES_MAX), false);
+        for (let offset = 0; offset < data.length; offset += CHUNK_BYTES_MAX)
+          await put(data.subarray(offset, offset + CHUNK_BYTES_MAX), false);
       },
       take: async () => {
         const { data, ended } = await this.#channel.ask({ op: "take", open: program }).answer;
@@ -156,7 +210,13 @@ export class Sandbox implements SandboxHandle {
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
     options.signal?.throwIfAborted();
     const run: ExecRequest["run"] = typeof command === "string" ? { command } : { argv: [...command] };
-    const { id, answer } = this.#channel.ask({ op: "exec", run, cwd: options.cwd ?? this.workspace, timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS, ...(options.env ? { env: options.env } : {}) });
+    const { id, answer } = this.#channel.ask({
+      op: "exec",
+      run,
+      cwd: options.cwd ?? this.workspace,
+      timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS,
+      ...(options.env ? { env: options.env } : {}),
+    });
     const stop = () => void this.#channel.ask({ op: "stop", exec: id }).answer.catch(() => undefined);
     options.signal?.addEventListener("abort", stop, { once: true });
     const value = await answer.finally(() => options.signal?.removeEventListener("abort", stop));
@@ -168,8 +228,9 @@ export class Sandbox implements SandboxHandle {
   /** A whole regular file inside `root`. Errors: SandboxRefusal, FileTooLarge. */
   async readFile(root: string, path: string, bytesMax: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
-    for (let offset = 0; ; ) {
-      const { data, sizeBytes } = await this.#channel.ask({ op: "read", root, path, offset, length: CHUNK_BYTES_MAX }).answer;
+    for (let offset = 0; ;) {
+      const { data, sizeBytes } = await this.#channel.ask({ op: "read", root, path, offset, length: CHUNK_BYTES_MAX })
+        .answer;
       if (sizeBytes > bytesMax) throw new FileTooLarge(`${path} has ${sizeBytes} bytes; the limit is ${bytesMax}.`);
       const piece = Buffer.from(data, "base64");
       pieces.push(piece);
@@ -208,7 +269,10 @@ export class Sandbox implements SandboxHandle {
     const inside = this.#launched.inside();
     if (inside && startOf(inside.pid) === inside.start) signal(inside.pid, "SIGKILL");
     this.#channel.end();
-    setTimeout(() => killLaunched(this.#launched, this.kind), this.kind === "bwrap" && !inside ? 0 : KILL_GRACE_MS).unref();
+    setTimeout(
+      () => killLaunched(this.#launched, this.kind),
+      this.kind === "bwrap" && !inside ? 0 : KILL_GRACE_MS,
+    ).unref();
   }
 
   /** Ends it in good order, and by force if that takes long. Resolves when nothing of it is left. */
@@ -230,13 +294,21 @@ export class Sandbox implements SandboxHandle {
     const breach = this.#watch.check() ?? this.#outOfMemory(ending);
     this.#watch.stop();
     if (breach) this.#breach ??= breach;
-    this.#channel.close(new SandboxGone(breach?.message ?? `The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`));
+    this.#channel.close(
+      new SandboxGone(
+        breach?.message ??
+          `The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`,
+      ),
+    );
     await this.#cgroup?.end();
   }
 
   /** Without a cgroup of its own the kernel ends whatever it likes when the machine's memory is used up. */
   #outOfMemory(ending: string): Breach | undefined {
-    const isEndedByKernel = !this.#isKilled && (ending === "SIGKILL" || ending === "exit code 137") && oomKillsOfMachine() > this.#oomKillsBefore;
+    const isEndedByKernel =
+      !this.#isKilled &&
+      (ending === "SIGKILL" || ending === "exit code 137") &&
+      oomKillsOfMachine() > this.#oomKillsBefore;
     return isEndedByKernel ? memoryBreach(this.#spec.limits, "watch") : undefined;
   }
 }

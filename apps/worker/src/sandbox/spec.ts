@@ -36,7 +36,8 @@ export type UserPool = { readonly take: (directory: string) => number; readonly 
 /** A machine without anything but the kind; for probing and tests. */
 export const bareHost = (kind: SandboxKind): SandboxHost => ({ kind, limits: DEFAULT_LIMITS });
 
-export const hostOf = ({ kind, host }: { readonly kind: SandboxKind; readonly host?: SandboxHost }): SandboxHost => host ?? bareHost(kind);
+export const hostOf = ({ kind, host }: { readonly kind: SandboxKind; readonly host?: SandboxHost }): SandboxHost =>
+  host ?? bareHost(kind);
 
 /** A directory of the host that a sandbox sees. */
 export type Mount = { readonly source: string; readonly target: string; readonly writable: boolean };

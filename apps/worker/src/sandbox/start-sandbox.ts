@@ -29,7 +29,8 @@ export async function startSandbox(spec: SandboxSpec): Promise<Sandbox> {
     closesUserns = true;
     return sandbox;
   } catch (error) {
-    if (closesUserns !== undefined || !CANNOT_DISABLE_USERNS.test(error instanceof Error ? error.message : "")) throw error;
+    if (closesUserns !== undefined || !CANNOT_DISABLE_USERNS.test(error instanceof Error ? error.message : ""))
+      throw error;
     closesUserns = false; // the sandbox is a little weaker then, not useless
     return start(spec, false);
   }
@@ -46,12 +47,29 @@ export type WorkspaceOptions = {
 };
 
 /** The sandbox of an execution: workspace and home beneath `dir`. */
-export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, options: WorkspaceOptions = {}): Promise<Sandbox> {
+export async function startWorkspaceSandbox(
+  host: SandboxHost,
+  dir: string,
+  env: Readonly<Record<string, string>>,
+  options: WorkspaceOptions = {},
+): Promise<Sandbox> {
   const { limits = limitsFor(host.limits), rootfs, relays = [], secrets = [], shown = [] } = options;
   const { mounts, uid, release } = await claimWorkspace(host, dir);
   try {
-    const spec = { host, dir: join(dir, "sandbox"), mounts: [...mounts, ...shown.map((one) => ({ ...one, writable: false }))], relays, env, limits, secrets };
-    const sandbox = await startSandbox({ ...spec, ...(rootfs === undefined ? {} : { rootfs }), ...(uid === undefined ? {} : { uid }) });
+    const spec = {
+      host,
+      dir: join(dir, "sandbox"),
+      mounts: [...mounts, ...shown.map((one) => ({ ...one, writable: false }))],
+      relays,
+      env,
+      limits,
+      secrets,
+    };
+    const sandbox = await startSandbox({
+      ...spec,
+      ...(rootfs === undefined ? {} : { rootfs }),
+      ...(uid === undefined ? {} : { uid }),
+    });
     void sandbox.gone.then(release);
     return sandbox;
   } catch (error) {
@@ -81,9 +99,16 @@ async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox
   }
 }
 
-async function launch(spec: SandboxSpec, disableUserns: boolean, tag: string, cgroup: ReturnType<NonNullable<SandboxHost["cgroups"]>["create"]> | undefined) {
+async function launch(
+  spec: SandboxSpec,
+  disableUserns: boolean,
+  tag: string,
+  cgroup: ReturnType<NonNullable<SandboxHost["cgroups"]>["create"]> | undefined,
+) {
   try {
-    return spec.host.kind === "bwrap" ? await launchBubblewrap(spec, cgroup, tag, disableUserns) : await launchPlain(spec, cgroup, tag);
+    return spec.host.kind === "bwrap"
+      ? await launchBubblewrap(spec, cgroup, tag, disableUserns)
+      : await launchPlain(spec, cgroup, tag);
   } catch (error) {
     await cgroup?.end();
     throw error;

@@ -79,9 +79,15 @@ export class Watch {
     const { limits } = this.#options;
     const { bytes, files } = await this.#disk.usage().catch(() => ({ bytes: 0, files: 0 })); // its directories have been removed
     if (bytes > limits.diskBytes) {
-      this.#tell({ ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" }, message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.` });
+      this.#tell({
+        ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" },
+        message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.`,
+      });
     } else if (files > limits.files) {
-      this.#tell({ ...{ reason: "disk_limit", resource: "files", limit: limits.files, by: "watch" }, message: `The run has ${files} files and directories, more than the limit of ${limits.files}.` });
+      this.#tell({
+        ...{ reason: "disk_limit", resource: "files", limit: limits.files, by: "watch" },
+        message: `The run has ${files} files and directories, more than the limit of ${limits.files}.`,
+      });
     }
   }
 

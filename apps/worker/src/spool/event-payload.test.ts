@@ -11,19 +11,30 @@ describe("a payload", () => {
 
   test("with a long text keeps its head and its tail", () => {
     const fitted = fitPayload({ call_id: "c1-1", output: `first ${"x".repeat(300_000)} last` });
-    expect(fitted).toMatchObject({ call_id: "c1-1", truncated: true, output: expect.stringMatching(/^first x+\n… \d+ characters left out …\nx+ last$/) });
+    expect(fitted).toMatchObject({
+      call_id: "c1-1",
+      truncated: true,
+      output: expect.stringMatching(/^first x+\n… \d+ characters left out …\nx+ last$/),
+    });
   });
 
   test("of thousands of short texts keeps its short top-level values", () => {
-    expect(fitPayload({ call_id: "c1-1", files: Array.from({ length: 20_000 }, (_, i) => `file-${i}`) })).toEqual({ call_id: "c1-1", truncated: true });
+    expect(fitPayload({ call_id: "c1-1", files: Array.from({ length: 20_000 }, (_, i) => `file-${i}`) })).toEqual({
+      call_id: "c1-1",
+      truncated: true,
+    });
   });
 
   test("always fits in the end, and stays valid JSON", () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), fc.string({ unit: "binary", minLength: 0 }), (rest, text) => {
-        const fitted = fitPayload({ ...(rest as object), output: text.repeat(10_000) }, PAYLOAD_BYTES_MAX);
-        expect(jsonBytes(fitted)).toBeLessThanOrEqual(PAYLOAD_BYTES_MAX);
-      }),
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })),
+        fc.string({ unit: "binary", minLength: 0 }),
+        (rest, text) => {
+          const fitted = fitPayload({ ...(rest as object), output: text.repeat(10_000) }, PAYLOAD_BYTES_MAX);
+          expect(jsonBytes(fitted)).toBeLessThanOrEqual(PAYLOAD_BYTES_MAX);
+        },
+      ),
       { numRuns: 10 },
     );
   });
@@ -41,7 +52,12 @@ describe("the masker", () => {
 
   test("leaves the ids and words of the protocol alone, whatever the secrets are", () => {
     const masker = new Masker(["user", "completed"]);
-    expect(masker.payload({ role: "user", state: "completed", text: "user", output: { state: "completed" } })).toEqual({ role: "user", state: "completed", text: "***", output: { state: "***" } });
+    expect(masker.payload({ role: "user", state: "completed", text: "user", output: { state: "completed" } })).toEqual({
+      role: "user",
+      state: "completed",
+      text: "***",
+      output: { state: "***" },
+    });
   });
 
   test("masks before a text is cut, so that no half of a secret stays", () => {

@@ -8,7 +8,12 @@ export const BATCH_BYTES_MAX = 256 * 1024;
 /** The file is emptied when everything in it is acknowledged and it has grown beyond this. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
-export type SpooledEvent = { readonly clientSeq: number; readonly atMs: number; readonly kind: string; readonly payload: JsonObject };
+export type SpooledEvent = {
+  readonly clientSeq: number;
+  readonly atMs: number;
+  readonly kind: string;
+  readonly payload: JsonObject;
+};
 
 /**
  * The events of one attempt that the platform has not acknowledged yet, in a file: an outage costs disk, not memory.
@@ -43,7 +48,8 @@ export class EventSpool {
   append(event: Omit<SpooledEvent, "clientSeq">): number {
     const clientSeq = this.lastSeq + 1;
     const line = Buffer.from(`${JSON.stringify({ ...event, clientSeq })}\n`);
-    for (let written = 0; written < line.length; ) written += writeSync(this.#file, line, written, line.length - written, this.#end + written);
+    for (let written = 0; written < line.length;)
+      written += writeSync(this.#file, line, written, line.length - written, this.#end + written);
     this.#places.push({ offset: this.#end, bytes: line.length });
     this.#end += line.length;
     return clientSeq;
@@ -61,7 +67,7 @@ export class EventSpool {
     const first = this.#places[0];
     if (!first) return [];
     const text = Buffer.alloc(bytes); // places follow each other without gaps
-    for (let read = 0; read < bytes; ) {
+    for (let read = 0; read < bytes;) {
       const more = readSync(this.#file, text, read, bytes - read, first.offset + read);
       if (more === 0) throw new Error("The event spool is shorter than it was.");
       read += more;

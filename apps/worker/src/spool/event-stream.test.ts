@@ -32,7 +32,11 @@ function aStream(answers: ((batch: worker.EventBatch) => Partial<worker.AppendRe
         items.map(async (batch) => {
           batches.push(batch.events.map(({ clientSeq }) => clientSeq));
           const answer = answers.shift()?.(batch) ?? { ackedClientSeq: batch.events.at(-1)!.clientSeq };
-          return create(worker.AppendResultSchema, { ...LEASE, ackedClientSeq: answer.ackedClientSeq ?? 0n, error: answer.error ?? "" });
+          return create(worker.AppendResultSchema, {
+            ...LEASE,
+            ackedClientSeq: answer.ackedClientSeq ?? 0n,
+            error: answer.error ?? "",
+          });
         }),
       ),
   });
@@ -56,15 +60,29 @@ describe("the event stream", () => {
 
   test("masks what the agent does, and leaves what people told it as it came", async () => {
     const seen: unknown[] = [];
-    const { stream } = aStream([(batch) => (seen.push(...batch.events.map(({ payload }) => payload)), { ackedClientSeq: batch.events.at(-1)!.clientSeq })], ["test"]);
+    const { stream } = aStream(
+      [
+        (batch) => (
+          seen.push(...batch.events.map(({ payload }) => payload)),
+          { ackedClientSeq: batch.events.at(-1)!.clientSeq }
+        ),
+      ],
+      ["test"],
+    );
     stream.emit("message", { role: "user", text: "- shell: npm test" });
     stream.emit("message", { role: "assistant", text: "npm test" });
     await stream.flushed();
-    expect(seen).toEqual([{ role: "user", text: "- shell: npm test" }, { role: "assistant", text: "npm ***" }]);
+    expect(seen).toEqual([
+      { role: "user", text: "- shell: npm test" },
+      { role: "assistant", text: "npm ***" },
+    ]);
   });
 
   test("goes on from where the platform stands after a gap or a partly taken batch", async () => {
-    const { stream, batches } = aStream([() => ({ ackedClientSeq: 1n, error: "SEQUENCE_GAP" }), () => ({ ackedClientSeq: 2n })]);
+    const { stream, batches } = aStream([
+      () => ({ ackedClientSeq: 1n, error: "SEQUENCE_GAP" }),
+      () => ({ ackedClientSeq: 2n }),
+    ]);
     for (let i = 0; i < 3; i++) stream.emit("message", { i });
     await stream.flushed();
     expect(batches).toEqual([[1n, 2n, 3n], [2n, 3n], [3n]]);

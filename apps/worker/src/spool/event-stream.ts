@@ -48,9 +48,18 @@ export class EventStream {
     if (this.#ended.signal.aborted) return;
     const { clock, masker, spool } = this.#deps;
     try {
-      spool.append({ atMs: clock.now().getTime(), kind, payload: fitPayload(isFromPlatform(kind, payload) ? payload : masker.payload(payload)) });
+      spool.append({
+        atMs: clock.now().getTime(),
+        kind,
+        payload: fitPayload(isFromPlatform(kind, payload) ? payload : masker.payload(payload)),
+      });
     } catch (cause) {
-      throw new DomainError({ kind: "unavailable", reason: "spool_failed", message: "The worker could not write its event spool.", cause });
+      throw new DomainError({
+        kind: "unavailable",
+        reason: "spool_failed",
+        message: "The worker could not write its event spool.",
+        cause,
+      });
     }
     void this.#send();
   }
@@ -77,7 +86,8 @@ export class EventStream {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      while (this.#deps.spool.hasPending && !this.#ended.signal.aborted) await retrying(this.#deps, this.#ended.signal, () => this.#sendBatch());
+      while (this.#deps.spool.hasPending && !this.#ended.signal.aborted)
+        await retrying(this.#deps, this.#ended.signal, () => this.#sendBatch());
     } catch (error) {
       if (!this.#ended.signal.aborted) this.#break(error as DomainError);
     } finally {
@@ -104,7 +114,12 @@ export class EventStream {
 
   #batch(): worker.EventBatch {
     const { lease, spool } = this.#deps;
-    const events = spool.nextBatch().map(({ clientSeq, atMs, kind, payload }) => ({ clientSeq: BigInt(clientSeq), at: timestampFromMs(atMs), kind, payload }));
+    const events = spool.nextBatch().map(({ clientSeq, atMs, kind, payload }) => ({
+      clientSeq: BigInt(clientSeq),
+      at: timestampFromMs(atMs),
+      kind,
+      payload,
+    }));
     return create(worker.EventBatchSchema, { ...lease, events });
   }
 

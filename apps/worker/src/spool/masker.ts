@@ -40,6 +40,8 @@ export class Masker {
   }
 
   payload(payload: JsonObject): JsonObject {
-    return Object.fromEntries(Object.entries(payload).map(([name, value]) => [name, OWN_MEMBERS.has(name) ? value : this.value(value)]));
+    return Object.fromEntries(
+      Object.entries(payload).map(([name, value]) => [name, OWN_MEMBERS.has(name) ? value : this.value(value)]),
+    );
   }
 }

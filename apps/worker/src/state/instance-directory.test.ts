@@ -1,6 +1,17 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -63,14 +74,24 @@ describe("a worker's directory", () => {
   test("of a dead worker is removed only after every process that carries its sandbox's mark is gone", async () => {
     const dead = await InstanceDirectory.open(root, "a", log);
     const mark = `MILLWRIGHT_SANDBOX=test-${process.pid}`;
-    const stray = spawn("sleep", ["1000"], { detached: true, stdio: "ignore", env: { MILLWRIGHT_SANDBOX: mark.slice(mark.indexOf("=") + 1) } });
+    const stray = spawn("sleep", ["1000"], {
+      detached: true,
+      stdio: "ignore",
+      env: { MILLWRIGHT_SANDBOX: mark.slice(mark.indexOf("=") + 1) },
+    });
     children.push(stray);
     await once(stray, "spawn");
     dead.processes.add(process.ppid, mark); // its first process has ended; this one left it
-    writeFileSync(join(dead.path, "processes", `${process.ppid}.json`), JSON.stringify({ pid: 1, startedAt: "long ago", boot: "before", mark }));
+    writeFileSync(
+      join(dead.path, "processes", `${process.ppid}.json`),
+      JSON.stringify({ pid: 1, startedAt: "long ago", boot: "before", mark }),
+    );
     leaveBehind(dead);
     await InstanceDirectory.open(root, "b", log);
-    expect([isAlive(identify(stray.pid!) ?? { pid: 0, startedAt: "", boot: "" }), readdirSync(root)]).toEqual([false, ["instance-b"]]);
+    expect([isAlive(identify(stray.pid!) ?? { pid: 0, startedAt: "", boot: "" }), readdirSync(root)]).toEqual([
+      false,
+      ["instance-b"],
+    ]);
   });
 
   test("that was half made or half removed is removed too", async () => {
@@ -85,7 +106,11 @@ describe("a process of the past", () => {
   test("is not mistaken for a later one with its number", async () => {
     const stranger = await aGroupLeader();
     const now = identify(stranger.pid!)!;
-    expect([isAlive(now), isAlive({ ...now, startedAt: "0" }), isAlive({ ...now, boot: "before" })]).toEqual([true, false, false]);
+    expect([isAlive(now), isAlive({ ...now, startedAt: "0" }), isAlive({ ...now, boot: "before" })]).toEqual([
+      true,
+      false,
+      false,
+    ]);
     killLeftover({ ...now, startedAt: "0" });
     killLeftover({ ...now, boot: "before" });
     expect(isAlive(now)).toBe(true);
@@ -118,7 +143,11 @@ test("a tree is removed though parts are unwritable, and links in it are not fol
 test("a tree is removed whose paths are longer than the system takes", async () => {
   const tree = join(root, "tree");
   mkdirSync(tree);
-  execFileSync("sh", ["-c", 'name=$(printf "%0200d" 0); for n in $(seq 60); do mkdir $name && cd -P $name || exit 1; done'], { cwd: tree });
+  execFileSync(
+    "sh",
+    ["-c", 'name=$(printf "%0200d" 0); for n in $(seq 60); do mkdir $name && cd -P $name || exit 1; done'],
+    { cwd: tree },
+  );
   await removeTree(tree);
   expect(existsSync(tree)).toBe(false);
 });

@@ -33,7 +33,8 @@ export class InstanceDirectory {
     await sweep(absolute, log);
     const path = join(absolute, PREFIX + name);
     const draft = join(absolute, `.new-${name}`);
-    for (const part of ["executions", "spool", "processes"]) mkdirSync(join(draft, part), { recursive: true, mode: 0o700 });
+    for (const part of ["executions", "spool", "processes"])
+      mkdirSync(join(draft, part), { recursive: true, mode: 0o700 });
     writeFileSync(join(draft, "owner.json"), JSON.stringify(identify(process.pid)));
     renameSync(draft, path); // with its owner from the first moment: nobody takes it for a leftover
     return new InstanceDirectory(path);

@@ -37,7 +37,8 @@ const bootId = (): string => (existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8"
 
 function startOf(pid: number): string | undefined {
   try {
-    if (!existsSync("/proc/self/stat")) return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim() || undefined;
+    if (!existsSync("/proc/self/stat"))
+      return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim() || undefined;
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // the name in brackets may hold anything
     return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];

@@ -18,11 +18,14 @@ export async function removeTree(path: string): Promise<void> {
 /** The end of the errors of a program; undefined if it succeeded. */
 function run(program: string, args: readonly string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
-    execFile(program, args, { env: PROGRAMS, maxBuffer: 64 * 1024 * 1024 }, (error, _stdout, stderr) => resolve(error ? stderr.slice(-2_000) || error.message : undefined));
+    execFile(program, args, { env: PROGRAMS, maxBuffer: 64 * 1024 * 1024 }, (error, _stdout, stderr) =>
+      resolve(error ? stderr.slice(-2_000) || error.message : undefined),
+    );
   });
 }
 
-const exists = (path: string): Promise<boolean> => lstat(path).then(
-  () => true,
-  () => false,
-);
+const exists = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );

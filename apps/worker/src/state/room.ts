@@ -15,7 +15,12 @@ export class Room {
   #isThere = true;
   #trimmedMs = -Infinity;
 
-  constructor(directory: Pick<InstanceDirectory, "hasRoom" | "cacheDir">, cacheBytesMax: number, clock: Clock, log: Logger) {
+  constructor(
+    directory: Pick<InstanceDirectory, "hasRoom" | "cacheDir">,
+    cacheBytesMax: number,
+    clock: Clock,
+    log: Logger,
+  ) {
     this.#directory = directory;
     this.#cacheBytesMax = cacheBytesMax;
     this.#clock = clock;
@@ -39,6 +44,8 @@ export class Room {
 
   async #trim(bytesMax: number): Promise<void> {
     this.#trimmedMs = this.#clock.monotonicMs();
-    await bestEffort("trim the copies of repositories", this.#log, () => trimCaches(this.#directory.cacheDir, bytesMax));
+    await bestEffort("trim the copies of repositories", this.#log, () =>
+      trimCaches(this.#directory.cacheDir, bytesMax),
+    );
   }
 }

@@ -5,10 +5,27 @@ import { defineTool } from "./tool.ts";
 
 const BYTES_MAX = 100 * 1024 * 1024;
 const MEDIA_TYPES: Record<string, string> = {
-  ".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html", ".xml": "application/xml",
-  ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml", ".pdf": "application/pdf", ".zip": "application/zip",
-  ".gz": "application/gzip", ".tar": "application/x-tar", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
-  ".webp": "image/webp", ".svg": "image/svg+xml", ".patch": "text/x-diff", ".diff": "text/x-diff",
+  ".txt": "text/plain",
+  ".log": "text/plain",
+  ".md": "text/markdown",
+  ".csv": "text/csv",
+  ".html": "text/html",
+  ".xml": "application/xml",
+  ".json": "application/json",
+  ".yaml": "application/yaml",
+  ".yml": "application/yaml",
+  ".pdf": "application/pdf",
+  ".zip": "application/zip",
+  ".gz": "application/gzip",
+  ".tar": "application/x-tar",
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp",
+  ".svg": "image/svg+xml",
+  ".patch": "text/x-diff",
+  ".diff": "text/x-diff",
 };
 
 /** Once per call: the platform knows it by the call's id. */
@@ -19,7 +36,12 @@ export const artifact = defineTool({
   description: "Hands over a file of the workspace as a result of the run.",
   isReadOnly: false,
   changes: "nothing",
-  input: z.object({ file: z.string().min(1), title: z.string().optional(), description: z.string().optional(), public: z.boolean().optional() }),
+  input: z.object({
+    file: z.string().min(1),
+    title: z.string().optional(),
+    description: z.string().optional(),
+    public: z.boolean().optional(),
+  }),
   shown: ({ file, title }) => ({ path: file, ...(title === undefined ? {} : { title }) }),
   async run({ file, public: isPublic = false, ...facts }, { workspace, platform, callId }) {
     const { sandbox } = workspace;

@@ -16,9 +16,13 @@ export class BackgroundCommands {
 
   /** Answers the name by which it is asked for. Errors: ToolFailure when there are too many. */
   begin(sandbox: Sandbox, command: string, cwd: string): string {
-    if ([...this.#commands.values()].filter(({ end }) => !end).length >= RUNNING_MAX) throw new ToolFailure(`${RUNNING_MAX} commands run in the background already; end one with shell_kill.`);
+    if ([...this.#commands.values()].filter(({ end }) => !end).length >= RUNNING_MAX)
+      throw new ToolFailure(`${RUNNING_MAX} commands run in the background already; end one with shell_kill.`);
     const begun: Command = sandbox.begin(command, { cwd });
-    begun.ended.then((end) => (begun.end = end), () => undefined);
+    begun.ended.then(
+      (end) => (begun.end = end),
+      () => undefined,
+    );
     const id = `bg-${(this.#count += 1)}`;
     this.#commands.set(id, begun);
     return id;
@@ -27,12 +31,22 @@ export class BackgroundCommands {
   /** What it has written since the last time, after at most `waitMs` or its end. Errors: ToolFailure, SandboxGone. */
   async read(id: string, waitMs: number, signal: AbortSignal): Promise<JsonObject> {
     const command = this.#find(id);
-    if (waitMs > 0 && !command.end) await Promise.race([command.ended.catch(() => undefined), pause(waitMs, undefined, { signal, ref: false }).catch(() => undefined)]);
+    if (waitMs > 0 && !command.end)
+      await Promise.race([
+        command.ended.catch(() => undefined),
+        pause(waitMs, undefined, { signal, ref: false }).catch(() => undefined),
+      ]);
     const { output, truncated, running } = await command.output();
     if (running) return { id, running: true, output, truncated };
     const end = await command.ended;
     const rest = this.#takeRest(command, end);
-    return { id, running: false, exit_code: end.exitCode ?? -1, output: output + rest, truncated: truncated || end.truncated };
+    return {
+      id,
+      running: false,
+      exit_code: end.exitCode ?? -1,
+      output: output + rest,
+      truncated: truncated || end.truncated,
+    };
   }
 
   /** Ends it, and answers what it had written. Errors: ToolFailure, SandboxGone. */
@@ -52,7 +66,10 @@ export class BackgroundCommands {
 
   #find(id: string): Command {
     const command = this.#commands.get(id);
-    if (!command) throw new ToolFailure(`There is no background command ${id}. Those of a lost worker or sandbox have ended with it.`);
+    if (!command)
+      throw new ToolFailure(
+        `There is no background command ${id}. Those of a lost worker or sandbox have ended with it.`,
+      );
     return command;
   }
 }

@@ -6,7 +6,12 @@ export function changedLines(before: string, after: string): ChangedLines {
   let start = 0;
   while (start < old.length && start < now.length && old[start] === now[start]) start += 1;
   let end = 0;
-  while (end < old.length - start && end < now.length - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end += 1;
+  while (
+    end < old.length - start &&
+    end < now.length - start &&
+    old[old.length - 1 - end] === now[now.length - 1 - end]
+  )
+    end += 1;
   return { lines_added: now.length - start - end, lines_removed: old.length - start - end };
 }
 

@@ -8,7 +8,8 @@ export const editFile = defineTool({
   name: "edit_file",
   action: "edit_files",
   category: "files",
-  description: "Replaces the text `old` by `new` in a file of the workspace. `old` must occur exactly once, white space included.",
+  description:
+    "Replaces the text `old` by `new` in a file of the workspace. `old` must occur exactly once, white space included.",
   isReadOnly: false,
   changes: "files",
   input: z.object({ path: z.string().min(1), old: z.string().min(1), new: z.string() }),
@@ -17,7 +18,8 @@ export const editFile = defineTool({
     const before = await readText(workspace, path);
     const at = before.indexOf(old);
     if (at < 0) throw new ToolFailure(`The text to replace does not occur in ${path}.`);
-    if (before.includes(old, at + 1)) throw new ToolFailure(`The text to replace occurs more than once in ${path}; give more of what is around it.`);
+    if (before.includes(old, at + 1))
+      throw new ToolFailure(`The text to replace occurs more than once in ${path}; give more of what is around it.`);
     const after = before.slice(0, at) + replacement + before.slice(at + old.length);
     const { sandbox } = workspace;
     await onPath(path, () => sandbox.writeFile(sandbox.workspace, absolute(workspace, path), Buffer.from(after)));

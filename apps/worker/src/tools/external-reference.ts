@@ -8,11 +8,21 @@ export const externalReference = defineTool({
   description: "Reports the address of something that this run made or changed elsewhere, such as an issue.",
   isReadOnly: false,
   changes: "nothing",
-  input: z.object({ url: z.string().min(1), reference_type: z.string().optional(), title: z.string().optional(), public: z.boolean().optional() }),
+  input: z.object({
+    url: z.string().min(1),
+    reference_type: z.string().optional(),
+    title: z.string().optional(),
+    public: z.boolean().optional(),
+  }),
   shown: ({ url, title }) => ({ url, ...(title === undefined ? {} : { title }) }),
   async run({ url, reference_type: type = "link", title, public: isPublic = false }, { platform, callId }) {
     const data = { url, reference_type: type, ...(title === undefined ? {} : { title }) };
-    const { artifactUid } = await platform.createArtifact({ clientArtifactId: callId, artifactType: "EXTERNAL_REFERENCE", data, public: isPublic });
+    const { artifactUid } = await platform.createArtifact({
+      clientArtifactId: callId,
+      artifactType: "EXTERNAL_REFERENCE",
+      data,
+      public: isPublic,
+    });
     return { output: { artifact_uid: artifactUid, url } };
   },
 });

@@ -8,7 +8,10 @@ import { shell } from "./shell.ts";
 import type { Tool } from "./tool.ts";
 
 /** What a judge can do, whatever its evidence asks it to: read, and report one of its labels. Without labels its script runs commands, whose outcome is the verdict. */
-export function judgeTools(judge: Pick<worker.Judge, "scorerUid" | "classifications">, isScript: boolean): readonly Tool[] {
+export function judgeTools(
+  judge: Pick<worker.Judge, "scorerUid" | "classifications">,
+  isScript: boolean,
+): readonly Tool[] {
   const reading = [readFile, search, list];
   if (judge.classifications.length > 0) return [...reading, reportScore(judge)];
   return isScript ? [...reading, shell, finish] : reading;

@@ -16,7 +16,9 @@ export const list = defineTool({
   shown: (input) => input as Record<string, string>,
   async run({ path = ".", pattern = "" }, { workspace }) {
     const { sandbox } = workspace;
-    const { entries, truncated } = await onPath(path, () => sandbox.list(sandbox.workspace, absolute(workspace, path), pattern, DEPTH));
+    const { entries, truncated } = await onPath(path, () =>
+      sandbox.list(sandbox.workspace, absolute(workspace, path), pattern, DEPTH),
+    );
     return { output: { files: entries.map((entry) => ({ path: entry.path, type: entry.type })), truncated } };
   },
 });

@@ -7,7 +7,8 @@ import { ToolFailure, type Workspace } from "./tool.ts";
 export const absolute = ({ base }: Workspace, path: string): string => posix.resolve(base, path);
 
 /** A path as people read it: from the workspace on. */
-export const shownPath = (workspace: Workspace, path: string): string => posix.relative(workspace.sandbox.workspace, absolute(workspace, path)) || ".";
+export const shownPath = (workspace: Workspace, path: string): string =>
+  posix.relative(workspace.sandbox.workspace, absolute(workspace, path)) || ".";
 
 const REASONS: Record<string, (path: string) => string> = {
   outside_workspace: (path) => `${path} is outside the workspace.`,
@@ -21,7 +22,8 @@ export async function onPath<T>(path: string, act: () => Promise<T>): Promise<T>
   try {
     return await act();
   } catch (error) {
-    if (error instanceof SandboxRefusal) throw new ToolFailure(REASONS[error.code]?.(path) ?? `${path}: ${error.message}`);
+    if (error instanceof SandboxRefusal)
+      throw new ToolFailure(REASONS[error.code]?.(path) ?? `${path}: ${error.message}`);
     if (error instanceof FileTooLarge) throw new ToolFailure(error.message);
     throw error;
   }
@@ -30,7 +32,9 @@ export async function onPath<T>(path: string, act: () => Promise<T>): Promise<T>
 /** A text file of at most 1 MiB. Errors: ToolFailure, also for a binary one. */
 export async function readText(workspace: Workspace, path: string): Promise<string> {
   const { sandbox } = workspace;
-  const content = await onPath(path, () => sandbox.readFile(sandbox.workspace, absolute(workspace, path), TEXT_BYTES_MAX));
+  const content = await onPath(path, () =>
+    sandbox.readFile(sandbox.workspace, absolute(workspace, path), TEXT_BYTES_MAX),
+  );
   if (content.includes(0)) throw new ToolFailure(`${path} is a binary file.`);
   return content.toString("utf8");
 }

@@ -9,7 +9,8 @@ export const readFile = defineTool({
   name: "read_file",
   action: "read_files",
   category: "files",
-  description: "Reads a text file of the workspace, or the lines from start_line to end_line (both counted from 1 and included).",
+  description:
+    "Reads a text file of the workspace, or the lines from start_line to end_line (both counted from 1 and included).",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",
@@ -21,7 +22,13 @@ export const readFile = defineTool({
     if (from > Math.max(1, lines.length)) throw new ToolFailure(`${path} has ${lines.length} lines.`);
     const content = lines.slice(from - 1, to).join("\n");
     const end = Math.min(to ?? lines.length, lines.length);
-    const file = { path: shownPath(workspace, path), start_line: from, end_line: end, total_lines: lines.length, content: content.slice(0, CHARACTERS_MAX) };
+    const file = {
+      path: shownPath(workspace, path),
+      start_line: from,
+      end_line: end,
+      total_lines: lines.length,
+      content: content.slice(0, CHARACTERS_MAX),
+    };
     return { output: { files: [content.length > CHARACTERS_MAX ? { ...file, truncated: true } : file] } };
   },
 });

@@ -5,7 +5,8 @@ export const readSkill = defineTool({
   name: "read_skill",
   action: "read_skill",
   category: "skill",
-  description: "Reads one of the procedures (skills) that the instructions list, by its name. Read it before you do what it is about.",
+  description:
+    "Reads one of the procedures (skills) that the instructions list, by its name. Read it before you do what it is about.",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",
@@ -14,7 +15,10 @@ export const readSkill = defineTool({
   async run({ name }, { skills }) {
     const all = await skills.all();
     const skill = all.find((one) => one.name === name || one.path === name);
-    if (!skill) throw new ToolFailure(`There is no skill "${name}"; there ${all.length === 0 ? "is none" : `are ${all.map((one) => one.name).join(", ")}`}.`);
+    if (!skill)
+      throw new ToolFailure(
+        `There is no skill "${name}"; there ${all.length === 0 ? "is none" : `are ${all.map((one) => one.name).join(", ")}`}.`,
+      );
     return { output: { skill_path: skill.path, description: skill.description, content: skill.body } };
   },
 });

@@ -7,7 +7,10 @@ import { defineTool, ToolFailure, type Tool } from "./tool.ts";
  * The one outcome of a judge run: a label that was fixed when the judge was dispatched, or that the evidence does not decide. An accepted report ends the turn; a
  * refused one is a failure of the call.
  */
-export const reportScore = ({ scorerUid, classifications }: Pick<worker.Judge, "scorerUid" | "classifications">): Tool =>
+export const reportScore = ({
+  scorerUid,
+  classifications,
+}: Pick<worker.Judge, "scorerUid" | "classifications">): Tool =>
   defineTool({
     name: "report_score",
     action: "report_score",
@@ -15,12 +18,29 @@ export const reportScore = ({ scorerUid, classifications }: Pick<worker.Judge, "
     description: `Reports your verdict on the run and ends your work. classification is one of: ${classifications.join(", ")}. reason says in a few sentences what in the evidence decided it. Only when the evidence does not suffice to decide, send undecided: true instead of a classification.`,
     isReadOnly: false,
     changes: "nothing",
-    input: z.object({ classification: z.enum(classifications).optional(), undecided: z.boolean().optional(), reason: z.string().optional() }),
+    input: z.object({
+      classification: z.enum(classifications).optional(),
+      undecided: z.boolean().optional(),
+      reason: z.string().optional(),
+    }),
     shown: (input) => input as Record<string, string | boolean>,
     async run({ classification, undecided = false, reason }, { platform, run, callId }) {
-      if ((classification !== undefined) === undecided) throw new ToolFailure("Send a classification, or undecided: true; one of the two.");
-      const verdict = { scorer_id: scorerUid, ...(classification === undefined ? { failed: true } : { classification }), ...(reason === undefined ? {} : { reason }) };
-      const answer = objectOf(await platform.rest("POST", `/api/v1/agent/runs/${run.runUid}/scores`, { results: [verdict] }, { "idempotency-key": callId }), "The score was not reported");
+      if ((classification !== undefined) === undecided)
+        throw new ToolFailure("Send a classification, or undecided: true; one of the two.");
+      const verdict = {
+        scorer_id: scorerUid,
+        ...(classification === undefined ? { failed: true } : { classification }),
+        ...(reason === undefined ? {} : { reason }),
+      };
+      const answer = objectOf(
+        await platform.rest(
+          "POST",
+          `/api/v1/agent/runs/${run.runUid}/scores`,
+          { results: [verdict] },
+          { "idempotency-key": callId },
+        ),
+        "The score was not reported",
+      );
       const error = refusalIn(answer["results"]);
       if (error !== undefined) throw new ToolFailure(`The score was refused: ${error}`);
       const message = classification ?? "undecided";
@@ -31,7 +51,10 @@ export const reportScore = ({ scorerUid, classifications }: Pick<worker.Judge, "
 /** Why the only result was not accepted; undefined: it was. */
 function refusalIn(results: unknown): string | undefined {
   const [result] = Array.isArray(results) ? (results as unknown[]) : [];
-  const { status, error } = (typeof result === "object" && result !== null ? result : {}) as { readonly status?: unknown; readonly error?: unknown };
+  const { status, error } = (typeof result === "object" && result !== null ? result : {}) as {
+    readonly status?: unknown;
+    readonly error?: unknown;
+  };
   if (status === "accepted") return undefined;
   return typeof error === "string" && error !== "" ? error : "the platform gave no reason";
 }

@@ -3,8 +3,11 @@ import { ToolFailure } from "./tool.ts";
 
 /** The object that a call of the public API answered. Errors: ToolFailure with what the problem body says. */
 export function objectOf({ status, body }: RestAnswer, what: string): Record<string, unknown> {
-  const fields = typeof body === "object" && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};
+  const fields =
+    typeof body === "object" && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};
   if (status >= 200 && status < 300) return fields;
-  const told = [fields["detail"], fields["title"], fields["error"]].find((value) => typeof value === "string" && value !== "");
+  const told = [fields["detail"], fields["title"], fields["error"]].find(
+    (value) => typeof value === "string" && value !== "",
+  );
   throw new ToolFailure(`${what}: ${typeof told === "string" ? told : "the platform refused it"} (status ${status})`);
 }

@@ -9,7 +9,8 @@ function imageType(content: Buffer): string | undefined {
   if (content.subarray(0, 8).equals(Buffer.from("89504e470d0a1a0a", "hex"))) return "image/png";
   if (content.subarray(0, 3).equals(Buffer.from("ffd8ff", "hex"))) return "image/jpeg";
   if (/^GIF8[79]a/.test(content.subarray(0, 6).toString("latin1"))) return "image/gif";
-  if (content.subarray(0, 4).toString("latin1") === "RIFF" && content.subarray(8, 12).toString("latin1") === "WEBP") return "image/webp";
+  if (content.subarray(0, 4).toString("latin1") === "RIFF" && content.subarray(8, 12).toString("latin1") === "WEBP")
+    return "image/webp";
   return undefined;
 }
 
@@ -28,7 +29,13 @@ export const screenshot = defineTool({
     const mimeType = imageType(content);
     if (!mimeType) throw new ToolFailure(`${file} is no PNG, JPEG, GIF or WebP image.`);
     const data = { mime_type: mimeType, ...(description === undefined ? {} : { description }) };
-    const { artifactUid } = await platform.createArtifact({ clientArtifactId: callId, artifactType: "SCREENSHOT", data, public: isPublic, content });
+    const { artifactUid } = await platform.createArtifact({
+      clientArtifactId: callId,
+      artifactType: "SCREENSHOT",
+      data,
+      public: isPublic,
+      content,
+    });
     return { output: { artifact_uid: artifactUid, mime_type: mimeType } };
   },
 });

@@ -6,13 +6,27 @@ import { defineTool, ToolFailure, type Workspace } from "./tool.ts";
 
 const TIMEOUT_MS = 60_000;
 const LINES_MAX = 200;
-const RIPGREP = ["rg", "--line-number", "--no-heading", "--with-filename", "--color", "never", "--max-columns", "300", "--max-count", "50", "--sort", "path"];
+const RIPGREP = [
+  "rg",
+  "--line-number",
+  "--no-heading",
+  "--with-filename",
+  "--color",
+  "never",
+  "--max-columns",
+  "300",
+  "--max-count",
+  "50",
+  "--sort",
+  "path",
+];
 
 export const search = defineTool({
   name: "search",
   action: "grep",
   category: "search",
-  description: "Searches the text files of the workspace, or of `path` in it, for a regular expression; answers `file:line:text`.",
+  description:
+    "Searches the text files of the workspace, or of `path` in it, for a regular expression; answers `file:line:text`.",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",
@@ -22,11 +36,25 @@ export const search = defineTool({
     const { sandbox } = workspace;
     const found = await onPath(path, () => sandbox.stat(sandbox.workspace, absolute(workspace, path)));
     if (found.type === "absent") throw new ToolFailure(`There is no ${path}.`);
-    const run = await grep(workspace, pattern, shownPath(workspace, path), { cwd: sandbox.workspace, timeoutMs: TIMEOUT_MS, signal });
+    const run = await grep(workspace, pattern, shownPath(workspace, path), {
+      cwd: sandbox.workspace,
+      timeoutMs: TIMEOUT_MS,
+      signal,
+    });
     if (run.timedOut) throw new ToolFailure("The search took too long.");
-    if (run.exitCode !== 0 && run.exitCode !== 1) throw new ToolFailure(run.output.trim().split("\n").slice(0, 4).join("\n") || "The search failed.");
-    const lines = run.output.split("\n").filter((line) => line !== "").map((line) => line.replace(/^\.\//, ""));
-    return { output: { matches: Math.min(lines.length, LINES_MAX), output: lines.slice(0, LINES_MAX).join("\n"), truncated: run.truncated || lines.length > LINES_MAX } };
+    if (run.exitCode !== 0 && run.exitCode !== 1)
+      throw new ToolFailure(run.output.trim().split("\n").slice(0, 4).join("\n") || "The search failed.");
+    const lines = run.output
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => line.replace(/^\.\//, ""));
+    return {
+      output: {
+        matches: Math.min(lines.length, LINES_MAX),
+        output: lines.slice(0, LINES_MAX).join("\n"),
+        truncated: run.truncated || lines.length > LINES_MAX,
+      },
+    };
   },
 });
 

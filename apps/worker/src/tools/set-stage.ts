@@ -12,7 +12,8 @@ export const setStage = defineTool({
   name: "set_stage",
   action: "set_task_stage",
   category: "integration",
-  description: "Moves the factory task that this run works on to a stage: TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
+  description:
+    "Moves the factory task that this run works on to a stage: TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({ stage: z.string().min(1) }),

@@ -8,13 +8,16 @@ export const shellOutput = defineTool({
   name: "shell_output",
   action: "read_command_output",
   category: "command",
-  description: "Reads what a background command (shell with background: true) has written since you last asked, and whether it still runs. Waits up to wait_seconds for its end.",
+  description:
+    "Reads what a background command (shell with background: true) has written since you last asked, and whether it still runs. Waits up to wait_seconds for its end.",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",
   input: z.object({ id, wait_seconds: z.number().int().positive().max(WAIT_SECONDS_MAX).optional() }),
   shown: ({ id: command }) => ({ id: command }),
-  run: async ({ id: command, wait_seconds: seconds = 0 }, { background, signal }) => ({ output: await background.read(command, seconds * 1_000, signal) }),
+  run: async ({ id: command, wait_seconds: seconds = 0 }, { background, signal }) => ({
+    output: await background.read(command, seconds * 1_000, signal),
+  }),
 });
 
 export const shellKill = defineTool({

@@ -14,11 +14,16 @@ export const shell = defineTool({
   description: `Runs a shell command in the workspace and answers its exit code and output. The working directory is kept between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds says otherwise. With background: true it is left running (a server, a watcher) and answered by its id, for shell_output and shell_kill.`,
   isReadOnly: false,
   changes: "anything",
-  input: z.object({ command: z.string().min(1), timeout_seconds: z.number().int().positive().max(TIMEOUT_SECONDS_MAX).optional(), background: z.boolean().optional() }),
+  input: z.object({
+    command: z.string().min(1),
+    timeout_seconds: z.number().int().positive().max(TIMEOUT_SECONDS_MAX).optional(),
+    background: z.boolean().optional(),
+  }),
   shown: ({ command, background = false }) => ({ command, ...(background ? { background } : {}) }),
   async run({ command, timeout_seconds: seconds = TIMEOUT_SECONDS, background = false }, context) {
     const { workspace } = context;
-    if (background) return { output: { id: context.background.begin(workspace.sandbox, command, workspace.cwd), running: true } };
+    if (background)
+      return { output: { id: context.background.begin(workspace.sandbox, command, workspace.cwd), running: true } };
     const run = await runCommand(command, seconds * 1_000, context);
     const output = { exit_code: run.exitCode, output: run.output, truncated: run.truncated, cwd: run.cwd };
     if (run.stopped) throw new ToolFailure("The command was interrupted.", output);

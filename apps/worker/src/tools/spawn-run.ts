@@ -7,17 +7,32 @@ export const spawnRun = defineTool({
   name: "spawn_run",
   action: "spawn_run",
   category: "integration",
-  description: "Starts a child run. `agent` names another agent of the same factory; without it the child is one more run of yours. The child works on its own; use `wait` for its end.",
+  description:
+    "Starts a child run. `agent` names another agent of the same factory; without it the child is one more run of yours. The child works on its own; use `wait` for its end.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({ prompt: z.string().min(1), agent: z.string().optional(), title: z.string().optional() }),
-  shown: ({ prompt, agent, title }) => ({ ...(agent === undefined ? {} : { agent }), ...(title === undefined ? {} : { title }), prompt }),
+  shown: ({ prompt, agent, title }) => ({
+    ...(agent === undefined ? {} : { agent }),
+    ...(title === undefined ? {} : { title }),
+    prompt,
+  }),
   async run({ prompt, agent, title }, { platform, run, callId }) {
     if (agent !== undefined && !run.spawnableAgents.includes(agent)) {
-      throw new ToolFailure(`There is no agent "${agent}" to start; there ${run.spawnableAgents.length === 0 ? "is none" : `are ${run.spawnableAgents.join(", ")}`}.`);
+      throw new ToolFailure(
+        `There is no agent "${agent}" to start; there ${run.spawnableAgents.length === 0 ? "is none" : `are ${run.spawnableAgents.join(", ")}`}.`,
+      );
     }
-    const body = { prompt, parent_run_id: run.runUid, ...(agent === undefined ? {} : { agent_name: agent }), ...(title === undefined ? {} : { title }) };
-    const answer = objectOf(await platform.rest("POST", "/api/v1/agent/runs", body, { "idempotency-key": callId }), "The child run was not started");
+    const body = {
+      prompt,
+      parent_run_id: run.runUid,
+      ...(agent === undefined ? {} : { agent_name: agent }),
+      ...(title === undefined ? {} : { title }),
+    };
+    const answer = objectOf(
+      await platform.rest("POST", "/api/v1/agent/runs", body, { "idempotency-key": callId }),
+      "The child run was not started",
+    );
     const runId = answer["run_id"];
     if (typeof runId !== "string") throw new ToolFailure("The platform did not name the child run.");
     return { output: { run_id: runId } };

@@ -17,7 +17,12 @@ export type Workspace = {
 };
 
 /** A procedure that an agent can read (SKILL.md). */
-export type SkillText = { readonly name: string; readonly description: string; readonly body: string; /** Where it comes from. */ readonly path: string };
+export type SkillText = {
+  readonly name: string;
+  readonly description: string;
+  readonly body: string;
+  /** Where it comes from. */ readonly path: string;
+};
 
 /** The skills of an execution: of its agent's definition, and of its repositories. */
 export type SkillShelf = { all(): Promise<readonly SkillText[]> };

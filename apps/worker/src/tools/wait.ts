@@ -5,7 +5,8 @@ export const wait = defineTool({
   name: "wait",
   action: "wait_for_runs",
   category: "integration",
-  description: "Parks this run until all its child runs have ended, or any one of them; then their results are told. Holds no worker meanwhile.",
+  description:
+    "Parks this run until all its child runs have ended, or any one of them; then their results are told. Holds no worker meanwhile.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({ policy: z.enum(["all", "any"]) }),

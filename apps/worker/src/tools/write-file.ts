@@ -7,7 +7,8 @@ export const writeFile = defineTool({
   name: "write_file",
   action: "edit_files",
   category: "files",
-  description: "Writes a whole file of the workspace; missing directories are made, an existing file is replaced and keeps its mode.",
+  description:
+    "Writes a whole file of the workspace; missing directories are made, an existing file is replaced and keeps its mode.",
   isReadOnly: false,
   changes: "files",
   input: z.object({ path: z.string().min(1), content: z.string() }),
@@ -15,7 +16,9 @@ export const writeFile = defineTool({
   async run({ path, content }, { workspace }) {
     const before = await readText(workspace, path).catch(() => ""); // new, binary or very long: counted as all new
     const { sandbox } = workspace;
-    const { created } = await onPath(path, () => sandbox.writeFile(sandbox.workspace, absolute(workspace, path), Buffer.from(content)));
+    const { created } = await onPath(path, () =>
+      sandbox.writeFile(sandbox.workspace, absolute(workspace, path), Buffer.from(content)),
+    );
     return { output: { files: [{ path: shownPath(workspace, path), ...changedLines(before, content), created }] } };
   },
 });

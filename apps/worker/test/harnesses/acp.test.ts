@@ -18,21 +18,63 @@ beforeEach(async () => {
 });
 afterEach(() => model.stop());
 
-const said = (events: readonly Event[]) => events.filter(({ kind, payload }) => kind === "message" && payload["role"] === "assistant").map(({ payload }) => payload["text"]);
-const calls = (events: readonly Event[]) => ends(events).map(({ name, state, output }) => [name, state, (output as { output?: string }).output]);
+const said = (events: readonly Event[]) =>
+  events
+    .filter(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")
+    .map(({ payload }) => payload["text"]);
+const calls = (events: readonly Event[]) =>
+  ends(events).map(({ name, state, output }) => [name, state, (output as { output?: string }).output]);
 const lines = (...orders: string[]) => orders.join("\n");
 const usageOf = (events: readonly Event[]) => events.findLast(({ kind }) => kind === "harness_usage")?.payload;
 
-const GEMINI = { type: "gemini", provider: "google", path: "/v1beta", shell: "run_shell_command", ask: "ask_people", counted: { counted: { input_tokens: 1 }, missed_turns: 0 }, looking: /--approval-mode default/ } as const;
-const OPENCODE = { type: "opencode", provider: "openai-compatible", path: "/v1", shell: "bash", ask: "ask_user", counted: { missed_turns: 1 }, looking: /"\*":"deny"/ } as const;
+const GEMINI = {
+  type: "gemini",
+  provider: "google",
+  path: "/v1beta",
+  shell: "run_shell_command",
+  ask: "ask_people",
+  counted: { counted: { input_tokens: 1 }, missed_turns: 0 },
+  looking: /--approval-mode default/,
+} as const;
+const OPENCODE = {
+  type: "opencode",
+  provider: "openai-compatible",
+  path: "/v1",
+  shell: "bash",
+  ask: "ask_user",
+  counted: { missed_turns: 1 },
+  looking: /"\*":"deny"/,
+} as const;
 
 for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OPENCODE]) {
   /** A run of the stand-in, in a directory of its own. */
-  const aRun = async (root: string, name: string, prompt: string, assignment: ContextOptions["assignment"] = {}, more: Partial<ContextOptions> = {}): Promise<ContextOptions> => {
+  const aRun = async (
+    root: string,
+    name: string,
+    prompt: string,
+    assignment: ContextOptions["assignment"] = {},
+    more: Partial<ContextOptions> = {},
+  ): Promise<ContextOptions> => {
     const program = await aFakeHarness(root, type);
-    const host = { ...bareHost("bwrap"), harnesses: new Map([[type, { directory: dirname(program), file: basename(program), version: "9.9.9" }]]) };
+    const host = {
+      ...bareHost("bwrap"),
+      harnesses: new Map([[type, { directory: dirname(program), file: basename(program), version: "9.9.9" }]]),
+    };
     const providerCredentials = { provider, apiKey: KEY, baseUrl: model.url + path };
-    return { host, dir: await executionDir(root, name), prompt, ...more, assignment: { harness: type, provider, modelId: "some-model", idleTimeoutSeconds: 60, providerCredentials, ...assignment } };
+    return {
+      host,
+      dir: await executionDir(root, name),
+      prompt,
+      ...more,
+      assignment: {
+        harness: type,
+        provider,
+        modelId: "some-model",
+        idleTimeoutSeconds: 60,
+        providerCredentials,
+        ...assignment,
+      },
+    };
   };
 
   inBubblewrap(`a stand-in for ${type}`, () => {
@@ -41,17 +83,45 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         const { host, warnings } = await probeHarnesses(bareHost("bwrap"), { [type]: await aFakeHarness(root, type) });
         expect([host.harnesses?.get(type)?.version, warnings]).toEqual(["9.9.9", []]);
         const bare = aBareRepository(root, { "a.txt": "one\n" });
-        const prompt = lines("tools", "bash echo two > a.txt; echo $PWD", "model", "bash exit 3", 'tool artifact {"file": "a.txt", "title": "A"}', 'tool pull_request {"title": "Two"}', "bash true", "odd Ready?", "say I end.");
-        const { result, events, artifacts, pullRequests, usage } = await execute(await aRun(root, "e1", prompt, { repositories: [aRepository(bare)], runUid: "run-1" }));
+        const prompt = lines(
+          "tools",
+          "bash echo two > a.txt; echo $PWD",
+          "model",
+          "bash exit 3",
+          'tool artifact {"file": "a.txt", "title": "A"}',
+          'tool pull_request {"title": "Two"}',
+          "bash true",
+          "odd Ready?",
+          "say I end.",
+        );
+        const { result, events, artifacts, pullRequests, usage } = await execute(
+          await aRun(root, "e1", prompt, { repositories: [aRepository(bare)], runUid: "run-1" }),
+        );
         expect(result).toMatchObject({ outcome: "DONE", message: "I end." });
-        expect(said(events)[0]).toBe(`plan artifact screenshot external_reference read_skill pull_request spawn_run wait set_stage ${ask}`);
+        expect(said(events)[0]).toBe(
+          `plan artifact screenshot external_reference read_skill pull_request spawn_run wait set_stage ${ask}`,
+        );
         expect(said(events)[1]).toBe('The model said "hello"');
-        expect(calls(events)).toEqual([["run_command", "completed", "/workspace/shop\n"], ["run_command", "failed", undefined], ["report_artifact", "completed", undefined], ["open_pull_request", "completed", undefined], ["run_command", "completed", ""]]);
+        expect(calls(events)).toEqual([
+          ["run_command", "completed", "/workspace/shop\n"],
+          ["run_command", "failed", undefined],
+          ["report_artifact", "completed", undefined],
+          ["open_pull_request", "completed", undefined],
+          ["run_command", "completed", ""],
+        ]);
         expect([artifacts.length, pullRequests.length, git(bare, "show", "agent/run-1:a.txt")]).toEqual([1, 1, "two"]);
         expect(model.requests.map(({ key, model: name }) => [key, name])).toEqual([[KEY, "some-model"]]);
         expect(usage).toMatchObject([{ modelId: "some-model", usage: { inputTokens: 100, outputTokens: 10 } }]);
-        expect(usageOf(events)).toEqual({ harness: type, lost_turns: 0, tool_calls: { [shell]: 3, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 }, ...counted });
-        expect(events.filter(({ kind }) => kind === "harness_line").map(({ payload }) => payload["line"])).toEqual([expect.stringMatching(/^\{.*"something_new"/), "Ready?"]);
+        expect(usageOf(events)).toEqual({
+          harness: type,
+          lost_turns: 0,
+          tool_calls: { [shell]: 3, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 },
+          ...counted,
+        });
+        expect(events.filter(({ kind }) => kind === "harness_line").map(({ payload }) => payload["line"])).toEqual([
+          expect.stringMatching(/^\{.*"something_new"/),
+          "Ready?",
+        ]);
         expect(JSON.stringify(events)).not.toContain(KEY);
       }));
 
@@ -66,10 +136,24 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
 
     test("that asks takes no further step; the answer goes on in the same session, elsewhere, and nothing of it is forgotten or told twice", () =>
       withDirectory(async (root) => {
-        const first = await execute(await aRun(root, "e1", lines("bash echo kept > kept.txt", `tool ${ask} {"question": "Which name?"}`, "model")));
+        const first = await execute(
+          await aRun(
+            root,
+            "e1",
+            lines("bash echo kept > kept.txt", `tool ${ask} {"question": "Which name?"}`, "model"),
+          ),
+        );
         expect(first.result).toMatchObject({ outcome: "BLOCKED", message: "Which name?" });
         expect([model.requests, said(first.events)]).toEqual([[], []]);
-        const second = await execute(await aRun(root, "e2", lines("heard Ada", "bash cat kept.txt"), { executionSeq: 2, snapshotUrl: snapshotUrl(join(root, "e1")) }, { history: first.history() }));
+        const second = await execute(
+          await aRun(
+            root,
+            "e2",
+            lines("heard Ada", "bash cat kept.txt"),
+            { executionSeq: 2, snapshotUrl: snapshotUrl(join(root, "e1")) },
+            { history: first.history() },
+          ),
+        );
         expect(second.result.outcome).toBe("DONE");
         expect(said(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
         expect(calls(second.events)).toEqual([["run_command", "completed", "kept\n"]]);
@@ -80,12 +164,15 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         await model.stop();
         const answer = { text: "never heard", until: new Promise<void>(() => {}) };
         model = await ModelServer.start([answer]);
-        const { running, events } = await during(await aRun(root, "e1", lines("bash echo $PPID", "hang", "say never said")), async (context) => {
-          await eventually(() => expect(context.events.filter(({ kind }) => kind === "tool_start")).toHaveLength(2));
-          context.followup({ text: lines("bash echo $PPID", "model", "hang") });
-          await eventually(() => expect(model.requests).toHaveLength(1));
-          context.followup({ text: lines("heard News", "bash echo $PPID") });
-        });
+        const { running, events } = await during(
+          await aRun(root, "e1", lines("bash echo $PPID", "hang", "say never said")),
+          async (context) => {
+            await eventually(() => expect(context.events.filter(({ kind }) => kind === "tool_start")).toHaveLength(2));
+            context.followup({ text: lines("bash echo $PPID", "model", "hang") });
+            await eventually(() => expect(model.requests).toHaveLength(1));
+            context.followup({ text: lines("heard News", "bash echo $PPID") });
+          },
+        );
         expect((await running).outcome).toBe("DONE");
         const [first, hung, second, ...rest] = calls(events);
         expect(hung).toEqual(["run_command", "interrupted", undefined]);
@@ -95,12 +182,17 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
 
     test("whose worker is lost goes on elsewhere from what was saved last", () =>
       withDirectory(async (root) => {
-        const lost = await losing(await aRun(root, "e1", lines("bash echo kept > kept.txt", "hang")), async (context) => {
-          await callBegun(2)(context);
-          await eventually(() => expect(context.events.map(({ kind }) => kind)).toContain("checkpoint"));
-        });
+        const lost = await losing(
+          await aRun(root, "e1", lines("bash echo kept > kept.txt", "hang")),
+          async (context) => {
+            await callBegun(2)(context);
+            await eventually(() => expect(context.events.map(({ kind }) => kind)).toContain("checkpoint"));
+          },
+        );
         const next = nextAttempt(lost, await aRun(root, "e2", ""));
-        const inputs = [{ uid: newUid(), text: lines("heard Back", "bash cat kept.txt"), kind: "followup", mode: "normal" }];
+        const inputs = [
+          { uid: newUid(), text: lines("heard Back", "bash cat kept.txt"), kind: "followup", mode: "normal" },
+        ];
         const { result, events } = await execute({ ...next, assignment: { ...next.assignment, inputs } });
         expect(result.outcome).toBe("DONE");
         expect(said(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
@@ -109,7 +201,9 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
     test("whose session is lost is told what was said", () =>
       withDirectory(async (root) => {
         const first = await execute(await aRun(root, "e1", lines("heard One", "bash true", "say The answer is 42.")));
-        const second = await execute(await aRun(root, "e2", "heard Two", { executionSeq: 2 }, { history: first.history() }));
+        const second = await execute(
+          await aRun(root, "e2", "heard Two", { executionSeq: 2 }, { history: first.history() }),
+        );
         expect(second.result.outcome).toBe("DONE");
         expect(said(second.events)[0]).toMatch(/Your session could not be restored.*The answer is 42\..*heard Two/);
       }));
@@ -117,24 +211,55 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
     test("is cancelled without leaving a process", () =>
       withDirectory(async (root) => {
         const marker = markedSeconds();
-        const { running } = await during(await aRun(root, "e1", `bash setsid sleep ${marker} & sleep ${marker}`), async (context) => {
-          await eventually(() => expect(processesLike(marker).length).toBeGreaterThan(1));
-          context.cancel();
-        });
+        const { running } = await during(
+          await aRun(root, "e1", `bash setsid sleep ${marker} & sleep ${marker}`),
+          async (context) => {
+            await eventually(() => expect(processesLike(marker).length).toBeGreaterThan(1));
+            context.cancel();
+          },
+        );
         await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
         await eventually(() => expect(processesLike(marker)).toEqual([]));
       }));
 
     test("plans first when it is asked to, and is then held to looking; a turn that fails fails the run", () =>
       withDirectory(async (root) => {
-        const inputs = [{ uid: "0190-plan", text: lines("tools", "bash true", "told", 'tool spawn_run {"prompt": "x"}', 'tool plan {"title": "P", "markdown": "M"}'), kind: "prompt", mode: "plan" }];
+        const inputs = [
+          {
+            uid: "0190-plan",
+            text: lines(
+              "tools",
+              "bash true",
+              "told",
+              'tool spawn_run {"prompt": "x"}',
+              'tool plan {"title": "P", "markdown": "M"}',
+            ),
+            kind: "prompt",
+            mode: "plan",
+          },
+        ];
         const planned = await execute(await aRun(root, "e1", "", { mode: "plan", inputs }));
-        expect(planned.result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^awaiting_approval/) });
+        expect(planned.result).toMatchObject({
+          outcome: "BLOCKED",
+          message: expect.stringMatching(/^awaiting_approval/),
+        });
         expect(said(planned.events)[0]).toBe(`plan read_skill ${ask}`);
         expect(said(planned.events)[1]).toMatch(new RegExp(`You are asked for a plan first[^]*${looking.source}`));
-        expect(ends(planned.events).map(({ name, state }) => [name, state])).toEqual(expect.arrayContaining([["spawn_run", "denied"], ["create_document", "completed"]])); // told by two channels, so in no order
+        expect(ends(planned.events).map(({ name, state }) => [name, state])).toEqual(
+          expect.arrayContaining([
+            ["spawn_run", "denied"],
+            ["create_document", "completed"],
+          ]),
+        ); // told by two channels, so in no order
         const failed = await execute(await aRun(root, "e2", "fail It broke."));
-        expect(failed.result).toMatchObject({ outcome: "ERROR", error: { code: "resource_unavailable", reason: "harness_failed", message: expect.stringContaining("It broke.") } });
+        expect(failed.result).toMatchObject({
+          outcome: "ERROR",
+          error: {
+            code: "resource_unavailable",
+            reason: "harness_failed",
+            message: expect.stringContaining("It broke."),
+          },
+        });
       }));
   });
 }

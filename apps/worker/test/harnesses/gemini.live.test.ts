@@ -7,7 +7,10 @@ liveSuite({
     ".gemini/settings.json": JSON.stringify({
       mcpServers: { trap: { command: "sh", args: ["-c", command] } },
       hooksConfig: { enabled: true },
-      hooks: { SessionStart: [{ matcher: "*", hooks: [{ name: "trap", type: "command", command }] }], BeforeModel: [{ matcher: "*", hooks: [{ name: "trap2", type: "command", command }] }] },
+      hooks: {
+        SessionStart: [{ matcher: "*", hooks: [{ name: "trap", type: "command", command }] }],
+        BeforeModel: [{ matcher: "*", hooks: [{ name: "trap2", type: "command", command }] }],
+      },
       tools: { discoveryCommand: command, callCommand: command },
     }),
   }),

@@ -1,6 +1,14 @@
 import { dirname } from "node:path";
 import { afterEach, expect, test } from "@jest/globals";
-import { aFakeHarness, AGENT_PROGRAMS, eventually, ModelServer, type AgentProgram, type ModelAnswer, type ModelRequest } from "@millwright/testing";
+import {
+  aFakeHarness,
+  AGENT_PROGRAMS,
+  eventually,
+  ModelServer,
+  type AgentProgram,
+  type ModelAnswer,
+  type ModelRequest,
+} from "@millwright/testing";
 import { bareHost } from "../../src/sandbox/spec.ts";
 import { executionDir, type ContextOptions, type Event } from "../support/a-context.ts";
 import { execute } from "../support/execute.ts";
@@ -18,34 +26,65 @@ const usageEventOf = (events: readonly Event[]) => events.findLast(({ kind }) =>
 const textOf = ({ body }: ModelRequest) => JSON.stringify(body);
 
 /** A run of a stand-in at a model server that answers as it is told to. */
-async function run(program: AgentProgram, root: string, answer: Parameters<typeof ModelServer.start>[0], prompt: string, more: ContextOptions["assignment"] = {}) {
+async function run(
+  program: AgentProgram,
+  root: string,
+  answer: Parameters<typeof ModelServer.start>[0],
+  prompt: string,
+  more: ContextOptions["assignment"] = {},
+) {
   model = await ModelServer.start(answer);
   const { type, provider, path } = program;
   const file = await aFakeHarness(root, type);
   const place = { directory: dirname(file), file: file.slice(dirname(file).length + 1), version: "9.9.9" };
   const providerCredentials = { provider, apiKey: KEY, baseUrl: model.url + path };
-  const assignment = { harness: type, provider, modelId: "some-model", idleTimeoutSeconds: 60, providerCredentials, ...more };
-  return execute({ host: { ...bareHost("bwrap"), harnesses: new Map([[type, place]]) }, dir: await executionDir(root, "e1"), prompt, assignment });
+  const assignment = {
+    harness: type,
+    provider,
+    modelId: "some-model",
+    idleTimeoutSeconds: 60,
+    providerCredentials,
+    ...more,
+  };
+  return execute({
+    host: { ...bareHost("bwrap"), harnesses: new Map([[type, place]]) },
+    dir: await executionDir(root, "e1"),
+    prompt,
+    assignment,
+  });
 }
 
 for (const program of Object.values(AGENT_PROGRAMS))
   inBubblewrap(`model calls of an agent program by the protocol of ${program.type}`, () => {
     test("that it gives up end at the provider, and their usage is reported", () =>
       withDirectory(async (root) => {
-        const answers: ModelAnswer[] = [{ text: "a long answer", usage: { input: 70, output: 900 }, until: new Promise(() => {}) }, DONE];
+        const answers: ModelAnswer[] = [
+          { text: "a long answer", usage: { input: 70, output: 900 }, until: new Promise(() => {}) },
+          DONE,
+        ];
         const { result, usage, events, modelCalls } = await run(program, root, answers, lines("abort", "model"));
         expect(result.outcome).toBe("DONE");
         await eventually(() => expect(model.abandoned).toHaveLength(1));
-        expect(usage.map(({ callId, isEstimated = false }) => [callId, isEstimated])).toEqual([["e1-a1-h1", true], ["e1-a1-h2", false]]);
-        expect(usage[0]!.usage).toEqual(expect.objectContaining({ inputTokens: expect.any(Number), outputTokens: expect.any(Number) }));
+        expect(usage.map(({ callId, isEstimated = false }) => [callId, isEstimated])).toEqual([
+          ["e1-a1-h1", true],
+          ["e1-a1-h2", false],
+        ]);
+        expect(usage[0]!.usage).toEqual(
+          expect.objectContaining({ inputTokens: expect.any(Number), outputTokens: expect.any(Number) }),
+        );
         expect(modelCalls).toEqual([`${program.provider} interrupted`, `${program.provider} ok`]);
         expect(usageEventOf(events)).toMatchObject({ missed_turns: 1, lost_turns: 0 });
       }));
 
     test("that it gives up count for the run's token limit", () =>
       withDirectory(async (root) => {
-        const answers: ModelAnswer[] = [{ text: "a long answer", usage: { input: 70, output: 900 }, until: new Promise(() => {}) }, DONE];
-        const { result } = await run(program, root, answers, lines("abort", "model", "say never said"), { tokenLimit: 1n });
+        const answers: ModelAnswer[] = [
+          { text: "a long answer", usage: { input: 70, output: 900 }, until: new Promise(() => {}) },
+          DONE,
+        ];
+        const { result } = await run(program, root, answers, lines("abort", "model", "say never said"), {
+          tokenLimit: 1n,
+        });
         expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "token_limit" } });
         expect(model.requests).toHaveLength(1);
       }));
@@ -62,8 +101,11 @@ for (const program of Object.values(AGENT_PROGRAMS))
     test("that are refused for now, and those for titles, are no steps", () =>
       withDirectory(async (root) => {
         const isRefused = (index: number) => index === 0 || index === 1;
-        const answer = (_request: ModelRequest, index: number): ModelAnswer => (isRefused(index) ? { status: 429, message: "Slow down." } : DONE);
-        const { result } = await run(program, root, answer, lines("retry", "title", "title", "model"), { stepLimit: 2 });
+        const answer = (_request: ModelRequest, index: number): ModelAnswer =>
+          isRefused(index) ? { status: 429, message: "Slow down." } : DONE;
+        const { result } = await run(program, root, answer, lines("retry", "title", "title", "model"), {
+          stepLimit: 2,
+        });
         expect([result.outcome, model.requests.length]).toEqual(["DONE", 6]);
         await model.stop();
         const limited = await run(program, `${root}/again`, [DONE], lines("model", "model", "model"), { stepLimit: 2 });
@@ -75,17 +117,25 @@ for (const program of Object.values(AGENT_PROGRAMS))
       [404, "resource_not_found", "model_not_found"],
     ])("that are refused with %i end the run with %s", (status, code, reason) =>
       withDirectory(async (root) => {
-        const { result } = await run(program, root, [{ status, message: "No such thing." }], lines("model", "say never said"));
+        const { result } = await run(
+          program,
+          root,
+          [{ status, message: "No such thing." }],
+          lines("model", "say never said"),
+        );
         const message = `The model provider ${program.provider} refused the call (${status}: No such thing.).`;
         expect(result).toMatchObject({ outcome: "FAILED", error: { code, reason, retryable: false, message } });
-      }));
+      }),
+    );
 
     test("have the rules of each repository", () =>
       withDirectory(async (root) => {
         const bare = aBareRepository(root, { "AGENTS.md": "Compare with care.\n" });
         const { result, events } = await run(program, root, [DONE], "told", { repositories: [aRepository(bare)] });
         expect(result.outcome).toBe("DONE");
-        const told = events.find(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")!.payload["text"];
+        const told = events.find(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")!.payload[
+          "text"
+        ];
         expect(told).toMatch(/## Rules of the repository \(shop\/AGENTS\.md\)\n\nCompare with care\./);
       }));
   });
@@ -98,12 +148,18 @@ inBubblewrap("the usage of an agent program", () => {
     withDirectory(async (root) => {
       const { events } = await run(AGENT_PROGRAMS.codex, root, answers, orders);
       expect(usageEventOf(events)).toMatchObject({ missed_turns: 1 });
-    }));
+    }),
+  );
 
   test("counts a turn as missed while it is under way", () =>
     withDirectory(async (root) => {
       const { events } = await run(AGENT_PROGRAMS.claude, root, [DONE], "model");
-      const counted = events.filter(({ kind }) => kind === "harness_usage").map(({ payload }) => [payload["missed_turns"], payload["lost_turns"], payload["counted"]]);
-      expect(counted).toEqual([[1, 1, undefined], [0, 0, { input_tokens: 1 }]]);
+      const counted = events
+        .filter(({ kind }) => kind === "harness_usage")
+        .map(({ payload }) => [payload["missed_turns"], payload["lost_turns"], payload["counted"]]);
+      expect(counted).toEqual([
+        [1, 1, undefined],
+        [0, 0, { input_tokens: 1 }],
+      ]);
     }));
 });

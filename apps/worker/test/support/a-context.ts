@@ -8,7 +8,18 @@ import { newUid } from "@millwright/ids";
 import { LOOPBACK, outboundRule, type OutboundRule } from "@millwright/outbound";
 import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
-import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, ExecutionResult, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
+import type {
+  CallUsage,
+  Doors,
+  ExecutionContext,
+  ExecutionPhase,
+  ExecutionResult,
+  NewArtifact,
+  NewPullRequest,
+  PlannedCall,
+  RestAnswer,
+  SandboxHandle,
+} from "../../src/executions/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
 import { Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
@@ -19,7 +30,12 @@ import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
 
 /** Of this run and its first execution, unless it says otherwise. */
 export type Event = { kind: string; payload: JsonObject; runUid?: string; executionId?: bigint };
-export type RestCall = { method: string; path: string; body: JsonObject | undefined; headers: Readonly<Record<string, string>> };
+export type RestCall = {
+  method: string;
+  path: string;
+  body: JsonObject | undefined;
+  headers: Readonly<Record<string, string>>;
+};
 
 export type TestContext = {
   readonly ctx: ExecutionContext;
@@ -94,16 +110,47 @@ export const snapshotUrl = (dir: string): string => signedUrl(join(dir, "kept-sn
 /** An execution's context in memory: a platform that remembers what it was told, and directives at the caller's hand. */
 export function aContext(options: ContextOptions): TestContext {
   const { dir, history = [] } = options;
-  const input = { uid: newUid(), text: options.prompt ?? "", kind: history.length === 0 ? "prompt" : "followup", mode: "normal" };
+  const input = {
+    uid: newUid(),
+    text: options.prompt ?? "",
+    kind: history.length === 0 ? "prompt" : "followup",
+    mode: "normal",
+  };
   const assignment = create(worker.AssignmentSchema, {
-    ...{ executionId: history.length === 0 ? 1n : 2n, attempt: 1, runUid: newUid(), executionSeq: 1, provider: "scripted", modelId: "scripted", mode: "normal", inputs: [input], stepLimit: 200 },
+    ...{
+      executionId: history.length === 0 ? 1n : 2n,
+      attempt: 1,
+      runUid: newUid(),
+      executionSeq: 1,
+      provider: "scripted",
+      modelId: "scripted",
+      mode: "normal",
+      inputs: [input],
+      stepLimit: 200,
+    },
     ...options.assignment,
   });
-  const masker = new Masker([...Object.values(assignment.secrets), assignment.providerCredentials?.apiKey ?? "", ...literalSecrets(assignment.mcpServers)]);
+  const masker = new Masker([
+    ...Object.values(assignment.secrets),
+    assignment.providerCredentials?.apiKey ?? "",
+    ...literalSecrets(assignment.mcpServers),
+  ]);
   const log = memoryLog();
-  const directives = new DirectiveQueue({ onCancel: () => stop.abort(cancelled()), onError: (error) => log.error({ error }, "directive handler failed") });
+  const directives = new DirectiveQueue({
+    onCancel: () => stop.abort(cancelled()),
+    onError: (error) => log.error({ error }, "directive handler failed"),
+  });
   const stop = new AbortController();
-  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[], transcripts: [] as string[] };
+  const told = {
+    events: [] as Event[],
+    artifacts: [] as NewArtifact[],
+    pullRequests: [] as NewPullRequest[],
+    usage: [] as CallUsage[],
+    modelCalls: [] as string[],
+    restCalls: [] as RestCall[],
+    snapshots: [] as string[],
+    transcripts: [] as string[],
+  };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   const retained: ExecutionResult[] = [];
   const spoken: { stepId: string; delta: string }[] = [];
@@ -112,14 +159,24 @@ export function aContext(options: ContextOptions): TestContext {
   let directiveSeq = BigInt(assignment.directives.length);
   let isLost = false;
   const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
-    directives.deliver(create(worker.DirectiveSchema, { seq: (directiveSeq += 1n), executionId: 1n, attempt: 1, ...(directive ? { directive } : {}) }));
+    directives.deliver(
+      create(worker.DirectiveSchema, {
+        seq: (directiveSeq += 1n),
+        executionId: 1n,
+        attempt: 1,
+        ...(directive ? { directive } : {}),
+      }),
+    );
 
   for (const directive of assignment.directives) directives.deliver(directive);
   const ctx: ExecutionContext = {
     assignment,
     dir,
     cacheDir: join(dir, "..", "cache"),
-    emit: (kind, payload) => void (isLost || told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })),
+    emit: (kind, payload) =>
+      void (
+        isLost || told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })
+      ),
     mask: (text) => masker.text(text),
     say: (stepId, delta) => void spoken.push({ stepId, delta }),
     flushed: options.flushed ?? (() => Promise.resolve()),
@@ -129,38 +186,65 @@ export function aContext(options: ContextOptions): TestContext {
     signal: stop.signal,
     phase: (phase) => void phases.push(phase),
     park: (workspace) => void parked.push(workspace),
-    unpark: () => (options.parked ? rename(options.parked.from, join(dir, "workspace")).then(() => options.parked) : Promise.resolve(undefined)),
+    unpark: () =>
+      options.parked
+        ? rename(options.parked.from, join(dir, "workspace")).then(() => options.parked)
+        : Promise.resolve(undefined),
     retain: (result) => {
       retained.push(result);
       return Promise.resolve(assignment.debugWindowMs > 0 ? leave.signal : undefined);
     },
     ownSandbox: (sandbox) => void (sandbox instanceof Sandbox && sandboxes.push(sandbox)),
-    sandbox: { kind: options.kind ?? "bwrap", isChosen: options.isChosen ?? true, ...(options.host ? { host: options.host } : {}) },
+    sandbox: {
+      kind: options.kind ?? "bwrap",
+      isChosen: options.isChosen ?? true,
+      ...(options.host ? { host: options.host } : {}),
+    },
     outbound: options.outbound ?? outboundRule(LOOPBACK),
     publicUrl: "http://127.0.0.1:8080",
     log: quietLogger(log),
     clock: options.clock ?? systemClock,
     platform: {
-      createArtifact: (artifact) => (told.artifacts.push(artifact), Promise.resolve({ artifactUid: `artifact-${told.artifacts.length}` })),
+      createArtifact: (artifact) => (
+        told.artifacts.push(artifact),
+        Promise.resolve({ artifactUid: `artifact-${told.artifacts.length}` })
+      ),
       openPullRequest: (pullRequest) => {
         told.pullRequests.push(pullRequest);
-        return Promise.resolve({ url: "http://127.0.0.1:8080/pull/1", number: 1, artifactUid: "artifact-pr", adopted: told.pullRequests.length > 1 });
+        return Promise.resolve({
+          url: "http://127.0.0.1:8080/pull/1",
+          number: 1,
+          artifactUid: "artifact-pr",
+          adopted: told.pullRequests.length > 1,
+        });
       },
       isCostLimited: () => assignment.costLimited || (options.isLimitedByReport === true && told.usage.length > 0),
       reserveCost: (call) => Promise.resolve(options.reserveCost?.(call) ?? { outcome: "granted", message: "" }),
       reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
-      readHistory: () => Promise.resolve(history.map(({ runUid = assignment.runUid, executionId = 1n, ...event }, index) => ({ seq: BigInt(index + 1), runUid, executionId, ...event }))),
+      readHistory: () =>
+        Promise.resolve(
+          history.map(({ runUid = assignment.runUid, executionId = 1n, ...event }, index) => ({
+            seq: BigInt(index + 1),
+            runUid,
+            executionId,
+            ...event,
+          })),
+        ),
       putSnapshot: async (file) => {
         await options.onPutSnapshot?.();
         await copyFile(file, join(dir, "kept-snapshot"));
         return { snapshotKey: `snapshot-${told.snapshots.push(file)}` };
       },
       putTranscript: (content) => (told.transcripts.push(Buffer.from(content).toString("utf8")), Promise.resolve()),
-      download: async (url, file) => writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
+      download: async (url, file) =>
+        writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
       rest: (method, path, body, headers = {}): Promise<RestAnswer> => {
         const call = { method, path, body, headers };
         told.restCalls.push(call);
-        return Promise.resolve({ headers: new Headers(), ...(options.rest?.(call) ?? { status: 404, body: { title: "Not found" } }) });
+        return Promise.resolve({
+          headers: new Headers(),
+          ...(options.rest?.(call) ?? { status: 404, body: { title: "Not found" } }),
+        });
       },
     },
   };
@@ -169,7 +253,13 @@ export function aContext(options: ContextOptions): TestContext {
     endDebugWindow: (why) => leave.abort(new Error(why)),
     history: () => [...history, ...told.events],
     ackedDirectiveSeq: () => directives.ackedSeq,
-    followup: (message) => direct({ case: "followup", value: { message: create(worker.InputMessageSchema, { uid: newUid(), kind: "followup", mode: "normal", ...message }) } }),
+    followup: (message) =>
+      direct({
+        case: "followup",
+        value: {
+          message: create(worker.InputMessageSchema, { uid: newUid(), kind: "followup", mode: "normal", ...message }),
+        },
+      }),
     interrupt: () => direct({ case: "interrupt", value: { turnId: "" } }),
     endIdle: () => direct({ case: "endIdle", value: {} }),
     cancel: () => stop.abort(cancelled()),
@@ -178,7 +268,11 @@ export function aContext(options: ContextOptions): TestContext {
 }
 
 const refuseTransfer = (): never => {
-  throw new DomainError({ kind: "internal", reason: "transfer_refused", message: "A transfer was refused with status 404." });
+  throw new DomainError({
+    kind: "internal",
+    reason: "transfer_refused",
+    message: "A transfer was refused with status 404.",
+  });
 };
 const quietLogger = (log: Omit<Logger, "child">): Logger => ({ ...log, child: () => quietLogger(log) });
 const cancelled = () => new ExecutionCancelled("cancelled", "The run was cancelled.");

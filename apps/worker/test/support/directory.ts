@@ -2,10 +2,20 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export type TestDirectory = { readonly path: string; make(path: string): Promise<unknown>; list(path: string): Promise<string[]>; remove(): Promise<void> };
+export type TestDirectory = {
+  readonly path: string;
+  make(path: string): Promise<unknown>;
+  list(path: string): Promise<string[]>;
+  remove(): Promise<void>;
+};
 
 /** A directory that lives as long as a test. */
 export async function aDirectory(): Promise<TestDirectory> {
   const path = await mkdtemp(join(tmpdir(), "millwright-worker-test-"));
-  return { path, make: (directory) => mkdir(directory, { recursive: true }), list: (directory) => readdir(directory), remove: () => rm(path, { recursive: true, force: true }) };
+  return {
+    path,
+    make: (directory) => mkdir(directory, { recursive: true }),
+    list: (directory) => readdir(directory),
+    remove: () => rm(path, { recursive: true, force: true }),
+  };
 }

@@ -5,8 +5,12 @@ import { aContext, type ContextOptions, type Event, type TestContext } from "./a
 export const script = (...lines: string[]) => ["````scripted", ...lines, "````"].join("\n");
 
 export const kinds = (events: readonly Event[]) => events.map(({ kind }) => kind);
-export const ends = (events: readonly Event[]) => events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
-export const said = (events: readonly Event[]) => events.filter(({ kind, payload }) => kind === "model_step" && payload["text"] !== "").map(({ payload }) => payload["text"]);
+export const ends = (events: readonly Event[]) =>
+  events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
+export const said = (events: readonly Event[]) =>
+  events
+    .filter(({ kind, payload }) => kind === "model_step" && payload["text"] !== "")
+    .map(({ payload }) => payload["text"]);
 
 /** Runs one execution to its end; nothing of it may be left. */
 export async function execute(options: ContextOptions) {

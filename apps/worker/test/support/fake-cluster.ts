@@ -1,9 +1,25 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-type Thing = { metadata: { name: string; uid?: string; labels?: Record<string, string>; ownerReferences?: { uid: string }[]; [key: string]: unknown }; spec?: any; status?: any; stringData?: Record<string, string> };
+type Thing = {
+  metadata: {
+    name: string;
+    uid?: string;
+    labels?: Record<string, string>;
+    ownerReferences?: { uid: string }[];
+    [key: string]: unknown;
+  };
+  spec?: any;
+  status?: any;
+  stringData?: Record<string, string>;
+};
 type Kind = "jobs" | "pods" | "secrets";
-type Fault = { readonly match: RegExp; readonly status: number; readonly when: "before" | "after"; readonly message: string };
+type Fault = {
+  readonly match: RegExp;
+  readonly status: number;
+  readonly when: "before" | "after";
+  readonly message: string;
+};
 
 const NAMESPACE = "runs";
 const ROUTE = new RegExp(`^/(?:api/v1|apis/batch/v1)/namespaces/${NAMESPACE}/(jobs|pods|secrets)(?:/([^/?]+))?$`);
@@ -40,7 +56,9 @@ export class FakeCluster {
 
   kubeconfig(): string {
     return JSON.stringify({
-      apiVersion: "v1", kind: "Config", "current-context": "test",
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "test",
       clusters: [{ name: "test", cluster: { server: this.url, "insecure-skip-tls-verify": true } }],
       users: [{ name: "test", user: { token: "cluster-token" } }],
       contexts: [{ name: "test", context: { cluster: "test", user: "test", namespace: NAMESPACE } }],
@@ -48,7 +66,15 @@ export class FakeCluster {
   }
 
   /** The next request whose `VERB resource` matches fails: before anything was done, or after all was (its answer is lost). */
-  failNext(match: RegExp, status: number, { when = "before", times = 1, message = "injected" }: { when?: "before" | "after"; times?: number; message?: string } = {}): void {
+  failNext(
+    match: RegExp,
+    status: number,
+    {
+      when = "before",
+      times = 1,
+      message = "injected",
+    }: { when?: "before" | "after"; times?: number; message?: string } = {},
+  ): void {
     for (let n = 0; n < times; n++) this.#faults.push({ match, status, when, message });
   }
 
@@ -73,9 +99,14 @@ export class FakeCluster {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "", this.url);
-    const [, kind, name] = (ROUTE.exec(url.pathname) ?? []) as unknown as [string, Kind | undefined, string | undefined];
+    const [, kind, name] = (ROUTE.exec(url.pathname) ?? []) as unknown as [
+      string,
+      Kind | undefined,
+      string | undefined,
+    ];
     const text = (await request.toArray()).map((chunk: Buffer) => chunk.toString()).join("");
-    if (kind === undefined || request.headers.authorization !== "Bearer cluster-token") return answer(response, 403, status(403, `No such thing, or not for you: ${request.method} ${url.pathname}`));
+    if (kind === undefined || request.headers.authorization !== "Bearer cluster-token")
+      return answer(response, 403, status(403, `No such thing, or not for you: ${request.method} ${url.pathname}`));
     const verb = verbOf(request.method ?? "", name, url);
     this.asked.push(`${verb} ${kind}`);
     const fault = this.#takeFault(`${verb} ${kind}`);
@@ -101,16 +132,27 @@ export class FakeCluster {
       case "get":
         return things.has(name!) ? [200, things.get(name!)] : [404, status(404, "not found")];
       case "delete": {
-        this.deletions.push(text === "" ? Object.fromEntries(url.searchParams) : { ...(JSON.parse(text) as object), ...Object.fromEntries(url.searchParams) });
+        this.deletions.push(
+          text === ""
+            ? Object.fromEntries(url.searchParams)
+            : { ...(JSON.parse(text) as object), ...Object.fromEntries(url.searchParams) },
+        );
         if (!things.delete(name!)) return [404, status(404, "not found")];
         this.#collect();
         return [200, status(200, "deleted")];
       }
       default: {
-        const selected = [...things.values()].filter(({ metadata: { labels = {} } }) => (url.searchParams.get("labelSelector") ?? "").split(",").every((pair) => labels[pair.split("=")[0]!] === pair.split("=")[1]));
+        const selected = [...things.values()].filter(({ metadata: { labels = {} } }) =>
+          (url.searchParams.get("labelSelector") ?? "")
+            .split(",")
+            .every((pair) => labels[pair.split("=")[0]!] === pair.split("=")[1]),
+        );
         const from = Number(url.searchParams.get("continue") ?? 0);
         const next = from + this.pageSize < selected.length ? { continue: String(from + this.pageSize) } : {};
-        return [200, { kind: "List", apiVersion: "v1", metadata: next, items: selected.slice(from, from + this.pageSize) }];
+        return [
+          200,
+          { kind: "List", apiVersion: "v1", metadata: next, items: selected.slice(from, from + this.pageSize) },
+        ];
       }
     }
   }
@@ -118,7 +160,12 @@ export class FakeCluster {
   #startPod(job: Thing): void {
     const { name, uid = "" } = job.metadata;
     const pod: Thing = {
-      metadata: { name: `${name}-pod`, labels: { ...job.spec.template.metadata.labels, "batch.kubernetes.io/job-name": name }, ownerReferences: [{ uid }], creationTimestamp: new Date().toISOString() },
+      metadata: {
+        name: `${name}-pod`,
+        labels: { ...job.spec.template.metadata.labels, "batch.kubernetes.io/job-name": name },
+        ownerReferences: [{ uid }],
+        creationTimestamp: new Date().toISOString(),
+      },
       spec: job.spec.template.spec,
       status: { phase: "Pending" },
     };
@@ -130,7 +177,8 @@ export class FakeCluster {
   #collect(): void {
     const alive = new Set([...this.jobs.values()].map(({ metadata }) => metadata.uid));
     for (const things of [this.pods, this.secrets]) {
-      for (const [name, { metadata }] of things) if (metadata.ownerReferences?.some(({ uid }) => !alive.has(uid))) things.delete(name);
+      for (const [name, { metadata }] of things)
+        if (metadata.ownerReferences?.some(({ uid }) => !alive.has(uid))) things.delete(name);
     }
   }
 
@@ -159,6 +207,13 @@ const verbOf = (method: string, name: string | undefined, url: URL): string => {
   return url.searchParams.get("watch") === "true" ? "watch" : "list";
 };
 
-const status = (code: number, message: string) => ({ kind: "Status", apiVersion: "v1", status: code < 400 ? "Success" : "Failure", code, message });
+const status = (code: number, message: string) => ({
+  kind: "Status",
+  apiVersion: "v1",
+  status: code < 400 ? "Success" : "Failure",
+  code,
+  message,
+});
 
-const answer = (response: ServerResponse, code: number, body: unknown): void => void response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
+const answer = (response: ServerResponse, code: number, body: unknown): void =>
+  void response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));

@@ -1,22 +1,49 @@
 import type { HarnessAdapter, HarnessEvent, HarnessTalk, StartOptions } from "../../src/adapters/harness-adapter.ts";
 
 const OPTIONS: StartOptions = {
-  ...{ program: "/program", stateDir: "/workspace/.harness/x", home: "/home/agent", cwd: "/workspace", sessionId: "known", isResumed: false, provider: "openai", model: "", reasoning: "" },
-  ...{ instructions: "Be good.", systemFile: "/home/agent/system.md", isLooking: false, gateway: "http://127.0.0.1:3129" },
+  ...{
+    program: "/program",
+    stateDir: "/workspace/.harness/x",
+    home: "/home/agent",
+    cwd: "/workspace",
+    sessionId: "known",
+    isResumed: false,
+    provider: "openai",
+    model: "",
+    reasoning: "",
+  },
+  ...{
+    instructions: "Be good.",
+    systemFile: "/home/agent/system.md",
+    isLooking: false,
+    gateway: "http://127.0.0.1:3129",
+  },
 };
 
-export type Heard = { readonly events: readonly HarnessEvent[]; readonly sent: readonly string[]; readonly talk: HarnessTalk };
+export type Heard = {
+  readonly events: readonly HarnessEvent[];
+  readonly sent: readonly string[];
+  readonly talk: HarnessTalk;
+};
 
 /** What a harness is told and what is made of its lines, without a program. */
 export function heard(adapter: HarnessAdapter, lines: readonly string[] = [], over: Partial<StartOptions> = {}): Heard {
   const [events, sent]: [HarnessEvent[], string[]] = [[], []];
-  const talk = adapter.connect({ ...OPTIONS, ...over }, { send: (text) => void sent.push(text), tell: (event) => void events.push(event) });
+  const talk = adapter.connect(
+    { ...OPTIONS, ...over },
+    { send: (text) => void sent.push(text), tell: (event) => void events.push(event) },
+  );
   for (const line of lines) talk.receive(line);
   return { events, sent, talk };
 }
 
 /** The same line by line, with time for what follows from each; `on` may answer to what is told. */
-export async function played(adapter: HarnessAdapter, lines: readonly string[], on: (event: HarnessEvent, talk: HarnessTalk) => void, over: Partial<StartOptions> = {}): Promise<Omit<Heard, "talk">> {
+export async function played(
+  adapter: HarnessAdapter,
+  lines: readonly string[],
+  on: (event: HarnessEvent, talk: HarnessTalk) => void,
+  over: Partial<StartOptions> = {},
+): Promise<Omit<Heard, "talk">> {
   const { events, sent, talk } = heard(adapter, [], over);
   let known = 0;
   const settle = async (): Promise<void> => {

@@ -9,9 +9,19 @@ export const OFFER = `mwo_7_2_${"x".repeat(43)}`;
 export const STARTED_MS = 1_700_000_000_000;
 
 /** An execution to be dispatched. */
-export const anOrder = (more: object = {}) => create(worker.DispatchedExecutionSchema, { executionId: 7n, attempt: 2, runUid: "0199c2f0-1111-7abc-8def-0123456789ab", offerToken: OFFER, harness: "oz", ...more });
+export const anOrder = (more: object = {}) =>
+  create(worker.DispatchedExecutionSchema, {
+    executionId: 7n,
+    attempt: 2,
+    runUid: "0199c2f0-1111-7abc-8def-0123456789ab",
+    offerToken: OFFER,
+    harness: "oz",
+    ...more,
+  });
 
 /** What operators apply. */
-const deployed: any[] = parseAllDocuments(readFileSync(new URL("../../../../deploy/kubernetes/worker.yaml", import.meta.url), "utf8")).map((document) => document.toJS());
+const deployed: any[] = parseAllDocuments(
+  readFileSync(new URL("../../../../deploy/kubernetes/worker.yaml", import.meta.url), "utf8"),
+).map((document) => document.toJS());
 export const everyDeployed = (): readonly any[] => deployed;
 export const deployedOfKind = (kind: string): any => deployed.find((one) => one.kind === kind);

@@ -32,7 +32,12 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 /** The shell command that puts it where it can be started. */
 export const PLACE_STDIO_SERVER = `echo ${Buffer.from(STDIO_SERVER).toString("base64")} | base64 -d > ~/server.mjs`;
 
-export type HttpMcpServer = { readonly url: string; readonly sseUrl: string; readonly headers: IncomingMessage["headers"][]; readonly close: () => Promise<void> };
+export type HttpMcpServer = {
+  readonly url: string;
+  readonly sseUrl: string;
+  readonly headers: IncomingMessage["headers"][];
+  readonly close: () => Promise<void>;
+};
 
 /** The same over HTTP on an address of this machine: \`/mcp\` in the present form of the protocol, \`/sse\` in the older one. */
 export async function aHttpMcpServer(host = "127.0.0.2"): Promise<HttpMcpServer> {
@@ -47,15 +52,24 @@ export async function aHttpMcpServer(host = "127.0.0.2"): Promise<HttpMcpServer>
       response.write("event: endpoint\ndata: /sse-post\n\n");
       return;
     }
-    if (request.method !== "POST" || (request.url !== "/mcp" && request.url !== "/sse-post")) return void response.writeHead(405).end();
+    if (request.method !== "POST" || (request.url !== "/mcp" && request.url !== "/sse-post"))
+      return void response.writeHead(405).end();
     let body = "";
     for await (const chunk of request) body += String(chunk);
-    const { id, method, params } = JSON.parse(body) as { id?: number; method: string; params?: { protocolVersion?: string; name?: string } };
+    const { id, method, params } = JSON.parse(body) as {
+      id?: number;
+      method: string;
+      params?: { protocolVersion?: string; name?: string };
+    };
     const result = resultOf(method, params ?? {});
     if (id === undefined || result === undefined) return void response.writeHead(202).end();
-    if (result === "huge") return void response.writeHead(200, { "content-type": "application/json" }).end(`{"x":"${"x".repeat(20 * 1024 * 1024)}"}`);
+    if (result === "huge")
+      return void response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(`{"x":"${"x".repeat(20 * 1024 * 1024)}"}`);
     const message = JSON.stringify({ jsonrpc: "2.0", id, result });
-    if (request.url === "/mcp") return void response.writeHead(200, { "content-type": "application/json" }).end(message);
+    if (request.url === "/mcp")
+      return void response.writeHead(200, { "content-type": "application/json" }).end(message);
     response.writeHead(202).end();
     stream?.write(`event: message\ndata: ${message}\n\n`);
   }
@@ -72,8 +86,10 @@ export async function aHttpMcpServer(host = "127.0.0.2"): Promise<HttpMcpServer>
 }
 
 function resultOf(method: string, { protocolVersion, name }: { protocolVersion?: string; name?: string }): unknown {
-  if (method === "initialize") return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "test", version: "1" } };
-  if (method === "tools/list") return { tools: ["greet", "huge"].map((tool) => ({ name: tool, inputSchema: { type: "object" } })) };
+  if (method === "initialize")
+    return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "test", version: "1" } };
+  if (method === "tools/list")
+    return { tools: ["greet", "huge"].map((tool) => ({ name: tool, inputSchema: { type: "object" } })) };
   if (method !== "tools/call") return undefined;
   return name === "huge" ? "huge" : { content: [{ type: "text", text: "hello" }] };
 }

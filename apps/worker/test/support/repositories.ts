@@ -4,16 +4,35 @@ import { dirname, join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { worker } from "@millwright/contracts";
 
-const IDENTITY = { GIT_AUTHOR_NAME: "Test", GIT_AUTHOR_EMAIL: "test@example.com", GIT_COMMITTER_NAME: "Test", GIT_COMMITTER_EMAIL: "test@example.com" };
+const IDENTITY = {
+  GIT_AUTHOR_NAME: "Test",
+  GIT_AUTHOR_EMAIL: "test@example.com",
+  GIT_COMMITTER_NAME: "Test",
+  GIT_COMMITTER_EMAIL: "test@example.com",
+};
 
 /** Git as a person on the host would use it, apart from this machine's settings. */
 export function git(directory: string, ...args: string[]): string {
-  const env = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: directory, GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null", ...IDENTITY };
-  return execFileSync("git", ["-C", directory, "-c", "safe.directory=*", "-c", "init.defaultBranch=main", ...args], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+  const env = {
+    PATH: "/usr/local/bin:/usr/bin:/bin",
+    HOME: directory,
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    ...IDENTITY,
+  };
+  return execFileSync("git", ["-C", directory, "-c", "safe.directory=*", "-c", "init.defaultBranch=main", ...args], {
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  }).trim();
 }
 
 /** A bare repository `<dir>/code/acme/<name>.git` with one commit of these files on its branch `main`. */
-export function aBareRepository(dir: string, files: Record<string, string> = { "README.md": "hello\n" }, name = "shop"): string {
+export function aBareRepository(
+  dir: string,
+  files: Record<string, string> = { "README.md": "hello\n" },
+  name = "shop",
+): string {
   const bare = join(dir, "code", "acme", `${name}.git`);
   const checkout = join(dir, `checkout-${name}`);
   mkdirSync(dirname(bare), { recursive: true });
@@ -36,4 +55,11 @@ export function commitFiles(checkout: string, files: Record<string, string>, mes
 
 /** The repository as an assignment names it. */
 export const aRepository = (cloneUrl: string, fields: Partial<worker.Repository> = {}): worker.Repository =>
-  create(worker.RepositorySchema, { owner: "acme", name: "shop", cloneUrl, workBranch: "agent/run-1", codeHost: "local", ...fields } as worker.Repository);
+  create(worker.RepositorySchema, {
+    owner: "acme",
+    name: "shop",
+    cloneUrl,
+    workBranch: "agent/run-1",
+    codeHost: "local",
+    ...fields,
+  } as worker.Repository);

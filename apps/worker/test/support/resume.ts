@@ -3,7 +3,10 @@ import { runExecution } from "../../src/harness/run-execution.ts";
 import { aContext, snapshotUrl, type ContextOptions, type Event, type TestContext } from "./a-context.ts";
 
 /** Runs an execution until `when` resolves, and takes its lease away. What it had told by then is what the next attempt has. */
-export async function losing(options: ContextOptions, when: (context: TestContext) => Promise<unknown>): Promise<TestContext> {
+export async function losing(
+  options: ContextOptions,
+  when: (context: TestContext) => Promise<unknown>,
+): Promise<TestContext> {
   const context = aContext(options);
   const running = runExecution(context.ctx);
   await when(context);
@@ -18,7 +21,19 @@ export function nextAttempt(lost: TestContext, options: ContextOptions): Context
   const { executionId, attempt, runUid } = lost.ctx.assignment;
   const isSaved = lost.events.some(({ kind, payload }) => kind === "checkpoint" && payload["snapshot_key"] !== "");
   const url = isSaved ? snapshotUrl(lost.ctx.dir) : lost.ctx.assignment.snapshotUrl;
-  return { ...options, history: pastOf(lost), assignment: { ...options.assignment, executionId, runUid, attempt: attempt + 1, restarted: true, inputs: [], snapshotUrl: url } };
+  return {
+    ...options,
+    history: pastOf(lost),
+    assignment: {
+      ...options.assignment,
+      executionId,
+      runUid,
+      attempt: attempt + 1,
+      restarted: true,
+      inputs: [],
+      snapshotUrl: url,
+    },
+  };
 }
 
 /** Everything a context knew and told, as events of its execution. */

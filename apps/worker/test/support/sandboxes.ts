@@ -31,7 +31,13 @@ export function inEachSandbox(name: string, tests: (kind: SandboxKind) => void):
 /** A started sandbox, in a directory of its own unless one is given; both are gone after `use`. */
 export async function withSandbox(
   use: (sandbox: Sandbox, dir: string) => Promise<void>,
-  { kind = "bwrap", host = bareHost(kind), env = {}, dir: given, ...options }: { kind?: SandboxKind; host?: SandboxHost; env?: Record<string, string>; dir?: string } & WorkspaceOptions = {},
+  {
+    kind = "bwrap",
+    host = bareHost(kind),
+    env = {},
+    dir: given,
+    ...options
+  }: { kind?: SandboxKind; host?: SandboxHost; env?: Record<string, string>; dir?: string } & WorkspaceOptions = {},
 ): Promise<void> {
   await withDirectory(async (own) => {
     const dir = given ?? own;
@@ -55,14 +61,16 @@ export async function withDirectory<T>(use: (dir: string) => Promise<T>): Promis
 
 /** Host processes whose command line holds `marker`. */
 export function processesLike(marker: string): number[] {
-  return readdirSync("/proc").map(Number).filter((pid) => {
-    if (!Number.isInteger(pid) || pid === process.pid) return false;
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker) && isRunning(pid);
-    } catch {
-      return false;
-    }
-  });
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => {
+      if (!Number.isInteger(pid) || pid === process.pid) return false;
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker) && isRunning(pid);
+      } catch {
+        return false;
+      }
+    });
 }
 
 let markers = 0;

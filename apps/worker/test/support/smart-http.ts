@@ -7,7 +7,12 @@ import { git } from "./repositories.ts";
 export type SmartHttp = { url: string; header: string; requests: { path: string; authorized: boolean }[] };
 
 /** A code host over HTTP, made of `git http-backend`, that demands a credential on every request. `hold`: what it waits for before it goes on with one. */
-export async function withSmartHttp(root: string, bare: string, use: (host: SmartHttp) => Promise<void>, hold: (request: string) => Promise<void> = () => Promise.resolve()): Promise<void> {
+export async function withSmartHttp(
+  root: string,
+  bare: string,
+  use: (host: SmartHttp) => Promise<void>,
+  hold: (request: string) => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
   const header = `Authorization: Basic ${Buffer.from("x-access-token:host-credential-4711").toString("base64")}`;
   git(bare, "config", "http.receivepack", "true");
   const requests: SmartHttp["requests"] = [];
@@ -29,7 +34,9 @@ export async function withSmartHttp(root: string, bare: string, use: (host: Smar
       ...(request.headers["content-encoding"] ? { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] } : {}),
       ...(request.headers["git-protocol"] ? { GIT_PROTOCOL: String(request.headers["git-protocol"]) } : {}),
     };
-    return void hold(`${request.method} ${request.url}`).then(() => (response.destroyed ? undefined : serve(env, request, response)));
+    return void hold(`${request.method} ${request.url}`).then(() =>
+      response.destroyed ? undefined : serve(env, request, response),
+    );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
@@ -51,8 +58,14 @@ function serve(env: Record<string, string>, request: IncomingMessage, response: 
   backend.on("close", () => {
     const answer = Buffer.concat(parts);
     const end = answer.indexOf("\r\n\r\n");
-    const headers = answer.subarray(0, end).toString().split("\r\n").map((line) => line.split(": ") as [string, string]);
+    const headers = answer
+      .subarray(0, end)
+      .toString()
+      .split("\r\n")
+      .map((line) => line.split(": ") as [string, string]);
     const status = Number(headers.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
-    response.writeHead(status, Object.fromEntries(headers.filter(([name]) => name !== "Status"))).end(answer.subarray(end + 4));
+    response
+      .writeHead(status, Object.fromEntries(headers.filter(([name]) => name !== "Status")))
+      .end(answer.subarray(end + 4));
   });
 }

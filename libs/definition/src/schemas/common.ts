@@ -5,7 +5,11 @@ import { BOOLEAN, closed, document, enumOf, TEXT, TEXT_OR_NULL, TEXTS, type Json
 
 const here = (name: string): JsonSchema => ({ $ref: `#/$defs/${name}` });
 const OPERATORS = ["in", "not_in", "exists"];
-const SET: JsonSchema = { type: "array", items: { type: ["string", "number", "boolean", "null"] }, maxItems: FILTER_LIMITS.values };
+const SET: JsonSchema = {
+  type: "array",
+  items: { type: ["string", "number", "boolean", "null"] },
+  maxItems: FILTER_LIMITS.values,
+};
 
 /** What several documents use: spec factory-files §4, §7.1. */
 export const COMMON = document("common.schema.json", "Common parts", "Parts that the other documents refer to.", {
@@ -14,7 +18,9 @@ export const COMMON = document("common.schema.json", "Common parts", "Parts that
     mcpServers: {
       description: "Names of tool servers, each with the reference of a managed server.",
       type: "object",
-      additionalProperties: closed(Object.fromEntries(REFERENCE_KEYS.map((key) => [key, TEXT])), { more: { minProperties: 1, maxProperties: 1 } }),
+      additionalProperties: closed(Object.fromEntries(REFERENCE_KEYS.map((key) => [key, TEXT])), {
+        more: { minProperties: 1, maxProperties: 1 },
+      }),
     },
     auth: {
       oneOf: [
@@ -25,14 +31,29 @@ export const COMMON = document("common.schema.json", "Common parts", "Parts that
     },
     harness: closed(
       { type: enumOf(HARNESS_TYPES), model: TEXT_OR_NULL, reasoningLevel: TEXT_OR_NULL, auth: here("auth") },
-      { required: ["type"], more: { if: { properties: { type: { const: "oz" } }, required: ["type"] }, then: { properties: { auth: { type: "null" }, reasoningLevel: { type: "null" } } } } },
+      {
+        required: ["type"],
+        more: {
+          if: { properties: { type: { const: "oz" } }, required: ["type"] },
+          then: { properties: { auth: { type: "null" }, reasoningLevel: { type: "null" } } },
+        },
+      },
     ),
     executionBlock: {
       description: "How work is carried out. model is short for the built-in harness with that model.",
       type: "object",
       properties: {
-        model: TEXT_OR_NULL, harness: here("harness"), runner: TEXT_OR_NULL, environmentId: TEXT_OR_NULL, secrets: TEXTS, mcpServers: here("mcpServers"),
-        workerHost: { type: ["string", "null"], pattern: "^$|\\S", description: "A self-hosted worker's id; warp, service, null or nothing: hosted by the service." },
+        model: TEXT_OR_NULL,
+        harness: here("harness"),
+        runner: TEXT_OR_NULL,
+        environmentId: TEXT_OR_NULL,
+        secrets: TEXTS,
+        mcpServers: here("mcpServers"),
+        workerHost: {
+          type: ["string", "null"],
+          pattern: "^$|\\S",
+          description: "A self-hosted worker's id; warp, service, null or nothing: hosted by the service.",
+        },
       },
       not: { required: ["model", "harness"] },
     },
@@ -46,6 +67,12 @@ export const COMMON = document("common.schema.json", "Common parts", "Parts that
       propertyNames: { not: enumOf(OPERATORS) },
       additionalProperties: here("payloadNode"),
     },
-    payloadNode: { oneOf: [SET, closed({ in: SET, not_in: SET, exists: BOOLEAN }, { more: { minProperties: 1 } }), here("payloadFilter")] },
+    payloadNode: {
+      oneOf: [
+        SET,
+        closed({ in: SET, not_in: SET, exists: BOOLEAN }, { more: { minProperties: 1 } }),
+        here("payloadFilter"),
+      ],
+    },
   },
 });

@@ -15,4 +15,6 @@ const DOCUMENTS = [COMMON, FACTORY, AGENT, AUTOMATION, RUNNER, SCORER, WEBHOOK, 
  * The JSON Schema 2020-12 documents of the format by their `$id`, which is their file name. They are made of the tables that the
  * parser reads by; rules across files, and those that compare values with each other, are the parser's alone.
  */
-export const SCHEMA_DOCUMENTS: Readonly<Record<string, JsonSchema>> = Object.fromEntries(DOCUMENTS.map((schema) => [(schema as { $id: string }).$id, schema]));
+export const SCHEMA_DOCUMENTS: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
+  DOCUMENTS.map((schema) => [(schema as { $id: string }).$id, schema]),
+);

@@ -16,7 +16,10 @@ export const common = (name: string): JsonSchema => ({ $ref: `common.schema.json
 type Shape = { readonly required?: readonly string[]; readonly more?: Readonly<Record<string, unknown>> };
 
 /** A mapping with these keys and no others. */
-export const closed = (properties: Readonly<Record<string, JsonSchema>>, { required = [], more = {} }: Shape = {}): JsonSchema => ({
+export const closed = (
+  properties: Readonly<Record<string, JsonSchema>>,
+  { required = [], more = {} }: Shape = {},
+): JsonSchema => ({
   type: "object",
   properties,
   ...(required.length > 0 && { required: [...required] }),
@@ -25,9 +28,12 @@ export const closed = (properties: Readonly<Record<string, JsonSchema>>, { requi
 });
 
 /** A mapping with these keys, those of an execution block, and no others. */
-export const executing = (properties: Readonly<Record<string, JsonSchema>>, { required = [], more = {} }: Shape = {}): JsonSchema => ({
+export const executing = (
+  properties: Readonly<Record<string, JsonSchema>>,
+  { required = [], more = {} }: Shape = {},
+): JsonSchema => ({
   type: "object",
-  ...common("executionBlock") as object,
+  ...(common("executionBlock") as object),
   properties,
   ...(required.length > 0 && { required: [...required] }),
   ...more,
@@ -35,4 +41,10 @@ export const executing = (properties: Readonly<Record<string, JsonSchema>>, { re
 });
 
 /** A whole document. */
-export const document = (id: string, title: string, description: string, schema: JsonSchema): JsonSchema => ({ $schema: DRAFT, $id: id, title, description, ...(schema as object) });
+export const document = (id: string, title: string, description: string, schema: JsonSchema): JsonSchema => ({
+  $schema: DRAFT,
+  $id: id,
+  title,
+  description,
+  ...(schema as object),
+});

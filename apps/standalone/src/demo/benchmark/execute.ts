@@ -13,8 +13,17 @@ const POLL_MS = 500;
 
 /** Creates the suite, launches it and shows its progress until it has finished. */
 export async function executeBenchmark({ api, print }: DemoStage, factoryUid: string): Promise<Executed> {
-  const agent = await until(async () => (await api.get<{ agents: Identity[] }>("/agent/identities", { factory_uid: factoryUid })).agents.find(({ name }) => name === "engineer"), "The agent");
-  const suite = await api.post<{ uid: string; tasks: unknown[] }>(`/factory/${factoryUid}/benchmarks`, suiteOf(factoryUid, agent));
+  const agent = await until(
+    async () =>
+      (await api.get<{ agents: Identity[] }>("/agent/identities", { factory_uid: factoryUid })).agents.find(
+        ({ name }) => name === "engineer",
+      ),
+    "The agent",
+  );
+  const suite = await api.post<{ uid: string; tasks: unknown[] }>(
+    `/factory/${factoryUid}/benchmarks`,
+    suiteOf(factoryUid, agent),
+  );
   const runs = `/factory/${factoryUid}/benchmarks/${suite.uid}/runs`;
   const { uid } = await api.post<{ uid: string }>(runs, { repetition_count: REPETITIONS });
   print(`   ${suite.tasks.length} tasks × 2 configurations × ${REPETITIONS} repetitions\n`);

@@ -5,9 +5,13 @@ import type { Trial } from "./verify.ts";
 export async function linksOf(api: ApiClient, trials: readonly Trial[]): Promise<[name: string, url: string][]> {
   const failed = trials.find((trial) => outcomeOf(trial) === "fail");
   const passed = trials.find((trial) => outcomeOf(trial) === "pass" && trial.task_title === failed?.task_title);
-  const named = [["a trial that failed", failed], ["the same task, passed", passed]] as const;
+  const named = [
+    ["a trial that failed", failed],
+    ["the same task, passed", passed],
+  ] as const;
   const links = named.map(async ([name, trial]): Promise<[string, string][]> =>
-    trial ? [[name, (await api.get<{ session_link: string }>(`/agent/runs/${trial.run_id}`)).session_link]] : []);
+    trial ? [[name, (await api.get<{ session_link: string }>(`/agent/runs/${trial.run_id}`)).session_link]] : [],
+  );
   return (await Promise.all(links)).flat();
 }
 

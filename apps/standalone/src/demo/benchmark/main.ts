@@ -15,7 +15,14 @@ const OPTIONS = {
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
 const settings = { MILLWRIGHT_SANDBOX: "optional" }; // the commands of the scripts are files of this repository
-const demo = { ...options, model: "scripted", definition: "measured-factory", settings, env: process.env, hint: "npx millwright benchmark list" };
+const demo = {
+  ...options,
+  model: "scripted",
+  definition: "measured-factory",
+  settings,
+  env: process.env,
+  hint: "npx millwright benchmark list",
+};
 
 await runDemo(demo, async (stage) => {
   const { api, world, colours, print, heading } = stage;
@@ -33,7 +40,13 @@ await runDemo(demo, async (stage) => {
   print(`${resultsTable(verified.results)}\n`);
   print(`${colours.bold("Coverage")}  ${coverage.received} of ${coverage.expected} expected outcomes`);
   print(`${colours.bold("Manifest")}  sha256 ${verified.run.manifest_hash}\n`);
-  print(colours.bold(stage.staysUp ? "Open in a browser" : "Links (they open while the platform runs: npm run demo:benchmark -- --keep)"));
+  print(
+    colours.bold(
+      stage.staysUp
+        ? "Open in a browser"
+        : "Links (they open while the platform runs: npm run demo:benchmark -- --keep)",
+    ),
+  );
   for (const [name, url] of await linksOf(api, verified.trials)) print(`  ${name.padEnd(30)} ${url}`);
 });
 process.exit(0); // a keep-alive connection of the client must not hold the process

@@ -24,7 +24,12 @@ const [TOTAL, FORMAT] = ["src/total.js", "src/format.js"] as const;
 
 /** Returns a rule of one command that imports a module of the repository as `code`; the trial does not see it. */
 const rule = (module: string, statements: string) => ({
-  checks: [{ kind: "command", command: `node --input-type=module -e 'import * as code from ${JSON.stringify(`./${module}`)}; ${statements}'` }],
+  checks: [
+    {
+      kind: "command",
+      command: `node --input-type=module -e 'import * as code from ${JSON.stringify(`./${module}`)}; ${statements}'`,
+    },
+  ],
   pass: "pass",
   fail: "fail",
 });
@@ -33,7 +38,7 @@ const TASKS = [
   {
     title: "Give the bulk discount from ten items on",
     success_criteria: "Ten items of 100 cents cost 900 cents.",
-    rule: rule(TOTAL, 'process.exit(code.lineTotal({ unitCents: 100, quantity: 10 }) === 900 ? 0 : 1);'),
+    rule: rule(TOTAL, "process.exit(code.lineTotal({ unitCents: 100, quantity: 10 }) === 900 ? 0 : 1);"),
     tags: ["correction"],
     script: scripted(`
 - edit: {path: src/total.js, old: "quantity > BULK_QUANTITY", new: "quantity >= BULK_QUANTITY + 1"}
@@ -43,7 +48,10 @@ const TASKS = [
   {
     title: "Refuse quantities below one",
     success_criteria: "lineTotal throws for the quantity 0.",
-    rule: rule(TOTAL, 'try { code.lineTotal({ unitCents: 1, quantity: 0 }); process.exit(1); } catch { process.exit(0); }'),
+    rule: rule(
+      TOTAL,
+      "try { code.lineTotal({ unitCents: 1, quantity: 0 }); process.exit(1); } catch { process.exit(0); }",
+    ),
     tags: ["correction"],
     script: scripted(`
 - write:
@@ -64,7 +72,7 @@ const TASKS = [
   },
   {
     title: "Show totals in euros",
-    success_criteria: "formatTotal(1805) returns \"18.05 EUR\".",
+    success_criteria: 'formatTotal(1805) returns "18.05 EUR".',
     rule: rule(FORMAT, 'process.exit(code.formatTotal(1805) === "18.05 EUR" ? 0 : 1);'),
     tags: ["first attempt"],
     script: scripted(`
@@ -81,7 +89,10 @@ export const suiteOf = (factoryUid: string, agent: { uid: string; name: string }
   name: "Price list",
   agent_uid: agent.uid,
   factory_agent_type: agent.name,
-  configurations: RUNNERS.map(({ runner, ...configuration }) => ({ ...configuration, runner_id: runnerUidOf(factoryUid, runner) })),
+  configurations: RUNNERS.map(({ runner, ...configuration }) => ({
+    ...configuration,
+    runner_id: runnerUidOf(factoryUid, runner),
+  })),
   tasks: TASKS.map(({ script, ...task }) => ({
     ...task,
     prompt: `${task.title}.\n\n${script}`,

@@ -20,7 +20,14 @@ const OPTIONS = {
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
 const settings = { MILLWRIGHT_SANDBOX: "optional" }; // no run is executed
-const demo = { ...options, model: "scripted", definition: "first-factory", settings, env: process.env, hint: "npx millwright factory list" };
+const demo = {
+  ...options,
+  model: "scripted",
+  definition: "first-factory",
+  settings,
+  env: process.env,
+  hint: "npx millwright factory list",
+};
 
 await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKey }) => {
   heading("2  A team of 50 gets a factory");
@@ -38,10 +45,18 @@ await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKe
   } finally {
     await history.close();
   }
-  print(`   seed ${options.seed}: ${runs.length} runs, ${runs.flatMap(({ modelCalls }) => modelCalls).length} model calls, ${pullRequests.length} pull requests`);
+  print(
+    `   seed ${options.seed}: ${runs.length} runs, ${runs.flatMap(({ modelCalls }) => modelCalls).length} model calls, ${pullRequests.length} pull requests`,
+  );
 
   heading("4  What it did, and what that cost");
-  for (const words of [["metrics", name], ["costs", name], ["costs", name, "--by", "model"], ["costs", name, "--by-size"], ["pr", "list", name, "--limit", "5"]]) {
+  for (const words of [
+    ["metrics", name],
+    ["costs", name],
+    ["costs", name, "--by", "model"],
+    ["costs", name, "--by-size"],
+    ["pr", "list", name, "--limit", "5"],
+  ]) {
     print(`\n$ millwright ${words.map((word) => (word.includes(" ") ? `"${word}"` : word)).join(" ")}`);
     const env = { ...process.env, MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: apiKey };
     const { stdout } = await promisify(execFile)(process.execPath, [COMMAND_LINE, ...words], { env });
@@ -58,7 +73,10 @@ async function createTeam(api: ApiClient, factoryUid: string): Promise<Team> {
   const teamUid = teams[0]!.uid;
   const userUids: string[] = [];
   for (let n = 1; n <= PEOPLE; n++) {
-    const member = await api.post<{ uid: string }>(`/team/${teamUid}/members`, { email: `person-${n}@example.com`, role: "member" });
+    const member = await api.post<{ uid: string }>(`/team/${teamUid}/members`, {
+      email: `person-${n}@example.com`,
+      role: "member",
+    });
     userUids.push(member.uid);
   }
   const { agents } = await api.get<Agents>("/agent/identities", { factory_uid: factoryUid });

@@ -52,7 +52,11 @@ export function simulateMonth(team: Team, seed: number, end: Date): Month {
 type Task = { readonly userUid: string; readonly startedAt: Date; readonly number: number; readonly end: Date };
 
 /** A foreman and up to three implementers; most trees open a pull request. */
-function simulateTask(random: RandomIndex, team: Team, { userUid, startedAt, number, end }: Task): { tree: RunSnapshot[]; facts?: PullRequestFacts } {
+function simulateTask(
+  random: RandomIndex,
+  team: Team,
+  { userUid, startedAt, number, end }: Task,
+): { tree: RunSnapshot[]; facts?: PullRequestFacts } {
   const rootUid = randomUid(random);
   const source = pick(random, SOURCES);
   const owner = { rootRunUid: rootUid, factoryUid: team.factoryUid, source, creatorType: "user", creatorUid: userUid };
@@ -64,17 +68,41 @@ function simulateTask(random: RandomIndex, team: Team, { userUid, startedAt, num
     const uid = index === 0 ? rootUid : randomUid(random);
     const createdAt = later(startedAt, index * 2);
     const model = pick(random, MODELS);
-    const modelCalls = Array.from({ length: 2 + random(8) }, (_, call): ModelCall => simulateCall(random, model, later(createdAt, call), call));
+    const modelCalls = Array.from({ length: 2 + random(8) }, (_, call): ModelCall =>
+      simulateCall(random, model, later(createdAt, call), call),
+    );
     const costOwner = { ...owner, runUid: uid, agentUid: agent.uid, modelId: model.modelId };
     const finishedAt = later(createdAt, 5 + random(40));
     const producesIt = opensPullRequest && index === agents.length - 1;
     return {
-      uid, teamUid: team.teamUid, parentRunUid: index === 0 ? undefined : rootUid, conversationUid: uid, createdAt, finishedAt,
-      source: index === 0 ? source : "ORCHESTRATION", state: pick(random, ["SUCCEEDED", "SUCCEEDED", "SUCCEEDED", "SUCCEEDED", "FAILED"]), version: 5n,
-      agentName: agent.name, agentType: index === 0 ? "FOREMAN" : "IMPLEMENT", harness: "oz", costOwner, inferenceOwner: costOwner, modelCalls,
+      uid,
+      teamUid: team.teamUid,
+      parentRunUid: index === 0 ? undefined : rootUid,
+      conversationUid: uid,
+      createdAt,
+      finishedAt,
+      source: index === 0 ? source : "ORCHESTRATION",
+      state: pick(random, ["SUCCEEDED", "SUCCEEDED", "SUCCEEDED", "SUCCEEDED", "FAILED"]),
+      version: 5n,
+      agentName: agent.name,
+      agentType: index === 0 ? "FOREMAN" : "IMPLEMENT",
+      harness: "oz",
+      costOwner,
+      inferenceOwner: costOwner,
+      modelCalls,
       computeIntervals: [],
       pullRequests: producesIt
-        ? [{ url, urlKey: urlKey(url), provider: "GITHUB", repoFullName: repository, number, title: `Change ${number}`, createdAt: finishedAt }]
+        ? [
+            {
+              url,
+              urlKey: urlKey(url),
+              provider: "GITHUB",
+              repoFullName: repository,
+              number,
+              title: `Change ${number}`,
+              createdAt: finishedAt,
+            },
+          ]
         : [],
       personFollowUps: random(4) === 0 ? 1 : 0,
     };
@@ -83,12 +111,28 @@ function simulateTask(random: RandomIndex, team: Team, { userUid, startedAt, num
   return { tree, facts: simulateReview(random, { url, repository, number, openedAt: tree.at(-1)!.finishedAt!, end }) };
 }
 
-const simulateCall = (random: RandomIndex, { modelId, minMicros, maxMicros }: (typeof MODELS)[number], recordedAt: Date, call: number): ModelCall => ({
-  callId: `call-${call}`, recordedAt, modelId, inputTokens: 1_000 + random(40_000), outputTokens: 100 + random(3_000),
-  costMicros: BigInt(minMicros + random(maxMicros - minMicros)), priceVersion: 1,
+const simulateCall = (
+  random: RandomIndex,
+  { modelId, minMicros, maxMicros }: (typeof MODELS)[number],
+  recordedAt: Date,
+  call: number,
+): ModelCall => ({
+  callId: `call-${call}`,
+  recordedAt,
+  modelId,
+  inputTokens: 1_000 + random(40_000),
+  outputTokens: 100 + random(3_000),
+  costMicros: BigInt(minMicros + random(maxMicros - minMicros)),
+  priceVersion: 1,
 });
 
-type Opened = { readonly url: string; readonly repository: string; readonly number: number; readonly openedAt: Date; readonly end: Date };
+type Opened = {
+  readonly url: string;
+  readonly repository: string;
+  readonly number: number;
+  readonly openedAt: Date;
+  readonly end: Date;
+};
 
 /** What the code host reports: reviews and comments of people, sometimes a push of theirs, and mostly a merge. Nothing is later than `end`. */
 function simulateReview(random: RandomIndex, { url, repository, number, openedAt, end }: Opened): PullRequestFacts {
@@ -97,18 +141,49 @@ function simulateReview(random: RandomIndex, { url, repository, number, openedAt
   const isMerged = random(10) < 8 && closedAt < end;
   const person = { actorLogin: `person-${random(50)}`, isPerson: true, isDismissed: false };
   const activities: Activity[] = [
-    { key: "opened", kind: "opened", actorLogin: "millwright[bot]", isPerson: false, isDismissed: false, occurredAt: openedAt },
-    { key: "review", kind: random(3) === 0 ? "review_changes_requested" : "review_approved", ...person, occurredAt: reviewedAt },
-    ...Array.from({ length: random(3) }, (_, n): Activity => ({ key: `comment ${n}`, kind: "comment", ...person, occurredAt: later(reviewedAt, n) })),
-    ...(random(5) === 0 ? [{ key: "push", kind: "code_push", ...person, occurredAt: later(reviewedAt, 3) } satisfies Activity] : []),
+    {
+      key: "opened",
+      kind: "opened",
+      actorLogin: "millwright[bot]",
+      isPerson: false,
+      isDismissed: false,
+      occurredAt: openedAt,
+    },
+    {
+      key: "review",
+      kind: random(3) === 0 ? "review_changes_requested" : "review_approved",
+      ...person,
+      occurredAt: reviewedAt,
+    },
+    ...Array.from({ length: random(3) }, (_, n): Activity => ({
+      key: `comment ${n}`,
+      kind: "comment",
+      ...person,
+      occurredAt: later(reviewedAt, n),
+    })),
+    ...(random(5) === 0
+      ? [{ key: "push", kind: "code_push", ...person, occurredAt: later(reviewedAt, 3) } satisfies Activity]
+      : []),
   ];
   const updatedAt = isMerged ? closedAt : openedAt;
   const size = pick(random, SIZES);
   return {
     pullRequest: {
-      provider: "GITHUB", url, repoFullName: repository, prNumber: number, updatedAt, authorLogin: "millwright[bot]", openedAt, mergedAt: isMerged ? closedAt : null,
+      provider: "GITHUB",
+      url,
+      repoFullName: repository,
+      prNumber: number,
+      updatedAt,
+      authorLogin: "millwright[bot]",
+      openedAt,
+      mergedAt: isMerged ? closedAt : null,
       status: { state: isMerged ? "merged" : "open", title: `Change ${number}`, closedAt: null },
-      size: { additions: size + random(size), deletions: random(size), changedFiles: 1 + random(12), numCommits: 1 + random(5) },
+      size: {
+        additions: size + random(size),
+        deletions: random(size),
+        changedFiles: 1 + random(12),
+        numCommits: 1 + random(5),
+      },
     },
     activities: activities.filter(({ occurredAt }) => occurredAt < end),
   };

@@ -5,8 +5,15 @@ import type { HarnessAdapter, HarnessEvent, HarnessTalk, StartOptions } from "..
 import { geminiAdapter } from "./gemini-adapter.ts";
 import { opencodeAdapter } from "./opencode-adapter.ts";
 
-const recorded = (name: string) => readFileSync(new URL(`../../../test/harnesses/${name}.jsonl`, import.meta.url), "utf8").trim().split("\n");
-const sentBy = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as { id?: number; method?: string; params?: Record<string, any>; result?: any; error?: any });
+const recorded = (name: string) =>
+  readFileSync(new URL(`../../../test/harnesses/${name}.jsonl`, import.meta.url), "utf8")
+    .trim()
+    .split("\n");
+const sentBy = (lines: readonly string[]) =>
+  lines.map(
+    (line) =>
+      JSON.parse(line) as { id?: number; method?: string; params?: Record<string, any>; result?: any; error?: any },
+  );
 const methods = (lines: readonly string[]) => sentBy(lines).map(({ method }) => method);
 
 /** Three turns, the second of which is interrupted in its tool. */
@@ -18,7 +25,12 @@ const threeTurns = () => {
     if (event.t === "turn_end" && (turns += 1) < 3) talk.say("Go on.");
   };
 };
-const start = (id: string | undefined, name: string, input: object) => ({ t: "tool_start", id: id ?? expect.any(String), name, input });
+const start = (id: string | undefined, name: string, input: object) => ({
+  t: "tool_start",
+  id: id ?? expect.any(String),
+  name,
+  input,
+});
 const end = (ok: boolean, output: unknown) => ({ t: "tool_end", id: expect.any(String), ok, output });
 
 test("recorded lines of Gemini CLI are told in our words; what ends after an interrupt was interrupted", async () => {
@@ -47,7 +59,14 @@ test("recorded lines of Gemini CLI are told in our words; what ends after an int
     { t: "usage", counted: { input_tokens: 100, output_tokens: 10 } },
     { t: "turn_end", ok: true, message: "After." },
   ]);
-  expect(methods(sent)).toEqual(["initialize", "session/new", "session/prompt", "session/prompt", "session/cancel", "session/prompt"]);
+  expect(methods(sent)).toEqual([
+    "initialize",
+    "session/new",
+    "session/prompt",
+    "session/prompt",
+    "session/cancel",
+    "session/prompt",
+  ]);
 });
 
 test("recorded lines of opencode are, too; its own tokens are of one step and are not told", async () => {
@@ -72,33 +91,99 @@ test("recorded lines of opencode are, too; its own tokens are of one step and ar
     { t: "message", text: "After." },
     { t: "turn_end", ok: true, message: "After." },
   ]);
-  expect(methods(sent)).toEqual(["initialize", "session/new", "session/prompt", "session/prompt", "session/cancel", "session/prompt"]);
-  expect(sentBy(sent)[1]!.params).toEqual({ cwd: "/workspace", mcpServers: [{ type: "http", name: "millwright", url: "http://127.0.0.1:3129/mcp", headers: [] }] });
-  expect(sentBy(sent)[0]!.params).toMatchObject({ protocolVersion: 1, clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false } });
+  expect(methods(sent)).toEqual([
+    "initialize",
+    "session/new",
+    "session/prompt",
+    "session/prompt",
+    "session/cancel",
+    "session/prompt",
+  ]);
+  expect(sentBy(sent)[1]!.params).toEqual({
+    cwd: "/workspace",
+    mcpServers: [{ type: "http", name: "millwright", url: "http://127.0.0.1:3129/mcp", headers: [] }],
+  });
+  expect(sentBy(sent)[0]!.params).toMatchObject({
+    protocolVersion: 1,
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+  });
 });
 
 const result = (id: number, value: object = {}) => JSON.stringify({ jsonrpc: "2.0", id, result: value });
-const failure = (id: number, message: string, details?: string) => JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message, ...(details === undefined ? {} : { data: { details } }) } });
-const update = (sessionUpdate: string, fields: object = {}) => JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId: "s", update: { sessionUpdate, ...fields } } });
-const said = (text: string, more: object = {}) => update("agent_message_chunk", { content: { type: "text", text }, ...more });
+const failure = (id: number, message: string, details?: string) =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    id,
+    error: { code: -32603, message, ...(details === undefined ? {} : { data: { details } }) },
+  });
+const update = (sessionUpdate: string, fields: object = {}) =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    method: "session/update",
+    params: { sessionId: "s", update: { sessionUpdate, ...fields } },
+  });
+const said = (text: string, more: object = {}) =>
+  update("agent_message_chunk", { content: { type: "text", text }, ...more });
 const begun = [result(1), result(2, { sessionId: "s" })];
 
 /** A session with a turn: its lines follow. */
-const inTurn = (adapter: HarnessAdapter, lines: readonly string[], on: (event: HarnessEvent, talk: HarnessTalk) => void = () => {}, over: Partial<StartOptions> = {}) =>
-  played(adapter, [...begun, ...lines], (event, talk) => (event.t === "session" ? talk.say("Work.") : on(event, talk)), over);
+const inTurn = (
+  adapter: HarnessAdapter,
+  lines: readonly string[],
+  on: (event: HarnessEvent, talk: HarnessTalk) => void = () => {},
+  over: Partial<StartOptions> = {},
+) =>
+  played(
+    adapter,
+    [...begun, ...lines],
+    (event, talk) => (event.t === "session" ? talk.say("Work.") : on(event, talk)),
+    over,
+  );
 const afterSession = ({ events }: { events: readonly HarnessEvent[] }) => events.filter(({ t }) => t !== "session");
 
 describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
   test("an old session is gone on with: what it tells of itself is not told again, however long it goes on", async () => {
     const replay = [update("user_message_chunk", { content: { type: "text", text: "Old." } }), said("Old answer.")];
-    const lines = [result(1), ...replay, result(2), said("More of it."), result(3), said("Still."), failure(4, "Method not found"), failure(5, "Method not found"), said("New."), result(6, { stopReason: "end_turn" })];
-    const { events, sent } = await played(adapter, lines, (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined), { isResumed: true });
-    expect(events).toEqual([{ t: "session", session: { id: "known", isResumed: true } }, { t: "message", text: "New." }, { t: "turn_end", ok: true, message: "New." }]);
-    expect(methods(sent)).toEqual(["initialize", "session/load", "_millwright/nothing", "_millwright/nothing", "_millwright/nothing", "session/prompt"]);
+    const lines = [
+      result(1),
+      ...replay,
+      result(2),
+      said("More of it."),
+      result(3),
+      said("Still."),
+      failure(4, "Method not found"),
+      failure(5, "Method not found"),
+      said("New."),
+      result(6, { stopReason: "end_turn" }),
+    ];
+    const { events, sent } = await played(
+      adapter,
+      lines,
+      (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined),
+      { isResumed: true },
+    );
+    expect(events).toEqual([
+      { t: "session", session: { id: "known", isResumed: true } },
+      { t: "message", text: "New." },
+      { t: "turn_end", ok: true, message: "New." },
+    ]);
+    expect(methods(sent)).toEqual([
+      "initialize",
+      "session/load",
+      "_millwright/nothing",
+      "_millwright/nothing",
+      "_millwright/nothing",
+      "session/prompt",
+    ]);
   });
 
   test("one that cannot be had is replaced", async () => {
-    const { events } = await played(adapter, [result(1), failure(2, "Internal error"), result(3, { sessionId: "new" })], () => {}, { isResumed: true });
+    const { events } = await played(
+      adapter,
+      [result(1), failure(2, "Internal error"), result(3, { sessionId: "new" })],
+      () => {},
+      { isResumed: true },
+    );
     expect(events).toEqual([{ t: "session", session: { id: "new", isResumed: false } }]);
   });
 
@@ -108,15 +193,47 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
   });
 
   test("lines that nobody knows break nothing, and are kept as they came", async () => {
-    const unknown = ["hello", "[1]", "{}", '{"id":77,"result":{}}', '{"method":"news"}', '{"method":"session/update"}', update("something_new", { of: [1] })];
-    const lines = [update("tool_call"), update("tool_call_update", { toolCallId: 7, content: "x", status: "odd" }), update("usage_update"), said("Done."), result(3, { stopReason: "end_turn" })];
-    expect(afterSession(await inTurn(adapter, [...unknown, ...lines]))).toEqual([...unknown.map((line) => ({ t: "unknown", line })), { t: "message", text: "Done." }, { t: "turn_end", ok: true, message: "Done." }]);
+    const unknown = [
+      "hello",
+      "[1]",
+      "{}",
+      '{"id":77,"result":{}}',
+      '{"method":"news"}',
+      '{"method":"session/update"}',
+      update("something_new", { of: [1] }),
+    ];
+    const lines = [
+      update("tool_call"),
+      update("tool_call_update", { toolCallId: 7, content: "x", status: "odd" }),
+      update("usage_update"),
+      said("Done."),
+      result(3, { stopReason: "end_turn" }),
+    ];
+    expect(afterSession(await inTurn(adapter, [...unknown, ...lines]))).toEqual([
+      ...unknown.map((line) => ({ t: "unknown", line })),
+      { t: "message", text: "Done." },
+      { t: "turn_end", ok: true, message: "Done." },
+    ]);
   });
 
   test("a plan is told as it changes", async () => {
-    const entries = [{ content: "Look", priority: "high", status: "completed" }, { content: "Act", priority: "low", status: "pending" }];
-    const events = afterSession(await inTurn(adapter, [said("First."), update("plan", { entries }), result(3, { stopReason: "end_turn" })]));
-    expect(events.slice(0, 3)).toEqual([{ t: "message", text: "First." }, start("plan-1", "plan_update", { entries: [{ content: "Look", status: "completed" }, { content: "Act", status: "pending" }] }), end(true, "")]);
+    const entries = [
+      { content: "Look", priority: "high", status: "completed" },
+      { content: "Act", priority: "low", status: "pending" },
+    ];
+    const events = afterSession(
+      await inTurn(adapter, [said("First."), update("plan", { entries }), result(3, { stopReason: "end_turn" })]),
+    );
+    expect(events.slice(0, 3)).toEqual([
+      { t: "message", text: "First." },
+      start("plan-1", "plan_update", {
+        entries: [
+          { content: "Look", status: "completed" },
+          { content: "Act", status: "pending" },
+        ],
+      }),
+      end(true, ""),
+    ]);
   });
 
   test.each([
@@ -126,16 +243,42 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ["cancelled", "interrupted"],
     ["later_version", "later_version"],
   ])("a turn that stops for %s has failed, and says so", async (stopReason, message) => {
-    expect(afterSession(await inTurn(adapter, [result(3, { stopReason })]))).toEqual([{ t: "turn_end", ok: false, message: expect.stringContaining(message) }]);
+    expect(afterSession(await inTurn(adapter, [result(3, { stopReason })]))).toEqual([
+      { t: "turn_end", ok: false, message: expect.stringContaining(message) },
+    ]);
   });
 
   test("a prompt that is refused fails its turn; the next one begins anew", async () => {
-    const events = afterSession(await inTurn(adapter, [said("I be"), failure(3, "Rate limit exceeded."), said("Late."), result(4, { stopReason: "end_turn" })], (event, talk) => (event.t === "turn_end" && !event.ok ? talk.say("Again.") : undefined)));
-    expect(events).toEqual([{ t: "message", text: "I be" }, { t: "turn_end", ok: false, message: "Rate limit exceeded." }, { t: "message", text: "Late." }, { t: "turn_end", ok: true, message: "Late." }]);
+    const events = afterSession(
+      await inTurn(
+        adapter,
+        [said("I be"), failure(3, "Rate limit exceeded."), said("Late."), result(4, { stopReason: "end_turn" })],
+        (event, talk) => (event.t === "turn_end" && !event.ok ? talk.say("Again.") : undefined),
+      ),
+    );
+    expect(events).toEqual([
+      { t: "message", text: "I be" },
+      { t: "turn_end", ok: false, message: "Rate limit exceeded." },
+      { t: "message", text: "Late." },
+      { t: "turn_end", ok: true, message: "Late." },
+    ]);
   });
 
   const permission = (kind: string, title: string, toolCallId = "x__1") =>
-    JSON.stringify({ jsonrpc: "2.0", id: 50, method: "session/request_permission", params: { sessionId: "s", toolCall: { toolCallId, kind, title }, options: [{ optionId: "always", kind: "allow_always" }, { optionId: "once", kind: "allow_once" }, { optionId: "no", kind: "reject_once" }] } });
+    JSON.stringify({
+      jsonrpc: "2.0",
+      id: 50,
+      method: "session/request_permission",
+      params: {
+        sessionId: "s",
+        toolCall: { toolCallId, kind, title },
+        options: [
+          { optionId: "always", kind: "allow_always" },
+          { optionId: "once", kind: "allow_once" },
+          { optionId: "no", kind: "reject_once" },
+        ],
+      },
+    });
   const platform = adapter.type === "gemini" ? "plan (millwright MCP Server)" : "millwright_plan";
   test.each([
     ["a command", false, permission("execute", "rm -rf ."), "once"],
@@ -146,46 +289,120 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ["a platform's tool while a plan awaits approval", true, permission("other", platform), "once"],
   ])("asked whether it may do %s (looking: %s): %#", async (_what, isLooking, line, optionId) => {
     const { sent } = await inTurn(adapter, [line], () => {}, { isLooking });
-    expect(sentBy(sent).at(-1)).toEqual({ jsonrpc: "2.0", id: 50, result: { outcome: { outcome: "selected", optionId } } });
+    expect(sentBy(sent).at(-1)).toEqual({
+      jsonrpc: "2.0",
+      id: 50,
+      result: { outcome: { outcome: "selected", optionId } },
+    });
   });
 
   test("asked without a choice that we would take, or for something that we do not offer, it gets no", async () => {
-    const odd = JSON.stringify({ jsonrpc: "2.0", id: 51, method: "session/request_permission", params: { options: [{ optionId: "x", kind: "later_version" }] } });
-    const file = JSON.stringify({ jsonrpc: "2.0", id: 52, method: "fs/read_text_file", params: { path: "/etc/passwd" } });
+    const odd = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 51,
+      method: "session/request_permission",
+      params: { options: [{ optionId: "x", kind: "later_version" }] },
+    });
+    const file = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 52,
+      method: "fs/read_text_file",
+      params: { path: "/etc/passwd" },
+    });
     const { sent } = await inTurn(adapter, [odd, file]);
-    expect(sentBy(sent).slice(-2)).toEqual([{ jsonrpc: "2.0", id: 51, result: { outcome: { outcome: "cancelled" } } }, { jsonrpc: "2.0", id: 52, error: { code: -32601, message: expect.any(String) } }]);
+    expect(sentBy(sent).slice(-2)).toEqual([
+      { jsonrpc: "2.0", id: 51, result: { outcome: { outcome: "cancelled" } } },
+      { jsonrpc: "2.0", id: 52, error: { code: -32601, message: expect.any(String) } },
+    ]);
   });
 });
 
 test("Gemini CLI forgets a turn that is cancelled while its model answers: only its own tools are cancelled, as soon as one is at work", async () => {
-  const call = (id: string, title: string, status: string) => update("tool_call", { toolCallId: id, title, kind: "execute", status });
-  const interruptAtOnce = (event: HarnessEvent, talk: HarnessTalk) => (event.t === "message" ? talk.interrupt() : undefined);
+  const call = (id: string, title: string, status: string) =>
+    update("tool_call", { toolCallId: id, title, kind: "execute", status });
+  const interruptAtOnce = (event: HarnessEvent, talk: HarnessTalk) =>
+    event.t === "message" ? talk.interrupt() : undefined;
   const first = [said("I think"), call("mcp_millwright_wait__1", "wait (millwright MCP Server)", "in_progress")];
   const waiting = await inTurn(geminiAdapter, first, interruptAtOnce);
   expect(methods(waiting.sent)).not.toContain("session/cancel");
-  const working = await inTurn(geminiAdapter, [...first, call("run_shell_command__2", "sleep 9", "in_progress")], interruptAtOnce);
+  const working = await inTurn(
+    geminiAdapter,
+    [...first, call("run_shell_command__2", "sleep 9", "in_progress")],
+    interruptAtOnce,
+  );
   expect(methods(working.sent).at(-1)).toBe("session/cancel");
   const other = await inTurn(opencodeAdapter, [said("I think"), update("plan", { entries: [] })], interruptAtOnce);
   expect(methods(other.sent).at(-1)).toBe("session/cancel");
 });
 
 test("what the platform puts into a model's mouth to end a turn is not told as the agent's", async () => {
-  const events = afterSession(await inTurn(geminiAdapter, [said("I think"), update("plan", { entries: [] }), said("(The platform has ended this turn.)"), result(3, { stopReason: "end_turn" })], (event, talk) => (event.t === "message" ? talk.interrupt() : undefined)));
+  const events = afterSession(
+    await inTurn(
+      geminiAdapter,
+      [
+        said("I think"),
+        update("plan", { entries: [] }),
+        said("(The platform has ended this turn.)"),
+        result(3, { stopReason: "end_turn" }),
+      ],
+      (event, talk) => (event.t === "message" ? talk.interrupt() : undefined),
+    ),
+  );
   expect(events.filter(({ t }) => t === "message")).toEqual([{ t: "message", text: "I think" }]);
 });
 
 describe("how they are started", () => {
-  const options = { program: "/.millwright/harness/gemini.js", stateDir: "/workspace/.harness/x", home: "/home/agent", cwd: "/workspace", sessionId: "12345678-9", isResumed: false, provider: "anthropic", model: "m", reasoning: "high", instructions: "Ask with ask_user.", systemFile: "/home/agent/s.md", isLooking: false, gateway: "http://gw" };
+  const options = {
+    program: "/.millwright/harness/gemini.js",
+    stateDir: "/workspace/.harness/x",
+    home: "/home/agent",
+    cwd: "/workspace",
+    sessionId: "12345678-9",
+    isResumed: false,
+    provider: "anthropic",
+    model: "m",
+    reasoning: "high",
+    instructions: "Ask with ask_user.",
+    systemFile: "/home/agent/s.md",
+    isLooking: false,
+    gateway: "http://gw",
+  };
 
   test("Gemini CLI: by our own Node, with the gateway as its model, and nothing that a repository sets", () => {
     const argv = geminiAdapter.argv(options);
-    expect([argv[0], argv[1], ...argv.slice(3)]).toEqual(["/.millwright/node", "--import", options.program, "--acp", "--approval-mode", "yolo", "-m", "m"]);
-    expect(geminiAdapter.env(options)).toMatchObject({ GOOGLE_GEMINI_BASE_URL: "http://gw", GEMINI_API_KEY: "held-by-the-worker", GEMINI_CLI_HOME: options.stateDir });
+    expect([argv[0], argv[1], ...argv.slice(3)]).toEqual([
+      "/.millwright/node",
+      "--import",
+      options.program,
+      "--acp",
+      "--approval-mode",
+      "yolo",
+      "-m",
+      "m",
+    ]);
+    expect(geminiAdapter.env(options)).toMatchObject({
+      GOOGLE_GEMINI_BASE_URL: "http://gw",
+      GEMINI_API_KEY: "held-by-the-worker",
+      GEMINI_CLI_HOME: options.stateDir,
+    });
     const files = geminiAdapter.files!(options);
-    expect(JSON.parse(files[".harness/gemini/.gemini/settings.json"]!)).toMatchObject({ hooksConfig: { enabled: false }, mcp: { allowed: ["millwright"] } });
+    expect(JSON.parse(files[".harness/gemini/.gemini/settings.json"]!)).toMatchObject({
+      hooksConfig: { enabled: false },
+      mcp: { allowed: ["millwright"] },
+    });
     expect(files[".harness/gemini/.gemini/GEMINI.md"]).toBe("Ask with ask_people.");
-    expect(geminiAdapter.argv({ ...options, isResumed: true }).slice(0, 6)).toEqual(["/bin/sh", "-c", expect.stringContaining("session-0-"), "sh", options.stateDir, "12345678"]);
-    expect(geminiAdapter.argv({ ...options, isLooking: true, model: "" }).slice(-2)).toEqual(["--approval-mode", "default"]);
+    expect(geminiAdapter.argv({ ...options, isResumed: true }).slice(0, 6)).toEqual([
+      "/bin/sh",
+      "-c",
+      expect.stringContaining("session-0-"),
+      "sh",
+      options.stateDir,
+      "12345678",
+    ]);
+    expect(geminiAdapter.argv({ ...options, isLooking: true, model: "" }).slice(-2)).toEqual([
+      "--approval-mode",
+      "default",
+    ]);
   });
 
   test.each([
@@ -196,7 +413,21 @@ describe("how they are started", () => {
   ])("opencode: with a model of %s behind the gateway", (provider, npm, baseURL) => {
     expect(opencodeAdapter.argv({ ...options, program: "/p/opencode" })).toEqual(["/p/opencode", "acp"]);
     const config = JSON.parse(opencodeAdapter.files!({ ...options, provider })[".harness/opencode/config.json"]!);
-    expect(config).toMatchObject({ model: "millwright/m", enabled_providers: ["millwright"], permission: "allow", provider: { millwright: { npm, options: { baseURL, apiKey: "held-by-the-worker" }, models: { m: { options: { reasoningEffort: "high" } } } } } });
-    expect(JSON.parse(opencodeAdapter.files!({ ...options, provider, isLooking: true })[".harness/opencode/config.json"]!).permission).toMatchObject({ "*": "deny", read: "allow", "millwright_*": "allow" });
+    expect(config).toMatchObject({
+      model: "millwright/m",
+      enabled_providers: ["millwright"],
+      permission: "allow",
+      provider: {
+        millwright: {
+          npm,
+          options: { baseURL, apiKey: "held-by-the-worker" },
+          models: { m: { options: { reasoningEffort: "high" } } },
+        },
+      },
+    });
+    expect(
+      JSON.parse(opencodeAdapter.files!({ ...options, provider, isLooking: true })[".harness/opencode/config.json"]!)
+        .permission,
+    ).toMatchObject({ "*": "deny", read: "allow", "millwright_*": "allow" });
   });
 });

@@ -34,7 +34,10 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
       return isKnown;
     },
     onUnknown: (line) => tell({ t: "unknown", line }),
-    onRequest: (method, params): JsonValue | undefined => (method === "session/request_permission" ? permitted(params, (call) => !options.isLooking || isLook(call, dialect)) : undefined),
+    onRequest: (method, params): JsonValue | undefined =>
+      method === "session/request_permission"
+        ? permitted(params, (call) => !options.isLooking || isLook(call, dialect))
+        : undefined,
   });
 
   const cancel = (): void => rpc.notify("session/cancel", { sessionId });
@@ -49,9 +52,17 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
   }
 
   async function begin(): Promise<HarnessSession> {
-    await rpc.request("initialize", { protocolVersion: PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false }, clientInfo: { name: PLATFORM_SERVER, version: "1.0.0" } });
-    const place = { cwd: options.cwd, mcpServers: [{ type: "http", name: PLATFORM_SERVER, url: `${options.gateway}/mcp`, headers: [] }] };
-    if (options.isResumed && (await isLoaded({ ...place, sessionId: options.sessionId }))) return { id: options.sessionId, isResumed: true };
+    await rpc.request("initialize", {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+      clientInfo: { name: PLATFORM_SERVER, version: "1.0.0" },
+    });
+    const place = {
+      cwd: options.cwd,
+      mcpServers: [{ type: "http", name: PLATFORM_SERVER, url: `${options.gateway}/mcp`, headers: [] }],
+    };
+    if (options.isResumed && (await isLoaded({ ...place, sessionId: options.sessionId })))
+      return { id: options.sessionId, isResumed: true };
     return { id: textAt(await rpc.request("session/new", place), "sessionId"), isResumed: false };
   }
 
@@ -84,7 +95,11 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
     isTurn = false;
     if (counted) tell({ t: "usage", counted });
     const reason = textAt(answer, "stopReason");
-    tell(reason === "end_turn" ? { t: "turn_end", ok: true, ...(said === "" ? {} : { message: said }) } : { t: "turn_end", ok: false, message: STOPS[reason] ?? `It stopped (${reason}).` });
+    tell(
+      reason === "end_turn"
+        ? { t: "turn_end", ok: true, ...(said === "" ? {} : { message: said }) }
+        : { t: "turn_end", ok: false, message: STOPS[reason] ?? `It stopped (${reason}).` },
+    );
   }
 
   const fail = (error: unknown): void => {

@@ -5,11 +5,28 @@ import { isPlatformTool } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 
 /** A call of a tool, as far as it has been told. */
-type Call = { readonly tool: string; readonly kind: string; told: boolean; title: string; input: JsonObject; output: string; exitCode: number | undefined; paths: readonly string[] };
+type Call = {
+  readonly tool: string;
+  readonly kind: string;
+  told: boolean;
+  title: string;
+  input: JsonObject;
+  output: string;
+  exitCode: number | undefined;
+  paths: readonly string[];
+};
 
 const PLAN_TOOL = "plan_update";
 /** What the protocol has beside, and a run does not show. */
-const PASSED_OVER = ["user_message_chunk", "agent_thought_chunk", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update"];
+const PASSED_OVER = [
+  "user_message_chunk",
+  "agent_thought_chunk",
+  "available_commands_update",
+  "current_mode_update",
+  "config_option_update",
+  "session_info_update",
+  "usage_update",
+];
 
 /** The updates of a turn, in our words: chunks become messages, and calls are told when what they do is known. */
 export class AcpUpdates {
@@ -86,7 +103,16 @@ export class AcpUpdates {
   #called(update: JsonObject): void {
     const id = textAt(update, "toolCallId");
     const title = textAt(update, "title");
-    const call = this.#calls.get(id) ?? { tool: this.#toolOf({ id, title }) || textAt(update, "kind") || "other", kind: textAt(update, "kind"), told: false, title, input: {}, output: "", exitCode: undefined, paths: [] };
+    const call = this.#calls.get(id) ?? {
+      tool: this.#toolOf({ id, title }) || textAt(update, "kind") || "other",
+      kind: textAt(update, "kind"),
+      told: false,
+      title,
+      input: {},
+      output: "",
+      exitCode: undefined,
+      paths: [],
+    };
     this.#calls.set(id, call);
     this.#learn(call, update);
     const status = textAt(update, "status");
@@ -97,14 +123,20 @@ export class AcpUpdates {
     }
     if (!hasEnded) return;
     this.#calls.delete(id);
-    this.#tell({ t: "tool_end", id, ok: status === "completed" && !this.#isInterrupted && (call.exitCode ?? 0) === 0, output: call.output });
+    this.#tell({
+      t: "tool_end",
+      id,
+      ok: status === "completed" && !this.#isInterrupted && (call.exitCode ?? 0) === 0,
+      output: call.output,
+    });
   }
 
   #learn(call: Call, update: JsonObject): void {
     const { locations, content, rawInput, rawOutput } = update;
     if (textAt(update, "title") !== "") call.title = textAt(update, "title");
     if (isAnObject(rawInput)) call.input = rawInput;
-    if (Array.isArray(locations) && locations.length > 0) call.paths = locations.filter(isAnObject).map((one) => textAt(one, "path"));
+    if (Array.isArray(locations) && locations.length > 0)
+      call.paths = locations.filter(isAnObject).map((one) => textAt(one, "path"));
     if (Array.isArray(content) && content.length > 0) call.output = content.filter(isAnObject).map(shown).join("\n");
     const exitCode = /(?:^|\n)Command exited with code: (\d+)$/.exec(call.output)?.[1];
     if (exitCode !== undefined) call.exitCode = Number(exitCode);
@@ -116,7 +148,11 @@ export class AcpUpdates {
 
   /** The agent's own list of what is to do: an action that is over as soon as it is told. */
   #planned({ entries }: JsonObject): void {
-    const steps = Array.isArray(entries) ? entries.filter(isAnObject).map((entry) => ({ content: textAt(entry, "content"), status: textAt(entry, "status") })) : [];
+    const steps = Array.isArray(entries)
+      ? entries
+          .filter(isAnObject)
+          .map((entry) => ({ content: textAt(entry, "content"), status: textAt(entry, "status") }))
+      : [];
     const id = `plan-${(this.#plans += 1)}`;
     this.#tell({ t: "tool_start", id, name: PLAN_TOOL, input: { entries: steps } });
     this.#tell({ t: "tool_end", id, ok: true, output: "" });

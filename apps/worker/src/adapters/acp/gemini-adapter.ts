@@ -19,7 +19,8 @@ const TOOL_NAMES = { ask_user: "ask_people" };
  * The file of a session is named by the minute it was begun in, and loading one begins it once more: within the same minute that wipes it out. So it is moved
  * out of the way first, to a name that no minute has.
  */
-const MOVE_SESSION = 'for file in "$1"/.gemini/tmp/*/chats/session-2*-"$2".jsonl; do kept="${file%/*}/session-0-$2.jsonl"; [ -f "$file" ] && [ ! -e "$kept" ] && mv "$file" "$kept"; done; shift 2; exec "$@"';
+const MOVE_SESSION =
+  'for file in "$1"/.gemini/tmp/*/chats/session-2*-"$2".jsonl; do kept="${file%/*}/session-0-$2.jsonl"; [ -f "$file" ] && [ ! -e "$kept" ] && mv "$file" "$kept"; done; shift 2; exec "$@"';
 
 const DIALECT: AcpDialect = {
   cancelsToolsOnly: true,
@@ -30,7 +31,10 @@ const DIALECT: AcpDialect = {
   },
   countedIn: (answer) => {
     const { input_tokens, output_tokens } = objectAt(objectAt(objectAt(answer, "_meta"), "quota"), "token_count");
-    const counted = { ...(typeof input_tokens === "number" ? { input_tokens } : {}), ...(typeof output_tokens === "number" ? { output_tokens } : {}) };
+    const counted = {
+      ...(typeof input_tokens === "number" ? { input_tokens } : {}),
+      ...(typeof output_tokens === "number" ? { output_tokens } : {}),
+    };
     return Object.keys(counted).length === 0 ? undefined : counted;
   },
 };
@@ -52,7 +56,10 @@ export const geminiAdapter: HarnessAdapter = {
 
   files: (options) => ({
     [`${STATE}/settings.json`]: JSON.stringify(settings(options)),
-    [`${STATE}/GEMINI.md`]: Object.entries(TOOL_NAMES).reduce((text, [ours, theirs]) => text.replaceAll(ours, theirs), options.instructions),
+    [`${STATE}/GEMINI.md`]: Object.entries(TOOL_NAMES).reduce(
+      (text, [ours, theirs]) => text.replaceAll(ours, theirs),
+      options.instructions,
+    ),
   }),
 
   toolNames: TOOL_NAMES,

@@ -12,7 +12,11 @@ afterAll(() => rmSync(directory, { recursive: true }));
 function guarded(script: string): string {
   const file = join(directory, "program.mjs");
   writeFileSync(file, script);
-  return execFileSync(process.execPath, ["--import", `data:text/javascript,${encodeURIComponent(geminiGuard("/state"))}`, file], { encoding: "utf8" });
+  return execFileSync(
+    process.execPath,
+    ["--import", `data:text/javascript,${encodeURIComponent(geminiGuard("/state"))}`, file],
+    { encoding: "utf8" },
+  );
 }
 
 /** A program that runs a command as Gemini CLI does, and writes its output. */
@@ -28,13 +32,25 @@ test("a long output is cut in the middle", () => {
   expect(output.length).toBeLessThan(70_000);
 });
 
-test.each([["nothing", "true", 0], ["a line", "printf 12345", 5], ["64 KiB", "head -c 65536 /dev/zero | tr '\\0' y", 65_536]])("an output of %s stays as it is", (_, command, length) => {
+test.each([
+  ["nothing", "true", 0],
+  ["a line", "printf 12345", 5],
+  ["64 KiB", "head -c 65536 /dev/zero | tr '\\0' y", 65_536],
+])("an output of %s stays as it is", (_, command, length) => {
   const output = guarded(running(command));
   expect([output.length, output.includes("left out")]).toEqual([length, false]);
 });
 
 test("settings that a repository brings are not found, those of the user are", () => {
   writeFileSync(join(directory, ".env"), "");
-  expect(guarded(`import { existsSync } from "node:fs"; process.stdout.write(String(existsSync(${JSON.stringify(join(directory, ".env"))})));`)).toBe("false");
-  expect(guarded(`import { existsSync } from "node:fs"; process.stdout.write(String(existsSync(${JSON.stringify(directory)})));`)).toBe("true");
+  expect(
+    guarded(
+      `import { existsSync } from "node:fs"; process.stdout.write(String(existsSync(${JSON.stringify(join(directory, ".env"))})));`,
+    ),
+  ).toBe("false");
+  expect(
+    guarded(
+      `import { existsSync } from "node:fs"; process.stdout.write(String(existsSync(${JSON.stringify(directory)})));`,
+    ),
+  ).toBe("true");
 });

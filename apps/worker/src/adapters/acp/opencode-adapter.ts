@@ -18,7 +18,12 @@ const LOOKING_TOOLS = ["read", "list", "glob", "grep"];
 
 const DIALECT: AcpDialect = {
   // A call's first title is its tool's name.
-  toolOf: ({ title }) => (title.startsWith(`${PLATFORM_SERVER}_`) ? `mcp__${PLATFORM_SERVER}__${title.slice(PLATFORM_SERVER.length + 1)}` : /^[a-z_]+$/.test(title) ? title : ""),
+  toolOf: ({ title }) =>
+    title.startsWith(`${PLATFORM_SERVER}_`)
+      ? `mcp__${PLATFORM_SERVER}__${title.slice(PLATFORM_SERVER.length + 1)}`
+      : /^[a-z_]+$/.test(title)
+        ? title
+        : "",
   // It tells the tokens of a turn's last step alone.
   countedIn: () => undefined,
 };
@@ -31,8 +36,19 @@ export const opencodeAdapter: HarnessAdapter = {
 
   // Nothing that a repository brings for it is loaded: plugins and servers would run at its start.
   env: ({ stateDir }) => ({
-    ...{ OPENCODE_CONFIG: `${stateDir}/config.json`, XDG_DATA_HOME: stateDir, OPENCODE_DISABLE_PROJECT_CONFIG: "1", OPENCODE_PURE: "1", OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
-    ...{ OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_LSP_DOWNLOAD: "1", OPENCODE_DISABLE_SHARE: "1" },
+    ...{
+      OPENCODE_CONFIG: `${stateDir}/config.json`,
+      XDG_DATA_HOME: stateDir,
+      OPENCODE_DISABLE_PROJECT_CONFIG: "1",
+      OPENCODE_PURE: "1",
+      OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
+    },
+    ...{
+      OPENCODE_DISABLE_AUTOUPDATE: "1",
+      OPENCODE_DISABLE_MODELS_FETCH: "1",
+      OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+      OPENCODE_DISABLE_SHARE: "1",
+    },
   }),
 
   files: (options) => ({ ".harness/opencode/config.json": JSON.stringify(config(options)) }),
@@ -43,10 +59,21 @@ export const opencodeAdapter: HarnessAdapter = {
 function config({ provider, model, reasoning, systemFile, isLooking, gateway }: StartOptions): JsonObject {
   const [npm, path] = WIRES[provider] ?? WIRES["openai-compatible"]!;
   const options: JsonObject = reasoning === "" ? {} : { options: { reasoningEffort: reasoning } };
-  const looking = { "*": "deny", [`${PLATFORM_SERVER}_*`]: "allow", ...Object.fromEntries(LOOKING_TOOLS.map((tool) => [tool, "allow"])) };
+  const looking = {
+    "*": "deny",
+    [`${PLATFORM_SERVER}_*`]: "allow",
+    ...Object.fromEntries(LOOKING_TOOLS.map((tool) => [tool, "allow"])),
+  };
   return {
     ...{ model: `${PROVIDER}/${model}`, small_model: `${PROVIDER}/${model}`, enabled_providers: [PROVIDER] },
-    provider: { [PROVIDER]: { npm, name: "Millwright", options: { baseURL: gateway + path, apiKey: "held-by-the-worker" }, models: { [model]: { name: model, ...options } } } },
+    provider: {
+      [PROVIDER]: {
+        npm,
+        name: "Millwright",
+        options: { baseURL: gateway + path, apiKey: "held-by-the-worker" },
+        models: { [model]: { name: model, ...options } },
+      },
+    },
     ...{ instructions: [systemFile], permission: isLooking ? looking : "allow" },
     ...{ autoupdate: false, share: "disabled", snapshot: false },
   };

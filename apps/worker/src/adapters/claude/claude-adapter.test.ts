@@ -3,13 +3,20 @@ import { expect, test } from "@jest/globals";
 import { heard } from "../../../test/support/harness-lines.ts";
 import { claudeAdapter } from "./claude-adapter.ts";
 
-const RECORDED = readFileSync(new URL("../../../test/harnesses/claude.jsonl", import.meta.url), "utf8").trim().split("\n");
+const RECORDED = readFileSync(new URL("../../../test/harnesses/claude.jsonl", import.meta.url), "utf8")
+  .trim()
+  .split("\n");
 const read = (lines: readonly string[]) => heard(claudeAdapter, lines).events.filter(({ t }) => t !== "session");
 
 test("recorded lines of an interrupted turn are told in our words", () =>
   expect(read(RECORDED)).toEqual([
     { t: "message", text: "I look." },
-    { t: "tool_start", id: "toolu_0", name: "Bash", input: { command: "echo hi > a.txt; cat a.txt", description: "x" } },
+    {
+      t: "tool_start",
+      id: "toolu_0",
+      name: "Bash",
+      input: { command: "echo hi > a.txt; cat a.txt", description: "x" },
+    },
     { t: "tool_start", id: "toolu_1", name: "Bash", input: { command: "exit 3", description: "x" } },
     { t: "tool_end", id: "toolu_0", ok: true, output: "hi" },
     { t: "tool_end", id: "toolu_1", ok: false, output: "Exit code 3" },
@@ -26,10 +33,17 @@ test.each([
   ["a part of an answer", '{"type":"stream_event","event":{}}'],
 ])("%s means nothing", (_, line) => expect(read([line])).toEqual([]));
 
-test.each(["Hello", "[1]", '{"type":"news","content":[1]}', '{"type":"system","subtype":"news"}'])("%s is kept as it came", (line) => expect(read([line])).toEqual([{ t: "unknown", line }]));
+test.each(["Hello", "[1]", '{"type":"news","content":[1]}', '{"type":"system","subtype":"news"}'])(
+  "%s is kept as it came",
+  (line) => expect(read([line])).toEqual([{ t: "unknown", line }]),
+);
 
 test("a success that is an error is one", () =>
-  expect(read(['{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'])).toEqual([{ t: "turn_end", ok: false, message: "API Error: 401" }]));
+  expect(read(['{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'])).toEqual([
+    { t: "turn_end", ok: false, message: "API Error: 401" },
+  ]));
 
 test("a retry of the model is told", () =>
-  expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([{ t: "warning", text: "The model gave no answer (529); it is asked again." }]));
+  expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([
+    { t: "warning", text: "The model gave no answer (529); it is asked again." },
+  ]));

@@ -9,16 +9,37 @@ import { PLATFORM_SERVER } from "../platform-mcp.ts";
 const LOOKING_TOOLS = "Read";
 const RETRIES = "8";
 /** What is published of its counters (fields-runs §6.10). */
-const COUNTERS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"];
+const COUNTERS = [
+  "input_tokens",
+  "output_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+  "cache_creation",
+];
 
 /** Claude Code, by `stream-json` both ways (execution design §3.1). */
 export const claudeAdapter: HarnessAdapter = {
   type: "claude",
 
   argv: ({ program, sessionId, isResumed, model, reasoning, systemFile, isLooking, gateway }) => [
-    ...[program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
+    ...[
+      program,
+      "-p",
+      "--input-format",
+      "stream-json",
+      "--output-format",
+      "stream-json",
+      "--verbose",
+      "--dangerously-skip-permissions",
+    ],
     // Files of a repository can make it run commands at its start: nothing of theirs is loaded.
-    ...["--setting-sources", "user", "--strict-mcp-config", "--mcp-config", JSON.stringify({ mcpServers: { [PLATFORM_SERVER]: { type: "http", url: `${gateway}/mcp` } } })],
+    ...[
+      "--setting-sources",
+      "user",
+      "--strict-mcp-config",
+      "--mcp-config",
+      JSON.stringify({ mcpServers: { [PLATFORM_SERVER]: { type: "http", url: `${gateway}/mcp` } } }),
+    ],
     ...[isResumed ? "--resume" : "--session-id", sessionId, "--append-system-prompt-file", systemFile],
     ...(model === "" ? [] : ["--model", model]),
     ...(reasoning === "" ? [] : ["--effort", reasoning]),
@@ -26,17 +47,31 @@ export const claudeAdapter: HarnessAdapter = {
   ],
 
   env: ({ stateDir, gateway }) => ({
-    ...{ ANTHROPIC_BASE_URL: gateway, ANTHROPIC_API_KEY: "held-by-the-worker", CLAUDE_CONFIG_DIR: stateDir, CLAUDE_CODE_MAX_RETRIES: RETRIES },
-    ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1", DISABLE_TELEMETRY: "1", DISABLE_ERROR_REPORTING: "1" },
+    ...{
+      ANTHROPIC_BASE_URL: gateway,
+      ANTHROPIC_API_KEY: "held-by-the-worker",
+      CLAUDE_CONFIG_DIR: stateDir,
+      CLAUDE_CODE_MAX_RETRIES: RETRIES,
+    },
+    ...{
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      DISABLE_AUTOUPDATER: "1",
+      DISABLE_TELEMETRY: "1",
+      DISABLE_ERROR_REPORTING: "1",
+    },
   }),
 
   sessionFile,
 
   connect: (options, { send, tell }) => {
-    tell({ t: "session", session: { id: options.sessionId, isResumed: options.isResumed, file: sessionFile(options) } });
+    tell({
+      t: "session",
+      session: { id: options.sessionId, isResumed: options.isResumed, file: sessionFile(options) },
+    });
     return {
       say: (text) => send(line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } })),
-      interrupt: () => send(line({ type: "control_request", request_id: randomUUID(), request: { subtype: "interrupt" } })),
+      interrupt: () =>
+        send(line({ type: "control_request", request_id: randomUUID(), request: { subtype: "interrupt" } })),
       receive: (text) => {
         for (const event of read(text) ?? [{ t: "unknown", line: text } as const]) tell(event);
       },
@@ -63,7 +98,13 @@ function read(text: string): readonly HarnessEvent[] | undefined {
     case "user":
       return contentOf(message).flatMap(answered);
     case "system":
-      if (textAt(message, "subtype") === "api_retry") return [{ t: "warning", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }];
+      if (textAt(message, "subtype") === "api_retry")
+        return [
+          {
+            t: "warning",
+            text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.`,
+          },
+        ];
       return SYSTEM_PASSED_OVER.includes(textAt(message, "subtype")) ? [] : undefined;
     case "result":
       return ended(message);
@@ -79,20 +120,29 @@ function contentOf(message: JsonObject): JsonObject[] {
 
 function said(block: JsonObject): HarnessEvent[] {
   if (block["type"] === "text" && textAt(block, "text") !== "") return [{ t: "message", text: textAt(block, "text") }];
-  if (block["type"] === "tool_use") return [{ t: "tool_start", id: textAt(block, "id"), name: textAt(block, "name"), input: objectAt(block, "input") }];
+  if (block["type"] === "tool_use")
+    return [{ t: "tool_start", id: textAt(block, "id"), name: textAt(block, "name"), input: objectAt(block, "input") }];
   return [];
 }
 
 function answered(block: JsonObject): HarnessEvent[] {
   if (block["type"] !== "tool_result") return [];
   const { content } = block;
-  const parts = Array.isArray(content) ? content.filter(isAnObject).map((part) => (part["type"] === "text" ? textAt(part, "text") : `[${textAt(part, "type")}]`)) : [typeof content === "string" ? content : ""];
-  return [{ t: "tool_end", id: textAt(block, "tool_use_id"), ok: block["is_error"] !== true, output: parts.join("\n") }];
+  const parts = Array.isArray(content)
+    ? content
+        .filter(isAnObject)
+        .map((part) => (part["type"] === "text" ? textAt(part, "text") : `[${textAt(part, "type")}]`))
+    : [typeof content === "string" ? content : ""];
+  return [
+    { t: "tool_end", id: textAt(block, "tool_use_id"), ok: block["is_error"] !== true, output: parts.join("\n") },
+  ];
 }
 
 /** `subtype` says "success" of calls that failed for good, too: `is_error` tells. Its counters are those of the turn. */
 function ended(message: JsonObject): HarnessEvent[] {
   const [result, counted] = [textAt(message, "result"), objectAt(message, "usage")];
-  const usage: HarnessEvent[] = COUNTERS.some((name) => typeof counted[name] === "number") ? [{ t: "usage", counted: Object.fromEntries(Object.entries(counted).filter(([name]) => COUNTERS.includes(name))) }] : [];
+  const usage: HarnessEvent[] = COUNTERS.some((name) => typeof counted[name] === "number")
+    ? [{ t: "usage", counted: Object.fromEntries(Object.entries(counted).filter(([name]) => COUNTERS.includes(name))) }]
+    : [];
   return [...usage, { t: "turn_end", ok: message["is_error"] !== true, ...(result === "" ? {} : { message: result }) }];
 }

@@ -4,16 +4,29 @@ import { heard, played } from "../../../test/support/harness-lines.ts";
 import type { HarnessEvent, StartOptions } from "../harness-adapter.ts";
 import { codexAdapter } from "./codex-adapter.ts";
 
-const RECORDED = readFileSync(new URL("../../../test/harnesses/codex.jsonl", import.meta.url), "utf8").trim().split("\n");
+const RECORDED = readFileSync(new URL("../../../test/harnesses/codex.jsonl", import.meta.url), "utf8")
+  .trim()
+  .split("\n");
 const THREAD = "01a2014d-134a-7350-a74d-92013799ca12";
-const COUNTED = { input_tokens: 105, cached_input_tokens: 5, cache_write_input_tokens: 0, output_tokens: 10, reasoning_output_tokens: 0, total_tokens: 115 };
+const COUNTED = {
+  input_tokens: 105,
+  cached_input_tokens: 5,
+  cache_write_input_tokens: 0,
+  output_tokens: 10,
+  reasoning_output_tokens: 0,
+  total_tokens: 115,
+};
 const INITIALIZED = '{"id":1,"result":{}}';
 const methods = (sent: readonly string[]) => sent.map((line) => (JSON.parse(line) as { method?: string }).method);
 const after = (events: readonly HarnessEvent[]) => events.filter(({ t }) => t !== "session");
 
 /** A thread with a running turn: lines of the turn `u` follow. */
 const inTurn = (...lines: string[]) =>
-  played(codexAdapter, [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"result":{"turn":{"id":"u"}}}', ...lines], (event, talk) => (event.t === "session" ? talk.say("Work.") : undefined));
+  played(
+    codexAdapter,
+    [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"result":{"turn":{"id":"u"}}}', ...lines],
+    (event, talk) => (event.t === "session" ? talk.say("Work.") : undefined),
+  );
 
 test("recorded lines of an interrupted turn and the next one are told in our words", async () => {
   const { events, sent } = await played(codexAdapter, RECORDED, (event, talk) => {
@@ -21,10 +34,22 @@ test("recorded lines of an interrupted turn and the next one are told in our wor
     if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 33")) talk.interrupt();
     if (event.t === "turn_end" && !event.ok) talk.say("Go on.");
   });
-  const command = (text: string) => ({ t: "tool_start", id: "call_0", name: "exec_command", input: { command: `/bin/bash -lc '${text}'` } });
+  const command = (text: string) => ({
+    t: "tool_start",
+    id: "call_0",
+    name: "exec_command",
+    input: { command: `/bin/bash -lc '${text}'` },
+  });
   const usage = { t: "usage", counted: COUNTED };
   expect(events).toEqual([
-    { t: "session", session: { id: THREAD, isResumed: false, file: expect.stringMatching(/^\/workspace\/\.harness\/codex\/sessions\/.*\.jsonl$/) } },
+    {
+      t: "session",
+      session: {
+        id: THREAD,
+        isResumed: false,
+        file: expect.stringMatching(/^\/workspace\/\.harness\/codex\/sessions\/.*\.jsonl$/),
+      },
+    },
     { t: "message", text: "I look." },
     command("echo hi > a.txt; cat a.txt"),
     { t: "tool_end", id: "call_0", ok: true, output: "hi\n" },
@@ -43,18 +68,47 @@ test("recorded lines of an interrupted turn and the next one are told in our wor
     usage,
     { t: "turn_end", ok: true, message: "Gone on." },
   ]);
-  expect(methods(sent)).toEqual(["initialize", "initialized", "thread/start", "turn/start", "turn/interrupt", "thread/backgroundTerminals/clean", "turn/start"]);
+  expect(methods(sent)).toEqual([
+    "initialize",
+    "initialized",
+    "thread/start",
+    "turn/start",
+    "turn/interrupt",
+    "thread/backgroundTerminals/clean",
+    "turn/start",
+  ]);
 });
 
 test("a thread of before is gone on with, and what it had counted is not counted again", async () => {
-  const usage = (turnId: string, total: number, last: number) => `{"method":"thread/tokenUsage/updated","params":{"threadId":"known","turnId":"${turnId}","tokenUsage":{"total":{"inputTokens":${total}},"last":{"inputTokens":${last}}}}}`;
-  const lines = [INITIALIZED, '{"id":2,"result":{"thread":{"id":"known","path":"/f"}}}', usage("before", 1_000, 400), '{"id":3,"result":{"turn":{"id":"u"}}}', usage("u", 1_100, 100)];
-  const { events, sent } = await played(codexAdapter, lines, (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined), { isResumed: true });
-  expect(events).toEqual([{ t: "session", session: { id: "known", isResumed: true, file: "/f" } }, { t: "usage", counted: { input_tokens: 100 } }]);
-  expect(JSON.parse(sent[2]!)).toMatchObject({ method: "thread/resume", params: { threadId: "known", developerInstructions: "Be good.", excludeTurns: true } });
+  const usage = (turnId: string, total: number, last: number) =>
+    `{"method":"thread/tokenUsage/updated","params":{"threadId":"known","turnId":"${turnId}","tokenUsage":{"total":{"inputTokens":${total}},"last":{"inputTokens":${last}}}}}`;
+  const lines = [
+    INITIALIZED,
+    '{"id":2,"result":{"thread":{"id":"known","path":"/f"}}}',
+    usage("before", 1_000, 400),
+    '{"id":3,"result":{"turn":{"id":"u"}}}',
+    usage("u", 1_100, 100),
+  ];
+  const { events, sent } = await played(
+    codexAdapter,
+    lines,
+    (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined),
+    { isResumed: true },
+  );
+  expect(events).toEqual([
+    { t: "session", session: { id: "known", isResumed: true, file: "/f" } },
+    { t: "usage", counted: { input_tokens: 100 } },
+  ]);
+  expect(JSON.parse(sent[2]!)).toMatchObject({
+    method: "thread/resume",
+    params: { threadId: "known", developerInstructions: "Be good.", excludeTurns: true },
+  });
 });
 
-test.each([[false, "danger-full-access"], [true, "read-only"]])(
+test.each([
+  [false, "danger-full-access"],
+  [true, "read-only"],
+])(
   "a thread is started and resumed with the sandbox that its mode allows (looking: %s)",
   async (isLooking, sandbox) => {
     for (const isResumed of [false, true]) {
@@ -68,16 +122,29 @@ test.each([[false, "danger-full-access"], [true, "read-only"]])(
 );
 
 test("a thread that is not found is begun anew", async () => {
-  const { events } = await played(codexAdapter, [INITIALIZED, '{"id":2,"error":{"code":-32600,"message":"no rollout found"}}', '{"id":3,"result":{"thread":{"id":"new"}}}'], () => {}, { isResumed: true });
+  const { events } = await played(
+    codexAdapter,
+    [
+      INITIALIZED,
+      '{"id":2,"error":{"code":-32600,"message":"no rollout found"}}',
+      '{"id":3,"result":{"thread":{"id":"new"}}}',
+    ],
+    () => {},
+    { isResumed: true },
+  );
   expect(events).toEqual([{ t: "session", session: { id: "new", isResumed: false } }]);
 });
 
 test("an interrupt before the turn has a name waits for it", async () => {
-  const { sent } = await played(codexAdapter, [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"result":{"turn":{"id":"u"}}}'], (event, talk) => {
-    if (event.t !== "session") return;
-    talk.say("Work.");
-    talk.interrupt();
-  });
+  const { sent } = await played(
+    codexAdapter,
+    [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"result":{"turn":{"id":"u"}}}'],
+    (event, talk) => {
+      if (event.t !== "session") return;
+      talk.say("Work.");
+      talk.interrupt();
+    },
+  );
   expect(JSON.parse(sent.at(-1)!)).toMatchObject({ method: "turn/interrupt", params: { threadId: "t", turnId: "u" } });
   expect(methods(sent).filter((method) => method === "turn/interrupt")).toHaveLength(1);
 });
@@ -89,26 +156,74 @@ const item = (method: string, text: string) => turn(`item/${method}`, `"item":${
 const unknown = (line: string) => [{ t: "unknown", line }];
 
 test.each<[what: string, line: string, events: object[]]>([
-  ["a retry", turn("error", '"error":{"message":"Reconnecting... 1/5","additionalDetails":"529"},"willRetry":true'), [{ t: "warning", text: "The model gave no answer (Reconnecting... 1/5: 529); it is asked again." }]],
+  [
+    "a retry",
+    turn("error", '"error":{"message":"Reconnecting... 1/5","additionalDetails":"529"},"willRetry":true'),
+    [{ t: "warning", text: "The model gave no answer (Reconnecting... 1/5: 529); it is asked again." }],
+  ],
   ["an error that ends the turn elsewhere", turn("error", '"error":{"message":"No."},"willRetry":false'), []],
-  ["a failed turn", turn("turn/completed", '"turn":{"id":"u","status":"failed","error":{"message":"No."}}'), [{ t: "turn_end", ok: false, message: "No." }]],
+  [
+    "a failed turn",
+    turn("turn/completed", '"turn":{"id":"u","status":"failed","error":{"message":"No."}}'),
+    [{ t: "turn_end", ok: false, message: "No." }],
+  ],
   ["a silent turn", turn("turn/completed", '"turn":{"id":"u","status":"completed"}'), [{ t: "turn_end", ok: true }]],
-  ["a change of files", item("started", '{"type":"fileChange","id":"f","changes":[{"path":"a.txt","diff":"+a"},7]}'), [{ t: "tool_start", id: "f", name: "apply_patch", input: { files: [{ path: "a.txt" }] } }]],
-  ["a change of files that was refused", item("completed", '{"type":"fileChange","id":"f","status":"declined","changes":[{"path":"a.txt","diff":"+a"}]}'), [{ t: "tool_end", id: "f", ok: false, output: "a.txt\n+a" }]],
-  ["a tool of a server that failed", item("completed", '{"type":"mcpToolCall","id":"m","server":"x","tool":"y","status":"failed","error":{"message":"Gone."}}'), [{ t: "tool_end", id: "m", ok: false, output: "Gone." }]],
-  ["tools that did not start", turn("mcpServer/startupStatus/updated", '"name":"millwright","status":"failed","error":"refused"'), [{ t: "warning", text: "The tools of millwright did not start: refused." }]],
-  ["an item of a later version", item("completed", '{"type":"news","id":"n"}'), unknown(item("completed", '{"type":"news","id":"n"}'))],
+  [
+    "a change of files",
+    item("started", '{"type":"fileChange","id":"f","changes":[{"path":"a.txt","diff":"+a"},7]}'),
+    [{ t: "tool_start", id: "f", name: "apply_patch", input: { files: [{ path: "a.txt" }] } }],
+  ],
+  [
+    "a change of files that was refused",
+    item("completed", '{"type":"fileChange","id":"f","status":"declined","changes":[{"path":"a.txt","diff":"+a"}]}'),
+    [{ t: "tool_end", id: "f", ok: false, output: "a.txt\n+a" }],
+  ],
+  [
+    "a tool of a server that failed",
+    item(
+      "completed",
+      '{"type":"mcpToolCall","id":"m","server":"x","tool":"y","status":"failed","error":{"message":"Gone."}}',
+    ),
+    [{ t: "tool_end", id: "m", ok: false, output: "Gone." }],
+  ],
+  [
+    "tools that did not start",
+    turn("mcpServer/startupStatus/updated", '"name":"millwright","status":"failed","error":"refused"'),
+    [{ t: "warning", text: "The tools of millwright did not start: refused." }],
+  ],
+  [
+    "an item of a later version",
+    item("completed", '{"type":"news","id":"n"}'),
+    unknown(item("completed", '{"type":"news","id":"n"}')),
+  ],
   ["an item of another form", item("completed", "[1]"), unknown(item("completed", "[1]"))],
   ["a notification of a later version", turn("turn/news", '"x":1'), unknown(turn("turn/news", '"x":1'))],
-  ["a line of a turn before", turn("item/completed", '"item":{"type":"agentMessage","id":"m","text":"Late."}').replace('"turnId":"u"', '"turnId":"before"'), []],
-  ["a line of another thread", '{"method":"turn/completed","params":{"threadId":"other","turn":{"status":"completed"}}}', []],
+  [
+    "a line of a turn before",
+    turn("item/completed", '"item":{"type":"agentMessage","id":"m","text":"Late."}').replace(
+      '"turnId":"u"',
+      '"turnId":"before"',
+    ),
+    [],
+  ],
+  [
+    "a line of another thread",
+    '{"method":"turn/completed","params":{"threadId":"other","turn":{"status":"completed"}}}',
+    [],
+  ],
   ["no JSON", "Hello", unknown("Hello")],
   ["no object", "[1]", unknown("[1]")],
 ])("%s", async (_, line, events) => expect(after((await inTurn(line)).events)).toEqual(events));
 
 test("a program that cannot begin, and a turn that it refuses, end the turn with its words", async () => {
-  expect((await played(codexAdapter, ['{"id":1,"error":{"code":1,"message":"Not today."}}'], () => {})).events).toEqual([{ t: "turn_end", ok: false, message: "Not today." }]);
-  const refused = await played(codexAdapter, [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"error":{"code":1,"message":"Too long."}}'], (event, talk) => (event.t === "session" ? talk.say("x") : undefined));
+  expect((await played(codexAdapter, ['{"id":1,"error":{"code":1,"message":"Not today."}}'], () => {})).events).toEqual(
+    [{ t: "turn_end", ok: false, message: "Not today." }],
+  );
+  const refused = await played(
+    codexAdapter,
+    [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"error":{"code":1,"message":"Too long."}}'],
+    (event, talk) => (event.t === "session" ? talk.say("x") : undefined),
+  );
   expect(after(refused.events)).toEqual([{ t: "turn_end", ok: false, message: "Too long." }]);
 });
 
@@ -118,17 +233,44 @@ test.each<[method: string, isLooking: boolean, answer: object]>([
   ["item/fileChange/requestApproval", true, { result: { decision: "decline" } }],
   ["item/tool/requestUserInput", false, { result: { answers: {} } }],
   ["mcpServer/elicitation/request", false, { result: { action: "decline", content: null, _meta: null } }],
-  ["account/chatgptAuthTokens/refresh", false, { error: { code: -32_601, message: "There is no method account/chatgptAuthTokens/refresh." } }],
+  [
+    "account/chatgptAuthTokens/refresh",
+    false,
+    { error: { code: -32_601, message: "There is no method account/chatgptAuthTokens/refresh." } },
+  ],
 ])("asked for %s (looking: %s), it is answered at once", (method, isLooking, answer) => {
   const { sent } = heard(codexAdapter, [JSON.stringify({ id: 7, method, params: {} })], { isLooking });
   expect(JSON.parse(sent.at(-1)!)).toEqual({ jsonrpc: "2.0", id: 7, ...answer });
 });
 
 test("it is configured for the gateway alone, trusts no repository, and cannot act while it looks", () => {
-  const options = { program: "/codex", stateDir: "/s", home: "/h", cwd: '/w/a"b', gateway: "http://127.0.0.1:3129", model: "m", reasoning: "high", isLooking: false } as StartOptions;
+  const options = {
+    program: "/codex",
+    stateDir: "/s",
+    home: "/h",
+    cwd: '/w/a"b',
+    gateway: "http://127.0.0.1:3129",
+    model: "m",
+    reasoning: "high",
+    isLooking: false,
+  } as StartOptions;
   const argv = codexAdapter.argv(options);
   expect(argv.slice(0, 2)).toEqual(["/codex", "app-server"]);
-  expect(argv).toEqual(expect.arrayContaining(['projects={"/w/a\\"b"={trust_level="untrusted"}}', 'sandbox_mode="danger-full-access"', 'web_search="disabled"', 'model="m"', 'model_reasoning_effort="high"', "features.hooks=false"]));
-  expect(codexAdapter.argv({ ...options, isLooking: true })).toEqual(expect.arrayContaining(['sandbox_mode="read-only"', "features.shell_tool=false"]));
-  expect([codexAdapter.env(options), codexAdapter.directories!(options)]).toEqual([{ CODEX_HOME: "/s" }, ["/s", "/h/.codex-databases"]]);
+  expect(argv).toEqual(
+    expect.arrayContaining([
+      'projects={"/w/a\\"b"={trust_level="untrusted"}}',
+      'sandbox_mode="danger-full-access"',
+      'web_search="disabled"',
+      'model="m"',
+      'model_reasoning_effort="high"',
+      "features.hooks=false",
+    ]),
+  );
+  expect(codexAdapter.argv({ ...options, isLooking: true })).toEqual(
+    expect.arrayContaining(['sandbox_mode="read-only"', "features.shell_tool=false"]),
+  );
+  expect([codexAdapter.env(options), codexAdapter.directories!(options)]).toEqual([
+    { CODEX_HOME: "/s" },
+    ["/s", "/h/.codex-databases"],
+  ]);
 });

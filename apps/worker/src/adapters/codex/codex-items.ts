@@ -8,12 +8,18 @@ function callOf(item: JsonObject): { readonly name: string; readonly input: Json
     case "commandExecution":
       return { name: "exec_command", input: { command: textAt(item, "command") } };
     case "fileChange":
-      return { name: "apply_patch", input: { files: listAt(item, "changes").map((change) => ({ path: textAt(change, "path") })) } };
+      return {
+        name: "apply_patch",
+        input: { files: listAt(item, "changes").map((change) => ({ path: textAt(change, "path") })) },
+      };
     case "mcpToolCall":
       return { name: `mcp__${textAt(item, "server")}__${textAt(item, "tool")}`, input: objectAt(item, "arguments") };
     case "dynamicToolCall":
     case "collabAgentToolCall":
-      return { name: textAt(item, "tool"), input: item["type"] === "dynamicToolCall" ? objectAt(item, "arguments") : { prompt: textAt(item, "prompt") } };
+      return {
+        name: textAt(item, "tool"),
+        input: item["type"] === "dynamicToolCall" ? objectAt(item, "arguments") : { prompt: textAt(item, "prompt") },
+      };
     case "webSearch":
       return { name: "web_search", input: { query: textAt(item, "query") } };
     case "imageView":
@@ -24,10 +30,19 @@ function callOf(item: JsonObject): { readonly name: string; readonly input: Json
 }
 
 /** Items that say what a run does not show, or say once more. */
-const PASSED_OVER = ["userMessage", "agentMessage", "reasoning", "plan", "contextCompaction", "enteredReviewMode", "exitedReviewMode"];
+const PASSED_OVER = [
+  "userMessage",
+  "agentMessage",
+  "reasoning",
+  "plan",
+  "contextCompaction",
+  "enteredReviewMode",
+  "exitedReviewMode",
+];
 
 /** Whether we know what an item of this type is. */
-export const isKnownItem = (item: JsonObject): boolean => callOf(item) !== undefined || PASSED_OVER.includes(textAt(item, "type"));
+export const isKnownItem = (item: JsonObject): boolean =>
+  callOf(item) !== undefined || PASSED_OVER.includes(textAt(item, "type"));
 
 /** What it means that an item has begun. */
 export function itemBegan(item: JsonObject): HarnessEvent[] {
@@ -41,19 +56,30 @@ export function itemEnded(item: JsonObject): HarnessEvent[] {
   if (item["type"] === "agentMessage") return text === "" ? [] : [{ t: "message", text }];
   if (!callOf(item)) return [];
   const status = textAt(item, "status");
-  return [{ t: "tool_end", id: textAt(item, "id"), ok: status === "completed" || status === "", output: outputOf(item) }];
+  return [
+    { t: "tool_end", id: textAt(item, "id"), ok: status === "completed" || status === "", output: outputOf(item) },
+  ];
 }
 
 function outputOf(item: JsonObject): string {
   switch (item["type"]) {
     case "commandExecution": {
       const [output, code] = [textAt(item, "aggregatedOutput"), item["exitCode"]];
-      return typeof code === "number" && code !== 0 ? `${output}${output === "" || output.endsWith("\n") ? "" : "\n"}Exit code ${code}` : output;
+      return typeof code === "number" && code !== 0
+        ? `${output}${output === "" || output.endsWith("\n") ? "" : "\n"}Exit code ${code}`
+        : output;
     }
     case "fileChange":
-      return listAt(item, "changes").map((change) => `${textAt(change, "path")}\n${textAt(change, "diff")}`).join("\n");
+      return listAt(item, "changes")
+        .map((change) => `${textAt(change, "path")}\n${textAt(change, "diff")}`)
+        .join("\n");
     case "mcpToolCall":
-      return textAt(objectAt(item, "error"), "message") || listAt(objectAt(item, "result"), "content").map((part) => textAt(part, "text")).join("\n");
+      return (
+        textAt(objectAt(item, "error"), "message") ||
+        listAt(objectAt(item, "result"), "content")
+          .map((part) => textAt(part, "text"))
+          .join("\n")
+      );
     default:
       return "";
   }

@@ -6,14 +6,20 @@ import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
 
 /** Names under which its counters are published (fields-runs §6.10), by those of the protocol. */
 const COUNTERS: Readonly<Record<string, string>> = {
-  ...{ inputTokens: "input_tokens", cachedInputTokens: "cached_input_tokens", cacheWriteInputTokens: "cache_write_input_tokens" },
+  ...{
+    inputTokens: "input_tokens",
+    cachedInputTokens: "cached_input_tokens",
+    cacheWriteInputTokens: "cache_write_input_tokens",
+  },
   ...{ outputTokens: "output_tokens", reasoningOutputTokens: "reasoning_output_tokens", totalTokens: "total_tokens" },
 };
 
 /** Notifications that there are; most of them say what a run does not show, or say once more. */
-const KNOWN = /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|remoteControl\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
+const KNOWN =
+  /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|remoteControl\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
 
-const isKnown = (method: string, params: JsonObject): boolean => KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
+const isKnown = (method: string, params: JsonObject): boolean =>
+  KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
 
 /** A process of `codex app-server`: one thread, whose turns follow each other. */
 export class CodexTalk implements HarnessTalk {
@@ -32,7 +38,12 @@ export class CodexTalk implements HarnessTalk {
   constructor(options: StartOptions, { send, tell }: HarnessLink) {
     this.#options = options;
     this.#tell = tell;
-    this.#rpc = new JsonRpc({ send, onNotification: (method, params) => (this.#heard(method, params), isKnown(method, params)), onUnknown: (line) => tell({ t: "unknown", line }), onRequest: (method) => this.#asked(method) });
+    this.#rpc = new JsonRpc({
+      send,
+      onNotification: (method, params) => (this.#heard(method, params), isKnown(method, params)),
+      onUnknown: (line) => tell({ t: "unknown", line }),
+      onRequest: (method) => this.#asked(method),
+    });
     void this.#begin();
   }
 
@@ -60,7 +71,10 @@ export class CodexTalk implements HarnessTalk {
   async #begin(): Promise<void> {
     try {
       const clientInfo = { name: "millwright", title: "Millwright", version: "1.0.0" };
-      await this.#rpc.request("initialize", { clientInfo, capabilities: { experimentalApi: true, requestAttestation: false } });
+      await this.#rpc.request("initialize", {
+        clientInfo,
+        capabilities: { experimentalApi: true, requestAttestation: false },
+      });
       this.#rpc.notify("initialized");
       this.#tell({ t: "session", session: await this.#thread() });
     } catch (error) {
@@ -76,7 +90,9 @@ export class CodexTalk implements HarnessTalk {
     const { sessionId, isResumed } = this.#options;
     const settings = threadSettings(this.#options);
     const resumed = isResumed
-      ? await this.#rpc.request("thread/resume", { threadId: sessionId, ...settings, excludeTurns: true }).catch(() => undefined)
+      ? await this.#rpc
+          .request("thread/resume", { threadId: sessionId, ...settings, excludeTurns: true })
+          .catch(() => undefined)
       : undefined;
     const thread = objectAt(resumed ?? (await this.#rpc.request("thread/start", settings)), "thread");
     this.#threadId = textAt(thread, "id");
@@ -86,7 +102,11 @@ export class CodexTalk implements HarnessTalk {
 
   #heard(method: string, params: JsonObject): void {
     if (method === "thread/tokenUsage/updated") return this.#counted(params);
-    if (method === "mcpServer/startupStatus/updated" && params["status"] === "failed") return this.#tell({ t: "warning", text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "nobody knows why"}.` });
+    if (method === "mcpServer/startupStatus/updated" && params["status"] === "failed")
+      return this.#tell({
+        t: "warning",
+        text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "nobody knows why"}.`,
+      });
     if (!this.#isInTurn || textAt(params, "threadId") !== this.#threadId) return; // of a thread that the program has begun beside
     if (method === "turn/started") return this.#started(objectAt(params, "turn"));
     if ((textAt(params, "turnId") || textAt(objectAt(params, "turn"), "id")) !== this.#turnId) return; // of a turn that is over
@@ -98,7 +118,11 @@ export class CodexTalk implements HarnessTalk {
         if (item["type"] === "agentMessage") this.#lastText = textAt(item, "text");
         return itemEnded(item).forEach(this.#tell);
       case "error":
-        if (params["willRetry"] === true) this.#tell({ t: "warning", text: `The model gave no answer (${wordsOf(objectAt(params, "error"))}); it is asked again.` });
+        if (params["willRetry"] === true)
+          this.#tell({
+            t: "warning",
+            text: `The model gave no answer (${wordsOf(objectAt(params, "error"))}); it is asked again.`,
+          });
         return;
       case "turn/completed":
         return void this.#ended(objectAt(params, "turn"));
@@ -115,7 +139,8 @@ export class CodexTalk implements HarnessTalk {
   async #ended(turn: JsonObject): Promise<void> {
     const status = textAt(turn, "status");
     // Commands outlive an interrupted turn unless they are ended one by one.
-    if (status === "interrupted") await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
+    if (status === "interrupted")
+      await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
     this.#isInTurn = false;
     const message = status === "failed" ? wordsOf(objectAt(turn, "error")) : this.#lastText;
     this.#tell({ t: "turn_end", ok: status === "completed", ...(message === "" ? {} : { message }) });
@@ -133,8 +158,18 @@ export class CodexTalk implements HarnessTalk {
     const [total, before] = [objectAt(usage, "total"), this.#total];
     this.#total = total;
     if (!this.#isInTurn || textAt(params, "turnId") !== this.#turnId) return;
-    const since = before ? Object.fromEntries(Object.entries(total).flatMap(([name, count]) => (typeof count === "number" ? [[name, count - numberAt(before, name)]] : []))) : objectAt(usage, "last");
-    const counted = Object.fromEntries(Object.entries(COUNTERS).flatMap(([name, published]) => (typeof since[name] === "number" ? [[published, since[name]]] : [])));
+    const since = before
+      ? Object.fromEntries(
+          Object.entries(total).flatMap(([name, count]) =>
+            typeof count === "number" ? [[name, count - numberAt(before, name)]] : [],
+          ),
+        )
+      : objectAt(usage, "last");
+    const counted = Object.fromEntries(
+      Object.entries(COUNTERS).flatMap(([name, published]) =>
+        typeof since[name] === "number" ? [[published, since[name]]] : [],
+      ),
+    );
     if (Object.keys(counted).length > 0) this.#tell({ t: "usage", counted });
   }
 

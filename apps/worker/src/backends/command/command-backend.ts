@@ -22,16 +22,34 @@ const OFFER = /mwo_[\w-]+/g;
  * Machines by commands of the operator's. The dispatch command is given an execution on standard input; its success says that somebody
  * else answers for it, and nothing more is made of its process. Errors of opening: those of the records.
  */
-export function commandBackend({ url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }: CommandSettings, log: Logger): Backend {
+export function commandBackend(
+  { url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }: CommandSettings,
+  log: Logger,
+): Backend {
   const records = MachineRecords.open(dir);
   const about = ({ executionId, attempt, runUid }: Pick<Machine, "executionId" | "attempt" | "runUid">) => ({
-    version: PAYLOAD_VERSION, run_id: runUid, execution_id: String(executionId), attempt, worker_id: workerId, server_root_url: url,
+    version: PAYLOAD_VERSION,
+    run_id: runUid,
+    execution_id: String(executionId),
+    attempt,
+    worker_id: workerId,
+    server_root_url: url,
   });
-  const run = (command: string, machine: Pick<Machine, "executionId" | "attempt" | "runUid">, more: object): Promise<CommandEnd> =>
+  const run = (
+    command: string,
+    machine: Pick<Machine, "executionId" | "attempt" | "runUid">,
+    more: object,
+  ): Promise<CommandEnd> =>
     runCommand({
       command,
       input: { ...about(machine), ...more },
-      env: { ...hostEnv, MILLWRIGHT_RUN_ID: machine.runUid, MILLWRIGHT_EXECUTION_ID: String(machine.executionId), MILLWRIGHT_ATTEMPT: String(machine.attempt), MILLWRIGHT_WORKER_ID: workerId },
+      env: {
+        ...hostEnv,
+        MILLWRIGHT_RUN_ID: machine.runUid,
+        MILLWRIGHT_EXECUTION_ID: String(machine.executionId),
+        MILLWRIGHT_ATTEMPT: String(machine.attempt),
+        MILLWRIGHT_WORKER_ID: workerId,
+      },
       timeoutMs,
       outputFile: records.outputFile(machine),
     });
@@ -46,14 +64,25 @@ export function commandBackend({ url, workerId, dir, dispatchCommand, cancelComm
       const { outcome, how, output } = await run(dispatchCommand, order, needsOf(order, url));
       if (outcome === "ok") return;
       const said = output.replaceAll(OFFER, "***");
-      throw new MachineFailed(outcome === "timeout" ? "dispatch_timeout" : "dispatch_command", `The dispatch command ${how}.${said === "" ? "" : ` It said: ${said}`}`);
+      throw new MachineFailed(
+        outcome === "timeout" ? "dispatch_timeout" : "dispatch_command",
+        `The dispatch command ${how}.${said === "" ? "" : ` It said: ${said}`}`,
+      );
     },
     faultOf: async () => undefined, // a command is told nothing of its machine: the lease tells
     async end(machine: Machine, why: EndReason) {
       if (cancelCommand !== "") {
         const { outcome, how, output } = await run(cancelCommand, machine, { reason: why });
         if (outcome !== "ok") throw new Error(`The cancel command ${how}. ${output}`);
-        log.info({ operation: "cancel_command", executionId: String(machine.executionId), attempt: machine.attempt, reason: why }, "a machine was cancelled");
+        log.info(
+          {
+            operation: "cancel_command",
+            executionId: String(machine.executionId),
+            attempt: machine.attempt,
+            reason: why,
+          },
+          "a machine was cancelled",
+        );
       }
       records.remove(machine);
     },

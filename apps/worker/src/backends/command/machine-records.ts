@@ -17,7 +17,10 @@ export class MachineRecords {
     const dir = join(resolve(root), "dispatched");
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     const owner = readJson<ProcessIdentity>(join(dir, "owner"));
-    if (owner && owner.pid !== process.pid && isAlive(owner)) throw new Error(`${dir} is used by another worker (process ${owner.pid}): give each its own MILLWRIGHT_WORKER_DIR.`);
+    if (owner && owner.pid !== process.pid && isAlive(owner))
+      throw new Error(
+        `${dir} is used by another worker (process ${owner.pid}): give each its own MILLWRIGHT_WORKER_DIR.`,
+      );
     writeWhole(join(dir, "owner"), JSON.stringify(identify(process.pid)));
     return new MachineRecords(dir);
   }
@@ -36,12 +39,24 @@ export class MachineRecords {
       .filter((name) => name.endsWith(".json"))
       .flatMap((name) => {
         const kept = readJson<Record<keyof Machine, string | number>>(join(this.#dir, name));
-        return kept ? [{ executionId: BigInt(kept.executionId), attempt: Number(kept.attempt), runUid: String(kept.runUid), startedMs: Number(kept.startedMs) }] : [];
+        return kept
+          ? [
+              {
+                executionId: BigInt(kept.executionId),
+                attempt: Number(kept.attempt),
+                runUid: String(kept.runUid),
+                startedMs: Number(kept.startedMs),
+              },
+            ]
+          : [];
       });
   }
 
   put({ executionId, attempt, runUid, startedMs }: Machine): void {
-    writeWhole(this.#file({ executionId, attempt }), JSON.stringify({ executionId: String(executionId), attempt, runUid, startedMs }));
+    writeWhole(
+      this.#file({ executionId, attempt }),
+      JSON.stringify({ executionId: String(executionId), attempt, runUid, startedMs }),
+    );
   }
 
   remove(machine: Pick<Machine, "executionId" | "attempt">): void {

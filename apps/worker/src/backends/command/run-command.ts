@@ -14,7 +14,11 @@ export type CommandRun = {
 };
 
 /** How a command ended; `output`: the last of what it wrote. */
-export type CommandEnd = { readonly outcome: "ok" | "failed" | "timeout"; readonly how: string; readonly output: string };
+export type CommandEnd = {
+  readonly outcome: "ok" | "failed" | "timeout";
+  readonly how: string;
+  readonly output: string;
+};
 
 const OUTPUT_BYTES = 1_000;
 
@@ -41,7 +45,8 @@ export function runCommand({ command, input, env, timeoutMs, outputFile }: Comma
     child.once("error", (error) => settle("failed", `could not be started: ${error.message}`));
     child.once("exit", (code, signal) => {
       if (isLate) settle("timeout", `took longer than ${Math.round(timeoutMs / 1_000)} s`);
-      else settle(code === 0 ? "ok" : "failed", code === null ? `was ended by ${signal}` : `ended with exit code ${code}`);
+      else
+        settle(code === 0 ? "ok" : "failed", code === null ? `was ended by ${signal}` : `ended with exit code ${code}`);
     });
     child.stdin?.on("error", () => {}); // it need not read it
     child.stdin?.end(`${JSON.stringify(input)}\n`);

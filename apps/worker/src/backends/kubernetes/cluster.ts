@@ -27,7 +27,10 @@ const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 const PASSING = new Set([408, 409, 410, 425, 429]);
 
 /** A cluster by its API. The library is loaded here only: a worker without this backend does not carry it. Errors: those of the kubeconfig. */
-export async function openCluster({ kubeconfig, namespace: wanted }: Pick<KubernetesSettings, "kubeconfig" | "namespace">): Promise<Cluster> {
+export async function openCluster({
+  kubeconfig,
+  namespace: wanted,
+}: Pick<KubernetesSettings, "kubeconfig" | "namespace">): Promise<Cluster> {
   const { ApiException, BatchV1Api, CoreV1Api, KubeConfig, Watch } = await import("@kubernetes/client-node");
   const config = new KubeConfig();
   if (kubeconfig === "") config.loadFromDefault();
@@ -46,29 +49,48 @@ export async function openCluster({ kubeconfig, namespace: wanted }: Pick<Kubern
       return await Promise.race([act(), late]);
     } catch (error) {
       const code = codeOf(error);
-      throw code >= 400 && code < 500 && !PASSING.has(code) ? new ClusterRefusal(messageOf(error), { cause: error }) : error;
+      throw code >= 400 && code < 500 && !PASSING.has(code)
+        ? new ClusterRefusal(messageOf(error), { cause: error })
+        : error;
     } finally {
       clearTimeout(timer);
     }
   };
   /** The answer, or what stands for it when the cluster answers with this code. */
   const unless = async <T, U>(code: number, otherwise: U, act: () => Promise<T>): Promise<T | U> =>
-    call(() => act().catch((error: unknown) => {
-      if (codeOf(error) === code) return otherwise;
-      throw error;
-    }));
+    call(() =>
+      act().catch((error: unknown) => {
+        if (codeOf(error) === code) return otherwise;
+        throw error;
+      }),
+    );
 
   return {
     createJob: (body) => unless(409, "exists" as const, () => batch.createNamespacedJob({ namespace, body })),
     getJob: (name) => unless(404, undefined, () => batch.readNamespacedJob({ namespace, name })),
-    deleteJob: async (name) => void (await unless(404, undefined, () => batch.deleteNamespacedJob({ namespace, name, propagationPolicy: "Background" }))),
-    createSecret: async (body) => void (await unless(409, undefined, () => core.createNamespacedSecret({ namespace, body }))),
-    listJobs: (labelSelector) => everyPage((_continue) => call(() => batch.listNamespacedJob({ namespace, labelSelector, limit: PAGE, ..._continue }))),
-    listPods: (labelSelector) => everyPage((_continue) => call(() => core.listNamespacedPod({ namespace, labelSelector, limit: PAGE, ..._continue }))),
+    deleteJob: async (name) =>
+      void (await unless(404, undefined, () =>
+        batch.deleteNamespacedJob({ namespace, name, propagationPolicy: "Background" }),
+      )),
+    createSecret: async (body) =>
+      void (await unless(409, undefined, () => core.createNamespacedSecret({ namespace, body }))),
+    listJobs: (labelSelector) =>
+      everyPage((_continue) =>
+        call(() => batch.listNamespacedJob({ namespace, labelSelector, limit: PAGE, ..._continue })),
+      ),
+    listPods: (labelSelector) =>
+      everyPage((_continue) =>
+        call(() => core.listNamespacedPod({ namespace, labelSelector, limit: PAGE, ..._continue })),
+      ),
     async watchPods(labelSelector, changed, signal) {
       let finish = (): void => {};
       const over = new Promise<void>((resolve) => (finish = resolve));
-      const stream = await watch.watch(`/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`, { labelSelector }, changed, () => finish());
+      const stream = await watch.watch(
+        `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`,
+        { labelSelector },
+        changed,
+        () => finish(),
+      );
       const stop = (): void => stream.abort();
       if (signal.aborted) stop();
       signal.addEventListener("abort", stop);
@@ -83,7 +105,7 @@ type Page<T> = { readonly items: readonly T[]; readonly metadata?: { readonly _c
 /** A list that expired between its pages is read anew with the next look: what is missing until then is not taken for gone. */
 async function everyPage<T>(read: (from: { _continue?: string }) => Promise<Page<T>>): Promise<T[]> {
   const items: T[] = [];
-  for (let from: { _continue?: string } = {}; ; ) {
+  for (let from: { _continue?: string } = {}; ;) {
     const page = await read(from);
     items.push(...page.items);
     const next = page.metadata?.["_continue"];

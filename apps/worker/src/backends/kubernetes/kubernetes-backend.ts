@@ -28,7 +28,15 @@ const RETRY_MS = 1_000;
 type Look = { readonly jobs: ReadonlyMap<string, V1Job>; readonly pods: ReadonlyMap<string, V1Pod> };
 
 /** Machines as Jobs of a cluster, one per attempt. Nothing is kept on disk: the Jobs themselves say what there is, by their labels. */
-export function kubernetesBackend({ cluster, owner, settings, clock, timers, log, retryMs = RETRY_MS }: KubernetesBackendDeps): Backend {
+export function kubernetesBackend({
+  cluster,
+  owner,
+  settings,
+  clock,
+  timers,
+  log,
+  retryMs = RETRY_MS,
+}: KubernetesBackendDeps): Backend {
   const selector = selectorOf(owner);
   const never = new AbortController().signal;
   let looking: Promise<Look> | undefined;
@@ -40,7 +48,10 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
     looking ??= (async () => {
       try {
         const [jobs, pods] = await Promise.all([cluster.listJobs(selector), cluster.listPods(selector)]);
-        return { jobs: new Map(jobs.map((job) => [job.metadata?.name ?? "", job])), pods: new Map(pods.map((pod) => [jobOf(pod), pod])) };
+        return {
+          jobs: new Map(jobs.map((job) => [job.metadata?.name ?? "", job])),
+          pods: new Map(pods.map((pod) => [jobOf(pod), pod])),
+        };
       } finally {
         looking = undefined;
       }
@@ -86,8 +97,16 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
           await cluster.createSecret(offerSecret(order, owner, settings, job.metadata?.uid ?? ""));
         });
       } catch (error) {
-        log.warn({ operation: "start", executionId: String(order.executionId), attempt: order.attempt, error }, "no Job could be made");
-        throw new MachineFailed("job_create", error instanceof ClusterRefusal ? `The cluster refuses the Job: ${error.message}` : "The cluster could not be asked for a Job.");
+        log.warn(
+          { operation: "start", executionId: String(order.executionId), attempt: order.attempt, error },
+          "no Job could be made",
+        );
+        throw new MachineFailed(
+          "job_create",
+          error instanceof ClusterRefusal
+            ? `The cluster refuses the Job: ${error.message}`
+            : "The cluster could not be asked for a Job.",
+        );
       }
     },
     async faultOf(machine, isTaken) {
@@ -95,7 +114,8 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
       const { jobs, pods } = await look();
       const [job, pod] = [jobs.get(name), pods.get(name)];
       if (job) unseen.delete(name);
-      const fault = pod && faultOfPod(pod, { nowMs: clock.now().getTime(), unschedulableMs: settings.unschedulableMs, isTaken });
+      const fault =
+        pod && faultOfPod(pod, { nowMs: clock.now().getTime(), unschedulableMs: settings.unschedulableMs, isTaken });
       if (fault) return fault;
       if (job) return faultOfJob(job);
       return pod || unseen.has(name) ? undefined : new MachineFailed("job_deleted", "The Job was deleted.");
@@ -116,7 +136,9 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
       };
       void (async () => {
         for (let wait = retryMs; !signal.aborted; wait = Math.min(wait * 1.5, retryMs * 30)) {
-          await bestEffort("watch pods", log, () => cluster.watchPods(selector, () => ((wait = retryMs), soon()), signal));
+          await bestEffort("watch pods", log, () =>
+            cluster.watchPods(selector, () => ((wait = retryMs), soon()), signal),
+          );
           await pause(timers, wait, signal).catch(() => {});
         }
       })();
@@ -124,6 +146,9 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
   };
 }
 
-const jobOf = ({ metadata }: V1Pod): string => metadata?.labels?.["batch.kubernetes.io/job-name"] ?? metadata?.labels?.["job-name"] ?? "";
+const jobOf = ({ metadata }: V1Pod): string =>
+  metadata?.labels?.["batch.kubernetes.io/job-name"] ?? metadata?.labels?.["job-name"] ?? "";
 
-const hasEnded = ({ status }: V1Job): boolean => status?.conditions?.some(({ type, status: is }) => (type === "Complete" || type === "Failed") && is === "True") === true;
+const hasEnded = ({ status }: V1Job): boolean =>
+  status?.conditions?.some(({ type, status: is }) => (type === "Complete" || type === "Failed") && is === "True") ===
+  true;

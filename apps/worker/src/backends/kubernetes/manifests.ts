@@ -18,7 +18,8 @@ const WORKER_BYTES = 512 * 1024 ** 2;
 /** `/tmp` of the pod. */
 const TMP_BYTES = 1024 ** 3;
 
-const short = (text: string, length: number): string => createHash("sha256").update(text).digest("hex").slice(0, length);
+const short = (text: string, length: number): string =>
+  createHash("sha256").update(text).digest("hex").slice(0, length);
 
 /** A name that a label may have, whatever the worker's id is. */
 export const ownerLabel = ({ url, workerId }: JobOwner): string => short(`${url}\n${workerId}`, 16);
@@ -27,9 +28,14 @@ export const ownerLabel = ({ url, workerId }: JobOwner): string => short(`${url}
 export const selectorOf = (owner: JobOwner): string => `${WORKER}=${ownerLabel(owner)}`;
 
 /** One per attempt: to create it again is to find it there. */
-export const jobName = ({ executionId, attempt }: LeaseRef, owner: JobOwner): string => `millwright-${executionId}-${attempt}-${ownerLabel(owner).slice(0, 8)}`;
+export const jobName = ({ executionId, attempt }: LeaseRef, owner: JobOwner): string =>
+  `millwright-${executionId}-${attempt}-${ownerLabel(owner).slice(0, 8)}`;
 
-const labelsOf = ({ executionId, attempt, runUid }: Pick<Machine, "executionId" | "attempt" | "runUid">, owner: JobOwner, { labels }: KubernetesSettings): Record<string, string> => ({
+const labelsOf = (
+  { executionId, attempt, runUid }: Pick<Machine, "executionId" | "attempt" | "runUid">,
+  owner: JobOwner,
+  { labels }: KubernetesSettings,
+): Record<string, string> => ({
   ...labels,
   "app.kubernetes.io/name": "millwright-run",
   "app.kubernetes.io/managed-by": "millwright-worker",
@@ -60,8 +66,17 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
   const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1_000));
   const environment = {
     ...settings.forwarded,
-    ...{ MILLWRIGHT_URL: owner.url, MILLWRIGHT_WORKER_OFFER_FILE: `${OFFER_DIR}/offer`, MILLWRIGHT_WORKER_DIR: "/work/worker", HOME: "/work" },
-    ...{ MILLWRIGHT_SANDBOX_MEMORY: String(memory), MILLWRIGHT_SANDBOX_MEMORY_MAX: String(memory), MILLWRIGHT_SANDBOX_CPUS: String(cpus) },
+    ...{
+      MILLWRIGHT_URL: owner.url,
+      MILLWRIGHT_WORKER_OFFER_FILE: `${OFFER_DIR}/offer`,
+      MILLWRIGHT_WORKER_DIR: "/work/worker",
+      HOME: "/work",
+    },
+    ...{
+      MILLWRIGHT_SANDBOX_MEMORY: String(memory),
+      MILLWRIGHT_SANDBOX_MEMORY_MAX: String(memory),
+      MILLWRIGHT_SANDBOX_CPUS: String(cpus),
+    },
     MILLWRIGHT_WORKER_DRAIN: `${seconds(settings.graceMs / 2)}s`,
     ...(settings.images.has(dockerImage) ? { MILLWRIGHT_WORKER_IMAGE: dockerImage } : {}),
   };
@@ -83,9 +98,13 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
           automountServiceAccountToken: false,
           enableServiceLinks: false,
           ...(settings.serviceAccount === "" ? {} : { serviceAccountName: settings.serviceAccount }),
-          ...(settings.imagePullSecrets.length === 0 ? {} : { imagePullSecrets: settings.imagePullSecrets.map((name) => ({ name })) }),
+          ...(settings.imagePullSecrets.length === 0
+            ? {}
+            : { imagePullSecrets: settings.imagePullSecrets.map((name) => ({ name })) }),
           ...(Object.keys(settings.nodeSelector).length === 0 ? {} : { nodeSelector: { ...settings.nodeSelector } }),
-          ...(settings.tolerations.length === 0 ? {} : { tolerations: settings.tolerations.map((one) => ({ ...one })) }),
+          ...(settings.tolerations.length === 0
+            ? {}
+            : { tolerations: settings.tolerations.map((one) => ({ ...one })) }),
           terminationGracePeriodSeconds: seconds(settings.graceMs),
           securityContext: {
             runAsNonRoot: true,
@@ -101,7 +120,11 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
               imagePullPolicy: settings.imagePullPolicy,
               env: Object.entries(environment).map(([name, value]) => ({ name, value })),
               resources: { requests: resources, limits: resources },
-              securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
+              securityContext: {
+                allowPrivilegeEscalation: false,
+                readOnlyRootFilesystem: true,
+                capabilities: { drop: ["ALL"] },
+              },
               terminationMessagePolicy: "FallbackToLogsOnError",
               volumeMounts: [
                 { name: "work", mountPath: "/work" },
@@ -127,7 +150,11 @@ export function offerSecret(order: Order, owner: JobOwner, settings: KubernetesS
   return {
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { name, labels: labelsOf(order, owner, settings), ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name, uid: jobUid }] },
+    metadata: {
+      name,
+      labels: labelsOf(order, owner, settings),
+      ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name, uid: jobUid }],
+    },
     immutable: true,
     type: "Opaque",
     stringData: { offer: order.offerToken },

@@ -2,27 +2,51 @@ import type { V1ContainerStatus, V1Job, V1Pod } from "@kubernetes/client-node";
 import { MachineFailed } from "../backend.ts";
 
 /** Kubelets try again for ever; a run is not kept waiting for a name that is wrong. */
-const IMAGE_FAULTS = new Set(["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"]);
-const CREATE_FAULTS = new Set(["CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun", "StartError"]);
+const IMAGE_FAULTS = new Set([
+  "ErrImagePull",
+  "ImagePullBackOff",
+  "InvalidImageName",
+  "ErrImageNeverPull",
+  "ImageInspectError",
+  "RegistryUnavailable",
+]);
+const CREATE_FAULTS = new Set([
+  "CreateContainerConfigError",
+  "CreateContainerError",
+  "RunContainerError",
+  "ContainerCannotRun",
+  "StartError",
+]);
 
 /**
  * Why a pod will not run its execution (any more), or undefined while it may. What an ended worker said itself was told to the platform; a pod
  * that has ended well is no fault once its execution was taken.
  */
-export function faultOfPod(pod: V1Pod, { nowMs, unschedulableMs, isTaken }: { readonly nowMs: number; readonly unschedulableMs: number; readonly isTaken: boolean }): MachineFailed | undefined {
+export function faultOfPod(
+  pod: V1Pod,
+  {
+    nowMs,
+    unschedulableMs,
+    isTaken,
+  }: { readonly nowMs: number; readonly unschedulableMs: number; readonly isTaken: boolean },
+): MachineFailed | undefined {
   const { phase, reason, message, conditions = [], containerStatuses = [] } = pod.status ?? {};
   const disrupted = conditions.find(({ type, status }) => type === "DisruptionTarget" && status === "True");
-  if (phase === "Failed" && (reason === "Evicted" || disrupted)) return new MachineFailed("evicted", `The pod was evicted${colon(message ?? disrupted?.message)}.`);
+  if (phase === "Failed" && (reason === "Evicted" || disrupted))
+    return new MachineFailed("evicted", `The pod was evicted${colon(message ?? disrupted?.message)}.`);
   for (const status of containerStatuses) {
     const fault = faultOfContainer(status, isTaken);
     if (fault) return fault;
   }
-  if (phase === "Failed") return new MachineFailed("pod_failed", `The pod failed${colon([reason, message].filter(Boolean).join(": "))}.`);
-  if (phase === "Succeeded") return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended without having taken its run.");
+  if (phase === "Failed")
+    return new MachineFailed("pod_failed", `The pod failed${colon([reason, message].filter(Boolean).join(": "))}.`);
+  if (phase === "Succeeded")
+    return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended without having taken its run.");
   const scheduled = conditions.find(({ type, status }) => type === "PodScheduled" && status === "False");
   if (phase === "Pending" && scheduled?.reason === "Unschedulable") {
     const since = (scheduled.lastTransitionTime ?? pod.metadata?.creationTimestamp)?.getTime() ?? nowMs;
-    if (nowMs - since >= unschedulableMs) return new MachineFailed("unschedulable", `No node can take the pod${colon(scheduled.message)}.`);
+    if (nowMs - since >= unschedulableMs)
+      return new MachineFailed("unschedulable", `No node can take the pod${colon(scheduled.message)}.`);
   }
   return undefined;
 }
@@ -31,20 +55,41 @@ export function faultOfPod(pod: V1Pod, { nowMs, unschedulableMs, isTaken }: { re
 export function faultOfJob({ status }: V1Job): MachineFailed | undefined {
   const failed = status?.conditions?.find(({ type, status: is }) => type === "Failed" && is === "True");
   if (!failed) return undefined;
-  if (failed.reason === "DeadlineExceeded") return new MachineFailed("active_deadline", "The pod lived longer than it may.");
-  return new MachineFailed("job_failed", `The Job failed${colon([failed.reason, failed.message].filter(Boolean).join(": "))}.`);
+  if (failed.reason === "DeadlineExceeded")
+    return new MachineFailed("active_deadline", "The pod lived longer than it may.");
+  return new MachineFailed(
+    "job_failed",
+    `The Job failed${colon([failed.reason, failed.message].filter(Boolean).join(": "))}.`,
+  );
 }
 
 function faultOfContainer({ image, state, lastState }: V1ContainerStatus, isTaken: boolean): MachineFailed | undefined {
   const { waiting } = state ?? {};
-  if (waiting?.reason && IMAGE_FAULTS.has(waiting.reason)) return new MachineFailed("image_pull", `The image ${image} cannot be had (${waiting.reason})${colon(waiting.message)}.`);
-  if (waiting?.reason && CREATE_FAULTS.has(waiting.reason)) return new MachineFailed("container_create", `The container cannot be started (${waiting.reason})${colon(waiting.message)}.`);
+  if (waiting?.reason && IMAGE_FAULTS.has(waiting.reason))
+    return new MachineFailed(
+      "image_pull",
+      `The image ${image} cannot be had (${waiting.reason})${colon(waiting.message)}.`,
+    );
+  if (waiting?.reason && CREATE_FAULTS.has(waiting.reason))
+    return new MachineFailed(
+      "container_create",
+      `The container cannot be started (${waiting.reason})${colon(waiting.message)}.`,
+    );
   const terminated = state?.terminated ?? lastState?.terminated;
   if (!terminated) return undefined;
-  if (terminated.reason === "OOMKilled") return new MachineFailed("container_oom", "The pod used more memory than it may, and was killed.");
-  if (CREATE_FAULTS.has(terminated.reason ?? "")) return new MachineFailed("container_create", `The container could not be started (${terminated.reason})${colon(terminated.message)}.`);
-  if (terminated.exitCode === 0) return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended without having taken its run.");
-  return new MachineFailed("machine_ended", `The worker in the pod ended with exit code ${terminated.exitCode} before its run had ended${colon(terminated.message)}.`);
+  if (terminated.reason === "OOMKilled")
+    return new MachineFailed("container_oom", "The pod used more memory than it may, and was killed.");
+  if (CREATE_FAULTS.has(terminated.reason ?? ""))
+    return new MachineFailed(
+      "container_create",
+      `The container could not be started (${terminated.reason})${colon(terminated.message)}.`,
+    );
+  if (terminated.exitCode === 0)
+    return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended without having taken its run.");
+  return new MachineFailed(
+    "machine_ended",
+    `The worker in the pod ended with exit code ${terminated.exitCode} before its run had ended${colon(terminated.message)}.`,
+  );
 }
 
 const TEXT_CHARS_MAX = 500;

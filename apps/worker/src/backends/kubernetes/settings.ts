@@ -40,11 +40,20 @@ function readSettings(env: Env) {
 }
 
 /** Settings of the worker that its pods have too. */
-const FORWARDED = /^(?:MILLWRIGHT_SANDBOX(?:_\w+)?|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_HARNESS_\w+|MILLWRIGHT_ALLOWED_INTERNAL_HOSTS|MILLWRIGHT_REPOSITORY_CACHE|LOG_LEVEL)$/;
+const FORWARDED =
+  /^(?:MILLWRIGHT_SANDBOX(?:_\w+)?|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_HARNESS_\w+|MILLWRIGHT_ALLOWED_INTERNAL_HOSTS|MILLWRIGHT_REPOSITORY_CACHE|LOG_LEVEL)$/;
 
-export type Toleration = { readonly key: string; readonly operator: "Equal" | "Exists"; readonly value?: string; readonly effect?: string };
+export type Toleration = {
+  readonly key: string;
+  readonly operator: "Equal" | "Exists";
+  readonly value?: string;
+  readonly effect?: string;
+};
 
-export type KubernetesSettings = Omit<ReturnType<typeof readSettings>, "images" | "nodeSelector" | "tolerations" | "labels"> & {
+export type KubernetesSettings = Omit<
+  ReturnType<typeof readSettings>,
+  "images" | "nodeSelector" | "tolerations" | "labels"
+> & {
   readonly images: ReadonlyMap<string, string>;
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly tolerations: readonly Toleration[];
@@ -67,16 +76,25 @@ export function kubernetesSettings(env: Env): KubernetesSettings {
     }
   };
   if (settings.image === "") faults.push("MILLWRIGHT_KUBERNETES_IMAGE is required by the kubernetes backend");
-  if (!["Always", "IfNotPresent", "Never"].includes(settings.imagePullPolicy)) faults.push("MILLWRIGHT_KUBERNETES_IMAGE_PULL_POLICY must be Always, IfNotPresent or Never");
+  if (!["Always", "IfNotPresent", "Never"].includes(settings.imagePullPolicy))
+    faults.push("MILLWRIGHT_KUBERNETES_IMAGE_PULL_POLICY must be Always, IfNotPresent or Never");
   if (settings.user <= 0) faults.push("MILLWRIGHT_KUBERNETES_USER must not be root");
   if (settings.cpus <= 0) faults.push("MILLWRIGHT_KUBERNETES_CPUS must be 1 or more");
   const whole = {
     ...settings,
-    images: read("MILLWRIGHT_KUBERNETES_IMAGES", () => new Map(Object.entries(pairs(settings.images))), new Map<string, string>()),
+    images: read(
+      "MILLWRIGHT_KUBERNETES_IMAGES",
+      () => new Map(Object.entries(pairs(settings.images))),
+      new Map<string, string>(),
+    ),
     nodeSelector: read("MILLWRIGHT_KUBERNETES_NODE_SELECTOR", () => pairs(settings.nodeSelector), {}),
     tolerations: read("MILLWRIGHT_KUBERNETES_TOLERATIONS", () => settings.tolerations.map(toleration), []),
     labels: read("MILLWRIGHT_KUBERNETES_LABELS", () => pairs(settings.labels), {}),
-    forwarded: Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value !== undefined && FORWARDED.test(name) ? [[name, value]] : []))),
+    forwarded: Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) =>
+        value !== undefined && FORWARDED.test(name) ? [[name, value]] : [],
+      ),
+    ),
   };
   if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);
   return Object.freeze(whole);
@@ -93,6 +111,11 @@ const pairs = (entries: readonly string[]): Record<string, string> =>
 
 function toleration(text: string): Toleration {
   const [, key, value, effect] = /^([^=:]+)(?:=([^:]*))?(?::(\w+))?$/.exec(text) ?? [];
-  if (key === undefined || (effect !== undefined && !EFFECTS.includes(effect))) throw new Error(`${text} is not key=value:effect`);
-  return { key, ...(value === undefined ? { operator: "Exists" } : { operator: "Equal", value }), ...(effect === undefined ? {} : { effect }) };
+  if (key === undefined || (effect !== undefined && !EFFECTS.includes(effect)))
+    throw new Error(`${text} is not key=value:effect`);
+  return {
+    key,
+    ...(value === undefined ? { operator: "Exists" } : { operator: "Equal", value }),
+    ...(effect === undefined ? {} : { effect }),
+  };
 }

@@ -17,7 +17,9 @@ const BODY = "body";
  * Errors: ScriptError, its message naming text and line.
  */
 export function chooseScript(events: readonly ConversationEvent[], agentPrompt: string): Script | undefined {
-  const messages = events.filter(({ kind, payload }) => kind === "message" && payload["role"] === "user" && payload["kind"] !== "children");
+  const messages = events.filter(
+    ({ kind, payload }) => kind === "message" && payload["role"] === "user" && payload["kind"] !== "children",
+  );
   for (const { payload } of messages.toReversed()) {
     const script = scriptOf(textAt(payload, "text"), textAt(payload, "message_uid").slice(-ID_LENGTH), "the prompt");
     if (script) return script;
@@ -35,7 +37,12 @@ function scriptOf(text: string, id: string, where: string): Script | undefined {
     const fences: Fence[] = scriptedFences(text);
     return fences.length === 0 ? undefined : { id, steps: fences.flatMap(parseScript) };
   } catch (error) {
-    if (error instanceof ScriptError) throw new ScriptError(error.line, error.column, `Line ${error.line}, column ${error.column} of ${where}: ${error.message}.`);
+    if (error instanceof ScriptError)
+      throw new ScriptError(
+        error.line,
+        error.column,
+        `Line ${error.line}, column ${error.column} of ${where}: ${error.message}.`,
+      );
     throw error;
   }
 }

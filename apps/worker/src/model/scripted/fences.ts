@@ -3,7 +3,13 @@ import { ScriptError } from "./script-error.ts";
 /** A fenced block's text and where it begins: `line` is the 1-based line of its first content line. */
 export type Fence = { readonly content: string; readonly line: number };
 
-type Open = { readonly mark: string; readonly isScript: boolean; readonly indent: number; readonly line: number; readonly content: string[] };
+type Open = {
+  readonly mark: string;
+  readonly isScript: boolean;
+  readonly indent: number;
+  readonly line: number;
+  readonly content: string[];
+};
 
 /**
  * The `scripted` blocks of a text, in order. Fences as in CommonMark: three or more backticks or tildes, closed by at least as many, so a block
@@ -51,4 +57,5 @@ function closes(line: string, mark: string): boolean {
   return match !== undefined && match.length >= mark.length && match[0] === mark[0];
 }
 
-const withoutIndent = (line: string, indent: number): string => line.slice(Math.min(indent, line.length - line.trimStart().length));
+const withoutIndent = (line: string, indent: number): string =>
+  line.slice(Math.min(indent, line.length - line.trimStart().length));

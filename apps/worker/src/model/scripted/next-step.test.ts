@@ -6,14 +6,24 @@ import { NO_SCRIPT } from "./no-script.ts";
 
 let uids = 0;
 const script = (...steps: string[]) => ["```scripted", ...steps.map((step) => `- ${step}`), "```"].join("\n");
-const message = (text: string, kind = "followup"): ConversationEvent => ({ kind: "message", payload: { role: "user", text, kind, message_uid: `0190-0000-${String((uids += 1)).padStart(8, "0")}` } });
+const message = (text: string, kind = "followup"): ConversationEvent => ({
+  kind: "message",
+  payload: { role: "user", text, kind, message_uid: `0190-0000-${String((uids += 1)).padStart(8, "0")}` },
+});
 const children = message("Child runs have ended", "children");
 
 /** Takes the step that the events give, as the harness records it; answers the events with it. */
-function take(events: ConversationEvent[], agentPrompt = "", end: object = { state: "completed", output: {} }): ConversationEvent[] {
+function take(
+  events: ConversationEvent[],
+  agentPrompt = "",
+  end: object = { state: "completed", output: {} },
+): ConversationEvent[] {
   const step = nextScriptedStep(events, agentPrompt);
   if (!step) throw new Error("There is no step to take.");
-  const calls = step.toolCalls.map((call): ConversationEvent => ({ kind: "tool_end", payload: { call_id: call.callId, ...end } }));
+  const calls = step.toolCalls.map((call): ConversationEvent => ({
+    kind: "tool_end",
+    payload: { call_id: call.callId, ...end },
+  }));
   return [...events, { kind: "model_step", payload: { step_id: step.stepId, text: step.text } }, ...calls];
 }
 const upcoming = (events: ConversationEvent[], agentPrompt = "") => {
@@ -42,14 +52,18 @@ test("the same events always give the same call ids, made of the end of the mess
 describe("which block counts", () => {
   const body = `You are careful.\n${script("say: body one", "say: body two")}`;
 
-  test("the prompt's before the agent's own", () => expect(upcoming([message(script("say: prompt"), "prompt")], body)).toBe("prompt"));
+  test("the prompt's before the agent's own", () =>
+    expect(upcoming([message(script("say: prompt"), "prompt")], body)).toBe("prompt"));
   test("the agent's own in a first turn without one", () => {
     const events = take([message("Do your work.", "prompt")], body);
     expect(events.at(-1)?.payload).toMatchObject({ step_id: "body-0", text: "body one" });
     expect(upcoming([...events, message("and go on")], body)).toBe("body two");
   });
   test("never the agent's own in a later turn", () => {
-    const events = take(take([message(script("say: prompt"), "prompt")], body).concat(message(script("say: new"))), body);
+    const events = take(
+      take([message(script("say: prompt"), "prompt")], body).concat(message(script("say: new"))),
+      body,
+    );
     expect(upcoming(events, body)).toBeUndefined();
     expect(upcoming([...take([message("x", "prompt")]), message("y")], body)).toBe("blocked");
   });
@@ -84,13 +98,23 @@ describe("a step that failed", () => {
   test.each([
     ["shell: npm test", { state: "completed", output: { exit_code: 2 } }, "Step 1 (shell, line 2) failed: exit code 2"],
     ["read: a", failed, "Step 1 (read, line 2) failed: no such file"],
-    ["write: {path: a, content: b}", { state: "denied", output: { error: "read only" } }, "Step 1 (write, line 2) failed: read only"],
+    [
+      "write: {path: a, content: b}",
+      { state: "denied", output: { error: "read only" } },
+      "Step 1 (write, line 2) failed: read only",
+    ],
   ])("ends the script: %s", (line, end, text) => {
     const events = take([message(script(line, "say: never"), "prompt")], "", end);
-    expect(nextScriptedStep(events, "")?.next).toEqual({ kind: "failed", failure: { code: "agent_reported_failure", message: text, retryable: false, reason: "script_step_failed" } });
+    expect(nextScriptedStep(events, "")?.next).toEqual({
+      kind: "failed",
+      failure: { code: "agent_reported_failure", message: text, retryable: false, reason: "script_step_failed" },
+    });
   });
   test("may be allowed to", () => {
-    const events = take([message(script("shell: {command: x, allow_failure: true}", "say: on"), "prompt")], "", { state: "completed", output: { exit_code: 1 } });
+    const events = take([message(script("shell: {command: x, allow_failure: true}", "say: on"), "prompt")], "", {
+      state: "completed",
+      output: { exit_code: 1 },
+    });
     expect(upcoming(events)).toBe("on");
   });
   test("is passed when somebody has spoken since", () => {
@@ -110,7 +134,11 @@ describe("waiting for children", () => {
   const failure = (events: ConversationEvent[]) => nextScriptedStep(events, "")?.next;
   test("goes on when they succeeded", () => expect(upcoming([...waiting, ended("SUCCEEDED"), children])).toBe("on"));
   test.each(["FAILED", "BLOCKED", "ERROR", "CANCELLED"])("fails when one of them ended %s", (state) =>
-    expect(failure([...waiting, ended("SUCCEEDED"), ended(state), children])).toMatchObject({ kind: "failed", failure: { reason: "child_run_failed", message: `Step 1 (wait, line 2): child run r1 ended ${state}.` } }));
+    expect(failure([...waiting, ended("SUCCEEDED"), ended(state), children])).toMatchObject({
+      kind: "failed",
+      failure: { reason: "child_run_failed", message: `Step 1 (wait, line 2): child run r1 ended ${state}.` },
+    }),
+  );
   test("for any of them goes on when one succeeded", () => {
     const any = take([message(script("wait: any", "say: on"), "prompt")]);
     expect(upcoming([...any, ended("FAILED"), ended("SUCCEEDED"), children])).toBe("on");
@@ -122,10 +150,15 @@ describe("waiting for children", () => {
     expect(upcoming([...waiting, ended("FAILED"), children, message("Go on.")])).toBe("on");
   });
   test("counts only children that ended since the wait before", () => {
-    const first = [...take([message(script("wait: {policy: all, allow_failure: true}", "wait: all", "say: on"), "prompt")]), ended("FAILED"), children];
+    const first = [
+      ...take([message(script("wait: {policy: all, allow_failure: true}", "wait: all", "say: on"), "prompt")]),
+      ended("FAILED"),
+      children,
+    ];
     expect(upcoming([...take(first), ended("SUCCEEDED"), children])).toBe("on");
   });
-  test("is over when a message came along with it", () => expect(upcoming([...waiting, message("hurry"), children])).toBe("on"));
+  test("is over when a message came along with it", () =>
+    expect(upcoming([...waiting, message("hurry"), children])).toBe("on"));
   test("begins again when only a message woke the run, with an id of its own", () => {
     const woken = take([...waiting, message("hurry")]);
     expect(woken.at(-1)?.payload["call_id"]).toMatch(/-0-again-\d+$/);
@@ -138,13 +171,24 @@ test("a script that cannot be read fails with line and column, and names the tex
   const next = (events: ConversationEvent[], body = "") => nextScriptedStep(events, body)?.next;
   expect(next([message(`Hi\n${script("say: a", "sya: b")}`, "prompt")])).toMatchObject({
     kind: "failed",
-    failure: { code: "invalid_request", reason: "script_invalid", message: expect.stringMatching(/^Line 4, column 3 of the prompt: there is no step "sya"/) },
+    failure: {
+      code: "invalid_request",
+      reason: "script_invalid",
+      message: expect.stringMatching(/^Line 4, column 3 of the prompt: there is no step "sya"/),
+    },
   });
-  expect(next([message("Hi", "prompt")], script("say:"))).toMatchObject({ failure: { message: expect.stringMatching(/^Line 2, column 7 of the agent's instructions: say: must not be empty/) } });
+  expect(next([message("Hi", "prompt")], script("say:"))).toMatchObject({
+    failure: {
+      message: expect.stringMatching(/^Line 2, column 7 of the agent's instructions: say: must not be empty/),
+    },
+  });
 });
 
 test("`fail` is the agent's own word, and passed once it was said", () => {
   const events = [message(script("fail: no access", "say: on"), "prompt")];
-  expect(nextScriptedStep(events, "")?.next).toMatchObject({ kind: "failed", failure: { code: "agent_reported_failure", message: "no access", reason: "agent_failed" } });
+  expect(nextScriptedStep(events, "")?.next).toMatchObject({
+    kind: "failed",
+    failure: { code: "agent_reported_failure", message: "no access", reason: "agent_failed" },
+  });
   expect(upcoming([...take(events), message("Access is there now.")])).toBe("on");
 });

@@ -21,18 +21,30 @@ export function nextScriptedStep(events: readonly ConversationEvent[], agentProm
     return new Progress(script, events).next();
   } catch (error) {
     if (!(error instanceof ScriptError)) throw error;
-    return step(`invalid-${stepCount(events)}`, "", { kind: "failed", failure: { code: "invalid_request", message: error.message, retryable: false, reason: "script_invalid" } });
+    return step(`invalid-${stepCount(events)}`, "", {
+      kind: "failed",
+      failure: { code: "invalid_request", message: error.message, retryable: false, reason: "script_invalid" },
+    });
   }
 }
 
-const step = (stepId: string, text: string, next: ModelStep["next"], toolCalls: ModelStep["toolCalls"] = []): ModelStep => ({ stepId, text, toolCalls, usage: NO_TOKENS, next });
-const blocked = (events: readonly ConversationEvent[]): ModelStep => step(`no-script-${stepCount(events)}`, NO_SCRIPT, { kind: "blocked", message: NO_SCRIPT });
-const stepCount = (events: readonly ConversationEvent[]): number => events.filter(({ kind }) => kind === "model_step").length;
+const step = (
+  stepId: string,
+  text: string,
+  next: ModelStep["next"],
+  toolCalls: ModelStep["toolCalls"] = [],
+): ModelStep => ({ stepId, text, toolCalls, usage: NO_TOKENS, next });
+const blocked = (events: readonly ConversationEvent[]): ModelStep =>
+  step(`no-script-${stepCount(events)}`, NO_SCRIPT, { kind: "blocked", message: NO_SCRIPT });
+const stepCount = (events: readonly ConversationEvent[]): number =>
+  events.filter(({ kind }) => kind === "model_step").length;
 const isMessage = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";
-const isChildrenMessage = (event: ConversationEvent): boolean => isMessage(event) && event.payload["kind"] === "children";
+const isChildrenMessage = (event: ConversationEvent): boolean =>
+  isMessage(event) && event.payload["kind"] === "children";
 
 /** Whether a step was taken since the newest message. */
-const isAnswered = (events: readonly ConversationEvent[]): boolean => events.findLastIndex(({ kind }) => kind === "model_step") > events.findLastIndex(isMessage);
+const isAnswered = (events: readonly ConversationEvent[]): boolean =>
+  events.findLastIndex(({ kind }) => kind === "model_step") > events.findLastIndex(isMessage);
 
 /** How far a script has come. */
 class Progress {
@@ -67,23 +79,38 @@ class Progress {
   }
 
   #isDone(index: number): boolean {
-    return this.#script.steps[index]?.action.kind === "tool" ? this.#endOf(index) >= 0 : this.#events.some(({ kind, payload }) => kind === "model_step" && payload["step_id"] === this.#id(index));
+    return this.#script.steps[index]?.action.kind === "tool"
+      ? this.#endOf(index) >= 0
+      : this.#events.some(({ kind, payload }) => kind === "model_step" && payload["step_id"] === this.#id(index));
   }
 
   /** Where a tool's end is recorded; -1 = nowhere. One from before the step had to be repeated is none. */
   #endOf(index: number): number {
     const id = this.#id(index);
     const asked = this.#events.findLastIndex((event) => isToRepeat(event, id));
-    return this.#events.findLastIndex(({ kind, payload }, at) => at > asked && kind === "tool_end" && (payload["call_id"] === id || textAt(payload, "call_id").startsWith(`${id}-again-`)));
+    return this.#events.findLastIndex(
+      ({ kind, payload }, at) =>
+        at > asked &&
+        kind === "tool_end" &&
+        (payload["call_id"] === id || textAt(payload, "call_id").startsWith(`${id}-again-`)),
+    );
   }
 
   /** A tool that did not do its work ends the script, unless somebody has spoken since. */
   #failureOf(index: number): RunFailure | undefined {
     const done = this.#script.steps[index];
     const end = this.#endOf(index);
-    if (done?.action.kind !== "tool" || done.action.mayFail || end < this.#events.findLastIndex(isMessage)) return undefined;
+    if (done?.action.kind !== "tool" || done.action.mayFail || end < this.#events.findLastIndex(isMessage))
+      return undefined;
     const fault = faultOf(this.#events[end]?.payload ?? {});
-    return fault === undefined ? undefined : { code: AGENT_FAILED, message: `Step ${index + 1} (${done.name}, line ${done.line}) failed: ${fault}`, retryable: false, reason: "script_step_failed" };
+    return fault === undefined
+      ? undefined
+      : {
+          code: AGENT_FAILED,
+          message: `Step ${index + 1} (${done.name}, line ${done.line}) failed: ${fault}`,
+          retryable: false,
+          reason: "script_step_failed",
+        };
   }
 
   /** Children that did not succeed fail the wait for them (with `any`: when none has succeeded), unless somebody has spoken since. */
@@ -95,10 +122,18 @@ class Progress {
     const toldBefore = this.#events.slice(0, this.#endOf(index)).findLastIndex(isChildrenMessage);
     const ended = this.#events.slice(toldBefore + 1).filter(({ kind }) => kind === "child_finished");
     const failed = ended.filter(({ payload }) => payload["state"] !== "SUCCEEDED");
-    const isFailed = waited.action.input["policy"] === "any" ? failed.length > 0 && failed.length === ended.length : failed.length > 0;
+    const isFailed =
+      waited.action.input["policy"] === "any" ? failed.length > 0 && failed.length === ended.length : failed.length > 0;
     if (!isFailed) return undefined;
-    const children = failed.map(({ payload }) => `${textAt(payload, "run_uid")} ended ${textAt(payload, "state")}`).join(", ");
-    return { code: AGENT_FAILED, message: `Step ${index + 1} (wait, line ${waited.line}): child run ${children}.`, retryable: false, reason: "child_run_failed" };
+    const children = failed
+      .map(({ payload }) => `${textAt(payload, "run_uid")} ended ${textAt(payload, "state")}`)
+      .join(", ");
+    return {
+      code: AGENT_FAILED,
+      message: `Step ${index + 1} (wait, line ${waited.line}): child run ${children}.`,
+      retryable: false,
+      reason: "child_run_failed",
+    };
   }
 
   /** A message of somebody woke the run before its children ended: it waits for them once more. */
@@ -121,8 +156,12 @@ class Progress {
 
 function toModelStep(id: string, { action }: Step): ModelStep {
   if (action.kind === "say") return step(id, action.text, { kind: "go_on" });
-  if (action.kind === "tool") return step(id, "", { kind: "go_on" }, [{ callId: id, name: action.name, input: action.input }]);
-  return step(id, action.reason, { kind: "failed", failure: { code: AGENT_FAILED, message: action.reason, retryable: false, reason: "agent_failed" } });
+  if (action.kind === "tool")
+    return step(id, "", { kind: "go_on" }, [{ callId: id, name: action.name, input: action.input }]);
+  return step(id, action.reason, {
+    kind: "failed",
+    failure: { code: AGENT_FAILED, message: action.reason, retryable: false, reason: "agent_failed" },
+  });
 }
 
 function faultOf(end: JsonObject): string | undefined {

@@ -11,7 +11,10 @@ test.each([
   ["fail: It cannot be done", { kind: "fail", reason: "It cannot be done" }],
   ["shell: npm test", tool("shell", { command: "npm test" })],
   ["shell: true", tool("shell", { command: "true" })],
-  ["shell: {command: npm test, timeout_seconds: 90, allow_failure: true}", tool("shell", { command: "npm test", timeout_seconds: 90 }, true)],
+  [
+    "shell: {command: npm test, timeout_seconds: 90, allow_failure: true}",
+    tool("shell", { command: "npm test", timeout_seconds: 90 }, true),
+  ],
   ["read: a.txt", tool("read_file", { path: "a.txt" })],
   ["read: {path: a.txt, start_line: 2, end_line: 4}", tool("read_file", { path: "a.txt", start_line: 2, end_line: 4 })],
   ['write: {path: hello.txt, content: "hi\\n"}', tool("write_file", { path: "hello.txt", content: "hi\n" })],
@@ -35,16 +38,44 @@ test.each([
 });
 
 test("an outer fence of four backticks holds a nested script whole", () => {
-  const text = ["````scripted", "- spawn:", "    agent: implementer", "    prompt: |", "      Fix it.", "      ```scripted", "      - shell: npm test", "      ```", "- wait: all", "````"].join("\n");
+  const text = [
+    "````scripted",
+    "- spawn:",
+    "    agent: implementer",
+    "    prompt: |",
+    "      Fix it.",
+    "      ```scripted",
+    "      - shell: npm test",
+    "      ```",
+    "- wait: all",
+    "````",
+  ].join("\n");
   const [spawn, wait] = parse(text);
   expect(spawn?.action).toMatchObject({ input: { prompt: "Fix it.\n```scripted\n- shell: npm test\n```\n" } });
   expect(wait).toMatchObject({ name: "wait", line: 9 });
 });
 
 test("several blocks of one text are one script, in order; what only looks like one is not", () => {
-  const text = ["```", "```scripted", "- say: no", "```", "   ```scripted", "   - say: one", "   ```", "text ```scripted", "~~~scripted", "- say: |-", "    ```", "~~~", "    ```scripted"];
+  const text = [
+    "```",
+    "```scripted",
+    "- say: no",
+    "```",
+    "   ```scripted",
+    "   - say: one",
+    "   ```",
+    "text ```scripted",
+    "~~~scripted",
+    "- say: |-",
+    "    ```",
+    "~~~",
+    "    ```scripted",
+  ];
   expect(parse(text.slice(0, 4).join("\n"))).toEqual([]); // inside a block of something else
-  expect(parse(text.slice(4).join("\n")).map((step) => step.action)).toEqual([{ kind: "say", text: "one" }, { kind: "say", text: "```" }]);
+  expect(parse(text.slice(4).join("\n")).map((step) => step.action)).toEqual([
+    { kind: "say", text: "one" },
+    { kind: "say", text: "```" },
+  ]);
 });
 
 describe("a fault is told with its line and column in the whole text", () => {
@@ -71,6 +102,8 @@ describe("a fault is told with its line and column in the whole text", () => {
   });
 
   test("a block that is not closed", () => {
-    expect(() => parse("x\n```scripted\n- say: a")).toThrow(expect.objectContaining({ line: 2, message: "the scripted block is not closed" }));
+    expect(() => parse("x\n```scripted\n- say: a")).toThrow(
+      expect.objectContaining({ line: 2, message: "the scripted block is not closed" }),
+    );
   });
 });

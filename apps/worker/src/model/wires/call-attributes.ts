@@ -7,7 +7,11 @@ import type { Answer } from "./call-model.ts";
 const PROVIDERS: Readonly<Record<string, string>> = { google: "gcp.gemini" };
 
 /** A call of a model in a trace: who, and how much; never what was said (the conventions make that optional, and we leave it out). */
-export const askedAttributes = ({ provider, modelId, conversationUid }: Pick<worker.Assignment, "provider" | "modelId" | "conversationUid">): SpanAttributes => ({
+export const askedAttributes = ({
+  provider,
+  modelId,
+  conversationUid,
+}: Pick<worker.Assignment, "provider" | "modelId" | "conversationUid">): SpanAttributes => ({
   "gen_ai.operation.name": "chat",
   "gen_ai.provider.name": PROVIDERS[provider] ?? provider,
   "gen_ai.request.model": modelId,
@@ -16,13 +20,21 @@ export const askedAttributes = ({ provider, modelId, conversationUid }: Pick<wor
 });
 
 export const answeredAttributes = ({ usage, toolCalls, isCutShort, isRefused }: Answer): SpanAttributes => ({
-  "gen_ai.response.finish_reasons": [isRefused ? "content_filter" : isCutShort ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop"],
+  "gen_ai.response.finish_reasons": [
+    isRefused ? "content_filter" : isCutShort ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop",
+  ],
   ...usageAttributes(usage),
 });
 
 /** The conventions count cached input as input, too. What was not counted stays absent. */
-export function usageAttributes({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheWriteTokens }: TokenCounts): SpanAttributes {
-  const input = inputTokens === undefined ? undefined : inputTokens + (inputCacheReadTokens ?? 0) + (inputCacheWriteTokens ?? 0);
+export function usageAttributes({
+  inputTokens,
+  outputTokens,
+  inputCacheReadTokens,
+  inputCacheWriteTokens,
+}: TokenCounts): SpanAttributes {
+  const input =
+    inputTokens === undefined ? undefined : inputTokens + (inputCacheReadTokens ?? 0) + (inputCacheWriteTokens ?? 0);
   return {
     "gen_ai.usage.input_tokens": input,
     "gen_ai.usage.output_tokens": outputTokens,

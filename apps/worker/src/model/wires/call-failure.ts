@@ -2,7 +2,14 @@ import { refusalIn } from "@millwright/outbound";
 import type { RunFailure } from "../model-provider.ts";
 
 /** Why a call gave no answer: it may be made again (`failure` says so, should it never succeed), or not. Texts are the provider's, unmasked. */
-export type CallFailure = { readonly mayPass: boolean; readonly summary: string; readonly status?: number; /** The prompt was longer than the model can read. */ readonly isTooLong?: boolean; readonly retryAfterMs?: number; readonly failure: RunFailure };
+export type CallFailure = {
+  readonly mayPass: boolean;
+  readonly summary: string;
+  readonly status?: number;
+  /** The prompt was longer than the model can read. */ readonly isTooLong?: boolean;
+  readonly retryAfterMs?: number;
+  readonly failure: RunFailure;
+};
 
 /** A call that ended without an answer although nobody refused it: cut off, or silent for too long. */
 export class CallBroken extends Error {}
@@ -19,24 +26,56 @@ const REFUSALS: Readonly<Record<number, readonly [code: string, reason: string]>
 };
 
 /** How providers say that a prompt is too long. */
-const TOO_LONG = /too long|context.{0,20}(length|window|size)|maximum (context|input|number of (input )?tokens)|exceeds? the (limit|maximum|available)/i;
+const TOO_LONG =
+  /too long|context.{0,20}(length|window|size)|maximum (context|input|number of (input )?tokens)|exceeds? the (limit|maximum|available)/i;
 
 /** Judges whatever a call ended with. A connection that fails, and an error within a stream, may pass; a refusal with a status tells itself. */
 export function callFailure(provider: string, error: unknown): CallFailure {
   const refused = refusalIn(error);
-  if (refused) return { mayPass: false, summary: refused.message, failure: { code: "invalid_request", message: `The model provider ${provider} was not called: ${refused.message}`, retryable: false, reason: "internal_address_refused" } };
+  if (refused)
+    return {
+      mayPass: false,
+      summary: refused.message,
+      failure: {
+        code: "invalid_request",
+        message: `The model provider ${provider} was not called: ${refused.message}`,
+        retryable: false,
+        reason: "internal_address_refused",
+      },
+    };
   const { statusCode, responseHeaders } = error as { statusCode?: unknown; responseHeaders?: Record<string, string> };
   const status = typeof statusCode === "number" && statusCode >= 400 ? statusCode : undefined; // an answer that breaks off had begun well
   const summary = `${status === undefined ? "" : `${status}: `}${textOf(error)}`.slice(0, SUMMARY_MAX);
   const mayPass = status === undefined || status >= 500 || PASSING_STATUS.has(status);
   const retryAfter = Number(responseHeaders?.["retry-after"]);
   if (mayPass) {
-    const failure = { code: "resource_unavailable", message: `The model provider ${provider} gave no answer (${summary}).`, retryable: true, reason: "model_unavailable" };
-    return { mayPass, summary, failure, ...(status === undefined ? {} : { status }), ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}) };
+    const failure = {
+      code: "resource_unavailable",
+      message: `The model provider ${provider} gave no answer (${summary}).`,
+      retryable: true,
+      reason: "model_unavailable",
+    };
+    return {
+      mayPass,
+      summary,
+      failure,
+      ...(status === undefined ? {} : { status }),
+      ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}),
+    };
   }
   const [code, reason] = REFUSALS[status] ?? ["invalid_request", "model_refused_request"];
   const isTooLong = status === 413 || (status === 400 && TOO_LONG.test(summary));
-  return { mayPass, summary, isTooLong, failure: { code, message: `The model provider ${provider} refused the call (${summary}).`, retryable: false, reason } };
+  return {
+    mayPass,
+    summary,
+    isTooLong,
+    failure: {
+      code,
+      message: `The model provider ${provider} refused the call (${summary}).`,
+      retryable: false,
+      reason,
+    },
+  };
 }
 
 function textOf(error: unknown): string {

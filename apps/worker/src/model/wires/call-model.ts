@@ -1,5 +1,13 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { jsonSchema, streamText, tool, type AssistantModelMessage, type LanguageModelUsage, type ModelMessage, type SystemModelMessage } from "ai";
+import {
+  jsonSchema,
+  streamText,
+  tool,
+  type AssistantModelMessage,
+  type LanguageModelUsage,
+  type ModelMessage,
+  type SystemModelMessage,
+} from "ai";
 import type { CallUsage, TokenCounts } from "../../executions/execution-context.ts";
 import type { Timers } from "../../time.ts";
 import { isAnObject } from "../event-fields.ts";
@@ -25,7 +33,12 @@ export type ModelCall = {
 export type Answer = {
   readonly text: string;
   /** By the provider's own ids. */
-  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject; readonly malformed?: string }[];
+  readonly toolCalls: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly input: JsonObject;
+    readonly malformed?: string;
+  }[];
   readonly isCutShort: boolean;
   readonly isRefused: boolean;
   /** The answer as the provider wants to see it again, with what only it can read. */
@@ -47,10 +60,15 @@ export class CallEnded extends Error {
  * One call, streamed; given up when nothing is heard for `silenceMs`. Tools are described, never run here. Errors: CallEnded with the
  * cause, also when `signal` is aborted.
  */
-export async function callModel(call: ModelCall, { timers, silenceMs }: { timers: Timers; silenceMs: number }, signal: AbortSignal): Promise<Answer> {
+export async function callModel(
+  call: ModelCall,
+  { timers, silenceMs }: { timers: Timers; silenceMs: number },
+  signal: AbortSignal,
+): Promise<Answer> {
   (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false; // it writes to the console
   const silence = new AbortController();
-  const listen = () => timers.after(silenceMs, () => silence.abort(new CallBroken(`nothing was heard for ${silenceMs / 1_000} s`)));
+  const listen = () =>
+    timers.after(silenceMs, () => silence.abort(new CallBroken(`nothing was heard for ${silenceMs / 1_000} s`)));
   let cancel = listen();
   let ended: { usage: LanguageModelUsage; finishReason: string; raw: string | undefined } | undefined;
   let error: unknown;
@@ -61,7 +79,12 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
   try {
     const result = streamText({
       ...{ model: call.model, system: call.system, messages: [...call.messages], maxRetries: 0, onError: () => {} },
-      tools: Object.fromEntries(call.tools.map(({ name, description, inputSchema }) => [name, tool({ description, inputSchema: jsonSchema(inputSchema as never) })])),
+      tools: Object.fromEntries(
+        call.tools.map(({ name, description, inputSchema }) => [
+          name,
+          tool({ description, inputSchema: jsonSchema(inputSchema as never) }),
+        ]),
+      ),
       abortSignal: AbortSignal.any([signal, silence.signal]),
       includeRawChunks: true,
       ...(call.options ? { providerOptions: call.options } : {}),
@@ -74,19 +97,24 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       if (part.type === "text-delta") {
         text += part.text;
         call.onText?.(part.text);
-      }
-      else if (part.type === "tool-call") toolCalls.push({ id: part.toolCallId, name: part.toolName, ...inputOf(part.input) });
-      else if (part.type === "finish-step") ended = { usage: part.usage, finishReason: part.finishReason, raw: part.rawFinishReason };
+      } else if (part.type === "tool-call")
+        toolCalls.push({ id: part.toolCallId, name: part.toolName, ...inputOf(part.input) });
+      else if (part.type === "finish-step")
+        ended = { usage: part.usage, finishReason: part.finishReason, raw: part.rawFinishReason };
       else if (part.type === "raw") {
         hasBegun = true;
         counted = { ...counted, ...countsIn(part.rawValue) };
         characters += charactersIn(part.rawValue);
-      }
-      else if (part.type === "error") error ??= part.error;
+      } else if (part.type === "error") error ??= part.error;
     }
-    const isWhole = ended !== undefined && (ended.finishReason !== "other" || ended.raw !== undefined) && ended.finishReason !== "error";
+    const isWhole =
+      ended !== undefined &&
+      (ended.finishReason !== "other" || ended.raw !== undefined) &&
+      ended.finishReason !== "error";
     if (!ended || !isWhole || error !== undefined) throw error ?? new CallBroken("its answer was cut off");
-    const message = (await result.response).messages.find(({ role }) => role === "assistant") as AssistantModelMessage | undefined;
+    const message = (await result.response).messages.find(({ role }) => role === "assistant") as
+      | AssistantModelMessage
+      | undefined;
     return {
       ...{ text, toolCalls, message: message ?? { role: "assistant", content: text } },
       ...{ isCutShort: ended.finishReason === "length", isRefused: ended.finishReason === "content-filter" },
@@ -94,7 +122,9 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
     };
   } catch (cause) {
     const measured = (ended && tokenCounts(ended.usage)) ?? counted;
-    const used = hasBegun ? interruptedUsage(measured, [call.system, call.messages, call.tools], characters) : undefined;
+    const used = hasBegun
+      ? interruptedUsage(measured, [call.system, call.messages, call.tools], characters)
+      : undefined;
     throw new CallEnded(silence.signal.aborted ? silence.signal.reason : cause, used);
   } finally {
     cancel();
@@ -103,4 +133,6 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
 
 /** The arguments of a tool call; `malformed` holds a text that is no JSON object, as the model sent it. */
 const inputOf = (input: unknown): { input: JsonObject; malformed?: string } =>
-  isAnObject(input) ? { input } : { input: {}, malformed: typeof input === "string" ? input : (JSON.stringify(input) ?? "") };
+  isAnObject(input)
+    ? { input }
+    : { input: {}, malformed: typeof input === "string" ? input : (JSON.stringify(input) ?? "") };

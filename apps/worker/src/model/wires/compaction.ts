@@ -17,7 +17,8 @@ export const tokensIn = (value: unknown): number => tokensOf(JSON.stringify(valu
 /** Whether a prompt is too long for a model with this window, in tokens, with room for its answer. */
 export const isTooLong = (prompt: unknown, window: number): boolean => tokensIn(prompt) > FULL * window;
 
-const idOf = ({ kind, payload }: ConversationEvent): string => (kind === "model_step" ? textAt(payload, "step_id") : kind === "message" ? textAt(payload, "message_uid") : "");
+const idOf = ({ kind, payload }: ConversationEvent): string =>
+  kind === "model_step" ? textAt(payload, "step_id") : kind === "message" ? textAt(payload, "message_uid") : "";
 
 /** What a model reads: the newest summary, and what came from the place on that it names; everything where there is none, or that place is unknown. */
 export function sinceSummary(events: readonly ConversationEvent[]): readonly ConversationEvent[] {
@@ -33,18 +34,24 @@ export function sinceSummary(events: readonly ConversationEvent[]): readonly Con
  */
 export function keptFrom(events: readonly ConversationEvent[], window: number): string | undefined {
   const read = sinceSummary(events);
-  const again = events.slice(events.findLastIndex(({ kind }) => kind === "model_step") + 1).filter(({ kind }) => kind === "conversation_summarized").length;
+  const again = events
+    .slice(events.findLastIndex(({ kind }) => kind === "model_step") + 1)
+    .filter(({ kind }) => kind === "conversation_summarized").length;
   const room = (KEPT * window) / 4 ** again;
   const places = read.flatMap((event, index) => (idOf(event) === "" ? [] : [{ id: idOf(event), index }]));
   const fitting = places.filter(({ index }) => tokensIn(read.slice(index).map(({ payload }) => payload)) <= room);
-  const hasMore = ({ index }: { index: number }) => read.slice(0, index).some(({ kind }) => kind === "model_step" || kind === "message");
+  const hasMore = ({ index }: { index: number }) =>
+    read.slice(0, index).some(({ kind }) => kind === "model_step" || kind === "message");
   return [...fitting.slice(0, 1), ...places.slice(-1)].find(hasMore)?.id; // the provider may count more than we do
 }
 
 /** The events before a place, of those that are read now. */
 export const before = (events: readonly ConversationEvent[], id: string): readonly ConversationEvent[] => {
   const read = sinceSummary(events);
-  return read.slice(0, read.findIndex((event) => idOf(event) === id));
+  return read.slice(
+    0,
+    read.findIndex((event) => idOf(event) === id),
+  );
 };
 
 export const SUMMARISER = `You keep the memory of an agent whose conversation has become too long for its model. Write down what the agent needs to go on without the
@@ -53,7 +60,10 @@ and values that are still needed; what was tried and failed; what is open. Write
 
 /** A conversation as plain text, in the middle cut to what a summariser can read. */
 export function transcriptOf(messages: readonly ModelMessage[], window: number): string {
-  const lines = messages.map(({ role, content }) => `[${role}] ${clipped(typeof content === "string" ? content : JSON.stringify(content), MESSAGE_CHARACTERS_MAX)}`);
+  const lines = messages.map(
+    ({ role, content }) =>
+      `[${role}] ${clipped(typeof content === "string" ? content : JSON.stringify(content), MESSAGE_CHARACTERS_MAX)}`,
+  );
   return clipped(lines.join("\n\n"), Math.floor(0.6 * window * CHARACTERS_PER_TOKEN));
 }
 

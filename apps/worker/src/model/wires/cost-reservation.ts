@@ -14,12 +14,24 @@ export type ReservationDeps = { readonly reserveCost: PlatformClient["reserveCos
  * Sets the greatest cost of a call aside before it is made; waits while calls of other runs under the same limit may use up what is left. Answers why
  * the run must end instead, if it must. Errors: the abort reason of `signal`, those of the platform.
  */
-export function reserve({ modelId, ...deps }: ReservationDeps & { readonly modelId: string }, { system, messages, tools }: ModelCall, signal: AbortSignal): Promise<RunFailure | undefined> {
-  return reservePlanned({ modelId, inputTokens: tokensIn([system.content, messages, tools]), outputTokens: LIMITED_OUTPUT_TOKENS }, deps, signal);
+export function reserve(
+  { modelId, ...deps }: ReservationDeps & { readonly modelId: string },
+  { system, messages, tools }: ModelCall,
+  signal: AbortSignal,
+): Promise<RunFailure | undefined> {
+  return reservePlanned(
+    { modelId, inputTokens: tokensIn([system.content, messages, tools]), outputTokens: LIMITED_OUTPUT_TOKENS },
+    deps,
+    signal,
+  );
 }
 
 /** The same for a call of known size. */
-export async function reservePlanned(call: PlannedCall, { reserveCost, timers }: ReservationDeps, signal: AbortSignal): Promise<RunFailure | undefined> {
+export async function reservePlanned(
+  call: PlannedCall,
+  { reserveCost, timers }: ReservationDeps,
+  signal: AbortSignal,
+): Promise<RunFailure | undefined> {
   for (;;) {
     const { outcome, message } = await reserveCost(call);
     if (outcome === "exceeded") return { code: "budget_exceeded", message, retryable: false, reason: "cost_limit" };

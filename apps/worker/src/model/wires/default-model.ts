@@ -16,7 +16,10 @@ export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof f
     if (body?.["model"] !== DEFAULT) return reach(url, init);
     if (model === undefined) {
       const authorization = new Headers(init.headers).get("authorization");
-      const answer = await reach(`${baseUrl.replace(/\/+$/, "")}/models`, { headers: authorization === null ? {} : { authorization }, signal: init.signal ?? null });
+      const answer = await reach(`${baseUrl.replace(/\/+$/, "")}/models`, {
+        headers: authorization === null ? {} : { authorization },
+        signal: init.signal ?? null,
+      });
       if (!answer.ok) return answer;
       model = firstListed(await textOf(answer));
       if (model === undefined) return NO_MODEL();
@@ -28,7 +31,9 @@ export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof f
 /** A model that is really called `default` comes first. */
 function firstListed(text: string): string | undefined {
   const listed = parseObject(text)?.["data"];
-  const ids = (Array.isArray(listed) ? listed : []).flatMap((one) => (isAnObject(one) && typeof one["id"] === "string" && one["id"] !== "" ? [one["id"]] : []));
+  const ids = (Array.isArray(listed) ? listed : []).flatMap((one) =>
+    isAnObject(one) && typeof one["id"] === "string" && one["id"] !== "" ? [one["id"]] : [],
+  );
   return ids.includes(DEFAULT) ? DEFAULT : ids[0];
 }
 
@@ -45,7 +50,12 @@ async function textOf(answer: Response): Promise<string> {
 }
 
 const NO_MODEL = (): Response =>
-  Response.json({ error: { message: "The server lists no model (GET /models). Name one of its models as openai-compatible/<id>." } }, { status: 404 });
+  Response.json(
+    {
+      error: { message: "The server lists no model (GET /models). Name one of its models as openai-compatible/<id>." },
+    },
+    { status: 404 },
+  );
 
 function parseObject(text: string): JsonObject | undefined {
   try {

@@ -26,12 +26,20 @@ const PLANNING = `You are asked for a plan first. Look around, then report it wi
 export function systemPrompt(context: ModelContext, assignment: worker.Assignment): string {
   const { basePrompt, agentPrompt, directory, mode, rules } = context;
   const { agentName, repositories, skills, spawnableAgents } = assignment;
-  const listed = context.skills.map(({ name, description }) => `- ${name}${description === "" ? "" : `: ${description}`}`);
+  const listed = context.skills.map(
+    ({ name, description }) => `- ${name}${description === "" ? "" : `: ${description}`}`,
+  );
   const surroundings = [
     `Your shell begins in ${directory}.`,
-    ...repositories.map(({ owner, name, workBranch }) => `The repository ${owner}/${name} is checked out on the branch ${workBranch}.`),
+    ...repositories.map(
+      ({ owner, name, workBranch }) => `The repository ${owner}/${name} is checked out on the branch ${workBranch}.`,
+    ),
     ...context.notices,
-    ...(spawnableAgents.length === 0 ? [] : [`Agents that you can start with spawn_run: ${spawnableAgents.join(", ")}. End your turn with wait to learn what came of them.`]),
+    ...(spawnableAgents.length === 0
+      ? []
+      : [
+          `Agents that you can start with spawn_run: ${spawnableAgents.join(", ")}. End your turn with wait to learn what came of them.`,
+        ]),
   ];
   return [
     assignment.judge ? JUDGING : BASE,
@@ -39,8 +47,17 @@ export function systemPrompt(context: ModelContext, assignment: worker.Assignmen
     section(agentName === "" ? "Your role" : `Your role: ${agentName}`, withoutScripts(agentPrompt)),
     section("Your surroundings", surroundings.join("\n")),
     ...rules.map(({ path, text }) => section(`Rules of the repository (${path})`, text)),
-    ...skills.filter(({ preloaded }) => preloaded).map(({ name, description, body }) => section(`Skill: ${name}`, [description, withoutScripts(body)].join("\n\n"))),
-    section("Skills", listed.length === 0 ? "" : [`Procedures that you can read with read_skill when a task calls for one:`, ...listed].join("\n")),
+    ...skills
+      .filter(({ preloaded }) => preloaded)
+      .map(({ name, description, body }) =>
+        section(`Skill: ${name}`, [description, withoutScripts(body)].join("\n\n")),
+      ),
+    section(
+      "Skills",
+      listed.length === 0
+        ? ""
+        : [`Procedures that you can read with read_skill when a task calls for one:`, ...listed].join("\n"),
+    ),
     mode === "plan" || mode === "orchestrate" ? PLANNING : "",
   ]
     .map((part) => part.trim())

@@ -5,7 +5,14 @@ import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
 import { pause, type Timers } from "../../time.ts";
 import type { CallUsage, PlatformClient } from "../../executions/execution-context.ts";
-import type { ConversationEvent, ModelContext, ModelProvider, ModelStep, RunFailure, Summary } from "../model-provider.ts";
+import type {
+  ConversationEvent,
+  ModelContext,
+  ModelProvider,
+  ModelStep,
+  RunFailure,
+  Summary,
+} from "../model-provider.ts";
 import { callFailure, type CallFailure } from "./call-failure.ts";
 import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
 import { withDefaultModel } from "./default-model.ts";
@@ -68,11 +75,18 @@ export function wireProvider(deps: WireDeps): ModelProvider {
 
   async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
     if (isAnswered(context.events)) return undefined;
-    const model = await wire.open({ apiKey, baseUrl, fetch: reach }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
+    const model = await wire.open(
+      { apiKey, baseUrl, fetch: reach },
+      modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId,
+    );
     const said = [...context.earlier, ...context.events];
     const request: ModelCall = {
       ...{ model, tools: context.tools, messages: marked(messagesOf(sinceSummary(said), { replies, mask }), wire) },
-      system: { role: "system", content: mask(systemPrompt(context, assignment)), ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}) },
+      system: {
+        role: "system",
+        content: mask(systemPrompt(context, assignment)),
+        ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}),
+      },
       ...(wire.options ? { options: wire.options } : {}),
       ...(context.mustCallTool && wire.canRequireTools ? { toolChoice: "required" as const } : {}),
     };
@@ -83,30 +97,68 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     const answered = await ask(request, signal, deps.say);
     if ("answer" in answered) return stepOf(answered.stepId, answered.answer);
     const summary = answered.failure.isTooLong ? await summarise(request, said, signal) : undefined;
-    return summary ?? failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) });
+    return (
+      summary ??
+      failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) })
+    );
   }
 
   /** The beginning of what was said, told by the model itself; a failed step when it cannot; undefined when there is nothing to leave out. */
-  async function summarise({ model, options }: ModelCall, said: readonly ConversationEvent[], signal: AbortSignal): Promise<Summary | ModelStep | undefined> {
+  async function summarise(
+    { model, options }: ModelCall,
+    said: readonly ConversationEvent[],
+    signal: AbortSignal,
+  ): Promise<Summary | ModelStep | undefined> {
     const from = keptFrom(said, window);
     if (from === undefined) return undefined;
     const prompt = `The conversation so far:\n\n${transcriptOf(messagesOf(before(said, from), { replies: new Map(), mask }), window)}`;
-    const request: ModelCall = { model, tools: [], messages: [{ role: "user", content: prompt }], system: { role: "system", content: SUMMARISER }, ...(options ? { options } : {}) };
+    const request: ModelCall = {
+      model,
+      tools: [],
+      messages: [{ role: "user", content: prompt }],
+      system: { role: "system", content: SUMMARISER },
+      ...(options ? { options } : {}),
+    };
     const answered = await ask(request, signal);
-    if ("answer" in answered) return { kind: "summary", callId: answered.stepId, text: answered.answer.text, keptFrom: from, usage: answered.answer.usage };
-    return failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) });
+    if ("answer" in answered)
+      return {
+        kind: "summary",
+        callId: answered.stepId,
+        text: answered.answer.text,
+        keptFrom: from,
+        usage: answered.answer.usage,
+      };
+    return failedStep(answered.stepId, {
+      ...answered.failure.failure,
+      message: mask(answered.failure.failure.message),
+    });
   }
 
   /** One answer, asked for again while that may help. */
-  async function ask(request: ModelCall, signal: AbortSignal, say?: WireDeps["say"]): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
+  async function ask(
+    request: ModelCall,
+    signal: AbortSignal,
+    say?: WireDeps["say"],
+  ): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
     for (let tried = 1; ; tried += 1) {
       const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
-      const answer = await attemptCall({ ...request, ...(say ? { onText: (delta) => say(stepId, delta) } : {}) }, stepId, signal);
+      const answer = await attemptCall(
+        { ...request, ...(say ? { onText: (delta) => say(stepId, delta) } : {}) },
+        stepId,
+        signal,
+      );
       if ("toolCalls" in answer) return { stepId, answer };
       if (!answer.mayPass || tried >= deps.limits.triesMax) return { stepId, failure: answer };
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
       const text = `The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
-      deps.tell("model_retry", { text, call_id: stepId, try: tried + 1, tries_max: deps.limits.triesMax, delay_ms: Math.round(delayMs), ...(answer.status === undefined ? {} : { status: answer.status }) });
+      deps.tell("model_retry", {
+        text,
+        call_id: stepId,
+        try: tried + 1,
+        tries_max: deps.limits.triesMax,
+        delay_ms: Math.round(delayMs),
+        ...(answer.status === undefined ? {} : { status: answer.status }),
+      });
       await pause(deps.timers, delayMs, signal);
     }
   }
@@ -118,31 +170,46 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     const { reserveCost, timers } = deps;
     const passed = reserveCost && (await reserve({ modelId, reserveCost, timers }, request, signal));
     if (passed) return { mayPass: false, summary: passed.message, failure: passed };
-    return inSpan(`chat ${modelId}`.slice(0, 128), { kind: "client", attributes: askedAttributes(assignment) }, async (span) => {
-      try {
-        const answer = await callModel({ ...request, ...(reserveCost ? { outputTokensMax: LIMITED_OUTPUT_TOKENS } : {}) }, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
-        span.set(answeredAttributes(answer));
-        deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
-        return answer;
-      } catch (error) {
-        const { cause, used } = error as CallEnded;
-        span.set(usageAttributes(used?.usage ?? {}));
-        // What the provider counted is owed, whoever cut the call; of an execution that has ended nothing more is taken.
-        if (used) await deps.reportUsage({ callId, modelId, ...used }).catch((refusal: unknown) => throwUnless(signal.aborted, refusal));
-        if (signal.aborted) deps.called("interrupted");
-        signal.throwIfAborted();
-        const failure = callFailure(provider, cause ?? error);
-        span.fail(failure.failure.reason);
-        deps.called(failure.failure.reason);
-        return failure;
-      }
-    });
+    return inSpan(
+      `chat ${modelId}`.slice(0, 128),
+      { kind: "client", attributes: askedAttributes(assignment) },
+      async (span) => {
+        try {
+          const answer = await callModel(
+            { ...request, ...(reserveCost ? { outputTokensMax: LIMITED_OUTPUT_TOKENS } : {}) },
+            { timers: deps.timers, silenceMs: deps.limits.silenceMs },
+            signal,
+          );
+          span.set(answeredAttributes(answer));
+          deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
+          return answer;
+        } catch (error) {
+          const { cause, used } = error as CallEnded;
+          span.set(usageAttributes(used?.usage ?? {}));
+          // What the provider counted is owed, whoever cut the call; of an execution that has ended nothing more is taken.
+          if (used)
+            await deps
+              .reportUsage({ callId, modelId, ...used })
+              .catch((refusal: unknown) => throwUnless(signal.aborted, refusal));
+          if (signal.aborted) deps.called("interrupted");
+          signal.throwIfAborted();
+          const failure = callFailure(provider, cause ?? error);
+          span.fail(failure.failure.reason);
+          deps.called(failure.failure.reason);
+          return failure;
+        }
+      },
+    );
   }
 
   function stepOf(stepId: string, answer: Answer): ModelStep {
     replies.set(stepId, { message: answer.message, ids: answer.toolCalls.map(({ id }) => id) });
-    const toolCalls = answer.toolCalls.map(({ id: _providerId, ...call }, index) => ({ callId: `${stepId}-${index}`, ...call }));
-    if (answer.isCutShort) deps.tell("warning", { text: "The model's answer reached its greatest length and ends early." });
+    const toolCalls = answer.toolCalls.map(({ id: _providerId, ...call }, index) => ({
+      callId: `${stepId}-${index}`,
+      ...call,
+    }));
+    if (answer.isCutShort)
+      deps.tell("warning", { text: "The model's answer reached its greatest length and ends early." });
     const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
     if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
     return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };
@@ -155,14 +222,30 @@ function throwUnless(isFine: boolean, error: unknown): void {
   if (!isFine) throw error as Error;
 }
 
-const REFUSED: RunFailure = { code: "content_policy_violation", message: "The model provider's content policy stopped the answer.", retryable: false, reason: "model_content_filter" };
+const REFUSED: RunFailure = {
+  code: "content_policy_violation",
+  message: "The model provider's content policy stopped the answer.",
+  retryable: false,
+  reason: "model_content_filter",
+};
 
-const failedStep = (stepId: string, failure: RunFailure): ModelStep => ({ stepId, text: "", toolCalls: [], next: { kind: "failed", failure } });
+const failedStep = (stepId: string, failure: RunFailure): ModelStep => ({
+  stepId,
+  text: "",
+  toolCalls: [],
+  next: { kind: "failed", failure },
+});
 
 /** Whether the last word is the model's own: there is nothing to answer. */
 function isAnswered(events: ModelContext["events"]): boolean {
-  const last = events.findLast(({ kind, payload }) => kind === "model_step" || kind === "tool_end" || (kind === "message" && payload["role"] === "user"));
-  return last?.kind === "model_step" && (!Array.isArray(last.payload["tool_calls"]) || last.payload["tool_calls"].length === 0);
+  const last = events.findLast(
+    ({ kind, payload }) =>
+      kind === "model_step" || kind === "tool_end" || (kind === "message" && payload["role"] === "user"),
+  );
+  return (
+    last?.kind === "model_step" &&
+    (!Array.isArray(last.payload["tool_calls"]) || last.payload["tool_calls"].length === 0)
+  );
 }
 
 /** The prompt is cached up to the newest message. */

@@ -2,7 +2,14 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { HeadTail } from "./head-tail.ts";
 import { StreamMasker } from "./mask.ts";
-import { Fault, KILL_AFTER_MS, OUTPUT_BYTES_MAX, type ExecRequest, type ExecValue, type OutputValue } from "./protocol.ts";
+import {
+  Fault,
+  KILL_AFTER_MS,
+  OUTPUT_BYTES_MAX,
+  type ExecRequest,
+  type ExecValue,
+  type OutputValue,
+} from "./protocol.ts";
 
 /** Output that arrives this long after a command's end is no longer its own: a background process may hold the pipe for ever. */
 const DRAIN_MS = 100;
@@ -25,10 +32,16 @@ export class Commands {
   }
 
   run(request: ExecRequest, env: Record<string, string>): Promise<ExecValue> {
-    if (!statSync(request.cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Fault("no_such_directory", "The working directory does not exist.");
+    if (!statSync(request.cwd, { throwIfNoEntry: false })?.isDirectory())
+      throw new Fault("no_such_directory", "The working directory does not exist.");
     const [program, ...args] = "argv" in request.run ? request.run.argv : shellArgv(request.run.command);
     if (program === undefined) throw new Fault("invalid_request", "No program to run.");
-    const child = spawn(program, args, { cwd: request.cwd, env: { ...env, ...request.env }, detached: true, stdio: ["ignore", "pipe", "pipe", "pipe"] });
+    const child = spawn(program, args, {
+      cwd: request.cwd,
+      env: { ...env, ...request.env },
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
+    });
     const running = new Running(child, request, this.#secrets, (pid) => this.#forgetIfGone(pid));
     if (child.pid !== undefined) this.#groups.add(child.pid);
     this.#running.set(request.id, running);
@@ -58,7 +71,9 @@ export class Commands {
 }
 
 const shellArgv = (command: string): string[] =>
-  SHELL ? [SHELL, "--noprofile", "--norc", "-c", KEEP_CWD, "bash", command] : ["/bin/sh", "-c", KEEP_CWD, "sh", command];
+  SHELL
+    ? [SHELL, "--noprofile", "--norc", "-c", KEEP_CWD, "bash", command]
+    : ["/bin/sh", "-c", KEEP_CWD, "sh", command];
 
 class Running {
   readonly ended: Promise<ExecValue>;
@@ -68,7 +83,12 @@ class Running {
   #timers: NodeJS.Timeout[] = [];
   #output = new HeadTail(OUTPUT_BYTES_MAX);
 
-  constructor(child: ChildProcess, request: ExecRequest, secrets: readonly string[], onGroupMayBeGone: (pid: number) => void) {
+  constructor(
+    child: ChildProcess,
+    request: ExecRequest,
+    secrets: readonly string[],
+    onGroupMayBeGone: (pid: number) => void,
+  ) {
     this.#child = child;
     const cwd = new HeadTail(8_192);
     const masker = new StreamMasker(secrets); // of both, in the order in which they come
@@ -85,7 +105,15 @@ class Running {
           if (child.pid !== undefined) onGroupMayBeGone(child.pid);
           this.#output.push(masker.end());
           const { output, truncated } = this.takeOutput();
-          resolve({ exitCode, signal, timedOut: this.#timedOut, stopped: this.#stopped, output, truncated, cwd: cwd.text().text.trimEnd() || request.cwd });
+          resolve({
+            exitCode,
+            signal,
+            timedOut: this.#timedOut,
+            stopped: this.#stopped,
+            output,
+            truncated,
+            cwd: cwd.text().text.trimEnd() || request.cwd,
+          });
         }),
       );
     });

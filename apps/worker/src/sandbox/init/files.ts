@@ -1,7 +1,22 @@
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, realpath, type FileHandle } from "node:fs/promises";
 import { dirname, join, matchesGlob, relative, resolve, sep } from "node:path";
-import { CHUNK_BYTES_MAX, Fault, LIST_BYTES_MAX, LIST_ENTRIES_MAX, type FileType, type ListEntry, type ListRequest, type ListValue, type ReadRequest, type ReadValue, type StatRequest, type StatValue, type WriteRequest, type WriteValue } from "./protocol.ts";
+import {
+  CHUNK_BYTES_MAX,
+  Fault,
+  LIST_BYTES_MAX,
+  LIST_ENTRIES_MAX,
+  type FileType,
+  type ListEntry,
+  type ListRequest,
+  type ListValue,
+  type ReadRequest,
+  type ReadValue,
+  type StatRequest,
+  type StatValue,
+  type WriteRequest,
+  type WriteValue,
+} from "./protocol.ts";
 
 /** Never walked into: large, and not what anybody looks for. */
 const SKIPPED_DIRECTORIES = new Set([".git", "node_modules"]);
@@ -38,7 +53,8 @@ export async function statPath(request: StatRequest): Promise<StatValue> {
 /** Files and directories beneath a directory, sorted, paths relative to it. An empty pattern matches all. */
 export async function listDirectory(request: ListRequest): Promise<ListValue> {
   const top = await resolveInside(request.root, request.path);
-  if (!(await lstat(top).catch(() => undefined))?.isDirectory()) throw new Fault("not_a_directory", `There is no directory ${request.path}.`);
+  if (!(await lstat(top).catch(() => undefined))?.isDirectory())
+    throw new Fault("not_a_directory", `There is no directory ${request.path}.`);
   const entries: ListEntry[] = [];
   let bytes = 0; // of the answer's line: long names may fill it before there are many
   const walk = async (directory: string, depth: number): Promise<void> => {
@@ -49,13 +65,20 @@ export async function listDirectory(request: ListRequest): Promise<ListValue> {
       const shown = relative(top, path);
       if (request.pattern === "" || matchesGlob(shown, request.pattern) || matchesGlob(child.name, request.pattern)) {
         bytes += Buffer.byteLength(JSON.stringify(shown));
-        entries.push({ path: shown, type: typeOf(child), sizeBytes: child.isFile() ? ((await lstat(path).catch(() => undefined))?.size ?? 0) : 0 });
+        entries.push({
+          path: shown,
+          type: typeOf(child),
+          sizeBytes: child.isFile() ? ((await lstat(path).catch(() => undefined))?.size ?? 0) : 0,
+        });
       }
       if (child.isDirectory() && depth > 1 && !SKIPPED_DIRECTORIES.has(child.name)) await walk(path, depth - 1);
     }
   };
   await walk(top, request.depth);
-  return { entries: entries.slice(0, LIST_ENTRIES_MAX), truncated: entries.length > LIST_ENTRIES_MAX || bytes > LIST_BYTES_MAX };
+  return {
+    entries: entries.slice(0, LIST_ENTRIES_MAX),
+    truncated: entries.length > LIST_ENTRIES_MAX || bytes > LIST_BYTES_MAX,
+  };
 }
 
 /** The real path, or `outside_workspace`: every symbolic link on the way is followed and must stay inside the root. */
@@ -63,7 +86,11 @@ export async function resolveInside(root: string, path: string): Promise<string>
   if (path.includes("\0")) throw new Fault("invalid_request", "A path holds a zero byte.");
   const realRoot = await realpath(root);
   const wanted = resolve(realRoot, path);
-  const lexical = isInside(realRoot, wanted) ? wanted : isInside(root, wanted) ? resolve(realRoot, relative(root, wanted)) : undefined;
+  const lexical = isInside(realRoot, wanted)
+    ? wanted
+    : isInside(root, wanted)
+      ? resolve(realRoot, relative(root, wanted))
+      : undefined;
   if (lexical === undefined) throw outside(path);
   let existing = lexical;
   while (!(await lstat(existing).catch(() => undefined))) existing = dirname(existing);
@@ -72,15 +99,24 @@ export async function resolveInside(root: string, path: string): Promise<string>
   return resolve(real, relative(existing, lexical));
 }
 
-const isInside = (root: string, path: string): boolean => path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
+const isInside = (root: string, path: string): boolean =>
+  path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
 const outside = (path: string): Fault => new Fault("outside_workspace", `${path} is outside the workspace.`);
 
-async function withRegularFile<T>(path: string, flags: number, use: (file: FileHandle, sizeBytes: number) => Promise<T>): Promise<T> {
-  const file = await open(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o644).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") throw new Fault("not_found", `There is no file ${path}.`);
-    if (error.code === "EISDIR" || error.code === "ENXIO" || error.code === "ELOOP") throw new Fault("not_a_file", `${path} is not a regular file.`);
-    throw new Fault("io_error", `${path}: ${error.code ?? "unknown error"}`);
-  });
+async function withRegularFile<T>(
+  path: string,
+  flags: number,
+  use: (file: FileHandle, sizeBytes: number) => Promise<T>,
+): Promise<T> {
+  const file = await open(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o644).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR")
+        throw new Fault("not_found", `There is no file ${path}.`);
+      if (error.code === "EISDIR" || error.code === "ENXIO" || error.code === "ELOOP")
+        throw new Fault("not_a_file", `${path} is not a regular file.`);
+      throw new Fault("io_error", `${path}: ${error.code ?? "unknown error"}`);
+    },
+  );
   try {
     const found = await file.stat();
     if (!found.isFile()) throw new Fault("not_a_file", `${path} is not a regular file.`);

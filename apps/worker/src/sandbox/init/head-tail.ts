@@ -28,7 +28,10 @@ export class HeadTail {
     const head = Buffer.concat(this.#head);
     const tail = Buffer.concat(this.#tail);
     if (this.#leftOut === 0) return { text: Buffer.concat([head, tail]).toString("utf8"), truncated: false };
-    return { text: `${head.toString("utf8")}\n… ${this.#leftOut} bytes left out …\n${tail.toString("utf8")}`, truncated: true };
+    return {
+      text: `${head.toString("utf8")}\n… ${this.#leftOut} bytes left out …\n${tail.toString("utf8")}`,
+      truncated: true,
+    };
   }
 
   #addToTail(chunk: Uint8Array): void {

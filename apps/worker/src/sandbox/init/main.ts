@@ -60,7 +60,12 @@ function handle(line: string): void {
   perform(request).then(
     (value) => answer({ id: request.id, ok: true, value }),
     (error: unknown) =>
-      answer({ id: request.id, ok: false, code: error instanceof Fault ? error.code : "io_error", message: error instanceof Error ? error.message : "unknown error" }),
+      answer({
+        id: request.id,
+        ok: false,
+        code: error instanceof Fault ? error.code : "io_error",
+        message: error instanceof Error ? error.message : "unknown error",
+      }),
   );
 }
 

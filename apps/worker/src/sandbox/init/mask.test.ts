@@ -15,22 +15,30 @@ describe("a secret is masked", () => {
     ["in JSON", JSON.stringify(SECRET).slice(1, -1)],
     ["in a URL", encodeURIComponent(SECRET)],
     ["in a form", encodeURIComponent(SECRET).replaceAll("%20", "+")],
-    ["in a URL with small letters", encodeURIComponent(SECRET).replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())],
+    [
+      "in a URL with small letters",
+      encodeURIComponent(SECRET).replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+    ],
     ["in hexadecimal", Buffer.from(SECRET).toString("hex")],
   ])("%s", (_name, spelled) => expect(masked(`<${spelled}>`, SECRET)).toBe("<***>"));
 
-  test.each(["", "u", "us", "user:", "a longer beginning "])("in base64 after %j, but for the characters that it shares with its neighbours", (before) => {
-    for (const encoding of ["base64", "base64url"] as const) {
-      const shown = masked(Buffer.from(`${before}${SECRET} and more`).toString(encoding), SECRET);
-      expect(shown).toContain("***");
-      const left = Buffer.from(shown.replace("***", "AAAA"), encoding).toString("latin1");
-      expect(left).not.toMatch(/4ss|word/);
-    }
-  });
+  test.each(["", "u", "us", "user:", "a longer beginning "])(
+    "in base64 after %j, but for the characters that it shares with its neighbours",
+    (before) => {
+      for (const encoding of ["base64", "base64url"] as const) {
+        const shown = masked(Buffer.from(`${before}${SECRET} and more`).toString(encoding), SECRET);
+        expect(shown).toContain("***");
+        const left = Buffer.from(shown.replace("***", "AAAA"), encoding).toString("latin1");
+        expect(left).not.toMatch(/4ss|word/);
+      }
+    },
+  );
 
   test("that is long, in base64 with line breaks", () => {
     const long = Array.from({ length: 40 }, (_, index) => `part${index}`).join("-");
-    const lines = Buffer.from(long).toString("base64").match(/.{1,76}/g)!;
+    const lines = Buffer.from(long)
+      .toString("base64")
+      .match(/.{1,76}/g)!;
     expect(masked(lines.join("\n"), long).replaceAll("***", "").trim().length).toBeLessThan(16);
   });
 });
@@ -47,7 +55,9 @@ describe("a stream", () => {
     const whole = Buffer.from(`before ${secret} after hunter`);
     for (let first = 0; first <= whole.length; first += 1) {
       for (let second = first; second <= whole.length; second += 3) {
-        expect(inPieces(secrets, [whole.subarray(0, first), whole.subarray(first, second), whole.subarray(second)])).toBe("before *** after hunter");
+        expect(
+          inPieces(secrets, [whole.subarray(0, first), whole.subarray(first, second), whole.subarray(second)]),
+        ).toBe("before *** after hunter");
       }
     }
   });
@@ -57,8 +67,18 @@ describe("a stream", () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
         const whole = pieces.join("");
-        expect(inPieces(secrets, pieces.map((one) => Buffer.from(one)))).toBe(inPieces(secrets, [Buffer.from(whole)]));
-        expect(inPieces([], pieces.map((one) => Buffer.from(one)))).toBe(Buffer.from(whole).toString("utf8"));
+        expect(
+          inPieces(
+            secrets,
+            pieces.map((one) => Buffer.from(one)),
+          ),
+        ).toBe(inPieces(secrets, [Buffer.from(whole)]));
+        expect(
+          inPieces(
+            [],
+            pieces.map((one) => Buffer.from(one)),
+          ),
+        ).toBe(Buffer.from(whole).toString("utf8"));
       }),
       { numRuns: 300 },
     );

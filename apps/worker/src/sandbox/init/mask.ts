@@ -13,7 +13,9 @@ const BASE64_LINE = 76;
  * something longer. Longest first, so that one which contains another is replaced whole.
  */
 export function spellingsOf(secrets: readonly string[]): readonly string[] {
-  const spelled = secrets.filter((secret) => secret.length >= LENGTH_MIN).flatMap((secret) => [secret, ...linesOf(secret), ...encodedOf(secret)]);
+  const spelled = secrets
+    .filter((secret) => secret.length >= LENGTH_MIN)
+    .flatMap((secret) => [secret, ...linesOf(secret), ...encodedOf(secret)]);
   return [...new Set(spelled)].sort((a, b) => b.length - a.length);
 }
 
@@ -31,7 +33,10 @@ export class StreamMasker {
 
   constructor(secrets: readonly string[]) {
     const spellings = spellingsOf(secrets).map((spelling) => Buffer.from(spelling).toString("latin1"));
-    this.#pattern = spellings.length === 0 ? undefined : new RegExp(spellings.map((spelling) => spelling.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|"), "g");
+    this.#pattern =
+      spellings.length === 0
+        ? undefined
+        : new RegExp(spellings.map((spelling) => spelling.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|"), "g");
     this.#spellings = spellings;
   }
 
@@ -77,13 +82,26 @@ export class StreamMasker {
 
 /** Lines of a secret that has several: a key may be shown indented, or in part. Short ones may be anybody's. */
 const linesOf = (secret: string): string[] =>
-  secret.includes("\n") ? secret.split(/\r?\n/).map((line) => line.trim()).filter((line) => line.length >= LINE_LENGTH_MIN) : [];
+  secret.includes("\n")
+    ? secret
+        .split(/\r?\n/)
+        .map((line) => line.trim())
+        .filter((line) => line.length >= LINE_LENGTH_MIN)
+    : [];
 
 function encodedOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const url = attempt(() => encodeURIComponent(secret)) ?? secret;
   const hex = bytes.toString("hex");
-  const encoded = [JSON.stringify(secret).slice(1, -1), url, url.replaceAll("%20", "+"), url.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()), hex, hex.toUpperCase(), ...base64Of(bytes)];
+  const encoded = [
+    JSON.stringify(secret).slice(1, -1),
+    url,
+    url.replaceAll("%20", "+"),
+    url.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+    hex,
+    hex.toUpperCase(),
+    ...base64Of(bytes),
+  ];
   return encoded.filter((one) => one !== secret && one.length >= ENCODED_LENGTH_MIN);
 }
 
@@ -94,7 +112,8 @@ function base64Of(bytes: Buffer): string[] {
     return whole.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
   });
   const alone = parts[0] ?? "";
-  const lines = alone.length > BASE64_LINE ? alone.match(new RegExp(`.{${LINE_LENGTH_MIN},${BASE64_LINE}}`, "g")) ?? [] : [];
+  const lines =
+    alone.length > BASE64_LINE ? (alone.match(new RegExp(`.{${LINE_LENGTH_MIN},${BASE64_LINE}}`, "g")) ?? []) : [];
   return [...parts, ...lines].flatMap((part) => [part, part.replaceAll("+", "-").replaceAll("/", "_")]);
 }
 

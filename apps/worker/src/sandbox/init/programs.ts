@@ -3,7 +3,15 @@ import { statSync } from "node:fs";
 import { signalGroup } from "./exec.ts";
 import { HeadTail } from "./head-tail.ts";
 import { StreamMasker } from "./mask.ts";
-import { CHUNK_BYTES_MAX, Fault, KILL_AFTER_MS, type OpenRequest, type OpenValue, type PutRequest, type TakeValue } from "./protocol.ts";
+import {
+  CHUNK_BYTES_MAX,
+  Fault,
+  KILL_AFTER_MS,
+  type OpenRequest,
+  type OpenValue,
+  type PutRequest,
+  type TakeValue,
+} from "./protocol.ts";
 
 /** Of its standard error, which is shown when it ends. */
 const ERRORS_BYTES_MAX = 8 * 1024;
@@ -21,9 +29,15 @@ export class Programs {
   }
 
   run({ id, argv: [program, ...args], cwd, env }: OpenRequest, ordinary: Record<string, string>): Promise<OpenValue> {
-    if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Fault("no_such_directory", "The working directory does not exist.");
+    if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+      throw new Fault("no_such_directory", "The working directory does not exist.");
     if (program === undefined) throw new Fault("invalid_request", "No program to run.");
-    const child = spawn(program, args, { cwd, env: { ...ordinary, ...env }, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...ordinary, ...env },
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
     const conversation = new Conversation(child, this.#secrets);
     this.#running.set(id, conversation);
     return conversation.ended;
@@ -88,7 +102,8 @@ class Conversation {
     const { stdin } = this.#child;
     if (!stdin.writable) throw new Fault("not_found", "The program has ended.");
     return new Promise((resolve, reject) => {
-      const settle = (error?: Error | null): void => (error ? reject(new Fault("not_found", "The program does not listen any more.")) : resolve());
+      const settle = (error?: Error | null): void =>
+        error ? reject(new Fault("not_found", "The program does not listen any more.")) : resolve();
       if (end) stdin.end(data, () => settle());
       else stdin.write(data, settle);
     });

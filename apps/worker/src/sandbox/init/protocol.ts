@@ -17,7 +17,13 @@ export const LIST_BYTES_MAX = 1024 * 1024;
 export const KILL_AFTER_MS = 2_000;
 
 /** The first message. `secrets`: masked in the output of commands, before it is cut. `env` is the complete environment of every command; it comes this way so that no argument list shows it. */
-export type HelloRequest = { id: number; op: "hello"; env: Record<string, string>; relays: readonly RelayRequest[]; secrets: readonly string[] };
+export type HelloRequest = {
+  id: number;
+  op: "hello";
+  env: Record<string, string>;
+  relays: readonly RelayRequest[];
+  secrets: readonly string[];
+};
 /** A port of the sandbox's loopback that leads to a unix socket. */
 export type RelayRequest = { port: number; socket: string };
 /** Runs a shell command, or a program with arguments, in its own process group. */
@@ -49,7 +55,20 @@ export type WriteRequest = { id: number; op: "write"; root: string; path: string
 export type StatRequest = { id: number; op: "stat"; root: string; path: string };
 export type ListRequest = { id: number; op: "list"; root: string; path: string; pattern: string; depth: number };
 
-export type Request = HelloRequest | ExecRequest | StopRequest | OutputRequest | OpenRequest | PutRequest | TakeRequest | CloseRequest | TerminateRequest | ReadRequest | WriteRequest | StatRequest | ListRequest;
+export type Request =
+  | HelloRequest
+  | ExecRequest
+  | StopRequest
+  | OutputRequest
+  | OpenRequest
+  | PutRequest
+  | TakeRequest
+  | CloseRequest
+  | TerminateRequest
+  | ReadRequest
+  | WriteRequest
+  | StatRequest
+  | ListRequest;
 
 export type HelloValue = { pid: number; shell: string };
 export type ExecValue = {
@@ -77,8 +96,18 @@ export type ListEntry = { path: string; type: FileType; sizeBytes: number };
 export type FileType = "file" | "directory" | "link" | "other" | "absent";
 
 /** Why a request failed. */
-export type FaultCode = "outside_workspace" | "not_found" | "not_a_file" | "not_a_directory" | "no_such_directory" | "cannot_start" | "invalid_request" | "io_error";
-export type Answer = { id: number; ok: true; value: unknown } | { id: number; ok: false; code: string; message: string };
+export type FaultCode =
+  | "outside_workspace"
+  | "not_found"
+  | "not_a_file"
+  | "not_a_directory"
+  | "no_such_directory"
+  | "cannot_start"
+  | "invalid_request"
+  | "io_error";
+export type Answer =
+  | { id: number; ok: true; value: unknown }
+  | { id: number; ok: false; code: string; message: string };
 
 /** A failure that the other side is told by code. */
 export class Fault extends Error {
