@@ -142,9 +142,9 @@ function file(data: JsonObject): { data: JsonObject; contentType: string } {
     ""
   ).replace(/^(?:\.\/)+/, "");
   const segments = filepath.split("/");
-  // oxlint-disable-next-line no-control-regex -- they are what is looked for
   if (
     filepath === "" ||
+    // oxlint-disable-next-line no-control-regex -- refuses control characters
     /[\x00-\x1f\x7f\\]/.test(filepath) ||
     segments.some((segment) => ["", ".", ".."].includes(segment))
   )
