@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
+import { readJoinedCalls } from "./joined-calls.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 const page = readFileSync(join(ROOT, "docs/run-life-cycle.md"), "utf8");
@@ -18,13 +19,11 @@ const namedIn = (note: string): { name: string; path: string }[] =>
     path: path!,
   }));
 
-/** Whether a line of the file that begins a test has the name. */
+/** Returns whether a call in the file declares a test with the name. */
 function isTest({ name, path }: { name: string; path: string }): boolean {
   if (!path.endsWith(".test.ts") || !existsSync(join(ROOT, path))) return false;
-  const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
-  return lines.some(
-    (line, at) => line.includes(name) && /\b(test|needs)\b|\)\("/.test(`${lines[at - 1] ?? ""}\n${line}`),
-  );
+  const lines = readJoinedCalls(join(ROOT, path)).split("\n");
+  return lines.some((line) => line.includes(name) && /\b(test|needs)\b|\)\("/.test(line));
 }
 
 test("every sentence of the page on the life of a run is backed by tests that exist", () => {
