@@ -1,5 +1,5 @@
 /**
- * Refuses changes of the contracts that would break a neighbour or a worker of the last release (buf breaking, wire and JSON).
+ * Refuses changes of the contracts that would break an upstream service or a worker of the last release (buf breaking, wire and JSON).
  * The contracts of that release are the committed image proto/baseline.binpb.
  *
  *   node tools/checks/proto-breaking.mjs            compare

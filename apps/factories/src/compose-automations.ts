@@ -7,7 +7,7 @@ import {
   Consumer,
   feedReader,
   type ConsumerDeps,
-  type Doorbell,
+  type WakeupBus,
   type EventLog,
   type FeedReader,
 } from "@millwright/events";
@@ -52,7 +52,7 @@ export type AutomationsOptions = {
   };
   runs: ReturnType<typeof orchestratorClient>;
   agents: StartDecidedRunDeps["agents"];
-  neighbours: { identity: Transport; webhookIngress: Transport; scheduler: Transport };
+  upstreams: { identity: Transport; webhookIngress: Transport; scheduler: Transport };
   /** Of this service. */
   eventLog: EventLog;
   publicUrl: string;
@@ -60,7 +60,7 @@ export type AutomationsOptions = {
   clock: Clock;
   log: Logger;
   tracer?: Tracer;
-  doorbell?: Doorbell;
+  wakeups?: WakeupBus;
 };
 
 export type Automations = {
@@ -81,7 +81,7 @@ const PRUNE_EVERY_MS = 3_600_000;
 export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
-  const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
+  const deliveries = webhooksClient(o.upstreams.webhookIngress, signer);
   const looksWith: ReplayDeliveryDeps["looksWith"] = (known = {}, asks = true) => {
     const from = { ...deliveries, ...known };
     const fromCodeHost: Looks[string] = (event, automations) =>
@@ -139,7 +139,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
       handlers: {},
       ...react,
       read,
-      ...(o.doorbell && { doorbell: o.doorbell }),
+      ...(o.wakeups && { wakeups: o.wakeups }),
     });
   const feedOf = (transport: Transport) =>
     feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
@@ -150,11 +150,11 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   return {
     deps: { ...o.deps, decisions, deliveries, looksWith, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
-      follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
-      follow("gateway", feedOf(o.neighbours.identity), {
+      follow("webhook-ingress", feedOf(o.upstreams.webhookIngress), onDeliveryEvents(hearing)),
+      follow("gateway", feedOf(o.upstreams.identity), {
         handlers: onMemberEvents({ updateAutomationsOfMember, clock }),
       }),
-      follow("scheduler", feedOf(o.neighbours.scheduler), { together: onScheduleEvents(hearing) }),
+      follow("scheduler", feedOf(o.upstreams.scheduler), { together: onScheduleEvents(hearing) }),
       follow("factories", (range) => o.eventLog.read(range), { together: onStageChanges(hearing) }), // its own log
     ],
     work: {

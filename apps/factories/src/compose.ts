@@ -5,7 +5,7 @@ import { events, factories } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
-import { rememberAnswer } from "@millwright/idempotency";
+import { storeResponse } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
@@ -49,7 +49,7 @@ export const allowedServices = {
 };
 
 export type FactoriesOptions = ServiceOptions & {
-  readonly neighbours: {
+  readonly upstreams: {
     identity: Transport;
     orchestrator: Transport;
     scheduler: Transport;
@@ -74,7 +74,7 @@ export type FactoriesOptions = ServiceOptions & {
 export type Factories = {
   routes(router: ConnectRouter): void;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
   /** Whether the database answers. */
@@ -97,22 +97,22 @@ const GIT_FILE_BYTES_MAX = 512 * 1024 * 1024;
 export async function composeFactories(o: FactoriesOptions): Promise<Factories> {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "factories" });
-  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
-  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
+  const eventLog = new EventLog({ database, clock, log, ...wakeups });
   const prisma = openPrisma(database);
   const changes = changesOf(prisma, () => {
-    eventLog.ring();
-    work.ring();
+    eventLog.wake();
+    work.wake();
   });
-  const runs = orchestratorClient(o.neighbours.orchestrator, signer);
-  const agents = identityClient(o.neighbours.identity, signer);
+  const runs = orchestratorClient(o.upstreams.orchestrator, signer);
+  const agents = identityClient(o.upstreams.identity, signer);
   const owners = definitionOwners(
-    [o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress],
+    [o.upstreams.identity, o.upstreams.orchestrator, o.upstreams.webhookIngress],
     signer,
-    [o.neighbours.scoring],
+    [o.upstreams.scoring],
   );
   const branches = branchStore(prisma, changes, database.sql);
-  const heads = { ring: () => looking.ring() };
+  const heads = { wake: () => looking.wake() };
   const deps: AutomationsOptions["deps"] = {
     factories: factoryStore(prisma, changes, database.sql),
     branches,
@@ -123,7 +123,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     automations: automationStore(database),
     tasks: taskStore(database, clock),
     requests: {
-      remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())),
+      remember: (request, answer) => database.transaction((tx) => storeResponse(tx, request, answer, clock.now())),
     },
     runs,
     agents,
@@ -142,7 +142,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     clock,
     log,
   };
-  const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...bell });
+  const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...wakeups });
   const work = new WorkQueue({
     database,
     clock,
@@ -150,7 +150,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     tracer: o.tracer,
     handlers: {
       ...definitionWork(deps),
-      ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.neighbours.webhookIngress, signer) }),
+      ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.upstreams.webhookIngress, signer) }),
       ...automations.work,
     },
     separate: automations.separateWork,
@@ -165,7 +165,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     name: "tasks",
     source: "orchestrator",
     read: withTitles(
-      feedReader(clientFor(events.EventFeedService, o.neighbours.orchestrator, { signer }), () => call(self)),
+      feedReader(clientFor(events.EventFeedService, o.upstreams.orchestrator, { signer }), () => call(self)),
       (uids) => runs.titlesOf(self, uids),
     ),
     database,
@@ -182,18 +182,18 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
             taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }),
         }),
     }),
-    ...bell,
+    ...wakeups,
   });
   const pushes = new Consumer({
     name: "branches",
     source: "webhook-ingress",
-    read: feedReader(clientFor(events.EventFeedService, o.neighbours.webhookIngress, { signer }), () => call(self)),
+    read: feedReader(clientFor(events.EventFeedService, o.upstreams.webhookIngress, { signer }), () => call(self)),
     database,
     clock,
     log,
     tracer: o.tracer,
     handlers: onPushEvents({ tracksAny }),
-    ...bell,
+    ...wakeups,
   });
   const unwatch = watchService({
     service: "factories",

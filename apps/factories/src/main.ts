@@ -7,7 +7,7 @@ await runService({
   name: "factories",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
@@ -19,7 +19,7 @@ await runService({
   compose: async (config, base, { gateway, orchestrator, scheduler, scoring, "webhook-ingress": webhookIngress }) => {
     const factories = await composeFactories({
       ...base,
-      neighbours: { identity: gateway, orchestrator, scheduler, scoring, webhookIngress },
+      upstreams: { identity: gateway, orchestrator, scheduler, scoring, webhookIngress },
       outbound: outboundRule(config.allowedInternalHosts ?? []),
       localRepositoryRoots: config.localRepositoryRoots,
       gitCaFile: config.gitCaFile,

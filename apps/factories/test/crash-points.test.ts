@@ -32,10 +32,10 @@ beforeAll(async () => {
   const prisma = openPrisma(database);
   const changes = changesOf(prisma, () => {});
   const owners = definitionOwners(
-    [w.neighbours.identity, w.neighbours.orchestrator, w.neighbours.webhookIngress],
+    [w.upstreams.identity, w.upstreams.orchestrator, w.upstreams.webhookIngress],
     w.signer,
   );
-  const agents = identityClient(w.neighbours.identity, w.signer);
+  const agents = identityClient(w.upstreams.identity, w.signer);
   deps = {
     factories: factoryStore(prisma, changes, database.sql),
     sources: sourceStore(prisma, changes),
@@ -70,7 +70,7 @@ const SLOW_MS = 600_000;
 class Died extends Error {}
 type When = "before" | "after";
 
-/** The same, of a process that dies right before or after its n-th step towards a store or a neighbour: nothing it does later has any effect. */
+/** The same, of a process that dies right before or after its n-th step towards a store or an upstream service: nothing it does later has any effect. */
 function mortal(n: number, when: When): { deps: ApplyDeps; steps: string[]; isDead: () => boolean } {
   const steps: string[] = [];
   let dead = false;

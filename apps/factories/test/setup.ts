@@ -39,7 +39,7 @@ export const STRANGER = inTeam(OTHER_TEAM);
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, seen through its door; its neighbours answer from memory. */
+/** The service on a database of its own, seen through its door; its upstream services answer from memory. */
 export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
@@ -49,7 +49,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
 
-  const neighbours = {
+  const upstreams = {
     identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
     orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
     scheduler: door("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
@@ -68,7 +68,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       clock,
       metrics,
       log: Object.assign(log, { child: () => log as never }),
-      neighbours,
+      upstreams,
       poolSize: 3,
       ...options,
       ...more,
@@ -86,7 +86,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     clock,
     log,
     signer: own,
-    neighbours,
+    upstreams,
     identity,
     orchestrator,
     webhookIngress,
@@ -127,7 +127,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       return rows.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 
-    /** An empty database and neighbours that know nothing. */
+    /** An empty database and upstream services that know nothing. */
     async reset(): Promise<void> {
       await t.database.sql.query(
         "TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.event_log, stream.work_items CASCADE",

@@ -8,7 +8,7 @@ import {
   EventLog,
   feedReader,
   Relay,
-  type Doorbell,
+  type WakeupBus,
   type ConsumerDeps,
   type FeedReader,
 } from "@millwright/events";
@@ -18,7 +18,7 @@ import { call, clientFor, type ServerOptions } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
 import { secretPusher } from "./clients/secret-pusher.ts";
-import { connectNeighbours } from "./clients/neighbours.ts";
+import { connectUpstreams } from "./clients/upstreams.ts";
 import { RunTokens } from "./clients/run-tokens.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
@@ -49,7 +49,7 @@ export type Gateway = {
   /** Creates what a new platform needs; on later starts only answers the worker key. */
   bootstrap(): Promise<Bootstrap>;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
   ready(): Promise<boolean>;
@@ -66,8 +66,8 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   });
   const db = new IdentityDb(database);
   const vault = Vault.fromMasterKey(o.masterKey);
-  const neighbours = connectNeighbours(o.neighbours, o.signer);
-  const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: neighbours.runs, clock });
+  const upstreams = connectUpstreams(o.upstreams, o.signer);
+  const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: upstreams.runs, clock });
   const authenticator = new Authenticator({
     findCredential: credentialReader(database, clock),
     noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now),
@@ -75,12 +75,12 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     log,
     runTokens,
   });
-  const eventLog = new EventLog({ database, clock, log, ...bell(o) });
+  const eventLog = new EventLog({ database, clock, log, ...wakeupsOf(o) });
   const identity = {
     db,
     clock,
     vault,
-    pushSecret: secretPusher(neighbours.webhooks),
+    pushSecret: secretPusher(upstreams.webhooks),
     authenticator,
     cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
     once: createOnce({ db, vault, clock }),
@@ -92,7 +92,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const door = publicDoor({
     options: o,
     identity,
-    neighbours,
+    upstreams,
     answerOnce: answerOnce({ db, vault, clock }),
     limitMetrics,
   });
@@ -102,7 +102,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     source: string,
     read: FeedReader,
     react: Pick<ConsumerDeps, "handlers" | "together">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell(o) });
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeupsOf(o) });
   const readFeed = (transport: Transport): FeedReader =>
     feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () =>
       call(serviceCaller("gateway", newUid())),
@@ -112,13 +112,13 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     together: onAuditedEvents(source),
   });
   const consumers = [
-    consumer("identity", "factories", readFeed(o.neighbours.factories), { handlers: onFactoryEvents({ clock }) }),
+    consumer("identity", "factories", readFeed(o.upstreams.factories), { handlers: onFactoryEvents({ clock }) }),
     consumer("audit", "gateway", (range) => eventLog.read(range), auditOf("gateway")),
-    consumer("audit", "factories", readFeed(o.neighbours.factories), auditOf("factories")),
-    consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), auditOf("orchestrator")),
-    consumer("audit", "scheduler", readFeed(o.neighbours.scheduler), auditOf("scheduler")),
-    consumer("audit", "scoring", readFeed(o.neighbours.scoring), auditOf("scoring")),
-    consumer("audit", "webhook-ingress", readFeed(o.neighbours.webhookIngress), auditOf("webhook-ingress")),
+    consumer("audit", "factories", readFeed(o.upstreams.factories), auditOf("factories")),
+    consumer("audit", "orchestrator", readFeed(o.upstreams.orchestrator), auditOf("orchestrator")),
+    consumer("audit", "scheduler", readFeed(o.upstreams.scheduler), auditOf("scheduler")),
+    consumer("audit", "scoring", readFeed(o.upstreams.scoring), auditOf("scoring")),
+    consumer("audit", "webhook-ingress", readFeed(o.upstreams.webhookIngress), auditOf("webhook-ingress")),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pruner = new BackgroundLoop({
@@ -167,4 +167,4 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   };
 }
 
-const bell = ({ doorbell }: GatewayOptions): { doorbell?: Doorbell } => (doorbell ? { doorbell } : {});
+const wakeupsOf = ({ wakeups }: GatewayOptions): { wakeups?: WakeupBus } => (wakeups ? { wakeups } : {});

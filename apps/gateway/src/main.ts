@@ -10,7 +10,7 @@ await runService({
   name: "gateway",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
@@ -40,7 +40,7 @@ await runService({
     };
     const gateway = await composeGateway({
       ...base,
-      neighbours: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },
+      upstreams: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },
       ...(store && { blobs: { store, signingKey } }),
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,

@@ -6,7 +6,7 @@ import type { RequestListener } from "./rest/index.ts";
 
 /** What the gateway is composed of. */
 export type GatewayOptions = ServiceOptions & {
-  readonly neighbours: {
+  readonly upstreams: {
     orchestrator: Transport;
     factories: Transport;
     scheduler: Transport;

@@ -1,5 +1,5 @@
 import { deriveKey } from "@millwright/vault";
-import type { Neighbours } from "./clients/neighbours.ts";
+import type { Upstreams } from "./clients/upstreams.ts";
 import type { GatewayOptions } from "./options.ts";
 import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
@@ -64,17 +64,17 @@ const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 type PublicDoorDeps = {
   options: GatewayOptions;
   identity: IdentityRouteDeps;
-  neighbours: Neighbours;
+  upstreams: Upstreams;
   answerOnce: AnswerOnce;
   limitMetrics: LimitMetricsRequests;
 };
 
 /** Everything public: REST below `/api/v1`, pages, signed blobs, the workers' door. */
-export function publicDoor({ options: o, identity, neighbours, answerOnce, limitMetrics }: PublicDoorDeps): RestApp {
+export function publicDoor({ options: o, identity, upstreams, answerOnce, limitMetrics }: PublicDoorDeps): RestApp {
   const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
   const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
-  const shared = { neighbours, findProfiles: profileFinder(identity), links };
+  const shared = { upstreams, findProfiles: profileFinder(identity), links };
   const routes: Route[] = [
     whoAmIRoute(identity),
     ...teamRoutes(identity),
@@ -83,48 +83,48 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce, limit
     ...keyRoutes(identity),
     ...secretRoutes(identity),
     auditRoute(identity),
-    ...agentIdentityRoutes({ ...identity, factories: neighbours.factories, catalog: neighbours.catalog }),
+    ...agentIdentityRoutes({ ...identity, factories: upstreams.factories, catalog: upstreams.catalog }),
     ...runRoutes({
       ...shared,
       haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter),
       findPrincipal: (caller, teamUid, member) => findPrincipal(identity.db.now, caller, teamUid, member),
     }),
-    ...localRunRoutes(neighbours),
-    ...followupRoutes(neighbours, shared.findProfiles),
-    ...runViewRoutes(neighbours, links),
-    ...conversationRoutes(neighbours),
-    ...teamEventRoutes(neighbours),
-    ...artifactRoutes(neighbours, links),
+    ...localRunRoutes(upstreams),
+    ...followupRoutes(upstreams, shared.findProfiles),
+    ...runViewRoutes(upstreams, links),
+    ...conversationRoutes(upstreams),
+    ...teamEventRoutes(upstreams),
+    ...artifactRoutes(upstreams, links),
     ...environmentRoutes({ ...shared, isTeammate: teammates(identity) }),
     ...scheduleRoutes(shared),
-    ...modelAndWorkerRoutes(neighbours),
-    ...skillRoutes(neighbours),
+    ...modelAndWorkerRoutes(upstreams),
+    ...skillRoutes(upstreams),
     ...networkingRoutes(o),
-    ...budgetRoutes(neighbours),
-    ...codeHostRoutes(neighbours),
-    ...codeHostWebhookRoutes(neighbours),
+    ...budgetRoutes(upstreams),
+    ...codeHostRoutes(upstreams),
+    ...codeHostWebhookRoutes(upstreams),
     ...factoryRoutes(shared),
-    ...factorySourceRoutes(neighbours),
+    ...factorySourceRoutes(upstreams),
     ...factoryBranchRoutes({
-      neighbours,
+      upstreams,
       hasFactoryBranches: async (uid) =>
         (await listTeams(identity.db.now, [uid])).every((team) => team.factoryBranches),
     }),
     ...factoryFilesRoutes,
     ...taskRoutes(shared),
-    ...automationRoutes(neighbours),
-    ...webhookRoutes(neighbours),
-    ...scorerRoutes(neighbours),
-    ...scorerResultRoutes(neighbours),
-    ...scorerRunRoutes(neighbours),
-    ...selfImprovementRoutes(neighbours),
+    ...automationRoutes(upstreams),
+    ...webhookRoutes(upstreams),
+    ...scorerRoutes(upstreams),
+    ...scorerResultRoutes(upstreams),
+    ...scorerRunRoutes(upstreams),
+    ...selfImprovementRoutes(upstreams),
     ...benchmarkRoutes(shared),
-    ...benchmarkTaskRoutes(neighbours),
+    ...benchmarkTaskRoutes(upstreams),
     ...benchmarkRunRoutes(shared),
-    ...benchmarkTrialRoutes(neighbours),
-    ...factoryMetricsRoutes({ neighbours, limitMetrics }),
-    ...factoryCostRoutes({ neighbours, limitMetrics }),
-    ...factoryPullRequestRoutes({ neighbours, limitMetrics }),
+    ...benchmarkTrialRoutes(upstreams),
+    ...factoryMetricsRoutes({ upstreams, limitMetrics }),
+    ...factoryCostRoutes({ upstreams, limitMetrics }),
+    ...factoryPullRequestRoutes({ upstreams, limitMetrics }),
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),
     aboutErrorsRoute,

@@ -377,7 +377,7 @@ describe("secrets", () => {
 });
 
 describe("the audit log", () => {
-  test("names actor, fact and request of every change, of neighbours too; newest first, page by page", async () => {
+  test("names actor, fact and request of every change, of upstreams too; newest first, page by page", async () => {
     const { uid, key } = await g.newTeam("audited");
     const made = await call("POST", `/team/${uid}/keys`, { name: "k" }, key, { "x-request-id": "audit-me" });
     await g.publish({ type: "millwright.factory.created.v1", entity: "factory", entityUid: newUid(), teamUid: uid });

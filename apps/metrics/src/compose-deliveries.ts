@@ -3,7 +3,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import type { Database, Sql } from "@millwright/database";
-import { Consumer, feedReader, type Doorbell } from "@millwright/events";
+import { Consumer, feedReader, type WakeupBus } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Logger, Tracer } from "@millwright/telemetry";
@@ -19,8 +19,8 @@ export type DeliveriesOptions = {
   readonly log: Logger;
   readonly signer: CallerSigner;
   readonly tracer?: Tracer | undefined;
-  readonly doorbell?: Doorbell | undefined;
-  readonly neighbours: { readonly webhookIngress: Transport };
+  readonly wakeups?: WakeupBus | undefined;
+  readonly upstreams: { readonly webhookIngress: Transport };
   readonly timeScale: number;
 };
 
@@ -35,13 +35,13 @@ export function composeDeliveries({
   log,
   signer,
   tracer,
-  doorbell,
-  neighbours,
+  wakeups,
+  upstreams,
   timeScale,
 }: DeliveriesOptions) {
-  const feed = clientFor(events.EventFeedService, neighbours.webhookIngress, { signer });
+  const feed = clientFor(events.EventFeedService, upstreams.webhookIngress, { signer });
   const deps: RecordDeliveryDeps<Sql> = {
-    deliveries: webhookIngressClient(neighbours.webhookIngress, signer),
+    deliveries: webhookIngressClient(upstreams.webhookIngress, signer),
     pullRequests: pullRequestFactStore(database),
   };
   const consumer = new Consumer({
@@ -53,7 +53,7 @@ export function composeDeliveries({
     log,
     tracer,
     handlers: onDeliveryEvents(),
-    ...(doorbell && { doorbell }),
+    ...(wakeups && { wakeups }),
   });
   const work = new WorkQueue({
     database,

@@ -15,12 +15,12 @@ import { REFRESH_BATCH, refreshRuns } from "./usecases/refresh-runs.ts";
 
 export type IngestionOptions = {
   readonly tracer: ServiceOptions["tracer"] | undefined;
-  readonly doorbell: ServiceOptions["doorbell"] | undefined;
+  readonly wakeups: ServiceOptions["wakeups"] | undefined;
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signer: CallerSigner;
-  readonly neighbours: { readonly orchestrator: Transport };
+  readonly upstreams: { readonly orchestrator: Transport };
   readonly timeScale: number;
 };
 
@@ -36,12 +36,12 @@ export function composeIngestion({
   clock,
   log,
   signer,
-  neighbours,
+  upstreams,
   timeScale,
   tracer,
-  doorbell,
+  wakeups,
 }: IngestionOptions) {
-  const feed = clientFor(events.EventFeedService, neighbours.orchestrator, { signer });
+  const feed = clientFor(events.EventFeedService, upstreams.orchestrator, { signer });
   const consumer = new Consumer({
     ...CONSUMER,
     read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
@@ -50,16 +50,16 @@ export function composeIngestion({
     log,
     tracer,
     ...onRunEvents({ clock }),
-    ...(doorbell && { doorbell }),
+    ...(wakeups && { wakeups }),
   });
-  const deps = { database, clock, log, orchestrator: orchestratorClient(neighbours.orchestrator, signer), timeScale };
+  const deps = { database, clock, log, orchestrator: orchestratorClient(upstreams.orchestrator, signer), timeScale };
   const refresher = new BackgroundLoop({
     everyMs: POLL_MS / timeScale,
     restMs: REST_MS / timeScale,
     step: async () => ((await refreshRuns(deps)) === REFRESH_BATCH ? "again" : "idle"),
     onError: (error) => log.warn({ error }, "stale runs were not claimed; it is tried again"),
   });
-  const unlisten = database.onCommit((announced) => void (announced.has(MARKED) && refresher.ring()));
+  const unlisten = database.onCommit((announced) => void (announced.has(MARKED) && refresher.wake()));
   let feedReadAt: Date | undefined;
   return {
     consumers: [consumer],

@@ -27,7 +27,7 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 export const allowedServices: Readonly<Record<string, readonly string[]>> = {};
 
 export type MetricsOptions = ServiceOptions & {
-  readonly neighbours: {
+  readonly upstreams: {
     identity: Transport;
     orchestrator: Transport;
     factories: Transport;
@@ -56,9 +56,9 @@ export type MetricsApp = {
 export function composeMetrics(o: MetricsOptions): MetricsApp {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "metrics" });
-  const { tracer, doorbell, neighbours, timeScale = 1 } = o;
-  const ingestion = composeIngestion({ database, clock, log, signer, neighbours, timeScale, tracer, doorbell });
-  const deliveries = composeDeliveries({ database, clock, log, signer, neighbours, timeScale, tracer, doorbell });
+  const { tracer, wakeups, upstreams, timeScale = 1 } = o;
+  const ingestion = composeIngestion({ database, clock, log, signer, upstreams, timeScale, tracer, wakeups });
+  const deliveries = composeDeliveries({ database, clock, log, signer, upstreams, timeScale, tracer, wakeups });
   const { work } = deliveries;
   const consumers = [...ingestion.consumers, deliveries.consumer];
   const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers });
@@ -71,8 +71,8 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     routes: (router) =>
       metricsRoutes(router, {
         clock,
-        factories: factoriesClient(neighbours.factories, signer),
-        principals: identityClient(neighbours.identity, signer, log),
+        factories: factoriesClient(upstreams.factories, signer),
+        principals: identityClient(upstreams.identity, signer, log),
         asOf: () => ingestion.asOf(),
         ...runAnswerStore(database),
         ...costAnswerStore(database),

@@ -6,7 +6,7 @@ await runService({
   name: "metrics",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
@@ -16,7 +16,7 @@ await runService({
   compose: async ({ timeScale }, base, { gateway, orchestrator, factories, "webhook-ingress": webhookIngress }) => ({
     ...composeMetrics({
       ...base,
-      neighbours: { identity: gateway, orchestrator, factories, webhookIngress },
+      upstreams: { identity: gateway, orchestrator, factories, webhookIngress },
       timeScale,
     }),
     allow: allowedServices,

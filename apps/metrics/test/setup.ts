@@ -62,7 +62,7 @@ export async function startWorld(options: Partial<MetricsOptions> = {}) {
       clock,
       metrics: new Metrics(),
       log: Object.assign(log, { child: () => log as never }),
-      neighbours: {
+      upstreams: {
         identity: serve("gateway", (router) => identity.routes(router), FakeIdentity.allow),
         orchestrator: serve("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
         factories: serve("factories", (router) => factories.routes(router), FakeFactories.allow),

@@ -1,4 +1,4 @@
-import type { ReplicaBell } from "@millwright/events";
+import type { ReplicaNotifier } from "@millwright/events";
 
 /** Topics that are rung; each is also announced through `Sql.announce`, so it rings after the commit. */
 export const topics = {
@@ -18,16 +18,16 @@ const isTopic = (news: string): boolean => news === topics.work || /^(run|sessio
  */
 export class Bell {
   readonly #listeners = new Map<string, Set<() => void>>();
-  readonly #replicas: ReplicaBell | undefined;
+  readonly #replicas: ReplicaNotifier | undefined;
   #unlisten = (): void => {};
 
-  constructor(replicas?: ReplicaBell) {
+  constructor(replicas?: ReplicaNotifier) {
     this.#replicas = replicas;
   }
 
   /** Hears the other replicas from now on. */
   start(): void {
-    this.#unlisten = this.#replicas?.listen((topic) => this.#ringHere(topic)) ?? this.#unlisten;
+    this.#unlisten = this.#replicas?.subscribe((topic) => this.#ringHere(topic)) ?? this.#unlisten;
   }
 
   stop(): void {
@@ -38,7 +38,7 @@ export class Bell {
   ring(news: ReadonlySet<string>): void {
     const rung = [...news].filter(isTopic);
     for (const topic of rung) this.#ringHere(topic);
-    this.#replicas?.ring(rung);
+    this.#replicas?.notify(rung);
   }
 
   #ringHere(topic: string): void {

@@ -3,7 +3,7 @@ import type { Blob, BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { BackgroundLoop, isTransient, type Database, type Sql } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
-import type { ReplicaBell, ReplicaCast } from "@millwright/events";
+import type { ReplicaNotifier, ReplicaBroadcast } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import { LiveTexts } from "./live-texts.ts";
@@ -93,9 +93,9 @@ export type RunLifeOptions = {
   readonly capacityDefaults: CapacityDefaults;
   readonly log: Pick<Logger, "warn" | "error">;
   /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
-  readonly replicas?: ReplicaBell;
+  readonly replicas?: ReplicaNotifier;
   /** Tells the other replicas what models are saying; absent: only those who watch here hear it. */
-  readonly liveTextCast?: ReplicaCast;
+  readonly liveTextCast?: ReplicaBroadcast;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   /** Errors: agent_not_found. */
   resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;

@@ -11,8 +11,8 @@ import {
   feedReader,
   Relay,
   type EventHandlers,
-  type ReplicaBell,
-  type ReplicaCast,
+  type ReplicaNotifier,
+  type ReplicaBroadcast,
 } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { OutboundRule } from "@millwright/outbound";
@@ -44,10 +44,10 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 
 export type OrchestratorOptions = ServiceOptions & {
   /** Wakes the workers and readers that wait at other replicas; absent: there is one. */
-  readonly replicas?: ReplicaBell;
+  readonly replicas?: ReplicaNotifier;
   /** Tells the readers at other replicas what models are saying. */
-  readonly liveTextCast?: ReplicaCast;
-  readonly neighbours: { readonly identity: Transport; readonly factories: Transport };
+  readonly liveTextCast?: ReplicaBroadcast;
+  readonly upstreams: { readonly identity: Transport; readonly factories: Transport };
   readonly blobs: BlobStore;
   /** Directories under which teams may name local repositories. */
   readonly localRepositoryRoots?: readonly string[];
@@ -81,7 +81,7 @@ export type Orchestrator = {
   /** Verifies run tokens. */
   readonly runTokenJwk: PublicKey;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
   ready(): Promise<boolean>;
@@ -103,8 +103,8 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const { clock, log, signer, blobs } = o;
   const timings = scaleTimings(o.timeScale ?? 1);
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "orchestrator" });
-  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
-  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
+  const eventLog = new EventLog({ database, clock, log, ...wakeups });
   const vault = Vault.fromMasterKey(o.masterKey);
   const tokens = await runTokenKeys(o.masterKey);
 
@@ -121,7 +121,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),
     mintRunToken: (claims) => mintRunToken(tokens, claims),
     blobs,
-    authenticateKey: workerKeysClient(o.neighbours.identity, signer),
+    authenticateKey: workerKeysClient(o.upstreams.identity, signer),
     sealKey: (key) => vault.seal(key, "worker session"),
     openKey: (sealed) => vault.open(sealed, "worker session"),
     countModelCalls: (calls) => counts.modelCalls(calls),
@@ -136,7 +136,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     liveTexts: life.liveTexts,
     eventLog,
     cursors: new Cursors(deriveKey(o.masterKey, "orchestrator page tokens")),
-    identity: o.neighbours.identity,
+    identity: o.upstreams.identity,
     publicUrl: o.publicUrl,
     localRepositoryRoots: o.localRepositoryRoots ?? [],
     modelProviders: o.modelProviders ?? [],
@@ -170,14 +170,14 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       read: feedReader(clientFor(events.EventFeedService, feed, { signer }), () =>
         call(serviceCaller(signer.service, newUid())),
       ),
-      ...bell,
+      ...wakeups,
     });
   const consumers = [
-    consumer("definitions", "factories", o.neighbours.factories, {
+    consumer("definitions", "factories", o.upstreams.factories, {
       ...catalog.eventHandlers,
       ...onFactoryQueueSettings(life),
     }),
-    consumer("queue-settings", "gateway", o.neighbours.identity, {
+    consumer("queue-settings", "gateway", o.upstreams.identity, {
       ...onIdentityQueueSettings(life),
       [AGENT_DELETED]: onAgentDeleted,
     }),

@@ -1,4 +1,4 @@
-import type { ReplicaCast } from "@millwright/events";
+import type { ReplicaBroadcast } from "@millwright/events";
 
 /** A piece of what a model is just saying. `offset`: where in the answer's text it begins, in UTF-16 units. */
 export type LiveText = {
@@ -16,17 +16,17 @@ export type LiveText = {
  */
 export class LiveTexts {
   readonly #listeners = new Map<string, Set<(text: LiveText) => void>>();
-  readonly #replicas: ReplicaCast | undefined;
+  readonly #replicas: ReplicaBroadcast | undefined;
   #unlisten = (): void => {};
 
-  constructor(replicas?: ReplicaCast) {
+  constructor(replicas?: ReplicaBroadcast) {
     this.#replicas = replicas;
   }
 
   /** Hears the other replicas from now on. */
   start(): void {
     this.#unlisten =
-      this.#replicas?.listen((message) => isLiveText(message) && this.#tellHere(message)) ?? this.#unlisten;
+      this.#replicas?.subscribe((message) => isLiveText(message) && this.#tellHere(message)) ?? this.#unlisten;
   }
 
   stop(): void {

@@ -11,7 +11,7 @@ await runService({
   name: "orchestrator",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
@@ -31,14 +31,14 @@ await runService({
       dir === undefined ? openBucket(config.blobUrl!, config, base.clock) : directoryBlobs({ ...signing, dir });
     const models = { modelProviders: platformProviders(config), modelAliases, runTokenLimit, managedMcpServers };
     const replicas = base.nats && {
-      replicas: base.nats.replicaBell("orchestrator"),
-      liveTextCast: base.nats.replicaCast("orchestrator", "live-text"),
+      replicas: base.nats.replicaNotifier("orchestrator"),
+      liveTextCast: base.nats.replicaBroadcast("orchestrator", "live-text"),
     };
     const orchestrator = await composeOrchestrator({
       ...base,
       ...replicas,
       ...models,
-      neighbours: { identity: gateway, factories },
+      upstreams: { identity: gateway, factories },
       blobs,
       outbound: outboundRule(config.allowedInternalHosts ?? []),
       localRepositoryRoots,

@@ -72,7 +72,7 @@ beforeAll(async () => {
     clock: systemClock,
     log,
     metrics: new Metrics(),
-    neighbours: {
+    upstreams: {
       identity: inProcess(
         fakeIdentity,
         options("gateway", { "millwright.identity.v1.IdentityService/AuthenticateKey": ["orchestrator"] }),

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** Applies an event of a neighbour's feed. */
+/** Applies an event of an upstream service's feed. */
 async function hear(
   handlers: EventHandlers,
   type: string,

@@ -24,8 +24,8 @@ async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
     closers.push(() => link.close());
     const replica = await testPlatform({
       timings,
-      replicas: link.replicaBell("orchestrator"),
-      liveTextCast: link.replicaCast("orchestrator", "live-text"),
+      replicas: link.replicaNotifier("orchestrator"),
+      liveTextCast: link.replicaBroadcast("orchestrator", "live-text"),
       ...(beside && { beside }),
     });
     closers.push(() => replica.close());

@@ -42,7 +42,7 @@ export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", impor
 export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "factories"] });
 
 export type SchedulerOptions = ServiceOptions & {
-  readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
+  readonly upstreams: { identity: Transport; orchestrator: Transport; factories: Transport };
   /** How long the ledger tells what became of a slot; 90 by default. */
   readonly slotDays?: number;
   /** Divides every lease and wait; for tests of failures. Default 1. */
@@ -54,7 +54,7 @@ export type SchedulerOptions = ServiceOptions & {
 export type Scheduler = {
   routes(router: ConnectRouter): void;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
   /** Whether the database answers. */
@@ -84,14 +84,14 @@ const TRIGGERS_AT_ONCE = 1_000;
 export function composeScheduler(o: SchedulerOptions): Scheduler {
   const { clock, log, signer, timeScale = 1, databaseTime = DATABASE_TIME } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "scheduler" });
-  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
-  const eventLog = new EventLog({ database, clock, log, ...bell });
-  const ring = (): void => {
-    eventLog.ring();
-    slots.ring();
+  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
+  const eventLog = new EventLog({ database, clock, log, ...wakeups });
+  const wake = (): void => {
+    eventLog.wake();
+    slots.wake();
   };
   const ledger = slotStore(database, databaseTime);
-  const runs = orchestratorClient(o.neighbours.orchestrator, signer, {
+  const runs = orchestratorClient(o.upstreams.orchestrator, signer, {
     publicUrl: o.publicUrl,
     timeoutMs: Math.max(1_000, RUNS_TIMEOUT_MS / timeScale),
   });
@@ -104,7 +104,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
   const triggers = triggerStore(database, databaseTime, slotTaken);
   const fireTriggers = async (): Promise<number> => {
     const count = await triggers.fireDue(TRIGGERS_AT_ONCE);
-    if (count > 0) eventLog.ring();
+    if (count > 0) eventLog.wake();
     return count;
   };
   const triggerLoop = new DueLoop({
@@ -119,10 +119,10 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     onError: (error) => log.warn({ error }, "old slots were not deleted; it is tried again"),
   });
   const deps: RoutesDeps = {
-    schedules: scheduleStore(database, databaseTime, ring),
+    schedules: scheduleStore(database, databaseTime, wake),
     slots: ledger,
-    agents: identityClient(o.neighbours.identity, signer),
-    environments: environmentClient(o.neighbours.orchestrator, signer),
+    agents: identityClient(o.upstreams.identity, signer),
+    environments: environmentClient(o.upstreams.orchestrator, signer),
     cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
   };
   const readFeed = (transport: Transport): FeedReader =>
@@ -134,15 +134,15 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     source: string,
     read: FeedReader,
     react: Pick<ConsumerDeps, "handlers" | "together">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
   const consumers = [
     consumer(
       "slots",
       "orchestrator",
-      ofScheduledRuns(readFeed(o.neighbours.orchestrator)),
-      onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring }),
+      ofScheduledRuns(readFeed(o.upstreams.orchestrator)),
+      onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), wake }),
     ),
-    consumer("schedules", "gateway", readFeed(o.neighbours.identity), {
+    consumer("schedules", "gateway", readFeed(o.upstreams.identity), {
       handlers: onIdentityEvents({
         pauseMember: async (tx, member, origin) =>
           followCreatorLeft(
@@ -158,11 +158,11 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
           ),
       }),
     }),
-    consumer("triggers", "factories", readFeed(o.neighbours.factories), {
+    consumer("triggers", "factories", readFeed(o.upstreams.factories), {
       handlers: onAutomationEvents({
         follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt),
         forget: forgetTriggers,
-        ring: () => triggerLoop.ring(),
+        wake: () => triggerLoop.wake(),
       }),
     }),
   ];

@@ -32,8 +32,8 @@ export class DueLoop {
     this.#loop.start();
   }
 
-  ring(): void {
-    this.#loop.ring();
+  wake(): void {
+    this.#loop.wake();
   }
 
   async stop(): Promise<void> {
@@ -47,7 +47,7 @@ export class DueLoop {
     const waitMs = await this.#options.waitMs();
     clearTimeout(this.#alarm);
     if (waitMs !== undefined && waitMs < POLL_MS)
-      this.#alarm = setTimeout(() => this.#loop.ring(), waitMs > 0 ? waitMs + 1 : BLOCKED_MS);
+      this.#alarm = setTimeout(() => this.#loop.wake(), waitMs > 0 ? waitMs + 1 : BLOCKED_MS);
     return "idle";
   }
 }

@@ -6,7 +6,7 @@ await runService({
   name: "scheduler",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
@@ -15,7 +15,7 @@ await runService({
   compose: async (config, base, { gateway, orchestrator, factories }) => {
     const scheduler = composeScheduler({
       ...base,
-      neighbours: { identity: gateway, orchestrator, factories },
+      upstreams: { identity: gateway, orchestrator, factories },
       slotDays: config.slotDays,
       timeScale: config.timeScale,
     });

@@ -38,8 +38,8 @@ export class SlotLoop {
     this.#loop.start();
   }
 
-  ring(): void {
-    this.#loop.ring();
+  wake(): void {
+    this.#loop.wake();
   }
 
   /** Lets what has begun end. */

@@ -72,7 +72,7 @@ export const A_SCHEDULE = {
 
 export type FakeEvent = { type: string; entityUid: string; teamUid?: string; occurredAt?: Date; payload?: JsonObject };
 
-/** The feed of a neighbour that tells what is put into `list`. */
+/** The feed of an upstream service that tells what is put into `list`. */
 function feedOf(router: ConnectRouter, list: readonly FakeEvent[]): void {
   router.service(events.EventFeedService, {
     read: async ({ after }) => ({
@@ -96,7 +96,7 @@ function feedOf(router: ConnectRouter, list: readonly FakeEvent[]): void {
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, whose clock stands still until it is moved; its neighbours answer from memory. */
+/** The service on a database of its own, whose clock stands still until it is moved; its upstream services answer from memory. */
 export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   await t.database.sql.query("CREATE TABLE test_clock (at timestamptz NOT NULL)");
@@ -138,7 +138,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       clock,
       metrics: new Metrics(),
       log: Object.assign(log, { child: () => log as never }),
-      neighbours: {
+      upstreams: {
         identity: door("gateway", identityRoutes, allowServices(events.EventFeedService, { read: ["scheduler"] })),
         orchestrator: door("orchestrator", orchestratorRoutes, FakeOrchestrator.allow),
         factories: door(
@@ -210,7 +210,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       return found.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 
-    /** An empty database and neighbours that know nothing. */
+    /** An empty database and upstream services that know nothing. */
     async reset(): Promise<void> {
       await t.database.sql.query(
         "TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events CASCADE",

@@ -36,8 +36,8 @@ export class BenchmarkLoop {
     return this.#loop.stop();
   }
 
-  ring(): void {
-    this.#loop.ring();
+  wake(): void {
+    this.#loop.wake();
   }
 
   /** Advances every benchmark run that is due once. One that fails does not hold up the others. Returns whether anything changed. */

@@ -21,7 +21,7 @@ export type BenchmarksOptions = {
   readonly clock: Clock;
   readonly signer: CallerSigner;
   readonly masterKey: Uint8Array;
-  readonly neighbours: {
+  readonly upstreams: {
     readonly identity: Transport;
     readonly orchestrator: Transport;
     readonly factories: Transport;
@@ -35,16 +35,16 @@ export function composeBenchmarks({
   clock,
   signer,
   masterKey,
-  neighbours,
+  upstreams,
   scorers,
 }: BenchmarksOptions): BenchmarkRoutesDeps {
-  const catalog = launchCatalogClient(neighbours.orchestrator, signer);
+  const catalog = launchCatalogClient(upstreams.orchestrator, signer);
   return {
     clock,
     cursors: new Cursors(deriveKey(masterKey, "benchmark page tokens")),
-    factories: factoriesClient(neighbours.factories, signer),
-    agents: suiteAgentsClient(neighbours.identity, signer),
-    runs: sourceRunsClient(neighbours.orchestrator, signer),
+    factories: factoriesClient(upstreams.factories, signer),
+    agents: suiteAgentsClient(upstreams.identity, signer),
+    runs: sourceRunsClient(upstreams.orchestrator, signer),
     environments: catalog,
     catalog,
     suites: suiteStore(database),

@@ -36,7 +36,7 @@ export const allowedServices = {
 };
 
 export type ScoringOptions = ServiceOptions & {
-  readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
+  readonly upstreams: { identity: Transport; orchestrator: Transport; factories: Transport };
   /** How long a run must have been terminal before it is scored automatically; 30 s by default. */
   readonly coolDownMs?: number;
   /** Trials of one team that run at once, over all its benchmark runs; 8 by default. */
@@ -73,8 +73,8 @@ const WORK_CONCURRENCY = 8;
 export function composeScoring(o: ScoringOptions): Scoring {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "scoring" });
-  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
-  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
+  const eventLog = new EventLog({ database, clock, log, ...wakeups });
   const readFeed = (transport: Transport): FeedReader =>
     feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
       call(serviceCaller(signer.service, newUid())),
@@ -84,15 +84,15 @@ export function composeScoring(o: ScoringOptions): Scoring {
     source: string,
     read: FeedReader,
     react: Pick<ConsumerDeps, "handlers" | "together">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
-  const factories = factoriesClient(o.neighbours.factories, signer);
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
+  const factories = factoriesClient(o.upstreams.factories, signer);
   const judging = composeJudging({
     database,
     clock,
     log,
     signer,
     factories,
-    orchestrator: o.neighbours.orchestrator,
+    orchestrator: o.upstreams.orchestrator,
     coolDownMs: o.coolDownMs ?? COOL_DOWN_MS,
     timeScale: o.timeScale ?? 1,
   });
@@ -102,15 +102,15 @@ export function composeScoring(o: ScoringOptions): Scoring {
     signer,
     masterKey: o.masterKey,
     factories,
-    identity: o.neighbours.identity,
-    orchestrator: o.neighbours.orchestrator,
+    identity: o.upstreams.identity,
+    orchestrator: o.upstreams.orchestrator,
   });
   const benchmarkEngine = composeBenchmarkEngine({
     database,
     clock,
     log,
     signer,
-    orchestrator: o.neighbours.orchestrator,
+    orchestrator: o.upstreams.orchestrator,
     trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM,
     timeScale: o.timeScale ?? 1,
   });
@@ -119,16 +119,16 @@ export function composeScoring(o: ScoringOptions): Scoring {
     clock,
     signer,
     masterKey: o.masterKey,
-    neighbours: o.neighbours,
+    upstreams: o.upstreams,
     scorers: scorers.routes.scorers,
   });
   const consumers = [
-    consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
-    consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), {
+    consumer("scoring", "orchestrator", readFeed(o.upstreams.orchestrator), judging.runEvents),
+    consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.upstreams.orchestrator)), {
       handlers: {},
       together: benchmarkEngine.runEvents,
     }),
-    consumer("scorers", "factories", readFeed(o.neighbours.factories), { handlers: onFactoryEvents() }),
+    consumer("scorers", "factories", readFeed(o.upstreams.factories), { handlers: onFactoryEvents() }),
   ];
   const work = new WorkQueue({
     database,

@@ -6,7 +6,7 @@ await runService({
   name: "scoring",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
@@ -16,7 +16,7 @@ await runService({
     const { coolDownMs, trialsPerTeam, timeScale } = config;
     const scoring = composeScoring({
       ...base,
-      neighbours: { identity: gateway, orchestrator, factories },
+      upstreams: { identity: gateway, orchestrator, factories },
       coolDownMs,
       trialsPerTeam,
       timeScale,

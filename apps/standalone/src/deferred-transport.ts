@@ -1,4 +1,4 @@
-import { IN_PERSON, type LocalTransport } from "@millwright/rpc";
+import { TRUSTED_IN_PROCESS, type LocalTransport } from "@millwright/rpc";
 
 /** A transport that is named before it exists: services of one process call each other in circles. */
 export type DeferredTransport = LocalTransport & { become(transport: LocalTransport): void };
@@ -10,7 +10,7 @@ export function deferredTransport(): DeferredTransport {
     return target;
   };
   return {
-    [IN_PERSON]: true,
+    [TRUSTED_IN_PROCESS]: true,
     become: (transport) => void (target = transport),
     unary: (...call) => ready().unary(...call),
     stream: (...call) => ready().stream(...call),

@@ -4,7 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { directoryBlobs, openBucket } from "@millwright/blobs";
 import { systemClock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
-import { localDoorbell, NatsLink } from "@millwright/events";
+import { localWakeupBus, NatsLink } from "@millwright/events";
 import {
   allowedServices as factoriesAllow,
   composeFactories,
@@ -126,7 +126,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     clock: systemClock,
     metrics,
     poolSize: POOL_SIZE,
-    doorbell: localDoorbell(),
+    wakeups: localWakeupBus(),
   };
   const of = (service: keyof typeof signers) => ({
     ...shared,
@@ -138,7 +138,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const orchestrator = await composeOrchestrator({
     ...of("orchestrator"),
     databaseUrl: orchestratorUrl,
-    neighbours: { identity: transports.identity, factories: transports.factories },
+    upstreams: { identity: transports.identity, factories: transports.factories },
     blobs,
     outbound,
     localRepositoryRoots: config.localRepositoryRoots,
@@ -152,7 +152,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const factories = await composeFactories({
     ...of("factories"),
     databaseUrl: factoriesUrl,
-    neighbours: {
+    upstreams: {
       identity: transports.identity,
       orchestrator: transports.orchestrator,
       scheduler: transports.scheduler,
@@ -167,7 +167,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const scheduler = composeScheduler({
     ...of("scheduler"),
     databaseUrl: schedulerUrl,
-    neighbours: {
+    upstreams: {
       identity: transports.identity,
       orchestrator: transports.orchestrator,
       factories: transports.factories,
@@ -178,7 +178,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const scoring = composeScoring({
     ...of("scoring"),
     databaseUrl: scoringUrl,
-    neighbours: {
+    upstreams: {
       identity: transports.identity,
       orchestrator: transports.orchestrator,
       factories: transports.factories,
@@ -190,7 +190,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const metricsService = composeMetrics({
     ...of("metrics"),
     databaseUrl: metricsUrl,
-    neighbours: {
+    upstreams: {
       identity: transports.identity,
       orchestrator: transports.orchestrator,
       factories: transports.factories,
@@ -201,14 +201,14 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const webhooks = composeWebhookIngress({
     ...of("webhook-ingress"),
     databaseUrl: webhooksUrl,
-    neighbours: { identity: transports.identity, factories: transports.factories },
+    upstreams: { identity: transports.identity, factories: transports.factories },
     webhookBase: config.webhookUrl ?? publicUrl,
     trustedProxies: config.trustedProxies,
   });
   const gateway = await composeGateway({
     ...of("gateway"),
     databaseUrl: gatewayUrl,
-    neighbours: {
+    upstreams: {
       orchestrator: transports.orchestrator,
       factories: transports.factories,
       scheduler: transports.scheduler,

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Lifecycle } from "@millwright/lifecycle";
-import { answerOperations, listen } from "@millwright/service";
+import { handleOperations, listen } from "@millwright/service";
 import { createLogger, Metrics, startTracing, type Logger } from "@millwright/telemetry";
 import type { StandaloneConfig } from "./config.ts";
 import { prepareDataDirectory } from "./data-directory.ts";
@@ -73,7 +73,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
       ready: () => services?.ready() ?? false,
     })
     .add("public port", {
-      start: () => server.serve(answerOperations({ lifecycle, others: services!.requestListener })),
+      start: () => server.serve(handleOperations({ lifecycle, others: services!.requestListener })),
       stop: () => server.stop(),
     })
     .add("workers", {

@@ -25,7 +25,7 @@ import {
   CallerVerifier,
   clientFor,
   inProcess,
-  neighbourTransport,
+  upstreamTransport,
   serveHttp2,
 } from "@millwright/rpc";
 import { Metrics, startTracing } from "@millwright/telemetry";
@@ -81,7 +81,7 @@ beforeAll(async () => {
     const { routes, options } = services.doors[name];
     const trusting = { ...options, verifier };
     const server = await serveHttp2(routes, trusting, { port: 0 });
-    const remote = neighbourTransport([`http://127.0.0.1:${server.port}`]);
+    const remote = upstreamTransport([`http://127.0.0.1:${server.port}`]);
     closers.push(
       () => server.close(0),
       () => remote.close(),

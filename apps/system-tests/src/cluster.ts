@@ -292,7 +292,7 @@ export class Cluster implements Deployment {
 
   #environment(service: ServiceName, ports: Ports): Record<string, string> {
     const { tls } = this.#options;
-    const neighbours = SERVICES.filter((name) => name !== service).flatMap((name) => [
+    const upstreams = SERVICES.filter((name) => name !== service).flatMap((name) => [
       [`${variable(name)}_URL`, this.rpcUrls(name).join(",")],
       [
         `${variable(name)}_JWKS_URL`,
@@ -302,7 +302,7 @@ export class Cluster implements Deployment {
       ],
     ]);
     return {
-      ...Object.fromEntries(neighbours),
+      ...Object.fromEntries(upstreams),
       DATABASE_URL: this.databaseUrl(service),
       DATABASE_POOL: "6",
       ...(this.nats && { NATS_URL: this.nats.url }),
@@ -325,7 +325,7 @@ export class Cluster implements Deployment {
   }
 }
 
-/** That a neighbour was away for a moment is no failure: the caller asks again. */
+/** That an upstream service was away for a moment is no failure: the caller asks again. */
 const PASSING = new Set(["service_unavailable", "deadline_exceeded", "call_cancelled"]);
 
 function isFailure(line: string): boolean {

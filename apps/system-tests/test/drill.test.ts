@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { patience } from "@millwright/testing";
+import { timeoutFactor } from "@millwright/testing";
 import { drill } from "../src/index.ts";
 
 /** `npm run drill` plays thousands. */
@@ -16,7 +16,7 @@ test(
       seed: SEED,
       count: COUNT,
       width: 6,
-      patienceMs: PATIENCE_MS * patience(),
+      patienceMs: PATIENCE_MS * timeoutFactor(),
     });
     expect(breaches).toEqual([]);
     expect(played).toHaveLength(COUNT);

@@ -59,7 +59,7 @@ const NUMBERS = [
   ["9007199254740993", "9007199254740992"],
 ] as const;
 
-describe.each(NUMBERS)("the number %s in a payload filter", (number, neighbour) => {
+describe.each(NUMBERS)("the number %s in a payload filter", (number, adjacent) => {
   test("is stored as written by the API, and compared exactly by deliveries and by the test filter alike", async () => {
     const rawBody = automationWith(`{"n":[${number}]}`);
     const { uid } = await api.post(`/factory/${factory}/automations`, undefined, { rawBody, headers });
@@ -76,7 +76,7 @@ describe.each(NUMBERS)("the number %s in a payload filter", (number, neighbour) 
 
     for (const [sent, outcome] of [
       [number, "fired"],
-      [neighbour, "not_matched"],
+      [adjacent, "not_matched"],
     ] as const) {
       const delivery = await deliver(`{"n":${sent}}`);
       expect([sent, await started(uid, delivery)]).toEqual([sent, outcome]);
@@ -107,7 +107,7 @@ describe.each(NUMBERS)("the number %s in a payload filter", (number, neighbour) 
     );
     expect([
       await started(uid, await deliver(`{"n":${number}}`)),
-      await started(uid, await deliver(`{"n":${neighbour}}`)),
+      await started(uid, await deliver(`{"n":${adjacent}}`)),
     ]).toEqual(["fired", "not_matched"]);
   });
 });

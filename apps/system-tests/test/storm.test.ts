@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { patience } from "@millwright/testing";
+import { timeoutFactor } from "@millwright/testing";
 import { storm } from "../src/index.ts";
 
 /** `npm run storm` sends tens of thousands. */
@@ -18,7 +18,7 @@ test(
       seed: 1,
       identities: IDENTITIES,
       deliveries: DELIVERIES,
-      patienceMs: PATIENCE_MS * patience(),
+      patienceMs: PATIENCE_MS * timeoutFactor(),
     });
     expect(breaches).toEqual([]);
     expect(copies.answered + copies.unanswered).toBe(48 * IDENTITIES);

@@ -47,7 +47,7 @@ const CONFIRM_EVERY_MS = 5_000;
 export type WebhookIngressOptions = Omit<ServiceOptions, "verifier"> & {
   /** Where senders reach it. */
   readonly webhookBase: string;
-  readonly neighbours: { identity: Transport; factories: Transport };
+  readonly upstreams: { identity: Transport; factories: Transport };
   /** Addresses and networks whose `X-Forwarded-For` is believed; none by default. */
   readonly trustedProxies?: readonly string[];
   /** 30 s by default. */
@@ -63,7 +63,7 @@ export type WebhookIngress = {
   /** Everything below `/webhooks/`. */
   readonly requestListener: RequestListener;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
   /** Whether the database answers. */
@@ -79,21 +79,21 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "webhook-ingress" });
   const vault = Vault.fromMasterKey(o.masterKey);
-  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
-  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
+  const eventLog = new EventLog({ database, clock, log, ...wakeups });
   const deliveries = deliveryStore(database, vault);
   const codeHostDeliveries = codeHostDeliveryStore(database, vault);
   const webhookRows = webhookStore(database, vault);
   const teamSecrets = new TeamSecrets({
     copies: teamSecretStore(database, vault),
     webhooks: webhookRows,
-    identity: identityClient(o.neighbours.identity, signer),
+    identity: identityClient(o.upstreams.identity, signer),
     clock,
   });
   const deps: RoutesDeps = {
     webhooks: webhookRows,
     deliveries,
-    factories: factoriesClient(o.neighbours.factories, signer),
+    factories: factoriesClient(o.upstreams.factories, signer),
     teamSecrets,
     cursors: new Cursors(deriveKey(o.masterKey, "webhook-ingress page tokens")),
     webhookBase: o.webhookBase,
@@ -109,7 +109,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const factoryEvents = new Consumer({
     name: "webhooks",
     source: "factories",
-    read: feedReader(clientFor(events.EventFeedService, o.neighbours.factories, { signer }), () =>
+    read: feedReader(clientFor(events.EventFeedService, o.upstreams.factories, { signer }), () =>
       call(serviceCaller(signer.service, newUid())),
     ),
     database,
@@ -117,7 +117,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     log,
     tracer: o.tracer,
     handlers: onFactoryEvents({ clock }),
-    ...bell,
+    ...wakeups,
   });
   const prune = async () => (await deliveries.prune(clock.now())) + (await codeHostDeliveries.prune(clock.now()));
   const loop = (component: string, everyMs: number, step: () => Promise<"again" | "idle">) =>

@@ -6,7 +6,7 @@ await runService({
   name: "webhook-ingress",
   env: process.env,
   loadConfig,
-  neighbours: (config) => ({
+  upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
@@ -15,7 +15,7 @@ await runService({
   compose: async (config, base, { gateway, factories }) => {
     const ingress = composeWebhookIngress({
       ...base,
-      neighbours: { identity: gateway, factories },
+      upstreams: { identity: gateway, factories },
       webhookBase: config.webhookUrl ?? base.publicUrl,
       trustedProxies: config.trustedProxies,
     });

@@ -48,7 +48,7 @@ export type Sent = { method?: string; token?: string; headers?: Record<string, s
 export type Told = { status: number; headers: Headers; body: any };
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, seen through its doors; its neighbours answer from memory. */
+/** The service on a database of its own, seen through its doors; its upstream services answer from memory. */
 export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
@@ -56,7 +56,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
   const secrets = new Map<string, { value: string; revision: string }>();
   const happened: { type: string; entityUid: string; payload?: Record<string, string | number> }[] = [];
 
-  const neighbour: Routes = (router) => {
+  const upstream: Routes = (router) => {
     router.service(factories.FactoryService, {
       getFactory({ uid }, context) {
         const found = known.get(uid);
@@ -101,7 +101,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     ...allowServices(identity.IdentityService, { resolveSecrets: ["webhook-ingress"] }),
     ...allowServices(events.EventFeedService, { read: ["webhook-ingress"] }),
   };
-  const transport = inProcess(neighbour, { service: "neighbour", verifier, log, metrics, allow: neighbourAllow });
+  const transport = inProcess(upstream, { service: "upstream", verifier, log, metrics, allow: neighbourAllow });
   const closers: (() => Promise<unknown>)[] = [];
 
   /** One more process of this service on the same database, with a port of its own. */
@@ -115,7 +115,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
       clock,
       metrics,
       log: Object.assign(log, { child: () => log as never }),
-      neighbours: { identity: transport, factories: transport },
+      upstreams: { identity: transport, factories: transport },
       poolSize: 3,
       ...options,
       ...more,

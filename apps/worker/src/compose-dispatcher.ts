@@ -124,7 +124,7 @@ export async function startDispatcher({
   const taken = session.current(taking.signal).then(
     () => {
       keeper.start();
-      void subscribe({ client, session, timers, log, onDirective, onWorkAvailable: () => loop.ring() }, alive.signal);
+      void subscribe({ client, session, timers, log, onDirective, onWorkAvailable: () => loop.wake() }, alive.signal);
       return loop.run(taking.signal);
     },
     () => {},

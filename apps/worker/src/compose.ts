@@ -205,7 +205,7 @@ export async function startWorker({
           timers,
           log,
           onDirective: (directive) => executions.route(directive, "stream"),
-          onWorkAvailable: () => loop.ring(),
+          onWorkAvailable: () => loop.wake(),
         },
         alive.signal,
       );

@@ -11,7 +11,7 @@ import { signDownload, signOpenUpload, signUpload } from "./signed-url.ts";
 
 export type DirectoryBlobsOptions = {
   readonly dir: string;
-  /** Origin of the server that answers `/blobs/…` with `answerSigned`. */
+  /** Origin of the server that answers `/blobs/…` with `handleSignedRequest`. */
   readonly publicUrl: string;
   /** At least 32 bytes, known to that server too. */
   readonly signingKey: Uint8Array;

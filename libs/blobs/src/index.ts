@@ -1,4 +1,4 @@
-export { answerSigned } from "./answer-signed.ts";
+export { handleSignedRequest } from "./handle-signed-request.ts";
 export type {
   Blob,
   BlobContent,

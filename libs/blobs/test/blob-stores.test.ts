@@ -12,7 +12,7 @@ import { readConfig } from "@millwright/config";
 import { isDomainError } from "@millwright/errors";
 import { domainError, s3Server, type S3Server } from "@millwright/testing";
 import {
-  answerSigned,
+  handleSignedRequest,
   bucketSettings,
   directoryBlobs,
   openBucket,
@@ -32,10 +32,12 @@ let s3: S3Server;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), "millwright-blobs-"));
   gateway = createServer((request, response) => {
-    answerSigned(stores.directory(), { signingKey, clock: systemClock }, request, response).catch((error: unknown) => {
-      if (!request.complete) response.setHeader("connection", "close");
-      response.writeHead(isDomainError(error) && error.kind === "permission_denied" ? 403 : 400).end();
-    });
+    handleSignedRequest(stores.directory(), { signingKey, clock: systemClock }, request, response).catch(
+      (error: unknown) => {
+        if (!request.complete) response.setHeader("connection", "close");
+        response.writeHead(isDomainError(error) && error.kind === "permission_denied" ? 403 : 400).end();
+      },
+    );
   });
   await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
   s3 = await s3Server();

@@ -93,7 +93,7 @@ export function chooseTeam(caller: Caller): TeamUid {
 /** Whom events and audit entries name: the principal behind a service, else the principal itself. */
 export const actorOf = (caller: Caller): Principal => caller.actsFor ?? caller.principal;
 
-/** A service calling a neighbour: in its own right, or carrying out work accepted for someone. */
+/** A service calling an upstream service: in its own right, or carrying out work accepted for someone. */
 export const serviceCaller = (
   name: string,
   requestId: string,

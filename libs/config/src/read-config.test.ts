@@ -10,7 +10,7 @@ const shape = {
   open: optional.bool("OPEN", false),
   aliases: optional.list("ALIASES", ["a", "b"]),
   natsUrl: optional.url("NATS_URL"),
-  neighbours: required.urls("NEIGHBOUR_URL"),
+  upstreams: required.urls("NEIGHBOUR_URL"),
 };
 
 test("values are read by their kind, with fallbacks for what is absent or empty", () => {
@@ -35,7 +35,7 @@ test("values are read by their kind, with fallbacks for what is absent or empty"
     open: true,
     aliases: ["x", "y"],
     natsUrl: undefined,
-    neighbours: ["http://a:1", "http://b:2"],
+    upstreams: ["http://a:1", "http://b:2"],
   });
   expect(
     readConfig({ DATABASE_URL: "postgres://h/db", MASTER_KEY: "k", NEIGHBOUR_URL: "http://a" }, shape),

@@ -34,17 +34,17 @@ test("an idle loop wakes by itself", async () => {
   expect((await run(3, 1, () => "idle")).n).toBe(3);
 });
 
-test("a ring during a step causes another one", async () => {
+test("A wake-up during a step causes another one", async () => {
   const { n } = await run(3, NEVER_MS, (_, loop) => {
-    loop.ring();
+    loop.wake();
     return "idle";
   });
   expect(n).toBe(3);
 });
 
-test("a ring wakes a sleeping loop", async () => {
+test("a wake-up ends the pause of a sleeping loop", async () => {
   const { n } = await run(3, NEVER_MS, (_, loop) => {
-    setTimeout(() => loop.ring(), 5);
+    setTimeout(() => loop.wake(), 5);
     return "idle";
   });
   expect(n).toBe(3);

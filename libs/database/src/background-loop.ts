@@ -32,12 +32,12 @@ export class BackgroundLoop {
   /** Lets the current step end and starts no other. */
   async stop(): Promise<void> {
     this.#isRunning = false;
-    this.ring();
+    this.wake();
     await this.#finished;
   }
 
-  /** Wakes the loop; a ring during a step causes another one. */
-  ring(): void {
+  /** Wakes the loop; A wake-up during a step causes another one. */
+  wake(): void {
     this.#isRung = true;
     this.#wake();
   }

@@ -5,7 +5,7 @@ export { Database } from "./database.ts";
 export type { CommitListener, DatabaseOptions } from "./database.ts";
 export { EmbeddedPostgres } from "./embedded-postgres.ts";
 export type { EmbeddedPostgresOptions } from "./embedded-postgres.ts";
-export { Gathering } from "./gathering.ts";
+export { Batcher } from "./batcher.ts";
 export { freePort } from "./free-port.ts";
 export { isCancelled, isConflict, isTransient, isUniqueViolation } from "./errors.ts";
 export { ensureDatabase, migrate, readMigrations } from "./migrate.ts";

@@ -61,12 +61,12 @@ export class Problems {
 
   /** All of them, by path, line, column, then code and text: the order never depends on the order of finding. */
   sorted(): Diagnostic[] {
-    return this.#found.toSorted(byPlace);
+    return this.#found.toSorted(byPosition);
   }
 }
 
 /** The order of diagnostics: path, line, column, code, text; texts by code unit. */
-export const byPlace = (a: Diagnostic, b: Diagnostic): number =>
+export const byPosition = (a: Diagnostic, b: Diagnostic): number =>
   compareText(a.path, b.path) ||
   a.line - b.line ||
   a.column - b.column ||

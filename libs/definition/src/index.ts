@@ -19,10 +19,10 @@ export type {
   TriggerPart,
 } from "./definition.ts";
 export { deferredResolutions } from "./deferred.ts";
-export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
+export { byPosition, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
 export { isDefinitionPath } from "./layout.ts";
 export { parseAutomation, type AutomationText, type ParsedAutomation } from "./parse-automation.ts";
-export { locateAside, parseDefinitionAside } from "./parse-aside.ts";
+export { locateInThread, parseDefinitionInThread } from "./parse-in-thread.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
 export {

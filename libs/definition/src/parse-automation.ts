@@ -1,4 +1,4 @@
-import { asWritten } from "@millwright/payload-filter";
+import { withExactNumbers } from "@millwright/payload-filter";
 import { readAutomationFile } from "./automation-file.ts";
 import type { AutomationPart } from "./definition.ts";
 import { Problems, type Diagnostic } from "./diagnostics.ts";
@@ -25,7 +25,7 @@ export function parseAutomation(name: string, { prompt, ...keys }: AutomationTex
   const read = readAutomationFile(
     name,
     "automation",
-    `---\n${JSON.stringify(asWritten(inFileSpelling(keys)))}\n---\n${prompt}`,
+    `---\n${JSON.stringify(withExactNumbers(inFileSpelling(keys)))}\n---\n${prompt}`,
     problems,
   );
   const faults = problems.sorted().filter(({ severity }) => severity === "error");

@@ -1,4 +1,4 @@
-import { byPlace, parseDefinition, type Diagnostic, type TreeFile } from "../src/index.ts";
+import { byPosition, parseDefinition, type Diagnostic, type TreeFile } from "../src/index.ts";
 
 export type Expected = Pick<Diagnostic, "path" | "line" | "column" | "code">;
 
@@ -26,7 +26,7 @@ export function unmark(marked: Readonly<Record<string, string>>): { files: TreeF
   return {
     files,
     expected: expected.toSorted((a, b) =>
-      byPlace({ ...a, message: "", severity: "error" }, { ...b, message: "", severity: "error" }),
+      byPosition({ ...a, message: "", severity: "error" }, { ...b, message: "", severity: "error" }),
     ),
   };
 }

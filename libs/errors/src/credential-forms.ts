@@ -4,4 +4,4 @@ const CREDENTIAL = /mw[orsw]?_[\w.-]{20,}/g;
 /** A text that may have a caller's own credential in it, for answers: people paste keys into the wrong place. */
 export const withoutCredentials = (text: string): string => text.replaceAll(CREDENTIAL, "***");
 
-export const holdsCredential = (text: string): boolean => text.search(CREDENTIAL) >= 0;
+export const containsCredential = (text: string): boolean => text.search(CREDENTIAL) >= 0;

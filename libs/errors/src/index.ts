@@ -8,7 +8,7 @@ export {
   RUN_TEXT_BYTES_MAX,
 } from "./run-text.ts";
 export { bestEffort, type WarnLog } from "./best-effort.ts";
-export { holdsCredential, withoutCredentials } from "./credential-forms.ts";
+export { containsCredential, withoutCredentials } from "./credential-forms.ts";
 export { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
 export { asDomainError, ERROR_CATALOG, problemOf, type ProblemBody, type ProblemContext } from "./problem.ts";
 export { isStorageFull, storageFull } from "./storage-full.ts";

@@ -37,7 +37,7 @@ export const ERROR_KINDS = {
   too_large: { connect: Code.ResourceExhausted, status: 413, code: "payload_too_large", retryable: false },
   unsupported: { connect: Code.FailedPrecondition, status: 422, code: "operation_not_supported", retryable: false },
   rate_limited: { connect: Code.ResourceExhausted, status: 429, code: "rate_limited", retryable: true },
-  // The specification lists no 503: an absent neighbour is a 500 that may be retried.
+  // The specification lists no 503: an absent upstream service is a 500 that may be retried.
   unavailable: { connect: Code.Unavailable, status: 500, code: "internal_error", retryable: true },
   internal: { connect: Code.Internal, status: 500, code: "internal_error", retryable: true },
 } as const satisfies Record<string, ErrorKind>;

@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import { BackgroundLoop, isTransient } from "@millwright/database";
 import type { Database, Sql } from "@millwright/database";
 import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
-import type { Doorbell } from "./doorbell.ts";
+import type { WakeupBus } from "./wakeup-bus.ts";
 import type { FeedPage, FeedReader, StoredEvent } from "./event.ts";
 import {
   applyAllInSavepoint,
@@ -12,8 +12,8 @@ import {
   parkedEntities,
   reasonOf,
   replay,
-} from "./parked-events.ts";
-import type { EventHandler, EventHandlers, EventsHandler, EventsHandlers, Subscription } from "./parked-events.ts";
+} from "./dead-letters.ts";
+import type { EventHandler, EventHandlers, EventsHandler, EventsHandlers, Subscription } from "./dead-letters.ts";
 
 export type ConsumerDeps = {
   /** The reader: unique within this service for one source, and stable, since the cursor is kept under it. */
@@ -29,7 +29,7 @@ export type ConsumerDeps = {
   handlers: EventHandlers;
   /** By event type, of those of which many come at once: what is next to each other and has the same function here is applied together. */
   together?: EventsHandlers;
-  doorbell?: Doorbell;
+  wakeups?: WakeupBus;
   /** Records a span per event, below what brought the event about; absent: none. */
   tracer?: Tracer | undefined;
 };
@@ -92,7 +92,7 @@ export class Consumer {
 
   start(): void {
     const entities = new Set(Object.keys(this.#handlers).map(entityOf));
-    this.#unlisten = this.#deps.doorbell?.listen((entity) => entities.has(entity) && this.ring()) ?? (() => {});
+    this.#unlisten = this.#deps.wakeups?.subscribe((entity) => entities.has(entity) && this.wake()) ?? (() => {});
     this.#loop.start();
   }
 
@@ -102,8 +102,8 @@ export class Consumer {
     await this.#loop.stop();
   }
 
-  ring(): void {
-    this.#loop.ring();
+  wake(): void {
+    this.#loop.wake();
   }
 
   /** Applies everything the source has now. For tests and for orderly starts; parked consumers return at once. */
@@ -140,7 +140,7 @@ export class Consumer {
       await this.#lockCursor(tx);
       await this.#writeCursor(tx, { logUid, position, parkedReason: null });
     });
-    this.ring();
+    this.wake();
   }
 
   async #step(): Promise<Step> {

@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import { BackgroundLoop, isTransient, type Database } from "@millwright/database";
 import type { Logger } from "@millwright/telemetry";
 import { EVENTS_APPENDED } from "./append-events.ts";
-import type { Doorbell } from "./doorbell.ts";
+import type { WakeupBus } from "./wakeup-bus.ts";
 import type { FeedPage, FeedRange, StoredEvent } from "./event.ts";
 import { sequence } from "./sequencer.ts";
 
@@ -11,7 +11,7 @@ export type EventLogDeps = {
   clock: Clock;
   log: Logger;
   /** Rung with each entity whose events were moved into the log. */
-  doorbell?: Doorbell;
+  wakeups?: WakeupBus;
 };
 
 export type ReadRange = FeedRange & {
@@ -58,7 +58,7 @@ export class EventLog {
   /** Sequences from now on: after each commit that announced events, and by itself. */
   start(): void {
     this.#isStopped = false;
-    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(EVENTS_APPENDED) && this.ring());
+    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(EVENTS_APPENDED) && this.wake());
     this.#loop.start();
   }
 
@@ -71,8 +71,8 @@ export class EventLog {
   }
 
   /** Says that events were committed by a transaction that could not announce it (Prisma). */
-  ring(): void {
-    this.#loop.ring();
+  wake(): void {
+    this.#loop.wake();
   }
 
   /** The newest position. Everything committed before the call is included, unless another process is moving it just now. */
@@ -131,7 +131,7 @@ export class EventLog {
     const hasGrown = head > this.#head;
     this.#head = head;
     if (hasGrown) this.#wakeAll();
-    for (const entity of entities) this.#deps.doorbell?.ring(entity);
+    for (const entity of entities) this.#deps.wakeups?.notify(entity);
   }
 
   #growth(timeoutMs: number, signal?: AbortSignal): Promise<void> {

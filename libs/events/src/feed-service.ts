@@ -29,7 +29,7 @@ export function serveEventFeed(log: EventLog): ServiceImpl<typeof events.EventFe
   };
 }
 
-/** Reads a neighbour's feed. `options` gives the caller's headers and deadline for each call. */
+/** Reads an upstream service's feed. `options` gives the caller's headers and deadline for each call. */
 export function feedReader(
   client: Client<typeof events.EventFeedService>,
   options: () => CallOptions = () => ({}),

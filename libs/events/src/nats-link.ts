@@ -1,9 +1,9 @@
 import { connect, Events } from "nats";
 import type { NatsConnection } from "nats";
 import type { Logger } from "@millwright/telemetry";
-import type { Doorbell } from "./doorbell.ts";
-import { replicaCast, type ReplicaCast } from "./replica-cast.ts";
-import { replicaBell, type ReplicaBell } from "./replica-bell.ts";
+import type { WakeupBus } from "./wakeup-bus.ts";
+import { replicaBroadcast, type ReplicaBroadcast } from "./replica-broadcast.ts";
+import { replicaNotifier, type ReplicaNotifier } from "./replica-notifier.ts";
 
 const RETRY_MS = 500;
 const CONNECT_TIMEOUT_MS = 5000;
@@ -38,11 +38,11 @@ export class NatsLink {
     return this.#established;
   }
 
-  /** The bell of services in several processes: the relays' publications ring it, so `ring` does nothing. */
-  doorbell(): Doorbell {
+  /** Returns the wake-up bus of services in several processes. The relays publish the wake-ups, so `notify` does nothing. */
+  wakeups(): WakeupBus {
     return {
-      ring: () => {},
-      listen: (f) => {
+      notify: () => {},
+      subscribe: (f) => {
         const subscription = this.#established.then((nats) =>
           nats.subscribe("millwright.>", {
             callback: (error, message) => error === null && f(message.subject.split(".")[1] ?? ""),
@@ -54,14 +54,14 @@ export class NatsLink {
     };
   }
 
-  /** The bell between the replicas of a service. */
-  replicaBell(service: string): ReplicaBell {
-    return replicaBell(service, this.#established, () => this.#connected);
+  /** Returns the notifier between the replicas of a service. */
+  replicaNotifier(service: string): ReplicaNotifier {
+    return replicaNotifier(service, this.#established, () => this.#connected);
   }
 
-  /** What replicas of a service tell each other about a topic, for those who listen now. */
-  replicaCast(service: string, topic: string): ReplicaCast {
-    return replicaCast(service, topic, this.#established, () => this.#connected);
+  /** Returns the channel on which the replicas of a service broadcast messages about a topic. */
+  replicaBroadcast(service: string, topic: string): ReplicaBroadcast {
+    return replicaBroadcast(service, topic, this.#established, () => this.#connected);
   }
 
   /** Closes at once; what was not acknowledged is published again later. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
-import { appendEvents, Consumer, EVENT_TABLES_SQL, localDoorbell } from "@millwright/events";
+import { appendEvents, Consumer, EVENT_TABLES_SQL, localWakeupBus } from "@millwright/events";
 import type { EventHandler, EventLog, EventsHandler, FeedReader } from "@millwright/events";
 import { currentScope, formatTraceparent, inScope, NO_TRACER, type TraceContext } from "@millwright/telemetry";
 import { eventually, memoryLog, memoryTracer, testDatabase } from "@millwright/testing";
@@ -116,7 +116,7 @@ describe("a consumer", () => {
     for (const consumer of consumers) consumer.start();
     for (let version = 1; version <= 60; version++) {
       await append(owner.database, ...versions("a", version));
-      for (const consumer of consumers) consumer.ring();
+      for (const consumer of consumers) consumer.wake();
       expected.push(`a.${version}`);
     }
     await eventually(async () => expect(await effects()).toHaveLength(60));
@@ -125,8 +125,8 @@ describe("a consumer", () => {
     await Promise.all(replicas.map((d) => d.close()));
   });
 
-  test("is woken by the doorbell and by itself", async () => {
-    const doorbell = localDoorbell();
+  test("is woken by the bus and by its own poll", async () => {
+    const wakeups = localWakeupBus();
     const consumer = new Consumer({
       name: "tasks",
       source: "orchestrator",
@@ -135,11 +135,11 @@ describe("a consumer", () => {
       clock: systemClock,
       log,
       handlers: { "millwright.run.created.v1": note },
-      doorbell,
+      wakeups,
     });
     consumer.start();
     await append(owner.database, ...versions("a", 1));
-    doorbell.ring("run");
+    wakeups.notify("run");
     await eventually(async () => expect(await effects()).toHaveLength(1));
     await append(owner.database, ...versions("a", 2));
     await eventually(async () => expect(await effects()).toHaveLength(2));

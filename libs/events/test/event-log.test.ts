@@ -184,7 +184,7 @@ describe("a waiting reader", () => {
   });
 });
 
-test("a started log sequences by itself what was committed without a bell", async () => {
+test("a started log sequences by itself what was committed without a notification", async () => {
   log.start();
   await t.database.pool.query(
     `INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, actor_type, actor_uid, request_id, occurred_at, payload)

@@ -87,11 +87,11 @@ describe("the relay", () => {
     await eventually(async () => expect(await published(server)).toEqual(["b"]));
   });
 
-  needs("nats-server", "rings the bell of other processes", async () => {
+  needs("nats-server", "wakes other processes", async () => {
     const server = await aServer();
     const heard: string[] = [];
     const link = aLink(server);
-    const unlisten = link.doorbell().listen((entity) => heard.push(entity));
+    const unlisten = link.wakeups().subscribe((entity) => heard.push(entity));
     await (await link.connection()).flush();
     aRelay(server);
     await append(t.database, { entityUid: "a" });

@@ -1,2 +1,2 @@
 export { idempotencyMismatch, idempotentRequest, type IdempotentRequest } from "./idempotent-request.ts";
-export { rememberAnswer, rememberedAnswer } from "./remember-answer.ts";
+export { storeResponse, storedResponse } from "./stored-response.ts";

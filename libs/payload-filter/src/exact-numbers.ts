@@ -50,13 +50,13 @@ export function exactText(value: unknown): string | undefined {
 export const isRawNumber = (value: unknown): boolean => isRawJSON(value);
 
 /** A stored filter as its author wrote it: `JSON.stringify` writes its numbers as they are. Only sets have numbers. */
-export function asWritten(filter: unknown): unknown {
+export function withExactNumbers(filter: unknown): unknown {
   if (Array.isArray(filter)) return filter.map((value: unknown) => written(value));
   if (filter === null || typeof filter !== "object" || isRawJSON(filter)) return filter;
-  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, asWritten(value)]));
+  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, withExactNumbers(value)]));
 }
 
 function written(value: unknown): unknown {
   const text = exactText(value);
-  return text === undefined ? asWritten(value) : rawJSON(text);
+  return text === undefined ? withExactNumbers(value) : rawJSON(text);
 }

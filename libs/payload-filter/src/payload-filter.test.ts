@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import {
-  asWritten,
+  withExactNumbers,
   evaluateFilter,
   FILTER_LIMITS,
   isJson,
@@ -107,9 +107,9 @@ const NUMBERS = [
 test("a filter's numbers are exact however it was read, stored and written again", () => {
   const text = `{"a":{"b":[${NUMBERS.join(",")},"1e400",null]},"c":{"not_in":[1e400]}}`;
   const stored = JSON.parse(JSON.stringify(parseStored(text))) as unknown; // as protobuf's Struct and jsonb keep it
-  expect(JSON.stringify(asWritten(stored))).toBe(JSON.stringify(parseExactly(text)));
+  expect(JSON.stringify(withExactNumbers(stored))).toBe(JSON.stringify(parseExactly(text)));
   expect(JSON.stringify(parseExactly(text))).toBe(text.replace("1E5", "100000"));
-  for (const filter of [parseExactly(text), stored, asWritten(stored)]) {
+  for (const filter of [parseExactly(text), stored, withExactNumbers(stored)]) {
     for (const number of NUMBERS)
       expect([number, verdict(filter, `{"a":{"b":${number}}}`).failedPaths]).toEqual([number, []]);
     for (const other of ["1e401", "2", "9007199254740992", "1e-401", "0.10000000000000000000002"])

@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 
-/** One place where a neighbour answers: a URL as configured, and the host address behind its name. */
+/** One place where an upstream service answers: a URL as configured, and the host address behind its name. */
 export type Address = { readonly url: string; readonly host: string };
 
 /** How long a resolved name is believed while calls go on. */
@@ -21,7 +21,7 @@ export class Addresses {
   #asking: Promise<void> | undefined;
 
   constructor(urls: readonly string[], resolve: Resolve = resolveAll) {
-    if (urls.length === 0) throw new Error("a neighbour needs at least one address");
+    if (urls.length === 0) throw new Error("a upstream needs at least one address");
     this.#urls = urls.map((url) => new URL(url));
     this.#resolve = resolve;
   }

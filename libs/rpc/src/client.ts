@@ -17,10 +17,10 @@ import type { Caller } from "@millwright/caller";
 import { inSpan } from "@millwright/telemetry";
 import type { CallerSigner } from "./caller-token.ts";
 import { fromConnectError } from "./errors.ts";
-import { isInPerson, OUTGOING, SIGNER, signedHeader, tracedHeader } from "./in-person.ts";
+import { isTrustedInProcess, OUTGOING, SIGNER, signedHeader, tracedHeader } from "./in-process-callers.ts";
 import { methodName, rpcAttributes } from "./server-options.ts";
 
-/** For calls that say nothing else: as long as requests are answered, and longer than it takes to miss a neighbour that is frozen (`neighbourTransport`). Long polls and streams must. */
+/** For calls that say nothing else: as long as requests are answered, and longer than it takes to miss an upstream service that is frozen (`upstreamTransport`). Long polls and streams must. */
 const TIMEOUT_MS = 30_000;
 
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
@@ -42,7 +42,7 @@ export type ClientOptions = {
   readonly signer?: CallerSigner;
 };
 
-/** A client of a neighbour. Every failure it throws is a DomainError. */
+/** A client of an upstream service. Every failure it throws is a DomainError. */
 export const clientFor = <S extends DescService>(
   service: S,
   transport: Transport,
@@ -115,8 +115,8 @@ async function addressed(
   signer: CallerSigner | undefined,
 ): Promise<HeadersInit> {
   const outgoing = values?.get(OUTGOING);
-  if (!outgoing) return isInPerson(transport) ? header : tracedHeader(header);
+  if (!outgoing) return isTrustedInProcess(transport) ? header : tracedHeader(header);
   if (!signer) throw new Error("this client has no signer for callers");
-  if (isInPerson(transport)) return (void values?.set(SIGNER, signer), header);
+  if (isTrustedInProcess(transport)) return (void values?.set(SIGNER, signer), header);
   return signedHeader(header, outgoing.caller, signer);
 }

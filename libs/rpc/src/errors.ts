@@ -20,7 +20,7 @@ export function toConnectError(error: DomainError): ConnectError {
 }
 
 /**
- * What a client throws for any failed call: the neighbour's own error if it sent one, else `unavailable` when it could not be
+ * What a client throws for any failed call: the upstream service's own error if it sent one, else `unavailable` when it could not be
  * asked or did not answer in time, else `internal`. A kind unknown to this version becomes `internal`.
  */
 export function fromConnectError(error: unknown): DomainError {

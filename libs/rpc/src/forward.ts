@@ -6,8 +6,8 @@ import { requestContextOf } from "./context.ts";
 type Call = (request: unknown, options: object) => unknown;
 
 /**
- * Serves a service by asking a neighbour for every call, streams from the server included. The credential of the call goes
- * along as it came: the neighbour decides. Deadlines and clients that go away are passed on.
+ * Serves a service by asking an upstream service for every call, streams from the server included. The credential of the call goes
+ * along as it came: the upstream service decides. Deadlines and clients that go away are passed on.
  */
 export function forwardService(router: ConnectRouter, service: DescService, transport: Transport): void {
   const client = clientFor(service, transport) as unknown as Readonly<Record<string, Call>>;

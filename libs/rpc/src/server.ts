@@ -30,7 +30,7 @@ import {
 } from "@millwright/telemetry";
 import { CALL, REQUEST } from "./context.ts";
 import { toConnectError } from "./errors.ts";
-import { LOCAL } from "./in-person.ts";
+import { LOCAL } from "./in-process-callers.ts";
 import { methodName, rpcAttributes, type ServerOptions } from "./server-options.ts";
 
 /** The largest message a server reads: a run with five attachments of 10 MB, a definition tree of 20 MiB. */

@@ -9,13 +9,13 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { Handover, IN_PERSON, LOCAL } from "./in-person.ts";
+import { InProcessCallers, TRUSTED_IN_PROCESS, LOCAL } from "./in-process-callers.ts";
 import { LocalCall } from "./local-call.ts";
 import { serverOptions } from "./server.ts";
 import type { Routes, ServerOptions } from "./server-options.ts";
 
 /** A transport that ends in this process. */
-export type LocalTransport = Transport & { readonly [IN_PERSON]: true };
+export type LocalTransport = Transport & { readonly [TRUSTED_IN_PROCESS]: true };
 
 /**
  * A transport to services of the same process: same checks, same translation, same log lines as over the network. Messages of
@@ -23,29 +23,29 @@ export type LocalTransport = Transport & { readonly [IN_PERSON]: true };
  * a message that it has sent or received. Streams are encoded.
  */
 export function inProcess(routes: Routes, options: ServerOptions): LocalTransport {
-  const handover = new Handover();
+  const callers = new InProcessCallers();
   const server = serverOptions(options);
   const implementations = new Map<DescMethod, Implementation>();
   const router = createRouterTransport((real) => routes(noting(implementations, real)), { router: server });
   const { requestGate, interceptors = [] } = server;
   return {
-    [IN_PERSON]: true,
+    [TRUSTED_IN_PROCESS]: true,
     async unary(method, signal, timeoutMs, header, input, values) {
       const implementation = implementations.get(method);
       if (!implementation)
-        return router.unary(method, signal, timeoutMs, await handover.signed(header, values), input, values);
-      const caller = handover.caller(values);
+        return router.unary(method, signal, timeoutMs, await callers.signed(header, values), input, values);
+      const caller = callers.caller(values);
       const call = new LocalCall({
         method,
         signal,
         timeoutMs,
-        header: caller ? header : await handover.signed(header, values),
+        header: caller ? header : await callers.signed(header, values),
       });
       call.values.set(LOCAL, { caller });
       const context = call.context();
       const { message } = await call.within(async () => {
         await requestGate?.(context);
-        if (!caller) handover.believe(values);
+        if (!caller) callers.believe(values);
         const request = call.request(create(method.input, input));
         return intercepted(interceptors, request, invoke(implementation, request, context));
       });
@@ -63,7 +63,7 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
       } as UnaryResponse<typeof method.input, typeof method.output>;
     },
     async stream(method, signal, timeoutMs, header, input, values) {
-      return router.stream(method, signal, timeoutMs, await handover.signed(header, values), input, values);
+      return router.stream(method, signal, timeoutMs, await callers.signed(header, values), input, values);
     },
   };
 }

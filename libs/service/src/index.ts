@@ -1,5 +1,5 @@
 export { listen, type HttpServer } from "./http-server.ts";
-export { answerOperations, type Operations } from "./operations.ts";
+export { handleOperations, type Operations } from "./operations.ts";
 export type { ServiceOptions } from "./service-options.ts";
 export { runService } from "./run-service.ts";
 export { watchService, type Watched } from "./watch-service.ts";

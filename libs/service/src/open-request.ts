@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { holdsCredential } from "@millwright/errors";
+import { containsCredential } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { openScope, parseTraceparent, TRACEPARENT, type Tracer } from "@millwright/telemetry";
 
@@ -12,7 +12,8 @@ export function openRequest(
   res: ServerResponse,
 ): { readonly requestId: string } & ReturnType<typeof openScope> {
   const given = req.headers["x-request-id"];
-  const requestId = typeof given === "string" && REQUEST_ID.test(given) && !holdsCredential(given) ? given : newUid();
+  const requestId =
+    typeof given === "string" && REQUEST_ID.test(given) && !containsCredential(given) ? given : newUid();
   const traceparent = req.headers[TRACEPARENT];
   res.setHeader("x-request-id", requestId);
   return {

@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from "@jest/globals";
 import { Lifecycle } from "@millwright/lifecycle";
 import { Metrics } from "@millwright/telemetry";
-import { answerOperations, listen, type HttpServer, type Operations } from "./index.ts";
+import { handleOperations, listen, type HttpServer, type Operations } from "./index.ts";
 
 let server: HttpServer;
 afterEach(() => server.stop());
 
 async function ask(path: string, operations: Partial<Operations> = {}): Promise<{ status: number; body: unknown }> {
   server = await listen("127.0.0.1", 0);
-  server.serve(answerOperations({ lifecycle: new Lifecycle(), metrics: new Metrics(), ...operations }));
+  server.serve(handleOperations({ lifecycle: new Lifecycle(), metrics: new Metrics(), ...operations }));
   const response = await fetch(`http://127.0.0.1:${server.port}${path}`);
   const text = await response.text();
   return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text };

@@ -14,7 +14,7 @@ export type Operations = {
 };
 
 /** Health, readiness, metrics and public keys of a process, over plain HTTP/1.1. */
-export function answerOperations({ others = notFound, ...operations }: Operations): RequestListener {
+export function handleOperations({ others = notFound, ...operations }: Operations): RequestListener {
   return (request, response) => {
     const answer = ANSWERS[(request.url ?? "").split("?")[0] ?? ""];
     const isServed =

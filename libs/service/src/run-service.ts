@@ -3,16 +3,16 @@ import type { Transport } from "@connectrpc/connect";
 import { systemClock } from "@millwright/clock";
 import type { Env } from "@millwright/config";
 import { migrate } from "@millwright/database";
-import { localDoorbell, NatsLink } from "@millwright/events";
+import { localWakeupBus, NatsLink } from "@millwright/events";
 import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
 import {
   CallerSigner,
   CallerVerifier,
-  neighbourTransport,
+  upstreamTransport,
   RemoteKeys,
   serveHttp2,
   type Http2Server,
-  type NeighbourTransport,
+  type UpstreamTransport,
   type PublicKey,
   type Routes,
   type ServerOptions,
@@ -27,13 +27,13 @@ import {
   type Tracing,
 } from "@millwright/telemetry";
 import { listen, type HttpServer } from "./http-server.ts";
-import { answerOperations } from "./operations.ts";
+import { handleOperations } from "./operations.ts";
 import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
 import type { ServiceOptions } from "./service-options.ts";
 import type { ServiceSettings } from "./settings.ts";
 
-/** Where a neighbour answers: its RPC addresses, and the addresses of its public keys. */
-export type NeighbourAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
+/** Where an upstream service answers: its RPC addresses, and the addresses of its public keys. */
+export type UpstreamAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
 
 type Surroundings = {
   readonly secrets: Secrets;
@@ -63,7 +63,7 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
   readonly env: Env;
   loadConfig(env: Env): C;
   /** Those it calls, or is called by. */
-  neighbours(config: C): Readonly<Record<N, NeighbourAddresses>>;
+  upstreams(config: C): Readonly<Record<N, UpstreamAddresses>>;
   /** Applied before it is composed; replicas may race. */
   readonly migrationsDir: string;
   compose(config: C, base: ServiceOptions, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
@@ -103,17 +103,17 @@ async function processOf<C extends ServiceSettings, N extends string>(
 ): Promise<Lifecycle> {
   const tracer = tracing.tracer(plan.name);
   const signer = await CallerSigner.fromSeed(plan.name, secrets.serviceKey);
-  const neighbours = Object.entries<NeighbourAddresses>(plan.neighbours(config));
+  const upstreams = Object.entries<UpstreamAddresses>(plan.upstreams(config));
   const verifier = new CallerVerifier(
-    new RemoteKeys({ owners: Object.fromEntries(neighbours.map(([name, { jwksUrls }]) => [name, jwksUrls])) }),
+    new RemoteKeys({ owners: Object.fromEntries(upstreams.map(([name, { jwksUrls }]) => [name, jwksUrls])) }),
   );
   const transports = Object.fromEntries(
-    neighbours.map(([name, { urls }]) => [name, neighbourTransport(urls, tls)]),
-  ) as Record<N, NeighbourTransport>;
+    upstreams.map(([name, { urls }]) => [name, upstreamTransport(urls, tls)]),
+  ) as Record<N, UpstreamTransport>;
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, plan.name, log);
   const { databaseUrl, databasePool: poolSize, publicUrl, host } = config;
   const { masterKey } = secrets;
-  const doorbell = nats?.doorbell() ?? localDoorbell();
+  const wakeups = nats?.wakeups() ?? localWakeupBus();
 
   const lifecycle = new Lifecycle();
   const isReady = async () => (await lifecycle.ready()).ready;
@@ -127,14 +127,14 @@ async function processOf<C extends ServiceSettings, N extends string>(
       start: async () => {
         operations = await listen(host, config.opsPort);
         operations.serve(
-          answerOperations({ lifecycle, metrics, keys: () => [signer.jwk, ...(service?.publicKeys ?? [])] }),
+          handleOperations({ lifecycle, metrics, keys: () => [signer.jwk, ...(service?.publicKeys ?? [])] }),
         );
       },
       stop: () => operations?.stop(),
     })
-    .add("neighbours", {
+    .add("upstreams", {
       stop: async () => {
-        for (const transport of Object.values<NeighbourTransport>(transports)) transport.close();
+        for (const transport of Object.values<UpstreamTransport>(transports)) transport.close();
         await nats?.close();
       },
     })
@@ -154,7 +154,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
             log,
             metrics,
             tracer,
-            doorbell,
+            wakeups,
             ...(nats && { nats }),
           },
           transports,

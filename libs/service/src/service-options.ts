@@ -1,5 +1,5 @@
 import type { Clock } from "@millwright/clock";
-import type { Doorbell, NatsLink } from "@millwright/events";
+import type { WakeupBus, NatsLink } from "@millwright/events";
 import type { CallerSigner, CallerVerifier } from "@millwright/rpc";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 
@@ -19,7 +19,7 @@ export type ServiceOptions = {
   /** Records spans; absent: none. */
   readonly tracer?: Tracer;
   /** Rung by this service's log, and heard by its consumers of others'. */
-  readonly doorbell?: Doorbell;
+  readonly wakeups?: WakeupBus;
   /** Where the events of this service are published; absent: nowhere. */
   readonly nats?: NatsLink;
 };

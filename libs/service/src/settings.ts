@@ -27,7 +27,7 @@ export const serviceSettings = {
   /** Certificate chain and key (PEM files) of the RPC port. Absent: without TLS. */
   tlsCertFile: optional.string("TLS_CERT_FILE"),
   tlsKeyFile: optional.string("TLS_KEY_FILE"),
-  /** Certificates (PEM file) that vouch for neighbours with `https:` addresses. Absent: those of the system. */
+  /** Certificates (PEM file) that vouch for upstream services with `https:` addresses. Absent: those of the system. */
   tlsCaFile: optional.string("TLS_CA_FILE"),
   /** "debug", "info", "warn" or "error". */
   logLevel: optional.string("LOG_LEVEL", "info"),

@@ -8,11 +8,11 @@ export {
   inScope,
   inSpan,
   iterateInScope,
-  keepScope,
+  bindScope,
   openScope,
   outsideScopes,
   traced,
-  type DoorOptions,
+  type ScopeOptions,
   type Scope,
 } from "./scope.ts";
 export {

@@ -41,12 +41,12 @@ export async function* iterateInScope<T>(scope: Scope, messages: AsyncIterable<T
 }
 
 /** An iteration that goes on in the present scope, for a reader that will have left it (an answer that is streamed). */
-export function keepScope<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+export function bindScope<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
   const scope = scopes.getStore();
   return scope ? iterateInScope(scope, messages) : messages;
 }
 
-export type DoorOptions = Omit<SpanOptions, "parent"> & {
+export type ScopeOptions = Omit<SpanOptions, "parent"> & {
   readonly tracer: Tracer | undefined;
   /** What brought it about, as it came with it; absent: a trace begins here. */
   readonly parent: TraceContext | undefined;
@@ -56,7 +56,7 @@ export type DoorOptions = Omit<SpanOptions, "parent"> & {
 /** Opens the scope of something that comes from outside: the span is the caller's to end. */
 export function openScope(
   name: string,
-  { tracer = NO_TRACER, parent, fields = {}, ...span }: DoorOptions,
+  { tracer = NO_TRACER, parent, fields = {}, ...span }: ScopeOptions,
 ): { scope: Scope; span: Span } {
   const started = tracer.start(name, { ...span, parent });
   return {
@@ -66,7 +66,7 @@ export function openScope(
 }
 
 /** Runs `f` in a scope of its own, as `openScope`, and ends the span with it. */
-export function traced<T>(name: string, options: DoorOptions, f: (span: Span) => Promise<T>): Promise<T> {
+export function traced<T>(name: string, options: ScopeOptions, f: (span: Span) => Promise<T>): Promise<T> {
   const { scope, span } = openScope(name, options);
   return scopes.run(scope, () => ended(span, f));
 }

@@ -1,11 +1,11 @@
 export { AGENT_PROGRAMS, type AgentProgram, type ModelCall } from "./agent-programs.ts";
 export { aCaller } from "./builders.ts";
 export { serveFeed, type FakeEvent } from "./event-feed.ts";
-export { eventually, patience } from "./eventually.ts";
+export { eventually, timeoutFactor } from "./eventually.ts";
 export { aFakeHarness, type FakeHarness } from "./fake-harness.ts";
 export { AUTHORITY, GitServer } from "./git-server.ts";
 export { loopbackCertificate, type Certificate } from "./loopback-certificate.ts";
-export { memoryTracer, type ToldSpan } from "./memory-tracer.ts";
+export { memoryTracer, type RecordedSpan } from "./memory-tracer.ts";
 export { memoryLog } from "./log.ts";
 export type { LogEntry } from "./log.ts";
 export { domainError } from "./matchers.ts";

@@ -1,6 +1,6 @@
 import type { SpanAttributes, SpanKind, SpanOptions, TraceContext, Tracer } from "@millwright/telemetry";
 
-export type ToldSpan = {
+export type RecordedSpan = {
   name: string;
   readonly kind: SpanKind;
   readonly context: TraceContext;
@@ -12,8 +12,8 @@ export type ToldSpan = {
 };
 
 /** A tracer that keeps what it was told, in the order of the starts. */
-export function memoryTracer(): Tracer & { readonly told: ToldSpan[] } {
-  const told: ToldSpan[] = [];
+export function memoryTracer(): Tracer & { readonly told: RecordedSpan[] } {
+  const told: RecordedSpan[] = [];
   return {
     told,
     isRecording: true,
@@ -24,7 +24,7 @@ export function memoryTracer(): Tracer & { readonly told: ToldSpan[] } {
         spanId: number.padStart(16, "0"),
         isSampled: true,
       };
-      const span: ToldSpan = { name, kind, context, parent, links, attributes, isEnded: false };
+      const span: RecordedSpan = { name, kind, context, parent, links, attributes, isEnded: false };
       told.push(span);
       return {
         context,

@@ -17,8 +17,11 @@ export type WholeAnswer = {
 };
 
 /** How a wire says an answer: its events in order, as `[event name, data]`. The last ones alone say that it has ended. */
-export type SaidEvents = { readonly beginning: readonly SaidEvent[]; readonly ending: readonly SaidEvent[] };
-type SaidEvent = readonly [event: string, data: object | string];
+export type StreamedEvents = {
+  readonly beginning: readonly StreamedEvent[];
+  readonly ending: readonly StreamedEvent[];
+};
+type StreamedEvent = readonly [event: string, data: object | string];
 
 export type WireName = "anthropic" | "openai" | "openai-compatible" | "google";
 
@@ -27,9 +30,9 @@ const halves = (text: string): string[] =>
   [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((half) => half !== "");
 const defined = (fields: Record<string, number | undefined>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-const typed = (data: { type: string }): SaidEvent => [data.type, data];
+const typed = (data: { type: string }): StreamedEvent => [data.type, data];
 
-function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
+function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: string): StreamedEvents {
   const texts =
     text === ""
       ? []
@@ -78,7 +81,7 @@ function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: st
   };
 }
 
-function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
+function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: string): StreamedEvents {
   const event = (type: string, fields: object) => typed({ type, ...fields });
   const texts =
     text === ""
@@ -146,8 +149,8 @@ function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: strin
   };
 }
 
-function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
-  const chunk = (delta: object, finish: string | null = null): SaidEvent => [
+function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: string): StreamedEvents {
+  const chunk = (delta: object, finish: string | null = null): StreamedEvent => [
     "",
     {
       id: "chat_1",
@@ -188,14 +191,14 @@ function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: s
   };
 }
 
-function google({ text = "", calls = [], usage, end }: WholeAnswer): SaidEvents {
+function google({ text = "", calls = [], usage, end }: WholeAnswer): StreamedEvents {
   const soFar = usage && {
     usageMetadata: {
       promptTokenCount: usage.input + (usage.cacheRead ?? 0),
       totalTokenCount: usage.input + (usage.cacheRead ?? 0),
     },
   };
-  const chunk = (parts: readonly object[], more: object = {}): SaidEvent => [
+  const chunk = (parts: readonly object[], more: object = {}): StreamedEvent => [
     "",
     { candidates: [{ index: 0, content: { role: "model", parts }, ...more }], ...soFar },
   ];
@@ -220,7 +223,7 @@ function google({ text = "", calls = [], usage, end }: WholeAnswer): SaidEvents 
   };
 }
 
-export const SPEAK: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => SaidEvents>> = {
+export const SPEAK: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => StreamedEvents>> = {
   anthropic,
   openai,
   "openai-compatible": compatible,

@@ -91,7 +91,7 @@ export class WorkQueue {
 
   start(): void {
     this.#stopping = new AbortController();
-    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(WORK_ENQUEUED) && this.ring());
+    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(WORK_ENQUEUED) && this.wake());
     this.#loop.start();
   }
 
@@ -103,8 +103,8 @@ export class WorkQueue {
     await Promise.all(this.#active());
   }
 
-  ring(): void {
-    this.#loop.ring();
+  wake(): void {
+    this.#loop.wake();
   }
 
   /** Carries out everything that is due now and what that brings about. For tests. */
@@ -115,7 +115,7 @@ export class WorkQueue {
   /** Lets parked items start over. Returns how many. */
   async replay(kind?: string): Promise<number> {
     const replayed = await unpark(this.#sql, kind);
-    this.ring();
+    this.wake();
     return replayed;
   }
 
@@ -153,7 +153,7 @@ export class WorkQueue {
     for (const item of items) {
       const running = this.#run(item).finally(() => {
         active.delete(running);
-        this.ring();
+        this.wake();
       });
       active.add(running);
     }

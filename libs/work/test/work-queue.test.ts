@@ -244,7 +244,7 @@ describe("a failing item", () => {
     let isBroken = true;
     const queue = aQueue(
       async () => {
-        if (isBroken) throw new Error("neighbour away");
+        if (isBroken) throw new Error("upstream away");
       },
       { retrySchedule: [60, 600] },
     );
@@ -254,7 +254,7 @@ describe("a failing item", () => {
     const { rows } = await t.database.sql.query(
       "SELECT due_at > now() + interval '55 seconds' AS late, due_at < now() + interval '76 seconds' AS soon, last_error FROM stream.work_items",
     );
-    expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: neighbour away" }]);
+    expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: upstream away" }]);
     for (const state of ["a waiting 2", "a parked 3", "a parked 3"]) {
       await makeDue();
       await queue.drain();

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { systemClock } from "@millwright/clock";
 import { Database, ensureDatabase, migrate } from "@millwright/database";
-import { appendEvents, Consumer, EventLog, localDoorbell, type NewEvent } from "@millwright/events";
+import { appendEvents, Consumer, EventLog, localWakeupBus, type NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { createLogger } from "@millwright/telemetry";
 import { connect } from "nats";
@@ -26,8 +26,8 @@ export const measureFeed = (bench: Bench): Promise<Measured[]> =>
 async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measured[]> {
   const [owner, reader] = [await open(platform, "bench_feed_owner"), await open(platform, "bench_feed_reader")];
   const log = createLogger({ service: "bench", level: "error" });
-  const doorbell = localDoorbell();
-  const eventLog = new EventLog({ database: owner, clock: systemClock, log, doorbell });
+  const wakeups = localWakeupBus();
+  const eventLog = new EventLog({ database: owner, clock: systemClock, log, wakeups });
   let count = 0;
   let seen: (uid: string) => void = () => {};
   const handlers = {
@@ -41,7 +41,7 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
     clock: systemClock,
     log,
     handlers,
-    doorbell,
+    wakeups,
   });
   eventLog.start();
   consumer.start();

@@ -10,7 +10,7 @@ import {
   type AutomationUid,
   type ProjectedChange,
 } from "../domain/automation.ts";
-import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 
 /** What is remembered of a request; answers of earlier releases are without the time. */
 type Made = { readonly uid: AutomationUid; readonly at?: string };
@@ -48,7 +48,7 @@ export function automationStore(database: Database) {
         .transaction(async (tx) => {
           const made =
             request &&
-            (await rememberAnswer<Made>(
+            (await storeResponse<Made>(
               tx,
               request,
               { uid: automation.uid, at: automation.createdAt.toISOString() },
@@ -70,7 +70,7 @@ export function automationStore(database: Database) {
         }),
 
     remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
-      (await rememberedAnswer<Made>(sql, request, now)) !== undefined,
+      (await storedResponse<Made>(sql, request, now)) !== undefined,
 
     /** Changes a locked automation, unless the change gives the same one back. Errors: automation_not_found. */
     update: (

@@ -1,7 +1,7 @@
 import { isUniqueViolation, type Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, type IdempotentRequest } from "@millwright/idempotency";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { aliasTaken, type Factory } from "../domain/factory.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
@@ -63,7 +63,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         changes.change(async (tx, inTx) => {
           const known =
             request &&
-            (await rememberAnswer<Record<string, unknown>>(
+            (await storeResponse<Record<string, unknown>>(
               inTx,
               request,
               JSON.parse(JSON.stringify(factory)),

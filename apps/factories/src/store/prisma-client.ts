@@ -14,11 +14,11 @@ export type Changes = {
   change<T>(f: (tx: PrismaTx, sql: Sql) => Promise<T>): Promise<T>;
 };
 
-/** `ring` says that events or work were committed, which Prisma cannot. */
-export const changesOf = (prisma: PrismaClient, ring: () => void): Changes => ({
+/** `wake` is called after events or work were committed; Prisma cannot notify about it. */
+export const changesOf = (prisma: PrismaClient, wake: () => void): Changes => ({
   async change(f) {
     const result = await retryConflicts(() => prisma.$transaction((tx) => f(tx, prismaSql(tx))));
-    ring();
+    wake();
     return result;
   },
 });

@@ -2,7 +2,7 @@ import type { Database, Sql } from "@millwright/database";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, type IdempotentRequest } from "@millwright/idempotency";
 import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@millwright/ids";
 import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
 
@@ -49,7 +49,7 @@ export function taskStore(database: Database, clock: Clock) {
     /** With a request key that is known, answers the task as it was made then. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
-        const made = request && (await rememberAnswer(tx, request, task, clock.now()));
+        const made = request && (await storeResponse(tx, request, task, clock.now()));
         if (made && made.uid !== task.uid)
           return { ...made, createdAt: new Date(made.createdAt), updatedAt: new Date(made.updatedAt) };
         if (!(await holdFactory(tx, task.factoryUid))) throw notFound("factory");

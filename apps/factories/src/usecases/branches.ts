@@ -60,7 +60,7 @@ export type TrackBranchDeps = ReadDeps & {
       fact: (branch: TrackedBranch) => NewEvent,
     ): Promise<{ branch: TrackedBranch; isNew: boolean }>;
   };
-  heads: { ring(): void };
+  heads: { wake(): void };
   clock: Clock;
 };
 
@@ -81,7 +81,7 @@ export async function trackBranch(
     deps.clock.now(),
     (next) => branchCreated(next, originOf(caller)),
   );
-  deps.heads.ring();
+  deps.heads.wake();
   return { ...(await statusOf(deps, branch)), isNew };
 }
 

@@ -1,5 +1,5 @@
 import type { Caller } from "@millwright/caller";
-import { byPlace, locateAside, parseDefinitionAside, type Definition } from "@millwright/definition";
+import { byPosition, locateInThread, parseDefinitionInThread, type Definition } from "@millwright/definition";
 import { isDomainError } from "@millwright/errors";
 import type { FactoryUid } from "@millwright/ids";
 import { AUTOMATIONS_PER_FACTORY_MAX } from "../domain/automation.ts";
@@ -80,7 +80,7 @@ export async function validate(
   factory: Factory,
   tree: Tree,
 ): Promise<{ definition?: Definition; diagnostics: OwnedDiagnostic[] }> {
-  const { definition, draft, diagnostics: found } = await parseDefinitionAside(tree.files);
+  const { definition, draft, diagnostics: found } = await parseDefinitionInThread(tree.files);
   const readable = definition ?? draft;
   const alias = readable?.factory.alias;
   const holder = alias === undefined ? undefined : await deps.factories.findByAlias(factory.teamUid, alias);
@@ -127,7 +127,7 @@ export async function placed(
   found: readonly UnplacedDiagnostic[],
   { files }: Pick<Tree, "files">,
 ): Promise<OwnedDiagnostic[]> {
-  const places = await locateAside(files, found);
+  const places = await locateInThread(files, found);
   return found.map(({ keys: _keys, ...diagnostic }, index) => ({ ...diagnostic, ...places[index]! }));
 }
 
@@ -177,4 +177,4 @@ function tooMany(ofFiles: number, others: number): OwnedDiagnostic[] {
 }
 
 export const inOrder = (a: OwnedDiagnostic, b: OwnedDiagnostic): number =>
-  byPlace(a as Parameters<typeof byPlace>[0], b as Parameters<typeof byPlace>[1]);
+  byPosition(a as Parameters<typeof byPosition>[0], b as Parameters<typeof byPosition>[1]);

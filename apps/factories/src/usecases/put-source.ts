@@ -18,7 +18,7 @@ export type PutSourceDeps = SourceDeps &
       /** Replaces the registered source; what serves, serves on. Errors: factory_not_found. */
       put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
     };
-    heads: { ring(): void };
+    heads: { wake(): void };
     clock: Clock;
   };
 
@@ -51,6 +51,6 @@ export async function putSource(
     created: (branch) => branchCreated(branch, origin),
     deleted: (branch) => branchRetired(branch, origin),
   });
-  deps.heads.ring();
+  deps.heads.wake();
   return { factory, source: await withWarnings(deps, caller, factory, source) };
 }

@@ -13,7 +13,7 @@ export type RegisterPushDeps = HeadDeps & {
     /** Has their heads looked up at once. */
     lookSoon(uids: readonly string[]): Promise<void>;
   };
-  heads: { ring(): void };
+  heads: { wake(): void };
 };
 
 /**
@@ -38,7 +38,7 @@ export async function registerPush(
     );
   }
   await deps.branches.lookSoon(moved.map(({ uid }) => uid));
-  deps.heads.ring();
+  deps.heads.wake();
 }
 
 /** The work that a push leaves: whatever fails of it is tried again. */

@@ -3,7 +3,7 @@ import type { Caller } from "@millwright/caller";
 import { isDomainError, notFound } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 import { html, pathText, pathUid, redirect, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { isoTime } from "../routes/json-values.ts";
 import type { FindProfiles } from "../routes/profiles.ts";
 import { scheduleJson, slotJson } from "../routes/schedules.ts";
@@ -20,7 +20,7 @@ import { schedulePage } from "./schedule-page.ts";
 import { cookieCaller, signInPage, type SignInDeps } from "./sign-in.ts";
 
 export type PageDeps = {
-  neighbours: Pick<Neighbours, "runs" | "artifacts" | "schedules" | "automations">;
+  upstreams: Pick<Upstreams, "runs" | "artifacts" | "schedules" | "automations">;
   findProfiles: FindProfiles;
   links: PageLinks;
   signIn: SignInDeps;
@@ -30,7 +30,7 @@ const viewQuery = z.object({ view: z.string().optional() });
 
 /** Pages for people: every link that the platform prints opens here. Outside `/api/v1`. */
 export function pageRoutes({
-  neighbours: { runs, artifacts, schedules, automations },
+  upstreams: { runs, artifacts, schedules, automations },
   findProfiles,
   links,
   signIn,

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
-import { holdsCredential, PAGE_HEADERS, type Authenticate, type Mount } from "../rest/index.ts";
+import { containsCredential, PAGE_HEADERS, type Authenticate, type Mount } from "../rest/index.ts";
 import { page } from "./layout.ts";
 import { markup } from "./markup.ts";
 
@@ -65,7 +65,7 @@ export async function cookieCaller(
 
 /** Only paths of our own pages: a form must not send people elsewhere. */
 const safeNext = (next: string | null): string =>
-  next !== null && /^\/runs\/[\w./?=%~-]*$/.test(next) && !holdsCredential(next) ? next : "/";
+  next !== null && /^\/runs\/[\w./?=%~-]*$/.test(next) && !containsCredential(next) ? next : "/";
 
 /** The form's fields; undefined when the body is too long or cut off. */
 async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {

@@ -1,7 +1,7 @@
 export { route, fullPath, type IdempotencyKey, type RequestInfo, type Route, type RouteInput } from "./route.ts";
 export { html, json, redirect, Reply, stream } from "./reply.ts";
 export { PAGE_HEADERS } from "./security-headers.ts";
-export { ERROR_CATALOG, holdsCredential } from "@millwright/errors";
+export { ERROR_CATALOG, containsCredential } from "@millwright/errors";
 export {
   cursor,
   instant,

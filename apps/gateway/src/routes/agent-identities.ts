@@ -2,7 +2,7 @@ import { z } from "zod";
 import { can, chooseTeam, type Caller } from "@millwright/caller";
 import { invalidArgument, isDomainError, type DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { pathUid, route, type RequestInfo, type Route } from "../rest/index.ts";
 import { getAgent, listAgents } from "../store/agent-store.ts";
 import { appendSecrets, createAgent, deleteAgent, updateAgent } from "../usecases/manage-agents.ts";
@@ -12,7 +12,7 @@ import type { IdentityRouteDeps } from "./identity-deps.ts";
 const params = z.object({ uid: pathUid("agent") });
 
 /** Agent identities: service accounts of a team (fields-runs §8.6). */
-export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "factories" | "catalog">): Route[] {
+export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "factories" | "catalog">): Route[] {
   const { db, clock } = deps;
   return [
     route({
@@ -108,7 +108,7 @@ const teamsShown = (caller: Caller): string[] =>
   allTeams(caller).filter((uid) => caller.activeTeamUid === undefined || uid === caller.activeTeamUid);
 
 async function assertFactoryOfTeam(
-  { factories }: Pick<Neighbours, "factories">,
+  { factories }: Pick<Upstreams, "factories">,
   caller: Caller,
   request: RequestInfo,
   uid: string,
@@ -121,7 +121,7 @@ async function assertFactoryOfTeam(
 
 /** What an agent works in must be its team's own: what is only open to the team may be closed to it. */
 async function assertEnvironmentOfTeam(
-  { catalog }: Pick<Neighbours, "catalog">,
+  { catalog }: Pick<Upstreams, "catalog">,
   caller: Caller,
   request: RequestInfo,
   teamUid: string,
@@ -140,7 +140,7 @@ async function assertEnvironmentOfTeam(
 
 /** Each skill by its whole spec, once, in order. Errors: skill_not_found (invalid_argument), when the team's agents would not find one. */
 async function findSkills(
-  { catalog }: Pick<Neighbours, "catalog">,
+  { catalog }: Pick<Upstreams, "catalog">,
   caller: Caller,
   request: RequestInfo,
   teamUid: string,

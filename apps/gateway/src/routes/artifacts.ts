@@ -3,7 +3,7 @@ import { serviceCaller } from "@millwright/caller";
 import { DomainError, isDomainError } from "@millwright/errors";
 import type { PageLinks } from "../pages/page-links.ts";
 import { redirect, route, timestamp, uuid, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 
@@ -60,7 +60,7 @@ const artifactParams = z.object({ artifactUid: uuid() });
 
 /** What runs leave behind. Public artifacts need no key (spec §5.3). */
 export function artifactRoutes(
-  { artifacts, tasks }: Pick<Neighbours, "artifacts" | "tasks">,
+  { artifacts, tasks }: Pick<Upstreams, "artifacts" | "tasks">,
   links: Pick<PageLinks, "runUrl">,
 ): Route[] {
   /** Whether a live task is bound to the root run. Who may not see tasks sees none. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { factories } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { asWritten } from "@millwright/payload-filter";
+import { withExactNumbers } from "@millwright/payload-filter";
 import { recordOf, timestamp, uuid } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
@@ -144,7 +144,7 @@ export function automationRecord(automation: factories.Automation): z.input<type
 }
 
 function filterOf(filter: Record<string, unknown> = {}, payload: unknown): Record<string, unknown> | undefined {
-  const whole = { ...filter, ...(payload !== undefined && { payload: asWritten(payload) }) };
+  const whole = { ...filter, ...(payload !== undefined && { payload: withExactNumbers(payload) }) };
   return Object.keys(whole).length === 0 ? undefined : whole;
 }
 

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
 import { parseStored } from "@millwright/payload-filter";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, uuid, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   Automation,
   automationRecord,
@@ -33,7 +33,7 @@ const aboutEvents = z.object({
 });
 
 /** Automations of factories: what starts by itself, and why it did or did not (factory-files §6). Ours. */
-export function automationRoutes({ automations }: Pick<Neighbours, "automations">): Route[] {
+export function automationRoutes({ automations }: Pick<Upstreams, "automations">): Route[] {
   const one = "/factory/{uid}/automations/{automationUid}";
   const said = (body: { agent?: string | null | undefined }): JsonObject => {
     const { agent, ...keys } = body;
@@ -218,7 +218,7 @@ const asked = ({ event_uid: eventUid = "", limit, cursor: token = "" }: z.output
   pageSize: limit,
   pageToken: token,
 });
-const decisionsOf = (page: Awaited<ReturnType<Neighbours["automations"]["listDecisions"]>>) => ({
+const decisionsOf = (page: Awaited<ReturnType<Upstreams["automations"]["listDecisions"]>>) => ({
   decisions: page.decisions.map(decisionRecord),
   page_info: pageInfo(page.nextPageToken),
 });

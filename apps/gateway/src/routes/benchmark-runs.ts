@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf } from "../clients/neighbours.ts";
+import { onBehalf } from "../clients/upstreams.ts";
 import {
   cursor,
   nonzeroUuid,
@@ -47,7 +47,7 @@ const include = queryList(RunInclude)
 type Included = z.output<typeof include>;
 
 /** Benchmark runs and their results (spec §4 "Benchmarks", fields-factory §9.3–§9.5). */
-export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
+export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
   const records = async (runs: readonly scoring.BenchmarkRun[], included: Included) => {
     const creators = await findProfiles(
       included.includes("creator") ? [...new Set(runs.map(({ creatorUid }) => creatorUid))].filter(Boolean) : [],

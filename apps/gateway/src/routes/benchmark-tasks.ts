@@ -1,4 +1,4 @@
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { json, pathUid, route, type Route } from "../rest/index.ts";
 import { taskMessage, taskRecord } from "./benchmark-records.ts";
 import { NewSuiteTask, SuiteTask, SuiteTaskPatch } from "./benchmark-schemas.ts";
@@ -19,7 +19,7 @@ const refOf = ({ factory_uid: factoryUid, suite_uid: suiteUid, task_uid: taskUid
 });
 
 /** Tasks of a suite (spec §4 "Benchmarks", fields-factory §9.1). */
-export function benchmarkTaskRoutes({ benchmarks }: Pick<Neighbours, "benchmarks">): Route[] {
+export function benchmarkTaskRoutes({ benchmarks }: Pick<Upstreams, "benchmarks">): Route[] {
   return [
     route({
       method: "POST",

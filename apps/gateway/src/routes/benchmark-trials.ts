@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   cursor,
   nonzeroUuid,
@@ -81,7 +81,7 @@ const OneQuery = z.object({
 });
 
 /** Trials of benchmark runs (spec §4 "Benchmarks", fields-factory §9.6). The export is ours. */
-export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmarks">): Route[] {
+export function benchmarkTrialRoutes({ benchmarks }: Pick<Upstreams, "benchmarks">): Route[] {
   return [
     route({
       method: "GET",

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { cursor, json, PageInfo, pageInfo, pageLimit, pathUid, route, uuid, type Route } from "../rest/index.ts";
 import { draftRecord, suiteMessage, suiteRecord, wholeSuiteRecord } from "./benchmark-records.ts";
 import { NewSuite, Suite, SuitePatch, SuiteWithTasks, TaskDraft } from "./benchmark-schemas.ts";
 import type { FindProfiles } from "./profiles.ts";
 import { TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 
-export type BenchmarkRoutesDeps = { neighbours: Pick<Neighbours, "benchmarks">; findProfiles: FindProfiles };
+export type BenchmarkRoutesDeps = { upstreams: Pick<Upstreams, "benchmarks">; findProfiles: FindProfiles };
 
 const inFactory = z.object({ factory_uid: pathUid("factory") });
 export const suiteParams = inFactory.extend({ suite_uid: pathUid("suite") });
@@ -16,7 +16,7 @@ export const BENCHMARKS = "/factory/{factory_uid}/benchmarks";
 export const SUITE = `${BENCHMARKS}/{suite_uid}`;
 
 /** Benchmark suites (spec §4 "Benchmarks", fields-factory §9.1). Drafting a task from a run is ours. */
-export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
+export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
   const creatorsOf = (suites: readonly scoring.Suite[]) =>
     findProfiles([...new Set(suites.map(({ creatorUid }) => creatorUid))].filter(Boolean));
   const whole = async (suite: scoring.Suite) => wholeSuiteRecord(suite, await creatorsOf([suite]));

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { answerSigned, type BlobStore } from "@millwright/blobs";
+import { handleSignedRequest, type BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import { currentScope, newTraceContext, type Logger } from "@millwright/telemetry";
 import type { Mount } from "../rest/index.ts";
@@ -17,7 +17,7 @@ export type BlobMountDeps = {
 export const blobMount = (deps: BlobMountDeps): Mount => ({
   prefix: "/blobs/",
   listener: (request, response) =>
-    void answerSigned(deps.store, deps, request, response).catch((error: unknown) =>
+    void handleSignedRequest(deps.store, deps, request, response).catch((error: unknown) =>
       refuse(deps, error, request, response),
     ),
 });

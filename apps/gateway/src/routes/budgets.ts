@@ -3,7 +3,7 @@ import { isMember, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { toDollars } from "@millwright/money";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { pathUid, route, timestamp, uuid, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
@@ -51,7 +51,7 @@ const budgetParams = z.object({ uid: pathUid("team"), budget_uid: pathUid("budge
 const PATH = "/team/{uid}/budgets";
 
 /** Spending caps of a team. Ours. */
-export function budgetRoutes({ budgets }: Pick<Neighbours, "budgets">): Route[] {
+export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
   return [
     route({
       method: "GET",

@@ -3,7 +3,7 @@ import { jsonBytes } from "@millwright/code-host-events";
 import type { orchestrator, webhooks } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, timestamp, uuid, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { Replay, Replayed, replayRecord } from "./automation-schemas.ts";
 import { findCodeHost, type CodeHostInput } from "./code-hosts.ts";
 import { isoTime } from "./json-values.ts";
@@ -61,14 +61,14 @@ const WithPayload = Delivery.extend({
 
 /** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). Ours. */
 export function codeHostWebhookRoutes(
-  neighbours: Pick<Neighbours, "automations" | "catalog" | "codeHostWebhooks">,
+  upstreams: Pick<Upstreams, "automations" | "catalog" | "codeHostWebhooks">,
 ): Route[] {
-  const { automations, codeHostWebhooks } = neighbours;
+  const { automations, codeHostWebhooks } = upstreams;
   const of = "/team/{uid}/code-hosts/{codeHostUid}/webhook";
   const params = z.object({ uid: pathUid("team"), codeHostUid: pathUid("code_host") });
   const common = { verbs: ["factory.manage"] as const, errors: [403], params };
   const refOf = (host: orchestrator.CodeHost) => ({ teamUid: host.teamUid, codeHostUid: host.uid });
-  const find = async (input: CodeHostInput) => refOf(await findCodeHost(neighbours, input));
+  const find = async (input: CodeHostInput) => refOf(await findCodeHost(upstreams, input));
   return [
     route({
       ...common,
@@ -92,7 +92,7 @@ export function codeHostWebhookRoutes(
         .object({ enabled: z.boolean().optional(), bot_login: z.string().max(300).nullable().optional() })
         .optional(),
       handler: async (input) => {
-        const host = await findCodeHost(neighbours, input);
+        const host = await findCodeHost(upstreams, input);
         if (host.kind === "local")
           throw new DomainError({
             kind: "unsupported",

@@ -3,7 +3,7 @@ import { isMember } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { pathUid, route, timestamp, type Route, type RouteInput } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { isoTime } from "./json-values.ts";
 
 const CodeHost = z
@@ -45,7 +45,7 @@ export type CodeHostInput = RouteInput &
 
 /** The connection that a path names, as the orchestrator knows it. Errors: code_host_not_found (also: of another team than the path's). */
 export async function findCodeHost(
-  { catalog }: Pick<Neighbours, "catalog">,
+  { catalog }: Pick<Upstreams, "catalog">,
   input: CodeHostInput,
 ): Promise<orchestrator.CodeHost> {
   const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
@@ -55,8 +55,8 @@ export async function findCodeHost(
 }
 
 /** Connections to code hosts: where repositories are cloned from and pull requests opened. Ours. */
-export function codeHostRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHostWebhooks">): Route[] {
-  const { catalog, codeHostWebhooks } = neighbours;
+export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostWebhooks">): Route[] {
+  const { catalog, codeHostWebhooks } = upstreams;
   return [
     route({
       method: "GET",
@@ -112,7 +112,7 @@ export function codeHostRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHos
       errors: [403],
       status: 204,
       handler: async (input) => {
-        const { uid, teamUid, kind } = await findCodeHost(neighbours, input);
+        const { uid, teamUid, kind } = await findCodeHost(upstreams, input);
         if (kind !== "local") await codeHostWebhooks.retireCodeHost({ teamUid, codeHostUid: uid }, onBehalf(input)); // its webhooks are refused before it is gone
         await catalog.deleteCodeHost({ uid }, onBehalf(input));
       },

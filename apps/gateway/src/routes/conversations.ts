@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { pathUid, queryFlag, redirect, route, timestamp, type Route } from "../rest/index.ts";
 import { Conversation } from "./conversation-schemas.ts";
 import { conversationParams } from "./followups.ts";
@@ -9,7 +9,7 @@ import { isoTime } from "./json-values.ts";
 const NOT_KEPT = { "cache-control": "private, no-store" };
 
 /** What was said and done in a conversation, whichever of its runs did it (spec §4 "Agent runs and conversations"). */
-export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" | "artifacts">): Route[] {
+export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" | "artifacts">): Route[] {
   return [
     route({
       method: "GET",

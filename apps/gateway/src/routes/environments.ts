@@ -4,7 +4,7 @@ import { chooseTeam, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { pathText, pathUid, route, Scope, timestamp, UserProfile, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles, Profile } from "./profiles.ts";
@@ -71,7 +71,7 @@ const Grant = z
   .meta({ id: "EnvironmentGrant" });
 
 export type EnvironmentRoutesDeps = {
-  readonly neighbours: Pick<Neighbours, "catalog">;
+  readonly upstreams: Pick<Upstreams, "catalog">;
   readonly findProfiles: FindProfiles;
   /** Whether a user is in one of the caller's teams. */
   readonly isTeammate: (caller: Caller, userUid: string) => Promise<boolean>;
@@ -79,7 +79,7 @@ export type EnvironmentRoutesDeps = {
 
 /** Where runs work: image, repositories, setup. Writing is ours; the specification only reads. */
 export function environmentRoutes({
-  neighbours: { catalog },
+  upstreams: { catalog },
   findProfiles,
   isTeammate,
 }: EnvironmentRoutesDeps): Route[] {

@@ -3,7 +3,7 @@ import { chooseTeam, type Caller } from "@millwright/caller";
 import type { factories as proto } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, route, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { Factory, factoryRecord, Repository } from "./factory-schemas.ts";
 import { present } from "@millwright/json";
@@ -12,7 +12,7 @@ import { runRecords } from "./run-record.ts";
 import { PROMPT_LIMIT, RunState, TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 
 export type FactoryRoutesDeps = {
-  neighbours: Pick<Neighbours, "factories" | "runs">;
+  upstreams: Pick<Upstreams, "factories" | "runs">;
   findProfiles: FindProfiles;
   links: PageLinks;
 };
@@ -33,7 +33,7 @@ const FactoryFields = z.object({
 });
 
 /** Factories and sending work to them (spec §4 "Factories", "Factory tasks"). */
-export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, links }: FactoryRoutesDeps): Route[] {
+export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, links }: FactoryRoutesDeps): Route[] {
   const records = async (list: readonly proto.Factory[], caller: Caller) => {
     const profiles = await findProfiles([...new Set(list.map((one) => one.creatorUid))].filter(Boolean));
     return list.map((one) =>

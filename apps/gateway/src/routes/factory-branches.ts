@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { factories as proto } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { json, pathUid, Reply, route, timestamp, type Route, type RouteInput } from "../rest/index.ts";
 import { Diagnostic, diagnosticRecord } from "./factory-source.ts";
 import { factoryParams } from "./factories.ts";
@@ -46,14 +46,14 @@ const BranchStatus = z
   .meta({ id: "BranchStatus" });
 
 export type BranchRoutesDeps = {
-  neighbours: Pick<Neighbours, "factories" | "branches">;
+  upstreams: Pick<Upstreams, "factories" | "branches">;
   /** Whether the team has the capability `factory_branches`. */
   hasFactoryBranches: (teamUid: string) => Promise<boolean>;
 };
 
 /** Tracked branches of a factory's definition repository (spec §4). Listing and tracking are ours. */
 export function factoryBranchRoutes({
-  neighbours: { factories, branches },
+  upstreams: { factories, branches },
   hasFactoryBranches,
 }: BranchRoutesDeps): Route[] {
   /** Errors: factory_not_found · not_authorized · factory_branches_off (feature_off). */

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { onBehalf } from "../clients/neighbours.ts";
+import { onBehalf } from "../clients/upstreams.ts";
 import { queryChoice, queryCount, route, type Route } from "../rest/index.ts";
 import { EXPORT_TYPES } from "./export-format.ts";
 import { factoryParams } from "./factories.ts";
@@ -22,7 +22,7 @@ const COSTLIEST_MAX = 50;
 const BASE = "/factory/{uid}/costs";
 
 /** What a factory's runs cost (spec §4 "Metrics, costs, pull requests", fields-factory §5.3, §5.4). */
-export function factoryCostRoutes({ neighbours: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
+export function factoryCostRoutes({ upstreams: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
   return [
     route({
       method: "GET",

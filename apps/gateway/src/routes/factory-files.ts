@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { deferredResolutions, parseDefinitionAside, SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "@millwright/definition";
+import { deferredResolutions, parseDefinitionInThread, SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "@millwright/definition";
 import { notFound } from "@millwright/errors";
 import { pathText, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
 import { DefinitionFile, Diagnostic, SOURCE_BODY_BYTES_MAX } from "./factory-source.ts";
@@ -82,7 +82,7 @@ export const factoryFilesRoutes: Route[] = [
     body: z.object({ files: z.array(DefinitionFile).max(2_000) }),
     response: Validation,
     handler: async ({ body }) => {
-      const { definition, diagnostics } = await parseDefinitionAside(body.files);
+      const { definition, diagnostics } = await parseDefinitionInThread(body.files);
       const isRead = !diagnostics.some(({ code }) => UNREADABLE.has(code));
       return {
         schema_version: SCHEMA_VERSION,

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { queryChoice, route, type Route } from "../rest/index.ts";
 import type { LimitMetricsRequests } from "../usecases/limit-metrics-requests.ts";
 import { EXPORT_TYPES } from "./export-format.ts";
@@ -10,12 +10,12 @@ import { metricsRecord, runBreakdownRecord } from "./metrics-records.ts";
 import { FactoryMetrics, RUN_DIMENSIONS, RunBreakdown } from "./metrics-schemas.ts";
 
 export type MetricsReadDeps = {
-  readonly neighbours: Pick<Neighbours, "metrics">;
+  readonly upstreams: Pick<Upstreams, "metrics">;
   readonly limitMetrics: LimitMetricsRequests;
 };
 
 /** What a factory's runs produce (spec §4 "Metrics, costs, pull requests", fields-factory §5.1, §5.2). */
-export function factoryMetricsRoutes({ neighbours: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
+export function factoryMetricsRoutes({ upstreams: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
   return [
     route({
       method: "GET",

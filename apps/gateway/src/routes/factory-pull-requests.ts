@@ -2,7 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { metrics as proto } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf } from "../clients/neighbours.ts";
+import { onBehalf } from "../clients/upstreams.ts";
 import { cursor, instant, pageInfo, queryChoice, queryCount, queryList, route, type Route } from "../rest/index.ts";
 import { EXPORT_TYPES } from "./export-format.ts";
 import { factoryParams } from "./factories.ts";
@@ -43,7 +43,7 @@ const ListQuery = z.object({
 });
 
 /** Pull requests of a factory's runs (spec §4 "Metrics, costs, pull requests", fields-factory §6). The export is ours. */
-export function factoryPullRequestRoutes({ neighbours: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
+export function factoryPullRequestRoutes({ upstreams: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
   return [
     route({
       method: "GET",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { definitions, factories as proto } from "@millwright/contracts";
 import { route, timestamp, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { factoryParams } from "./factories.ts";
 import { isoTime } from "./json-values.ts";
 
@@ -59,7 +59,7 @@ const Check = z.object({ valid: z.boolean(), diagnostics: z.array(Diagnostic) })
 const Files = z.object({ files: z.array(DefinitionFile).max(2_000).optional() }).optional();
 
 /** The definition of a factory as code: read, replace, check, plan, apply. Ours. */
-export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">): Route[] {
+export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">): Route[] {
   const check = (verb: "validate" | "plan") =>
     route({
       method: "POST",

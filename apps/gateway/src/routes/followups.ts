@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   cursor,
   pageInfo,
@@ -101,7 +101,7 @@ type Asked = Pick<RouteInput, "request"> & {
 };
 
 /** What is said to runs after their prompt, and the ends of their turns (spec §4 "Agent runs and conversations"). */
-export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles: FindProfiles): Route[] {
+export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: FindProfiles): Route[] {
   const followUp = async (input: Asked, target: Target) => {
     const { message = "", mode = "", attachments = [] } = input.body;
     const attachmentNames = Object.fromEntries(

@@ -3,7 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { instant, route, timestamp, uuid, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import { RunMetadata, RunState } from "./run-schemas.ts";
@@ -75,7 +75,7 @@ const LocalRunAnswer = z
   .meta({ id: "LocalRunAnswer" });
 
 /** Runs that a client executes by itself, such as `millwright run local` (decisions "run types that cannot be cancelled"). */
-export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
+export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
   return [
     route({
       method: "POST",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { route, timestamp, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 
@@ -44,7 +44,7 @@ const Worker = z
   .meta({ id: "ConnectedSelfHostedWorker" });
 
 /** What can run work: models and workers (fields-runs §8.2, §8.4). */
-export function modelAndWorkerRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[] {
+export function modelAndWorkerRoutes({ catalog }: Pick<Upstreams, "catalog">): Route[] {
   return [
     route({
       method: "GET",

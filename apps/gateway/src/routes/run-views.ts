@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { pageInfo, PageInfo, pageLimit, queryInt, redirect, route, timestamp, type Route } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
@@ -56,7 +56,7 @@ const RunEvent = z
   .meta({ id: "RunEvent", description: "Ours: one thing that happened in a run. `seq` is gapless from 1." });
 
 /** What happened in a run, in its several forms. */
-export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLinks, stuckMs?: number): Route[] {
+export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLinks, stuckMs?: number): Route[] {
   return [
     route({
       method: "GET",

@@ -17,7 +17,7 @@ import {
   route,
   type Route,
 } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { timeBounds } from "./json-values.ts";
 import { present } from "@millwright/json";
@@ -26,7 +26,7 @@ import { runRecords } from "./run-record.ts";
 import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunSourceType, RunState } from "./run-schemas.ts";
 
 export type RunRoutesDeps = {
-  neighbours: Pick<Neighbours, "runs">;
+  upstreams: Pick<Upstreams, "runs">;
   findProfiles: FindProfiles;
   links: PageLinks;
   /** Whether all these teams may filter runs by metadata. */
@@ -42,7 +42,7 @@ export const runParams = z.object({ runId: pathUid("run") });
 
 /** Runs: create, read, list, steer (spec §4 "Agent runs and conversations"). */
 export function runRoutes({
-  neighbours: { runs },
+  upstreams: { runs },
   findProfiles,
   links,
   haveMetadataFilter,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Caller } from "@millwright/caller";
 import { scheduler } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   cursor,
   PageInfo,
@@ -21,7 +21,7 @@ import { TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 import { ownAgentOf, ownerOf } from "./runs.ts";
 import { CreateSchedule, ReplaceSchedule, ScheduledAgent, ScheduleSlot, SLOT_STATES } from "./schedule-schemas.ts";
 
-export type ScheduleRoutesDeps = { neighbours: Pick<Neighbours, "schedules" | "catalog">; findProfiles: FindProfiles };
+export type ScheduleRoutesDeps = { upstreams: Pick<Upstreams, "schedules" | "catalog">; findProfiles: FindProfiles };
 
 type ScheduleJson = z.input<typeof ScheduledAgent>;
 type Input = { caller: Caller; request: RequestInfo };
@@ -31,7 +31,7 @@ const BASE = "/agent/schedules";
 const ONE = `${BASE}/{scheduleId}`;
 
 /** Scheduled agents (spec §4, fields-runs §9). The slots are ours. */
-export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfiles }: ScheduleRoutesDeps): Route[] {
+export function scheduleRoutes({ upstreams: { schedules, catalog }, findProfiles }: ScheduleRoutesDeps): Route[] {
   const records = async (found: readonly scheduler.Schedule[], input: Input): Promise<ScheduleJson[]> => {
     const profiles = await findProfiles([
       ...new Set(found.flatMap(({ createdBy, updatedBy }) => [createdBy, updatedBy])),

@@ -2,7 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   cursor,
   instant,
@@ -102,7 +102,7 @@ const Metrics = z
   .meta({ id: "ScorerMetrics" });
 
 /** What a scorer decided, and its statistics over time (fields-factory §8.3, §8.4). */
-export function scorerResultRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] {
+export function scorerResultRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   return [
     route({
       method: "GET",

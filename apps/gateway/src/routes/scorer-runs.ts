@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { json, pathUid, route, timestamp, uuidList, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import { runParams } from "./runs.ts";
@@ -85,7 +85,7 @@ const DISPATCH =
   "One invalid pair rejects the whole request. A valid request returns one outcome per pair, not scores.";
 
 /** Manual scoring, and the scores of one run (fields-factory §8.5–§8.7). */
-export function scorerRunRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] {
+export function scorerRunRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   const dispatching = {
     method: "POST",
     description: DISPATCH,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { instant, pathUid, queryFlag, queryInt, route, type Route } from "../rest/index.ts";
 import { factoryParams } from "./factories.ts";
 import { listedScorerRecord, newScorer, scorerRecord, scorerUpdate } from "./scorer-record.ts";
@@ -36,7 +36,7 @@ const ListQuery = z
   );
 
 /** Scorers of a factory (spec §4 "Scorers", fields-factory §8). */
-export function scorerRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] {
+export function scorerRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   return [
     route({
       method: "POST",

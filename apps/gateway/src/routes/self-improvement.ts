@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import { SCORER, scorerParams } from "./scorers.ts";
@@ -34,7 +34,7 @@ const SelfImprovement = SelfImprovementSettings.extend({
 }).meta({ id: "SelfImprovement" });
 
 /** Runs that propose changes to an agent from the failures that a scorer found. Ours. */
-export function selfImprovementRoutes({ scorers }: Pick<Neighbours, "scorers">): Route[] {
+export function selfImprovementRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   const path = `${SCORER}/self_improvement`;
   const refOf = ({ uid, scorer_uid: scorerUid }: z.output<typeof scorerParams>) => ({ factoryUid: uid, scorerUid });
   return [

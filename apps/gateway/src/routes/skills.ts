@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { queryBoolean, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
@@ -34,7 +34,7 @@ const Variant = z
 const AgentSkill = z.object({ name: z.string(), variants: z.array(Variant) }).meta({ id: "AgentSkill" });
 
 /** Skills that agents can be given. */
-export const skillRoutes = ({ catalog }: Pick<Neighbours, "catalog">): Route[] => [
+export const skillRoutes = ({ catalog }: Pick<Upstreams, "catalog">): Route[] => [
   route({
     method: "GET",
     path: "/agent",

@@ -17,7 +17,7 @@ import {
   type Route,
   type RouteInput,
 } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { factoryParams } from "./factories.ts";
 import { present } from "@millwright/json";
 import { isoTime, timeBounds } from "./json-values.ts";
@@ -25,7 +25,7 @@ import type { FindProfiles } from "./profiles.ts";
 import { artifactItem } from "./run-record.ts";
 import { ArtifactItem, RunState } from "./run-schemas.ts";
 
-export type TaskRoutesDeps = { neighbours: Pick<Neighbours, "tasks" | "runs">; findProfiles: FindProfiles };
+export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "runs">; findProfiles: FindProfiles };
 
 /** fields-factory §2.2. */
 const CurrentRun = z
@@ -58,7 +58,7 @@ const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task")
 type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
 
 /** Tasks of a factory (spec §4 "Factory tasks"). */
-export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
+export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
   /** A task as single reads show it: with its author and the outputs of its team's whole run trees, as far as the caller may see them. */
   const whole = async (task: proto.Task, input: Asked) => {
     const { conversationUid, teamUid } = task;

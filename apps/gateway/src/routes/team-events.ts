@@ -2,7 +2,7 @@ import { z } from "zod";
 import { teamsWith, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { pageInfo, PageInfo, pageLimit, queryInt, queryList, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import { eventStreamReply, lastEventId, SSE_KEEP_ALIVE, sseEvent, wantsStream } from "./server-sent-events.ts";
@@ -34,7 +34,7 @@ const TeamEvent = z
   });
 
 /** What becomes of the runs of teams, in the one order in which it was committed (fields-runs §12). */
-export function teamEventRoutes({ runs }: Pick<Neighbours, "runs">, stuckMs?: number): Route[] {
+export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: number): Route[] {
   return [
     route({
       method: "GET",

@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import { keepScope } from "@millwright/telemetry";
+import { bindScope } from "@millwright/telemetry";
 import { stream, type Reply, type RequestInfo } from "../rest/index.ts";
 
 /** How long a reader may take nothing of what is ready for it. Its connection is closed then. */
@@ -17,7 +17,7 @@ export const textStreamReply = (
     headers = {},
     stuckMs = STUCK_MS,
   }: { headers?: Readonly<Record<string, string>>; stuckMs?: number | undefined } = {},
-): Reply => stream(contentType, Readable.from(keepScope(givingUp(texts, stuckMs, () => raw.res.destroy()))), headers);
+): Reply => stream(contentType, Readable.from(bindScope(givingUp(texts, stuckMs, () => raw.res.destroy()))), headers);
 
 async function* givingUp(texts: AsyncIterable<string>, stuckMs: number, giveUp: () => void): AsyncGenerator<string> {
   for await (const text of texts) {

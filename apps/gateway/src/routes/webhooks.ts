@@ -12,7 +12,7 @@ import {
   type Route,
   type RouteInput,
 } from "../rest/index.ts";
-import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   Delivery,
   deliveryRecord,
@@ -57,7 +57,7 @@ type Caller = Parameters<typeof onBehalf>[0];
  * Webhooks of factories, their log, and the test of a filter (webhooks §9–10). Ours, in two spellings: below the factory, and
  * as published without it (decisions "paths").
  */
-export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webhooks" | "automations">): Route[] {
+export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhooks" | "automations">): Route[] {
   /** What accepted deliveries of one factory have started. */
   const runsOf = async (deliveries: readonly proto.Delivery[], input: Caller) => {
     const eventUids = deliveries.flatMap(({ uid, outcome }) => (outcome === "accepted" ? [uid] : []));

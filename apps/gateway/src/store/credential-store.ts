@@ -1,5 +1,5 @@
 import type { Clock } from "@millwright/clock";
-import { Gathering, type Database, type Sql } from "@millwright/database";
+import { Batcher, type Database, type Sql } from "@millwright/database";
 import type { Role } from "../domain/roles.ts";
 
 /** A key that is valid now, with whom it belongs to. */
@@ -41,12 +41,12 @@ export function credentialReader(
   { lookups }: Pick<Database, "lookups">,
   clock: Clock,
 ): (hash: string) => Promise<Credential | undefined> {
-  const credentials = new Gathering(async (hashes: readonly string[]) => {
+  const credentials = new Batcher(async (hashes: readonly string[]) => {
     const { rows } = await lookups.query<Credential & { hash: string }>(FIND, [[...new Set(hashes)], clock.now()]);
     const found = new Map(rows.map(({ hash, ...credential }) => [hash, credential]));
     return hashes.map((hash) => found.get(hash));
   });
-  return (hash) => credentials.ask(hash);
+  return (hash) => credentials.add(hash);
 }
 
 /** Notes the use of a key, at most once a minute: two requests at a time must not fight for its row. */

@@ -21,7 +21,7 @@ import {
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
-import { connectNeighbours } from "../../src/clients/neighbours.ts";
+import { connectUpstreams } from "../../src/clients/upstreams.ts";
 import { docsRoutes } from "../../src/pages/docs-page.ts";
 import { pageLinks, type PageLinks } from "../../src/pages/page-links.ts";
 import { pageRoutes } from "../../src/pages/page-routes.ts";
@@ -85,13 +85,13 @@ const SERVICES = [
   webhooks.CodeHostWebhookService,
 ] as const;
 
-/** One call that reached a neighbour. */
+/** One call that reached an upstream service. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
 
 export type Door = Api & {
-  /** What reached the neighbours since the last `answer`. */
+  /** What reached the upstream services since the last `answer`. */
   calls: NeighbourCall[];
-  /** What the neighbours answer from now on, by local method name; a DomainError is thrown, a function is asked. Anything else: an error. */
+  /** What the upstream services answer from now on, by local method name; a DomainError is thrown, a function is asked. Anything else: an error. */
   answer(answers: Record<string, unknown>): void;
   clock: ReturnType<typeof manualClock>;
   blobs: BlobStore;
@@ -102,7 +102,7 @@ export type Door = Api & {
   capabilities: { metadataFilter: boolean; factoryBranches: boolean };
 };
 
-/** The gateway's resource routes, blobs and pages over HTTP, with neighbours that answer what the test says. `stuckMs`: of readers of streams. */
+/** The gateway's resource routes, blobs and pages over HTTP, with upstream services that answer what the test says. `stuckMs`: of readers of streams. */
 export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<Door> {
   const clock = manualClock(NOW);
   const log = memoryLog();
@@ -137,13 +137,13 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   };
   const allow = allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"] });
   const transport = inProcess(routes, {
-    service: "neighbour",
+    service: "upstream",
     verifier: new CallerVerifier([signer.jwk]),
     log,
     metrics: processMetrics,
     allow,
   });
-  const neighbours = connectNeighbours(
+  const upstreams = connectUpstreams(
     {
       orchestrator: transport,
       factories: transport,
@@ -161,45 +161,45 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const blobs = directoryBlobs({ dir, publicUrl: PUBLIC_URL, signingKey, clock });
   const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
   const capabilities = { metadataFilter: true, factoryBranches: true };
-  const deps = { neighbours, findProfiles, links, signIn };
+  const deps = { upstreams, findProfiles, links, signIn };
   const counted: Door["counted"] = [];
-  const metered = { neighbours, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
+  const metered = { upstreams, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
     ...runRoutes({
       ...deps,
       haveMetadataFilter: async () => capabilities.metadataFilter,
       findPrincipal: async () => USER,
     }),
-    ...localRunRoutes(neighbours),
-    ...followupRoutes(neighbours, findProfiles),
-    ...runViewRoutes(neighbours, deps.links, stuckMs),
-    ...conversationRoutes(neighbours),
-    ...teamEventRoutes(neighbours, stuckMs),
-    ...artifactRoutes(neighbours, links),
-    ...modelAndWorkerRoutes(neighbours),
-    ...skillRoutes(neighbours),
+    ...localRunRoutes(upstreams),
+    ...followupRoutes(upstreams, findProfiles),
+    ...runViewRoutes(upstreams, deps.links, stuckMs),
+    ...conversationRoutes(upstreams),
+    ...teamEventRoutes(upstreams, stuckMs),
+    ...artifactRoutes(upstreams, links),
+    ...modelAndWorkerRoutes(upstreams),
+    ...skillRoutes(upstreams),
     ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }),
     ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
-    ...budgetRoutes(neighbours),
-    ...codeHostRoutes(neighbours),
-    ...codeHostWebhookRoutes(neighbours),
+    ...budgetRoutes(upstreams),
+    ...codeHostRoutes(upstreams),
+    ...codeHostWebhookRoutes(upstreams),
     ...factoryRoutes(deps),
-    ...factorySourceRoutes(neighbours),
+    ...factorySourceRoutes(upstreams),
     ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
     ...factoryFilesRoutes,
     ...taskRoutes(deps),
     ...pageRoutes(deps),
-    ...automationRoutes(neighbours),
-    ...webhookRoutes(neighbours),
+    ...automationRoutes(upstreams),
+    ...webhookRoutes(upstreams),
     ...scheduleRoutes(deps),
-    ...scorerRoutes(neighbours),
-    ...scorerResultRoutes(neighbours),
-    ...scorerRunRoutes(neighbours),
-    ...selfImprovementRoutes(neighbours),
+    ...scorerRoutes(upstreams),
+    ...scorerResultRoutes(upstreams),
+    ...scorerRunRoutes(upstreams),
+    ...selfImprovementRoutes(upstreams),
     ...benchmarkRoutes(deps),
-    ...benchmarkTaskRoutes(neighbours),
+    ...benchmarkTaskRoutes(upstreams),
     ...benchmarkRunRoutes(deps),
-    ...benchmarkTrialRoutes(neighbours),
+    ...benchmarkTrialRoutes(upstreams),
     ...factoryMetricsRoutes(metered),
     ...factoryCostRoutes(metered),
     ...factoryPullRequestRoutes(metered),
@@ -248,7 +248,7 @@ async function authenticate({ bearer, teamUid }: { bearer: string; teamUid: stri
 const findProfiles = async (uids: readonly string[]): Promise<Map<string, Profile>> =>
   new Map(uids.flatMap((uid) => (PROFILES[uid] ? [[uid, PROFILES[uid]] as const] : [])));
 
-/** What a neighbour says no with. */
+/** What an upstream service says no with. */
 export const refusal = (
   kind: ErrorKindName,
   reason: string,
@@ -257,7 +257,7 @@ export const refusal = (
 
 type Refused = readonly [method: string, ...errors: DomainError[]];
 
-/** Declares, per error that a neighbour documents, that the client gets the problem of its kind with the neighbour's reason and text. */
+/** Declares, per error that an upstream service documents, that the client gets the problem of its kind with the upstream service's reason and text. */
 export function refusalsBecomeProblems(
   door: () => Door,
   ask: () => Promise<ApiAnswer>,
@@ -282,7 +282,7 @@ export function refusalsBecomeProblems(
   );
 }
 
-/** Declares that none of the requests reaches a neighbour, and each gets the given status. */
+/** Declares that none of the requests reaches an upstream service, and each gets the given status. */
 export function neverReachNeighbours(
   door: () => Door,
   status: number,

@@ -24,10 +24,10 @@ export const APP_KEY = "first-owner-key";
 
 type Lease = { runUid: string; rootRunUid: string; teamUid: string; agentUid: string; creatorUid: string };
 
-/** A whole gateway on a real database, with neighbours in memory. */
+/** A whole gateway on a real database, with upstream services in memory. */
 export async function openGateway() {
   const own = await testDatabase(migrationsDir);
-  const foreign = await testDatabase(migrationsDir); // the neighbour's event log: any migrated database has one
+  const foreign = await testDatabase(migrationsDir); // the upstream service's event log: any migrated database has one
   const clock = manualClock(NOW);
   const log = memoryLog();
   const metrics = new Metrics();
@@ -45,7 +45,7 @@ export async function openGateway() {
   const foreignLog = new EventLog({ database: foreign.database, clock, log });
   foreignLog.start();
 
-  const neighbour: Routes = (router) => {
+  const upstream: Routes = (router) => {
     router.service(orchestrator.RunService, {
       checkLease({ executionId, attempt }) {
         const lease = leases.get(`${executionId}.${attempt}`);
@@ -97,7 +97,7 @@ export async function openGateway() {
     ...allowServices(events.EventFeedService, { read: ["gateway"] }),
     ...allowServices(webhooks.WebhookService, { pushManagedSecret: ["gateway"] }),
   };
-  const transport = inProcess(neighbour, { service: "neighbour", verifier, log, metrics, allow });
+  const transport = inProcess(upstream, { service: "upstream", verifier, log, metrics, allow });
   const compose = (): Promise<Gateway> =>
     exportJWK(publicKey).then((jwk) =>
       composeGateway({
@@ -109,7 +109,7 @@ export async function openGateway() {
         clock,
         log,
         metrics,
-        neighbours: {
+        upstreams: {
           orchestrator: transport,
           factories: transport,
           scheduler: transport,
@@ -146,7 +146,7 @@ export async function openGateway() {
     identityOf: (from: "factories" | "orchestrator") => client(identity.IdentityService, from),
     definitions: client(definitions.DefinitionOwnerService, "factories"),
     feed: client(events.EventFeedService, "factories"),
-    /** A neighbour publishes an event. */
+    /** An upstream service publishes an event. */
     publish: (event: Partial<NewEvent> & Pick<NewEvent, "type" | "entity" | "entityUid">) =>
       foreign.database.transaction((tx) =>
         appendEvents(tx, [

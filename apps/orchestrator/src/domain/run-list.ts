@@ -140,7 +140,7 @@ function readSearch(text: string): RunSearch {
   return isUuid(uid) ? { runUid: uid.toLowerCase() } : { words: inLowerCase(text).split(/\s+/).slice(0, WORDS_MAX) };
 }
 
-/** Letter by letter, as PostgreSQL does it with the texts that are searched: none becomes two, and none depends on its neighbours. */
+/** Letter by letter, as PostgreSQL does it with the texts that are searched: none becomes two, and none depends on the letters around it. */
 const inLowerCase = (text: string): string =>
   Array.from(text, (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0)!)).join("");
 

@@ -35,7 +35,7 @@ function isSimilar(piece: string, word: string): boolean {
   return false;
 }
 
-/** Letters to insert, remove, replace, or swap with their neighbour (optimal string alignment). */
+/** Letters to insert, remove, replace, or swap with the next one (optimal string alignment). */
 function distance(a: readonly string[], b: readonly string[]): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_one, j) => j)];
   for (let i = 1; i <= a.length; i += 1) {

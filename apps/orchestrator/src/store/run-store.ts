@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { ownersWith } from "@millwright/caller";
-import { Gathering, type Database, type Sql } from "@millwright/database";
+import { Batcher, type Database, type Sql } from "@millwright/database";
 import { notFound, PROMPT_PREVIEW_CHARACTERS } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
@@ -108,14 +108,14 @@ const RUNS_BY_UID = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = ANY($1::uui
 
 /** Runs one by one, for those who may see them; what is asked at the same time is read together. */
 export function visibleRunReader({ lookups }: Pick<Database, "lookups">) {
-  const runs = new Gathering(async (uids: readonly string[]) => {
+  const runs = new Batcher(async (uids: readonly string[]) => {
     const { rows } = await lookups.query<RunRow>(RUNS_BY_UID, [uids]);
     const found = new Map(rows.map((row) => [row.uid, row]));
     return uids.map((uid) => found.get(uid)).map((row) => row && toRun(row));
   });
   /** Undefined: absent or not visible. A malformed uid finds nothing. */
   const findVisibleRun = async (caller: Caller, uid: string): Promise<Run | undefined> => {
-    const run = isUuid(uid) ? await runs.ask(uid.toLowerCase()) : undefined;
+    const run = isUuid(uid) ? await runs.add(uid.toLowerCase()) : undefined;
     return run && canSee(caller, run) ? run : undefined;
   };
   /** Errors: run_not_found (absent or not visible). */

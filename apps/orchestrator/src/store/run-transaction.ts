@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Gathering, isTransient, sendTo, type Database, type Sql } from "@millwright/database";
+import { Batcher, isTransient, sendTo, type Database, type Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import type { LockedRun } from "../domain/run-change.ts";
 import type { LossPolicy } from "../domain/run-state.ts";
@@ -48,11 +48,11 @@ export const runTransactions =
  */
 export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction {
   type Part = (tx: RunTransaction) => Promise<unknown>;
-  const parts = new Gathering(
+  const parts = new Batcher(
     (some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))),
     (error) => !isTransient(error),
   );
-  return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.ask(AsyncLocalStorage.bind(f))) as T; // each within its own request
+  return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.add(AsyncLocalStorage.bind(f))) as T; // each within its own request
 }
 
 const bind = (sql: Sql, timings: Timings): RunTransaction => ({

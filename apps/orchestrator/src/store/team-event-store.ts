@@ -1,4 +1,4 @@
-import { Gathering, type Sql } from "@millwright/database";
+import { Batcher, type Sql } from "@millwright/database";
 import { isUuid } from "@millwright/ids";
 import { teamEventType, type TeamEvent, type TeamEventQuery } from "../domain/team-event.ts";
 import type { RunState } from "../domain/run.ts";
@@ -47,9 +47,9 @@ export function teamEventReader(sql: Sql) {
       occurredAt: row.occurred_at,
     }));
   };
-  const pages = new Gathering(async (asked: readonly string[]) => {
+  const pages = new Batcher(async (asked: readonly string[]) => {
     const found = new Map([...new Set(asked)].map((ask) => [ask, read(JSON.parse(ask) as Ask)]));
     return Promise.all(asked.map((ask) => found.get(ask)!));
   });
-  return (ask: Ask): Promise<readonly TeamEvent[]> => pages.ask(JSON.stringify(ask));
+  return (ask: Ask): Promise<readonly TeamEvent[]> => pages.add(JSON.stringify(ask));
 }

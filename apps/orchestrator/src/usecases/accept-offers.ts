@@ -33,7 +33,7 @@ export type Accepted = { readonly assignments: readonly Assignment[]; readonly l
  * specification, secrets and run token. Repeated by the same session for the same attempt it answers the same.
  * A run whose secrets or repositories cannot be had ends with the reason; its offer counts as lost.
  *
- * Errors: unavailable when a neighbour cannot be asked; the offers stay open.
+ * Errors: unavailable when an upstream service cannot be asked; the offers stay open.
  */
 export async function acceptOffers(
   deps: AcceptOffersDeps,
@@ -127,7 +127,7 @@ const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<
 
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 
-/** Before anything is locked: neighbours are asked here. */
+/** Before anything is locked: upstream services are asked here. */
 async function prepare(
   deps: Pick<AcceptOffersDeps, "prepareAssignment">,
   job: Job,

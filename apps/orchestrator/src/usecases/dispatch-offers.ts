@@ -10,7 +10,7 @@ export type Dispatch = LeaseRef & { readonly job: Job; readonly offerToken: stri
  * Takes offers as `acceptOffers` does, but for another machine: what an agent is asked, and every secret, goes only to the
  * worker process there that brings the token. Repeated, it answers new tokens, and the earlier ones are dead.
  *
- * Errors: unavailable when a neighbour cannot be asked; the offers stay open.
+ * Errors: unavailable when an upstream service cannot be asked; the offers stay open.
  */
 export async function dispatchOffers(
   deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,

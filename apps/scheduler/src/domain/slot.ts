@@ -82,7 +82,7 @@ export type Decision =
   /** Looked at again after `afterMs`. */
   | { readonly state: "due" | "buffered"; readonly afterMs: number; readonly message?: string };
 
-/** What needs no neighbour to be decided: the schedule is gone or paused, or the time of the slot is over. */
+/** What needs no upstream service to be decided: the schedule is gone or paused, or the time of the slot is over. */
 export function decideAlone({ isDeleted, schedule, state, isSuperseded, isLate }: ClaimedSlot): Decision | undefined {
   if (isDeleted) return { state: "skipped", reason: "deleted" };
   if (!schedule.enabled) return { state: "skipped", reason: "paused" };

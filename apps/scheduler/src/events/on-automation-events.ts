@@ -8,7 +8,7 @@ export type OnAutomationEventsDeps = {
   follow(tx: Sql, automation: ScheduledAutomation, saidAt: Date): Promise<void>;
   forget(tx: Sql, gone: { automationUid: string } | { factoryUid: string }): Promise<void>;
   /** There may be something to wait for. */
-  ring(): void;
+  wake(): void;
 };
 
 /**
@@ -18,7 +18,7 @@ export type OnAutomationEventsDeps = {
 export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers {
   const followed = async (tx: Sql, event: StoredEvent): Promise<void> => {
     await deps.follow(tx, readAutomation(event), event.occurredAt);
-    deps.ring();
+    deps.wake();
   };
   return {
     "millwright.automation.created.v1": followed,

@@ -6,7 +6,7 @@ export type OnRunEventsDeps = {
   noteRuns(tx: Sql, made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void>;
   noteRunEnd(tx: Sql, ended: { runUid: string; succeededAt: Date | null }): Promise<void>;
   /** Slots may be waiting for the run that has ended. */
-  ring(): void;
+  wake(): void;
 };
 
 /** Reactions to the orchestrator's facts: a run tells which slot it is of, whatever became of the answer to its creation, and when it ended. */
@@ -23,7 +23,7 @@ export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; t
   handlers: {
     "millwright.run.finished.v1": async (tx, event) => {
       await deps.noteRunEnd(tx, { runUid: event.entityUid, succeededAt: succeeded(event) ? event.occurredAt : null });
-      deps.ring();
+      deps.wake();
     },
   },
 });

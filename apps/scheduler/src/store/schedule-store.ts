@@ -1,7 +1,7 @@
 import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 import { goOnAfter, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
@@ -13,10 +13,10 @@ type Build = (now: Date) => Change;
 type Made = { readonly uid: ScheduleUid; readonly at?: string };
 
 /** Schedules; deleted ones are hidden from every method. */
-export function scheduleStore(database: Database, time: DatabaseTime, ring: () => void) {
+export function scheduleStore(database: Database, time: DatabaseTime, wake: () => void) {
   const changing = async <T>(f: (tx: Sql, now: Date) => Promise<T>): Promise<T> => {
     const result = await database.transaction(async (tx) => f(tx, await readTime(tx, time)));
-    ring();
+    wake();
     return result;
   };
   return {
@@ -42,7 +42,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
     /** The schedule that a request made when it came before, as it made it then. Errors: idempotency_mismatch. */
     async findMade(build: Build, request: IdempotentRequest): Promise<Schedule | undefined> {
       const now = await readTime(database.sql, time);
-      const made = await rememberedAnswer<Made>(database.sql, request, now);
+      const made = await storedResponse<Made>(database.sql, request, now);
       return made && asMade(build, made, now);
     },
 
@@ -50,8 +50,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
     create: (build: Build, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
-        const made =
-          request && (await rememberAnswer<Made>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
+        const made = request && (await storeResponse<Made>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
         if (made && made.uid !== next.uid) return asMade(build, made, now);
         await tx.query(
           `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid, mode, metadata, overlap_policy,

@@ -23,7 +23,7 @@ export type FireSlotsDeps = {
 /** Runs made by one call, and the text of their prompts. */
 const BATCH = 250;
 const BATCH_TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
-/** Batches under way at once, of calls as of slots whose neighbours are asked one by one: more wait for each other in the same index pages. */
+/** Batches under way at once, of calls as of slots whose upstream services are asked one by one: more wait for each other in the same index pages. */
 const AT_ONCE = 2;
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
 /** How soon a slot that waits for other runs looks again, when no event rings. */

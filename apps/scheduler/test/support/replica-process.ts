@@ -1,6 +1,6 @@
 // One replica of the service as a process that can be killed: `node … replica-process.ts '{"databaseUrl", "orchestratorUrl", "skewMs", "timeScale"}'`.
 import { events, identity } from "@millwright/contracts";
-import { CallerSigner, CallerVerifier, inProcess, neighbourTransport } from "@millwright/rpc";
+import { CallerSigner, CallerVerifier, inProcess, upstreamTransport } from "@millwright/rpc";
 import { createLogger, Metrics } from "@millwright/telemetry";
 import { composeScheduler } from "../../src/compose.ts";
 
@@ -41,7 +41,7 @@ const scheduler = composeScheduler({
   masterKey: new Uint8Array(32).fill(7),
   publicUrl: "https://millwright.test",
   clock: { now: () => new Date(Date.now() + skewMs), monotonicMs: () => performance.now() },
-  neighbours: { identity: quiet, factories: quiet, orchestrator: neighbourTransport([orchestratorUrl]) },
+  upstreams: { identity: quiet, factories: quiet, orchestrator: upstreamTransport([orchestratorUrl]) },
 });
 process.on("disconnect", () => process.exit(0)); // never outlives the test
 await scheduler.start();

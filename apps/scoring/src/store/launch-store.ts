@@ -1,7 +1,7 @@
 import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 import { enqueueWork } from "@millwright/work";
 import type { AdvanceBenchmark, BenchmarkRun } from "../domain/benchmark-run.ts";
 import type { LaunchedBenchmark, PlannedTrial } from "../domain/launch.ts";
@@ -11,7 +11,7 @@ export function launchStore(database: Database) {
   return {
     /** Returns what an earlier request with the same key launched. Errors: idempotency_mismatch. */
     findLaunched: (request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined> =>
-      rememberedAnswer<LaunchedBenchmark>(database.sql, request, now),
+      storedResponse<LaunchedBenchmark>(database.sql, request, now),
 
     /**
      * Inserts a benchmark run with its trials, their scores to come, its event and the work that starts it; a repeated request gets the first answer.
@@ -31,7 +31,7 @@ export function launchStore(database: Database) {
           await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
             `${request.operation} ${request.principalUid} ${request.key}`,
           ]);
-        const known = request && (await rememberedAnswer<LaunchedBenchmark>(tx, request, run.createdAt));
+        const known = request && (await storedResponse<LaunchedBenchmark>(tx, request, run.createdAt));
         if (known) return known;
         if (!(await hasScorers(tx, run))) return undefined;
         await insertRun(tx, run);
@@ -41,7 +41,7 @@ export function launchStore(database: Database) {
         const payload: AdvanceBenchmark = { benchmark_run_uid: run.uid };
         await enqueueWork(tx, { kind: "advance-benchmark", key: run.uid, payload, teamUid: run.teamUid });
         const answer = { uid: run.uid, state: run.state };
-        return request ? rememberAnswer(tx, request, answer, run.createdAt) : answer;
+        return request ? storeResponse(tx, request, answer, run.createdAt) : answer;
       }),
   };
 }

@@ -1,7 +1,7 @@
 import { isUniqueViolation, type Database, type Sql } from "@millwright/database";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 import type { SelfImprovementSettings } from "../domain/self-improvement.ts";
 import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
@@ -34,7 +34,7 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
 
     /** What an earlier request with the same key created. Errors: idempotency_mismatch. */
     findCreated: (request: IdempotentRequest, now: Date): Promise<CreatedScorer | undefined> =>
-      rememberedAnswer<CreatedScorer>(database.sql, request, now),
+      storedResponse<CreatedScorer>(database.sql, request, now),
 
     /** Inserts a scorer with its event; for a repeated request returns what the first one created. Errors: scorer_name_taken · idempotency_mismatch. */
     create: (scorer: NewScorer, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedScorer> =>
@@ -42,9 +42,7 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
         database.transaction(async (tx) => {
           const id = await nextId(tx);
           const created = { uid: scorer.uid, id, at: scorer.createdAt.toISOString() };
-          const answer = request
-            ? await rememberAnswer<CreatedScorer>(tx, request, created, scorer.createdAt)
-            : created;
+          const answer = request ? await storeResponse<CreatedScorer>(tx, request, created, scorer.createdAt) : created;
           if (answer.uid !== scorer.uid) return answer;
           await insertScorer(tx, { ...scorer, id });
           await appendEvents(tx, [event]);

@@ -1,7 +1,7 @@
 import { isUniqueViolation, type Database, type Sql } from "@millwright/database";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 import { suiteIdentity } from "../domain/suite-rules.ts";
 import type { Suite, SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
 import {
@@ -48,7 +48,7 @@ export function suiteStore(database: Database) {
 
     /** Returns what an earlier request with the same key created. Errors: idempotency_mismatch. */
     async findCreated(request: IdempotentRequest, now: Date): Promise<CreatedSuite | undefined> {
-      const answer = await rememberedAnswer<CreatedSuite>(database.sql, request, now);
+      const answer = await storedResponse<CreatedSuite>(database.sql, request, now);
       return answer && { ...answer, suite: revived(answer.suite) };
     },
 
@@ -62,7 +62,7 @@ export function suiteStore(database: Database) {
         // Concurrent requests of one key or one uid wait here for each other.
         if (request) await lockText(tx, `${request.operation} ${request.principalUid} ${request.key}`);
         await lockText(tx, suite.uid);
-        const known = request && (await rememberedAnswer<CreatedSuite>(tx, request, suite.createdAt));
+        const known = request && (await storedResponse<CreatedSuite>(tx, request, suite.createdAt));
         if (known) return { ...known, suite: revived(known.suite) };
         const created = await insertSuite(tx, suite);
         if (created) {
@@ -75,7 +75,7 @@ export function suiteStore(database: Database) {
           (created || suiteIdentity(stored, stored.tasks) === suiteIdentity(suite, suite.tasks));
         if (!isSame) throw suiteExists(suite.uid);
         const answer = { suite: stored, created };
-        if (request) await rememberAnswer(tx, request, answer, suite.createdAt);
+        if (request) await storeResponse(tx, request, answer, suite.createdAt);
         return answer;
       }),
 

@@ -1,7 +1,7 @@
 // One replica of the service as a process that can be killed: `node … replica-process.ts '{"databaseUrl", "orchestratorUrl", "timeScale", "trialsPerTeam"}'`.
 import { systemClock } from "@millwright/clock";
 import { events, factories, identity } from "@millwright/contracts";
-import { CallerSigner, CallerVerifier, inProcess, neighbourTransport } from "@millwright/rpc";
+import { CallerSigner, CallerVerifier, inProcess, upstreamTransport } from "@millwright/rpc";
 import { createLogger, Metrics } from "@millwright/telemetry";
 import { composeScoring } from "../../src/compose.ts";
 
@@ -34,7 +34,7 @@ const scoring = composeScoring({
   masterKey: new Uint8Array(32).fill(7),
   publicUrl: "https://millwright.test",
   clock: systemClock,
-  neighbours: { identity: quiet, factories: quiet, orchestrator: neighbourTransport([orchestratorUrl]) },
+  upstreams: { identity: quiet, factories: quiet, orchestrator: upstreamTransport([orchestratorUrl]) },
 });
 process.on("disconnect", () => process.exit(0)); // never outlives the test
 await scoring.start();

@@ -1,5 +1,5 @@
 import { describe } from "@jest/globals";
-import { patience } from "@millwright/testing";
+import { timeoutFactor } from "@millwright/testing";
 import {
   Cluster,
   ClusterUnderFire,
@@ -65,4 +65,4 @@ export function metricsUrls(platform: Deployment): readonly string[] {
 }
 
 /** For what may take as long as a whole test: bounds hanging, not speed. */
-export const SLOW_MS = 300_000 * patience();
+export const SLOW_MS = 300_000 * timeoutFactor();

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { patience } from "@millwright/testing";
+import { timeoutFactor } from "@millwright/testing";
 
 const RETRY_MS = 10_000;
 const PAUSE_FIRST_MS = 50;
@@ -33,7 +33,7 @@ export async function ask(url: string, init: RequestInit): Promise<Told> {
  * that it failed for a passing reason. A failure inside the platform is none.
  */
 export async function patiently(send: (attempt: number) => Promise<Told>, isPassing = isPassingProblem): Promise<Told> {
-  const deadline = Date.now() + RETRY_MS * patience();
+  const deadline = Date.now() + RETRY_MS * timeoutFactor();
   for (let attempt = 1; ; attempt++) {
     try {
       const told = await send(attempt);

@@ -1,9 +1,9 @@
 import { expect } from "@jest/globals";
-import { eventually, patience } from "@millwright/testing";
+import { eventually, timeoutFactor } from "@millwright/testing";
 import type { Client } from "./client.ts";
 
 /** The longest a short scripted run may take on a busy machine. */
-export const RUN_TIMEOUT_MS = 120_000 * patience();
+export const RUN_TIMEOUT_MS = 120_000 * timeoutFactor();
 const ENDED = ["SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"];
 
 /** A prompt whose steps are taken as they stand. A step is one line of YAML, or the lines of one. */

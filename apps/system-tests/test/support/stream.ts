@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { patience } from "@millwright/testing";
+import { timeoutFactor } from "@millwright/testing";
 import type { Told } from "./patient.ts";
 
 const RESUME_MS = 10_000;
@@ -12,12 +12,12 @@ const PAUSE_MS = 100;
 export async function readStream(url: string, init: RequestInit, mayBreak: boolean): Promise<Told> {
   const headers = { ...(init.headers as Record<string, string>) };
   let text = "";
-  for (let deadline = Date.now() + RESUME_MS * patience(); ; await pause(PAUSE_MS)) {
+  for (let deadline = Date.now() + RESUME_MS * timeoutFactor(); ; await pause(PAUSE_MS)) {
     try {
       const response = await fetch(url, { ...init, headers });
       const seen = await readBlocks(response, mayBreak);
       text += seen;
-      if (seen !== "") deadline = Date.now() + RESUME_MS * patience();
+      if (seen !== "") deadline = Date.now() + RESUME_MS * timeoutFactor();
       const isWhole = response.status !== 200 ? response.status < 500 : text.endsWith("event: end\ndata: {}\n\n");
       if (!mayBreak || isWhole || Date.now() > deadline)
         return { status: response.status, headers: response.headers, text, bytes: Buffer.from(text) };
@@ -53,7 +53,7 @@ export async function followEvents(
 ): Promise<any[]> {
   const told: any[] = [];
   let lastId: string | undefined;
-  for (let deadline = Date.now() + FOLLOW_MS * patience(); ; await pause(PAUSE_MS)) {
+  for (let deadline = Date.now() + FOLLOW_MS * timeoutFactor(); ; await pause(PAUSE_MS)) {
     if (Date.now() > deadline) throw new Error(`No event after ${lastId} came for long: ${url}`);
     const stop = new AbortController();
     try {
@@ -66,7 +66,7 @@ export async function followEvents(
         signal: stop.signal,
       });
       for await (const { id, event, data } of blocksOf(response)) {
-        deadline = Date.now() + FOLLOW_MS * patience();
+        deadline = Date.now() + FOLLOW_MS * timeoutFactor();
         lastId = id ?? lastId;
         if (event === "end") return told;
         if (event !== "open") told.push(data);

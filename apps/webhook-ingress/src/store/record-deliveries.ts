@@ -1,4 +1,4 @@
-import { Gathering, isConflict, isTransient, type Database } from "@millwright/database";
+import { Batcher, isConflict, isTransient, type Database } from "@millwright/database";
 import { EVENTS_APPENDED } from "@millwright/events";
 import { DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, WINDOW_MS } from "../domain/limits.ts";
 import { DELIVERIES, RECENT } from "./rate-windows.ts";
@@ -28,7 +28,7 @@ export type Letter = {
 export type Filed = "stored" | "logged" | "limited" | "changed";
 
 /** While one statement waits for the disk, the next works, as large as it. A statement costs four times what one more delivery in it does. */
-const TOGETHER = { atOnce: 2, isPatient: true };
+const TOGETHER = { concurrency: 2, isPerTurn: true };
 
 /**
  * Files deliveries: counts each against its webhook's budget, claims its identity, stores it, and announces it. One statement for all
@@ -36,13 +36,13 @@ const TOGETHER = { atOnce: 2, isPatient: true };
  * and not stored is a duplicate, or was rejected: it is logged by a statement of its own, so that the many do not carry the few.
  */
 export function letterFile(database: Database): (letter: Letter) => Promise<Filed> {
-  const letters = new Gathering(
+  const letters = new Batcher(
     (all: readonly Letter[]) => fileTogether(database, all),
     (error) => !isTransient(error) || isConflict(error),
     TOGETHER,
   );
   return async (letter) => {
-    const filed = await letters.ask(letter);
+    const filed = await letters.add(letter);
     if (filed === "logged") await log(database, letter);
     return filed;
   };

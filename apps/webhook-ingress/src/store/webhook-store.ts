@@ -1,6 +1,6 @@
 import type { Database, Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { storeResponse, type IdempotentRequest } from "@millwright/idempotency";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
 import type { SignatureScheme } from "../domain/signature-schemes.ts";
@@ -64,7 +64,7 @@ export function webhookStore(database: Database, vault: Vault) {
         .transaction(async (tx) => {
           await lockFactory(tx, webhook.factoryUid);
           if (request) {
-            const first = await rememberAnswer(tx, request, made, now, vault);
+            const first = await storeResponse(tx, request, made, now, vault);
             if (first.uid !== webhook.uid) return first;
           }
           const { rows } = await tx.query<{ count: number }>(

@@ -88,17 +88,17 @@ export class Dispatcher {
     return new Watched(this.#deps, machine, {
       taken: () => {
         this.#failures = 0;
-        this.#ring();
+        this.#wake();
       },
       failureDelayMs: () => retryDelayMs(this.#deps.timings(), this.#failures++),
       over: () => {
         this.#watched.delete(keyOf(machine));
-        this.#ring();
+        this.#wake();
       },
     });
   }
 
-  #ring(): void {
+  #wake(): void {
     for (const resume of this.#waiting.splice(0)) resume();
   }
 }

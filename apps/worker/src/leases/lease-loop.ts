@@ -34,7 +34,7 @@ export class LeaseLoop {
   }
 
   /** There is work: ends a back-off early. */
-  ring(): void {
+  wake(): void {
     this.#wake.abort(new Error("There is work."));
   }
 

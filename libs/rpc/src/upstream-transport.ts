@@ -6,14 +6,14 @@ import { Addresses, type Address, type Resolve } from "./addresses.ts";
 import { isUnreachable } from "./errors.ts";
 import { isRepeatable } from "./repeatable.ts";
 
-export type NeighbourOptions = {
+export type UpstreamOptions = {
   /** Certificates (PEM) that vouch for `https:` addresses; those of the system when absent. */
   readonly ca?: string;
   /** Resolves host names; the system's resolver when absent. */
   readonly resolve?: Resolve;
 };
 
-export type NeighbourTransport = Transport & {
+export type UpstreamTransport = Transport & {
   /** Closes every session, with the calls on it. */
   close(): void;
 };
@@ -29,7 +29,7 @@ const PING_TIMEOUT_MS = 5_000;
  * A transport to a service in many replicas: one HTTP/2 session per address, the least busy one is asked. An address that
  * cannot be reached is passed over; a call that was sent and not answered is repeated elsewhere only if its method may be.
  */
-export function neighbourTransport(urls: readonly string[], options: NeighbourOptions = {}): NeighbourTransport {
+export function upstreamTransport(urls: readonly string[], options: UpstreamOptions = {}): UpstreamTransport {
   const replicas = new Replicas(new Addresses(urls, options.resolve), options.ca);
   return {
     async unary(method, signal, timeoutMs, header, input, values) {

@@ -1,10 +1,10 @@
 import { expect, test } from "@jest/globals";
-import { Gathering, type GatheringOptions } from "./gathering.ts";
+import { Batcher, type BatcherOptions } from "./batcher.ts";
 
-/** A gathering whose batches end when told. */
-function held(options: GatheringOptions = {}) {
+/** A batcher whose batches end when the test ends them. */
+function pausedBatcher(options: BatcherOptions = {}) {
   const batches: { keys: readonly number[]; end: (error?: Error) => void }[] = [];
-  const gathering = new Gathering<number, string>(
+  const batcher = new Batcher<number, string>(
     (keys) =>
       new Promise((resolve, reject) => {
         batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
@@ -12,13 +12,13 @@ function held(options: GatheringOptions = {}) {
     undefined,
     options,
   );
-  return { gathering, batches };
+  return { batcher, batches };
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test("what is asked while others are under way goes in one batch, and each gets its own answer", async () => {
-  const { gathering, batches } = held();
-  const answers = [1, 2, 3, 4, 5].map((n) => gathering.ask(n));
+test("keys added while a batch runs form the next batch, and each gets its own result", async () => {
+  const { batcher, batches } = pausedBatcher();
+  const answers = [1, 2, 3, 4, 5].map((n) => batcher.add(n));
   expect(batches.map(({ keys }) => keys)).toEqual([[1]]);
   batches[0]!.end();
   await turn();
@@ -27,9 +27,9 @@ test("what is asked while others are under way goes in one batch, and each gets 
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5].map((n) => `answer ${n}`));
 });
 
-test("two batches may be under way at once, and a third waits for one of them", async () => {
-  const { gathering, batches } = held({ atOnce: 2 });
-  const answers = [1, 2, 3, 4].map((n) => gathering.ask(n));
+test("two batches may run concurrently, and a third waits for one of them", async () => {
+  const { batcher, batches } = pausedBatcher({ concurrency: 2 });
+  const answers = [1, 2, 3, 4].map((n) => batcher.add(n));
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2]]);
   batches[1]!.end();
   await turn();
@@ -39,20 +39,20 @@ test("two batches may be under way at once, and a third waits for one of them", 
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
 });
 
-test("a batch goes beside another when it is as large, or when that one ends", async () => {
-  const { gathering, batches } = held({ atOnce: 2, isPatient: true });
-  const answers = [1, 2, 3].map((n) => gathering.ask(n));
+test("a batch starts beside another when it is as large, or when that one ends", async () => {
+  const { batcher, batches } = pausedBatcher({ concurrency: 2, isPerTurn: true });
+  const answers = [1, 2, 3].map((n) => batcher.add(n));
   await turn();
-  answers.push(...[4, 5].map((n) => gathering.ask(n)));
+  answers.push(...[4, 5].map((n) => batcher.add(n)));
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
-  answers.push(gathering.ask(6));
+  answers.push(batcher.add(6));
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([
     [1, 2, 3],
     [4, 5, 6],
   ]);
-  answers.push(gathering.ask(7));
+  answers.push(batcher.add(7));
   await turn();
   batches[0]!.end();
   await turn();
@@ -64,13 +64,13 @@ test("a batch goes beside another when it is as large, or when that one ends", a
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => `answer ${n}`));
 });
 
-test("a patient one takes all that is asked in a turn as one batch, and what is asked later as the next", async () => {
-  const { gathering, batches } = held({ isPatient: true });
-  const answers = [1, 2, 3].map((n) => gathering.ask(n));
+test("with isPerTurn, keys added in a turn form one batch, and later keys the next", async () => {
+  const { batcher, batches } = pausedBatcher({ isPerTurn: true });
+  const answers = [1, 2, 3].map((n) => batcher.add(n));
   expect(batches).toEqual([]);
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
-  answers.push(gathering.ask(4));
+  answers.push(batcher.add(4));
   batches[0]!.end();
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4]]);
@@ -78,41 +78,37 @@ test("a patient one takes all that is asked in a turn as one batch, and what is 
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
 });
 
-test("nobody fails by what others asked", async () => {
-  const gathering = new Gathering<number, number>(async (keys) => {
+test("a failed batch is retried key by key, so that only the faulty key fails", async () => {
+  const batcher = new Batcher<number, number>(async (keys) => {
     await turn();
     if (keys.includes(4)) throw new Error("four");
     return keys.map((key) => key * 10);
   });
-  const settled = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => gathering.ask(n)));
-  expect(settled.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error).message))).toEqual([
-    10,
-    20,
-    30,
-    "four",
-    50,
-  ]);
+  const settled = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => batcher.add(n)));
+  expect(
+    settled.map((result) => (result.status === "fulfilled" ? result.value : (result.reason as Error).message)),
+  ).toEqual([10, 20, 30, "four", 50]);
 });
 
-test("what may have been done is not done again", async () => {
+test("a batch that may have taken effect is not retried", async () => {
   let times = 0;
-  const gathering = new Gathering<number, number>(
+  const batcher = new Batcher<number, number>(
     async () => {
       times += 1;
       await turn();
-      throw new Error("who knows");
+      throw new Error("connection lost");
     },
     () => false,
   );
-  const settled = await Promise.allSettled([1, 2, 3].map((n) => gathering.ask(n)));
+  const settled = await Promise.allSettled([1, 2, 3].map((n) => batcher.add(n)));
   expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   expect(times).toBe(2);
 });
 
-test("a batch that never got as far as a promise fails like any other", async () => {
-  const gathering = new Gathering<number, number>(() => {
+test("a synchronous throw rejects like a rejected promise", async () => {
+  const batcher = new Batcher<number, number>(() => {
     throw new Error("at once");
   });
-  await expect(gathering.ask(1)).rejects.toThrow("at once");
-  await expect(gathering.ask(2)).rejects.toThrow("at once");
+  await expect(batcher.add(1)).rejects.toThrow("at once");
+  await expect(batcher.add(2)).rejects.toThrow("at once");
 });

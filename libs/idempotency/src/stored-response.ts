@@ -12,7 +12,7 @@ const KEPT_MS = (24 * 60 + 10) * 60_000;
  *
  * Errors: idempotency_mismatch (conflict), when the key came with another body.
  */
-export async function rememberAnswer<T>(
+export async function storeResponse<T>(
   tx: Sql,
   request: IdempotentRequest,
   answer: T,
@@ -29,11 +29,11 @@ export async function rememberAnswer<T>(
      VALUES ($1, $2, $3, $4, $5, $6::timestamptz) ON CONFLICT DO NOTHING`,
     [principalUid, operation, key, bodyHash, vault?.seal(text, placeOf(request)) ?? text, now.toISOString()],
   );
-  return (await rememberedAnswer<T>(tx, request, now, vault))!;
+  return (await storedResponse<T>(tx, request, now, vault))!;
 }
 
 /** The answer remembered for a request that came before: what was there then need not be there any more. Errors: idempotency_mismatch (conflict). */
-export async function rememberedAnswer<T>(
+export async function storedResponse<T>(
   sql: Sql,
   request: IdempotentRequest,
   now: Date,

@@ -18,7 +18,7 @@ import {
   http1Transport,
   inProcess,
   mountHttp1,
-  neighbourTransport,
+  upstreamTransport,
   requestContextOf,
   serveHttp2,
   type ServerOptions,
@@ -75,7 +75,7 @@ const doors: [string, () => Promise<{ transport: Transport; close: () => Promise
     "over HTTP/2",
     async () => {
       const server = await serveHttp2(routes, options, { port: 0 });
-      return { transport: neighbourTransport([`http://127.0.0.1:${server.port}`]), close: () => server.close() };
+      return { transport: upstreamTransport([`http://127.0.0.1:${server.port}`]), close: () => server.close() };
     },
   ],
   [
@@ -288,7 +288,7 @@ describe.each(doors)("a call %s", (_name, open) => {
 
 test("a stopping server tells running calls, and then takes no more", async () => {
   const server = await serveHttp2(routes, options, { port: 0 });
-  const feed = clientFor(events.EventFeedService, neighbourTransport([`http://127.0.0.1:${server.port}`]), { signer });
+  const feed = clientFor(events.EventFeedService, upstreamTransport([`http://127.0.0.1:${server.port}`]), { signer });
   let started = () => {};
   const running = new Promise<void>((resolve) => (started = resolve));
   read = (_caller, signal) => {
@@ -355,7 +355,7 @@ test("a request whose sender dies in the middle of it is no failure of the servi
 });
 
 test("a call to nobody is unavailable", async () => {
-  const nobody = clientFor(events.EventFeedService, neighbourTransport(["http://127.0.0.1:1"]), { signer });
+  const nobody = clientFor(events.EventFeedService, upstreamTransport(["http://127.0.0.1:1"]), { signer });
   await expect(nobody.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable", retryable: true }));
 });
 

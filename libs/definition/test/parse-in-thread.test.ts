@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { locateAside, parseDefinition, parseDefinitionAside } from "../src/index.ts";
+import { locateInThread, parseDefinition, parseDefinitionInThread } from "../src/index.ts";
 import { filesOf, VALID } from "./marked-tree.ts";
 
 const treeOf = (lines: number) => [
@@ -8,7 +8,7 @@ const treeOf = (lines: number) => [
 ];
 
 test.each([10, 40_000])("a tree with %d lines gives the same as in place", async (lines) => {
-  expect(await parseDefinitionAside(treeOf(lines))).toEqual(parseDefinition(treeOf(lines)));
+  expect(await parseDefinitionInThread(treeOf(lines))).toEqual(parseDefinition(treeOf(lines)));
 });
 
 test.each([10, 40_000])("the place of a value in a tree with %d lines is found", async (lines) => {
@@ -16,7 +16,7 @@ test.each([10, 40_000])("the place of a value in a tree with %d lines is found",
     { path: "runners/box.yaml", keys: ["colour"] },
     { path: "runners/none.yaml", keys: ["colour"] },
   ];
-  expect(await locateAside(treeOf(lines), spots)).toEqual([
+  expect(await locateInThread(treeOf(lines), spots)).toEqual([
     { line: lines + 2, column: 9 },
     { line: 1, column: 1 },
   ]);
@@ -24,7 +24,7 @@ test.each([10, 40_000])("the place of a value in a tree with %d lines is found",
 
 test("while a large tree is parsed, other work goes on", async () => {
   let isParsed = false;
-  const parsing = parseDefinitionAside(treeOf(40_000)).then(() => (isParsed = true));
+  const parsing = parseDefinitionInThread(treeOf(40_000)).then(() => (isParsed = true));
   await new Promise((resolve) => setImmediate(resolve));
   expect(isParsed).toBe(false);
   expect(await parsing).toBe(true);

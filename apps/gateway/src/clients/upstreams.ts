@@ -6,7 +6,7 @@ import type { GatewayOptions } from "../options.ts";
 import type { RequestInfo } from "../rest/index.ts";
 
 /** The services behind the public API, as generated clients. */
-export type Neighbours = {
+export type Upstreams = {
   readonly runs: Client<typeof orchestrator.RunService>;
   readonly artifacts: Client<typeof orchestrator.ArtifactService>;
   readonly catalog: Client<typeof orchestrator.CatalogService>;
@@ -23,7 +23,7 @@ export type Neighbours = {
   readonly codeHostWebhooks: Client<typeof webhooks.CodeHostWebhookService>;
 };
 
-export function connectNeighbours(transports: GatewayOptions["neighbours"], signer: CallerSigner): Neighbours {
+export function connectUpstreams(transports: GatewayOptions["upstreams"], signer: CallerSigner): Upstreams {
   return {
     runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),

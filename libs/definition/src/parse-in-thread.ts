@@ -4,7 +4,7 @@ import { locate, type Spot } from "./locate.ts";
 import { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 import type { TreeFile } from "./tree.ts";
 
-/** What the thread of parse-thread.ts is asked for: with spots their places, else the definition. */
+/** What the thread of parser-thread.ts is asked for: with spots their places, else the definition. */
 export type Asked = { readonly files: readonly TreeFile[]; readonly spots?: readonly Spot[] };
 
 /** YAML is read at about 1 MB/s: up to this size a caller may wait on its own thread. */
@@ -15,11 +15,11 @@ const TIMEOUT_MS = 60_000;
  * As `parseDefinition`, but a large tree is parsed by a thread of its own, so that this one goes on serving. A tree that takes
  * longer than a minute is beyond its bounds.
  */
-export const parseDefinitionAside = (files: readonly TreeFile[]): Promise<ParsedDefinition> =>
+export const parseDefinitionInThread = (files: readonly TreeFile[]): Promise<ParsedDefinition> =>
   aside({ files }, () => parseDefinition(files), tooSlow);
 
 /** As `locate`, likewise; what takes longer has no places. */
-export function locateAside(files: readonly TreeFile[], spots: readonly Spot[]): Promise<Place[]> {
+export function locateInThread(files: readonly TreeFile[], spots: readonly Spot[]): Promise<Place[]> {
   const paths = new Set(spots.map(({ path }) => path));
   const read = files.filter(({ path }) => paths.has(path));
   return aside(
@@ -33,7 +33,7 @@ async function aside<T>(asked: Asked, inPlace: () => T, tooLate: () => T): Promi
   const bytes = asked.files.reduce((sum, { content }) => sum + content.length, 0);
   if (bytes <= IN_PLACE_BYTES_MAX) return inPlace();
   const worker = new Worker(
-    new URL(import.meta.url.endsWith(".ts") ? "./parse-thread.ts" : "./parse-thread.js", import.meta.url),
+    new URL(import.meta.url.endsWith(".ts") ? "./parser-thread.ts" : "./parser-thread.js", import.meta.url),
     { workerData: asked },
   );
   let timer: NodeJS.Timeout | undefined;

@@ -19,9 +19,9 @@ export const LOCAL = createContextKey<{ readonly caller?: Caller | undefined } |
 });
 
 /** Marks a transport that ends in this process and asks for signatures only where it needs one. */
-export const IN_PERSON = Symbol("callers are handed over in person");
+export const TRUSTED_IN_PROCESS = Symbol("callers of the same process are trusted");
 
-export const isInPerson = (transport: Transport): boolean => IN_PERSON in transport;
+export const isTrustedInProcess = (transport: Transport): boolean => TRUSTED_IN_PROCESS in transport;
 
 /** The headers with the trace, as they go over the network. */
 export function tracedHeader(header: HeadersInit): Headers {
@@ -42,7 +42,7 @@ export async function signedHeader(header: HeadersInit, caller: Caller, signer: 
  * Hands callers from the clients to the implementations of the same process. The first call of each signer is signed and
  * verified as over the network; a signer that was found good need not prove itself again.
  */
-export class Handover {
+export class InProcessCallers {
   readonly #proven = new WeakSet<CallerSigner>();
 
   /** The caller as it is, if it may be believed; else undefined: it must be signed. */

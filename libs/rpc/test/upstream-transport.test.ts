@@ -12,11 +12,11 @@ import {
   clientFor,
   forwardService,
   inProcess,
-  neighbourTransport,
+  upstreamTransport,
   serveHttp2,
   type Http2Listen,
-  type NeighbourOptions,
-  type NeighbourTransport,
+  type UpstreamOptions,
+  type UpstreamTransport,
 } from "../src/index.ts";
 
 const signer = await CallerSigner.create("gateway");
@@ -68,16 +68,16 @@ async function aReplica(name: string, conduct: Conduct = atOnce, listen: Partial
   return { name, port: server.port, url: `http://127.0.0.1:${server.port}`, close };
 }
 
-function to(urls: readonly string[], more: NeighbourOptions = {}): NeighbourTransport {
-  const transport = neighbourTransport(urls, more);
+function to(urls: readonly string[], more: UpstreamOptions = {}): UpstreamTransport {
+  const transport = upstreamTransport(urls, more);
   closers.push(() => transport.close());
   return transport;
 }
-const reading = (transport: NeighbourTransport) =>
+const reading = (transport: UpstreamTransport) =>
   clientFor(events.EventFeedService, transport, { signer }).read({}, call(aCaller()));
-const updating = (transport: NeighbourTransport) =>
+const updating = (transport: UpstreamTransport) =>
   clientFor(factories.FactoryService, transport, { signer }).updateFactory({}, call(aCaller()));
-const creating = (transport: NeighbourTransport, requests: { causeKey?: string; idempotencyKey?: string }[]) =>
+const creating = (transport: UpstreamTransport, requests: { causeKey?: string; idempotencyKey?: string }[]) =>
   clientFor(orchestrator.RunService, transport, { signer }).createRuns({ runs: requests }, call(aCaller()));
 
 /** Stays until the test lets go. */
@@ -197,7 +197,7 @@ describe("with TLS", () => {
   });
 });
 
-describe("a service forwarded to a neighbour", () => {
+describe("a service forwarded to a upstream", () => {
   const forwarded = async (conduct?: Conduct) => {
     const transport = to([(await aReplica("a", conduct)).url]);
     return clientFor(
