@@ -41,7 +41,7 @@ test.each([
   "::ffff:1.1.1.1",
   "64:ff9b::1.1.1.1",
   "64:ff9b::808:808",
-])("%s is not", (address) => expect(isInternal(address)).toBe(false));
+])("%s is not internal", (address) => expect(isInternal(address)).toBe(false));
 
 test("a set holds networks and single addresses, and refuses other texts", () => {
   const set = addressSet(["10.1.0.0/16", "192.168.1.5", "fd00::/8"]);

@@ -1,6 +1,9 @@
 import { BlockList, isIP } from "node:net";
 
-/** Addresses of the machine, its networks and its cloud, or of nobody (IANA special-purpose registries). */
+/**
+ * Special-purpose address ranges (IANA registries): loopback, private, link-local, cloud metadata and reserved
+ * networks.
+ */
 const INTERNAL = [
   ...[
     "0.0.0.0/8",
@@ -31,10 +34,12 @@ const INTERNAL = [
     "ff00::/8",
   ],
 ];
-/** Stands for an IPv4 address: its last 32 bits are judged (RFC 6052). */
+/** Prefix of addresses that embed an IPv4 address in their last 32 bits, which are checked instead (RFC 6052). */
 const TRANSLATED = "64:ff9b::/96";
 
-/** A set of addresses, from texts such as `10.1.0.0/16`, `192.168.1.5` or `fd00::/8`. Errors: throws for a text that is none. */
+/**
+ * Builds a set of addresses from texts such as `10.1.0.0/16`, `192.168.1.5` or `fd00::/8`. Throws for an invalid text.
+ */
 export function addressSet(texts: readonly string[]): { has(address: string): boolean } {
   const list = new BlockList();
   for (const text of texts) {
@@ -55,11 +60,14 @@ export function addressSet(texts: readonly string[]): { has(address: string): bo
 const internal = addressSet(INTERNAL);
 const translated = addressSet([TRANSLATED]);
 
-/** Whether an address is one that the outside cannot have: loopback, private, link-local and their like. What is no address counts as internal. */
+/**
+ * Returns whether an address is not publicly routable: loopback, private, link-local or similar. Text that is not an
+ * address counts as internal.
+ */
 export function isInternal(address: string): boolean {
   if (isIP(address) === 0) return true;
   if (isIP(address) === 6 && translated.has(address)) return internal.has(lastFour(address));
-  return internal.has(address); // an IPv4 address in an IPv6 one (::ffff:…) is judged as itself
+  return internal.has(address); // an IPv4-mapped IPv6 address (::ffff:…) is checked as the IPv4 address
 }
 
 /** The IPv4 address in the last 32 bits of an IPv6 address. */

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { canonicalNetworks } from "./networks.ts";
 
-test("networks have one spelling each, IPv4 first, by number", () =>
+test("normalises networks to one spelling and sorts them, IPv4 first", () =>
   expect(
     canonicalNetworks([
       "2001:DB8:0::/32",
@@ -38,4 +38,4 @@ test.each([
   "fe80::1%eth0",
   "010.0.0.1",
   "1.2.3",
-])("%j is none", (text) => expect(() => canonicalNetworks([text])).toThrow(/no address or network/));
+])("rejects %j", (text) => expect(() => canonicalNetworks([text])).toThrow(/no address or network/));

@@ -5,10 +5,10 @@ type Network = { readonly version: 4 | 6; readonly bits: number; readonly value:
 const WIDTH = { 4: 32, 6: 128 } as const;
 
 /**
- * Networks in their one canonical spelling (RFC 4632, RFC 5952), each once: host bits cleared, a bare address as a network of one, IPv4 before IPv6,
- * each by number and then the wider first.
+ * Returns networks in their canonical spelling (RFC 4632, RFC 5952) without duplicates: host bits cleared, a bare
+ * address as a network with one address; IPv4 before IPv6, by address and then the wider network first.
  *
- * Errors: throws for a text that is no address or network.
+ * Throws for a text that is not an address or network.
  */
 export function canonicalNetworks(texts: readonly string[]): string[] {
   const networks = texts

@@ -10,7 +10,7 @@ export type RequestOptions = {
   signal?: AbortSignal;
 };
 
-/** A small client of the public REST API: JSON in, JSON out, problems as ApiError, streams that resume. */
+/** A small client of the public REST API: JSON in, JSON out, problems as ApiError, resumable event streams. */
 export class ApiClient {
   readonly #options: ApiClientOptions;
   readonly #fetch: typeof fetch;
@@ -28,14 +28,17 @@ export class ApiClient {
     return this.request<T>("POST", path, { ...options, body });
   }
 
-  /** Sends one request. `path` is below `/api/v1`. Throws ApiError for a refusal. */
+  /** Sends one request. `path` is relative to `/api/v1`. Throws ApiError for an error response. */
   async request<T>(method: string, path: string, options: RequestOptions = {}): Promise<T> {
     const response = await this.#send(method, path, options);
     if (response.status === 204) return undefined as T;
     return (await response.json()) as T;
   }
 
-  /** The text of a path that returns no JSON, or redirects to a signed URL, such as an export or a transcript. */
+  /**
+   * Returns the text of a path that does not return JSON, or that redirects to a signed URL, such as an export or a
+   * transcript.
+   */
   async download(
     path: string,
     { query = {}, accept }: { query?: RequestOptions["query"]; accept?: string } = {},
@@ -45,8 +48,8 @@ export class ApiClient {
   }
 
   /**
-   * Follows an event stream until the server ends it with `event: end`.
-   * A broken connection is taken up again after the last event seen; nothing is given twice.
+   * Follows an event stream until the server ends it with `event: end`. Reconnects after the last received event; no
+   * event is yielded twice.
    */
   async *events(path: string, signal?: AbortSignal): AsyncGenerator<ServerEvent> {
     let lastId: string | undefined;

@@ -1,4 +1,4 @@
-/** The problem+json body of a refused request (spec §7). */
+/** The problem+json body of an error response (RFC 9457). */
 export type Problem = {
   status: number;
   title?: string;
@@ -9,7 +9,7 @@ export type Problem = {
   diagnostics?: { path: string; line: number; column: number; code: string; message: string; severity?: string }[];
 };
 
-/** A request the platform refused, with what it said about it. */
+/** Thrown for an error response; carries the problem body. */
 export class ApiError extends Error {
   readonly status: number;
   readonly problem: Problem;

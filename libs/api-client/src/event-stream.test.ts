@@ -11,21 +11,21 @@ async function read(...parts: string[]) {
   return events;
 }
 
-test("an event split over chunks arrives whole and once", async () => {
+test("reassembles an event that is split over chunks", async () => {
   expect(await read("id: 7\nevent: mess", 'age\ndata: {"a":1}\n', "\n")).toEqual([
     { id: "7", event: "message", data: '{"a":1}' },
   ]);
 });
 
-test("comments and blocks without data are no events", async () => {
+test("ignores comments and blocks without data", async () => {
   expect(await read(": keep-alive\n\n", "event: x\n\n", "data: y\n\n")).toEqual([{ event: "message", data: "y" }]);
 });
 
-test("several data lines are one text", async () => {
+test("joins several data lines into one text", async () => {
   expect(await read("data: a\ndata: b\n\n")).toEqual([{ event: "message", data: "a\nb" }]);
 });
 
-test("a multi-byte character cut between chunks stays whole", async () => {
+test("reassembles a multi-byte character that is split between chunks", async () => {
   const bytes = new TextEncoder().encode("data: é\n\n");
   async function* halves() {
     yield bytes.slice(0, 7);

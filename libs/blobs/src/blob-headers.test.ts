@@ -21,13 +21,13 @@ test.each([
     `filename="a__ x=_b__Set-Cookie: c"; filename*=UTF-8''a%22%3B%20x%3D%22b%0D%0ASet-Cookie%3A%20c`,
   ],
   ["", `filename="download"; filename*=UTF-8''download`],
-])("the name %j is safe in a header", (name, expected) =>
+])("makes the name %j safe in a header", (name, expected) =>
   expect(blobHeaders({ contentType: "application/zip", size: 1 }, name)["Content-Disposition"]).toBe(
     `attachment; ${expected}`,
   ),
 );
 
-test("nothing served can be sniffed into a page or run script", () =>
+test("prevents sniffing and scripts in everything that is served", () =>
   expect(blobHeaders({ contentType: "text/html", size: 5 })).toMatchObject({
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",

@@ -1,4 +1,4 @@
-/** Types a browser may show in place; everything else is saved. No type that can run script. */
+/** Types a browser may display inline; all others are downloaded. None of them can run script. */
 const INLINE: ReadonlySet<string> = new Set([
   "image/png",
   "image/jpeg",
@@ -9,7 +9,7 @@ const INLINE: ReadonlySet<string> = new Set([
   "application/pdf",
 ]);
 
-/** A content type that fits into one header line, whatever somebody called it. */
+/** Returns a content type that fits into one header line, whatever its uploader declared. */
 export const headerType = (contentType: string): string =>
   contentType
     .replaceAll(/[^\x20-\x7e]/g, "")
@@ -17,8 +17,8 @@ export const headerType = (contentType: string): string =>
     .slice(0, 255) || "application/octet-stream";
 
 /**
- * The headers under which a blob is served: it may come from an agent, on the origin of the API, so it must never run as a page.
- * `size` in bytes.
+ * Returns the headers under which a blob is served. A blob may come from an agent and is served on the API's origin, so
+ * it must never run as a page. `size` in bytes.
  */
 export function blobHeaders(
   blob: { readonly contentType: string; readonly size: number },
@@ -35,14 +35,14 @@ export function blobHeaders(
   };
 }
 
-/** Shown in place or saved, and under which name. */
+/** Returns the Content-Disposition: inline or attachment, with the file name. */
 export function contentDisposition(contentType: string, filename?: string): string {
   const mediaType = (contentType.split(";")[0] ?? "").trim().toLowerCase();
   const disposition = INLINE.has(mediaType) ? "inline" : "attachment";
   return filename === undefined ? disposition : `${disposition}; ${filenameParameters(filename)}`;
 }
 
-/** RFC 6266: an ASCII name for old readers, the real one for others; never a path. */
+/** RFC 6266: an ASCII name for old clients, the real one for others; never a path. */
 function filenameParameters(filename: string): string {
   const wellFormed = Buffer.from(filename, "utf8").toString("utf8"); // without lone surrogates, which cannot be encoded
   const name = wellFormed.split(/[/\\]/).at(-1)?.trim() || "download";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { BlobContent, PutOptions } from "./blob-store.ts";
 
-/** Measures content as it passes, and refuses what is not the expected. */
+/** Measures content as it streams through and rejects it if it differs from what is expected. */
 export class ContentCheck {
   readonly #expected: BlobContent | undefined;
   readonly #sizeMax: number;
@@ -14,7 +14,7 @@ export class ContentCheck {
     this.#sizeMax = sizeMax;
   }
 
-  /** Errors: blob_content_mismatch, blob_too_large, as soon as it is too long. */
+  /** Errors: blob_content_mismatch, blob_too_large as soon as the content is too long. */
   add(chunk: Uint8Array): void {
     this.#size += chunk.byteLength;
     if (this.#expected && this.#size > this.#expected.size) throw mismatch();

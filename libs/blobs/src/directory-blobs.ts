@@ -11,15 +11,15 @@ import { signDownload, signOpenUpload, signUpload } from "./signed-url.ts";
 
 export type DirectoryBlobsOptions = {
   readonly dir: string;
-  /** Origin of the server that answers `/blobs/…` with `handleSignedRequest`. */
+  /** Origin of the server that serves `/blobs/…` with `handleSignedRequest`. */
   readonly publicUrl: string;
-  /** At least 32 bytes, known to that server too. */
+  /** At least 32 bytes; the same as that server's. */
   readonly signingKey: Uint8Array;
   readonly clock: Clock;
 };
 
 /**
- * Blobs in a directory of one host. A file starts with one line that holds its content type, so that type and bytes appear
+ * Stores blobs in a directory of one host. A file's first line is its content type, so that type and bytes appear
  * together, by one rename.
  */
 export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
@@ -122,12 +122,12 @@ async function deleteDrafts(dir: string, before: Date): Promise<void> {
   }
 }
 
-/** Not there yet, or somebody else was faster. */
+/** Whether the file is absent, or another process was faster. */
 function whenAbsent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** Without it a power cut may forget the rename. */
+/** Makes the rename durable: without it a power failure may undo it. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, "r");
   try {

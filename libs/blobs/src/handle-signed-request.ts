@@ -5,8 +5,9 @@ import type { BlobStore } from "./blob-store.ts";
 import { verifySignedRequest, type UrlSigning } from "./signed-url.ts";
 
 /**
- * Does what a signed URL of the directory store permits: a download or an upload, without any authorization.
- * Errors: signed_url_invalid · blob_content_mismatch · blob_too_large · those of the store, of the request and of the response.
+ * Serves a signed URL of the directory store, a download or an upload, without further authorization.
+ * Errors: signed_url_invalid · blob_content_mismatch · blob_too_large · those of the store, of the request and of the
+ * response.
  */
 export async function handleSignedRequest(
   store: Pick<BlobStore, "put" | "get">,

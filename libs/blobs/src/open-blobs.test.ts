@@ -14,9 +14,9 @@ test.each([
   ["s3://with.dots?region=eu-central-1", "https://s3.eu-central-1.amazonaws.com/with.dots/a/b"],
   ["s3://bucket?endpoint=http://minio:9000", "http://minio:9000/bucket/a/b"],
   ["s3://bucket/?endpoint=https://host/s3/&region=r", "https://host/s3/bucket/a/b"],
-])("%s is at %s", async (url, link) => expect(await linkOf(url)).toBe(link));
+])("resolves %s to %s", async (url, link) => expect(await linkOf(url)).toBe(link));
 
-test("the region may come from AWS_REGION", async () =>
+test("takes the region from AWS_REGION", async () =>
   expect(await linkOf("s3://bucket", { ...CREDENTIALS, AWS_REGION: "us-west-2" })).toBe(
     "https://bucket.s3.us-west-2.amazonaws.com/a/b",
   ));
@@ -33,12 +33,12 @@ test.each([
     { AWS_SECRET_ACCESS_KEY: "hunter2" },
     "MILLWRIGHT_BLOB_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
   ],
-])("%s is refused with what it lacks, and no value is repeated", (url, env, message) => {
+])("%s is rejected, naming the missing variable and no value", (url, env, message) => {
   expect(() => open(url, env)).toThrow(message);
   expect(() => open(url, env)).not.toThrow(/hunter2/);
 });
 
-test("blobs are in a bucket or in a directory", () => {
+test("requires either a bucket or a directory", () => {
   const read = (env: Record<string, string>) => blobDirectory(readConfig(env, blobSettings));
   expect([read({ BLOB_DIR: "/blobs" }), read({ MILLWRIGHT_BLOB_URL: "s3://bucket" })]).toEqual(["/blobs", undefined]);
   for (const env of [{}, { BLOB_DIR: "/blobs", MILLWRIGHT_BLOB_URL: "s3://bucket" }] as Record<string, string>[])

@@ -3,27 +3,27 @@ import { optional, type Setting } from "@millwright/config";
 import type { BlobStore } from "./blob-store.ts";
 import { s3Blobs } from "./s3-blobs.ts";
 
-/** Where blobs are: one of the two. */
+/** Where blobs are stored; exactly one of the two settings. */
 export const blobSettings = {
-  /** `s3://bucket?endpoint=…&region=…`: a bucket of the platform's own on S3, or on another server that speaks its protocol. */
+  /** `s3://bucket?endpoint=…&region=…`: a bucket for the platform alone, on S3 or an S3-compatible server. */
   blobUrl: optional.url("MILLWRIGHT_BLOB_URL"),
-  /** A directory that all orchestrators and gateways see. */
+  /** A directory that all orchestrators and gateways share. */
   blobDir: optional.string("BLOB_DIR"),
 };
 
-/** What it takes to use a bucket. */
+/** Credentials and region of a bucket. */
 export const bucketSettings = {
-  /** Region of the bucket where the URL names none. */
+  /** Region of the bucket, if the URL has none. */
   awsRegion: optional.string("AWS_REGION"),
   awsAccessKeyId: optional.string("AWS_ACCESS_KEY_ID"),
   awsSecretAccessKey: optional.secret("AWS_SECRET_ACCESS_KEY"),
-  /** With temporary credentials. */
+  /** For temporary credentials. */
   awsSessionToken: optional.secret("AWS_SESSION_TOKEN"),
 };
 
 type ValuesOf<S> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never };
 
-/** The directory; undefined for a bucket. Errors: a plain Error when not exactly one of the two is set. */
+/** Returns the directory; undefined for a bucket. Throws a plain Error unless exactly one of the two is set. */
 export function blobDirectory({ blobUrl, blobDir }: ValuesOf<typeof blobSettings>): string | undefined {
   if ((blobUrl === undefined) === (blobDir === undefined))
     throw invalid("set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
@@ -33,8 +33,8 @@ export function blobDirectory({ blobUrl, blobDir }: ValuesOf<typeof blobSettings
 const PARAMETERS: ReadonlySet<string> = new Set(["endpoint", "region"]);
 
 /**
- * The bucket that `blobUrl` names. With an endpoint, buckets are paths below it; on AWS they are hosts.
- * Errors: a plain Error that names the variables at fault, never their values.
+ * Opens the bucket that `blobUrl` names. With an endpoint, buckets are path segments; on AWS they are hosts.
+ * Throws a plain Error that names the faulty variables, never their values.
  */
 export function openBucket(blobUrl: string, settings: ValuesOf<typeof bucketSettings>, clock: Clock): BlobStore {
   const { hostname: bucket, protocol, pathname, searchParams } = new URL(blobUrl);
@@ -63,7 +63,7 @@ export function openBucket(blobUrl: string, settings: ValuesOf<typeof bucketSett
   });
 }
 
-/** A bucket with dots is a path there, too: the certificate has one level. */
+/** A bucket with dots also becomes a path segment: the certificate covers one level of subdomains. */
 const awsUrl = (bucket: string, region: string): string =>
   bucket.includes(".")
     ? `https://s3.${region}.amazonaws.com/${bucket}`

@@ -10,8 +10,8 @@ import { ContentCheck } from "./content-check.ts";
 import { S3Client, textOf, type S3Options } from "./s3-client.ts";
 
 /**
- * Blobs in a bucket of S3 or of anything that speaks its protocol. Every upload is signed with its SHA-256, so that S3 refuses
- * other bytes. Links of S3 carry no `nosniff`; what a browser could run is served as something to save.
+ * Stores blobs in a bucket of S3 or an S3-compatible server. Every upload is signed with its SHA-256, so that S3
+ * rejects other bytes. S3 links have no `nosniff` header, so content that a browser could run is served as a download.
  */
 export function s3Blobs(options: S3Options): BlobStore {
   const s3 = new S3Client(options);
@@ -41,7 +41,7 @@ export function s3Blobs(options: S3Options): BlobStore {
       await (await s3.send("DELETE", pathOf(key)))?.body?.cancel();
     },
     list: (folder) => list(s3, `${pathOf(folder)}/`, options.pageSize ?? PAGE_SIZE_MAX),
-    deleteDrafts: async () => {}, // S3 keeps nothing of a broken-off PUT
+    deleteDrafts: async () => {}, // S3 discards an interrupted PUT
     signDownload: async (key, { expiresInSeconds, contentType, filename }) =>
       s3.sign("GET", pathOf(key), expiresInSeconds, {
         query: {
@@ -66,7 +66,7 @@ export function s3Blobs(options: S3Options): BlobStore {
   };
 }
 
-/** S3 wants to know size and hash before the first byte: what comes as a stream is kept in a file until it is whole. */
+/** S3 needs size and hash before the first byte, so a stream is first written to a temporary file. */
 async function measured(
   body: Uint8Array | Readable,
   check: ContentCheck,
@@ -99,7 +99,7 @@ async function* checked(body: AsyncIterable<Uint8Array>, check: ContentCheck): A
 
 const PAGE_SIZE_MAX = 1000;
 
-/** S3 lists keys in their order. */
+/** S3 lists keys in lexical order. */
 async function* list(s3: S3Client, prefix: string, pageSize: number): AsyncGenerator<ListedBlob> {
   for (let after = "", hasMore = true; hasMore;) {
     const query = {

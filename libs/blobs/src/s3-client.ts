@@ -13,7 +13,7 @@ export type S3Options = {
     readonly sessionToken?: string;
   };
   readonly clock: Clock;
-  /** Keys per page of a list: 1000, the most there is, unless told. */
+  /** Keys per page of a list; default 1000, the maximum. */
   readonly pageSize?: number;
 };
 
@@ -38,8 +38,9 @@ export class S3Client {
   }
 
   /**
-   * `path` is the object's; "" is the bucket itself. Undefined: there is no such object.
-   * Errors: blob_store_unavailable when it fails for now; a plain Error with what S3 says otherwise, also when there is no such bucket.
+   * `path` is the object's path; "" is the bucket itself. Returns undefined if the object does not exist.
+   * Errors: blob_store_unavailable for transient failures; otherwise a plain Error with S3's message, also if the
+   * bucket does not exist.
    */
   async send(method: S3Method, path: string, { headers, body, query }: S3Request = {}): Promise<Response | undefined> {
     const init = {
@@ -58,7 +59,7 @@ export class S3Client {
     throw response.status >= 500 || response.status === 429 ? unavailable(new Error(said)) : new Error(said);
   }
 
-  /** A URL for one request without authorization; all `headers` are signed and have to be sent as they stand. */
+  /** Returns a URL for one request without authorization; all `headers` are signed and must be sent unchanged. */
   async sign(
     method: S3Method,
     path: string,
@@ -95,7 +96,7 @@ export class S3Client {
   }
 }
 
-/** The text of the first element of that name. */
+/** Returns the text of the first element of that name. */
 export const textOf = (element: string, xml: string): string | undefined =>
   unquoted(new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]);
 

@@ -6,7 +6,7 @@ import type { BlobContent, DownloadOptions, OpenUploadOptions, UploadOptions } f
 
 const PATH_PREFIX = "/blobs/";
 
-/** What a signed URL of the directory store permits. */
+/** The request that a signed URL of the directory store permits. */
 export type SignedRequest = { readonly key: string; readonly contentType: string } & (
   | { readonly method: "GET"; readonly filename?: string }
   | { readonly method: "PUT"; readonly expected: BlobContent }
@@ -44,8 +44,9 @@ function sign(
 }
 
 /**
- * Checks a request for `/blobs/<key>?…` and says what it permits. HEAD counts as GET; parameters of others are not tolerated.
- * The same error for every fault, so that nothing is learnt by trying. Errors: signed_url_invalid (permission_denied).
+ * Verifies a request for `/blobs/<key>?…` and returns what it permits. HEAD counts as GET; unknown parameters are
+ * rejected. Every fault gives the same error, so that probing reveals nothing. Errors: signed_url_invalid
+ * (permission_denied).
  *
  * @param target path and query as received, such as "/blobs/runs/1/log?m=GET&…"
  */

@@ -23,7 +23,7 @@ import {
 const signingKey = new Uint8Array(32).fill(3);
 const TEXT = "text/plain; charset=utf-8";
 const MINUTE_MS = 60_000;
-/** Links that this clock makes are older than they are. */
+/** A clock in the past, for links that have already expired. */
 const shifted = (ms: number): Clock => ({ ...systemClock, now: () => new Date(Date.now() + ms) });
 
 let dir: string;
@@ -82,7 +82,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     test.each([
       ["bytes", () => new TextEncoder().encode("hello\nworld")],
       ["a stream", () => Readable.from([Buffer.from("hello\n"), Buffer.from("world")])],
-    ])("given as %s comes back with its type, size and hash", async (_, body) => {
+    ])("given as %s has the same type, size and hash when read", async (_, body) => {
       expect(await blobs.put("runs/r1/log.txt", body(), { contentType: TEXT })).toEqual(contentOf("hello\nworld"));
       const blob = await blobs.get("runs/r1/log.txt");
       expect(blob).toMatchObject({ size: 11, contentType: TEXT });
@@ -100,7 +100,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       expect(back && large.equals(await buffer(back.body))).toBe(true);
     });
 
-    test("replaces what was there, is gone after its deletion, and absence is no error", async () => {
+    test("is replaced by a second put, is gone after deletion, and deleting an absent key succeeds", async () => {
       await blobs.put("gone/a", Buffer.from("one"), { contentType: TEXT });
       await blobs.put("gone/a", Buffer.from("two!"), { contentType: "text/html" });
       const blob = await blobs.get("gone/a");
@@ -114,7 +114,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     test.each([
       ["text/plain\nextra: é", "text/plainextra:"],
       ["", "application/octet-stream"],
-    ])("whose type is said to be %j is one of type %s, stored, uploaded and served", async (contentType, type) => {
+    ])("declared as %j has type %s when stored, uploaded and served", async (contentType, type) => {
       await blobs.put("typed/a", Buffer.from("body"), { contentType });
       const blob = await blobs.get("typed/a");
       expect(blob && [blob.contentType, await text(blob.body)]).toEqual([type, "body"]);
@@ -132,7 +132,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       ]).toEqual([type, "attachment", "body"]);
     });
 
-    test("of other content than expected, or that breaks off, leaves what was there", async () => {
+    test("is unchanged when the new content differs from the expected or is interrupted", async () => {
       await blobs.put("kept/a", Buffer.from("old"), { contentType: TEXT });
       const mismatch = domainError({ kind: "invalid_argument", reason: "blob_content_mismatch" });
       const broken = Readable.from(
@@ -173,7 +173,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     "a.blob/b",
     "x".repeat(129),
     "a/".repeat(16) + "a",
-  ])("the key %j is refused everywhere", async (key) => {
+  ])("rejects the key %j everywhere", async (key) => {
     const refused = domainError({ kind: "invalid_argument", reason: "blob_key_invalid" });
     await expect(blobs.signDownload(key, { contentType: TEXT, expiresInSeconds: 60 })).rejects.toEqual(refused);
     await expect(blobs.signUpload(key, { ...contentOf("x"), contentType: TEXT, expiresInSeconds: 60 })).rejects.toEqual(
@@ -185,7 +185,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
   });
 
   describe("a folder's list", () => {
-    test("has everything below it with the time it was stored, and nothing beside it", async () => {
+    test("contains everything below the folder with the time of storage, and nothing else", async () => {
       const beganMs = Date.now();
       const keys = ["listed/r1/a", "listed/r1/b.txt", "listed/r2/a"];
       for (const key of [...keys, "listed2/a", "other/a"])
@@ -196,7 +196,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       await blobs.delete("listed/r1/a");
       expect(await keysIn(blobs, "listed")).toEqual(keys.slice(1));
     });
-    test("of nothing is empty", async () => expect(await keysIn(blobs, "never")).toEqual([]));
+    test("of an empty folder is empty", async () => expect(await keysIn(blobs, "never")).toEqual([]));
   });
 
   describe("a signed download", () => {
@@ -207,7 +207,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       clock?: Clock,
     ) => stores[kind](clock).signDownload(KEY, { contentType: TEXT, expiresInSeconds: 60, ...options });
 
-    test("needs no authorization, and says type and name", async () => {
+    test("needs no authorization and has type and name", async () => {
       const answer = await fetch(await link({ filename: "Übersicht (1).txt" }));
       expect([answer.status, await answer.text()]).toEqual([200, "hello"]);
       expect(answer.headers.get("content-type")).toBe(TEXT);
@@ -217,7 +217,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       expect(answer.headers.get("cache-control")).toBe("private, no-store");
     });
     test.each(["text/html", "image/svg+xml", "application/javascript"])(
-      "of %s is saved, not shown",
+      "of %s is an attachment",
       async (contentType) => {
         const answer = await fetch(await link({ contentType, filename: "a" }));
         await answer.body?.cancel();
@@ -227,7 +227,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
         ]);
       },
     );
-    test("of nothing is a 404", async () => {
+    test("of an absent blob is a 404", async () => {
       const url = await blobs.signDownload("links/none", { contentType: TEXT, expiresInSeconds: 60 });
       expect((await fetch(url)).status).toBe(404);
     });
@@ -239,7 +239,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       ["one more parameter", (url) => url.searchParams.set("response-expires", "never")],
       ["another signature", (url) => retold(url, /^sig$|Signature$/, "0".repeat(64))],
       ["no signature", (url) => (url.search = "")],
-    ])("with %s is refused", async (_, change) => {
+    ])("with %s is rejected", async (_, change) => {
       const url = new URL(await link({ filename: "a.txt" }));
       change(url);
       expect((await fetch(url)).status).toBe(403);
@@ -250,7 +250,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
         expect((await fetch(url, { method, ...(method === "DELETE" ? {} : { body: "x" }) })).status).toBe(403);
       expect(await read(blobs, KEY)).toBe("hello");
     });
-    test("ends in time", async () => {
+    test("expires", async () => {
       expect((await fetch(await link({ expiresInSeconds: 120 }, shifted(-MINUTE_MS)))).status).toBe(200);
       expect((await fetch(await link({ expiresInSeconds: 60 }, shifted(-2 * MINUTE_MS)))).status).toBe(403);
     });
@@ -271,7 +271,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       return { key, put };
     };
 
-    test.each(["hello", ""])("needs no authorization, and stores %j with its type", async (body) => {
+    test.each(["hello", ""])("needs no authorization and stores %j with its type", async (body) => {
       const { key, put } = announced(body);
       expect(await put(body)).toBe(200);
       const blob = await blobs.get(key);
@@ -287,7 +287,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       expect(await put(other)).toBeGreaterThanOrEqual(400);
       expect(await blobs.get(key)).toBeUndefined();
     });
-    test("used once more cannot change what was stored", async () => {
+    test("cannot change stored content when used again", async () => {
       const { key, put } = announced("committed");
       expect(await put("committed")).toBe(200);
       expect(await put("c0mmitted")).toBeGreaterThanOrEqual(400);
@@ -299,7 +299,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       expect(await put("committed")).toBe(200);
       expect(await read(blobs, key)).toBe("committed");
     });
-    test("does not read, and ends in time", async () => {
+    test("does not read, and expires", async () => {
       const url = (
         await blobs.signUpload("links/r1/report", { ...contentOf("x"), contentType: TEXT, expiresInSeconds: 60 })
       ).url;
@@ -317,12 +317,12 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     const put = async (url: string | URL, body: string) =>
       (await fetch(url, { method: "PUT", body, headers: { "content-type": "image/png" } })).status;
 
-    test("needs no authorization, takes what comes, and the last of it counts", async () => {
+    test("needs no authorization, accepts any content, and the last upload counts", async () => {
       const { url } = await open();
       for (const body of ["one", "", "three"])
         expect([await put(url, body), await read(blobs, KEY)]).toEqual([200, body]);
     });
-    test("does not read, is for its key alone, and ends in time", async () => {
+    test("does not read, is limited to its key, and expires", async () => {
       const { url } = await open();
       expect((await fetch(url)).status).toBe(403);
       const other = new URL(url);
@@ -333,7 +333,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
   });
 });
 
-test("an open upload to the directory is bounded, and its bound is signed", async () => {
+test("an open upload to the directory has a signed size limit", async () => {
   const { url } = await stores
     .directory()
     .signOpenUpload("uploads/open/3", { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
@@ -347,7 +347,7 @@ test("an open upload to the directory is bounded, and its bound is signed", asyn
   expect(await stores.directory().get("uploads/open/3")).toBeUndefined();
 });
 
-test("drafts of writes that broke off with their process go when they are old, and no sooner", async () => {
+test("removes temporary files of interrupted writes only after they are old", async () => {
   const blobs = stores.directory();
   await blobs.put("any/a", Buffer.from("x"), { contentType: TEXT });
   for (const [name, ageMs] of [

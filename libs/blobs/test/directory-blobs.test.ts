@@ -12,7 +12,7 @@ const signingKey = new Uint8Array(32).fill(3);
 const store = () =>
   directoryBlobs({ dir: mkdtempSync(join(tmpdir(), "blobs-")), publicUrl: "http://localhost:8080", signingKey, clock });
 
-test("a blob and one below its key do not meet", async () => {
+test("a blob and another below its key do not conflict", async () => {
   const blobs = store();
   await blobs.put("a", Buffer.from("1"), { contentType: "t" });
   await blobs.put("a/b", Buffer.from("2"), { contentType: "t" });
@@ -40,7 +40,7 @@ describe("a signed URL", () => {
   ]).then(([download, { url }]) => ({ download: target(download), upload: target(url) }));
   const refused = domainError({ kind: "permission_denied", reason: "signed_url_invalid" });
 
-  test("permits what it says", async () => {
+  test("permits what it states", async () => {
     const { download, upload } = await links;
     expect(verifySignedRequest(verifying, "GET", download)).toEqual({
       key: "runs/r1/a.png",
@@ -74,7 +74,7 @@ describe("a signed URL", () => {
     expect(() => verifySignedRequest(verifying, method, request)).toThrow(refused);
   });
 
-  test("ends in time", async () => {
+  test("expires", async () => {
     const { download } = await links;
     const later = manualClock("2026-11-20T10:00:59.000Z");
     expect(verifySignedRequest({ signingKey, clock: later }, "GET", download).key).toBe("runs/r1/a.png");

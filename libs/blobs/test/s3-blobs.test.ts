@@ -15,7 +15,7 @@ let s3: S3Server;
 beforeAll(async () => void (s3 = await s3Server()));
 afterAll(() => s3.close());
 
-test("nobody reads, writes or lists a bucket without a signature", async () => {
+test("rejects unsigned reads, writes and lists", async () => {
   await open(s3.env).put("a/b", Buffer.from("x"), { contentType: "text/plain" });
   const answers = await Promise.all([
     fetch(`${s3.bucketUrl}/a/b`),
@@ -25,7 +25,7 @@ test("nobody reads, writes or lists a bucket without a signature", async () => {
   expect(answers.map(({ status }) => status)).toEqual([403, 403, 403]);
 });
 
-test("a list goes on over all of its pages", async () => {
+test("a list continues over all pages", async () => {
   const [accessKeyId, secretAccessKey] = [s3.env.AWS_ACCESS_KEY_ID, s3.env.AWS_SECRET_ACCESS_KEY];
   const blobs = s3Blobs({
     bucketUrl: s3.bucketUrl,
@@ -41,18 +41,18 @@ test("a list goes on over all of its pages", async () => {
   expect(found).toEqual(keys);
 });
 
-test("temporary credentials go into links", async () => {
+test("includes temporary credentials in links", async () => {
   const url = new URL(await open({ ...s3.env, AWS_SESSION_TOKEN: "temporary" }).signDownload("a/b", download));
   expect(url.searchParams.get("X-Amz-Security-Token")).toBe("temporary");
 });
 
-test("wrong credentials are told as S3 tells them, without being repeated", async () => {
+test("reports wrong credentials with S3's message and without the credentials", async () => {
   const refused = open({ ...s3.env, AWS_SECRET_ACCESS_KEY: "hunter2" }).get("a/b");
   await expect(refused).rejects.toThrow("S3 answered 403 SignatureDoesNotMatch to GET");
   await expect(refused).rejects.not.toThrow("hunter2");
 });
 
-test("a bucket that is not there is told; nothing passes for stored, absent or empty", async () => {
+test("reports a missing bucket; nothing counts as stored, absent or empty", async () => {
   const blobs = open(s3.env, s3.blobUrl.replace("millwright", "elsewhere"));
   const list = async () => {
     for await (const { key } of blobs.list("a")) throw new Error(key);
@@ -67,7 +67,7 @@ test("a bucket that is not there is told; nothing passes for stored, absent or e
   }
 });
 
-test("a server that fails for a moment is asked again; one that goes on failing, or is away, is unavailable", async () => {
+test("retries a transient server failure; a permanent one, or an absent server, is unavailable", async () => {
   const unavailable = domainError({ kind: "unavailable", reason: "blob_store_unavailable", retryable: true });
   let failures = 1;
   const server = createServer(

@@ -21,7 +21,7 @@ export type Verb = (typeof VERBS)[number];
 
 export type PrincipalType = "user" | "agent" | "service" | "worker";
 
-/** Who acts. For a service, `uid` is its name. */
+/** The authenticated principal. For a service, `uid` is its name. */
 export type Principal = {
   readonly type: PrincipalType;
   readonly uid: string;
@@ -35,7 +35,7 @@ export type TeamGrant = { readonly teamUid: TeamUid; readonly verbs: readonly Ve
 /** Who owns a resource: a team, or one person. */
 export type Owner = { readonly type: "team" | "user"; readonly uid: string };
 
-/** The run whose token is the credential: dead with the attempt. */
+/** The run whose token is the credential; the token is valid during one attempt. */
 export type RunBinding = {
   readonly runUid: RunUid;
   readonly rootRunUid: RunUid;
@@ -46,21 +46,21 @@ export type RunBinding = {
   readonly attempt: number;
 };
 
-/** Who calls, for which teams, under which request. Travels between services as a signed token. */
+/** Who calls, for which teams, under which request. Sent between services as a signed token. */
 export type Caller = {
   readonly principal: Principal;
   readonly teams: readonly TeamGrant[];
   /**
-   * What the credential may do with resources that the person (`actorOf`) owns personally: the key's scopes. Absent: it reaches none of them,
-   * as with keys of agents, tokens of team runs and keys that somebody else created for the person.
+   * What the credential may do with resources that the person (`actorOf`) owns personally: the key's scopes. Absent: no
+   * access to them, as for keys of agents, tokens of team runs and keys that another user created for the person.
    */
   readonly personal?: readonly Verb[];
-  /** The team chosen by header, or the one a service account is bound to. May name a team the caller is not in. */
+  /** The team chosen by header, or the team of a service account. May be a team the caller is not in. */
   readonly activeTeamUid?: TeamUid;
-  /** May administer the platform (users, workers of all teams). Gives no verb inside a team. */
+  /** May administer the platform (users, workers of all teams). Grants no verb inside a team. */
   readonly platformAdmin: boolean;
   readonly requestId: string;
   readonly run?: RunBinding;
-  /** Set on service tokens of asynchronous work: the principal whose request it carries out. */
+  /** Set on service tokens of asynchronous work: the principal on whose behalf the service acts. */
   readonly actsFor?: Principal;
 };

@@ -38,7 +38,7 @@ describe("verbs", () => {
       can(caller({ platformAdmin: true }), "green", "run.view"),
     ]).toEqual([false, false]));
 
-  test("scope finders to the teams that have them", () => {
+  test("scope finders to the teams that have the verb", () => {
     expect(teamsWith(caller(), "run.view")).toEqual([RED, BLUE]);
     expect(teamsWith(caller(), "run.create")).toEqual([RED]);
   });
@@ -53,28 +53,29 @@ describe("verbs", () => {
 });
 
 describe("requiring a verb", () => {
-  test("hides the thing from those outside the team", () =>
+  test("hides the resource from callers outside the team", () =>
     expect(() => requireVerb(caller(), "green", "run.view", "run")).toThrow(
       expect.objectContaining({ kind: "not_found", reason: "run_not_found" }),
     ));
-  test("tells a member what is missing", () =>
+  test("reports the missing verb to a member", () =>
     expect(() => requireVerb(caller(), "blue", "run.create", "run")).toThrow(
       expect.objectContaining({ kind: "permission_denied", reason: "not_authorized" }),
     ));
-  test("lets the verb pass", () => expect(() => requireVerb(caller(), "red", "run.create", "run")).not.toThrow());
+  test("accepts a caller with the verb", () =>
+    expect(() => requireVerb(caller(), "red", "run.create", "run")).not.toThrow());
 });
 
 describe("choosing the team of a create", () => {
   test.each([
     ["the active team", caller({ activeTeamUid: BLUE }), BLUE],
     ["the only team", caller({ teams: [{ teamUid: RED, verbs: [] }] }), RED],
-  ])("takes %s", (_, who, expected) => expect(chooseTeam(who)).toBe(expected));
+  ])("accepts %s", (_, who, expected) => expect(chooseTeam(who)).toBe(expected));
 
   test.each([
     ["several teams and none chosen", caller(), "team_required"],
     ["no team", caller({ teams: [] }), "team_required"],
     ["a foreign active team", caller({ activeTeamUid: "green" as TeamUid }), "team_not_found"],
-  ])("refuses %s", (_, who, reason) => expect(() => chooseTeam(who)).toThrow(expect.objectContaining({ reason })));
+  ])("rejects %s", (_, who, reason) => expect(() => chooseTeam(who)).toThrow(expect.objectContaining({ reason })));
 });
 
 test("an actor is the principal a service acts for, else the caller itself", () => {

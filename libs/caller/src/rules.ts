@@ -5,33 +5,36 @@ import type { Caller, Owner, Principal, TeamGrant, Verb } from "./caller.ts";
 const grantOf = (caller: Caller, teamUid: string): TeamGrant | undefined =>
   caller.teams.find((team) => team.teamUid === teamUid);
 
-/** Whether the caller is in the team at all, so may know what exists there. */
+/** Returns whether the caller is in the team, so may know what exists there. */
 export const isMember = (caller: Caller, teamUid: string): boolean => grantOf(caller, teamUid) !== undefined;
 
-/** Whether the caller may do `verb` in the team. */
+/** Returns whether the caller may do `verb` in the team. */
 export const can = (caller: Caller, teamUid: string, verb: Verb): boolean =>
   grantOf(caller, teamUid)?.verbs.includes(verb) ?? false;
 
-/** All teams in which the caller may do `verb`; the scope of a finder. */
+/** Returns all teams in which the caller may do `verb`; the scope of a finder. */
 export const teamsWith = (caller: Caller, verb: Verb): TeamUid[] =>
   caller.teams.filter((team) => team.verbs.includes(verb)).map((team) => team.teamUid);
 
 /**
- * The scope of a list: the active team if one is chosen, else all teams with the verb.
- * An active team the caller is not in gives no team at all, so that the list is empty, as for a random uid.
+ * Returns the scope of a list: the active team if one is chosen, else all teams with the verb. An active team the
+ * caller is not in gives no team, so that the list is empty, as for a random uid.
  */
 export const teamsInView = (caller: Caller, verb: Verb): TeamUid[] =>
   teamsWith(caller, verb).filter((teamUid) => caller.activeTeamUid === undefined || teamUid === caller.activeTeamUid);
 
-/** Whether the caller's credential reaches the personal resources of this user at all. */
+/** Returns whether the caller's credential gives access to the personal resources of this user. */
 const isPerson = (caller: Caller, userUid: string): boolean =>
   caller.personal !== undefined && actorOf(caller).type === "user" && actorOf(caller).uid === userUid;
 
-/** Whether the caller may do `verb` with what this owner has. Key scopes bind both kinds of owners alike. */
+/** Returns whether the caller may do `verb` with resources of this owner. Key scopes apply to both kinds of owners. */
 export const canAs = (caller: Caller, owner: Owner, verb: Verb): boolean =>
   owner.type === "team" ? can(caller, owner.uid, verb) : isPerson(caller, owner.uid) && caller.personal!.includes(verb);
 
-/** Whose resources the caller may do `verb` with: teams, then the person; the scope of a finder. With `teamUid` only that team. */
+/**
+ * Returns the owners with whose resources the caller may do `verb`: teams, then the person; the scope of a finder. With
+ * `teamUid` only that team.
+ */
 export function ownersWith(caller: Caller, verb: Verb, teamUid?: string): Owner[] {
   const { uid } = actorOf(caller);
   const teams = teamsWith(caller, verb)
@@ -43,9 +46,10 @@ export function ownersWith(caller: Caller, verb: Verb, teamUid?: string): Owner[
 }
 
 /**
- * Refuses unless the caller may do `verb` in the team that owns `thing` (lower_snake, such as "run").
+ * Throws unless the caller may do `verb` in the team that owns `thing` (lower_snake, such as "run").
  *
- * Errors: <thing>_not_found to those outside the team · not_authorized (permission_denied) to members without the verb.
+ * Errors: <thing>_not_found for callers outside the team · not_authorized (permission_denied) for members without the
+ * verb.
  */
 export function requireVerb(caller: Caller, teamUid: string, verb: Verb, thing: string): void {
   if (!isMember(caller, teamUid)) throw notFound(thing);
@@ -53,9 +57,10 @@ export function requireVerb(caller: Caller, teamUid: string, verb: Verb, thing: 
 }
 
 /**
- * The same for a thing of either kind of owner.
+ * As `requireVerb`, for a resource with either kind of owner.
  *
- * Errors: <thing>_not_found to those who do not reach what the owner has · not_authorized (permission_denied) without the verb.
+ * Errors: <thing>_not_found for callers without access to the owner · not_authorized (permission_denied) without the
+ * verb.
  */
 export function requireVerbAs(caller: Caller, owner: Owner, verb: Verb, thing: string): void {
   if (owner.type === "team") return requireVerb(caller, owner.uid, verb, thing);
@@ -72,7 +77,7 @@ const missingVerb = (verb: Verb, where: string): DomainError =>
   });
 
 /**
- * The team of something about to be created: the active team, else the caller's only one.
+ * Returns the team of a resource to create: the active team, else the caller's only one.
  *
  * Errors: team_not_found (an active team the caller is not in) · team_required (no team, or several and none chosen).
  */
@@ -90,10 +95,13 @@ export function chooseTeam(caller: Caller): TeamUid {
   });
 }
 
-/** Whom events and audit entries name: the principal behind a service, else the principal itself. */
+/**
+ * Returns the principal for events and audit entries: the one on whose behalf a service acts, else the principal
+ * itself.
+ */
 export const actorOf = (caller: Caller): Principal => caller.actsFor ?? caller.principal;
 
-/** A service calling an upstream service: in its own right, or carrying out work accepted for someone. */
+/** Returns the caller of a service that calls an upstream service, for itself or on behalf of a principal. */
 export const serviceCaller = (
   name: string,
   requestId: string,

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { manualClock, systemClock } from "./index.ts";
 
-test("a manual clock stands still until it is moved", () => {
+test("a manual clock advances only when it is moved", () => {
   const clock = manualClock("2026-11-20T10:00:00.000Z");
   expect(clock.now().toISOString()).toBe("2026-11-20T10:00:00.000Z");
   clock.advance(1_500);

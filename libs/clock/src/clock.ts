@@ -1,6 +1,6 @@
-/** Where time comes from. Rules take a Date; everything that asks "now?" takes a Clock. */
+/** Source of the current time. Rules take a Date; code that needs the current time takes a Clock. */
 export interface Clock {
-  /** Wall-clock time, millisecond precision (what `timestamptz(3)` keeps). */
+  /** Wall-clock time with millisecond precision (that of `timestamptz(3)`). */
   now(): Date;
   /** Milliseconds since an arbitrary point; never goes back. For durations. */
   monotonicMs(): number;
@@ -12,14 +12,14 @@ export const systemClock: Clock = Object.freeze({
   monotonicMs: () => performance.now(),
 });
 
-/** A clock that stands still until a test moves it. */
+/** A clock that advances only when a test moves it. */
 export interface ManualClock extends Clock {
   advance(ms: number): void;
   /** Moves wall-clock time only, as an adjusted machine clock would. */
   set(to: Date | string): void;
 }
 
-/** A stopped clock showing `start`; `monotonicMs` starts at 0. */
+/** Returns a stopped clock at `start`; `monotonicMs` starts at 0. */
 export function manualClock(start: Date | string = "2026-01-01T00:00:00.000Z"): ManualClock {
   let wallMs = new Date(start).getTime();
   let monotonic = 0;

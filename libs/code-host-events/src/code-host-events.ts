@@ -4,8 +4,7 @@ import { gitlabEvents } from "./gitlab.ts";
 import { payloadOf } from "./payload.ts";
 
 /**
- * What a delivery tells, in the words of triggers (spec factory-files §6.1); none when it tells of nothing that a trigger can
- * take. Never throws: a payload may be anything.
+ * Returns the trigger events of a delivery; none if no trigger can match it. Never throws: a payload may be anything.
  */
 export function codeHostEventsOf(delivery: CodeHostDelivery): CodeHostEvent[] {
   const payload = payloadOf(delivery);

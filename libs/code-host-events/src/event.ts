@@ -1,17 +1,20 @@
-/** A stored delivery of a code host, as the webhook ingress answers it: nothing of it is trusted but that its sender knew the secret. */
+/**
+ * A stored delivery of a code host, as the webhook ingress returns it. Nothing in it is trusted except that its sender
+ * knew the secret.
+ */
 export type CodeHostDelivery = {
   readonly provider: string;
-  /** Names in lower case; those that the ingress keeps. */
+  /** Lower-case names; those that the ingress stores. */
   readonly headers: Readonly<Record<string, string>>;
   /** The bytes as received. */
   readonly body: Uint8Array;
-  /** The account under which the platform acts there; "" = not known. */
+  /** The account under which the platform acts there; "" = unknown. */
   readonly botLogin: string;
 };
 
 export type CodeHostProvider = "github" | "gitlab";
 
-/** What a filter can select by (spec factory-files §6.2). */
+/** Attributes by which a filter can select. */
 export type FilterKey =
   | "repos"
   | "branches"
@@ -38,11 +41,14 @@ export type Item = {
   readonly url: string;
 };
 
-/** None without a URL, nor with NUL in either text: no code host has such an item, and neither a request nor a column can hold it. */
+/**
+ * Returns undefined without a URL, or if a text contains NUL: no code host has such an item, and neither a request nor
+ * a column can store it.
+ */
 export const itemsOf = (id: string, url: string): readonly Item[] =>
   url === "" || id.includes("\0") || url.includes("\0") ? [] : [{ id, url }];
 
-/** Something that happened at a code host, in the words of triggers (spec factory-files §6.1). One delivery can tell of several. */
+/** An event at a code host, in the terms of triggers. One delivery can contain several. */
 export type CodeHostEvent = {
   readonly provider: CodeHostProvider;
   /** Such as `pull_request_opened`. */
@@ -50,20 +56,26 @@ export type CodeHostEvent = {
   /** `owner/repo`, or `group/…/project`. */
   readonly repository: string;
   /**
-   * Values by key. Of a label or an assignee that was just added this is the added one alone, so that `in` asks what
-   * happened; the others are in `carried`, at which `not_in` looks too.
+   * Values by key. For an added label or assignee, only the added one, so that `in` matches the change; the complete
+   * set is in `carried`, which `not_in` checks too.
    */
   readonly attributes: Attributes;
   readonly carried: Attributes;
-  /** Keys that apply, but that only the code host can tell: ask it about `pullRequests`, then use `withAttributes`. */
+  /**
+   * Keys that apply but whose values only the code host knows: request them for `pullRequests`, then use
+   * `withAttributes`.
+   */
   readonly untold: readonly FilterKey[];
-  /** Numbers of the pull requests (merge requests) that it is about. */
+  /** Numbers of the affected pull requests (merge requests). */
   readonly pullRequests: readonly number[];
-  /** Who did it; absent for builds, which nobody does. */
+  /** Who caused it; absent for builds, which have no author. */
   readonly actor: { readonly login: string; readonly isPlatform: boolean } | undefined;
-  /** The issue or pull request on which it happened, of builds those that they are for: to find the work that is bound to them. None of pushes, and of comments on something else. */
+  /**
+   * The issue or pull request where it happened; for builds, the pull requests they run for. Used to find the work
+   * bound to them. Absent for pushes and for comments on other objects.
+   */
   readonly items: readonly Item[];
-  /** What it is about, for people. */
+  /** Title of the subject, for people. */
   readonly subject: {
     readonly kind: "issue" | "pull_request" | "push" | "build" | "comment";
     readonly url: string;
@@ -71,7 +83,7 @@ export type CodeHostEvent = {
   };
 };
 
-/** The event with what the code host said about its pull requests. */
+/** Returns the event with the code host's data about its pull requests. */
 export function withAttributes(event: CodeHostEvent, told: Attributes): CodeHostEvent {
   const keys = event.untold.filter((key) => told[key] !== undefined);
   return {

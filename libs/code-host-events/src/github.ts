@@ -2,12 +2,12 @@ import { itemsOf, type Attributes, type CodeHostEvent, type FilterKey, type Item
 import { at, listAt, numberAt, some, textAt, textsOf } from "./json.ts";
 import { mentionsIn, newMentions } from "./mentions.ts";
 
-/** An event without what all events of one delivery have in common. */
+/** The part of an event that differs between events of one delivery. */
 type Told = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & {
   /** Of an issue or a pull request. */ readonly number?: number | undefined;
 } & Partial<Pick<CodeHostEvent, "carried" | "untold" | "pullRequests" | "actor">>;
 
-/** By the `X-GitHub-Event` header: what published payloads of that name tell. Other names and actions tell nothing. */
+/** Readers by `X-GitHub-Event` header. Other names and actions yield no events. */
 const READERS: Readonly<Record<string, (payload: unknown, action: string) => Told[]>> = {
   issues: readIssue,
   issue_comment: readIssueComment,
@@ -23,7 +23,7 @@ const READERS: Readonly<Record<string, (payload: unknown, action: string) => Tol
     readBuild(payload, `workflow_run_${action}`, at(payload, "workflow_run"), at(payload, "workflow_run")),
 };
 
-/** The trigger events of a GitHub delivery. */
+/** Returns the trigger events of a GitHub delivery. */
 export function githubEvents(name: string, payload: unknown, isPlatform: (login: string) => boolean): CodeHostEvent[] {
   const repository = textAt(payload, "repository", "full_name");
   const reader = Object.hasOwn(READERS, name) ? READERS[name] : undefined;
@@ -47,7 +47,7 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   }));
 }
 
-/** The addresses of pull requests are not in payloads of builds, the repository's is. */
+/** Payloads of builds lack the addresses of pull requests but have the repository's. */
 function itemsOfBuild(
   payload: unknown,
   repository: string,
@@ -94,7 +94,7 @@ function readIssue(payload: unknown, action: string): Told[] {
   }
 }
 
-/** GitHub's comments on issues, and on the conversation of pull requests: there the payload lacks the branch. */
+/** Comments on issues and on the conversation of pull requests; for the latter the payload lacks the branch. */
 function readIssueComment(payload: unknown, action: string): Told[] {
   const issue = at(payload, "issue");
   const mentioned = writtenMentions(payload, textAt(payload, "comment", "body"), action, "created");
@@ -145,7 +145,7 @@ function readPullRequest(payload: unknown, action: string): Told[] {
   return [{ ...base, event: `pull_request_${what}`, ...happenedTo(base.attributes, what, payload) }, ...mentioned];
 }
 
-/** What was added to a pull request, where something was. */
+/** Returns the label, assignee or reviewer that was added to a pull request, if any. */
 function happenedTo(
   attributes: Attributes,
   what: string,
@@ -194,7 +194,7 @@ function readReviewComment(payload: unknown, action: string): Told[] {
     : [];
 }
 
-/** A deleted branch or tag is no push that work could follow; a pushed tag is on no branch. */
+/** Ignores deleted branches and tags; a pushed tag has no branch. */
 function readPush(payload: unknown): Told[] {
   if (at(payload, "deleted") === true) return [];
   const ref = textAt(payload, "ref");
@@ -222,7 +222,7 @@ const BUILD_EVENTS: ReadonlySet<string> = new Set([
   "workflow_run_completed",
 ]);
 
-/** Labels and authors are those of the linked pull requests, of which payloads say the numbers only. */
+/** Labels and authors are those of the linked pull requests; payloads contain only the numbers. */
 function readBuild(payload: unknown, event: string, build: unknown, onBranch: unknown): Told[] {
   if (!BUILD_EVENTS.has(event)) return [];
   const pullRequests = listAt(build, "pull_requests")
@@ -257,7 +257,7 @@ function readBuild(payload: unknown, event: string, build: unknown, onBranch: un
   ];
 }
 
-/** Builds of a fork name pull requests of the repository that it is of, which are counted there. */
+/** Builds of a fork list pull requests of the repository it was forked from; those are used. */
 const isOfRepository = (pullRequest: unknown, payload: unknown): boolean =>
   [undefined, at(payload, "repository", "id")].includes(at(pullRequest, "base", "repo", "id"));
 
@@ -283,7 +283,7 @@ const itemAttributes = (item: unknown): Attributes => ({
   authors: some(textAt(item, "user", "login")),
 });
 
-/** The attributes of an item to which something was just added. */
+/** Returns the attributes of an item to which something was added. */
 const added = (
   attributes: Attributes,
   key: "labels" | "assignees",
@@ -293,7 +293,7 @@ const added = (
   carried: { [key]: attributes[key] ?? [] },
 });
 
-/** Whom a text mentions that was just written; an edit mentions those that the text did not mention before. */
+/** Returns who is newly mentioned: an edit mentions only those that the text did not mention before. */
 function writtenMentions(payload: unknown, text: string, action: string, writing: "opened" | "created"): string[] {
   if (action === writing) return mentionsIn(text);
   return action === "edited" && at(payload, "changes", "body") !== undefined
@@ -308,5 +308,5 @@ const subjectOf = (kind: "issue" | "pull_request", item: unknown): CodeHostEvent
 });
 
 const HEADS = "refs/heads/";
-/** None for a tag. */
+/** Returns undefined for a tag. */
 export const branchOf = (ref: string): string[] => (ref.startsWith(HEADS) ? some(ref.slice(HEADS.length)) : []);

@@ -2,7 +2,9 @@ import { itemsOf, type CodeHostEvent, type Item } from "./event.ts";
 import { at, numberAt, some, textAt } from "./json.ts";
 import { mentionsIn } from "./mentions.ts";
 
-/** The trigger events of a GitLab delivery: what happens to merge requests, and mentions of the account of the platform. */
+/**
+ * Returns the trigger events of a GitLab delivery: changes of merge requests, and mentions of the platform's account.
+ */
 export function gitlabEvents(payload: unknown, isPlatform: (login: string) => boolean): CodeHostEvent[] {
   const repository = textAt(payload, "project", "path_with_namespace");
   if (repository === "") return [];
@@ -39,7 +41,10 @@ export function gitlabEvents(payload: unknown, isPlatform: (login: string) => bo
   return happened;
 }
 
-/** What somebody just wrote: a comment, or the description of what was just opened. Payloads of edits do not say what is new. */
+/**
+ * Returns newly written text: a comment, or the description of a newly opened item. Payloads of edits do not show what
+ * is new.
+ */
 function newText(payload: unknown): string {
   const [kind, action] = [textAt(payload, "object_kind"), textAt(payload, "object_attributes", "action")];
   if (kind === "note")
@@ -51,7 +56,7 @@ function newText(payload: unknown): string {
     : "";
 }
 
-/** GitLab counts issues and merge requests each by themselves. */
+/** GitLab numbers issues and merge requests separately. */
 function itemsIn(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): readonly Item[] {
   const isComment = textAt(payload, "object_kind") === "note";
   const [number] = numberAt(

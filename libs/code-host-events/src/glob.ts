@@ -1,6 +1,7 @@
 /**
- * Whether a name matches a pattern: `*` is any text and `?` any character within one segment, `**` as a segment any number of
- * segments, none included; everything else is itself. Takes at most (length of name) x (length of pattern) steps.
+ * Returns whether a name matches a pattern: `*` is any text and `?` any character within one segment, `**` as a segment
+ * any number of segments including none; everything else is literal. Takes at most (length of name) × (length of
+ * pattern) steps.
  */
 export function globMatches(pattern: string, name: string): boolean {
   return runs(pattern.split("/"), name.split("/"), (part) => part === "**", segmentMatches);
@@ -16,7 +17,7 @@ const segmentMatches = (pattern: string, segment: string): boolean =>
       )
     : pattern === segment;
 
-/** The classic two-pointer walk: `isAny` parts take any number of items; only the latest of them is ever taken back. */
+/** The classic two-pointer algorithm: `isAny` parts match any number of items; only the latest one is backtracked. */
 function runs<T>(
   parts: readonly string[],
   items: readonly T[],

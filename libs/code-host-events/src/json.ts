@@ -1,4 +1,4 @@
-/** Reading payloads that may be anything: what is not there, or is of another kind, is absent. */
+/** Reads payloads of unknown shape: an absent value or one of another type is undefined. */
 
 /** The value at a path of member names. */
 export function at(value: unknown, ...path: readonly string[]): unknown {

@@ -55,7 +55,7 @@ describe("a trigger takes an event", () => {
       take({ labels: { in: ["api"], not_in: ["bug"] } }),
     ]).toEqual([true, false, false]);
   });
-  test("by an empty set, or none, whatever it is", () => {
+  test("with an empty or absent set, for any value", () => {
     expect([
       take({}),
       take({ labels: {} }),
@@ -64,13 +64,13 @@ describe("a trigger takes an event", () => {
       take({ conclusions: { in: [] } }),
     ]).toEqual([true, true, true, true, true]);
   });
-  test("with nothing of an attribute: in fails, not_in holds", () => {
+  test("without values of an attribute: in fails, not_in holds", () => {
     expect([take({ conclusions: { in: ["success"] } }), take({ conclusions: { not_in: ["success"] } })]).toEqual([
       false,
       true,
     ]);
   });
-  test("with names compared without case, and branches, paths and workflows with it", () => {
+  test("comparing names case-insensitively, but branches, paths and workflows case-sensitively", () => {
     expect([
       take({ repos: { in: ["acme/shop"] } }),
       take({ labels: { in: ["BUG"] } }),
@@ -84,7 +84,7 @@ describe("a trigger takes an event", () => {
       take({ workflows: { in: ["ci"] } }),
     ]).toEqual([false, false, false]);
   });
-  test("by patterns of branches and paths, not of other keys", () => {
+  test("with patterns for branches and paths only", () => {
     expect([
       take({ branches: { in: ["feature/*"] } }),
       take({ paths: { in: ["api/**"] } }),
@@ -101,13 +101,13 @@ describe("a trigger takes an event", () => {
       take({ pr_numbers: { not_in: ["12"] } }, of),
     ]).toEqual([true, false, false]);
   });
-  test("only with what the code host must say, when a filter asks for it", () => {
+  test("only with the code host's data, when a filter needs it", () => {
     const untold = { ...event, untold: ["paths" as const], attributes: { repos: ["acme/shop"] } };
     expect([take({}, untold), take({ paths: { in: [] } }, untold), take({ paths: { not_in: ["x"] } }, untold)]).toEqual(
       [true, true, false],
     );
   });
-  test("and every key is explained", () => {
+  test("with an explanation for every key", () => {
     const { checks } = matches(
       {
         provider: "github",
@@ -150,12 +150,12 @@ test.each([
   expect(globMatches(pattern, name)).toBe(expected),
 );
 
-test("a hostile pattern costs no more than pattern times name", () => {
+test("a hostile pattern costs at most pattern length times name length", () => {
   expect(globMatches("*a".repeat(500), "a".repeat(5_000) + "b")).toBe(false);
   expect(globMatches("**/a/".repeat(200), "a/".repeat(2_000) + "b")).toBe(false);
 });
 
-test("patterns without wildcards are names", () => {
+test("patterns without wildcards match literally", () => {
   const name = fc.stringMatching(/^[a-z/.-]{1,20}$/);
   fc.assert(fc.property(name, name, (a, b) => expect(globMatches(a, b)).toBe(a === b)));
 });
@@ -170,7 +170,7 @@ test.each([
   ['(@ada) "@bob" >@carl', ["ada", "bob", "carl"]],
   ["@", []],
   ["@dot.name_x-", ["dot.name_x"]],
-])("in %j are mentioned %j", (text, expected) => expect(mentionsIn(text)).toEqual(expected));
+])("finds the mentions in %j: %j", (text, expected) => expect(mentionsIn(text)).toEqual(expected));
 
 test.each([
   ["https://github.com/Acme/Shop.git", "github.com/acme/shop"],
@@ -184,9 +184,9 @@ test.each([
   ["https://github.com/acme", undefined],
   ["", undefined],
   ["not an address", undefined],
-])("the repository at %s is %s", (url, address) => expect(repositoryAddress(url)).toBe(address));
+])("normalises the repository address %s to %s", (url, address) => expect(repositoryAddress(url)).toBe(address));
 
-test("whatever a payload is, reading it throws nothing", () => {
+test("reading an arbitrary payload never throws", () => {
   const shapes = [
     "issues",
     "issue_comment",

@@ -1,32 +1,35 @@
 import type { CodeHostEvent, FilterKey } from "./event.ts";
 import { globMatches } from "./glob.ts";
 
-/** A trigger of a parsed definition, as far as it matters here. */
+/** The parts of a trigger that matching needs. */
 export type CodeHostTrigger = {
   readonly provider: string;
   readonly event: string;
-  /** All of them must hold; a set without values holds for everything. */
+  /** All must match; an empty set matches everything. */
   readonly filter: Readonly<Record<string, { readonly in?: readonly string[]; readonly not_in?: readonly string[] }>>;
 };
 
-/** Why: one entry for the provider and the event, for who did it, and for every key of the filter. */
+/** The reasons: one entry for the provider and the event, for the actor, and for every key of the filter. */
 export type Check = { readonly key: string; readonly passed: boolean; readonly detail: string };
 
 export type TriggerVerdict = {
   readonly matches: boolean;
   readonly checks: readonly Check[];
-  /** All else holds, and these keys decide: ask the code host about the event's pull requests (`withAttributes`), then again. */
+  /**
+   * Everything else matches and these keys decide: fetch the event's pull requests from the code host
+   * (`withAttributes`), then match again.
+   */
   readonly needs: readonly FilterKey[];
 };
 
-/** Keys whose values are compared as they stand; names of people, teams, repositories, labels and states have no case. */
+/** Keys whose values are case-sensitive; names of people, teams, repositories, labels and states are not. */
 const CASE_SENSITIVE: ReadonlySet<string> = new Set(["branches", "base_branches", "paths", "workflows"]);
 const GLOBS: ReadonlySet<string> = new Set(["branches", "base_branches", "paths"]);
 const SHOWN_VALUES_MAX = 10;
 
 /**
- * Whether a trigger takes an event (spec factory-files §6.2, §6.4): provider and event are its own, the platform did not do it
- * itself, and every key holds. Within a key any value of `in` is enough, and none of `not_in` may be there.
+ * Returns whether a trigger matches an event: provider and event are equal, the platform did not cause it, and every
+ * key matches. A key matches if any value of `in` and no value of `not_in` is present.
  */
 export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): TriggerVerdict {
   const isItsEvent = trigger.provider === event.provider && trigger.event === event.event;

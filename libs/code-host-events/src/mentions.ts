@@ -2,7 +2,10 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const INLINE_CODE = /(`+)[^`]*\1/g;
 const MENTION = /(?<![\w./`@-])@([a-z\d][\w.-]{0,254}(?:\/[a-z\d][\w.-]{0,254})*)/gi;
 
-/** Who is mentioned in a text (`@login`, `@org/team`), once each, in lower case; what is code mentions nobody. */
+/**
+ * Returns who is mentioned in a text (`@login`, `@org/team`), without duplicates, in lower case; mentions in code are
+ * ignored.
+ */
 export function mentionsIn(text: string): string[] {
   const found = new Set<string>();
   let fence: string | undefined;
@@ -18,7 +21,7 @@ export function mentionsIn(text: string): string[] {
   return [...found];
 }
 
-/** Who is mentioned now and was not before. */
+/** Returns who is mentioned now and was not mentioned before. */
 export function newMentions(text: string, before: string): string[] {
   const known = new Set(mentionsIn(before));
   return mentionsIn(text).filter((name) => !known.has(name));

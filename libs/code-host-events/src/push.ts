@@ -4,18 +4,18 @@ import { at, textAt } from "./json.ts";
 import { payloadOf } from "./payload.ts";
 import { repositoryAddress } from "./repository-address.ts";
 
-/** A branch that has moved at a code host. */
+/** A branch that was pushed at a code host. */
 export type BranchPush = {
   /** `owner/repo`, or `group/…/project`. */
   readonly repository: string;
-  /** Its addresses, in the form of `repositoryAddress`: one of them is that of whoever clones it. */
+  /** Its addresses, as `repositoryAddress` normalises them; one of them is the address that was cloned. */
   readonly addresses: readonly string[];
   readonly branch: string;
-  /** The commit it is at now; absent: the branch was deleted. */
+  /** The new head commit; absent: the branch was deleted. */
   readonly headSha: string | undefined;
-  /** Where it was; absent: it did not exist. */
+  /** The previous head commit; absent: the branch was created. */
   readonly beforeSha: string | undefined;
-  /** Known from GitHub only. */
+  /** Known for GitHub only. */
   readonly isForced: boolean;
 };
 
@@ -24,7 +24,7 @@ const URLS = ["clone_url", "html_url", "ssh_url", "git_url", "git_http_url", "gi
 const NONE = /^0+$/;
 const SHA = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** The branch that a delivery says was pushed; undefined when it says no such thing (a tag, another event). */
+/** Returns the branch of a push delivery; undefined for a tag or another event. */
 export function branchPushOf(
   delivery: Pick<CodeHostDelivery, "provider" | "headers" | "body">,
 ): BranchPush | undefined {

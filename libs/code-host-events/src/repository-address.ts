@@ -1,6 +1,7 @@
 /**
- * What the addresses of one repository have in common, `host/owner/repo` in lower case: by https with or without a user, by ssh in
- * either spelling, with or without `.git`. Undefined for what is no address of a repository at a host, such as a local path.
+ * Normalises the address of a repository to `host/owner/repo` in lower case, from https with or without a user, or ssh
+ * in either spelling, with or without `.git`. Returns undefined if it is not a repository address, such as a local
+ * path.
  */
 export function repositoryAddress(url: string): string | undefined {
   const scp = /^(?:[\w.-]+@)?([\w.-]+):(?!\/)(.+)$/.exec(url);

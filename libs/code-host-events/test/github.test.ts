@@ -8,7 +8,7 @@ const told = (name: string, payload: unknown, botLogin?: string): CodeHostEvent[
 const names = (events: readonly CodeHostEvent[]): string[] => events.map(({ event }) => event);
 
 describe("of GitHub's published payloads", () => {
-  test("every event that triggers know is told by some example, or by one of its action with other values", () => {
+  test("an example exists for every trigger event, or for one of its actions with other values", () => {
     const found = new Set(allExamples.flatMap(({ name, payload }) => names(told(name, payload))));
     const others = [
       told("issues", exampleOf("issues", "opened", { "issue.body": "@ada look" })),
@@ -19,7 +19,7 @@ describe("of GitHub's published payloads", () => {
     for (const events of others) for (const name of names(events)) found.add(name);
     expect([...found].sort()).toEqual([...PROVIDERS["github"]!.events].sort());
   });
-  test("nothing is told by an event or an action that no trigger takes", () => {
+  test("ignores events and actions that no trigger matches", () => {
     const silent = new Set(
       allExamples.filter(({ name, payload }) => told(name, payload).length === 0).map(({ name }) => name),
     );
@@ -29,13 +29,13 @@ describe("of GitHub's published payloads", () => {
     for (const action of ["deleted", "unlabeled", "unassigned", "transferred", "pinned"])
       expect(told("issues", exampleOf("issues", action))).toEqual([]);
   });
-  test("every event names its repository, by which filters select", () => {
+  test("every event has its repository, which filters select by", () => {
     for (const { name, payload } of allExamples)
       for (const { repository, attributes } of told(name, payload))
         expect([repository, attributes.repos]).toEqual([expect.stringMatching(/^[^/]+\/[^/]+$/), [repository]]);
   });
 
-  test("issues, pull requests, reviews and comments are on an item; pushes are not", () => {
+  test("issues, pull requests, reviews and comments have an item; pushes have none", () => {
     const all = allExamples.flatMap(({ name, payload }) => told(name, payload).map((event) => ({ name, ...event })));
     const items = new Map(all.map((event) => [event.name, event.items.length]));
     for (const event of ["issues", "pull_request", "pull_request_review"])
@@ -57,7 +57,7 @@ describe("of GitHub's published payloads", () => {
     );
     expect(comment?.items).toEqual([{ id: "Codertocat/Hello-World#7", url: "https://github.com/a/b/issues/7" }]);
   });
-  test("a build is on the pull requests of its repository that it is for, if it is for any", () => {
+  test("a build is linked to the pull requests of its repository, if any", () => {
     const itemsOf = (name: string, ...numbers: object[]) =>
       told(
         name,
@@ -78,7 +78,7 @@ describe("of GitHub's published payloads", () => {
     ).toEqual([7, 8].map((number) => ({ id: `${repository}#${number}`, url: `https://ghe.test/a/b/pull/${number}` })));
     expect([itemsOf("workflow_run"), itemsOf("check_suite", { number: 7 })?.length]).toEqual([[], 1]);
   });
-  test("an issue tells its labels, assignees and author", () => {
+  test("an issue has labels, assignees and author", () => {
     const [event] = told(
       "issues",
       exampleOf("issues", "opened", {
@@ -92,7 +92,7 @@ describe("of GitHub's published payloads", () => {
       subject: { kind: "issue", title: expect.any(String), url: expect.stringContaining("/issues/") },
     });
   });
-  test("of a label or an assignee that is added, the added one counts for in, and all of them for not_in", () => {
+  test("an added label or assignee alone counts for in, and all of them for not_in", () => {
     const [labeled] = told(
       "issues",
       exampleOf("issues", "labeled", { "label.name": "ready", "issue.labels": [{ name: "ready" }, { name: "wip" }] }),
@@ -118,7 +118,7 @@ describe("of GitHub's published payloads", () => {
     });
   });
 
-  test("a pull request, and a build of one, tell its number", () => {
+  test("a pull request, and a build of one, has its number", () => {
     const [event] = told("pull_request", exampleOf("pull_request", "opened", { "pull_request.number": 7 }));
     const take = (...numbers: string[]) =>
       matches({ provider: "github", event: "pull_request_opened", filter: { pr_numbers: { in: numbers } } }, event!)
@@ -150,12 +150,12 @@ describe("of GitHub's published payloads", () => {
       { "comment.body": "cc @Ada" },
       "pull_request_mentioned",
     ],
-  ])("a mention in %s is told", (_where, name, action, changes, event) => {
+  ])("a mention in %s is found", (_where, name, action, changes, event) => {
     expect(
       told(name, exampleOf(name, action, changes)).find((one) => one.event === event)?.attributes.mentioned,
     ).toEqual(["ada"]);
   });
-  test("an edit mentions only those that were not mentioned before, and only when it changed the text", () => {
+  test("an edit mentions only new mentions, and only when it changed the text", () => {
     const edited = (changes: object, body: string) =>
       told("issue_comment", { ...exampleOf("issue_comment", "edited", { "comment.body": body }), changes });
     expect(edited({ body: { from: "@ada" } }, "@ada @bob")[0]?.attributes.mentioned).toEqual(["bob"]);
@@ -164,7 +164,7 @@ describe("of GitHub's published payloads", () => {
     expect(edited({}, "@ada")).toEqual([]);
   });
 
-  test("a pull request tells its base, and leaves its paths to the code host", () => {
+  test("a pull request has its base branch; its paths come from the code host", () => {
     const [event] = told("pull_request", exampleOf("pull_request", "opened"));
     expect(event).toMatchObject({
       event: "pull_request_opened",
@@ -188,9 +188,9 @@ describe("of GitHub's published payloads", () => {
     });
     expect(
       matches({ ...trigger, filter: { ...trigger.filter, base_branches: { in: ["release"] } } }, event!),
-    ).toMatchObject({ matches: false, needs: [] }); // not worth asking
+    ).toMatchObject({ matches: false, needs: [] }); // not fetched
   });
-  test("closed and merged are two events", () => {
+  test("closed and merged are separate events", () => {
     const closed = (merged: boolean) =>
       names(told("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": merged })));
     expect([closed(false), closed(true)]).toEqual([["pull_request_closed"], ["pull_request_merged"]]);
@@ -203,7 +203,7 @@ describe("of GitHub's published payloads", () => {
   ])("%s of a pull request is pull_request_%s", (action, event) => {
     expect(names(told("pull_request", exampleOf("pull_request", action)))).toEqual([`pull_request_${event}`]);
   });
-  test("a requested review tells the reviewer, or the team by slug, name and organisation", () => {
+  test("a requested review has the reviewer, or the team by slug, name and organisation", () => {
     const [person] = told("pull_request", exampleOf("pull_request", "review_requested"));
     expect(person).toMatchObject({
       event: "pull_request_review_requested",
@@ -219,7 +219,7 @@ describe("of GitHub's published payloads", () => {
     );
     expect(team).toMatchObject({ attributes: { reviewers: [], reviewer_teams: ["core", "Core", "octo/core"] } });
   });
-  test("a submitted review tells its state, the pull request's author, and whom it mentions", () => {
+  test("a submitted review has its state, the pull request's author, and the mentioned accounts", () => {
     const [event] = told(
       "pull_request_review",
       exampleOf("pull_request_review", "submitted", { "review.state": "CHANGES_REQUESTED", "review.body": "see @bob" }),
@@ -238,7 +238,7 @@ describe("of GitHub's published payloads", () => {
 
   const push = (changes: Record<string, unknown> = {}) =>
     exampleOf("push", undefined, changes, ({ ref }) => ref === "refs/heads/master");
-  test("a push tells its branch and the paths of all its commits, once each", () => {
+  test("a push has its branch and the paths of all its commits without duplicates", () => {
     const [event] = told(
       "push",
       push({
@@ -255,11 +255,11 @@ describe("of GitHub's published payloads", () => {
       untold: [],
     });
   });
-  test("a pushed tag is on no branch, and a deleted branch is no push", () => {
+  test("ignores a pushed tag's branch and a deleted branch", () => {
     expect(told("push", push({ ref: "refs/tags/v1" }))[0]).toMatchObject({ attributes: { branches: [] } });
     expect(told("push", push({ deleted: true }))).toEqual([]);
   });
-  test("the head of a pushed branch is told, with whether it was forced, created or deleted", () => {
+  test("returns the head of a pushed branch and whether it was forced, created or deleted", () => {
     const [a, b, none] = ["a".repeat(40), "b".repeat(40), "0".repeat(40)];
     const pushed = (changes: Record<string, unknown>) =>
       branchPushOf(fromGithub("push", push({ before: a, after: b, forced: false, ...changes })));
@@ -283,7 +283,7 @@ describe("of GitHub's published payloads", () => {
     ]).toEqual([undefined, undefined, undefined]);
   });
 
-  test("a build tells branch, conclusion and workflow; labels and authors of its pull requests are the code host's to tell", () => {
+  test("a build has branch, conclusion and workflow; labels and authors come from the code host", () => {
     const [run] = told(
       "workflow_run",
       exampleOf("workflow_run", "completed", {
@@ -319,7 +319,7 @@ describe("of GitHub's published payloads", () => {
     ]).toEqual([[], []]);
   });
 
-  test("what the platform's own account did triggers nothing, a build that it caused does", () => {
+  test("events of the platform's own account match no trigger, except builds that it caused", () => {
     const opened = exampleOf("pull_request", "opened", { "sender.login": "Mill[bot]" });
     const trigger = { provider: "github", event: "pull_request_opened", filter: {} };
     expect(matches(trigger, told("pull_request", opened, "mill")[0]!)).toMatchObject({
@@ -338,7 +338,7 @@ describe("of GitHub's published payloads", () => {
       ).matches,
     ).toBe(true);
   });
-  test("a form tells what JSON tells", () => {
+  test("a form is read like JSON", () => {
     const payload = JSON.stringify(exampleOf("issues", "opened"));
     const form = {
       ...fromGithub("issues", {}),

@@ -3,7 +3,7 @@ import { PROVIDERS } from "@millwright/definition";
 import { branchPushOf, codeHostEventsOf, matches } from "../src/index.ts";
 import { fromGitlab } from "./examples.ts";
 
-/** The members of GitLab's documented payloads that matter here, and some that do not. */
+/** The relevant members of GitLab's documented payloads, and some irrelevant ones. */
 const project = {
   id: 15,
   name: "Diaspora",
@@ -52,7 +52,7 @@ const note = (own: object = {}, more: object = { merge_request: { iid: 12, title
 const names = (payload: unknown, bot?: string) => codeHostEventsOf(fromGitlab(payload, bot)).map(({ event }) => event);
 
 describe("of GitLab's documented payloads", () => {
-  test("a merge request tells its project, action and target", () => {
+  test("a merge request has its project, action and target", () => {
     const [event] = codeHostEventsOf(fromGitlab(mergeRequest()));
     expect(event).toMatchObject({
       provider: "gitlab",
@@ -73,7 +73,7 @@ describe("of GitLab's documented payloads", () => {
       expect([take([action]), take(["other"])]).toEqual([true, false]);
     },
   );
-  test("a mention of the platform's account is told, on merge requests, issues and commits, in descriptions too", () => {
+  test("a mention of the platform's account is found on merge requests, issues and commits, and in descriptions", () => {
     expect(names(note())).toEqual(["bot_mentioned"]);
     expect(names(note({ noteable_type: "Issue" }, { issue: { iid: 3, title: "Slow" } }))).toEqual(["bot_mentioned"]);
     expect(names(note({ noteable_type: "Commit" }, { commit: { id: "c" } }))).toEqual(["bot_mentioned"]);
@@ -82,19 +82,19 @@ describe("of GitLab's documented payloads", () => {
       "bot_mentioned",
     ]);
   });
-  test("nobody else's mention is, nor one in code, in a system note, in an edit, or while the account is not known", () => {
+  test("ignores mentions of others, in code, in a system note, in an edit, or while the account is unknown", () => {
     expect(names(note({ note: "@ada look" }))).toEqual([]);
     expect(names(note({ note: "`@mill-bot`" }))).toEqual([]);
     expect(names(note({ system: true }))).toEqual([]);
     expect(names(note({ action: "update" }))).toEqual([]);
     expect(names(note(), "")).toEqual([]);
   });
-  test("what the platform's account does itself triggers nothing", () => {
+  test("events of the platform's own account match no trigger", () => {
     const own = { user: { username: "mill-bot" } };
     const [event] = codeHostEventsOf(fromGitlab(mergeRequest({}, own)));
     expect(matches({ provider: "gitlab", event: "merge_request", filter: {} }, event!).matches).toBe(false);
   });
-  test("the page of a comment is that of what it is about", () => {
+  test("the page of a comment is the page of its subject", () => {
     expect(codeHostEventsOf(fromGitlab(note()))[0]).toMatchObject({
       subject: {
         kind: "pull_request",
@@ -104,7 +104,7 @@ describe("of GitLab's documented payloads", () => {
       pullRequests: [12],
     });
   });
-  test("a merge request and an issue are items, each counted by itself; a commit is none", () => {
+  test("a merge request and an issue are items with separate numbers; a commit is not", () => {
     const itemOf = (payload: unknown) => codeHostEventsOf(fromGitlab(payload))[0]?.items[0];
     const url = "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12";
     expect([itemOf(mergeRequest()), itemOf(note())]).toEqual([
@@ -121,7 +121,7 @@ describe("of GitLab's documented payloads", () => {
     );
     expect(itemOf(note({ noteable_type: "Commit" }, { commit: { id: "c" } }))).toBeUndefined();
   });
-  test("a push tells the head of its branch, a pushed tag nothing", () => {
+  test("returns the head of a pushed branch, and nothing for a pushed tag", () => {
     const push = {
       object_kind: "push",
       event_name: "push",
@@ -142,7 +142,7 @@ describe("of GitLab's documented payloads", () => {
     expect(branchPushOf(fromGitlab({ ...push, object_kind: "tag_push", ref: "refs/tags/v1" }))).toBeUndefined();
     expect(names(push)).toEqual([]);
   });
-  test("these are all the events that triggers know", () => {
+  test("covers all events that triggers know", () => {
     expect([...PROVIDERS["gitlab"]!.events].sort()).toEqual(["bot_mentioned", "merge_request"]);
   });
 });

@@ -5,7 +5,10 @@ const TIMEOUT_MS = 15_000;
 const PAGE = 100;
 const ANSWERS: readonly number[] = [404, 409, 422];
 
-/** Asks a forge's REST API. 404, 409, 422 and what else its forge refuses with are answers, for the caller to interpret. */
+/**
+ * Sends a request to a forge's REST API. Returns 404, 409, 422 and the forge's other rejections for the caller to
+ * interpret.
+ */
 export type ForgeApi = (
   method: "GET" | "POST",
   path: string,
@@ -13,9 +16,10 @@ export type ForgeApi = (
 ) => Promise<{ readonly status: number; readonly body: unknown }>;
 
 /**
- * Calls a forge's REST API and names its refusals in our words.
+ * Returns a client of a forge's REST API that translates its rejections into our errors.
  *
- * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable, internal_address_refused.
+ * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable,
+ * internal_address_refused.
  */
 export const forgeApi =
   (options: {
@@ -99,10 +103,10 @@ const unavailable = (cause: unknown): DomainError =>
 const notReached = ({ message }: Error): DomainError =>
   invalidArgument("internal_address_refused", `The code host is not asked: ${message}`);
 
-/** What a 404 at a repository means to us: absent, or not visible to the credential. */
+/** The error for a 404 of a repository: absent, or not visible to the credential. */
 export const repositoryNotFound = (): DomainError => notFound("repository");
 
-/** The elements of a list that a forge tells in pages of 100, at most so many. */
+/** Returns the elements of a list that the forge serves in pages of 100, up to a maximum. */
 export async function allPages(api: ForgeApi, path: string, most: number): Promise<unknown[]> {
   const found: unknown[] = [];
   for (let page = 1; found.length < most; page++) {
@@ -114,7 +118,9 @@ export async function allPages(api: ForgeApi, path: string, most: number): Promi
   return found.slice(0, most);
 }
 
-/** One file of a unified diff, as a forge lists it; without hunks (a binary or large file) only its header. */
+/**
+ * Returns one file of a unified diff from the forge's list; only its header without hunks (a binary or large file).
+ */
 export function fileDiff({
   path,
   oldPath,
@@ -133,16 +139,16 @@ export function fileDiff({
   return typeof hunks === "string" && hunks !== "" ? `${header}${hunks}${hunks.endsWith("\n") ? "" : "\n"}` : header;
 }
 
-/** A member of what a forge answered; undefined when it has none. */
+/** Returns a member of a response body; undefined if it is absent. */
 export const member = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 
-/** The texts among values, once each. */
+/** Returns the texts among the values, without duplicates. */
 export const textsAmong = (values: readonly unknown[]): string[] => [
   ...new Set(values.filter((value) => typeof value === "string")),
 ];
 
-/** A text that every proper answer has. Errors: code_host_unavailable. */
+/** Returns a text that every valid response has. Errors: code_host_unavailable. */
 export function text(value: unknown, name: string): string {
   const found = member(value, name);
   if (typeof found === "string") return found;
@@ -162,7 +168,7 @@ export const headMoved = (sha: string): DomainError =>
     metadata: { headSha: sha },
   });
 
-/** `said`: why, as the code host says it; short, and meant to be shown. */
+/** `said`: the code host's own short reason, meant to be shown. */
 export const pullRequestRefused = (said: unknown): DomainError =>
   new DomainError({
     kind: "unsupported",

@@ -4,8 +4,8 @@ import { DomainError } from "@millwright/errors";
 const TIMEOUT_MS = 30_000;
 
 /**
- * Nothing of the machine's or a user's configuration is read, nothing is asked for, nothing is fetched. The repository's own
- * configuration is read by git in any case, so commands that could run what it names must be told not to.
+ * Disables the machine's and the user's configuration, prompts and fetches. Git always reads the repository's own
+ * configuration, so commands that could run programs named there must be given options against it.
  */
 const ENVIRONMENT = {
   PATH: "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
@@ -31,9 +31,9 @@ const settings = (gitDir: string): string[] => [
 export type GitResult = { readonly exitCode: number; readonly stdout: Buffer; readonly isTruncated: boolean };
 
 /**
- * Runs a reading git command in a bare repository. Output beyond `stdoutBytesMax` is cut, which ends the command.
+ * Runs a read-only git command in a bare repository. Truncates output beyond `stdoutBytesMax` and ends the command.
  *
- * Errors: git_failed (internal), when git is missing, hangs (30 s) or is killed. A non-zero exit is a result.
+ * Errors: git_failed (internal) if git is missing, hangs (30 s) or is killed. A non-zero exit is a result.
  */
 export async function runGit(
   gitDir: string,

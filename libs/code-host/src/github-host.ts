@@ -27,16 +27,16 @@ import { checkBranch, checkRepository, isSha } from "./names.ts";
 export type GithubOptions = {
   /** API base, such as "https://api.github.com" or "https://github.example.com/api/v3". */
   readonly baseUrl: string;
-  /** "" for public reading. */
+  /** "" for anonymous read access. */
   readonly token: string;
-  /** Where repositories are cloned from; by default derived from the API base as GitHub lays it out. */
+  /** Base URL of clones; by default derived from the API base as on GitHub. */
   readonly cloneBaseUrl?: string;
   readonly fetch?: typeof fetch;
 };
 
 const HEADERS = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
 
-/** A code host that speaks GitHub's REST API. Errors of all calls: those of `forgeApi`. */
+/** Returns a code host that uses GitHub's REST API. Errors of all calls: those of `forgeApi`. */
 export function githubHost(options: GithubOptions): PullRequestHost {
   const api = forgeApi({
     baseUrl: options.baseUrl.replace(/\/+$/, ""),
@@ -95,7 +95,7 @@ async function commitOf(api: ForgeApi, repository: Repository, ref: string): Pro
   return undefined;
 }
 
-/** The whole tree in one answer (GitHub cuts it at 100,000 entries), then each chosen file by itself. */
+/** Reads the whole tree in one response (GitHub truncates it at 100,000 entries), then each chosen file. */
 async function readFiles(
   api: ForgeApi,
   repository: Repository,
@@ -107,7 +107,7 @@ async function readFiles(
     `${repoPath(repository)}/git/trees/${encodeURIComponent(branch)}?recursive=1`,
   );
   const tree: unknown = member(body, "tree");
-  if (status !== 200 || !Array.isArray(tree)) return []; // 404 and 409: nothing was ever committed
+  if (status !== 200 || !Array.isArray(tree)) return []; // 404 and 409: the repository has no commits
   const chosen = tree.flatMap((entry: unknown) => {
     const [path, sha, size, mode] = ["path", "sha", "size", "mode"].map((name) => member(entry, name));
     const isFile = mode === "100644" || mode === "100755";
@@ -179,7 +179,7 @@ async function ensurePullRequest(api: ForgeApi, wanted: NewPullRequest): Promise
   const opened = await api("POST", `${path}/pulls`, { title, head, base, body });
   if (opened.status === 201) return { ...pullRequest(opened.body), adopted: false };
   if (opened.status === 404) throw repositoryNotFound();
-  // 422 has many meanings, told apart by texts only; whether one is open already is the question that can be asked.
+  // A 422 has many causes that only its text tells apart, so check whether a pull request is already open.
   const existing = await findOpen(api, wanted);
   if (existing) return { ...existing, adopted: true };
   throw pullRequestRefused(refusalText(opened.body));
@@ -209,7 +209,7 @@ function pullRequest(body: unknown): PullRequest {
   };
 }
 
-/** GitHub says why in `errors[].message`, else in `message`. */
+/** GitHub puts the reason into `errors[].message`, else into `message`. */
 function refusalText(body: unknown): unknown {
   const errors = member(body, "errors");
   const first: unknown = Array.isArray(errors) ? member(errors[0], "message") : undefined;

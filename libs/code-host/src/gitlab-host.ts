@@ -27,14 +27,17 @@ import { checkBranch, checkProject, isSha } from "./names.ts";
 export type GitlabOptions = {
   /** API base, such as "https://gitlab.com/api/v4". */
   readonly baseUrl: string;
-  /** A personal, group or project access token; "" for public reading. */
+  /** A personal, group or project access token; "" for anonymous read access. */
   readonly token: string;
   readonly fetch?: typeof fetch;
 };
 
 const TREE_ENTRIES_MAX = 20_000;
 
-/** A code host that speaks GitLab's REST API; its merge requests are our pull requests. Errors of all calls: those of `forgeApi`. */
+/**
+ * Returns a code host that uses GitLab's REST API; its merge requests are our pull requests. Errors of all calls: those
+ * of `forgeApi`.
+ */
 export function gitlabHost(options: GitlabOptions): PullRequestHost {
   const baseUrl = options.baseUrl.replace(/\/+$/, "");
   const api = forgeApi({
@@ -84,7 +87,7 @@ async function commitOf(api: ForgeApi, repository: Repository, ref: string): Pro
   return status === 200 ? text(body, "id") : undefined;
 }
 
-/** The tree in pages, which lack the sizes; then each chosen file by itself, whose size is told with it. */
+/** Reads the tree in pages, which lack sizes; then each chosen file, whose response has the size. */
 async function readFiles(
   api: ForgeApi,
   repository: Repository,
@@ -153,7 +156,7 @@ async function describePullRequest(
   };
 }
 
-/** GitLab opens merge requests that change nothing, but never two of one source and target. */
+/** GitLab opens merge requests without changes, but never two with the same source and target. */
 async function ensurePullRequest(api: ForgeApi, wanted: NewPullRequest): Promise<OpenedPullRequest> {
   const path = projectPath(wanted.repository);
   checkBranch(wanted.base);
@@ -188,7 +191,7 @@ const mergeRequest = (body: unknown): PullRequest => ({
   base: text(body, "target_branch"),
 });
 
-/** GitLab says why in `message`: a text, or a list of them. */
+/** GitLab puts the reason into `message`: a text or a list of texts. */
 function refusalText(body: unknown): unknown {
   const message = member(body, "message");
   return Array.isArray(message) ? (message as unknown[])[0] : (message ?? member(body, "error"));

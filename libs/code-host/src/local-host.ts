@@ -8,13 +8,15 @@ import { checkBranch, checkRepository, isSha } from "./names.ts";
 const LISTING_BYTES_MAX = 64 * 1024 * 1024;
 
 export type LocalOptions = {
-  /** Directory of bare repositories `<root>/<owner>/<repo>.git`; checked against the operator's list before. */
+  /** Directory of bare repositories `<root>/<owner>/<repo>.git`; already checked against the operator's allow list. */
   readonly root: string;
-  /** The text of a diff is cut here; 1 MiB by default. */
+  /** Diff texts are truncated at this size; default 1 MiB. */
   readonly diffBytesMax?: number;
 };
 
-/** Bare repositories of this machine. Their pull requests are records of the platform; the host only compares. */
+/**
+ * Serves bare repositories of this machine. Their pull requests are records of the platform; the host only compares.
+ */
 export interface LocalHost extends CodeHost {
   /**
    * Compares branches or full commit ids. Errors: branch_not_found, branch_invalid.
@@ -39,7 +41,7 @@ export function localHost(options: LocalOptions): LocalHost {
   };
 }
 
-/** The real path, which must lie in the root: a link in there must not lead out. */
+/** Returns the real path, which must be inside the root: a symbolic link must not lead out. */
 async function findRepository(root: string, path: string): Promise<string> {
   try {
     const [realRoot, real] = await Promise.all([realpath(root), realpath(path)]);
@@ -51,7 +53,7 @@ async function findRepository(root: string, path: string): Promise<string> {
   throw notFound("repository");
 }
 
-/** What HEAD names, if it exists; the only branch of a repository whose HEAD names none. */
+/** Returns the branch of HEAD if it exists, else the only branch. */
 async function defaultBranch(gitDir: string): Promise<string> {
   const head = line((await runGit(gitDir, ["symbolic-ref", "--quiet", "--short", "HEAD"])).stdout);
   if (head !== "" && (await commitOf(gitDir, `refs/heads/${head}`)) !== undefined) return head;
@@ -65,7 +67,7 @@ async function defaultBranch(gitDir: string): Promise<string> {
   });
 }
 
-/** Regular files only: a symbolic link's content would be a path. */
+/** Regular files only: the content of a symbolic link is a path. */
 async function readFiles(gitDir: string, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
   const branch = await defaultBranch(gitDir).catch((error: unknown) => {
     if (isDomainError(error) && error.reason === "repository_empty") return undefined;
@@ -142,7 +144,9 @@ async function countCommits(gitDir: string, base: string, head: string): Promise
   );
 }
 
-/** `<added>\t<deleted>\t<path>\0`; a rename leaves the path empty and adds `<old>\0<new>\0`; binary files count as `-`. */
+/**
+ * Parses `<added>\t<deleted>\t<path>\0`; a rename has an empty path and then `<old>\0<new>\0`; binary files have `-`.
+ */
 function parseNumstat(text: string): DiffFile[] {
   const fields = text.split("\0");
   const files: DiffFile[] = [];

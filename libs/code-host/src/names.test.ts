@@ -34,7 +34,7 @@ test.each([
   "a.",
   "x".repeat(251),
   "a\0b",
-])("%j is no branch name", (name) => expect(isBranchName(name)).toBe(false));
+])("%j is not a branch name", (name) => expect(isBranchName(name)).toBe(false));
 
 test.each([
   ["acme", true],

@@ -143,7 +143,7 @@ beforeEach(() => {
 });
 
 describe("opening a pull request", () => {
-  test("opens it once; asking again adopts it", async () => {
+  test("opens it once; a retry adopts it", async () => {
     const opened = await host.ensurePullRequest(wanted);
     expect(opened).toEqual({
       number: 1,
@@ -160,7 +160,7 @@ describe("opening a pull request", () => {
     expect(new Set(fake.seen.map((line) => line.split(" ").slice(1).join(" ")))).toEqual(new Set(["Bearer hunter2"]));
   });
 
-  test("does not adopt a closed one, nor one of another base", async () => {
+  test("does not adopt a closed one, or one with another base", async () => {
     fake.pulls.push(
       { number: 1, title: "t", head: wanted.head, base: "trunk", state: "closed" },
       { number: 2, title: "t", head: wanted.head, base: "next", state: "open" },
@@ -175,13 +175,13 @@ describe("opening a pull request", () => {
     ["an invalid branch", { head: "a..b" }, "branch_invalid", "invalid_argument"],
     ["an invalid base", { base: "-x" }, "branch_invalid", "invalid_argument"],
     ["an invalid repository", { repository: { owner: "..", repo: "x" } }, "repository_invalid", "invalid_argument"],
-  ])("for %s is refused", async (_, change, reason, kind) => {
+  ])("for %s is rejected", async (_, change, reason, kind) => {
     await expect(host.ensurePullRequest({ ...wanted, ...change })).rejects.toEqual(domainError({ kind, reason }));
     expect(fake.pulls).toEqual([]);
   });
 });
 
-test("a pull request is read with its state; a merged one is not merely closed", async () => {
+test("a pull request is read with its state; merged differs from closed", async () => {
   fake.pulls.push(
     ...["open", "closed", "merged"].map((state, i) => ({
       number: i + 1,
@@ -197,7 +197,7 @@ test("a pull request is read with its state; a merged one is not merely closed",
   expect(states).toEqual(["open", "closed", "merged", undefined]);
 });
 
-test("a pull request is described with its labels, author, base and every path that it changes", async () => {
+test("a pull request is read with its labels, author, base and every changed path", async () => {
   fake.pulls.push({ number: 1, title: "t", head: "same", base: "trunk", state: "open" });
   expect(await host.describePullRequest(shop, 1)).toEqual({
     labels: ["bug"],
@@ -208,7 +208,7 @@ test("a pull request is described with its labels, author, base and every path t
   expect(await host.describePullRequest(shop, 2)).toBeUndefined();
 });
 
-test("a pull request has a unified diff of all its files, with the headers that the forge leaves out", async () => {
+test("a pull request has a unified diff of all its files, including the headers that the forge omits", async () => {
   fake.pulls.push({ number: 1, title: "t", head: "same", base: "trunk", state: "open" });
   const diff = await host.diffPullRequest(shop, 1);
   expect(diff?.split("\n").slice(0, 3)).toEqual(["diff --git a/f0 b/f0", "--- a/f0", "+++ b/f0"]);
@@ -228,7 +228,7 @@ test("refs are branches, then tags, then full commit ids", async () => {
   await expect(host.commitOf(shop, "a..b")).rejects.toEqual(domainError({ reason: "branch_invalid" }));
 });
 
-test("repositories tell their default branch and branches; absent ones are not found", async () => {
+test("repositories have their default branch and branches; absent repositories are not found", async () => {
   expect(await host.defaultBranch(shop)).toBe("trunk");
   expect(await host.branchSha(shop, "agent/run-1")).toBe(wanted.headSha);
   expect(await host.branchSha(shop, "absent")).toBeUndefined();
@@ -237,12 +237,12 @@ test("repositories tell their default branch and branches; absent ones are not f
   );
 });
 
-test("gives chosen files of the default branch, without links, directories and what is too long", async () => {
+test("returns chosen files of the default branch, without links, directories and files that are too long", async () => {
   const read = async (filesMax: number) =>
     (await host.readFiles(shop, { wants: (path) => path.startsWith("skills"), filesMax, fileBytesMax: 100 })).map(
       ({ path, content }) => [path, Buffer.from(content).toString()],
     );
-  expect(await read(9)).toEqual([]); // nothing was ever committed
+  expect(await read(9)).toEqual([]); // the repository has no commits
   const entries: [path: string, mode: string, size?: number][] = [
     ["skills", "040000"],
     ["skills/a.md", "100644", 10],
@@ -291,7 +291,7 @@ test.each([
   await expect(host.defaultBranch(shop)).rejects.toEqual(domainError(expected));
 });
 
-test("a host that is not there is unavailable, and the credential appears nowhere", async () => {
+test("an absent host is unavailable, and the credential appears nowhere", async () => {
   const nowhere = githubHost({
     baseUrl: "http://127.0.0.1:1",
     token: "hunter2",

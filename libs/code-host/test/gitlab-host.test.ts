@@ -119,7 +119,7 @@ beforeEach(
 );
 
 describe("opening a merge request", () => {
-  test("opens it once; asking again adopts it", async () => {
+  test("opens it once; a retry adopts it", async () => {
     const opened = await host.ensurePullRequest(wanted);
     expect(opened).toEqual({
       number: 1,
@@ -135,7 +135,7 @@ describe("opening a merge request", () => {
     expect(fake.merges).toHaveLength(1);
     expect(fake.seen.every((line) => line.endsWith(" Bearer hunter2"))).toBe(true);
   });
-  test("does not adopt a closed one, nor one of another target", async () => {
+  test("does not adopt a closed one, or one with another target", async () => {
     fake.merges.push(
       { iid: 1, title: "t", source_branch: wanted.head, target_branch: "trunk", state: "closed" },
       { iid: 2, title: "t", source_branch: wanted.head, target_branch: "next", state: "opened" },
@@ -149,7 +149,7 @@ describe("opening a merge request", () => {
     ["an invalid branch", { head: "a..b" }, "branch_invalid", "invalid_argument"],
     ["an invalid project", { repository: { owner: "acme/..", repo: "x" } }, "repository_invalid", "invalid_argument"],
     ["an absent project", { repository: { owner: "acme", repo: "absent" } }, "head_branch_not_found", "not_found"],
-  ])("for %s is refused", async (_what, change, reason, kind) => {
+  ])("for %s is rejected", async (_what, change, reason, kind) => {
     await expect(host.ensurePullRequest({ ...wanted, ...change })).rejects.toEqual(domainError({ kind, reason }));
     expect(fake.merges).toEqual([]);
   });
@@ -191,7 +191,7 @@ test("a merge request is read with its state", async () => {
   ).toEqual(["open", "closed", "merged", "open", undefined]);
 });
 
-test("a merge request is described with its labels, author, target and every path that it changes", async () => {
+test("a merge request is read with its labels, author, target and every changed path", async () => {
   fake.merges.push({ iid: 1, title: "t", source_branch: "agent/run-1", target_branch: "trunk", state: "opened" });
   expect(await host.describePullRequest(shop, 1)).toEqual({
     labels: ["bug", "api"],
@@ -202,7 +202,7 @@ test("a merge request is described with its labels, author, target and every pat
   expect(await host.describePullRequest(shop, 2)).toBeUndefined();
 });
 
-test("projects below groups tell their default branch and branches; absent ones are not found", async () => {
+test("projects below groups have their default branch and branches; absent projects are not found", async () => {
   expect([
     await host.defaultBranch(shop),
     await host.branchSha(shop, "agent/run-1"),
@@ -215,7 +215,7 @@ test("projects below groups tell their default branch and branches; absent ones 
   expect(await host.defaultBranch(shop)).toBe("main");
 });
 
-test("gives chosen files of the default branch over its pages, without links, directories and what is too long", async () => {
+test("returns chosen files of the default branch over its pages, without links, directories and files that are too long", async () => {
   const other = Array.from({ length: 100 }, (_one, index) => ({
     path: `other-${index}`,
     mode: "100644",
@@ -257,7 +257,7 @@ test.each([
   [403, "code_host_forbidden"],
   [429, "code_host_rate_limited"],
   [502, "code_host_unavailable"],
-])("a %i is told in our words", async (status, reason) => {
+])("a %i is translated into our error", async (status, reason) => {
   fake.refuse = { status };
   await expect(host.defaultBranch(shop)).rejects.toEqual(domainError({ reason }));
 });

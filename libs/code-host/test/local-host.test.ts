@@ -48,7 +48,7 @@ beforeAll(() => {
 });
 
 describe("a local repository", () => {
-  test("tells its default branch and where branches are", async () => {
+  test("has its default branch and branches", async () => {
     expect(host.cloneUrl(shop)).toBe(bare);
     expect(await host.defaultBranch(shop)).toBe("trunk");
     expect(await host.branchSha(shop, "agent/run-1")).toBe(onBranch);
@@ -68,7 +68,7 @@ describe("a local repository", () => {
     await expect(host.commitOf(shop, "--all")).rejects.toEqual(domainError({ reason: "branch_invalid" }));
   });
 
-  test("shows what a branch brings since it left the base, not what the base got meanwhile", async () => {
+  test("shows the changes of a branch since it left the base, without later changes of the base", async () => {
     const diff = await host.diff(shop, "trunk", "agent/run-1");
     expect(diff).toMatchObject({ baseSha: onMain, headSha: onBranch, mergeBaseSha: first, isTruncated: false });
     expect(diff.files).toEqual([
@@ -81,12 +81,12 @@ describe("a local repository", () => {
     expect(diff.text).not.toContain("other.txt");
   });
 
-  test("compares commits as well, and a branch with itself gives nothing", async () => {
+  test("compares commits, and a branch with itself gives an empty diff", async () => {
     expect((await host.diff(shop, first, onMain)).files.map((file) => file.path)).toEqual(["other.txt"]);
     expect(await host.diff(shop, "trunk", "trunk")).toMatchObject({ files: [], text: "" });
   });
 
-  test("gives chosen files of the default branch, without links and what is too long", async () => {
+  test("returns chosen files of the default branch, without links and files that are too long", async () => {
     git("checkout", "-q", "-b", "files", "trunk");
     mkdirSync(join(work, "skills"), { recursive: true });
     symlinkSync("/etc/passwd", join(work, "skills/link.md"));
@@ -114,7 +114,7 @@ describe("a local repository", () => {
     ).toEqual([]);
   });
 
-  test("cuts a long text, never the list of files", async () => {
+  test("truncates a long diff, never the list of files", async () => {
     const diff = await localHost({ root, diffBytesMax: 20 }).diff(shop, "trunk", "agent/run-1");
     expect([diff.text.length, diff.isTruncated, diff.files.length]).toEqual([20, true, 3]);
   });
@@ -127,7 +127,7 @@ describe("a local repository", () => {
     expect(await host.diff(shop, "trunk", "island")).toMatchObject({ headSha: island, mergeBaseSha: undefined });
   });
 
-  test("cannot make git run what its own configuration names", async () => {
+  test("does not run programs from the repository's configuration", async () => {
     const trap = join(root, "trap.sh");
     const sprung = join(root, "sprung");
     writeFileSync(trap, `#!/bin/sh\ntouch ${sprung}\n`);
@@ -153,11 +153,11 @@ describe("a local repository", () => {
     ["an option as a branch", () => host.diff(shop, "trunk", "--output=/tmp/x"), "branch_invalid"],
     ["a revision expression", () => host.branchSha(shop, "trunk~1"), "branch_invalid"],
     ["a way out", () => host.defaultBranch({ owner: "..", repo: "shop" }), "repository_invalid"],
-  ])("%s is refused", async (_, act, reason) =>
+  ])("%s is rejected", async (_, act, reason) =>
     expect(act()).rejects.toEqual(domainError({ kind: "invalid_argument", reason })),
   );
 
-  test("a link that leads out of the root, or to no repository, is not found", async () => {
+  test("a link that leads out of the root, or not to a repository, is not found", async () => {
     symlinkSync(join(work, ".git"), join(root, "acme", "outside.git"));
     mkdirSync(join(root, "acme", "plain.git"));
     for (const repo of ["outside", "plain"])
@@ -166,7 +166,7 @@ describe("a local repository", () => {
       );
   });
 
-  test("without commits says so", async () => {
+  test("reports that it has no commits", async () => {
     git("init", "-q", "--bare", join(root, "acme", "empty.git"));
     await expect(host.defaultBranch({ owner: "acme", repo: "empty" })).rejects.toEqual(
       domainError({ kind: "conflict", reason: "repository_empty" }),

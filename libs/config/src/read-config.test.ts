@@ -13,7 +13,7 @@ const shape = {
   upstreams: required.urls("NEIGHBOUR_URL"),
 };
 
-test("values are read by their kind, with fallbacks for what is absent or empty", () => {
+test("values are parsed by their kind, with fallbacks for absent or empty ones", () => {
   expect(
     readConfig(
       {
@@ -60,11 +60,11 @@ test("all faults are reported at once, naming variables and never their values",
   expect(read).not.toThrow(/hunter2|1\.5|maybe/);
 });
 
-test.each(["-1", "1.5", "1e3", "0x10", "9007199254740993"])("%j is no whole number", (text) =>
+test.each(["-1", "1.5", "1e3", "0x10", "9007199254740993"])("%j is not a whole number", (text) =>
   expect(() => readConfig({ N: text }, { n: optional.int("N", 1) })).toThrow("N must be a whole number from 0"),
 );
 
-test("a read configuration cannot be changed", () => {
+test("the configuration is immutable", () => {
   const config = readConfig({}, { list: optional.list("L", ["a"]) });
   expect(() => Object.assign(config, { list: [] })).toThrow(TypeError);
   expect(() => config.list.push("b")).toThrow(TypeError);

@@ -1,13 +1,13 @@
 import type { Setting } from "./settings.ts";
 
-/** The environment as a process has it. */
+/** The environment of a process. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
 type Shape = Readonly<Record<string, Setting<unknown>>>;
 type Values<S extends Shape> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never };
 
 /**
- * Reads all settings of a service, once. All faults are reported together, naming variables and never their values.
+ * Reads all settings of a service, once. Reports all faults together, naming variables and never their values.
  *
  * Errors: one plain Error listing every fault; the process should print its message and exit.
  */

@@ -1,10 +1,10 @@
 import { parseDuration } from "./duration.ts";
 import { parseSize } from "./size.ts";
 
-/** One environment variable: how it is called, and how its text becomes a value. */
+/** One environment variable: its name, and how its text becomes a value. */
 export type Setting<T> = {
   readonly name: string;
-  /** The value, or what is wrong with it in words that never repeat it. */
+  /** Returns the value, or a message about the fault that never contains the value. */
   read(text: string | undefined): { readonly value: T } | { readonly fault: string };
 };
 
@@ -56,7 +56,9 @@ const mandatory =
     },
   });
 
-/** A setting with an optional fallback, which is written the way the variable would be: `optional.duration("TTL", "15s")`. */
+/**
+ * Defines a setting with an optional fallback, written like the variable's text: `optional.duration("TTL", "15s")`.
+ */
 type OptionalSetting<T, F> = {
   (name: string): Setting<T | undefined>;
   (name: string, fallback: F): Setting<T>;
@@ -78,19 +80,19 @@ function voluntary<T, F extends string | number | boolean | readonly string[]>(
   return make as OptionalSetting<T, F>; // with a fallback the value is never undefined
 }
 
-/** Settings without which the service does not start. An empty text counts as absent. URLs lose trailing slashes. */
+/** Settings that the service needs to start. An empty text counts as absent. URLs lose trailing slashes. */
 export const required = {
   string: mandatory("string", parsers.string),
   url: mandatory("url", parsers.url),
-  /** A text that must never be printed; faults name the variable only. */
+  /** A secret text; faults name the variable only. */
   secret: mandatory("string", parsers.string),
   int: mandatory("int", parsers.int),
   duration: mandatory("duration", parsers.duration),
-  /** One URL or more, with commas between. */
+  /** One or more URLs, separated by commas. */
   urls: mandatory("urls", parsers.urls),
 };
 
-/** Settings that may be absent, with or without a fallback. Durations are read as milliseconds, sizes as bytes. */
+/** Settings that may be absent, with or without a fallback. Durations are parsed as milliseconds, sizes as bytes. */
 export const optional = {
   string: voluntary<string, string>("string", parsers.string),
   url: voluntary<string, string>("url", parsers.url),

@@ -1,4 +1,4 @@
-/** The generated contracts, one namespace per package of `proto/`. Nothing here is written by hand but these exports. */
+/** The generated contracts, one namespace per package of `proto/`. Only these exports are written by hand. */
 export * as definitions from "./gen/millwright/definitions/v1/definition_owner_pb.ts";
 export * as events from "./gen/millwright/events/v1/event_feed_pb.ts";
 export * as factories from "./factories.ts";

@@ -13,10 +13,10 @@ function slotsBetween(text: string, zone: string | null, from: string, to: strin
   return found;
 }
 
-describe("a rule that names hours follows the wall clock", () => {
+describe("an expression that names hours follows the wall clock", () => {
   const ny = (text: string, from: string, to: string) => slotsBetween(text, "America/New_York", from, to);
 
-  test("a time that does not occur is due once, when the clock has moved on", () => {
+  test("a skipped local time is due once, after the clock has moved on", () => {
     expect(ny("30 2 * * *", "2026-03-07T00:00Z", "2026-03-09T23:00Z")).toEqual([
       "2026-03-07T07:30",
       "2026-03-08T07:00",
@@ -40,14 +40,14 @@ describe("a rule that names hours follows the wall clock", () => {
       "2026-11-01T07:30",
     ]);
   });
-  test("asked within the repeated hour, what is over is over", () => {
+  test("within the repeated hour, past slots are not due again", () => {
     expect(iso(nextSlot(parseCron("45 1 * * *", "schedule"), "America/New_York", new Date("2026-11-01T06:10Z")))).toBe(
       "2026-11-02T06:45",
     );
   });
 });
 
-test("a rule for every hour follows the time that passes", () => {
+test("an expression for every hour follows elapsed time", () => {
   expect(slotsBetween("30 * * * *", "America/New_York", "2026-03-08T05:00Z", "2026-03-08T09:00Z")).toEqual([
     "2026-03-08T05:30",
     "2026-03-08T06:30",
@@ -71,7 +71,7 @@ test("a day that a country skipped is due once, at its end", () => {
   ]);
 });
 
-test("only the newest of many slots are kept", () => {
+test("returns only the newest of many slots", () => {
   const [first, now] = [new Date("2026-01-01T00:00Z"), new Date("2026-01-03T00:00Z")];
   const { slots, next } = slotsUntil(parseCron("* * * * *", "schedule"), null, first, now, 100);
   expect(next!.getTime() - slots.at(-1)!.getTime()).toBe(60_000);
@@ -86,11 +86,14 @@ test("only the newest of many slots are kept", () => {
 test.each(["Europe/Berlin", "UTC", "Asia/Kathmandu", "Etc/GMT+5"])("%s is a time zone", (name) =>
   expect(isTimeZone(name)).toBe(true),
 );
-test.each(["", "Mars/Olympus", "+02:00", "Europe/Berlin ", "local", "../x", "é"])("%j is no time zone", (name) =>
+test.each(["", "Mars/Olympus", "+02:00", "Europe/Berlin ", "local", "../x", "é"])("%j is not a time zone", (name) =>
   expect(isTimeZone(name)).toBe(false),
 );
 
-/** Both hemispheres, whole, half and quarter hours, changes at and around midnight, a change of half an hour, zones without any. */
+/**
+ * Both hemispheres; whole, half and quarter hours; changes at and around midnight; a change of half an hour; zones
+ * without changes.
+ */
 const ZONES = [
   "Europe/Berlin",
   "Europe/London",
@@ -114,7 +117,7 @@ const ZONES = [
   "Pacific/Chatham",
   "Pacific/Auckland",
 ];
-/** Ours, and as croner takes it: it calls a rule one of fixed times when no field of its time of day has a wildcard or a step. */
+/** croner's definition of a fixed time: no field of its time of day has a wildcard or a step. Ours differs. */
 const RULES: readonly (readonly [string, string])[] = [
   ["30 2 * * *", "30 2 * * *"],
   ["0 0 * * *", "0 0 * * *"],
@@ -131,15 +134,15 @@ const RULES: readonly (readonly [string, string])[] = [
   ["0 4 1 * MON", "0 4 1 * MON"],
 ];
 
-/** In Nuuk the hour before midnight is left out: croner gives up a time whose substitute lies on the next day, we do not. */
+/** Without the hour before midnight in Nuuk: croner drops a time whose substitute is on the next day; we do not. */
 const isGivenUp = (zone: string, rule: string): boolean => zone === "America/Nuuk" && rule === "45 23 * * *";
-test("a time whose substitute lies on the next day is due then", () => {
+test("a time whose substitute is on the next day is due then", () => {
   expect(slotsBetween("45 23 * * *", "America/Nuuk", "2026-03-28T02:00Z", "2026-03-29T12:00Z")).toEqual([
     "2026-03-29T01:00",
   ]);
 });
 
-describe.each(ZONES)("in %s, both edges of two years are as croner has them", (zone) => {
+describe.each(ZONES)("in %s, both edges of two years match croner", (zone) => {
   const offsets = ZoneOffsets.of(zone);
   const changes: number[] = [];
   for (
@@ -172,7 +175,7 @@ test.each([
   ["America/Nuuk", "0 0 * * *"],
   ["Europe/Berlin", "*/30 * * * *"],
   ["Australia/Lord_Howe", "15 2 * * *"],
-])("in %s, two years of %s are as croner has them", (zone, rule) => {
+])("in %s, two years of %s match croner", (zone, rule) => {
   const croner = new Croner(rule, { timezone: zone, paused: true, fixedTimeRule: "no-wildcard" });
   const cron = parseCron(rule, "schedule");
   const [ours, theirs] = [["2026-01-01T00:00"], ["2026-01-01T00:00"]];

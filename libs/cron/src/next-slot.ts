@@ -4,15 +4,15 @@ import { ZoneOffsets } from "./zone-offsets.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** The longest wait of any expression is for 29 February across a century. */
+/** The longest gap of any expression: 29 February across a century. */
 const SEARCH_DAYS = 9 * 366;
 
 /**
- * The first slot after an instant; undefined when there is none in nine years.
+ * Returns the first slot after an instant; undefined if there is none within nine years.
  *
- * Without a zone: UTC. Where clocks change, a rule for every hour (`*` in its hour field) follows the time that passes: it comes due
- * whenever local time matches, in a repeated hour again. A rule that names hours follows the wall clock: a time that occurs
- * twice is due at its first occurrence only, and times that do not occur are due once, when the clock has moved on.
+ * Without a zone: UTC. At clock changes, an expression for every hour (`*` in its hour field) follows elapsed time: it
+ * is due whenever local time matches, again in a repeated hour. An expression that names hours follows the wall clock:
+ * a repeated time is due at its first occurrence only, and a skipped time is due once, after the clock has moved on.
  */
 export function nextSlot(cron: Cron, zone: string | null, after: Date): Date | undefined {
   const afterMs = after.getTime();
@@ -21,7 +21,7 @@ export function nextSlot(cron: Cron, zone: string | null, after: Date): Date | u
   return ms === undefined ? undefined : new Date(ms);
 }
 
-/** The slots from `first` on that are not after `now`, ascending, only the newest `max` of them; and the one after them. `first` is a slot itself. */
+/** Returns the newest `max` slots from `first` up to `now`, ascending, and the next one. `first` is itself a slot. */
 export function slotsUntil(
   cron: Cron,
   zone: string | null,
@@ -44,7 +44,7 @@ function calendarSlot(cron: CalendarCron, zone: string | null, afterMs: number):
   return cron.isEveryHour ? passing(cron, offsets, afterMs) : wallClock(cron, offsets, afterMs);
 }
 
-/** The next instant whose local time matches: between two changes of the offset, local time is like UTC. */
+/** Returns the next instant whose local time matches: between two offset changes, local time behaves like UTC. */
 function passing(cron: CalendarCron, offsets: ZoneOffsets, afterMs: number): number | undefined {
   let doneMs = afterMs;
   while (doneMs < afterMs + SEARCH_DAYS * DAY_MS) {
@@ -53,12 +53,15 @@ function passing(cron: CalendarCron, offsets: ZoneOffsets, afterMs: number): num
     if (local === undefined) return undefined;
     const changeMs = offsets.nextChange(doneMs + 1, local - offsetMs);
     if (changeMs === undefined) return local - offsetMs;
-    doneMs = changeMs - 1; // the instant of the change may be a slot itself
+    doneMs = changeMs - 1; // the instant of the change may be a slot
   }
   return undefined;
 }
 
-/** The next wall-clock time that matches, at its only, first or substitute instant. These instants never go back as local time goes on. */
+/**
+ * Returns the next wall-clock time that matches, at its only, first or substitute instant. These instants ascend with
+ * local time.
+ */
 function wallClock(cron: CalendarCron, offsets: ZoneOffsets, afterMs: number): number | undefined {
   let local = nextLocal(cron, afterMs + offsets.offsetAt(afterMs));
   while (local !== undefined) {
@@ -69,7 +72,7 @@ function wallClock(cron: CalendarCron, offsets: ZoneOffsets, afterMs: number): n
   return undefined;
 }
 
-/** When it is first this local time; for one that does not occur, when the clock has moved past it. */
+/** Returns the first instant of a local time; for a skipped one, the instant after the clock has moved past it. */
 function instantOf(offsets: ZoneOffsets, local: number): number {
   const candidates = [local - offsets.offsetAt(local - DAY_MS), local - offsets.offsetAt(local + DAY_MS)];
   const real = candidates.filter((ms) => ms + offsets.offsetAt(ms) === local);
@@ -77,7 +80,7 @@ function instantOf(offsets: ZoneOffsets, local: number): number {
   return offsets.nextChange(Math.min(...candidates), Math.max(...candidates)) ?? Math.max(...candidates);
 }
 
-/** The first matching local time after one, both written as if they were UTC. */
+/** Returns the first matching local time after a given one, both written as if they were UTC. */
 function nextLocal(cron: CalendarCron, afterLocal: number): number | undefined {
   const from = (Math.floor(afterLocal / MINUTE_MS) + 1) * MINUTE_MS;
   let day = Math.floor(from / DAY_MS) * DAY_MS;

@@ -27,7 +27,7 @@ test.each([
   ["0 0 31 * *", ["26-01-31T00:00", "26-03-31T00:00", "26-05-31T00:00"]],
   ["0 0 29 2 *", ["28-02-29T00:00", "32-02-29T00:00", "36-02-29T00:00"]],
   ["  0   12 \t* * *  ", ["26-01-01T12:00", "26-01-02T12:00", "26-01-03T12:00"]],
-])("%s comes due when crontab says", (text, expected) => expect(slots(text)).toEqual(expected));
+])("%s is due when crontab says", (text, expected) => expect(slots(text)).toEqual(expected));
 
 test("day of month and day of week are OR-ed when both are restricted", () => {
   expect(slots("0 0 13 * FRI")).toEqual(["26-01-02T00:00", "26-01-09T00:00", "26-01-13T00:00"]);
@@ -74,7 +74,7 @@ test.each([
   "@reboot",
   "0".repeat(300),
   "٣ * * * *",
-])("%j is refused", (text) => {
+])("%j is rejected", (text) => {
   let error: unknown;
   try {
     parseCron(text, "schedule");
@@ -84,7 +84,7 @@ test.each([
   expect(isDomainError(error) && [error.kind, error.reason]).toEqual(["invalid_argument", "cron_invalid"]);
 });
 
-test("a day that no month of the rule has comes due by its day of the week", () => {
+test("a day that none of the months has is due by its day of the week", () => {
   expect(slots("0 0 30 2 MON")).toEqual(["26-02-02T00:00", "26-02-09T00:00", "26-02-16T00:00"]);
 });
 
@@ -103,7 +103,7 @@ describe("the dialect of triggers", () => {
     ["*/20 * * * *", ["26-01-01T00:20", "26-01-01T00:40", "26-01-01T01:00"]],
   ])("%s", (text, expected) => expect(slots(text, "trigger")).toEqual(expected));
 
-  test("@every is due at multiples of its period since the epoch, whenever one asks", () => {
+  test("@every is due at multiples of its period since the epoch, independent of the time of the call", () => {
     const every = parseCron("@every 7m", "trigger");
     const slot = nextSlot(every, "Europe/Berlin", FROM)!.getTime();
     expect(slot % (7 * 60_000)).toBe(0);
@@ -121,7 +121,7 @@ describe("the dialect of triggers", () => {
     "@every 9999h",
     "@every 1.5h",
     "@",
-  ])("%j is refused", (text) => {
+  ])("%j is rejected", (text) => {
     expect(() => parseCron(text, "trigger")).toThrow(expect.objectContaining({ reason: "cron_invalid" }));
   });
 });

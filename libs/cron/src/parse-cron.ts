@@ -6,7 +6,7 @@ import { invalidArgument, type DomainError } from "@millwright/errors";
  */
 export type CronDialect = "schedule" | "trigger";
 
-/** When something happens: by the calendar, or at the multiples of a period since the epoch. */
+/** When it is due: by the calendar, or at multiples of a period since the epoch. */
 export type Cron = CalendarCron | { readonly kind: "every"; readonly everyMs: number };
 
 export type CalendarCron = {
@@ -18,9 +18,9 @@ export type CalendarCron = {
   readonly months: ReadonlySet<number>;
   /** 0 = Sunday. */
   readonly weekdays: ReadonlySet<number>;
-  /** The hour field is `*`: the rule follows the time that passes, not the wall clock. */
+  /** The hour field is `*`: the expression follows elapsed time, not the wall clock. */
   readonly isEveryHour: boolean;
-  /** Day of month and day of week are both restricted: either will do. */
+  /** Day of month and day of week are both restricted: either matches. */
   readonly isEitherDay: boolean;
 };
 
@@ -48,14 +48,14 @@ const MACROS: Readonly<Record<string, string>> = {
 const TEXT_MAX = 200;
 const MINUTE_MS = 60_000;
 const EVERY_MAX_MS = 366 * 24 * 60 * MINUTE_MS;
-/** The longest a month can be. */
+/** The maximum number of days of a month. */
 const MONTH_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
- * Reads an expression: minute, hour, day of month, month, day of week; each `*`, values, ranges and lists of them, with steps on
- * `*` and on ranges. Months and days of the week have names, in any case; Sunday is 0 or 7.
+ * Parses an expression: minute, hour, day of month, month, day of week; each `*`, values, ranges and lists, with steps
+ * on `*` and on ranges. Months and days of the week have names, in any case; Sunday is 0 or 7.
  *
- * Errors: cron_invalid (invalid_argument), saying what is wrong; also for an expression that never comes due (30 February).
+ * Errors: cron_invalid (invalid_argument) with the fault; also for an expression that is never due (30 February).
  * Source: fields-runs §9.2.
  */
 export function parseCron(text: string, dialect: CronDialect): Cron {
@@ -66,7 +66,7 @@ export function parseCron(text: string, dialect: CronDialect): Cron {
   return cron;
 }
 
-/** Many schedules have the same expression. */
+/** Cached, because many schedules share an expression. */
 const known = new Map<string, Cron>();
 const KNOWN_MAX = 1_000;
 
@@ -115,7 +115,7 @@ function partOf(part: string, field: Field): number[] {
     throw wrong(`"${part}" is no value, range or step of the field ${field.name}.`);
   if (stepText !== undefined && range !== "*" && toText === undefined)
     throw wrong(`A step needs * or a range before it, in the field ${field.name}: "${part}".`);
-  // Sunday as 0 and as 7 are one day: `*` goes up to Saturday.
+  // Sunday is both 0 and 7: `*` covers 0 to 6.
   const last = field === WEEKDAY ? 6 : field.max;
   const from = range === "*" ? field.min : valueOf(fromText, field);
   const named = toText === undefined ? (range === "*" ? last : from) : valueOf(toText, field);

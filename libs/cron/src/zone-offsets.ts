@@ -1,10 +1,13 @@
-/** From `fromMs` on, local time is UTC plus `offsetMs`. */
+/** From `fromMs`, local time is UTC plus `offsetMs`. */
 type Segment = { readonly fromMs: number; readonly offsetMs: number };
 
 const DAY_MS = 86_400_000;
 const SECOND_MS = 1_000;
 
-/** Whether this is the name of an IANA time zone that this machine knows (`Europe/Berlin`, `UTC`), not an offset. */
+/**
+ * Returns whether a text is the name of an IANA time zone known to this machine (`Europe/Berlin`, `UTC`), not an
+ * offset.
+ */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return false;
   try {
@@ -14,7 +17,10 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** What local time is in one zone. Years are looked at once: asking the calendar of the machine takes microseconds, a search nanoseconds. */
+/**
+ * Local time of one zone. Computes each year once: a query of the system's calendar takes microseconds, a lookup
+ * nanoseconds.
+ */
 export class ZoneOffsets {
   readonly #format: Intl.DateTimeFormat;
   readonly #years = new Map<number, readonly Segment[]>();
@@ -46,7 +52,7 @@ export class ZoneOffsets {
     return this.#segments(new Date(ms).getUTCFullYear()).findLast(({ fromMs }) => fromMs <= ms)!.offsetMs;
   }
 
-  /** The first instant after `ms`, and not after `untilMs`, at which the offset changes. */
+  /** Returns the first instant after `ms`, and not after `untilMs`, at which the offset changes. */
   nextChange(ms: number, untilMs: number): number | undefined {
     for (let year = new Date(ms).getUTCFullYear(); Date.UTC(year, 0, 1) <= untilMs; year += 1) {
       const change = this.#segments(year).find(({ fromMs }, index) => index > 0 && fromMs > ms);
@@ -55,7 +61,7 @@ export class ZoneOffsets {
     return undefined;
   }
 
-  /** Of a year of UTC; the first begins with it. */
+  /** The offsets of a year of UTC; the first begins with the year. */
   #segments(year: number): readonly Segment[] {
     const known = this.#years.get(year);
     if (known) return known;
@@ -69,7 +75,7 @@ export class ZoneOffsets {
     return segments;
   }
 
-  /** The second at which the offset stops being `offsetMs`; days hold one change at most. */
+  /** Returns the second at which the offset stops being `offsetMs`; a day has at most one change. */
   #change(fromMs: number, toMs: number, offsetMs: number): Segment {
     let [before, after] = [fromMs, toMs];
     while (after - before > SECOND_MS) {

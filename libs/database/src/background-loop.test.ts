@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { BackgroundLoop } from "./background-loop.ts";
 
-/** Runs a loop until `step` has ended `times` times. */
+/** Runs a loop until `step` has run `times` times. */
 async function run(
   times: number,
   everyMs: number,
@@ -30,11 +30,11 @@ test("a loop with more to do does not sleep", async () => {
   expect((await run(5, NEVER_MS, () => "again")).n).toBe(5);
 });
 
-test("an idle loop wakes by itself", async () => {
+test("an idle loop wakes after its pause", async () => {
   expect((await run(3, 1, () => "idle")).n).toBe(3);
 });
 
-test("A wake-up during a step causes another one", async () => {
+test("a wake-up during a step causes another one", async () => {
   const { n } = await run(3, NEVER_MS, (_, loop) => {
     loop.wake();
     return "idle";
@@ -50,7 +50,7 @@ test("a wake-up ends the pause of a sleeping loop", async () => {
   expect(n).toBe(3);
 });
 
-test("a failing step is told, and tried again although nobody rings", async () => {
+test("a failing step is reported and retried without a wake-up", async () => {
   const { n, errors } = await run(3, NEVER_MS, (i) => {
     if (i < 3) throw new Error(`step ${i}`);
     return "idle";
@@ -58,7 +58,7 @@ test("a failing step is told, and tried again although nobody rings", async () =
   expect([n, errors.map(String)]).toEqual([3, ["Error: step 1", "Error: step 2"]]);
 });
 
-test("stop waits for the running step and lets none follow", async () => {
+test("stop waits for the running step and starts no further one", async () => {
   let [begun, ended] = [0, 0];
   const loop = new BackgroundLoop({
     everyMs: 1,

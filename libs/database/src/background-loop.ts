@@ -1,17 +1,17 @@
 export type BackgroundLoopOptions = {
-  /** One step; answers "again" when there is more to do at once. */
+  /** Runs one step; returns "again" if there is more to do at once. */
   step: () => Promise<"again" | "idle">;
-  /** How long an idle loop sleeps unless it is rung. */
+  /** How long an idle loop sleeps without a wake-up. */
   everyMs: number;
-  /** A rung step begins no sooner than this after the one before began; none by default. */
+  /** Minimum time between the starts of two steps that are caused by wake-ups; default none. */
   restMs?: number;
-  /** Told of every failed step; the loop goes on, more slowly while failures follow each other. */
+  /** Called for every failed step. The loop continues, with increasing pauses while failures repeat. */
   onError: (error: unknown) => void;
 };
 
 const FAILURE_PAUSE_MS_MAX = 10_000;
 
-/** Work that is repeated in the background: when rung, and by itself after a while. */
+/** Repeats a step in the background: after each wake-up, and after a pause. */
 export class BackgroundLoop {
   readonly #options: BackgroundLoopOptions;
   #isRunning = false;
@@ -29,14 +29,14 @@ export class BackgroundLoop {
     this.#finished = this.#finished.then(() => this.#run());
   }
 
-  /** Lets the current step end and starts no other. */
+  /** Waits for the current step and starts no other. */
   async stop(): Promise<void> {
     this.#isRunning = false;
     this.wake();
     await this.#finished;
   }
 
-  /** Wakes the loop; A wake-up during a step causes another one. */
+  /** Wakes the loop; a wake-up during a step causes another one. */
   wake(): void {
     this.#isRung = true;
     this.#wake();

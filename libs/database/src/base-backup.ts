@@ -2,7 +2,10 @@ import { copyFile, mkdir, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Client } from "pg";
 
-/** Directories whose content PostgreSQL does not need, or must not find, in a copy; `pg_wal` gets only what the copy needs. */
+/**
+ * Directories whose content PostgreSQL does not need, or must not find, in a copy; `pg_wal` gets only the segments that
+ * the copy needs.
+ */
 const EMPTY_IN_COPY = new Set([
   "pg_dynshmem",
   "pg_notify",
@@ -14,7 +17,7 @@ const EMPTY_IN_COPY = new Set([
   "pg_wal",
 ]);
 const NOT_IN_COPY = /^(?:postmaster\.(?:pid|opts)|backup_label.*|tablespace_map.*|pg_internal\.init.*|pgsql_tmp.*)$/;
-/** Last, so that no copied file is older than it. */
+/** Copied last, so that no copied file is older than it. */
 const CONTROL_FILE = join("global", "pg_control");
 const WAL_SEGMENT = /^[0-9A-F]{24}$/;
 
@@ -23,13 +26,13 @@ export type BaseBackup = {
   readonly url: string;
   /** The server's data directory, readable by this process. */
   readonly pgData: string;
-  /** Does not exist yet; on success a data directory that a server of the same major release starts with. */
+  /** Must not exist; on success, a data directory that a server of the same major release can start with. */
   readonly target: string;
 };
 
 /**
- * Copies the data directory of a running server: every database at one instant, while the server continues to work. PostgreSQL's
- * low-level backup API; a replication slot retains the log that is written during the copy.
+ * Copies the data directory of a running server: all databases at one instant, while the server continues to work. Uses
+ * PostgreSQL's low-level backup API; a replication slot retains the log that is written during the copy.
  *
  * Errors: those of the server and of the file system; `target` is then incomplete.
  */
@@ -52,7 +55,7 @@ export async function takeBaseBackup({ url, pgData, target }: BaseBackup): Promi
     await copyLog(pgData, target, start.wal, stop.wal);
     await writeDurably(join(target, "backup_label"), stop.label);
   } finally {
-    await session.end(); // ends the backup mode and the slot, whatever has happened
+    await session.end(); // ends the backup mode and drops the slot in any case
   }
 }
 
@@ -76,7 +79,7 @@ async function copyDirectory(pgData: string, target: string, path: string): Prom
   }
 }
 
-/** Copies the segments of the write-ahead log that a server needs to make the copy consistent. Errors: a missing segment. */
+/** Copies the write-ahead log segments that a server needs to make the copy consistent. Errors: a missing segment. */
 async function copyLog(pgData: string, target: string, first: string, last: string): Promise<void> {
   await mkdir(join(target, "pg_wal", "archive_status"), { recursive: true, mode: 0o700 });
   await mkdir(join(target, "pg_wal", "summaries"), { recursive: true, mode: 0o700 });
@@ -89,7 +92,10 @@ async function copyLog(pgData: string, target: string, first: string, last: stri
   for (const name of needed) await copyFileDurably(join(pgData, "pg_wal", name), join(target, "pg_wal", name));
 }
 
-/** Copies a file, for its owner only, and waits until the disk has it. Errors: those of the file system, such as ENOENT. */
+/**
+ * Copies a file, readable by its owner only, and waits until it is on disk. Errors: those of the file system, such as
+ * ENOENT.
+ */
 export async function copyFileDurably(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 });
   await copyFile(from, to);
@@ -112,7 +118,7 @@ async function writeDurably(path: string, text: string): Promise<void> {
   }
 }
 
-/** Tables and their files can be dropped during the copy: the log removes them from it, too. */
+/** Tables and their files can be dropped during the copy; replaying the log removes them from the copy, too. */
 function whenGone(error: NodeJS.ErrnoException): never[] {
   if (error.code !== "ENOENT") throw error;
   return [];

@@ -5,14 +5,17 @@ import { access, mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/
 import { join } from "node:path";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
 
-/** The one role of an embedded cluster. */
+/** The only role of an embedded cluster. */
 export const CLUSTER_ROLE = "millwright";
 
-/** Nothing of ours is inherited: the server must not see our secrets. `unshare` is the only program looked up by name. */
+/**
+ * Inherits nothing from our environment: the server must not see our secrets. `unshare` is the only program looked up
+ * by name.
+ */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 const LOG_BYTES_MAX = 10_000_000;
 
-/** Reads the cluster's password, inventing it at first; mode 0600. */
+/** Reads the cluster's password, creating it on first use; mode 0600. */
 export async function ensurePassword(home: string): Promise<string> {
   const path = join(home, "password");
   const fresh = { mode: 0o600, flag: "wx" } as const;
@@ -22,7 +25,7 @@ export async function ensurePassword(home: string): Promise<string> {
   return readFile(path, "utf8");
 }
 
-/** Initialises the cluster beside its place and moves it there whole, so that a death in between leaves no half of it. */
+/** Initialises the cluster in a temporary directory and renames it, so that a crash leaves no partial cluster. */
 export async function ensureCluster(binaries: PostgresBinaries, home: string): Promise<string> {
   const pgData = join(home, "cluster");
   if (await exists(join(pgData, "PG_VERSION"))) return pgData;
@@ -40,7 +43,7 @@ export async function ensureCluster(binaries: PostgresBinaries, home: string): P
   return pgData;
 }
 
-/** Refuses data of another major release by name, before the server would refuse it in its log. */
+/** Rejects data of another major release with a clear error, before the server would fail with an entry in its log. */
 export async function refuseOtherMajor(binaries: PostgresBinaries, pgData: string): Promise<void> {
   const data = (await readFile(join(pgData, "PG_VERSION"), "utf8")).trim();
   const program = /(\d+)\./.exec(await run(binaries.postgres, ["--version"]))?.[1];
@@ -48,7 +51,7 @@ export async function refuseOtherMajor(binaries: PostgresBinaries, pgData: strin
     throw new Error(`${pgData} was written by PostgreSQL ${data}; this is ${program}. Dump and restore it first.`);
 }
 
-/** Starts the server detached, its output appended to `postgres.log`. `hasExited` turns true when it is gone. */
+/** Starts the server detached, its output appended to `postgres.log`. `hasExited` turns true when it has exited. */
 export async function spawnServer(
   binaries: PostgresBinaries,
   pgData: string,
@@ -81,12 +84,15 @@ export async function spawnServer(
   return server;
 }
 
-/** PostgreSQL refuses root. In an empty user namespace root is nobody, yet still owns its files. */
+/**
+ * PostgreSQL refuses to run as root. In an empty user namespace, root maps to the user "nobody" yet still owns its
+ * files.
+ */
 function asUser(program: string, args: string[]): [command: string, args: string[]] {
   return process.getuid?.() === 0 ? ["unshare", ["-U", program, ...args]] : [program, args];
 }
 
-/** The end of the server's log, for an error message. */
+/** Returns the end of the server's log, for an error message. */
 export async function lastLines(home: string): Promise<string> {
   const text = await readFile(join(home, "postgres.log"), "utf8").catch(() => "");
   return text.trim().split("\n").slice(-3).join(" | ");

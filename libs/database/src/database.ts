@@ -8,39 +8,41 @@ import type { Sql, SqlResult } from "./sql.ts";
 import { CONNECTION_WAIT_MS, retryConflicts } from "./transactions.ts";
 
 export type DatabaseOptions = {
-  /** Most connections at once. Default 6. */
+  /** Maximum number of connections. Default 6. */
   max?: number;
   /** Shown in `pg_stat_activity`. */
   applicationName?: string;
-  /** Further connections, for `lookups`. Default 1. */
+  /** Additional connections for `lookups`. Default 1. */
   shared?: number;
-  /** Further connections at most, for `searches`; opened when they are needed. Default 3. */
+  /** Maximum number of additional connections for `searches`, opened on demand. Default 3. */
   searching?: number;
 };
 
-/** Hears what was announced by a transaction after it has committed. Must not throw. */
+/** Called after commit with the topics that the transaction announced. Must not throw. */
 export type CommitListener = (news: ReadonlySet<string>) => void;
 
-/** Texts whose statement is kept prepared per connection; beyond this many, texts are sent unprepared. */
+/** Maximum number of statements that are kept prepared per connection; further ones are sent unprepared. */
 const PREPARED_TEXTS_MAX = 500;
 
-/** Rows are mostly in memory, and many lists are asked for at once: neither compiling nor parallel workers help. */
+/**
+ * Most rows are in memory, and many lists are read concurrently: neither JIT compilation nor parallel workers help.
+ */
 const SEARCHING =
   "SET statement_timeout = '2s'; SET plan_cache_mode = force_custom_plan; SET jit = off; SET random_page_cost = 1.1; SET max_parallel_workers_per_gather = 0";
 
-/** One service's PostgreSQL database: a pool, autocommitted statements and transactions. */
+/** One service's PostgreSQL database: a pool, autocommitted statements, and transactions. */
 export class Database {
   readonly pool: Pool;
   /** Every statement commits by itself. */
   readonly sql: Sql;
   /**
-   * Short reads by key: they share connections, never wait for a free one, and are planned once for all values. Not for
-   * lists, searches, writes, or anything that waits for a lock.
+   * Short reads by key: they share connections, never wait for a free one, and use one generic plan. Not for lists,
+   * searches, writes, or anything that waits for a lock.
    */
   readonly lookups: Sql;
   /**
-   * Lists by whatever is asked for: on connections of their own, planned for their values, and cancelled after two seconds (`isCancelled`), so that
-   * they keep nobody else waiting.
+   * Lists by arbitrary filters: on separate connections, planned for their values, and cancelled after two seconds
+   * (`isCancelled`), so that they do not block other statements.
    */
   readonly searches: Sql;
   readonly #searching: Pool;
@@ -60,7 +62,7 @@ export class Database {
     this.lookups = { query: (text, params) => this.#run((query) => shared.query(query), text, params) };
   }
 
-  /** Opens a pool; connects with the first statement, so a database that is still starting is no error here. */
+  /** Opens a pool; connects with the first statement, so a database that is still starting is not an error here. */
   static open(url: string, options: DatabaseOptions = {}): Database {
     const connection = {
       connectionString: url,
@@ -69,16 +71,16 @@ export class Database {
       keepAlive: true,
       types: { getTypeParser },
     };
-    // Statements are sent while the answers of earlier ones are on their way.
+    // Statements are pipelined: sent before earlier results have arrived.
     const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true });
-    // A broken connection fails its statement; without these listeners it would end the process as well.
+    // A broken connection fails its statement; without these listeners it would also end the process.
     pool.on("error", ignore);
     pool.on("connect", (client) => client.on("error", ignore));
     const searching = new Pool({ ...connection, max: options.searching ?? 3, pipeline: true });
     searching.on("error", ignore);
     searching.on("connect", (client) => {
       client.on("error", ignore);
-      client.query(SEARCHING).catch(ignore); // before the statement that it was opened for
+      client.query(SEARCHING).catch(ignore); // runs before the statement for which the connection was opened
     });
     return new Database(
       pool,
@@ -88,9 +90,9 @@ export class Database {
   }
 
   /**
-   * Runs `f` in one transaction at READ COMMITTED: commits when it returns, rolls back and rethrows when it throws.
-   * When PostgreSQL ends it in favour of another one (a deadlock), `f` runs again: its only effects are the transaction's.
-   * Keep remote calls out of it. Statements whose answers do not depend on each other need not wait for each other.
+   * Runs `f` in one transaction at READ COMMITTED: commits when it returns, rolls back and rethrows when it throws. If
+   * PostgreSQL aborts it because of another transaction (a deadlock), `f` runs again, so its only effects must be the
+   * transaction's. Do not make remote calls in it. Independent statements can be sent without awaiting each other.
    */
   transaction<T>(f: (tx: Sql) => Promise<T>): Promise<T> {
     return retryConflicts(() => this.#transaction(f));
@@ -119,17 +121,17 @@ export class Database {
         announce: (what) => void news.add(what),
       });
       send(commit(client));
-      for (const answer of sent) await answer; // in this order: the first failure is the cause of the others
+      for (const answer of sent) await answer; // in this order: the first failure causes the others
     } catch (error) {
       client.release(!(await rollBack(client)));
-      throw isAborted(error) ? firstFailure : error; // statements travel together, so f may see a later failure first
+      throw isAborted(error) ? firstFailure : error; // statements are pipelined, so f may see a later failure first
     }
     client.release();
     if (news.size > 0) this.#tell(news);
     return result;
   }
 
-  /** Calls `listener` after each commit that announced something. Returns how to stop it. */
+  /** Calls `listener` after each commit with announced topics. Returns a function that unsubscribes. */
   onCommit(listener: CommitListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -159,7 +161,7 @@ export class Database {
     return { rows: rows as R[], rowCount: rowCount ?? 0 };
   }
 
-  /** The second use of a text prepares it. Several statements in one text cannot be prepared. */
+  /** Prepares a text at its second use. Several statements in one text cannot be prepared. */
   #statementName(text: string): string | undefined {
     if (!this.#statementNames.has(text)) {
       if (this.#statementNames.size < PREPARED_TEXTS_MAX && !text.includes(";"))
@@ -179,14 +181,14 @@ function ask(client: ClientBase, query: QueryConfig): Promise<QueryResult> {
   return client.query(query);
 }
 
-/** PostgreSQL answers COMMIT with ROLLBACK when a statement failed and its error was swallowed. */
+/** PostgreSQL answers COMMIT with ROLLBACK if a statement failed and its error was swallowed. */
 async function commit(client: PoolClient): Promise<void> {
   const { command } = await ask(client, { text: "COMMIT" });
   if (command !== "COMMIT")
     throw new Error("The transaction was rolled back: a failed statement was not reported by its code.");
 }
 
-/** Whether the connection is fit for further use. */
+/** Returns whether the connection can be reused. */
 async function rollBack(client: PoolClient): Promise<boolean> {
   return client.query("ROLLBACK").then(
     () => true,
@@ -194,7 +196,7 @@ async function rollBack(client: PoolClient): Promise<boolean> {
   );
 }
 
-/** A statement was refused because one before it had failed. */
+/** Returns whether a statement failed because an earlier one had failed. */
 const isAborted = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "25P02";
 
 const INT8: number = types.builtins.INT8;

@@ -7,9 +7,9 @@ import { postgresBinaries } from "./postgres-binaries.ts";
 import { isPostmasterOf, readPostmaster, servesDirectory } from "./postmaster.ts";
 
 export type EmbeddedPostgresOptions = {
-  /** Holds the cluster, its password and its log; made with mode 0700 when absent. */
+  /** Directory of the cluster, its password and its log; created with mode 0700. */
   dataDir: string;
-  /** Loopback port; 0 or absent takes a free one at each start. */
+  /** Loopback port; 0 or absent uses a free port at each start. */
   port?: number;
   /** Default 200. */
   maxConnections?: number;
@@ -25,8 +25,8 @@ const POLL_MS = 25;
 /**
  * A private PostgreSQL server on the loopback address, for standalone use and tests.
  *
- * The server is its own session: a signal to our process group or our death does not end it, and the next `start`
- * with the same directory adopts it. Root runs it in a user namespace, since PostgreSQL refuses to run as root.
+ * The server is its own session: neither a signal to our process group nor our exit ends it, and the next `start` with
+ * the same directory adopts it. Root runs it in a user namespace, since PostgreSQL refuses to run as root.
  */
 export class EmbeddedPostgres {
   readonly port: number;
@@ -44,7 +44,7 @@ export class EmbeddedPostgres {
     this.#pgData = o.pgData;
   }
 
-  /** Starts or adopts the server of `dataDir` and answers once it accepts connections. Errors name the log file. */
+  /** Starts or adopts the server of `dataDir` and returns once it accepts connections. Errors name the log file. */
   static async start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
     await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
     const home = await realpath(options.dataDir);
@@ -65,9 +65,10 @@ export class EmbeddedPostgres {
       ) {
         return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password, pgData });
       }
-      // A living server that is starting or stopping is waited for. A lock file whose owner is gone is in the way.
+      // Wait for a live server that is starting or stopping. A lock file without a live owner is stale.
       if (isOurs || (server && !server.hasExited)) continue;
-      // An exit may mean a port just taken, an old backend still holding the memory, or another start that was faster.
+      // An exit can mean that a port was just taken, an old backend still has the memory, or a concurrent start was
+      // faster.
       if (++spawns > SPAWNS_MAX) break;
       if (found) await rm(join(pgData, "postmaster.pid"), { force: true });
       server = await spawnServer(binaries, pgData, { ...options, port: options.port || (await freePort()) });
@@ -75,7 +76,7 @@ export class EmbeddedPostgres {
     throw new Error(`PostgreSQL did not start; see ${join(home, "postgres.log")}: ${await lastLines(home)}`);
   }
 
-  /** Ends the server of a directory whose user died, if one is running there. */
+  /** Stops the server of a directory whose user has died, if one is running. */
   static async stopLeftover(dataDir: string): Promise<void> {
     const pgData = join(await realpath(dataDir), "cluster");
     const found = await readPostmaster(pgData);
@@ -83,17 +84,17 @@ export class EmbeddedPostgres {
       await new EmbeddedPostgres({ ...found, isAdopted: true, password: "", pgData }).stop();
   }
 
-  /** Whether its process is there. */
+  /** Returns whether the server process is alive. */
   get isAlive(): boolean {
     return isPostmasterOf(this.pid, this.#pgData);
   }
 
-  /** The connection URL of a database of this server. */
+  /** Returns the connection URL of a database of this server. */
   url(database: string): string {
     return urlOf(this.port, this.#password, database);
   }
 
-  /** Ends all sessions and the server, within 15 s. Errors: when it is still there after being told twice. */
+  /** Ends all sessions and the server within 15 s. Throws if it is still running after two requests to stop. */
   async stop(): Promise<void> {
     for (const signal of ["SIGINT", "SIGQUIT"] as const) {
       if (!this.isAlive) return;

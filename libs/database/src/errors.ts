@@ -1,6 +1,6 @@
 import { isLostConnection, isStorageFull } from "@millwright/errors";
 
-/** Codes of PostgreSQL and Prisma that an error carries; Prisma keeps PostgreSQL's beside its own. */
+/** Returns the error codes of PostgreSQL and Prisma; Prisma adds PostgreSQL's to its own. */
 function codesOf(error: unknown): (string | undefined)[] {
   const { code, meta } = (error ?? {}) as {
     code?: string;
@@ -9,23 +9,28 @@ function codesOf(error: unknown): (string | undefined)[] {
   return [code, meta?.code, meta?.driverAdapterError?.cause?.originalCode];
 }
 
-/** Whether a unique constraint was violated, as PostgreSQL or Prisma reports it. */
+/** Returns whether a unique constraint was violated, as PostgreSQL or Prisma reports it. */
 export const isUniqueViolation = (error: unknown): boolean =>
   codesOf(error).some((code) => code === "23505" || code === "P2002");
 
-/** Whether a statement was cancelled because it took too long. */
+/** Returns whether a statement was cancelled because of its timeout. */
 export const isCancelled = (error: unknown): boolean => codesOf(error)[0] === "57014";
 
-/** Serialization failure and deadlock, and what Prisma calls both. */
+/** Serialization failure and deadlock, and Prisma's code for both. */
 const CONFLICTS = new Set(["40001", "40P01", "P2034"]);
 
-/** Whether PostgreSQL has ended a transaction in favour of another one: nothing of it was done, and it may succeed at once. */
+/**
+ * Returns whether PostgreSQL aborted a transaction because of another one: it had no effect, and an immediate retry may
+ * succeed.
+ */
 export const isConflict = (error: unknown): boolean =>
   codesOf(error).some((code) => code !== undefined && CONFLICTS.has(code));
 
 const TRANSIENT_CODES = new Set(["55P03", "ENOTFOUND", "EAI_AGAIN"]); // the first: lock not available
 
-/** Whether the same work may succeed when tried again: the connection, a lock or the disk failed, not the statement. */
+/**
+ * Returns whether a retry of the same work may succeed: the connection, a lock or the disk failed, not the statement.
+ */
 export function isTransient(error: unknown): boolean {
   return (
     isConflict(error) || TRANSIENT_CODES.has(codesOf(error)[0] ?? "") || isLostConnection(error) || isStorageFull(error)

@@ -8,12 +8,12 @@ const LEDGER = `CREATE TABLE IF NOT EXISTS _prisma_migrations (
   migration_name VARCHAR(255) NOT NULL, logs TEXT, rolled_back_at TIMESTAMPTZ,
   started_at TIMESTAMPTZ NOT NULL DEFAULT now(), applied_steps_count INTEGER NOT NULL DEFAULT 0)`;
 
-/** The advisory lock that Prisma Migrate takes, so that its CLI and this runner exclude each other. */
+/** Prisma Migrate's advisory lock, so that its CLI and this runner exclude each other. */
 const PRISMA_LOCK = 72707369;
 
 export type Migration = { name: string; sql: string; checksum: string };
 
-/** The migrations of a directory in their order: one folder each, holding `migration.sql`. */
+/** Returns the migrations of a directory in order: one folder each, containing `migration.sql`. */
 export async function readMigrations(dir: string): Promise<Migration[]> {
   const names = (await readdir(dir, { withFileTypes: true })).filter((e) => e.isDirectory()).map((e) => e.name);
   return Promise.all(
@@ -25,10 +25,10 @@ export async function readMigrations(dir: string): Promise<Migration[]> {
 }
 
 /**
- * Applies the migrations that a database lacks and returns their names. Any number of runners may start at once.
- * The ledger is the one of Prisma Migrate, so its CLI agrees. A migration file is one implicit transaction.
+ * Applies the missing migrations and returns their names. Runners may start concurrently. Uses the ledger of Prisma
+ * Migrate, so its CLI agrees. A migration file is one implicit transaction.
  *
- * Errors: a migration that failed before, or was edited after it was applied, stops the run by name.
+ * Throws an error with the name of a migration that failed before, or was edited after it was applied.
  */
 export async function migrate(url: string, dir: string): Promise<string[]> {
   const migrations = await readMigrations(dir);

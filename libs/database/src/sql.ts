@@ -1,4 +1,4 @@
-/** The few things that shared tables (events, work) need from a database, offered by `pg` and by Prisma alike. */
+/** The interface that shared tables (events, work) need from a database; implemented for `pg` and for Prisma. */
 export interface Sql {
   /**
    * Runs one statement with positional parameters (`$1`). Objects are sent as JSON; arrays as PostgreSQL arrays, so a
@@ -6,33 +6,33 @@ export interface Sql {
    */
   query<R = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>>;
   /**
-   * Runs a statement of a transaction whose answer nobody waits for; its failure fails the transaction, and so does another
-   * number of rows than the one expected, if any. Statements reach the server in the order of their calls and travel
-   * together. Absent outside of our own transactions.
+   * Sends a statement of a transaction without waiting for its result. Its failure, or a row count other than the
+   * expected one, fails the transaction. Statements reach the server in call order and are pipelined. Absent outside of
+   * our own transactions.
    */
   send?(text: string, params?: readonly unknown[], rowsExpected?: number): void;
   /**
-   * Tells the listeners of `Database.onCommit` what was written, once it is committed. Absent where the transaction
-   * is not ours (Prisma): listeners also poll.
+   * Announces a topic to the listeners of `Database.onCommit` after the commit. Absent if Prisma owns the transaction:
+   * listeners also poll.
    */
   announce?(news: string): void;
 }
 
 export type SqlResult<R> = { rows: R[]; rowCount: number };
 
-/** Runs a statement whose answer is of no use: without waiting for it where that is possible. */
+/** Runs a statement whose result is not needed, without waiting for it where possible. */
 export async function sendTo(sql: Sql, text: string, params: readonly unknown[], rowsExpected?: number): Promise<void> {
   if (sql.send) sql.send(text, params, rowsExpected);
   else checkCount(await sql.query(text, params), rowsExpected);
 }
 
-/** Errors: a statement touched another number of rows than it must. */
+/** Thrown if a statement affected another number of rows than expected. */
 export function checkCount({ rowCount }: { rowCount: number }, expected: number | undefined): void {
   if (expected !== undefined && rowCount !== expected)
     throw new Error(`A statement touched ${rowCount} rows instead of ${expected}.`);
 }
 
-/** What `prismaSql` needs of a Prisma client or interactive transaction. */
+/** The methods that `prismaSql` needs from a Prisma client or interactive transaction. */
 export type PrismaRaw = {
   $queryRawUnsafe<T>(text: string, ...params: unknown[]): PromiseLike<T>;
   $executeRawUnsafe(text: string, ...params: unknown[]): PromiseLike<number>;
@@ -40,7 +40,7 @@ export type PrismaRaw = {
 
 const ANSWERS_ROWS = /^\s*(select|with|values|show)\b|\breturning\b/i;
 
-/** Lets code written for `Sql` run inside a Prisma transaction. */
+/** Adapts a Prisma transaction to `Sql`. */
 export function prismaSql(tx: PrismaRaw): Sql {
   return {
     async query<R>(text: string, params: readonly unknown[] = []): Promise<SqlResult<R>> {
@@ -60,7 +60,7 @@ function withPlainNumbers(row: Record<string, unknown>): Record<string, unknown>
   );
 }
 
-/** An `int8` in text form as a JS number; throws rather than lose digits. */
+/** Parses an `int8` as a JS number; throws rather than lose digits. */
 export function safeNumber(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value))

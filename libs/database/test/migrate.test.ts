@@ -34,19 +34,19 @@ test("migrations are applied in order, each once", async () => {
   expect(await things()).toEqual([1, 2, 3]);
 });
 
-test("runners at the same time apply once", async () => {
+test("concurrent runners apply migrations once", async () => {
   const applied = await Promise.all([1, 2, 3, 4].map(() => migrate(t.url, dir)));
   expect(applied.flat()).toEqual(["0001_init", "0002_more"]);
   expect(await things()).toEqual([1, 2]);
 });
 
-test("an edited migration is refused by name", async () => {
+test("an edited migration is rejected by name", async () => {
   await migrate(t.url, dir);
   await add("0001_init", "CREATE TABLE things (n bigint);");
   await expect(migrate(t.url, dir)).rejects.toThrow("0001_init was edited");
 });
 
-test("a failed migration leaves nothing but its record, and stops the next start until it is resolved", async () => {
+test("a failed migration leaves only its record, and stops the next start until it is resolved", async () => {
   await add("0003_bad", "INSERT INTO things VALUES (3); SELECT 1 / 0;");
   await expect(migrate(t.url, dir)).rejects.toThrow("0003_bad failed: error: division by zero");
   await expect(migrate(t.url, dir)).rejects.toThrow("0003_bad failed before");
@@ -62,7 +62,7 @@ test("a failed migration leaves nothing but its record, and stops the next start
   expect(await things()).toEqual([1, 2, 3]);
 });
 
-test("a database is created once, by any number at once", async () => {
+test("concurrent runners create a database once", async () => {
   const name = `made_${process.pid}`;
   const urls = await Promise.all([1, 2, 3].map(() => ensureDatabase(postgresUrl(), name)));
   expect(new Set(urls)).toEqual(new Set([postgresUrl(name)]));

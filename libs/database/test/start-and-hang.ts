@@ -1,4 +1,4 @@
-// A parent that dies without a farewell: starts the server of the directory given, says so and does nothing more.
+// A parent that dies without cleanup: starts the server of the given directory, prints a line and does nothing more.
 import { EmbeddedPostgres } from "@millwright/database";
 
 const server = await EmbeddedPostgres.start({ dataDir: process.argv[2] ?? "" });

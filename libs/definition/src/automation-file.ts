@@ -8,7 +8,7 @@ import { readTrigger } from "./trigger.ts";
 
 export type ReadAutomation = { path: string; part: AutomationPart; read: ReadBlock; agent?: Placed<string> };
 
-/** Reads automations/<name>/automation.md: spec factory-files §6. Undefined when its frontmatter is not even YAML. */
+/** Reads automations/<name>/automation.md: spec factory-files §6. Undefined if its frontmatter is not valid YAML. */
 export function readAutomationFile(
   name: string,
   path: string,
@@ -31,7 +31,7 @@ export function readAutomationFile(
         path,
         entry.valueAt("provider"),
         "FF_NOT_SERVED",
-        `Nothing connects this platform to ${trigger.provider} yet; the trigger stays inert.`,
+        `This platform has no integration with ${trigger.provider} yet; the trigger stays inactive.`,
       );
     return trigger ? [{ trigger, entry }] : [];
   });
@@ -59,7 +59,7 @@ export function readAutomationFile(
   };
 }
 
-/** The name of a schedule is its identity within the automation; one may go without. */
+/** The name of a schedule is its identity within the automation; one schedule may have no name. */
 function refuseTwins(read: readonly { readonly trigger: TriggerPart; readonly entry: Fields }[]): void {
   const seen = new Set<string | undefined>();
   for (const {

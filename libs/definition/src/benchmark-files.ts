@@ -4,7 +4,7 @@ import { readExecutionBlock } from "./execution-block.ts";
 import { Fields, type Placed } from "./fields.ts";
 import { parseYaml } from "./yaml-document.ts";
 
-/** A suite without its tasks, and the places of what it names. */
+/** A suite without its tasks, and the positions of its references. */
 export type ReadSuite = {
   path: string;
   part: Omit<BenchmarkPart, "tasks">;
@@ -17,7 +17,7 @@ export type ReadTask = { path: string; suite: string; part: BenchmarkTaskPart };
 
 export const START_REF = /^(github|gitlab)\.com:[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)+@[0-9a-f]{40}$/;
 
-/** Reads benchmarks/<slug>/suite.yaml: spec factory-files §10. Undefined when it is not even YAML. */
+/** Reads benchmarks/<slug>/suite.yaml: spec factory-files §10. Undefined if it is not valid YAML. */
 export function readSuiteFile(slug: string, path: string, text: string, problems: Problems): ReadSuite | undefined {
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;
@@ -68,7 +68,7 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
   };
 }
 
-/** Reads benchmarks/<suite>/tasks/<slug>.yaml. Undefined when it is not even YAML. */
+/** Reads benchmarks/<suite>/tasks/<slug>.yaml. Undefined if it is not valid YAML. */
 export function readTaskFile(
   suite: string,
   slug: string,

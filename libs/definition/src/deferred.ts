@@ -1,15 +1,15 @@
 import type { Definition } from "./definition.ts";
 
-/** A name that people gave to something in a connected service; what it stands for is found when the definition is applied. */
+/** A display name of an object in a connected service; it is resolved when the definition is applied. */
 export type DeferredResolution = { readonly path: string; readonly field: string; readonly kind: string };
 
-/** Which values are such names, by provider (spec factory-files §6.2); the others are ids, or words that events carry. */
+/** Which filter values are such names, by provider (spec factory-files §6.2); the others are ids or constants. */
 const NAMED: Readonly<Record<string, readonly string[]>> = {
   linear: ["teams", "labels", "projects", "states", "assignees", "mentioned", "creators"],
   slack: ["channels", "users", "item_users"],
 };
 
-/** What a definition leaves to be found at apply: spec factory-files §13.2. */
+/** Returns the names of a definition that are resolved at apply: spec factory-files §13.2. */
 export const deferredResolutions = ({ automations }: Definition): DeferredResolution[] =>
   automations.flatMap(({ name, triggers }) =>
     triggers.flatMap(({ provider, filter }, index) =>

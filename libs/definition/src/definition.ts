@@ -1,4 +1,4 @@
-/** A definition tree in one normalised form: names resolved from paths, aliases replaced, defaults kept absent. Plain JSON. */
+/** A definition tree in normalised form: names resolved from paths, aliases replaced, defaults absent. Plain JSON. */
 export type Definition = {
   schema_version: "v1alpha1";
   factory: FactoryPart;
@@ -14,13 +14,13 @@ export type Definition = {
   scorers: ScorerPart[];
   /** By slug. */
   benchmarks: BenchmarkPart[];
-  /** By path. A skill with `error` is shown, never used. */
+  /** By path. A skill with `error` is listed but never used. */
   skills: SkillPart[];
 };
 
 export type McpServers = Record<string, { warp_id: string }>;
 
-/** What agentDefaults and agents may say about execution; an absent key inherits (spec factory-files §4). */
+/** The execution settings of agentDefaults and agents; an absent key inherits (spec factory-files §4). */
 export type ExecutionBlock = {
   /** Shorthand: the built-in harness with this model. Never together with `harness`. */
   model?: string;
@@ -50,14 +50,14 @@ export type FactoryPart = {
   alias?: string;
   credential_strategy: CredentialStrategy;
   repositories: { owner: string; repo: string; code_forge?: CodeForge }[];
-  /** Absent or empty: those of its repositories. */
+  /** Absent or empty: the repositories of the factory. */
   code_forges?: CodeForge[];
-  /** Granted to every agent, whatever it lists itself. */
+  /** Granted to every agent, in addition to its own. */
   secrets: string[];
-  /** Granted to every agent, whatever it lists itself. */
+  /** Granted to every agent, in addition to its own. */
   mcp_servers: McpServers;
   cloud_providers?: CloudProviders;
-  /** Absent: nothing declared. Each entry is the public Integration record. */
+  /** Absent: none declared. Each entry is the public Integration record. */
   integrations?: Integration[];
   agent_defaults: ExecutionBlock;
   scorer_defaults?: { runner?: string; secrets?: string[]; mcp_servers?: McpServers };
@@ -96,7 +96,7 @@ export type AgentPart = ExecutionBlock & {
   /** Absent: the value projected earlier, else the factory's. */
   credential_strategy?: CredentialStrategy;
   prompt: string;
-  /** Names of the usable skills: its own, and those of every agent that its own do not replace. */
+  /** Names of the usable skills: the agent's own, and every shared skill that they do not replace. */
   skills: string[];
 };
 
@@ -107,7 +107,7 @@ export type RunnerPart = {
   /** Linux only. */
   docker_image?: string;
   os: "linux" | "macos";
-  /** Absent: any; only macOS machines always have one. */
+  /** Absent: any. macOS machines always have a shape. */
   arch?: "x86_64" | "aarch64";
   /** macOS only. */
   mac_version?: string;
@@ -115,7 +115,7 @@ export type RunnerPart = {
   memory_gb?: number;
 };
 
-/** Work that starts by itself (spec factory-files §6). Of its execution keys those that are present override its agent's. */
+/** Runs that start automatically (spec factory-files §6). Present execution keys override the agent's. */
 export type AutomationPart = ExecutionBlock & {
   name: string;
   enabled: boolean;
@@ -128,15 +128,15 @@ export type AutomationPart = ExecutionBlock & {
 export type TriggerPart = {
   provider: string;
   event: string;
-  /** All of them must hold; a set without values holds for everything. */
+  /** All must match; an empty set matches everything. */
   filter: Record<string, { in?: string[]; not_in?: string[] }>;
-  /** Of webhooks: a payload filter that was checked. */
+  /** For webhooks: a validated payload filter. */
   payload?: unknown;
-  /** Of schedules. */
+  /** For schedules. */
   schedule?: { cron: string; name?: string };
 };
 
-/** Where senders deliver to (spec factory-files §11). */
+/** An endpoint for senders of deliveries (spec factory-files §11). */
 export type WebhookPart = {
   name: string;
   auth_mode: "token" | "url_token" | "signature";
@@ -147,7 +147,7 @@ export type WebhookPart = {
   enabled: boolean;
 };
 
-/** A rubric by which finished runs are judged (spec factory-files §9). */
+/** A rubric that evaluates finished runs (spec factory-files §9). */
 export type ScorerPart = {
   slug: string;
   name: string;
@@ -164,7 +164,7 @@ export type ScorerPart = {
   prompt: string;
 };
 
-/** A suite of tasks that an agent is measured by (spec factory-files §10). */
+/** A suite of tasks that measures an agent (spec factory-files §10). */
 export type BenchmarkPart = {
   slug: string;
   name: string;
@@ -187,14 +187,14 @@ export type BenchmarkTaskPart = {
 
 export type SkillPart = {
   name: string;
-  /** The agent it belongs to; absent: every agent's. */
+  /** The agent it belongs to; absent: shared by all agents. */
   agent?: string;
   description: string;
   body: string;
   path: string;
-  /** Why it cannot be used. */
+  /** The reason why it cannot be used. */
   error?: string;
 };
 
-/** The published literal of a worker host that means: hosted by the service. `service` is accepted as its synonym. */
+/** The literal for a worker hosted by the service. `service` is accepted as its synonym. */
 export const HOSTED_WORKER = "warp";

@@ -1,4 +1,7 @@
-/** The codes of spec factory-files §13.1, and ours: FF_UNKNOWN_FILE (a file that no rule gives a place), FF_NOT_SERVED (a warning). */
+/**
+ * The codes of spec factory-files §13.1, and two extensions: FF_UNKNOWN_FILE (a file outside the layout), FF_NOT_SERVED
+ * (a warning).
+ */
 export type DiagnosticCode =
   | "FF_PARSE_ERROR"
   | "FF_DUPLICATE_KEY"
@@ -20,10 +23,10 @@ export type DiagnosticCode =
   | "FF_UNSUPPORTED_VERSION"
   | "FF_NOT_SERVED";
 
-/** A place in a file; both 1-based, columns in UTF-16 units as editors count them. */
+/** A position in a file; both 1-based, columns in UTF-16 units as in editors. */
 export type Place = { readonly line: number; readonly column: number };
 
-/** Something wrong (error: blocks apply) or doubtful (warning) in a definition tree. */
+/** A problem in a definition tree: an error blocks apply, a warning does not. */
 export type Diagnostic = Place & {
   readonly path: string;
   readonly code: DiagnosticCode;
@@ -31,10 +34,10 @@ export type Diagnostic = Place & {
   readonly severity: "error" | "warning";
 };
 
-/** The place of what has none, such as a missing file. */
+/** The position of a problem without one, such as a missing file. */
 export const START: Place = Object.freeze({ line: 1, column: 1 });
 
-/** A file of 2 MiB has room for a million faults; nobody reads them. */
+/** Maximum number of diagnostics: a file of 2 MiB could cause a million. */
 const ERRORS_MAX = 1_000;
 
 /** Collects the diagnostics of one tree. */
@@ -59,13 +62,16 @@ export class Problems {
     return this.#errors > 0;
   }
 
-  /** All of them, by path, line, column, then code and text: the order never depends on the order of finding. */
+  /**
+   * Returns all diagnostics by path, line, column, then code and text: the order does not depend on the order of
+   * discovery.
+   */
   sorted(): Diagnostic[] {
     return this.#found.toSorted(byPosition);
   }
 }
 
-/** The order of diagnostics: path, line, column, code, text; texts by code unit. */
+/** Orders diagnostics by path, line, column, code and text; texts by code unit. */
 export const byPosition = (a: Diagnostic, b: Diagnostic): number =>
   compareText(a.path, b.path) ||
   a.line - b.line ||
@@ -73,5 +79,5 @@ export const byPosition = (a: Diagnostic, b: Diagnostic): number =>
   compareText(a.code, b.code) ||
   compareText(a.message, b.message);
 
-/** Compares by UTF-16 code unit, the same on every machine. */
+/** Compares by UTF-16 code unit, which is the same on every machine. */
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -12,18 +12,18 @@ export const EXECUTION_KEYS = [
   "workerHost",
 ] as const;
 
-/** A block, and the places that rules across files need. */
+/** An execution block, and the positions that rules across files need. */
 export type ReadBlock = {
   block: ExecutionBlock;
   runner?: Placed<string>;
   workerHost?: Placed<string>;
-  /** Set when the harness takes its credentials from the worker's environment: the place of that choice. */
+  /** Set if the harness takes its credentials from the worker's environment: the position of that setting. */
   workerAuth?: Placed<true>;
 };
 
 /**
- * Reads the execution keys of a mapping. With `needsModel`, exactly one of `model` and `harness` must be there; never both. A key that is
- * null inherits; a `workerHost` that is null or empty takes an inherited one away.
+ * Reads the execution keys of a mapping. With `needsModel`, exactly one of `model` and `harness` is required; both are
+ * an error in any case. A null key inherits; a null or empty `workerHost` removes an inherited one.
  */
 export function readExecutionBlock(fields: Fields, options: { needsModel: boolean }): ReadBlock {
   if (fields.has("model") && fields.has("harness")) {

@@ -2,7 +2,9 @@ import type { CloudProviders, FactoryPart, Integration } from "./definition.ts";
 import { readMcpServers } from "./execution-block.ts";
 import type { Fields, Placed } from "./fields.ts";
 
-/** `cloudProviders` of factory.yaml; `providers` is its old name, which is checked but does not count beside the new one. */
+/**
+ * `cloudProviders` of factory.yaml; `providers` is its former name, which is validated but ignored if both are present.
+ */
 export function readCloudProviders(factory: Fields): CloudProviders | undefined {
   const old = readCloudProvidersOf(factory, "providers");
   return readCloudProvidersOf(factory, "cloudProviders") ?? old;
@@ -44,7 +46,9 @@ function readCloudProvidersOf(factory: Fields, section: string): CloudProviders 
 
 export const INTEGRATION_TYPES = ["slack", "linear", "jira", "microsoft-teams"] as const;
 
-/** `integrations` of factory.yaml: each type at most once, never Linear and Jira together, settings under the type's own name. */
+/**
+ * `integrations` of factory.yaml: each type at most once, not both Linear and Jira, settings under the type's name.
+ */
 export function readIntegrations(factory: Fields): Integration[] | undefined {
   const seen = new Set<string>();
   return factory.list("integrations", ["type", ...INTEGRATION_TYPES])?.flatMap((entry) => {
@@ -107,7 +111,10 @@ export function readScorerDefaults(
 
 export const REVIEWER_TYPES = ["none", "admins", "team", "custom"] as const;
 
-/** `selfImprovement` of factory.yaml; whether the reviewers are members is the team's state, not the file's. */
+/**
+ * `selfImprovement` of factory.yaml. Whether the reviewers are members is checked elsewhere, since it is the team's
+ * state.
+ */
 export function readSelfImprovement(factory: Fields): FactoryPart["self_improvement"] {
   const fields = factory.fields("selfImprovement", ["reviewerType", "failedRunThreshold", "reviewerEmails"]);
   if (!fields) return undefined;

@@ -3,20 +3,20 @@ import { storedNumber } from "@millwright/payload-filter";
 import { START, type DiagnosticCode, type Place } from "./diagnostics.ts";
 import type { YamlDocument } from "./yaml-document.ts";
 
-/** A value with the place it was read from, for rules that look at several files. */
+/** A value with its position, for rules across files. */
 export type Placed<T> = { readonly value: T; readonly at: Place };
 
 type Entry = { readonly keyAt: Place; readonly node: Node | null; readonly at: Place };
 type TextRule = { max?: number; pattern?: RegExp; hint?: string; oneOf?: readonly string[]; code?: DiagnosticCode };
 
 /**
- * Reads one mapping: typed getters that report what is wrong at its exact place and give undefined for it. Keys outside
- * `known` are reported when the mapping is opened.
+ * Reads one mapping: typed getters report a fault at its exact position and return undefined. Keys outside `known` are
+ * reported when the mapping is opened.
  */
 export class Fields {
   readonly #document: YamlDocument;
   readonly #entries = new Map<string, Entry>();
-  /** Where a missing key is reported: the key that holds this mapping, the list item, or the file's start. */
+  /** Where a missing key is reported: the key of this mapping, the list item, or the file's start. */
   readonly at: Place;
 
   constructor(document: YamlDocument, map: YAMLMap | null, known: readonly string[] | "any", at: Place = START) {
@@ -51,18 +51,18 @@ export class Fields {
     return this.#entries.has(key);
   }
 
-  /** Takes keys that say nothing (`null`) for keys that are not there: what they would say is inherited. */
+  /** Treats null keys as absent, so that they inherit. */
   inherit(...keys: readonly string[]): void {
     for (const key of keys) if (this.isNull(key)) this.#entries.delete(key);
   }
 
-  /** Whether a key is there and says `null`, or has no value. */
+  /** Returns whether a key is present with `null` or without a value. */
   isNull(key: string): boolean {
     const entry = this.#entries.get(key);
     return entry !== undefined && (entry.node === null || (isScalar(entry.node) && entry.node.value === null));
   }
 
-  /** Whether a key is there with a text of nothing. */
+  /** Returns whether a key is present with an empty text. */
   isBlank(key: string): boolean {
     const node = this.#entries.get(key)?.node;
     return isScalar(node) && node.value === "";
@@ -72,7 +72,7 @@ export class Fields {
     return [...this.#entries.keys()];
   }
 
-  /** Where a key's value starts (the key itself, when it has none). */
+  /** Returns where a key's value starts (the key itself without a value). */
   valueAt(key: string): Place {
     return this.#entries.get(key)?.at ?? this.at;
   }
@@ -81,7 +81,7 @@ export class Fields {
     return this.#entries.get(key)?.keyAt ?? this.at;
   }
 
-  /** Reports a required key that is absent; true when it is there. */
+  /** Reports a required key that is absent; returns whether it is present. */
   require(key: string): boolean {
     if (!this.has(key)) this.error(this.at, "FF_MISSING_FIELD", `${key} is required.`);
     return this.has(key);
@@ -121,12 +121,15 @@ export class Fields {
     return undefined;
   }
 
-  /** Whether a key holds a list. */
+  /** Returns whether a key has a list. */
   isList(key: string): boolean {
     return isSeq(this.#entries.get(key)?.node);
   }
 
-  /** A value of any shape, as JSON, and where the member is that dotted names lead to (the value itself, when none is there). Keys that JSON would spell otherwise are reported. */
+  /**
+   * Returns a value of any shape as JSON, and a function from dotted names to the position of a member (the value's
+   * position if it is absent). Reports keys that JSON would spell differently.
+   */
   json(key: string): { value: unknown; placeOf(path: string): Place } | undefined {
     const entry = this.#entries.get(key);
     if (!entry || isAlias(entry.node)) return undefined;
@@ -137,13 +140,13 @@ export class Fields {
     };
   }
 
-  /** A list of texts; repeated ones count once. */
+  /** A list of texts without duplicates. */
   texts(key: string, rule: TextRule = {}): string[] | undefined {
     const found = this.lines(key, rule);
     return found && [...new Set(found)];
   }
 
-  /** A list of whole numbers from 1, as texts; repeated ones count once. */
+  /** A list of whole numbers from 1, as texts without duplicates. */
   numbers(key: string): string[] | undefined {
     const found = this.#items(key)?.map(({ node, at }) => {
       const value = isScalar(node) ? String(node.value) : "";
@@ -154,7 +157,7 @@ export class Fields {
     return found && [...new Set(found.filter((number) => number !== undefined))];
   }
 
-  /** As `texts`, in order, repetitions kept. */
+  /** As `texts`, in order and with duplicates. */
   lines(key: string, rule: TextRule = {}): string[] | undefined {
     return this.#items(key)
       ?.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, rule))
@@ -225,11 +228,11 @@ export class Fields {
   }
 }
 
-/** Whether JSON spells a key as the file does. */
+/** Returns whether JSON spells a key like the file. */
 const isSpelledAlike = ({ value, source }: Scalar): boolean =>
   typeof value === "string" || ((typeof value === "number" || typeof value === "boolean") && String(value) === source);
 
-/** A node as plain JSON; numbers that a float would change are stored exactly. */
+/** Returns a node as plain JSON; numbers that a float would change are stored exactly. */
 function jsonOf(node: unknown): unknown {
   if (isMap(node))
     return Object.fromEntries(
@@ -241,7 +244,7 @@ function jsonOf(node: unknown): unknown {
   return typeof value === "number" ? exactNumber(source ?? String(value), value) : value;
 }
 
-/** YAML spells numbers in ways that JSON does not: `+1`, `.5`, `5.`, `007`, `0x1f`. */
+/** YAML permits numbers that JSON does not: `+1`, `.5`, `5.`, `007`, `0x1f`. */
 function exactNumber(source: string, value: number): unknown {
   if (/^[-+]?0[xo]/.test(source))
     return Number.isSafeInteger(value) ? value : storedNumber(BigInt(source.replace(/^[-+]/, "")).toString());
@@ -253,7 +256,7 @@ function exactNumber(source: string, value: number): unknown {
   return /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(text) ? storedNumber(text) : value;
 }
 
-/** Names may hold dots: the longest that fits is followed; entries of a list go by their index. */
+/** Names may contain dots, so the longest matching name is followed; list entries are found by their index. */
 function nodeAt(node: Node | null, path: string): Node | null {
   if (path === "") return node;
   if (isSeq(node)) {
@@ -268,7 +271,7 @@ function nodeAt(node: Node | null, path: string): Node | null {
   return next ? nodeAt((next.value ?? next.key) as Node, path.slice(length(next) + 1)) : node;
 }
 
-/** Escapes of quoted YAML can make characters that no database column holds. */
+/** Escapes in quoted YAML can produce characters that a database column cannot store. */
 export const isStorable = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
 
 function textFault(value: string, { max, pattern, hint, oneOf }: TextRule): string | undefined {

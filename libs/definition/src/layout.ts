@@ -1,4 +1,4 @@
-/** What a path of a definition tree is (spec factory-files §2). */
+/** The kind of file at a path of a definition tree (spec factory-files §2). */
 export type PathKind =
   | { kind: "factory" }
   | { kind: "agent"; name: string }
@@ -9,9 +9,9 @@ export type PathKind =
   | { kind: "scorer"; name: string }
   | { kind: "suite"; name: string }
   | { kind: "suite task"; name: string; suite: string }
-  /** Inside a resource directory, where nothing of this name belongs. */
+  /** Inside a resource directory, at a path that the layout does not define. */
   | { kind: "misplaced" }
-  /** Not part of a definition: never looked at. */
+  /** Not part of a definition: ignored. */
   | { kind: "other" };
 
 /** The name of a resource as a path segment; case-sensitive. */
@@ -27,7 +27,7 @@ const DIRECTORIES: ReadonlySet<string> = new Set([
   "webhooks",
 ]);
 
-/** Classifies a path by its form alone; whether its names have the right syntax is for the caller to check. */
+/** Classifies a path by its form alone; the caller validates the names. */
 export function classify(path: string): PathKind {
   if (path === "factory.yaml") return { kind: "factory" };
   const segments = path.split("/");
@@ -54,10 +54,10 @@ export function classify(path: string): PathKind {
   }
 }
 
-/** Whether a file of a repository belongs to its definition; everything else need not even be read. */
+/** Returns whether a file of a repository belongs to its definition; other files need not be read. */
 export const isDefinitionPath = (path: string): boolean => classify(path).kind !== "other";
 
-/** Files beside SKILL.md (scripts, references) are the skill's own business; nothing about skills blocks a definition. */
+/** Files beside SKILL.md (scripts, references) belong to the skill and never block a definition. */
 const skillFile = (name: string | undefined, inside: readonly string[], agent?: string): PathKind =>
   name !== undefined && inside.length === 1 && inside[0] === "SKILL.md"
     ? { kind: "skill", name, ...(agent === undefined ? {} : { agent }) }

@@ -4,10 +4,13 @@ import { parseMarkdown } from "./markdown.ts";
 import { textOf, type TreeFile } from "./tree.ts";
 import { parseYaml } from "./yaml-document.ts";
 
-/** A value in a YAML file, or in a Markdown file's frontmatter. Each key leads one level down: a field by its name, an entry of a list by its text or index. */
+/**
+ * A value in a YAML file, or in a Markdown file's frontmatter. Each key descends one level: a field by its name, a list
+ * entry by its text or index.
+ */
 export type Spot = { readonly path: string; readonly keys: readonly string[] };
 
-/** Where these values start, for faults found outside of the parser; the file's start where there is no such value. */
+/** Returns where these values start, for faults found outside the parser; the file's start for a missing value. */
 export function locate(files: readonly TreeFile[], spots: readonly Spot[]): Place[] {
   const texts = new Map(files.map(({ path, content }) => [path, content]));
   const read = new Map(

@@ -6,8 +6,8 @@ import { parseYaml, type YamlDocument } from "./yaml-document.ts";
 export type MarkdownFile = { document: YamlDocument; map: YAMLMap | null; body: string };
 
 /**
- * Splits frontmatter (between a first line `---` and a closing `---`) from the body and parses it, keeping the file's
- * own line numbers. Undefined, with the reasons reported, when there is none or it is not YAML.
+ * Splits frontmatter (between a first line `---` and a closing `---`) from the body and parses it, preserving the
+ * file's line numbers. Reports the reason and returns undefined if it is missing or not YAML.
  */
 export function parseMarkdown(path: string, text: string, problems: Problems): MarkdownFile | undefined {
   const lines = text.replace(/^\uFEFF/, "").split("\n");
@@ -25,7 +25,7 @@ export function parseMarkdown(path: string, text: string, problems: Problems): M
     problems.error(path, START, "FF_PARSE_ERROR", "The frontmatter has no closing line ---.");
     return undefined;
   }
-  // The fence becomes an empty line: every position stays that of the file.
+  // The fence becomes an empty line, so that positions are those of the file.
   const parsed = parseYaml(path, ["", ...lines.slice(1, end), ""].join("\n"), problems);
   return (
     parsed && {

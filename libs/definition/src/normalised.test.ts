@@ -45,7 +45,7 @@ selfImprovement: { reviewerType: custom, failedRunThreshold: 3, reviewerEmails: 
   "agents/.gitkeep": "",
 };
 
-test("a whole tree becomes one normalised definition", () => {
+test("normalises a whole tree", () => {
   const { definition, diagnostics } = parseDefinition(filesOf(full));
   expect(diagnostics).toEqual([]);
   expect(definition).toEqual({
@@ -142,14 +142,14 @@ test.each([
   ["without a body", "---\nname: s\ndescription: x\n---\n", "procedure"],
   ["of no text", new Uint8Array([0xff, 0xfe]), "UTF-8"],
   ["too large", "x".repeat(TREE_LIMITS.fileBytesMax + 1), "bytes"],
-])("a skill %s never blocks; it says so itself", (_what, content, error) => {
+])("a skill %s never blocks; the skill has the error", (_what, content, error) => {
   const { definition, diagnostics } = parseDefinition([...filesOf(VALID), { path: "skills/s/SKILL.md", content }]);
   expect(diagnostics).toEqual([]);
   expect(definition?.skills).toMatchObject([{ name: "s", error: expect.stringContaining(error) }]);
   expect(definition?.agents[0]?.skills).toEqual([]);
 });
 
-test("the bounds of a tree hold exactly", () => {
+test("the limits of a tree are exact", () => {
   const codes = (files: Parameters<typeof parseDefinition>[0]) =>
     parseDefinition(files).diagnostics.map(({ path, code }) => `${path} ${code}`);
   const valid = filesOf(VALID);
@@ -171,7 +171,7 @@ test("the bounds of a tree hold exactly", () => {
   expect(codes([...valid, ...heavy])).toEqual(["factory.yaml FF_LIMIT_EXCEEDED"]);
 });
 
-test("a flood of problems ends with one that says so", () => {
+test("a flood of problems ends with a summary", () => {
   const { diagnostics } = parseDefinition(
     filesOf({
       ...VALID,
@@ -182,7 +182,7 @@ test("a flood of problems ends with one that says so", () => {
   expect(diagnostics.at(-1)).toMatchObject({ path: "factory.yaml", code: "FF_LIMIT_EXCEEDED" });
 });
 
-test("a path that is not plain, or given twice, is refused", () => {
+test("rejects a path that is not normalised, or a duplicate one", () => {
   const codes = (path: string) =>
     parseDefinition([...filesOf(VALID), { path, content: "---\n---\nx" }]).diagnostics.map(({ code }) => code);
   for (const path of ["../agents/x/agent.md", "/factory.yaml", "agents//agent.md", "agents\\x\\agent.md", ""])
@@ -199,7 +199,7 @@ test.each<[keys: string[], line: number, column: number]>([
   [["alias", "x"], 1, 1],
   [["absent"], 1, 1],
   [[], 1, 1],
-])("the value of %j is found again in YAML and in frontmatter", (keys, line, column) => {
+])("finds the value of %j in YAML and in frontmatter", (keys, line, column) => {
   const text = "name: x\nalias:   y\nsecrets: [A, B, B]\nrepositories:\n  - owner: a\n  - owner: b\n";
   expect(locate([{ path: "factory.yaml", content: text }], [{ path: "factory.yaml", keys }])).toEqual([
     { line, column },

@@ -3,7 +3,7 @@ import { readAutomationFile } from "./automation-file.ts";
 import type { AutomationPart } from "./definition.ts";
 import { Problems, type Diagnostic } from "./diagnostics.ts";
 
-/** An automation as JSON says it: the keys of its file's frontmatter, in the spelling of the API. */
+/** An automation as JSON: the keys of its file's frontmatter in the spelling of the API. */
 export type AutomationText = { readonly prompt: string; readonly [key: string]: unknown };
 
 /** The API writes the keys of files with underscores. */
@@ -17,8 +17,8 @@ const SPELLINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads an automation that no file holds, by the rules of files (spec factory-files §6): JSON is YAML, so one reader does.
- * Names of agents and runners are not looked up.
+ * Parses an automation that has no file, by the rules of files (spec factory-files §6): JSON is YAML, so the same
+ * parser is used. Names of agents and runners are not resolved.
  */
 export function parseAutomation(name: string, { prompt, ...keys }: AutomationText): ParsedAutomation {
   const problems = new Problems();
@@ -33,14 +33,14 @@ export function parseAutomation(name: string, { prompt, ...keys }: AutomationTex
   return faults.length === 0 ? { automation: read.part, faults } : { draft: read.part, faults };
 }
 
-/** `draft`: what could be read of an automation that has faults, for checks that need more than its text. */
+/** `draft`: the readable part of a faulty automation, for further checks. */
 export type ParsedAutomation = {
   readonly automation?: AutomationPart;
   readonly draft?: AutomationPart;
   readonly faults: readonly Diagnostic[];
 };
 
-/** Triggers are spelled alike in both; the names of servers are nobody's keys. */
+/** Triggers have the same spelling in both; the names of servers are not keys. */
 function inFileSpelling(keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(keys)

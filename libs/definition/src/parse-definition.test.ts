@@ -3,20 +3,20 @@ import { AGENT, AGENT_FAULTS, FACTORY, FACTORY_FAULTS, RUNNER, RUNNER_FAULTS } f
 import { errorsOf, filesOf, unmark, VALID } from "../test/marked-tree.ts";
 import { parseDefinition } from "./parse-definition.ts";
 
-/** The errors found in, and marked in, files that are laid over a valid tree. */
+/** Returns the errors found in, and marked in, files that are laid over a valid tree. */
 const check = (marked: Record<string, string>) => {
   const { files, expected } = unmark({ ...VALID, ...marked });
   return { found: errorsOf(files), expected };
 };
 
-describe("factory.yaml: every fault is reported at its place", () => {
+describe("factory.yaml: reports every fault at its position", () => {
   test.each(FACTORY_FAULTS)("%s", (_name, files) => {
     const { found, expected } = check(files);
     expect(found).toEqual(expected);
   });
 });
 
-describe("YAML that is refused", () => {
+describe("rejects YAML with", () => {
   test.each([
     ["duplicate key", FACTORY({ tail: "alias: a\n§FF_DUPLICATE_KEY§alias: b\n" })],
     [
@@ -42,14 +42,14 @@ describe("YAML that is refused", () => {
     expect(found).toEqual(expected);
   });
 
-  test("words of YAML 1.1 stay text", () => {
+  test("values of YAML 1.1 such as yes and on are text", () => {
     const { definition } = parseDefinition(
       filesOf({ ...VALID, ...FACTORY({ tail: "alias: on\ndescription: off\nsecrets: [yes, no]\n" }) }),
     );
     expect(definition?.factory).toMatchObject({ alias: "on", description: "off", secrets: ["yes", "no"] });
   });
 
-  test("nesting beyond the stack is an answer, not a crash", () => {
+  test("deep nesting is reported and does not overflow the stack", () => {
     for (const text of [
       "[".repeat(100_000),
       `${"[".repeat(5_000)}${"]".repeat(5_000)}`,
@@ -69,13 +69,13 @@ describe("YAML that is refused", () => {
     }
   });
 
-  test("a byte order mark moves no position", () => {
+  test("a byte order mark does not move positions", () => {
     const { "factory.yaml": text } = FACTORY({ defaults: "agentDefaults: {model: auto}\n" });
     const { diagnostics } = parseDefinition(filesOf({ ...VALID, "factory.yaml": `\uFEFFnope: 1\n${text}` }));
     expect(diagnostics).toMatchObject([{ line: 1, column: 1, code: "FF_UNKNOWN_FIELD" }]);
   });
 
-  test("characters are counted as the JSON Schemas count them", () => {
+  test("counts characters like the JSON Schemas", () => {
     const named = (name: string) =>
       errorsOf(
         filesOf({ ...VALID, "factory.yaml": (VALID["factory.yaml"] ?? "").replace(/^name: .*$/m, `name: ${name}`) }),
@@ -91,7 +91,7 @@ describe("agents", () => {
     expect(found).toEqual(expected);
   });
 
-  test("no foreman, no agent, no agent.md, no factory.yaml: each is said once", () => {
+  test("reports a missing foreman, agent, agent.md or factory.yaml once", () => {
     const codes = (tree: Record<string, string>) => errorsOf(filesOf(tree)).map(({ path, code }) => `${path} ${code}`);
     const factory = { "factory.yaml": VALID["factory.yaml"] ?? "" };
     expect(codes({ ...factory, "agents/a/agent.md": "---\n---\nx" })).toEqual(["factory.yaml FF_FOREMAN_COUNT"]);
@@ -100,7 +100,7 @@ describe("agents", () => {
     expect(codes({})).toEqual(["agents FF_MISSING_FILE", "factory.yaml FF_MISSING_FILE"]);
   });
 
-  test("an inherited harness must fit the worker an agent chooses", () => {
+  test("an inherited harness must be compatible with the worker that an agent chooses", () => {
     const defaults =
       "agentDefaults:\n  harness: {type: codex, auth: {source: workerEnvironment}}\n  workerHost: own-box\n";
     for (const frontmatter of ["workerHost: §FF_CONFLICTING_FIELDS§service", "workerHost: warp\nmodel: auto"]) {
@@ -109,7 +109,7 @@ describe("agents", () => {
     }
   });
 
-  describe("whose defaults take credentials from the worker's environment", () => {
+  describe("whose defaults use credentials from the worker's environment", () => {
     const own = (mark = "") => `agentDefaults:\n  harness: {type: codex, auth: {source: ${mark}workerEnvironment}}\n`;
     const foreman = (line: string) => ({ "agents/foreman/agent.md": `---\nagentType: FOREMAN\n${line}\n---\nLead.\n` });
     const automation = (line: string) => ({
@@ -120,19 +120,14 @@ describe("agents", () => {
       ["may each name a host of their own", own(), foreman("workerHost: box"), AGENT("workerHost: other")],
       ["may take another model instead", own(), foreman("workerHost: box"), AGENT("model: auto")],
       [
-        "may name their own host even below a hosted one",
+        "may name a self-hosted worker even if the default is hosted",
         `${own()}  workerHost: warp\n`,
         foreman("workerHost: box"),
         AGENT("workerHost: box"),
       ],
+      ["are rejected when one uses both defaults", own(WRONG), foreman("workerHost: box"), AGENT("description: x")],
       [
-        "are wrong as soon as one takes both from there",
-        own(WRONG),
-        foreman("workerHost: box"),
-        AGENT("description: x"),
-      ],
-      [
-        "are wrong where one names the hosted worker",
+        "are rejected where one names the hosted worker",
         `${own()}  workerHost: box\n`,
         foreman("description: x"),
         AGENT(`workerHost: ${WRONG}warp`),
@@ -142,7 +137,7 @@ describe("agents", () => {
       expect(found).toEqual(expected);
     });
 
-    test("go as far as an automation, which may choose another worker", () => {
+    test("extend to an automation, which may choose another worker", () => {
       const harness = "harness: {type: codex, auth: {source: workerEnvironment}}";
       for (const [agent, line] of [
         [`${harness}\nworkerHost: box`, "enabled: true"],
@@ -170,9 +165,9 @@ describe("runners", () => {
   });
 });
 
-describe("what this version does not serve", () => {
+describe("features that this version does not support", () => {
   const trigger = "---\ntriggers:\n  - {provider: slack, event: app_mention}\n---\nGo.\n";
-  test("is checked, and answered with a warning", () => {
+  test("are validated and reported as a warning", () => {
     const scorer =
       "---\nagents: [foreman]\nlabels: [{value: a, score: 1}, {value: b, score: 0}]\npassingScore: 0.5\nmodel: m\n---\nIs it good?\n";
     const benchmark = { "benchmarks/core/suite.yaml": "name: x\nagent: foreman\n" };
@@ -196,7 +191,7 @@ describe("what this version does not serve", () => {
     ],
     ["unknown place", { "scorers/style/rubric.md": "§FF_UNKNOWN_FILE§x" }],
     ["bad slug", { "benchmarks/Core/suite.yaml": "§FF_INVALID_VALUE§name: x\nagent: foreman\n" }],
-  ])("%s is an error all the same", (_name, files) => {
+  ])("%s is an error nevertheless", (_name, files) => {
     const { found, expected } = check(files);
     expect(found).toEqual(expected);
   });

@@ -16,11 +16,11 @@ export type ParsedDefinition = {
   /** Present when no diagnostic is an error. */
   definition?: Definition;
   /**
-   * Present when a diagnostic is an error: what could be read, for checks that need more than the files. It names no agent and no
-   * runner of automations, which are checked here.
+   * Present if a diagnostic is an error: the readable part, for further checks. It omits the agent and runner names of
+   * automations, which are checked here.
    */
   draft?: Definition;
-  /** By path, line, column; all problems of the tree at once. */
+  /** All problems of the tree, by path, line and column. */
   diagnostics: Diagnostic[];
 };
 
@@ -38,8 +38,8 @@ type Contents = {
 };
 
 /**
- * Parses and validates a definition tree (spec factory-files §2–§6, §8–§13.1) without any state: no secret, model
- * or environment is looked up. Depends on the files alone, not on their order. Files outside the layout are ignored.
+ * Parses and validates a definition tree (spec factory-files §2–§6, §8–§13.1) without state: no secret, model or
+ * environment is resolved. Depends on the files alone, not on their order. Ignores files outside the layout.
  */
 export function parseDefinition(files: readonly TreeFile[]): ParsedDefinition {
   const problems = new Problems();

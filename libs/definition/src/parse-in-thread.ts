@@ -4,21 +4,21 @@ import { locate, type Spot } from "./locate.ts";
 import { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 import type { TreeFile } from "./tree.ts";
 
-/** What the thread of parser-thread.ts is asked for: with spots their places, else the definition. */
+/** The input of the thread in parser-thread.ts: with spots it returns their positions, else the definition. */
 export type Asked = { readonly files: readonly TreeFile[]; readonly spots?: readonly Spot[] };
 
-/** YAML is read at about 1 MB/s: up to this size a caller may wait on its own thread. */
+/** YAML is parsed at about 1 MB/s; up to this size it is parsed on the caller's thread. */
 const IN_PLACE_BYTES_MAX = 128 * 1024;
 const TIMEOUT_MS = 60_000;
 
 /**
- * As `parseDefinition`, but a large tree is parsed by a thread of its own, so that this one goes on serving. A tree that takes
- * longer than a minute is beyond its bounds.
+ * As `parseDefinition`, but parses a large tree in a worker thread, so that this one continues to serve. A tree that
+ * takes longer than a minute exceeds its limits.
  */
 export const parseDefinitionInThread = (files: readonly TreeFile[]): Promise<ParsedDefinition> =>
   aside({ files }, () => parseDefinition(files), tooSlow);
 
-/** As `locate`, likewise; what takes longer has no places. */
+/** As `locate`, in a worker thread; spots that take too long have no position. */
 export function locateInThread(files: readonly TreeFile[], spots: readonly Spot[]): Promise<Place[]> {
   const paths = new Set(spots.map(({ path }) => path));
   const read = files.filter(({ path }) => paths.has(path));

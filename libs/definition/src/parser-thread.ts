@@ -3,6 +3,6 @@ import { locate } from "./locate.ts";
 import type { Asked } from "./parse-in-thread.ts";
 import { parseDefinition } from "./parse-definition.ts";
 
-/** The thread of parse-in-thread.ts: does what it was started with, and answers. */
+/** The worker thread of parse-in-thread.ts: processes its input and posts the result. */
 const { files, spots } = workerData as Asked;
 parentPort?.postMessage(spots ? locate(files, spots) : parseDefinition(files));

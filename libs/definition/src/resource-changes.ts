@@ -14,7 +14,7 @@ export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 export const isResourceKind = (text: string): text is ResourceKind =>
   (RESOURCE_KINDS as readonly string[]).includes(text);
 
-/** What becomes of one resource; the fields only of an update. */
+/** The change of one resource; the fields only for an update. */
 export type ResourceChange<Kind extends ResourceKind> = {
   kind: Kind;
   name: string;
@@ -22,7 +22,10 @@ export type ResourceChange<Kind extends ResourceKind> = {
   changedFields: string[];
 };
 
-/** What becomes of the resources of one kind, by name. `fieldsChanged` tells the fields in which two of one name differ. */
+/**
+ * Returns the changes of the resources of one kind, by name. `fieldsChanged` returns the fields in which two resources
+ * of one name differ.
+ */
 export function resourceChanges<Kind extends ResourceKind, T extends object>(
   kind: Kind,
   before: readonly T[],

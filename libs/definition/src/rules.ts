@@ -4,7 +4,7 @@ export const FACTORY_NAME_MAX = 100;
 export const ALIAS_MAX = 60;
 export const ALIAS = /^[\p{L}\p{N} ._-]+$/u;
 
-/** Owner (or full namespace, `group/subgroup`) and name of a repository; never a segment that walks a file system. */
+/** Owner (or full namespace, `group/subgroup`) and name of a repository; no segment is `.` or `..`. */
 export const REPOSITORY_OWNER = /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
 export const REPOSITORY_NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 
@@ -16,7 +16,7 @@ export const isAlias = (alias: string): boolean =>
   alias.trim() !== "" && alias.length <= ALIAS_MAX && ALIAS.test(alias);
 
 export const WEBHOOK_AUTH_MODES = ["token", "url_token", "signature"] as const;
-/** Those that need nothing but a secret; spec webhooks §4. */
+/** Modes that need only a secret; spec webhooks §4. */
 export const SIGNATURE_SCHEMES = [
   "github",
   "pagerduty",
@@ -29,9 +29,9 @@ export const SIGNATURE_SCHEMES = [
   "shopify",
   "gitlab",
 ] as const;
-/** Of one factory, disabled ones included; spec §8. */
+/** Per factory, including disabled webhooks; spec §8. */
 export const WEBHOOKS_MAX = 20;
-/** RFC 9110 `token`, of a length that a log can show. */
+/** RFC 9110 `token`, short enough for a log. */
 export const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
@@ -57,5 +57,5 @@ const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** Whether a header carries a credential or a signature, so that it is never stored as an identity. */
+/** Returns whether a header contains a credential or a signature, so that it is never stored as an identity. */
 export const isCredentialHeader = (name: string): boolean => CREDENTIAL_HEADERS.has(name.toLowerCase());

@@ -15,12 +15,12 @@ const KEYS = [
   "selfImprovement",
   "enabled",
 ] as const;
-/** Percent; the API's own default is another. */
+/** Percent; differs from the API's default. */
 const SAMPLING_RATE = 25;
 
 export type ReadScorer = { path: string; part: ScorerPart; agents: Placed<string>[] };
 
-/** Reads scorers/<slug>/scorer.md: spec factory-files §9. Undefined when its frontmatter is not even YAML. */
+/** Reads scorers/<slug>/scorer.md: spec factory-files §9. Undefined if its frontmatter is not valid YAML. */
 export function readScorerFile(slug: string, path: string, text: string, problems: Problems): ReadScorer | undefined {
   const parsed = parseMarkdown(path, text, problems);
   if (!parsed) return undefined;

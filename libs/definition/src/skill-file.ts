@@ -6,8 +6,8 @@ import { SEGMENT } from "./layout.ts";
 import { parseMarkdown } from "./markdown.ts";
 
 /**
- * Reads a SKILL.md (spec factory-files §12). Skills are not inputs of the definition's checks: one that is broken says so
- * in `error`, and keys that we do not know belong to other readers.
+ * Reads a SKILL.md (spec factory-files §12). Skills are not validated as part of the definition: a broken skill has an
+ * `error`, and unknown keys are ignored.
  */
 export function readSkillFile(place: { name: string; agent?: string }, path: string, text: string): SkillPart {
   const problems = new Problems();
@@ -30,7 +30,7 @@ export function readSkillFile(place: { name: string; agent?: string }, path: str
   return error === undefined ? skill : { ...skill, error };
 }
 
-/** A SKILL.md that could not even be read. */
+/** The skill of an unreadable SKILL.md. */
 export const brokenSkill = (
   { name, agent }: { name: string; agent?: string },
   path: string,
@@ -44,7 +44,7 @@ export const brokenSkill = (
   error,
 });
 
-/** Marks every further skill of the same name and owner as unusable; `skills` by path. */
+/** Marks duplicates by name and owner as unusable; `skills` by path. */
 export function markDuplicates(skills: readonly SkillPart[]): SkillPart[] {
   const seen = new Map<string, string>();
   return skills.map((skill) => {
@@ -56,7 +56,7 @@ export function markDuplicates(skills: readonly SkillPart[]): SkillPart[] {
   });
 }
 
-/** The names an agent can use: its own skills, and everyone's. */
+/** Returns the names an agent can use: its own skills and the shared ones. */
 export const skillsOf = (agent: string, skills: readonly SkillPart[]): string[] => {
   const usable = skills.filter(
     (skill) => skill.error === undefined && (skill.agent === undefined || skill.agent === agent),

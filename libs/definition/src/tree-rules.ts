@@ -18,11 +18,11 @@ export type ReadTree = {
   tasks: readonly ReadTask[];
   webhookCount: number;
   suiteFiles: ReadonlySet<string>;
-  /** Files of tasks, also those that could not be read. */
+  /** Files of tasks, including unreadable ones. */
   taskFiles: readonly { readonly suite: string; readonly name: string }[];
-  /** Names of every agent directory, also of those without a readable agent.md. */
+  /** Names of all agent directories, including those without a readable agent.md. */
   agentNames: ReadonlySet<string>;
-  /** Names of agent directories that hold an agent.md. */
+  /** Names of agent directories that contain an agent.md. */
   agentFiles: ReadonlySet<string>;
   runnerNames: ReadonlySet<string>;
   hasFactoryFile: boolean;
@@ -30,7 +30,7 @@ export type ReadTree = {
 
 const FACTORY = "factory.yaml";
 
-/** The rules that look at more than one file. */
+/** Checks the rules across files. */
 export function checkTree(tree: ReadTree, problems: Problems): void {
   if (!tree.hasFactoryFile) problems.error(FACTORY, START, "FF_MISSING_FILE", "A definition needs a factory.yaml.");
   for (const name of tree.agentNames) {
@@ -55,7 +55,7 @@ export function checkTree(tree: ReadTree, problems: Problems): void {
 
 function checkForeman({ agents, agentFiles }: ReadTree, problems: Problems): void {
   const foremen = agents.filter(({ part }) => part.agent_type === "FOREMAN");
-  const isAllRead = agents.length === agentFiles.size; // an unreadable one may be the foreman
+  const isAllRead = agents.length === agentFiles.size; // the foreman may be among the unreadable ones
   if (foremen.length === 0 && isAllRead)
     problems.error(FACTORY, START, "FF_FOREMAN_COUNT", "Exactly one agent must have the agentType FOREMAN; none has.");
   if (foremen.length < 2) return;
@@ -83,7 +83,7 @@ function checkRunners({ factory, agents, automations, suites, runnerNames }: Rea
   for (const { path, runners } of suites) for (const runner of runners) check(path, runner);
 }
 
-/** Everything that names an agent. */
+/** Checks every reference to an agent. */
 function checkAgents({ automations, scorers, suites, agentFiles }: ReadTree, problems: Problems): void {
   const check = (path: string, agent: Placed<string> | undefined) => {
     if (agent && !agentFiles.has(agent.value))
@@ -93,7 +93,7 @@ function checkAgents({ automations, scorers, suites, agentFiles }: ReadTree, pro
   for (const { path, agents } of scorers) for (const agent of agents) check(path, agent);
 }
 
-/** A suite lists its tasks, and each of its files is one of them. */
+/** A suite must list its task files. */
 function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: Problems): void {
   const names = new Map<string, string>();
   for (const { path, part, nameAt, tasks } of suites.toSorted((a, b) => compareText(a.path, b.path))) {
@@ -129,8 +129,8 @@ function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: 
 type Level = { readonly path: string; readonly read: ReadBlock };
 
 /**
- * Credentials from the worker's environment exist on self-hosted workers only (spec factory-files §4): what an agent or an automation comes to, all its levels
- * together. What is wrong is named where the later of the two was chosen, once.
+ * Credentials from the worker's environment require a self-hosted worker (spec factory-files §4), after all levels of
+ * an agent or an automation are merged. The fault is reported once, where the later of the two settings was made.
  */
 function checkWorkerAuth({ factory, agents, automations }: ReadTree, problems: Problems): void {
   const defaults: Level[] = factory ? [{ path: FACTORY, read: factory.defaults }] : [];

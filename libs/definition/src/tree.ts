@@ -1,22 +1,22 @@
 import { compareText, START, type Diagnostic, type DiagnosticCode, type Problems } from "./diagnostics.ts";
 import { isDefinitionPath } from "./layout.ts";
 
-/** One file of a definition tree. Bytes are decoded as UTF-8 here, strictly; text is taken as it is. */
+/** One file of a definition tree. Bytes are decoded strictly as UTF-8; text is used unchanged. */
 export type TreeFile = { readonly path: string; readonly content: string | Uint8Array };
 
-/** Bounds of a tree: spec factory-files §2. */
+/** Limits of a tree: spec factory-files §2. */
 export const TREE_LIMITS = Object.freeze({
   fileBytesMax: 2 * 1024 * 1024,
   filesMax: 2_000,
   treeBytesMax: 20 * 1024 * 1024,
 });
 
-/** A file of the tree as text, or why it cannot be read as one. */
+/** A file of the tree as text, or the reason why it cannot be read. */
 export type TextFile = { path: string; text: string } | { path: string; code: DiagnosticCode; fault: string };
 
 /**
- * The definition's files, by path; files outside the layout are left out. Gives undefined, with the reason reported,
- * when the tree as a whole is beyond its bounds.
+ * Returns the definition's files, by path, without files outside the layout. Reports the reason and returns undefined
+ * if the tree exceeds its limits.
  */
 export function readTree(files: readonly TreeFile[], problems: Problems): TextFile[] | undefined {
   const relevant = files.filter(({ path }) => isDefinitionPath(path) || !isPlainPath(path));
@@ -36,7 +36,7 @@ export function readTree(files: readonly TreeFile[], problems: Problems): TextFi
     );
 }
 
-/** What is wrong with a tree as a whole, known from the sizes of its files alone. */
+/** Returns the fault of a tree as a whole, from the sizes of its files alone. */
 export function treeFault(files: readonly { bytes: number }[]): Diagnostic | undefined {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const excess =
@@ -66,7 +66,7 @@ function readFile(path: string, content: string | Uint8Array): TextFile {
     : { path, text };
 }
 
-/** Whether a path is relative and normal, so that it names one place inside the tree on every system. */
+/** Returns whether a path is relative and normalised, so that it is the same place inside the tree on every system. */
 export const isPlainPath = (path: string): boolean =>
   path !== "" &&
   !/[\\\0]/.test(path) &&
@@ -75,7 +75,7 @@ export const isPlainPath = (path: string): boolean =>
 const byteLength = (content: string | Uint8Array): number =>
   typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
 
-/** A file's text; undefined when its bytes are no UTF-8. */
+/** Returns a file's text; undefined if its bytes are not UTF-8. */
 export function textOf(content: TreeFile["content"]): string | undefined {
   try {
     return typeof content === "string" ? content : new TextDecoder("utf-8", { fatal: true }).decode(content);

@@ -1,19 +1,19 @@
-/** What a trigger of an automation can listen to, and by which attributes it can select: spec factory-files §6.1, §6.2. */
+/** Events and filter attributes of automation triggers: spec factory-files §6.1, §6.2. */
 
-/** Which events of its provider an attribute exists on. */
+/** The events of its provider on which an attribute exists. */
 type Applies = (event: string) => boolean;
 export type FilterRule = {
   readonly on: Applies;
-  /** `payload`: the language of §7; `numbers`: lists of whole numbers; otherwise lists of text. */
+  /** `payload`: a payload filter (§7); `numbers`: lists of whole numbers; otherwise lists of text. */
   readonly kind?: "payload" | "numbers";
-  /** Only a list or `in`, never `not_in`. */
+  /** Accepts a list or `in`, but not `not_in`. */
   readonly isInclusionOnly?: boolean;
-  /** At least one value must be named. */
+  /** At least one value is required. */
   readonly isRequired?: boolean;
-  /** At most so many values. */
+  /** Maximum number of values. */
   readonly max?: number;
   readonly oneOf?: readonly string[];
-  /** The form of each value, and the rest of "must …" for values of another form. */
+  /** The pattern of each value, and the end of "must …" in the error for other values. */
   readonly form?: { readonly pattern: RegExp; readonly hint: string };
 };
 export type Provider = {
@@ -107,10 +107,12 @@ const AZURE: Provider = {
   },
 };
 
-/** Where a task can be: fields-factory §2.1. */
+/** Stages of a task: fields-factory §2.1. */
 export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
 
-/** Whose events this platform hears; a trigger of another provider is kept, and stays inert (spec decisions). */
+/**
+ * Providers whose events this platform receives; a trigger of another provider is stored but inactive (spec decisions).
+ */
 export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook", "schedule", "factory", "github", "gitlab"]);
 
 export const PROVIDERS: Readonly<Record<string, Provider>> = {

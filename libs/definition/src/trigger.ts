@@ -50,7 +50,7 @@ function readFilter(
   return { filter, ...(payload !== undefined && { payload }) };
 }
 
-/** A list of values, or `{in, not_in}`; null asks nothing. */
+/** A list of values, or `{in, not_in}`; null is no constraint. */
 function readSet(fields: Fields, key: string, rule: FilterRule): { in?: string[]; not_in?: string[] } {
   if (fields.isNull(key) && !rule.isRequired) return {};
   const valuesOf = (of: Fields, name: string): string[] | undefined =>

@@ -1,7 +1,7 @@
 import { Composer, isMap, isScalar, isSeq, LineCounter, Parser, type Document, type Node, type YAMLMap } from "yaml";
 import { START, type DiagnosticCode, type Place, type Problems } from "./diagnostics.ts";
 
-/** A YAML document that is being checked: where its nodes are, and whom to tell. */
+/** A YAML document during validation: the positions of its nodes, and the collector of its problems. */
 export class YamlDocument {
   readonly path: string;
   readonly #problems: Problems;
@@ -17,7 +17,7 @@ export class YamlDocument {
     this.#problems.error(this.path, place, code, message);
   }
 
-  /** Where a node's text starts; undefined for one without text, such as the value of `key:`. */
+  /** Returns where a node's text starts; undefined for a node without text, such as the value of `key:`. */
   placeOf(node: Node | null | undefined): Place | undefined {
     const range = node?.range;
     return range && range[1] > range[0] ? this.placeAt(range[0]) : undefined;
@@ -30,9 +30,9 @@ export class YamlDocument {
 }
 
 /**
- * Parses YAML 1.2 by the core schema, so `on`, `yes` and `off` stay text. Anchors, aliases, tags, directives, further
- * documents and duplicate keys are reported. Gives the top-level mapping (null: the document is empty), or undefined
- * when the text cannot be relied upon.
+ * Parses YAML 1.2 with the core schema, so `on`, `yes` and `off` are text. Reports anchors, aliases, tags, directives,
+ * further documents and duplicate keys. Returns the top-level mapping (null for an empty document), or undefined if the
+ * text cannot be parsed reliably.
  */
 export function parseYaml(
   path: string,
@@ -46,7 +46,7 @@ export function parseYaml(
   try {
     const tokens = [...new Parser(lines.addNewLine).parse(text.replace(/^\uFEFF/, ""))];
     for (const token of tokens) reportForbidden(token, document);
-    // Keys are compared below: the library's own check takes quadratic time.
+    // Duplicate keys are found below: the library's own check takes quadratic time.
     [parsed, further] = new Composer({ version: "1.2", schema: "core", uniqueKeys: false }).compose(
       tokens,
       true,
@@ -54,7 +54,7 @@ export function parseYaml(
     );
     reportDuplicateKeys(parsed?.contents, document);
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // the stack is the only bound on nesting
+    if (!(error instanceof RangeError)) throw error; // the stack is the only limit on nesting
     return tooDeep(document);
   }
   if (parsed?.errors.some(({ code }) => code === "RESOURCE_EXHAUSTION")) return tooDeep(document);
@@ -88,7 +88,7 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   directive: "Directives are not allowed.",
 };
 
-/** Walks the concrete syntax, where every anchor, alias and tag still has its own place. */
+/** Walks the concrete syntax tree, where every anchor, alias and tag has its own position. */
 function reportForbidden(token: unknown, document: YamlDocument): void {
   if (Array.isArray(token)) {
     for (const item of token) reportForbidden(item, document);

@@ -6,7 +6,7 @@ const AUTOMATION =
   "---\nagent: nobody\nrunner: nowhere\nmodel: m\ntriggers: [{provider: github, event: push}]\n---\nGo.\n";
 const parse = (changes: Record<string, string>) => parseDefinition(filesOf({ ...VALID, ...changes }));
 
-test("a tree with errors gives a draft of what could be read, for checks that need more than the files", () => {
+test("a tree with errors has a draft of its readable part, for further checks", () => {
   const { definition, draft } = parse({
     "agents/hand/agent.md": "---\ncolour: red\nmodel: m\nsecrets: [S]\n---\nDo.\n",
     "automations/nightly/automation.md": AUTOMATION,
@@ -20,7 +20,7 @@ test("a tree with errors gives a draft of what could be read, for checks that ne
   expect(draft?.webhooks.map(({ name }) => name)).toEqual(["whole"]);
 });
 
-test("a valid tree has no draft, and one without a readable factory.yaml has one", () => {
+test("a valid tree has no draft, and a tree without a readable factory.yaml has a draft", () => {
   expect(parse({}).draft).toBeUndefined();
   expect(parse({ "factory.yaml": "[" }).draft?.agents).toMatchObject([{ name: "foreman" }]);
 });

@@ -1,6 +1,6 @@
 import { VALID } from "./marked-tree.ts";
 
-/** A name, and files to lay over a valid tree; the places of their faults are marked. */
+/** A name, and files to lay over a valid tree; the positions of their faults are marked. */
 type Faults = readonly (readonly [name: string, marked: Readonly<Record<string, string>>])[];
 
 export const FACTORY = (changes: { head?: string; tail?: string; repositories?: string; defaults?: string }) => ({

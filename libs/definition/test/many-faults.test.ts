@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { parseDefinition } from "../src/index.ts";
 import { errorsOf, unmark, VALID } from "./marked-tree.ts";
 
-/** One fault of an agent's frontmatter, and one of a runner, to be scattered over a tree. */
+/** One fault of an agent's frontmatter, and one of a runner, to distribute over a tree. */
 const AGENT_FAULTS = [
   "§FF_UNKNOWN_FIELD§colour: red",
   "agentType: §FF_INVALID_VALUE§BOSS",

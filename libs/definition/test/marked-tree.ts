@@ -3,8 +3,8 @@ import { byPosition, parseDefinition, type Diagnostic, type TreeFile } from "../
 export type Expected = Pick<Diagnostic, "path" | "line" | "column" | "code">;
 
 /**
- * Reads files whose text says where its faults are: `§CODE§` stands directly before the place of a diagnostic and is
- * removed. Positions come from counting characters here, not from the parser under test.
+ * Reads files with marked faults: `§CODE§` stands directly before the position of a diagnostic and is removed.
+ * Positions are counted here, independently of the parser under test.
  */
 export function unmark(marked: Readonly<Record<string, string>>): { files: TreeFile[]; expected: Expected[] } {
   const files: TreeFile[] = [];
@@ -31,7 +31,7 @@ export function unmark(marked: Readonly<Record<string, string>>): { files: TreeF
   };
 }
 
-/** The errors that the parser finds, without their texts. */
+/** Returns the errors that the parser finds, without their texts. */
 export const errorsOf = (files: readonly TreeFile[]): Expected[] =>
   parseDefinition(files)
     .diagnostics.filter(({ severity }) => severity === "error")

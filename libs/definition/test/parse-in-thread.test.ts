@@ -7,11 +7,11 @@ const treeOf = (lines: number) => [
   { path: "runners/box.yaml", content: `setupCommands:\n${"  - ls\n".repeat(lines)}colour: red\n` },
 ];
 
-test.each([10, 40_000])("a tree with %d lines gives the same as in place", async (lines) => {
+test.each([10, 40_000])("a tree with %d lines has the same result as on the caller's thread", async (lines) => {
   expect(await parseDefinitionInThread(treeOf(lines))).toEqual(parseDefinition(treeOf(lines)));
 });
 
-test.each([10, 40_000])("the place of a value in a tree with %d lines is found", async (lines) => {
+test.each([10, 40_000])("finds the position of a value in a tree with %d lines", async (lines) => {
   const spots = [
     { path: "runners/box.yaml", keys: ["colour"] },
     { path: "runners/none.yaml", keys: ["colour"] },
@@ -22,7 +22,7 @@ test.each([10, 40_000])("the place of a value in a tree with %d lines is found",
   ]);
 });
 
-test("while a large tree is parsed, other work goes on", async () => {
+test("other work continues while a large tree is parsed", async () => {
   let isParsed = false;
   const parsing = parseDefinitionInThread(treeOf(40_000)).then(() => (isParsed = true));
   await new Promise((resolve) => setImmediate(resolve));

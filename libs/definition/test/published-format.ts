@@ -18,7 +18,7 @@ const PASS_FAIL = "[{ value: pass, score: 1 }, { value: fail, score: 0 }]";
 
 type Case = readonly [what: string, files: Readonly<Record<string, string>>];
 
-/** What trees of others write, and may go on writing: files beside or in place of those of the smallest tree. */
+/** Valid files of the published format that replace or complete those of the smallest tree. */
 export const ACCEPTED: readonly Case[] = [
   ["the smallest tree", {}],
   ["an agent whose frontmatter is empty", { "agents/aide/agent.md": "---\n---\nHelp.\n" }],
@@ -53,7 +53,7 @@ export const ACCEPTED: readonly Case[] = [
     when(event("github", "pull_request_opened", "{ labels: { in: [ready], not_in: [wip] }, pr_numbers: [12, 13] }")),
   ],
   [
-    "matchers that ask nothing",
+    "matchers without constraints",
     when(
       event("github", "pull_request_opened", "{ labels: {}, authors: null }") +
         event("teams", "app_mention", "{ team_ids: [t], channel_ids: [c], keywords: null }"),
@@ -108,7 +108,7 @@ export const ACCEPTED: readonly Case[] = [
   ["the code hosts of a factory", factory("codeForges: [GITHUB]\n")],
   ["an alias with everything it may have", factory("alias: Demo Factory-1.0_x\n")],
   [
-    "prose in every writing of YAML",
+    "text in every YAML style",
     {
       "factory.yaml":
         '# first\nschemaVersion: v1alpha1 # same line\nname: "shop: the factory"\ndescription: |\n  It\'s *here*\n  ---\n  A & B\nrepositories:\n  - owner: acme\n    name: shop\nagentDefaults:\n  model: auto\n',
@@ -122,12 +122,12 @@ export const ACCEPTED: readonly Case[] = [
   ],
 ];
 
-/** What nobody of this format takes. */
+/** Files that every implementation of the format rejects. */
 export const REFUSED: readonly Case[] = [
   ["model and harness at once", lead("model: auto\nharness: { type: oz, model: auto }\n")],
   ["defaults of neither", { "factory.yaml": FACTORY.replace("model: auto", "runner: box") }],
   [
-    "a secret with the worker's own credentials",
+    "a secret together with the worker's own credentials",
     lead("workerHost: w\nharness: { type: claude, model: opus, auth: { source: workerEnvironment, secretName: K } }\n"),
   ],
   [
@@ -143,7 +143,7 @@ export const REFUSED: readonly Case[] = [
   ["no foreman", { "agents/foreman/agent.md": "---\nagentType: REVIEW\n---\nx\n" }],
   ["an agent type that is none", { "agents/other/agent.md": "---\nagentType: BOSS\n---\nx\n" }],
   [
-    "an automation of an agent that is none",
+    "an automation of an unknown agent",
     { "automations/on/automation.md": `---\nagent: none\ntriggers:\n${event("github", "push")}---\nGo.\n` },
   ],
   ["a schedule of another event", when(`${event("github", "push")}    schedule: { cron: 0 3 * * * }\n`)],
@@ -163,7 +163,7 @@ export const REFUSED: readonly Case[] = [
   ["Linux without an image", runner("platform: { os: linux, arch: x86_64 }\n")],
   ["a machine of no platform", runner("description: none\n")],
   [
-    "a shape that is no power of two",
+    "a shape that is not a power of two",
     runner("instanceShape: { vcpus: 3, memoryGb: 8 }\nplatform: { linux: { dockerImage: u } }\n"),
   ],
   ["half a shape", runner("instanceShape: { vcpus: 4 }\nplatform: { linux: { dockerImage: u } }\n")],
@@ -172,21 +172,21 @@ export const REFUSED: readonly Case[] = [
   ["an anchor", { "factory.yaml": FACTORY.replace("- owner", "- &it\n    owner") }],
   ["a tag", lead("runner: !!str box\n")],
   [
-    "what is asked for and excluded",
+    "a value both included and excluded",
     when(event("github", "pull_request_opened", "{ labels: { in: [ready], not_in: [ready] } }")),
   ],
   [
-    "a repository twice, with space around it",
+    "a duplicate repository with surrounding spaces",
     { "factory.yaml": FACTORY.replace("repositories:", "repositories:\n  - owner: ' acme '\n    name: shop") },
   ],
   ["junk after a quote", factory('description: "quoted" junk\n')],
   ["a scorer without a rubric", scorer(PASS_FAIL, "passingScore: 1\n", "")],
   [
-    "a scorer that everything passes",
+    "a scorer that passes every label",
     scorer("[{ value: pass, score: 1 }, { value: better, score: 0.9 }]", "passingScore: 0.5\n"),
   ],
   [
-    "a scorer of an agent that is none",
+    "a scorer of an unknown agent",
     {
       "scorers/tests/scorer.md": `---\nagents: [none]\nlabels: ${PASS_FAIL}\npassingScore: 1\nmodel: m\n---\nJudge.\n`,
     },

@@ -25,7 +25,7 @@ for (const schema of Object.values(SCHEMA_DOCUMENTS)) ajv.addSchema(schema);
 
 const DOCUMENT: Readonly<Record<string, string>> = { suite: "benchmark_suite", "suite task": "benchmark_suite_task" };
 
-/** What an editor that knows the schemas says of a file; undefined where there is no schema for it. */
+/** Returns what an editor with the schemas reports for a file; undefined for a file without a schema. */
 function faultsOf(path: string, content: string): string[] | undefined {
   const { kind } = classify(path);
   const check = ajv.getSchema(`${DOCUMENT[kind] ?? kind}.schema.json`);
@@ -35,7 +35,7 @@ function faultsOf(path: string, content: string): string[] | undefined {
   return (check.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 
-/** What a schema can tell of one value alone. */
+/** Faults that a schema can find in a single value. */
 const TELLABLE: ReadonlySet<string> = new Set([
   "FF_UNKNOWN_FIELD",
   "FF_MISSING_FIELD",
@@ -47,7 +47,9 @@ const TELLABLE: ReadonlySet<string> = new Set([
   "FF_UNSUPPORTED_VERSION",
 ]);
 
-/** Where the fault lies in how values stand to each other, in a name, in the text after the frontmatter, or in characters. */
+/**
+ * Faults that only the parser finds: relations between values, names, the text after the frontmatter, or characters.
+ */
 const BEYOND: ReadonlySet<string> = new Set([
   ...[
     "characters that cannot be stored",
@@ -86,11 +88,11 @@ const faulty = [
         .map(({ path, content }) => ({ name, path, content: content as string }));
 });
 
-test.each(faulty)("$name is refused by the schema of $path, too", ({ path, content }) => {
+test.each(faulty)("$name is rejected by the schema of $path, too", ({ path, content }) => {
   expect(faultsOf(path, content)).not.toEqual([]);
 });
 
-test("what the parser takes, the schemas take", () => {
+test("the schemas accept what the parser accepts", () => {
   const tree = {
     ...VALID,
     ...WEBHOOK("authMode: signature\nsignatureScheme: stripe\nsecretName: S\nenabled: false\ndeliveryIdHeader: X-Id\n"),
@@ -120,11 +122,11 @@ test("what the parser takes, the schemas take", () => {
   expect(told).toEqual(Object.keys(tree).map((path) => [path, []]));
 });
 
-test.each(ACCEPTED)("the schemas take %s", (_, files) => {
+test.each(ACCEPTED)("the schemas accept %s", (_, files) => {
   expect(Object.entries(files).flatMap(([path, content]) => faultsOf(path, content) ?? [])).toEqual([]);
 });
 
-test("a document's id is its name, and what it refers to is in the bundle", () => {
+test("a document's id is its file name, and its references are in the bundle", () => {
   for (const [name, schema] of Object.entries(SCHEMA_DOCUMENTS)) {
     expect(schema).toMatchObject({ $schema: "https://json-schema.org/draft/2020-12/schema", $id: name });
     expect(ajv.getSchema(name)).toBeInstanceOf(Function);

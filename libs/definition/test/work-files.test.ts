@@ -17,21 +17,21 @@ const check = (marked: Record<string, string>) => {
   const { files, expected } = unmark({ ...VALID, ...marked });
   return { found: errorsOf(files), expected };
 };
-describe("automations: every fault is reported at its place", () => {
+describe("automations: reports every fault at its position", () => {
   test.each(AUTOMATION_FAULTS)("%s", (_name, files) => {
     const { found, expected } = check(files);
     expect(found).toEqual(expected);
   });
 });
 
-describe("webhooks: every fault is reported at its place", () => {
+describe("webhooks: reports every fault at its position", () => {
   test.each(WEBHOOK_FAULTS)("%s", (_name, files) => {
     const { found, expected } = check(files);
     expect(found).toEqual(expected);
   });
 });
 
-describe("scorers and benchmarks: every fault is reported at its place", () => {
+describe("scorers and benchmarks: reports every fault at its position", () => {
   test.each(JUDGING_FAULTS)("%s", (name, marked) => {
     const { files, expected } = unmark({ ...VALID, ...marked });
     const given =
@@ -40,7 +40,7 @@ describe("scorers and benchmarks: every fault is reported at its place", () => {
   });
 });
 
-test("what is right is kept in its normalised form", () => {
+test("valid files are stored in normalised form", () => {
   const { definition, diagnostics } = parseDefinition(
     filesOf({
       ...VALID,
@@ -97,7 +97,7 @@ test("what is right is kept in its normalised form", () => {
   });
 });
 
-test("names that only a connected service knows are left to be found when the definition is applied", () => {
+test("names that only a connected service knows are deferred until the definition is applied", () => {
   const triggers = [
     "{provider: linear, event: issue_created, filter: {teams: [Core], keywords: [x]}}",
     "{provider: github, event: push, filter: {repos: [a/b]}}",

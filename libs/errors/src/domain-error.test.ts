@@ -31,7 +31,7 @@ describe("a domain error", () => {
     expect(JSON.stringify(error)).not.toContain("private");
   });
 
-  test("is told apart from other errors", () => {
+  test("is recognised among other errors", () => {
     expect(isDomainError(notFound("run"))).toBe(true);
     expect([new Error("x"), "x", undefined, { kind: "internal", reason: "x" }].map(isDomainError)).toEqual([
       false,
@@ -45,7 +45,7 @@ describe("a domain error", () => {
 test.each([
   ["run", "run_not_found", "No such run, or it is not visible to you."],
   ["agent_identity", "agent_identity_not_found", "No such agent identity, or it is not visible to you."],
-])("an absent or hidden %s has one reason and one text", (thing, reason, message) => {
+])("an absent and a hidden %s have the same reason and text", (thing, reason, message) => {
   expect(notFound(thing)).toMatchObject({ kind: "not_found", reason, message, retryable: false });
 });
 

@@ -1,13 +1,13 @@
 import { ERROR_KINDS, type ErrorKindName } from "./kinds.ts";
 
-/** What a thrower says about an error. Everything but `cause` may reach the client. */
+/** The arguments of an error. Everything but `cause` may reach the client. */
 export type DomainErrorInit = {
   kind: ErrorKindName;
   /** lower_snake, unique, stable: programs and tests compare it. */
   reason: string;
   /** Public text; may change. */
   message: string;
-  /** A finer code of the public catalog than the kind's own, such as "unknown_attachment". */
+  /** A more specific code of the public catalog, such as "unknown_attachment". */
   code?: string;
   /** Overrides the kind's default. */
   retryable?: boolean;
@@ -20,7 +20,7 @@ export type DomainErrorInit = {
   cause?: unknown;
 };
 
-/** The one error that use cases and rules throw; anything else that escapes a service is `internal`. */
+/** The only error type that use cases and rules throw; any other error that leaves a service is `internal`. */
 export class DomainError extends Error {
   readonly kind: ErrorKindName;
   readonly reason: string;
@@ -43,14 +43,14 @@ export class DomainError extends Error {
   }
 }
 
-/** Recognises our error, also across two loaded copies of this module. */
+/** Returns whether an error is a DomainError, also across two loaded copies of this module. */
 export const isDomainError = (error: unknown): error is DomainError =>
   error instanceof DomainError ||
   (error instanceof Error && error.name === "DomainError" && "kind" in error && "reason" in error);
 
 /**
- * The one answer for "absent" and "not yours to see": both must look the same.
- * `thing` is lower_snake ("agent_identity"); the reason is `<thing>_not_found`.
+ * Returns the error for both "absent" and "not visible to the caller": both must be indistinguishable. `thing` is
+ * lower_snake ("agent_identity"); the reason is `<thing>_not_found`.
  */
 export const notFound = (thing: string): DomainError =>
   new DomainError({
@@ -59,6 +59,6 @@ export const notFound = (thing: string): DomainError =>
     message: `No such ${thing.replaceAll("_", " ")}, or it is not visible to you.`,
   });
 
-/** A 400 with our finer reason. */
+/** Returns a 400 with a specific reason. */
 export const invalidArgument = (reason: string, message: string, metadata?: Record<string, string>): DomainError =>
   new DomainError({ kind: "invalid_argument", reason, message, ...(metadata ? { metadata } : {}) });

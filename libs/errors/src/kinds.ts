@@ -1,4 +1,7 @@
-/** Connect's status codes by name; kept as plain numbers so that this package depends on nothing. Checked against the library in libs/rpc. */
+/**
+ * Connect's status codes by name; plain numbers, so that this package has no dependencies. Checked against the library
+ * in libs/rpc.
+ */
 export const CONNECT_CODES = {
   InvalidArgument: 3,
   NotFound: 5,
@@ -11,21 +14,21 @@ export const CONNECT_CODES = {
   Unauthenticated: 16,
 } as const;
 
-/** What one kind of error means on the wire, over HTTP, in the public catalog, and to a retrying client. */
+/** The mapping of one kind of error: on the wire, over HTTP, in the public catalog, and for a client that retries. */
 export type ErrorKind = {
-  /** Connect (gRPC) status code. Coarser than the kind: never derive the kind from it. */
+  /** Connect (gRPC) status code. Less specific than the kind: never derive the kind from it. */
   readonly connect: number;
   /** HTTP status of the public answer. */
   readonly status: number;
-  /** Default code of the public catalog; an error may name a finer one itself. */
+  /** Default code of the public catalog; an error may set a more specific one. */
   readonly code: string;
-  /** May the identical request succeed later? An error may decide otherwise itself. */
+  /** Whether a retry of the identical request may succeed; an error may override it. */
   readonly retryable: boolean;
 };
 
 const Code = CONNECT_CODES;
 
-/** The only place where meaning becomes a number. `code` is the public catalog of problem bodies. */
+/** The only mapping from error kinds to status codes. `code` is the public catalog of problem bodies. */
 export const ERROR_KINDS = {
   invalid_argument: { connect: Code.InvalidArgument, status: 400, code: "invalid_request", retryable: false },
   unauthenticated: { connect: Code.Unauthenticated, status: 401, code: "authentication_required", retryable: false },
@@ -45,5 +48,5 @@ export const ERROR_KINDS = {
 /** The name of a kind of error, the key of `ERROR_KINDS`. */
 export type ErrorKindName = keyof typeof ERROR_KINDS;
 
-/** Whether a text (from the wire) names a kind we know. */
+/** Returns whether a text (from the wire) is a known kind. */
 export const isErrorKind = (name: string): name is ErrorKindName => Object.hasOwn(ERROR_KINDS, name);

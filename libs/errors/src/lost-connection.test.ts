@@ -1,10 +1,10 @@
 import { describe, expect, test } from "@jest/globals";
 import { asDomainError, isLostConnection } from "./index.ts";
 
-describe("a connection that failed is told from what was asked through it", () => {
+describe("distinguishes a failed connection from a failed statement", () => {
   test.each<[string, unknown, boolean]>([
     [
-      "a database that is shut down",
+      "a database that is shutting down",
       Object.assign(new Error("terminating connection due to administrator command"), { code: "57P01" }),
       true,
     ],
@@ -14,7 +14,7 @@ describe("a connection that failed is told from what was asked through it", () =
     ["a socket that was closed", Object.assign(new Error("write EPIPE"), { code: "EPIPE" }), true],
     ["what Prisma says of it", Object.assign(new Error("Invalid invocation"), { code: "P1017" }), true],
     [
-      "what Prisma says of it in a raw query",
+      "Prisma's message in a raw query",
       Object.assign(new Error("Raw query failed."), { code: "P2010", meta: { code: "57P01" } }),
       true,
     ],

@@ -6,11 +6,11 @@ const CODES = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"],
 ]);
 
-/** What drivers say, without a code, when their connection is gone or none is to be had. */
+/** Driver messages, without a code, for a lost or unavailable connection. */
 const TEXT =
   /Connection terminated|is not queryable$|^timeout exceeded when trying to connect|terminating connection due to administrator command/;
 
-/** Whether a connection failed, of a database mostly, and not what was asked through it. */
+/** Returns whether a connection failed, mostly that of a database, rather than the statement. */
 export function isLostConnection(error: unknown): boolean {
   const { code, message = "", meta } = (error ?? {}) as { code?: unknown; message?: string; meta?: { code?: unknown } };
   return (
@@ -19,7 +19,7 @@ export function isLostConnection(error: unknown): boolean {
   );
 }
 
-/** How a service says that it could not reach what it needs. */
+/** Returns the error for an unreachable dependency. */
 export const serviceUnavailable = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",

@@ -4,7 +4,7 @@ import { ERROR_KINDS } from "./kinds.ts";
 import { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
 import { isStorageFull, storageFull } from "./storage-full.ts";
 
-/** The public catalog (fields-runs §2.2): the short text of each code, and what its page says. */
+/** The public catalog (fields-runs §2.2): title and description of each code. */
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
   invalid_request: {
     title: "Invalid request",
@@ -64,7 +64,7 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
 
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
-/** A problem body (fields-runs §2.1). `reason` is ours: finer than the code, stable. */
+/** A problem body (fields-runs §2.1). `reason` is an extension: more specific than the code, stable. */
 export type ProblemBody = {
   type: string;
   title: string;
@@ -83,13 +83,16 @@ export type ProblemContext = {
   readonly publicUrl: string;
   readonly path: string;
   readonly traceId: string;
-  /** A create that carried no Idempotency-Key: after a 5xx it may have happened, so clients must not repeat it. */
+  /** A create without an Idempotency-Key: after a 5xx it may have happened, so clients must not retry it. */
   readonly isUnrepeatable: boolean;
-  /** The operation must not be retried by itself, whatever failed: every problem carries `x-should-retry: false`. */
+  /** The operation must not be retried automatically: every problem has `x-should-retry: false`. */
   readonly isNeverRetried?: boolean;
 };
 
-/** Anything that is not a `DomainError` is `internal`, unless a connection was lost or a disk is full: its text stays private. */
+/**
+ * Returns the error as a DomainError. Any other error is `internal`, unless a connection was lost or a disk is full:
+ * its text stays private.
+ */
 export function asDomainError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
   if (isStorageFull(error)) return storageFull(error);
@@ -102,7 +105,7 @@ export function asDomainError(error: unknown): DomainError {
   });
 }
 
-/** The one translation of an error into a public answer (fields-runs §2.1, decisions "problem body"). */
+/** Translates an error into a public response (fields-runs §2.1, decisions "problem body"). */
 export function problemOf(
   error: DomainError,
   context: ProblemContext,

@@ -1,12 +1,12 @@
 import { DomainError } from "./domain-error.ts";
 
-/** Bytes of UTF-8 that a run is given as text: its prompt with the follow-ups that its agent has not received yet. Ours. */
+/** Maximum bytes (UTF-8) of text for a run: its prompt with the follow-ups that its agent has not received yet. */
 export const RUN_TEXT_BYTES_MAX = 1024 * 1024;
 
-/** Bytes of a run's configuration as JSON, its base prompt included. Ours. */
+/** Maximum bytes of a run's configuration as JSON, including its base prompt. */
 export const RUN_CONFIG_BYTES_MAX = 128 * 1024;
 
-/** How much of a prompt lists show. Ours. */
+/** Maximum characters of a prompt in lists. */
 export const PROMPT_PREVIEW_CHARACTERS = 2_000;
 
 /** Throws `text_too_large` (too_large) if `subject`, such as "The prompt", has more bytes of text than the limit. */

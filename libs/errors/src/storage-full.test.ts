@@ -10,7 +10,7 @@ test.each<[string, unknown, boolean]>([
   ["PostgreSQL's disk_full", coded("53100"), true],
   ["what Prisma makes of it in a raw query", Object.assign(coded("P2010"), { meta: raw }), true],
   [
-    "what Prisma's driver adapter throws",
+    "the error of Prisma's driver adapter",
     Object.assign(new Error("x"), { cause: { kind: "postgres", code: "53100" } }),
     true,
   ],
@@ -21,7 +21,7 @@ test.each<[string, unknown, boolean]>([
   expect([isStorageFull(error), asDomainError(error).reason === "storage_full"]).toEqual([isFull, isFull]);
 });
 
-test("a request that could not be stored is a 500 that may be retried, with a public text", () => {
+test("a request that could not be stored is a retryable 500 with a public text", () => {
   const error = asDomainError(coded("ENOSPC"));
   expect(error).toMatchObject({
     kind: "unavailable",

@@ -1,10 +1,10 @@
 import { DomainError } from "./domain-error.ts";
 
-/** PostgreSQL's disk_full, and what the file system reports without free space, free inodes or quota. */
+/** PostgreSQL's disk_full, and the file system's codes for missing free space, free inodes or quota. */
 const CODES: ReadonlySet<unknown> = new Set(["53100", "ENOSPC", "EDQUOT"]);
 const DEPTH_MAX = 6;
 
-/** Whether something could not be stored because a disk is full, as PostgreSQL, Prisma or the file system reports it. */
+/** Returns whether a write failed because a disk is full, as PostgreSQL, Prisma or the file system reports it. */
 export function isStorageFull(error: unknown, depth = 0): boolean {
   if (typeof error !== "object" || error === null || depth > DEPTH_MAX) return false;
   const { code, originalCode, cause, meta, driverAdapterError } = error as Record<string, unknown>;
@@ -15,7 +15,7 @@ export function isStorageFull(error: unknown, depth = 0): boolean {
   );
 }
 
-/** The error of a request that could not be stored. */
+/** Returns the error of a request that could not be stored. */
 export const storageFull = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",

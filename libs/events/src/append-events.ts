@@ -4,7 +4,7 @@ import type { EventUid } from "@millwright/ids";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 import type { NewEvent } from "./event.ts";
 
-/** The news that a transaction announces when it has appended events; see `Database.onCommit`. */
+/** The topic that a transaction announces when it has appended events; see `Database.onCommit`. */
 export const EVENTS_APPENDED = "events appended";
 
 /**

@@ -16,39 +16,41 @@ import {
 import type { EventHandler, EventHandlers, EventsHandler, EventsHandlers, Subscription } from "./dead-letters.ts";
 
 export type ConsumerDeps = {
-  /** The reader: unique within this service for one source, and stable, since the cursor is kept under it. */
+  /**
+   * Name of the consumer: unique within this service for one source, and stable, since its cursor is stored under it.
+   */
   name: string;
   /** The service whose log is read, such as "orchestrator". */
   source: string;
   read: FeedReader;
-  /** The reader's own database: cursor and effects are committed together. */
+  /** The consumer's own database: cursor and effects are committed together. */
   database: Database;
   clock: Clock;
   log: Logger;
-  /** By event type. Other types are passed over. */
+  /** By event type. Events of other types are skipped. */
   handlers: EventHandlers;
-  /** By event type, of those of which many come at once: what is next to each other and has the same function here is applied together. */
+  /** By event type, for types with many events: adjacent events with the same function are applied in one call. */
   together?: EventsHandlers;
   wakeups?: WakeupBus;
-  /** Records a span per event, below what brought the event about; absent: none. */
+  /** Records a span per event as a child of the event's trace context; absent: none. */
   tracer?: Tracer | undefined;
 };
 
-/** How a reader follows its source. */
+/** The progress of a consumer. */
 export type FeedProgress = {
   readonly reader: string;
   readonly source: string;
   readonly lagEvents: number;
-  /** Age of the oldest event that it had read and not yet applied; 0 when it had caught up. */
+  /** Age of the oldest event that was read and not yet applied; 0 if it has caught up. */
   readonly lagSeconds: number;
-  /** Since the source was last heard. */
+  /** Time since the last read of the source. */
   readonly lastLookSeconds: number;
 };
 
 const BATCH = 200;
-/** How long an event may wait when nobody rang. */
+/** How long an event may wait without a wake-up. */
 const POLL_MS = 2000;
-/** While rings keep coming, events are gathered this long: a commit then carries many instead of one. */
+/** While wake-ups continue, events are collected for this long, so that one commit has many of them. */
 const REST_MS = 50;
 
 type Cursor = { logUid: string | null; position: number; parkedReason: string | null };
@@ -56,7 +58,7 @@ type Step = "applied" | "applied in part" | "caught up" | "moved by another" | "
 
 /**
  * Applies the events of another service's log to this service's database: each exactly once, in order. Any number of
- * replicas may run; the row lock of the cursor lets one apply a batch and shows the others that it was done.
+ * replicas may run; the row lock of the cursor lets one of them apply a batch, and the others see its result.
  */
 export class Consumer {
   readonly #deps: ConsumerDeps;
@@ -96,7 +98,7 @@ export class Consumer {
     this.#loop.start();
   }
 
-  /** Lets the running batch end. */
+  /** Waits for the running batch and stops. */
   async stop(): Promise<void> {
     this.#unlisten();
     await this.#loop.stop();
@@ -106,12 +108,14 @@ export class Consumer {
     this.#loop.wake();
   }
 
-  /** Applies everything the source has now. For tests and for orderly starts; parked consumers return at once. */
+  /**
+   * Applies all current events of the source. For tests and for orderly starts; a stopped consumer returns at once.
+   */
   async drain(): Promise<void> {
     while (["applied", "applied in part", "moved by another"].includes(await this.#step()));
   }
 
-  /** How far behind its source it was when it looked last; undefined before the first look. */
+  /** Returns how far the consumer was behind its source at the last read; undefined before the first one. */
   progress(): FeedProgress | undefined {
     const { clock, name: reader, source } = this.#deps;
     if (Number.isNaN(this.#lookedMs)) return undefined;
@@ -125,7 +129,7 @@ export class Consumer {
     };
   }
 
-  /** Tries the parked events again, in order. */
+  /** Retries the dead-lettered events in order. */
   async replayParked(): Promise<{ applied: number; parked: number }> {
     return this.#deps.database.transaction(async (tx) => {
       await this.#lockCursor(tx);
@@ -133,7 +137,7 @@ export class Consumer {
     });
   }
 
-  /** The decision after a replaced log: accepts the source's present log and goes on after `position`. */
+  /** The operator's decision after a replaced log: accepts the source's current log and continues after `position`. */
   async resumeAfter(position: number): Promise<void> {
     const { logUid } = await this.#deps.read({ after: position, limit: 1 });
     await this.#deps.database.transaction(async (tx) => {
@@ -144,7 +148,8 @@ export class Consumer {
   }
 
   async #step(): Promise<Step> {
-    // Looked at without a lock, which would be a write: a ring for others' events costs this reader two reads.
+    // Checked without a lock, which would be a write: a wake-up for events of other types costs this consumer two
+    // reads.
     const cursor =
       (await this.#readCursor(this.#deps.database.sql)) ??
       (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
@@ -239,7 +244,7 @@ export class Consumer {
   }
 }
 
-/** What an event makes its reader do goes on with the trace that the event came from. */
+/** Runs a handler in a span that continues the event's trace. */
 const inScopeOfCause =
   ({ name, source, tracer }: ConsumerDeps, handle: EventHandler): EventHandler =>
   (tx, event) => {
@@ -258,7 +263,7 @@ const inScopeOfCause =
     );
   };
 
-/** The same of many events: one span, linked to what brought each about. */
+/** As above for a batch: one span, linked to the trace of each event. */
 const inScopeOfCauses =
   ({ name, source, tracer }: ConsumerDeps, handle: EventsHandler): EventsHandler =>
   (tx, events) => {

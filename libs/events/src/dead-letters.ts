@@ -1,10 +1,10 @@
 import type { Sql } from "@millwright/database";
 import type { StoredEvent } from "./event.ts";
 
-/** Applies one event in the caller's transaction. Throwing parks the event. */
+/** Applies one event in the caller's transaction. If it throws, the event is dead-lettered. */
 export type EventHandler = (tx: Sql, event: StoredEvent) => Promise<void>;
 export type EventHandlers = Readonly<Record<string, EventHandler>>;
-/** Applies events that follow one another at once; some of them, or one, may come alone when others have failed. */
+/** Applies adjacent events in one call; after a failure, called again with fewer events or a single one. */
 export type EventsHandler = (tx: Sql, events: readonly StoredEvent[]) => Promise<void>;
 export type EventsHandlers = Readonly<Record<string, EventsHandler>>;
 
@@ -12,10 +12,10 @@ export type Subscription = { reader: string; source: string };
 
 export const entityKey = (event: { entity: string; entityUid: string }): string => `${event.entity}/${event.entityUid}`;
 
-/** Applies an event in a savepoint. Returns the error of the handler, whose writes are then undone. */
+/** Applies an event in a savepoint. Returns the error of the handler, whose writes are then rolled back. */
 export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: StoredEvent): Promise<unknown> {
   await tx.query("SAVEPOINT event");
-  // Every answer is waited for: the failure of a statement that nobody waits for would be the transaction's, not the event's.
+  // Await every statement: the failure of a statement that is not awaited would fail the transaction, not the event.
   const waiting: Sql = { query: (text, params) => tx.query(text, params), announce: (news) => tx.announce?.(news) };
   try {
     await handler(waiting, event);
@@ -28,8 +28,8 @@ export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: St
 }
 
 /**
- * Applies events one after the other in one savepoint, and at once those that follow one another and have a handler in common.
- * Returns the error of the first that failed; all writes are then undone, and each event must be tried by itself.
+ * Applies events in order in one savepoint; adjacent events with a common handler in one call. Returns the first error;
+ * all writes are then rolled back, and the caller must retry each event alone.
  */
 export async function applyAllInSavepoint(
   tx: Sql,
@@ -49,11 +49,11 @@ export async function applyAllInSavepoint(
   return applyInSavepoint(tx, all, events[0]!);
 }
 
-/** What a parked event shows: the error, without its stack. */
+/** Returns the error text stored with a dead-lettered event, without the stack. */
 export const reasonOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);
 
-/** The entities that have parked events: later ones must wait behind them. */
+/** Returns the entities with dead-lettered events: their later events must wait behind them. */
 export async function parkedEntities(tx: Sql, { reader, source }: Subscription): Promise<Set<string>> {
   const { rows } = await tx.query<{ entity: string; entityUid: string }>(
     `SELECT DISTINCT entity, entity_uid AS "entityUid" FROM stream.parked_events WHERE reader = $1 AND source = $2`,
@@ -76,8 +76,8 @@ export async function park(
 }
 
 /**
- * Tries every parked event again, in order. An entity's first event that still fails keeps the later ones of that
- * entity parked. Call it with the cursor locked, so that no new event overtakes.
+ * Retries every dead-lettered event in order. An entity's first event that fails again blocks the later ones of that
+ * entity. Call it with the cursor locked, so that no new event overtakes.
  */
 export async function replay(
   tx: Sql,

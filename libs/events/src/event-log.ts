@@ -10,24 +10,24 @@ export type EventLogDeps = {
   database: Database;
   clock: Clock;
   log: Logger;
-  /** Rung with each entity whose events were moved into the log. */
+  /** Notified of each entity whose events were moved into the log. */
   wakeups?: WakeupBus;
 };
 
 export type ReadRange = FeedRange & {
-  /** Ends the wait early; the answer is then an empty page. */
+  /** Ends the wait early with an empty page. */
   signal?: AbortSignal;
 };
 
-/** How long a committed event may stay unnoticed when nobody rang. */
+/** How long a committed event may remain unnoticed without a wake-up. */
 const POLL_MS = 250;
-/** While commits follow each other, their events are gathered this long; the first of them is moved at once. */
+/** While commits follow each other, their events are collected for this long; the first of them is moved at once. */
 const REST_MS = 25;
 const LIMIT_MAX = 1000;
-/** So many events are looked through at most for those of some types. */
+/** Maximum number of events that are scanned per read with a type filter. */
 const LOOKED_THROUGH_MAX = 10_000;
 
-/** The log of one service's own events: runs the sequencer and answers readers. */
+/** The log of one service's own events: runs the sequencer and serves readers. */
 export class EventLog {
   readonly #deps: EventLogDeps;
   readonly #loop: BackgroundLoop;
@@ -55,14 +55,14 @@ export class EventLog {
     });
   }
 
-  /** Sequences from now on: after each commit that announced events, and by itself. */
+  /** Starts sequencing: after each commit that announced events, and by polling. */
   start(): void {
     this.#isStopped = false;
     this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(EVENTS_APPENDED) && this.wake());
     this.#loop.start();
   }
 
-  /** Ends the sequencer of this process and every wait. */
+  /** Stops the sequencer of this process and ends every wait. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#unsubscribe();
@@ -70,18 +70,21 @@ export class EventLog {
     await this.#loop.stop();
   }
 
-  /** Says that events were committed by a transaction that could not announce it (Prisma). */
+  /** Wakes the sequencer for events of a transaction that could not announce them (Prisma). */
   wake(): void {
     this.#loop.wake();
   }
 
-  /** The newest position. Everything committed before the call is included, unless another process is moving it just now. */
+  /**
+   * Returns the newest position. It includes everything committed before the call, unless another process is moving it
+   * at this moment.
+   */
   async head(): Promise<number> {
     await this.#advance();
     return this.#head;
   }
 
-  /** Reads committed events after a position. An `after` beyond the head is answered at once: the caller must notice. */
+  /** Reads committed events after a position. An `after` beyond the head returns at once: the caller must check it. */
   async read({ after, limit, waitMs = 0, types = [], signal }: ReadRange): Promise<FeedPage> {
     await this.#advance();
     const deadline = Date.now() + waitMs;
@@ -93,7 +96,10 @@ export class EventLog {
     }
   }
 
-  /** Resolves when the log has grown (as far as this process knows), after `timeoutMs`, when stopped, or when aborted; never rejects. */
+  /**
+   * Resolves when the log has grown (as far as this process knows), after `timeoutMs`, when stopped, or when aborted;
+   * never rejects.
+   */
   async growth(timeoutMs: number, signal?: AbortSignal): Promise<void> {
     if (!signal?.aborted && !this.#isStopped) await this.#growth(timeoutMs, signal);
   }
@@ -116,7 +122,7 @@ export class EventLog {
     };
   }
 
-  /** One turn of the sequencer that begins after this call; callers in the meantime share it. */
+  /** One run of the sequencer that starts after this call; concurrent callers share it. */
   #advance(): Promise<void> {
     if (this.#nextTurn) return this.#nextTurn;
     const turn = this.#lastTurn.then(() => this.#turn());
@@ -153,7 +159,7 @@ export class EventLog {
   }
 }
 
-/** One statement, so that head and events are of one moment; an empty page is one row without a position. */
+/** Uses one statement, so that head and events are consistent; an empty page is one row without a position. */
 const page = (which: string): string => `
   SELECT m.log_uid AS "logUid", m.head, e.uid, e.position, e.type, e.entity, e.entity_uid AS "entityUid", e.entity_version AS "entityVersion",
          e.team_uid AS "teamUid", e.actor_type AS "actorType", e.actor_uid AS "actorUid", e.request_id AS "requestId", e.cause,

@@ -1,10 +1,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** A past fact, to be written in the transaction of its change. Never a secret, a prompt or an e-mail address. */
+/** A past fact, written in the transaction of its change. Never contains a secret, a prompt or an e-mail address. */
 export type NewEvent = {
   /** `millwright.<entity>.<past-tense>.v<n>`, such as "millwright.run.created.v1". */
   type: string;
-  /** Such as "run". Events of one entity stay in order and park together. */
+  /** Such as "run". Events of one entity stay in order and are dead-lettered together. */
   entity: string;
   entityUid: string;
   /** The entity's version after the change. */
@@ -12,9 +12,9 @@ export type NewEvent = {
   teamUid?: string;
   actor: { type: string; uid: string };
   requestId: string;
-  /** What brought the change about, such as the uid of another entity or event. */
+  /** The cause of the change, such as the uid of another entity or event. */
   cause?: string;
-  /** W3C trace context of what brought it about. Absent: that of the present scope. */
+  /** W3C trace context of the cause. Absent: that of the current scope. */
   traceparent?: string;
   payload: JsonObject;
   /** Absent: the database's time of the transaction. */
@@ -24,18 +24,18 @@ export type NewEvent = {
 /** An event in its owner's log. */
 export type StoredEvent = NewEvent & { uid: string; position: number; occurredAt: Date };
 
-/** A piece of a log: its events after a position, in order, without gaps among the types that were asked for. */
+/** A page of a log: its events after a position, in order, without gaps among the requested types. */
 export type FeedPage = {
-  /** Names the log; changes only when the log is replaced. */
+  /** Identifies the log; changes only when the log is replaced. */
   logUid: string;
   /** Newest position of the log; 0 when empty. */
   head: number;
-  /** The piece ends here: where the next one begins. */
+  /** Position of the end of the page: the next page starts after it. */
   through: number;
   events: StoredEvent[];
 };
 
-/** What of a log is read: at most `limit` events after a position, of all types or of some. */
+/** Which part of a log is read: at most `limit` events after a position, of all types or of some. */
 export type FeedRange = { after: number; limit: number; waitMs?: number; types?: readonly string[] };
 
 /** Reads a log after a position; waits up to `waitMs` for the first event. */

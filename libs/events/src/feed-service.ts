@@ -4,11 +4,11 @@ import type { EventLog } from "./event-log.ts";
 import type { FeedReader } from "./event.ts";
 import { toEvent, toMessage } from "./feed-messages.ts";
 
-/** A reader that waits longer asks again: proxies and deadlines cut long calls. */
+/** Maximum wait of a read; a reader that waits longer reads again, because proxies and deadlines cut long calls. */
 const WAIT_MS_MAX = 25_000;
 const LIMIT_DEFAULT = 200;
 
-/** The feed of a service's own events; register it under `events.EventFeedService`. */
+/** Serves the feed of a service's own events; register it under `events.EventFeedService`. */
 export function serveEventFeed(log: EventLog): ServiceImpl<typeof events.EventFeedService> {
   return {
     async read({ after, limit, waitMs, types }, { signal }) {
@@ -29,7 +29,9 @@ export function serveEventFeed(log: EventLog): ServiceImpl<typeof events.EventFe
   };
 }
 
-/** Reads an upstream service's feed. `options` gives the caller's headers and deadline for each call. */
+/**
+ * Returns a reader of an upstream service's feed. `options` returns the caller's headers and deadline for each call.
+ */
 export function feedReader(
   client: Client<typeof events.EventFeedService>,
   options: () => CallOptions = () => ({}),

@@ -1,12 +1,12 @@
 import type { Sql } from "@millwright/database";
 
-/** What a service's event tables tell about it. */
+/** The state of a service's event tables. */
 export type FeedState = {
   readonly head: number;
   /** Events that the sequencer has not moved yet, counted up to COUNT_MAX, and the age of the oldest. */
   readonly pending: number;
   readonly oldestPendingSeconds: number;
-  /** Events that the relay has not published; undefined where there is none. */
+  /** Events that the relay has not published; undefined without a relay. */
   readonly relayLag: number | undefined;
   readonly parked: readonly {
     readonly reader: string;
@@ -18,7 +18,7 @@ export type FeedState = {
 
 const COUNT_MAX = 10_000;
 
-/** Cheap enough to be asked every few seconds. */
+/** Reads the state; cheap enough to be called every few seconds. */
 export async function readFeedState(sql: Sql): Promise<FeedState> {
   const { rows } = await sql.query<{ head: number; pending: number; age: number | null; relayed: number | null }>(
     `SELECT m.head, (SELECT count(*) FROM (SELECT 1 FROM stream.event_pending LIMIT ${COUNT_MAX}) AS p) AS pending,

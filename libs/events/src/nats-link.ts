@@ -8,7 +8,7 @@ import { replicaNotifier, type ReplicaNotifier } from "./replica-notifier.ts";
 const RETRY_MS = 500;
 const CONNECT_TIMEOUT_MS = 5000;
 
-/** A connection to NATS that never gives up: the server may be absent at the start, for a while, or wiped. */
+/** A connection to NATS that retries forever: the server may be absent at the start, for a while, or wiped. */
 export class NatsLink {
   readonly #established: Promise<NatsConnection>;
   #connected: NatsConnection | undefined;
@@ -64,7 +64,7 @@ export class NatsLink {
     return replicaBroadcast(service, topic, this.#established, () => this.#connected);
   }
 
-  /** Closes at once; what was not acknowledged is published again later. */
+  /** Closes at once; unacknowledged messages are published again later. */
   async close(): Promise<void> {
     this.#connected = undefined;
     const pending = Symbol("pending");

@@ -21,8 +21,8 @@ const PAUSE_MS = 20;
 const KEEP_NANOSECONDS = 7 * 24 * 3600 * 1e9;
 
 /**
- * Publishes this service's log to JetStream, at least once: the public lifecycle feed and the bell of the other
- * services. Nothing depends on it: what NATS forgets or misses is still in the log.
+ * Publishes this service's log to JetStream, at least once: the public lifecycle feed and the wake-ups of the other
+ * services. Delivery is not essential: the log has everything that NATS loses or misses.
  */
 export class Relay {
   readonly #deps: RelayDeps;
@@ -82,7 +82,7 @@ export class Relay {
     return rows[0] ?? { logUid: null, position: 0 };
   }
 
-  /** Another replica may have published more meanwhile: its position stands. */
+  /** Another replica may have published more concurrently: its position is retained. */
   async #writeCursor(logUid: string, position: number): Promise<void> {
     await this.#deps.database.sql.query(
       `INSERT INTO stream.feed_cursors AS c (reader, source, log_uid, position) VALUES ($1, $2, $3, $4)
@@ -93,7 +93,7 @@ export class Relay {
   }
 }
 
-/** The event uid lets JetStream drop what it was sent twice within its window of two minutes. */
+/** JetStream deduplicates by the event uid within its window of two minutes. */
 async function publish(jetstream: JetStreamClient, events: readonly StoredEvent[]): Promise<void> {
   await Promise.all(
     events.map((event) => {
@@ -104,7 +104,7 @@ async function publish(jetstream: JetStreamClient, events: readonly StoredEvent[
 }
 
 async function ensureStream(manager: JetStreamManager): Promise<void> {
-  // Adding a stream that exists with the same configuration is no error.
+  // Adding a stream that exists with the same configuration is not an error.
   await manager.streams.add({ name: STREAM, subjects: ["millwright.>"], max_age: KEEP_NANOSECONDS });
 }
 

@@ -3,16 +3,17 @@ import type { Database } from "@millwright/database";
 /** Rows moved in one transaction. */
 const BATCH = 500;
 const PARTITION_SIZE = 1_000_000;
-/** Any constant: advisory locks are per database, and nothing else in a service takes this one. */
+/** Arbitrary constant: advisory locks are per database, and no other code in a service uses this one. */
 const SEQUENCER_LOCK = 6_172_839;
 
 /**
- * Moves committed events from `event_pending` to the log, giving them gapless positions, and returns the log's head
- * with the entities that were moved. One sequencer works at a time per database; another one's turn is no error.
+ * Moves committed events from `event_pending` to the log with gapless positions, and returns the log's head with the
+ * entities that were moved. One sequencer works at a time per database; if another is running, this returns without an
+ * error.
  *
- * The lock is taken in a statement before the move, so the move sees everything its predecessor committed. Whatever
- * it cannot see has no position yet and will get a higher one. Rows are found by a range of their keys, which leads to the index
- * whatever PostgreSQL takes the size of the table for; all of the range that the statement sees are of the batch.
+ * The lock is taken in a statement before the move, so the move sees everything its predecessor committed. Events it
+ * cannot see have no position yet and will get a higher one. Rows are selected by a range of their keys, so that
+ * PostgreSQL uses the index whatever its estimate of the table size; all visible rows of the range are in the batch.
  */
 export async function sequence(database: Database, now: Date): Promise<{ head: number; entities: Set<string> }> {
   const entities = new Set<string>();
@@ -33,7 +34,9 @@ export async function sequence(database: Database, now: Date): Promise<{ head: n
 type Meta = { readonly head: number; readonly partitionedTo: number };
 type Moved = { readonly entity: string; readonly position: number };
 
-/** `seen` may be of a moment ago: the head never falls, and a batch without a partition fails whole and is tried again. */
+/**
+ * `seen` may be slightly old: the head never falls, and a batch without a partition fails as a whole and is retried.
+ */
 async function moveBatch(database: Database, now: Date, { head, partitionedTo }: Meta): Promise<Moved[] | "locked"> {
   return database.transaction(async (tx) => {
     const lock = await tx.query<{ ok: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS ok", [SEQUENCER_LOCK]);
@@ -41,7 +44,7 @@ async function moveBatch(database: Database, now: Date, { head, partitionedTo }:
     if (head + BATCH > partitionedTo) {
       const [from, to] = [partitionedTo + 1, partitionedTo + PARTITION_SIZE];
       const name = `stream.event_log_${from}`;
-      // Made aside and attached: readers are not locked out.
+      // Created separately and attached, so that readers are not blocked.
       await tx.query(`CREATE TABLE ${name} (LIKE stream.event_log INCLUDING ALL)`);
       await tx.query(`ALTER TABLE stream.event_log ATTACH PARTITION ${name} FOR VALUES FROM (${from}) TO (${to + 1})`);
       await tx.query("UPDATE stream.event_meta SET partitioned_to = $1", [to]);

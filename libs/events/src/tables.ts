@@ -1,4 +1,4 @@
 import { readFileSync } from "node:fs";
 
-/** What a service's migrations come to, and `missingTables` of the testing library compares. */
+/** The tables that a service's migrations must create; `missingTables` of the testing library compares them. */
 export const EVENT_TABLES_SQL: string = readFileSync(new URL("../sql/tables.sql", import.meta.url), "utf8");

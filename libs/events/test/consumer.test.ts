@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all([owner.close(), reader.close()]));
 
-/** Notes each event as a row; there is no unique key, so that a second application would show. */
+/** Stores each event as a row without a unique key, so that a second application would show. */
 const note: EventHandler = async (tx, event) => {
   await tx.query("INSERT INTO effects (entity, version) VALUES ($1, $2)", [event.entityUid, event.entityVersion]);
   if (broken.has(event.entityUid)) throw new Error("cannot be applied");
@@ -54,13 +54,13 @@ const versions = (entityUid: string, ...numbers: number[]) =>
   numbers.map((entityVersion) => ({ entityUid, entityVersion }));
 
 describe("a consumer", () => {
-  test("applies events in order and passes over types it does not know", async () => {
+  test("applies events in order and skips unknown types", async () => {
     await append(owner.database, ...versions("a", 1, 2), { type: "millwright.other.happened.v1" }, ...versions("b", 1));
     await aConsumer().drain();
     expect(await effects()).toEqual(["a.1", "a.2", "b.1"]);
   });
 
-  test("is told of nothing else, and goes on behind it", async () => {
+  test("reads only the types it handles, and moves its cursor past the others", async () => {
     const told: string[] = [];
     const read: FeedReader = async (range) => {
       const page = await source.read(range);
@@ -84,7 +84,7 @@ describe("a consumer", () => {
     expect(consumer.progress()).toMatchObject({ lagEvents: 0 });
   });
 
-  test("goes on where it stopped", async () => {
+  test("continues where it stopped", async () => {
     await append(owner.database, ...versions("a", 1));
     await aConsumer().drain();
     await append(owner.database, ...versions("a", 2));
@@ -92,7 +92,7 @@ describe("a consumer", () => {
     expect(await effects()).toEqual(["a.1", "a.2"]);
   });
 
-  test("that dies between effect and commit leaves no effect, and its successor applies once", async () => {
+  test("leaves no effect when it dies between effect and commit, and its successor applies once", async () => {
     await append(owner.database, ...versions("a", 1, 2, 3));
     const dying = Database.open(reader.url, { max: 1 });
     const dieAtTheEnd: EventHandler = async (tx, event) => {
@@ -146,7 +146,7 @@ describe("a consumer", () => {
     await consumer.stop();
   });
 
-  test("survives a source that is away", async () => {
+  test("survives an absent source", async () => {
     let isAway = true;
     const consumer = aConsumer((range) =>
       isAway ? Promise.reject(new Error("connect ECONNREFUSED")) : source.read(range),
@@ -161,7 +161,7 @@ describe("a consumer", () => {
 });
 
 describe("an event that cannot be applied", () => {
-  test("is parked with the later ones of its entity while others go on, and is replayed in order", async () => {
+  test("is dead-lettered with the later events of its entity while others continue, and is replayed in order", async () => {
     broken.add("a");
     await append(owner.database, ...versions("a", 1, 2), ...versions("b", 1));
     const consumer = aConsumer();
@@ -179,7 +179,7 @@ describe("an event that cannot be applied", () => {
     expect(await effects()).toEqual(["b.1", "b.2", "a.1", "a.2", "a.3", "a.4"]);
   });
 
-  test("for a passing reason is not parked: its batch is undone and tried again", async () => {
+  test("for a transient reason is not dead-lettered: its batch is rolled back and retried", async () => {
     let tries = 0;
     const passing: EventHandler = async (tx, event) => {
       await note(tx, event);
@@ -194,7 +194,7 @@ describe("an event that cannot be applied", () => {
     expect(await effects()).toEqual(["a.1", "b.1"]);
   });
 
-  test("with a failed statement inside does not spoil the others", async () => {
+  test("with a failed statement does not affect the others", async () => {
     const failing: EventHandler = async (tx, event) => {
       if (event.entityUid === "a") await tx.query("SELECT 1 / 0");
       await note(tx, event);
@@ -205,9 +205,9 @@ describe("an event that cannot be applied", () => {
   });
 });
 
-describe("types that are applied together", () => {
+describe("types that are applied in batches", () => {
   const CHANGED = "millwright.run.changed.v1";
-  /** What was applied, call by call: "a.1 b.1" together, "c" alone. */
+  /** The applied events, call by call: "a.1 b.1" in one call, "c" alone. */
   let calls: string[];
   const aGatherer = (failsOn?: string): Consumer => {
     calls = [];
@@ -232,7 +232,7 @@ describe("types that are applied together", () => {
     });
   };
 
-  test("are given to their function at once, in the order of all events", async () => {
+  test("are passed to their function in one call, in the order of all events", async () => {
     await append(
       owner.database,
       ...versions("a", 1),
@@ -245,7 +245,7 @@ describe("types that are applied together", () => {
     expect(await effects()).toEqual(["a.1", "a.2", "x.1", "b.1"]);
   });
 
-  test("are tried one by one where one of them fails, which alone is parked", async () => {
+  test("are retried one by one if one of them fails, and only that one is dead-lettered", async () => {
     await append(owner.database, ...versions("a", 1), ...versions("b", 1), ...versions("c", 1));
     await aGatherer("b").drain();
     expect(calls).toEqual(["a.1 b.1 c.1", "a.1", "b.1", "c.1"]);
@@ -257,7 +257,7 @@ describe("a replaced log", () => {
   test.each([
     ["log_replaced", "UPDATE stream.event_meta SET log_uid = gen_random_uuid()"],
     ["cursor_beyond_head", "UPDATE stream.event_meta SET head = 1; DELETE FROM stream.event_log WHERE position > 1"],
-  ])("parks the consumer loudly: %s", async (reason, damage) => {
+  ])("stops the consumer with a reason: %s", async (reason, damage) => {
     await append(owner.database, ...versions("a", 1, 2));
     const consumer = aConsumer();
     await consumer.drain();
@@ -280,7 +280,7 @@ describe("the trace of an event", () => {
   const request: TraceContext = { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true };
   const inRequest = <T>(f: () => T): T => inScope({ trace: request, tracer: NO_TRACER, fields: {} }, f);
 
-  test("is that of the request that wrote it, unless the event names another; its reader goes on with it", async () => {
+  test("is that of the request that wrote it, unless the event names another; its consumer continues it", async () => {
     const other = { ...request, traceId: "c".repeat(32) };
     await inRequest(() =>
       append(
@@ -316,7 +316,7 @@ describe("the trace of an event", () => {
     });
   });
 
-  test("goes on to the events that a reader writes, and is named where one is parked", async () => {
+  test("continues to events that a consumer writes, and is stored with a dead-lettered event", async () => {
     await inRequest(() => append(owner.database, { entityUid: "a" }, { entityUid: "bad" }));
     broken.add("bad");
     const chain = async (...[tx, event]: Parameters<EventHandler>) => {

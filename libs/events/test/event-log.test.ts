@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 describe("the log", () => {
-  test("keeps an event only when its transaction commits", async () => {
+  test("stores an event only when its transaction commits", async () => {
     await append(t.database, { entityUid: "kept" });
     const undone = t.database.transaction(async (tx) => {
       await appendEvents(tx, [anEvent({ entityUid: "undone" })]);
@@ -28,7 +28,7 @@ describe("the log", () => {
     expect((await readAll(log)).map((e) => e.entityUid)).toEqual(["kept"]);
   });
 
-  test("gives back what was written", async () => {
+  test("returns what was written", async () => {
     const event = anEvent({
       teamUid: "0199a000-0000-7000-8000-000000000001",
       cause: "c",
@@ -40,7 +40,7 @@ describe("the log", () => {
     expect(await readAll(log)).toEqual([{ ...event, uid: expect.any(String), position: 1 }]);
   });
 
-  test("a transaction that commits late gets a position no reader has passed", async () => {
+  test("a transaction that commits late gets a position that no reader has passed", async () => {
     const late = await t.database.pool.connect();
     await late.query("BEGIN");
     await appendEvents(
@@ -58,7 +58,7 @@ describe("the log", () => {
 
   test("a reader that follows many concurrent writers sees every event once, without gaps, each entity in order", async () => {
     const writers = Database.open(t.url, { max: 12 });
-    const other = aLog(writers); // a second sequencer, always in the way of the first
+    const other = aLog(writers); // a competing sequencer
     other.start();
     log.start();
     const [entities, each] = [12, 25];
@@ -88,7 +88,7 @@ describe("the log", () => {
     }
   });
 
-  test("two sequencers at once leave no gap and no double", async () => {
+  test("two concurrent sequencers leave no gap and no duplicate", async () => {
     const others = Array.from({ length: 4 }, () => Database.open(t.url, { max: 2 }));
     const logs = others.map(aLog);
     await append(t.database, ...Array.from({ length: 1234 }, (_, i) => ({ entityUid: `${i}` })));
@@ -103,7 +103,7 @@ describe("the log", () => {
     await Promise.all(others.map((o) => o.close()));
   });
 
-  test("goes on into a new partition before the last one is full", async () => {
+  test("continues in a new partition before the last one is full", async () => {
     await t.database.sql.query("UPDATE stream.event_meta SET head = 999990");
     await append(t.database, ...Array.from({ length: 20 }, () => ({})));
     const { events, head } = await log.read({ after: 999_990, limit: 100 });
@@ -113,13 +113,13 @@ describe("the log", () => {
   });
 });
 
-describe("a reader of some types", () => {
+describe("a reader with a type filter", () => {
   const OTHER = { type: "millwright.other.happened.v1" };
   const ask = (after: number, limit: number) =>
     log.read({ after, limit, types: ["millwright.run.created.v1", "millwright.run.finished.v1"] });
   const positions = ({ events, through }: FeedPage) => [events.map(({ position }) => position), through];
 
-  test("gets no others, and hears how far it has come", async () => {
+  test("gets only these types, and the position of the end of its page", async () => {
     await append(t.database, OTHER, {}, OTHER, { type: "millwright.run.finished.v1" }, OTHER);
     expect(positions(await ask(0, 10))).toEqual([[2, 4], 5]);
     expect(positions(await ask(0, 2))).toEqual([[2, 4], 4]);
@@ -129,7 +129,7 @@ describe("a reader of some types", () => {
     expect(await ask(9, 10)).toMatchObject({ head: 5, through: 9, events: [] });
   });
 
-  test("looks through many others a piece at a time", async () => {
+  test("scans many other events one page at a time", async () => {
     await t.database.pool.query(
       `INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, actor_type, actor_uid, request_id, occurred_at, payload)
        SELECT gen_random_uuid(), 'millwright.other.happened.v1', 'other', 'x', 1, 'user', 'u', 'r', now(), '{}' FROM generate_series(1, 10001)`,
@@ -139,7 +139,7 @@ describe("a reader of some types", () => {
     expect(positions(await ask(10_000, 10))).toEqual([[10_002], 10_002]);
   });
 
-  test("waits for what it has not looked at yet", async () => {
+  test("waits for events that it has not scanned yet", async () => {
     log.start();
     const waiting = log.read({ after: 0, limit: 10, waitMs: 20_000, types: ["millwright.run.created.v1"] });
     await append(t.database, OTHER);
@@ -148,14 +148,14 @@ describe("a reader of some types", () => {
 });
 
 describe("a waiting reader", () => {
-  test("is answered when an event is committed", async () => {
+  test("gets an event when it is committed", async () => {
     log.start();
     const waiting = log.read({ after: 0, limit: 10, waitMs: 20_000 });
     await append(t.database, {});
     expect((await waiting).events).toHaveLength(1);
   });
 
-  test("is answered when another process sequenced the event", async () => {
+  test("gets an event that another process sequenced", async () => {
     log.start();
     const waiting = log.read({ after: 0, limit: 10, waitMs: 20_000 });
     const elsewhere = Database.open(t.url, { max: 1 });
@@ -165,7 +165,7 @@ describe("a waiting reader", () => {
     await elsewhere.close();
   });
 
-  test("is released by its signal, by the end of its time and by stop", async () => {
+  test("is released by its signal, its timeout and stop", async () => {
     log.start();
     const abort = new AbortController();
     const waits = [
@@ -179,12 +179,12 @@ describe("a waiting reader", () => {
     expect((await Promise.all(waits)).map((page) => page.events)).toEqual([[], [], []]);
   });
 
-  test("is told at once when it asks beyond the head", async () => {
+  test("returns at once when the position is beyond the head", async () => {
     expect(await log.read({ after: 5, limit: 1, waitMs: 20_000 })).toMatchObject({ head: 0, events: [] });
   });
 });
 
-test("a started log sequences by itself what was committed without a notification", async () => {
+test("a started log sequences commits without a notification by polling", async () => {
   log.start();
   await t.database.pool.query(
     `INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, actor_type, actor_uid, request_id, occurred_at, payload)

@@ -4,7 +4,7 @@ import { events } from "@millwright/contracts";
 import { feedReader, serveEventFeed } from "@millwright/events";
 import { aLog, anEvent, append, eventDatabase } from "./setup.ts";
 
-test("a feed read over RPC is the log read in place", async () => {
+test("a feed read over RPC equals the log read directly", async () => {
   const t = await eventDatabase();
   const log = aLog(t.database);
   const transport = createRouterTransport(
@@ -31,7 +31,7 @@ test("a feed read over RPC is the log read in place", async () => {
   await t.close();
 });
 
-test("a service that knows no types tells of all, and the piece ends with its last event", async () => {
+test("a service that does not know types returns all events, and the page ends with the last one", async () => {
   const transport = createRouterTransport(
     (router) =>
       void router.service(events.EventFeedService, {

@@ -10,7 +10,7 @@ let t: TestDatabase;
 beforeEach(async () => void (t = await eventDatabase()));
 afterEach(() => t.close());
 
-test("a relay that has nothing to do for long gathers no listeners", async () => {
+test("an idle relay does not accumulate listeners", async () => {
   const signals: AbortSignal[] = [];
   const quiet: Pick<EventLog, "read"> = {
     read: async ({ signal }) => {

@@ -56,18 +56,22 @@ async function published(server: NatsServer): Promise<string[]> {
 }
 
 describe("the relay", () => {
-  needs("nats-server", "publishes each event once, also when two replicas relay and one starts over", async () => {
-    const server = await aServer();
-    aRelay(server);
-    aRelay(server);
-    await append(t.database, { entityUid: "a" }, { entityUid: "b" });
-    await eventually(async () => expect(await published(server)).toEqual(["a", "b"]));
-    await t.database.sql.query("UPDATE stream.feed_cursors SET position = 0");
-    await append(t.database, { entityUid: "c" });
-    await eventually(async () => expect(await published(server)).toEqual(["a", "b", "c"]));
-  });
+  needs(
+    "nats-server",
+    "publishes each event once, also when two replicas relay and one restarts from the beginning",
+    async () => {
+      const server = await aServer();
+      aRelay(server);
+      aRelay(server);
+      await append(t.database, { entityUid: "a" }, { entityUid: "b" });
+      await eventually(async () => expect(await published(server)).toEqual(["a", "b"]));
+      await t.database.sql.query("UPDATE stream.feed_cursors SET position = 0");
+      await append(t.database, { entityUid: "c" });
+      await eventually(async () => expect(await published(server)).toEqual(["a", "b", "c"]));
+    },
+  );
 
-  needs("nats-server", "starts without a server and publishes what happened meanwhile", async () => {
+  needs("nats-server", "starts without a server and later publishes the events of that time", async () => {
     const server = await aServer();
     await server.stop();
     aRelay(server);
@@ -76,7 +80,7 @@ describe("the relay", () => {
     await eventually(async () => expect(await published(server)).toEqual(["a"]));
   });
 
-  needs("nats-server", "goes on after the server lost its data", async () => {
+  needs("nats-server", "continues after the server lost its data", async () => {
     const server = await aServer();
     aRelay(server);
     await append(t.database, { entityUid: "a" });

@@ -2,7 +2,7 @@ import { expect, test } from "@jest/globals";
 import { EVENT_TABLES_SQL } from "@millwright/events";
 import { missingTables, testDatabase } from "@millwright/testing";
 
-test("a database whose migration holds the tables misses nothing, an empty one misses them all", async () => {
+test("a migrated database misses no table, and an empty one misses all of them", async () => {
   const t = await testDatabase();
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toContain(
     "column event_meta.head bigint not null default 0",

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import { DomainError } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
 
-/** A client's promise that it sends one request, however often it arrives (architecture §5). */
+/** Identifies a client's request, which may arrive several times. */
 export type IdempotentRequest = { principalUid: string; operation: string; key: string; bodyHash: string };
 
-/** Undefined without a key: every request is then its own. */
+/** Returns undefined without a key: then every request is distinct. */
 export const idempotentRequest = (
   principalUid: string,
   operation: string,
@@ -20,5 +20,5 @@ export const idempotencyMismatch = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "idempotency_mismatch",
-    message: "This Idempotency-Key came with another request before.",
+    message: "This Idempotency-Key was already used with a different request. Use a new key for a new request.",
   });

@@ -2,15 +2,18 @@ import type { Sql } from "@millwright/database";
 import type { Vault } from "@millwright/vault";
 import { idempotencyMismatch, type IdempotentRequest } from "./idempotent-request.ts";
 
-/** A client may repeat its request for 24 hours; a little longer, so that no service that is asked on its behalf remembers longer. */
+/**
+ * How long a response is stored: a client may retry for 24 hours, plus a margin, so that no upstream service stores
+ * longer than we do.
+ */
 const KEPT_MS = (24 * 60 + 10) * 60_000;
 
 /**
- * Remembers the answer to a new request in the table `idempotency_keys` and gives it back; for a known one gives the answer
- * remembered then. Concurrent requests of one key wait for each other in their transactions. With a vault the column
- * `answer` is text and sealed, for answers that hold a secret shown once; without, it is jsonb.
+ * Stores the response to a new request in the table `idempotency_keys` and returns it; for a known request returns the
+ * stored response. Concurrent requests with one key are serialised by their transactions. With a vault, the column
+ * `answer` is encrypted text, for responses with a secret that is shown once; without, it is jsonb.
  *
- * Errors: idempotency_mismatch (conflict), when the key came with another body.
+ * Errors: idempotency_mismatch (conflict) if the key was used with another body.
  */
 export async function storeResponse<T>(
   tx: Sql,
@@ -32,7 +35,10 @@ export async function storeResponse<T>(
   return (await storedResponse<T>(tx, request, now, vault))!;
 }
 
-/** The answer remembered for a request that came before: what was there then need not be there any more. Errors: idempotency_mismatch (conflict). */
+/**
+ * Returns the stored response of an earlier request; the resources in it may have been deleted since. Errors:
+ * idempotency_mismatch (conflict).
+ */
 export async function storedResponse<T>(
   sql: Sql,
   request: IdempotentRequest,

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { isUuid, newEnvironmentUid, newUid, randomHex, randomToken, uidOf } from "./index.ts";
 
-test("uids are UUIDv7 and sort in the order they were made", () => {
+test("uids are UUIDv7 and sort in the order of creation", () => {
   const uids = Array.from({ length: 20_000 }, () => newUid());
   expect(uids.every((uid) => /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uid))).toBe(
     true,
@@ -10,7 +10,7 @@ test("uids are UUIDv7 and sort in the order they were made", () => {
   expect(new Set(uids).size).toBe(uids.length);
 });
 
-test("the uid of a text is a UUIDv8, and never another one", () => {
+test("the uid of a text is a UUIDv8, the same for every call", () => {
   expect(uidOf("second of a")).toBe("8c74c3cd-8773-8462-8c3b-4af23a2a9390");
 });
 
@@ -26,13 +26,13 @@ test("environment uids are 22 letters and digits", () => {
   for (let i = 0; i < 200; i++) expect(newEnvironmentUid()).toMatch(/^[A-Za-z0-9]{22}$/);
 });
 
-test("random digits are as many as asked for, and others each time", () => {
+test("random digits have the requested length and differ each time", () => {
   const drawn = Array.from({ length: 1_000 }, () => randomHex(16));
   expect(drawn.every((text) => /^[0-9a-f]{32}$/.test(text))).toBe(true);
   expect(new Set(drawn).size).toBe(drawn.length);
 });
 
-test("tokens are URL-safe and as long as their bytes say", () => {
+test("tokens are URL-safe and have the length of their bytes", () => {
   expect(randomToken(32)).toMatch(/^[A-Za-z0-9_-]{43}$/);
   expect(randomToken(32)).not.toBe(randomToken(32));
 });

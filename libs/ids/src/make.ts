@@ -1,7 +1,10 @@
 import { hash, randomBytes, randomFillSync } from "node:crypto";
 import { as, type EnvironmentUid, type Uid } from "./uids.ts";
 
-/** Random bytes in stock: asking the system for a few at a time costs ten times as much. For ids; secrets are drawn by themselves. */
+/**
+ * A buffer of random bytes: requesting a few at a time from the system costs ten times as much. For ids only; secrets
+ * are drawn separately.
+ */
 const stock = Buffer.alloc(4096);
 let used = stock.length;
 
@@ -14,17 +17,17 @@ function takeRandom(count: number): Buffer {
   return stock.subarray(used - count, used);
 }
 
-/** `bytes` random bytes as lower-case hex digits, for ids that need no secrecy. */
+/** Returns `bytes` random bytes as lower-case hex digits, for ids that need no secrecy. */
 export const randomHex = (bytes: number): string => takeRandom(bytes).toString("hex");
 
 let lastMs = 0;
 let sequence = 0;
 
-/** A new UUIDv7 in lower case: sorts by time of creation, and by order of creation within one process. */
+/** Returns a new UUIDv7 in lower case: sorts by time of creation, and by order of creation within one process. */
 export function newUid<T extends Uid<string> = Uid<string>>(): T {
   const bytes = takeRandom(16);
   const nowMs = Math.max(Date.now(), lastMs);
-  // A 12-bit counter, started low at random, in the place RFC 9562 §6.2 gives it; on overflow the time moves ahead by 1 ms.
+  // A 12-bit counter with a low random start (RFC 9562 §6.2); on overflow the time advances by 1 ms.
   sequence = nowMs === lastMs ? sequence + 1 : bytes.readUInt16BE(6) & 0x7ff;
   lastMs = sequence > 0xfff ? nowMs + 1 : nowMs;
   if (sequence > 0xfff) sequence = 0;
@@ -34,13 +37,13 @@ export function newUid<T extends Uid<string> = Uid<string>>(): T {
   return as<T>(dashed(bytes.toString("hex")));
 }
 
-/** The same uid for the same text, for ever: a UUIDv8 of its SHA-256. */
+/** Returns the same uid for the same text: a UUIDv8 of its SHA-256. */
 export function uidOf(text: string): string {
   const hex = hash("sha256", text);
   return dashed(`${hex.slice(0, 12)}8${hex.slice(13, 16)}8${hex.slice(17, 32)}`);
 }
 
-/** The uid of a factory's runner: the same wherever it is shown, as runners have no identity beside their name. */
+/** Returns the uid of a factory's runner: derived from its name, since runners have no other identity. */
 export const runnerUidOf = (factoryUid: string, name: string): string =>
   uidOf(JSON.stringify(["runner", factoryUid, name]));
 
@@ -49,21 +52,21 @@ const dashed = (hex: string): string =>
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Whether a text has the form of a UUID of any version, in any case. */
+/** Returns whether a text has the form of a UUID of any version, in any case. */
 export const isUuid = (text: string): boolean => UUID.test(text);
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/** 22 characters of [A-Za-z0-9], each equally likely (about 131 bits). */
+/** Returns 22 characters of [A-Za-z0-9], each equally likely (about 131 bits). */
 export function newEnvironmentUid(): EnvironmentUid {
   let text = "";
   while (text.length < 22) {
     for (const byte of randomBytes(32)) {
-      if (byte < 248 && text.length < 22) text += ALPHABET.charAt(byte % 62); // 248 = 4 × 62: no letter is favoured
+      if (byte < 248 && text.length < 22) text += ALPHABET.charAt(byte % 62); // 248 = 4 × 62: an unbiased choice
     }
   }
   return as<EnvironmentUid>(text);
 }
 
-/** An unguessable URL-safe text of `bytes` random bytes (base64url). */
+/** Returns an unguessable URL-safe text of `bytes` random bytes (base64url). */
 export const randomToken = (bytes: number): string => randomBytes(bytes).toString("base64url");

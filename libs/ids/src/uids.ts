@@ -1,6 +1,6 @@
 declare const brand: unique symbol;
 
-/** A text that is an identifier of one kind of thing; different kinds do not mix. */
+/** A branded text that identifies one kind of resource, so that the kinds cannot be mixed up. */
 export type Uid<Kind extends string> = string & { readonly [brand]: Kind };
 
 export type RunUid = Uid<"run">;
@@ -17,5 +17,5 @@ export type EventUid = Uid<"event">;
 export type EnvironmentUid = Uid<"environment">;
 export type VersionUid = Uid<"version">;
 
-/** Names the kind of an identifier that comes from outside (a row, a message). Does not check its form. */
+/** Brands an identifier from outside (a row, a message). Does not check its form. */
 export const as = <T extends Uid<string>>(text: string): T => text as T;

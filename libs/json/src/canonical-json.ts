@@ -1,4 +1,4 @@
-/** JSON with sorted members, so that equal values have equal texts. Undefined: "". */
+/** Returns JSON with sorted members, so that equal values have equal texts. Returns "" for undefined. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) =>
     inner !== null && typeof inner === "object" && !Array.isArray(inner)

@@ -21,7 +21,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["start a", "start b", "stop b", "stop a"]);
   });
 
-  test("stops what had started when a part fails to start", async () => {
+  test("stops the started parts when a part fails to start", async () => {
     const { steps, part } = recorder();
     const lifecycle = new Lifecycle()
       .add("a", part("a"))
@@ -31,7 +31,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["start a", "stop a"]);
   });
 
-  /** A part whose start ends when it is told to. */
+  /** A part that finishes starting when the test says so. */
   function slowToStart() {
     const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const start = () => {
@@ -41,7 +41,7 @@ describe("a lifecycle", () => {
     return { start, begun: begun.promise, finish: () => ended.resolve() };
   }
 
-  test("that is stopped while a part is starting waits for it, and stops it too", async () => {
+  test("that is stopped while a part is starting waits for it and stops it", async () => {
     const { steps, part } = recorder();
     const slow = slowToStart();
     const lifecycle = new Lifecycle()
@@ -57,7 +57,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["start a", "stop slow", "stop a"]);
   });
 
-  test("names a part that never finishes starting, and stops the others nevertheless", async () => {
+  test("names a part that never finishes starting, and stops the others", async () => {
     const { steps, part } = recorder();
     const slow = slowToStart();
     const lifecycle = new Lifecycle().add("a", part("a")).add("slow", slow);
@@ -67,7 +67,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["start a", "stop a"]);
   });
 
-  test("stops the others when one fails or hangs, and names it", async () => {
+  test("stops the others when one fails or hangs, and names that one", async () => {
     const { steps, part } = recorder();
     const lifecycle = new Lifecycle()
       .add("a", part("a"))
@@ -115,7 +115,7 @@ describe("a signal", () => {
     expect(steps).toEqual(["start a", "stop a"]);
   });
 
-  test("a second one exits at once", async () => {
+  test("exits at once when it comes again", async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => (release = resolve));
     const lifecycle = new Lifecycle().add("slow", { stop: () => held });

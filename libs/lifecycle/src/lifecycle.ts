@@ -1,8 +1,8 @@
-/** A part of a process: what starts it, what stops it, whether it can do its work now. */
+/** A part of a process: how it starts, how it stops, and whether it is ready. */
 export type Part = {
   readonly start?: () => void | Promise<void>;
   readonly stop?: () => void | Promise<void>;
-  /** Throws, or gives false, when the process should get no new work because of this part. */
+  /** Throws, or returns false, if the process should get no new work because of this part. */
   readonly ready?: () => boolean | void | Promise<boolean | void>;
 };
 
@@ -12,14 +12,14 @@ const READY_CHECK_MS = 2_000;
 const STOP_GRACE_MS = 10_000;
 
 /**
- * The parts of a process: started in the order they were added, stopped in reverse. Not ready before all have started and
- * from the moment stopping begins.
+ * The parts of a process: started in the order they were added, stopped in reverse. Ready only after all have started
+ * and before stopping begins.
  */
 export class Lifecycle {
   readonly #parts: { name: string; part: Part }[] = [];
   readonly #started: { name: string; part: Part }[] = [];
   #state: "new" | "starting" | "started" | "stopping" = "new";
-  /** The part that is starting just now; settles when it has started or failed. */
+  /** The part that is starting; settles when it has started or failed. */
   #starting: { name: string; settled: Promise<unknown> } | undefined;
   #stopping: Promise<string[]> | undefined;
 
@@ -29,7 +29,7 @@ export class Lifecycle {
     return this;
   }
 
-  /** Starts everything. When a part fails, those already started are stopped, and its error is thrown. */
+  /** Starts all parts. If one fails, stops those already started and rethrows its error. */
   async start(): Promise<void> {
     if (this.#state !== "new") throw new Error("a lifecycle starts once");
     this.#state = "starting";
@@ -49,9 +49,9 @@ export class Lifecycle {
   }
 
   /**
-   * Stops what was started, last first; may be called any number of times. A part that is starting just now is waited for, up
-   * to half of `graceMs`, and stopped as well. Each part may take what is left of `graceMs`; the names of those that failed or
-   * did not finish are returned, and the others are stopped nevertheless.
+   * Stops the started parts in reverse order; can be called repeatedly. A part that is still starting is awaited for up
+   * to half of `graceMs` and stopped as well. Each part may use the rest of `graceMs`. Returns the names of the parts
+   * that failed or did not finish; the others are stopped nevertheless.
    */
   stop(graceMs: number = STOP_GRACE_MS): Promise<string[]> {
     this.#state = "stopping";

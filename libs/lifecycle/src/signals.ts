@@ -5,16 +5,16 @@ type SignalLog = {
   warn(fields: { component: string }, message: string): void;
 };
 
-/** Where signals come from and where the exit code goes; `process` outside tests. */
+/** The source of signals and the exit function; `process` outside tests. */
 type SignalProcess = {
   on(signal: "SIGTERM" | "SIGINT", listener: () => void): unknown;
   exit(code: number): void;
 };
 
-/** The whole stop takes at most this long. */
+/** Time limit for the whole stop. */
 const STOP_MS = 15_000;
 
-/** SIGTERM and SIGINT stop the lifecycle within 15 s and exit 0; a second signal exits at once with 1. */
+/** Stops the lifecycle on SIGTERM or SIGINT within 15 s and exits with 0; a second signal exits at once with 1. */
 export function stopOnSignals(lifecycle: Lifecycle, log: SignalLog, target: SignalProcess = process): void {
   let signalled = false;
   const stopAndExit = async (): Promise<void> => {

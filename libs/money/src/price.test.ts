@@ -15,7 +15,7 @@ test.each([
   ["all four kinds", { input: 1000, output: 200, cacheRead: 5000, cacheWrite: 400 }, 3_000n + 3_000n + 1_500n + 1_500n],
   ["half a micro-dollar, rounded up once", { input: 0, output: 0, cacheRead: 5 }, 2n],
   ["less than half, rounded down", { input: 0, output: 0, cacheRead: 1 }, 0n],
-])("%s costs what the table says", (_, tokens, micros) => expect(priceUsage(tokens, price)).toBe(micros));
+])("%s costs what the table states", (_, tokens, micros) => expect(priceUsage(tokens, price)).toBe(micros));
 
 test("cached tokens without a price of their own cost as much as input", () =>
   expect(

@@ -1,4 +1,7 @@
-/** What a model costs: integer micro-dollars (1 $ = 1,000,000) per million tokens, so also micro-dollars × 10⁻⁶ per token. */
+/**
+ * The price of a model: integer micro-dollars (1 $ = 1,000,000) per million tokens, so also micro-dollars × 10⁻⁶ per
+ * token.
+ */
 export type Price = {
   readonly inputPerMillionMicros: bigint;
   readonly outputPerMillionMicros: bigint;
@@ -18,7 +21,7 @@ export type Tokens = {
 
 const MILLION = 1_000_000n;
 
-/** What a usage costs in integer micro-dollars; rounded once, half up. */
+/** Returns the cost of a usage in integer micro-dollars; rounded once, half up. */
 export function priceUsage(tokens: Tokens, price: Price): bigint {
   const perMillion =
     BigInt(tokens.input) * price.inputPerMillionMicros +
@@ -28,8 +31,8 @@ export function priceUsage(tokens: Tokens, price: Price): bigint {
   return (perMillion + MILLION / 2n) / MILLION;
 }
 
-/** Micro-dollars as the dollars of a public answer; exact to the micro-dollar up to 9 billion dollars. */
+/** Returns micro-dollars as dollars for a public response; exact to the micro-dollar up to 9 billion dollars. */
 export const toDollars = (micros: bigint): number => Number(micros) / 1_000_000;
 
-/** Micro-dollars as the (fractional) cents of a public answer. */
+/** Returns micro-dollars as (fractional) cents for a public response. */
 export const toCents = (micros: bigint): number => Number(micros) / 10_000;

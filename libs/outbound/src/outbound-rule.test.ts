@@ -31,14 +31,14 @@ test.each([
   "LOCALHOST.",
   "::ffff:127.0.0.1",
   "0.0.0.0",
-])("%s is refused at sight, unless it is allowed", (host) => {
+])("%s is refused without a lookup, unless it is allowed", (host) => {
   expect([rule().refuses(host), rule("*").refuses(host)]).toEqual([true, false]);
 });
-test.each(["8.8.8.8", "example.com", "[2606:4700::1]"])("%s is not", (host) =>
+test.each(["8.8.8.8", "example.com", "[2606:4700::1]"])("%s is not refused", (host) =>
   expect(rule().refuses(host)).toBe(false),
 );
 
-test("names are judged by what they lead to; of an address within and one without, the one without is left", async () => {
+test("names are checked by their addresses; of an internal and an external address, only the external one is used", async () => {
   for (const host of ["inside.test", "meta.test", "here.test", "127.0.0.1"])
     await expect(rule().addressesOf(host)).rejects.toBeInstanceOf(InternalAddressRefused);
   expect([await rule().addressesOf("outside.test"), await rule().addressesOf("both.test")]).toEqual([
@@ -48,7 +48,7 @@ test("names are judged by what they lead to; of an address within and one withou
   await expect(rule().addressesOf("nowhere.test")).rejects.toThrow("no nowhere.test");
 });
 
-test("the operator allows hosts by name, hosts beneath, addresses and networks", async () => {
+test("the operator allows hosts by name, wildcard, address or network", async () => {
   expect(await rule("10.1.0.0/16").addressesOf("inside.test")).toEqual(["10.1.2.3"]);
   expect(await rule("INSIDE.test").addressesOf("inside.test")).toEqual(["10.1.2.3"]);
   expect(await rule("*.test").addressesOf("meta.test")).toEqual(["169.254.169.254"]);
@@ -63,7 +63,7 @@ test("the operator allows hosts by name, hosts beneath, addresses and networks",
   ]);
 });
 
-test("settings are read, or refused by name", () => {
+test("settings are parsed, or rejected by name", () => {
   expect(allowedInternalHosts.read(undefined)).toEqual({ value: undefined });
   expect([allowedInternalHosts.read(""), allowedInternalHosts.read(" a.b , 10.0.0.0/8")]).toEqual([
     { value: [] },
@@ -98,11 +98,11 @@ describe("connections", () => {
     "to %s are refused, by fetch",
     async (host) => expect(await fetched(rule(), host)).toBe("InternalAddressRefused"),
   );
-  test("are judged again after a redirect", async () => {
+  test("are checked again after a redirect", async () => {
     expect(await fetched(rule("here.test"), "here.test")).toBe("here");
     expect(await fetched(rule("here.test"), "here.test", "/away")).toBe("InternalAddressRefused");
   });
-  test("are judged by lookup, too", async () => {
+  test("are checked by lookup, too", async () => {
     const asked = (one: OutboundRule) =>
       new Promise((resolve) =>
         get({ host: "here.test", port, lookup: one.lookup }, (answer) => resolve(answer.resume().statusCode)).on(

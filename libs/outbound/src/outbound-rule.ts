@@ -4,33 +4,34 @@ import { callbackify } from "node:util";
 import { addressSet, isInternal } from "@millwright/addresses";
 import { Agent, buildConnector, fetch as undiciFetch } from "undici";
 
-/** An address that people of a team have set leads into the network of the platform, and its operator has not allowed that. */
+/** Thrown if an address set by a team leads into the platform's network and the operator has not allowed it. */
 export class InternalAddressRefused extends Error {
   constructor(host: string) {
-    super(
-      `${host} is an internal address, which is not reached unless the operator allows it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).`,
-    );
+    super(`${host} is an internal address. To allow it, the operator adds it to MILLWRIGHT_ALLOWED_INTERNAL_HOSTS.`);
     this.name = "InternalAddressRefused";
   }
 }
 
-/** What may be reached at addresses that people of a team have set: the outside, and what the operator allows of the inside. */
+/**
+ * The rule for connections to addresses set by teams: external hosts, and the internal ones that the operator allows.
+ */
 export type OutboundRule = {
-  /** Whether a host can be refused without asking for its address: it is one itself, or the machine's own name. */
+  /** Returns whether a host can be refused without a lookup: it is an address, or the machine's own name. */
   refuses(host: string): boolean;
-  /** The addresses to connect to. Errors: InternalAddressRefused; those of the resolver. */
+  /** Returns the addresses to connect to. Errors: InternalAddressRefused; those of the resolver. */
   addressesOf(host: string): Promise<readonly string[]>;
-  /** For `node:net` and `node:http`, for hosts that are not refused: connects to no other address than was judged. */
+  /** For `node:net` and `node:http`: connects only to the address that was checked. */
   readonly lookup: LookupFunction;
-  /** Judges every connection, those of redirects too. */
+  /** Checks every connection, including those of redirects. */
   readonly fetch: typeof fetch;
 };
 
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
 /**
- * @param allowed hosts (`ollama`, `*.corp.example`), addresses and networks (`10.1.0.0/16`) of the inside that may be reached; `*` = all
- * Errors: throws for a text that is none.
+ * @param allowed internal hosts (`ollama`, `*.corp.example`), addresses and networks (`10.1.0.0/16`) that may be
+ * reached; `*` = all
+ * Throws for an invalid text.
  */
 export function outboundRule(allowed: readonly string[], resolve: Resolve = systemResolve): OutboundRule {
   const texts = allowed.map((text) => text.trim().toLowerCase());
@@ -80,7 +81,7 @@ export function outboundRule(allowed: readonly string[], resolve: Resolve = syst
   return { refuses, addressesOf, lookup, fetch: guarded as unknown as typeof fetch };
 }
 
-/** The refusal that an error comes from, wherever a client has wrapped it. */
+/** Returns the refusal in the chain of causes of an error, if any. */
 export function refusalIn(error: unknown): InternalAddressRefused | undefined {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1)
     if (cause instanceof InternalAddressRefused) return cause;

@@ -15,7 +15,7 @@ test.each<[string, Partial<Exposure>, readonly string[]]>([
   ["under a public origin for webhooks", { origins: [undefined, "https://hooks.example"] }, []],
   ["under an origin that only resembles a local one", { origins: ["http://localhost.example"] }, []],
   ["behind a proxy", { trustedProxies: ["127.0.0.1"] }, []],
-])("the default for a platform that is reached %s", (_how, exposure, expected) => {
+])("the default for a platform reached %s", (_how, exposure, expected) => {
   expect(defaultInternalHosts({ ...local, ...exposure })).toEqual(expected);
 });
 

@@ -3,7 +3,7 @@ import { addressSet } from "@millwright/addresses";
 import type { Setting } from "@millwright/config";
 import { outboundRule } from "./outbound-rule.ts";
 
-/** What of the inside may be reached at addresses that teams have set. Undefined: the operator says nothing. */
+/** Returns the allowed internal hosts of the operator's setting. Undefined: not set. */
 export const allowedInternalHosts: Setting<readonly string[] | undefined> = {
   name: "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS",
   read(text) {
@@ -23,12 +23,12 @@ export const allowedInternalHosts: Setting<readonly string[] | undefined> = {
   },
 };
 
-/** The machine itself. */
+/** This machine. */
 export const LOOPBACK: readonly string[] = ["localhost", "127.0.0.0/8", "::1"];
 
 const loopback = addressSet(["127.0.0.0/8", "::1"]);
 
-/** Whether a listen address, or the host of a URL, is one that only programs on this machine reach. */
+/** Returns whether a listen address, or the host of a URL, is reachable only from this machine. */
 export function isLoopbackHost(text: string): boolean {
   const host = text
     .toLowerCase()
@@ -37,18 +37,19 @@ export function isLoopbackHost(text: string): boolean {
   return isIP(host) === 0 ? /^(?:.+\.)?localhost$/.test(host) : loopback.has(host);
 }
 
-/** How a platform is reached. */
+/** How the platform is exposed. */
 export type Exposure = {
   /** Its listen address. */
   readonly host: string;
-  /** Origins under which users and senders of webhooks reach it, as far as the operator sets them. */
+  /** Configured origins under which users and senders of webhooks reach it. */
   readonly origins: readonly (string | undefined)[];
   readonly trustedProxies: readonly string[];
 };
 
 /**
- * Returns what addresses set by teams may reach of the inside unless the operator sets a list: this machine, if only its own users reach
- * the platform; else nothing. A platform that listens on a loopback address behind a proxy serves others too.
+ * Returns the internal addresses that teams may reach unless the operator sets a list: this machine, if only its own
+ * users reach the platform; else none. A platform that listens on a loopback address behind a proxy serves other users
+ * too.
  */
 export function defaultInternalHosts({ host, origins, trustedProxies }: Exposure): readonly string[] {
   const isLocal = (origin: string | undefined): boolean =>

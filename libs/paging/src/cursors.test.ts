@@ -13,7 +13,7 @@ describe("a cursor", () => {
     expect(cursors.open("runs", bind, cursor)).toEqual(position);
   });
 
-  test("is bound to the question, not to how it was written down", () =>
+  test("is bound to the query, not to its spelling", () =>
     expect(
       cursors.open(
         "runs",
@@ -41,7 +41,7 @@ describe("a cursor", () => {
   );
 });
 
-test("a short key is refused", () => expect(() => new Cursors(new Uint8Array(16))).toThrow("32 bytes"));
+test("a short key is rejected", () => expect(() => new Cursors(new Uint8Array(16))).toThrow("32 bytes"));
 
 test.each([
   [undefined, 20],
@@ -51,6 +51,6 @@ test.each([
   [5000, 100],
   [-3, 1],
   [2.9, 2],
-])("a page size of %s is answered with %i rows", (requested, expected) =>
+])("a page size of %s returns %i rows", (requested, expected) =>
   expect(clampPageSize(requested, { default: 20, max: 100 })).toBe(expected),
 );

@@ -5,8 +5,8 @@ import { invalidArgument, type DomainError } from "@millwright/errors";
 const MAC_BYTES = 16;
 
 /**
- * Seals and opens page tokens: URL-safe, authenticated (HMAC-SHA-256, 128 bits), and bound to the list they belong to
- * and to what was asked of it. A cursor is not secret: it holds the sort key of the last row, which its holder has seen.
+ * Creates and verifies page tokens: URL-safe, authenticated (HMAC-SHA-256, 128 bits), and bound to their list, sort and
+ * filters. A cursor is not secret: it contains the sort key of the last row, which its holder has seen.
  */
 export class Cursors {
   readonly #key: Uint8Array;
@@ -28,7 +28,10 @@ export class Cursors {
     return Buffer.concat([this.#mac(list, bind, body), body]).toString("base64url");
   }
 
-  /** Errors: invalid_cursor for a text that this list, with this sort and these filters, did not hand out. */
+  /**
+   * Returns the position of a cursor. Throws `invalid_cursor` unless this list, with this sort and these filters,
+   * issued it.
+   */
   open(list: string, bind: Readonly<Record<string, unknown>>, cursor: string): unknown[] {
     const bytes = Buffer.from(cursor, "base64url");
     if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) throw invalidCursor();
@@ -48,5 +51,5 @@ export class Cursors {
 const invalidCursor = (): DomainError =>
   invalidArgument(
     "invalid_cursor",
-    "The cursor is not one of this list, or the sort order or a filter has changed since.",
+    "The cursor does not belong to this list, sort order and filters. Repeat the request without a cursor.",
   );

@@ -1,10 +1,13 @@
 import type { Decimal } from "./filter.ts";
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** Beyond this an exponent is no longer calculated with; such a number equals only what is written the same way. */
+/** Exponents beyond this are not normalised; such a number equals only the same text. */
 const EXPONENT_DIGITS_MAX = 15;
 
-/** The canonical form of a JSON number: sign, digits without zeros at either end, power of ten. Errors: a plain Error for any other text. */
+/**
+ * Returns the canonical form of a JSON number: sign, digits without zeros at either end, power of ten. Throws a plain
+ * Error for any other text.
+ */
 export function decimalOf(text: string): Decimal {
   const parts = NUMBER.exec(text);
   if (!parts) throw new Error("not a JSON number");

@@ -1,17 +1,23 @@
 import type { Leaf, Pattern, PayloadFilter, Scalar } from "./filter.ts";
 import { isObject, sameScalar, scalarOf, type Payload } from "./payload.ts";
 
-/** `failedPaths`: the fields that do not match, names joined by dots; a nested pattern that no element of a list meets is one. */
+/**
+ * `failedPaths`: the fields that do not match, names joined by dots; a nested pattern that no element of a list matches
+ * is one.
+ */
 export type Verdict = { readonly matches: boolean; readonly failedPaths: readonly string[] };
 
-/** Whether a body matches (spec factory-files §7.2). Never throws: a body is finite and a filter shallow. */
+/**
+ * Returns whether a body matches a filter (spec factory-files §7.2). Never throws: a body is finite and a filter
+ * shallow.
+ */
 export function evaluateFilter(filter: PayloadFilter, { json }: Payload): Verdict {
   if (filter.fields.length === 0) return { matches: true, failedPaths: [] };
   const failedPaths = failures(filter, json, "");
   return { matches: failedPaths.length === 0, failedPaths };
 }
 
-/** Every path at which a value does not meet the pattern; `at` is the pattern's own. */
+/** Yields every path at which a value does not match the pattern; `at` is the pattern's own path. */
 function failures(pattern: Pattern, value: unknown, at: string): string[] {
   if (Array.isArray(value))
     return value.some((element) => isObject(element) && failures(pattern, element, at).length === 0) ? [] : [at];
@@ -33,7 +39,7 @@ function holds(leaf: Leaf, field: { readonly value: unknown } | undefined): bool
   return (leaf.in.length === 0 || hasOneOf(leaf.in)) && !hasOneOf(leaf.notIn);
 }
 
-/** What sets are compared with: the scalar, or the scalars of a list; nothing of an object. */
+/** Returns what sets are compared with: the scalar, or the scalars of a list; nothing for an object. */
 function scalarsOf(value: unknown): Scalar[] {
   return (Array.isArray(value) ? value : [value]).flatMap((one) => {
     const scalar = scalarOf(one);

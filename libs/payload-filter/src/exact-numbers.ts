@@ -1,10 +1,12 @@
 import { decimalOf } from "./decimal.ts";
 
-/** A number that a float would change, as stored filters have it: floats are all that protobuf's Struct and most readers of JSON know. */
+/**
+ * A number that a float would change, as stored in filters: protobuf's Struct and most JSON parsers know floats only.
+ */
 export type StoredNumber = { readonly $decimal: string };
 
 type RawNumber = { readonly rawJSON: string };
-/** Not in TypeScript's library yet: values that `JSON.stringify` writes as they are. */
+/** Missing in TypeScript's library: values that `JSON.stringify` writes verbatim. */
 const { rawJSON, isRawJSON } = JSON as unknown as {
   rawJSON(this: void, text: string): RawNumber;
   isRawJSON(this: void, value: unknown): value is RawNumber;
@@ -16,7 +18,10 @@ type Parse = (
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Whether a reader of floats gives this number as it is written. Integers beyond 2^53 count as changed: after such a reader nobody can tell. */
+/**
+ * Returns whether a float represents this number exactly. Integers beyond 2^53 count as inexact, since a float reader
+ * cannot distinguish them.
+ */
 const isFloat = (text: string): boolean => {
   const value = Number(text);
   const isSafe = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
@@ -30,17 +35,22 @@ const parse = (text: string, exactly: (source: string) => unknown): unknown =>
       : value,
   );
 
-/** Parses JSON; `JSON.stringify` writes every number of the result as it was. Errors: SyntaxError, and RangeError for deep nesting. */
+/**
+ * Parses JSON so that `JSON.stringify` writes every number unchanged. Errors: SyntaxError, and RangeError for deep
+ * nesting.
+ */
 export const parseExactly = (text: string): unknown => parse(text, rawJSON);
 
-/** Parses JSON into plain values: numbers that a float would change become `StoredNumber`. Errors: as `parseExactly`. */
+/**
+ * Parses JSON into plain values: numbers that a float would change become `StoredNumber`. Errors: as `parseExactly`.
+ */
 export const parseStored = (text: string): unknown => parse(text, storedNumber);
 
-/** A number as filters store it, from its text as a JSON number. */
+/** Returns the stored form of a number from its JSON text. */
 export const storedNumber = (text: string): number | StoredNumber =>
   isFloat(text) ? Number(text) : { $decimal: text };
 
-/** The text of a number that is no float; undefined for any other value. */
+/** Returns the text of a number that is not a float; undefined for any other value. */
 export function exactText(value: unknown): string | undefined {
   if (isRawJSON(value)) return JSON_NUMBER.test(value.rawJSON) ? value.rawJSON : undefined;
   const { $decimal: text, ...others } = (value ?? {}) as { $decimal?: unknown };
@@ -49,7 +59,7 @@ export function exactText(value: unknown): string | undefined {
 
 export const isRawNumber = (value: unknown): boolean => isRawJSON(value);
 
-/** A stored filter as its author wrote it: `JSON.stringify` writes its numbers as they are. Only sets have numbers. */
+/** Returns a stored filter such that `JSON.stringify` writes its numbers as the author did. */
 export function withExactNumbers(filter: unknown): unknown {
   if (Array.isArray(filter)) return filter.map((value: unknown) => written(value));
   if (filter === null || typeof filter !== "object" || isRawJSON(filter)) return filter;

@@ -1,10 +1,10 @@
-/** A set member as it is compared: by type, and numbers as decimals. */
+/** A set member in comparable form: by type, and numbers as decimals. */
 export type Scalar = string | boolean | null | Decimal;
 
-/** A number in canonical decimal form, so that 1, 1.0 and 10e-1 are one value and 0.1 is not a binary float near it. */
+/** A number in canonical decimal form, so that 1, 1.0 and 10e-1 are equal and 0.1 is not a nearby binary float. */
 export type Decimal = { readonly decimal: string };
 
-/** What must hold of one field. A set without values puts no constraint. */
+/** The constraints of one field. An empty set is no constraint. */
 export type Leaf = {
   readonly kind: "leaf";
   readonly in: readonly Scalar[];
@@ -12,7 +12,7 @@ export type Leaf = {
   readonly exists?: boolean;
 };
 
-/** What must hold of an object: every named field. */
+/** The constraints of an object: every named field must match. */
 export type Pattern = {
   readonly kind: "pattern";
   readonly fields: readonly (readonly [name: string, node: Leaf | Pattern])[];
@@ -23,9 +23,9 @@ export type PayloadFilter = Pattern;
 
 /** Spec factory-files §7.1. */
 export const FILTER_LIMITS = {
-  /** Names on the way to a leaf, itself included. */
+  /** Number of names on the way to a leaf, including its own. */
   depth: 10,
   leaves: 64,
-  /** In one `in` or `not_in`. */
+  /** Maximum values in one `in` or `not_in`. */
   values: 32,
 } as const;

@@ -3,7 +3,7 @@ import { filterScalarOf, isObject, sameScalar } from "./payload.ts";
 
 /** `path`: the names that lead to the fault, joined by dots; "" is the filter itself. */
 export type FilterFault = { readonly path: string; readonly message: string };
-/** A filter without faults, or all of its faults in the order of the text. */
+/** A valid filter, or all of its faults in the order of the text. */
 export type ParsedFilter =
   | { readonly filter: PayloadFilter; readonly faults?: undefined }
   | { readonly filter?: undefined; readonly faults: readonly FilterFault[] };
@@ -11,8 +11,9 @@ export type ParsedFilter =
 const OPERATORS: ReadonlySet<string> = new Set(["in", "not_in", "exists"]);
 
 /**
- * Reads a filter from its JSON form, absent standing for `{}`. Grammar and limits: spec factory-files §7.1. Numbers that are no floats are those of
- * `parseExactly` or `parseStored`; a float that is no exact number was changed by its reader, and is a fault.
+ * Parses a filter from its JSON form; absent is `{}`. Grammar and limits: spec factory-files §7.1. Numbers that are not
+ * floats must come from `parseExactly` or `parseStored`; an inexact float is reported as a fault, because its parser
+ * has changed it.
  */
 export function parseFilter(json: unknown): ParsedFilter {
   const reader = new FilterReader();

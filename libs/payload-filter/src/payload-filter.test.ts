@@ -61,7 +61,7 @@ test.each<[unknown, boolean]>([
   [{ event: ["build.finished"], attempt: [3] }, false],
   [{}, true],
   [undefined, true],
-])("%j on the worked example: %s", (filter, matches) => expect(verdict(filter, BODY).matches).toBe(matches));
+])("%j in the worked example: %s", (filter, matches) => expect(verdict(filter, BODY).matches).toBe(matches));
 
 test.each<[string, unknown, boolean]>([
   ['[{"k":0},{"k":1}]', { k: [1] }, true],
@@ -104,9 +104,9 @@ const NUMBERS = [
   "1E5",
 ];
 
-test("a filter's numbers are exact however it was read, stored and written again", () => {
+test("a filter's numbers stay exact however it is parsed, stored and written", () => {
   const text = `{"a":{"b":[${NUMBERS.join(",")},"1e400",null]},"c":{"not_in":[1e400]}}`;
-  const stored = JSON.parse(JSON.stringify(parseStored(text))) as unknown; // as protobuf's Struct and jsonb keep it
+  const stored = JSON.parse(JSON.stringify(parseStored(text))) as unknown; // as stored by protobuf's Struct and jsonb
   expect(JSON.stringify(withExactNumbers(stored))).toBe(JSON.stringify(parseExactly(text)));
   expect(JSON.stringify(parseExactly(text))).toBe(text.replace("1E5", "100000"));
   for (const filter of [parseExactly(text), stored, withExactNumbers(stored)]) {
@@ -118,7 +118,7 @@ test("a filter's numbers are exact however it was read, stored and written again
   }
 });
 
-test("equal numbers of different spelling are one value of a set", () => {
+test("equal numbers with different spelling are one value of a set", () => {
   expect(faultsOf(parseExactly('{"a":{"in":[1e400],"not_in":[10e399]}}'))).toEqual(["a"]);
   expect(verdict(parseExactly('{"a":[1e400]}'), '{"a":10.0e399}').matches).toBe(true);
 });
@@ -127,13 +127,13 @@ test.each<[string, unknown, string[]]>([
   ["a bare number that is no float", '{"a":1e400}', ["a"]],
   ["an object that is no number", '{"a":[{"$decimal":"x"}]}', ["a.0"]],
   ["a number with something beside it", '{"a":[{"$decimal":"1","b":1}]}', ["a.0"]],
-])("%s in a set is refused", (_what, text, paths) => expect(faultsOf(parseExactly(text as string))).toEqual(paths));
+])("%s in a set is rejected", (_what, text, paths) => expect(faultsOf(parseExactly(text as string))).toEqual(paths));
 
 test.each([
   [5, "5"],
   [{ $decimal: "9007199254740992" }, "9007199254740992"],
   [0.5, "0.50"],
-])("%j is how %s is stored", (stored, text) => expect(storedNumber(text)).toEqual(stored));
+])("%j is the stored form of %s", (stored, text) => expect(storedNumber(text)).toEqual(stored));
 
 test("failed paths name every field that does not match", () => {
   expect(
@@ -164,9 +164,9 @@ test.each<[string, unknown, string[]]>([
   ["a value of a field that must not exist", { a: { exists: false, in: ["x"] } }, ["a"]],
   ["a number that JSON readers round", { a: [2 ** 53] }, ["a.0"]],
   ["several faults at once", { a: "x", b: { c: 1 } }, ["a", "b.c"]],
-])("%s is refused where it stands", (_what, filter, paths) => expect(faultsOf(filter)).toEqual(paths));
+])("%s is rejected at its path", (_what, filter, paths) => expect(faultsOf(filter)).toEqual(paths));
 
-test("limits: as much as allowed passes, one more does not", () => {
+test("limits: the maximum is accepted, one more is not", () => {
   const deep = (levels: number): unknown => (levels === 0 ? [1] : { a: deep(levels - 1) });
   expect(faultsOf(deep(FILTER_LIMITS.depth))).toEqual([]);
   expect(faultsOf(deep(FILTER_LIMITS.depth + 1))).toEqual([Array(11).fill("a").join(".")]);
@@ -186,7 +186,7 @@ const LEAF = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 
-/** The table of spec §7.2 once more, said as directly as possible, for filters whose numbers are floats. */
+/** The table of spec §7.2 written as directly as possible, for filters whose numbers are floats. */
 function model(pattern: any, value: any): boolean {
   if (Object.keys(pattern).length === 0 && value !== undefined) return true;
   const meets = (object: any): boolean =>
@@ -218,7 +218,7 @@ function model(pattern: any, value: any): boolean {
   return Array.isArray(value) ? value.some(meets) : meets(value);
 }
 
-test("evaluation equals the table said another way, for any filter and any body", () => {
+test("evaluation equals the reference implementation for any filter and any body", () => {
   const name = fc.constantFrom("a", "b", "c");
   const scalar = fc.oneof(
     fc.constant(null),
@@ -254,7 +254,7 @@ test("evaluation equals the table said another way, for any filter and any body"
   );
 });
 
-test("a filter of a body's own scalars matches it, and of others does not", () => {
+test("a filter of a body's own scalars matches it, and a filter of other scalars does not", () => {
   fc.assert(
     fc.property(
       fc.dictionary(
@@ -274,7 +274,7 @@ test("a filter of a body's own scalars matches it, and of others does not", () =
   );
 });
 
-test("no filter and no body makes reading throw", () => {
+test("parsing never throws for any filter and any body", () => {
   fc.assert(fc.property(fc.jsonValue(), (filter) => void parseFilter(filter)));
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (body) =>
@@ -293,7 +293,7 @@ test.each([
   expect([isJson(bytes(text)), parsePayload(bytes(text))]).toEqual([false, undefined]),
 );
 
-test("invalid UTF-8 is not JSON; 131,072 levels are, and match nothing they do not have", () => {
+test("invalid UTF-8 is not JSON; 131,072 levels are, and match only fields that they have", () => {
   expect(isJson(Buffer.from([0x22, 0xff, 0x22]))).toBe(false);
   const deep = `${"[".repeat(131_072)}${"]".repeat(131_072)}`;
   expect(isJson(bytes(deep))).toBe(true);

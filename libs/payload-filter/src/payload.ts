@@ -2,7 +2,7 @@ import { decimalOf } from "./decimal.ts";
 import { exactText, isRawNumber } from "./exact-numbers.ts";
 import type { Decimal, Scalar } from "./filter.ts";
 
-/** A delivered body, ready for evaluation. Opaque: numbers that a float would change are kept as decimals. */
+/** A delivered body, ready for evaluation. Opaque: numbers that a float would change are stored as decimals. */
 export type Payload = { readonly json: unknown };
 
 /** A number that JSON.parse would have rounded. */
@@ -13,13 +13,13 @@ class Exact implements Decimal {
   }
 }
 
-/** Decimals of up to 15 digits and without an exponent are all different floats; only others need to be read as they are written. */
+/** Decimals of up to 15 digits without an exponent are distinct floats; only others need exact parsing. */
 const MAY_BE_ROUNDED = /[\d.]{16}|\d[eE][+-]?\d/;
 
 /**
- * Reads a body. Of equal keys the last one wins. Undefined: not valid JSON in UTF-8.
+ * Parses a body. Of equal keys the last one wins. Undefined if it is not valid JSON in UTF-8.
  *
- * Errors: RangeError for a body with long numbers that is nested too deeply to be read exactly (thousands of levels).
+ * Throws RangeError for a body with long numbers whose nesting is too deep for exact parsing (thousands of levels).
  */
 export function parsePayload(bytes: Uint8Array): Payload | undefined {
   const text = decode(bytes);
@@ -32,7 +32,7 @@ export function parsePayload(bytes: Uint8Array): Payload | undefined {
   }
 }
 
-/** Whether bytes are one JSON value in UTF-8, however deep. */
+/** Returns whether bytes are one JSON value in UTF-8, at any depth. */
 export function isJson(bytes: Uint8Array): boolean {
   const text = decode(bytes);
   if (text === undefined) return false;
@@ -44,7 +44,7 @@ export function isJson(bytes: Uint8Array): boolean {
   }
 }
 
-/** A byte order mark is no part of JSON, and invalid bytes are not replaced. */
+/** A byte order mark is not JSON, and invalid bytes are not replaced. */
 function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -57,14 +57,14 @@ function exactly(_key: string, value: unknown, context?: { source?: string }): u
   return typeof value === "number" && context?.source !== undefined ? new Exact(context.source) : value;
 }
 
-/** The value as sets compare it; undefined for objects and arrays. */
+/** Returns the comparable value of a scalar; undefined for objects and arrays. */
 export function scalarOf(value: unknown): Scalar | undefined {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number") return decimalOf(String(value));
   return value instanceof Exact ? value : undefined;
 }
 
-/** The same of a value of a filter, where a number that is no float is written as such. */
+/** As above for a value of a filter, where a number that is not a float is a StoredNumber. */
 export function filterScalarOf(value: unknown): Scalar | undefined {
   const text = exactText(value);
   return text === undefined ? scalarOf(value) : decimalOf(text);

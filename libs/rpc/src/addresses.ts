@@ -1,18 +1,18 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 
-/** One place where an upstream service answers: a URL as configured, and the host address behind its name. */
+/** One endpoint of an upstream service: a configured URL, and a resolved host address. */
 export type Address = { readonly url: string; readonly host: string };
 
-/** How long a resolved name is believed while calls go on. */
+/** How long a resolved name is cached. */
 const RESOLVE_MS = 5_000;
 
-/** All addresses of a host name. */
+/** Returns all addresses of a host name. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 const resolveAll: Resolve = async (hostname) => (await lookup(hostname, { all: true })).map(({ address }) => address);
 
-/** The addresses behind a list of URLs; a name may stand for many, and for others after a while. */
+/** The addresses behind a list of URLs; a name may resolve to several addresses, which may change. */
 export class Addresses {
   readonly #urls: readonly URL[];
   readonly #resolve: Resolve;
@@ -26,7 +26,7 @@ export class Addresses {
     this.#resolve = resolve;
   }
 
-  /** What is known, or the first answer. A name that does not resolve just now keeps its old addresses. */
+  /** Returns the cached addresses, or the first resolution. A name that fails to resolve keeps its last addresses. */
   async all(): Promise<readonly Address[]> {
     if (performance.now() - this.#askedMs > RESOLVE_MS)
       this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
@@ -38,7 +38,7 @@ export class Addresses {
     this.#askedMs = performance.now();
     const found = await Promise.all(this.#urls.map((url) => this.#addressesOf(url)));
     this.#known = found.flat();
-    if (this.#known.length === 0) this.#askedMs = Number.NEGATIVE_INFINITY; // asked again by the next call
+    if (this.#known.length === 0) this.#askedMs = Number.NEGATIVE_INFINITY; // resolved again by the next call
   }
 
   async #addressesOf({ origin, hostname }: URL): Promise<readonly Address[]> {

@@ -6,7 +6,7 @@ import { CallerSigner, CallerVerifier } from "./index.ts";
 
 const invalid = domainError({ kind: "unauthenticated", reason: "caller_invalid" });
 
-test("a token is reused for half a minute, valid for one, and dead afterwards, remembered or not", async () => {
+test("a token is reused for half a minute, valid for one, and invalid afterwards, cached or not", async () => {
   const clock = manualClock("2026-11-20T10:00:00.000Z");
   const signer = await CallerSigner.create("gateway", clock);
   const [remembering, fresh] = [new CallerVerifier([signer.jwk], clock), new CallerVerifier([signer.jwk], clock)];
@@ -23,7 +23,7 @@ test("a token is reused for half a minute, valid for one, and dead afterwards, r
   await expect(fresh.verify(token)).rejects.toEqual(invalid);
 });
 
-test("a changed token is refused", async () => {
+test("a changed token is rejected", async () => {
   const signer = await CallerSigner.create("gateway");
   const verifier = new CallerVerifier([signer.jwk]);
   const [head, body = "", signature] = (await signer.sign(aCaller())).split(".");
@@ -37,7 +37,7 @@ test("a changed token is refused", async () => {
   }
 });
 
-test("a service speaks for users and for itself, never for another service", async () => {
+test("a service signs for users and for itself, never for another service", async () => {
   const [gateway, factories] = [await CallerSigner.create("gateway"), await CallerSigner.create("factories")];
   const verifier = new CallerVerifier([gateway.jwk, factories.jwk]);
   await expect(verifier.verify(await factories.sign(serviceCaller("factories", "r1")))).resolves.toMatchObject({

@@ -6,7 +6,7 @@ import { signingKeyOf } from "@millwright/vault";
 import { calculateJwkThumbprint, exportJWK, jwtVerify, SignJWT } from "jose";
 import { localKeys, type KeySource, type PublicKey } from "./public-keys.ts";
 
-/** The header that carries the signed caller. */
+/** The header of the signed caller. */
 export const CALLER_HEADER = "millwright-caller";
 
 const AUDIENCE = "millwright";
@@ -14,10 +14,12 @@ const TOKEN_SECONDS = 60;
 const REUSE_MS = 30_000;
 const VERIFIED_MAX = 2_000;
 
-/** Signs callers on behalf of one service (Ed25519, valid 60 s). A caller object is signed once and its token reused for 30 s. */
+/**
+ * Signs callers for one service (Ed25519, valid 60 s). A caller object is signed once and its token reused for 30 s.
+ */
 export class CallerSigner {
   readonly service: string;
-  /** What the verifiers of all services are given. */
+  /** The public key for the verifiers of all services. */
   readonly jwk: PublicKey;
   readonly #key: KeyObject;
   readonly #clock: Clock;
@@ -30,12 +32,12 @@ export class CallerSigner {
     this.#clock = clock;
   }
 
-  /** A signer with a new key pair; the private key exists in this process only. */
+  /** Creates a signer with a new key pair; the private key exists in this process only. */
   static create(service: string, clock: Clock = systemClock): Promise<CallerSigner> {
     return CallerSigner.fromSeed(service, randomBytes(32), clock);
   }
 
-  /** The signer of a service's own secret of 32 bytes: the same key on every replica and after every start. */
+  /** Creates the signer of a service's own secret of 32 bytes: the same key on every replica and after every start. */
   static async fromSeed(service: string, seed: Uint8Array, clock: Clock = systemClock): Promise<CallerSigner> {
     const { publicKey, privateKey } = signingKeyOf(seed);
     const jwk = await exportJWK(publicKey);
@@ -63,18 +65,21 @@ export class CallerSigner {
   }
 }
 
-/** How a server learns who calls. Gives undefined for a door that some may enter without a caller; throws to refuse. */
+/**
+ * Authenticates the caller of a request. Returns undefined on a server that permits requests without a caller; throws
+ * to reject.
+ */
 export interface Verifier {
   authenticate(header: Headers, method: string): Promise<Caller | undefined>;
 }
 
-/** Verifies the tokens of all services whose public keys it was given. A token once verified is remembered until it expires. */
+/** Verifies the tokens of all services whose public keys it has. A verified token is cached until it expires. */
 export class CallerVerifier implements Verifier {
   readonly #keys: KeySource;
   readonly #clock: Clock;
   readonly #verified = new Map<string, { caller: Caller; untilMs: number }>();
 
-  /** Takes the keys themselves, or where to find them. */
+  /** Accepts the keys themselves, or a source of keys. */
   constructor(keys: readonly PublicKey[] | KeySource, clock: Clock = systemClock) {
     this.#keys = isList(keys) ? localKeys(keys) : keys;
     this.#clock = clock;
@@ -120,7 +125,7 @@ export class CallerVerifier implements Verifier {
   }
 
   #remember(token: string, caller: Caller, untilMs: number): void {
-    if (this.#verified.size >= VERIFIED_MAX) this.#verified.clear(); // tokens live a minute: starting over is cheap
+    if (this.#verified.size >= VERIFIED_MAX) this.#verified.clear(); // tokens live a minute, so an empty cache is cheap
     this.#verified.set(token, { caller, untilMs });
   }
 }

@@ -20,17 +20,20 @@ import { fromConnectError } from "./errors.ts";
 import { isTrustedInProcess, OUTGOING, SIGNER, signedHeader, tracedHeader } from "./in-process-callers.ts";
 import { methodName, rpcAttributes } from "./server-options.ts";
 
-/** For calls that say nothing else: as long as requests are answered, and longer than it takes to miss an upstream service that is frozen (`upstreamTransport`). Long polls and streams must. */
+/**
+ * Default deadline: as long as requests are answered, and longer than it takes to detect an upstream service that is
+ * frozen (`upstreamTransport`). Long polls and streams must set their own.
+ */
 const TIMEOUT_MS = 30_000;
 
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 export type CallSettings = {
-  /** 30 s unless given; 0 for none (streams). */
+  /** Default 30 s; 0 for none (streams). */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 };
 
-/** The options of one call: for whom it is made, and how long the answer is of use. */
+/** The options of one call: its caller, and its deadline. */
 export function call(caller: Caller, settings: CallSettings = {}): CallOptions {
   const { timeoutMs = TIMEOUT_MS, signal } = settings;
   const contextValues = createContextValues().set(OUTGOING, { caller });
@@ -38,11 +41,11 @@ export function call(caller: Caller, settings: CallSettings = {}): CallOptions {
 }
 
 export type ClientOptions = {
-  /** Signs the callers of `call(…)`. A client without one (a worker) authenticates with headers of its own. */
+  /** Signs the callers of `call(…)`. A client without a signer (a worker) authenticates with its own headers. */
   readonly signer?: CallerSigner;
 };
 
-/** A client of an upstream service. Every failure it throws is a DomainError. */
+/** Returns a client of an upstream service. It throws DomainErrors only. */
 export const clientFor = <S extends DescService>(
   service: S,
   transport: Transport,
@@ -107,7 +110,10 @@ async function* translated<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
   }
 }
 
-/** The headers with the trace and the caller. A transport that ends in this process is told who could sign instead. */
+/**
+ * Returns the headers with the trace and the caller. A transport that ends in this process gets the signer instead of a
+ * signature.
+ */
 async function addressed(
   transport: Transport,
   header: HeadersInit,

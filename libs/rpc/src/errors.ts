@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { rpc } from "@millwright/contracts";
 import { DomainError, ERROR_KINDS, isDomainError, isErrorKind, type ErrorKindName } from "@millwright/errors";
 
-/** Our error as it goes over the wire: the coarse Connect code, and everything else in one detail. The cause stays here. */
+/** Converts our error for the network: the Connect code, and everything else in one detail. The cause is not sent. */
 export function toConnectError(error: DomainError): ConnectError {
   const detail = create(rpc.ErrorDetailSchema, {
     kind: error.kind,
@@ -20,8 +20,8 @@ export function toConnectError(error: DomainError): ConnectError {
 }
 
 /**
- * What a client throws for any failed call: the upstream service's own error if it sent one, else `unavailable` when it could not be
- * asked or did not answer in time, else `internal`. A kind unknown to this version becomes `internal`.
+ * Converts the error of a failed call: the upstream service's own error if it sent one, else `unavailable` if it was
+ * unreachable or timed out, else `internal`. A kind unknown to this version becomes `internal`.
  */
 export function fromConnectError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
@@ -55,7 +55,7 @@ const UNREACHABLE: ReadonlySet<unknown> = new Set(
   "ECONNREFUSED ECONNRESET ECONNABORTED EPIPE ETIMEDOUT EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN".split(" "),
 );
 
-/** Whether the network failed somewhere down the chain of causes; Connect recognises only some of these codes itself. */
+/** Returns whether an error in the chain of causes is a network error; Connect recognises only some of these codes. */
 export function isUnreachable(error: unknown, depth = 0): boolean {
   if (typeof error !== "object" || error === null || depth > 5) return false;
   const { code, cause } = error as { code?: unknown; cause?: unknown };

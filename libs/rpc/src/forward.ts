@@ -6,8 +6,8 @@ import { requestContextOf } from "./context.ts";
 type Call = (request: unknown, options: object) => unknown;
 
 /**
- * Serves a service by asking an upstream service for every call, streams from the server included. The credential of the call goes
- * along as it came: the upstream service decides. Deadlines and clients that go away are passed on.
+ * Implements a service by forwarding every call, including server streams, to an upstream service. The call's
+ * credential is forwarded unchanged: the upstream service authorizes. Deadlines and cancellations are forwarded too.
  */
 export function forwardService(router: ConnectRouter, service: DescService, transport: Transport): void {
   const client = clientFor(service, transport) as unknown as Readonly<Record<string, Call>>;

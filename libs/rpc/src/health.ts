@@ -5,10 +5,10 @@ import { notFound } from "@millwright/errors";
 
 const { HealthCheckResponse_ServingStatus: Status } = health;
 
-/** How often a watcher's status is looked at. */
+/** How often a watcher's status is polled. */
 const LOOK_MS = 1_000;
 
-/** gRPC's health protocol: every service of this server is as ready as the process is. Asked without a caller. */
+/** Implements gRPC's health protocol: every service of this server is as ready as the process. Needs no caller. */
 export function healthRoutes(router: ConnectRouter, isReady: () => Promise<boolean>): void {
   const served = new Set(router.handlers.map(({ service }) => service.typeName));
   const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING);

@@ -5,25 +5,27 @@ import { CALLER_HEADER, type CallerSigner } from "./caller-token.ts";
 
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 
-/** For whom a call goes out. */
+/** The caller of an outgoing call. */
 export const OUTGOING = createContextKey<{ readonly caller: Caller } | undefined>(undefined, {
   description: "outgoing caller",
 });
-/** Who would sign, on a call that stays in this process. */
+/** The signer of an outgoing call that stays in this process. */
 export const SIGNER = createContextKey<CallerSigner | undefined>(undefined, {
   description: "signer of the outgoing caller",
 });
-/** On the side of the server: the call comes from this process; with its caller, when that needs no proof. No header can say so. */
+/**
+ * Set on the server for calls of the same process, with the caller if it needs no signature. Headers cannot set it.
+ */
 export const LOCAL = createContextKey<{ readonly caller?: Caller | undefined } | undefined>(undefined, {
   description: "call of the same process",
 });
 
-/** Marks a transport that ends in this process and asks for signatures only where it needs one. */
+/** Marks a transport that ends in this process and signs callers only when needed. */
 export const TRUSTED_IN_PROCESS = Symbol("callers of the same process are trusted");
 
 export const isTrustedInProcess = (transport: Transport): boolean => TRUSTED_IN_PROCESS in transport;
 
-/** The headers with the trace, as they go over the network. */
+/** Returns the headers with the trace context, as sent over the network. */
 export function tracedHeader(header: HeadersInit): Headers {
   const headers = new Headers(header);
   const scope = currentScope();
@@ -31,7 +33,7 @@ export function tracedHeader(header: HeadersInit): Headers {
   return headers;
 }
 
-/** The same with the signed caller. */
+/** Returns the headers with the trace context and the signed caller. */
 export async function signedHeader(header: HeadersInit, caller: Caller, signer: CallerSigner): Promise<Headers> {
   const headers = tracedHeader(header);
   headers.set(CALLER_HEADER, await signer.sign(caller));
@@ -39,26 +41,26 @@ export async function signedHeader(header: HeadersInit, caller: Caller, signer: 
 }
 
 /**
- * Hands callers from the clients to the implementations of the same process. The first call of each signer is signed and
- * verified as over the network; a signer that was found good need not prove itself again.
+ * Passes callers from the clients to the implementations of the same process. The first call of each signer is signed
+ * and verified as over the network; after that its callers are trusted without a signature.
  */
 export class InProcessCallers {
   readonly #proven = new WeakSet<CallerSigner>();
 
-  /** The caller as it is, if it may be believed; else undefined: it must be signed. */
+  /** Returns the caller if it is trusted; undefined if it must be signed. */
   caller(values: ContextValues | undefined): Caller | undefined {
     const [caller, signer] = [values?.get(OUTGOING)?.caller, values?.get(SIGNER)];
     if (!caller || !signer || !this.#proven.has(signer)) return undefined;
     return caller.principal.type === "service" && caller.principal.uid !== signer.service ? undefined : caller;
   }
 
-  /** The headers of a call whose caller must be signed. */
+  /** Returns the headers of a call whose caller must be signed. */
   async signed(header: HeadersInit, values: ContextValues | undefined): Promise<Headers> {
     const [caller, signer] = [values?.get(OUTGOING)?.caller, values?.get(SIGNER)];
     return caller && signer ? signedHeader(header, caller, signer) : tracedHeader(header);
   }
 
-  /** A call that was signed has been let in. */
+  /** Trusts the signer of a call after its signature was accepted. */
   believe(values: ContextValues | undefined): void {
     const signer = values?.get(SIGNER);
     if (signer) this.#proven.add(signer);

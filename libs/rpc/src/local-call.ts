@@ -13,14 +13,14 @@ type HeadersInit = ConstructorParameters<typeof Headers>[0];
 export type LocalCallInit = {
   readonly method: DescMethodUnary;
   readonly header: HeadersInit;
-  /** The caller gives up. */
+  /** Called when the client cancels. */
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 };
 
 /**
- * One unary call that stays in this process: what its implementation may ask about it, and its end. Headers and the signal
- * are made when somebody asks for them: few do, and they cost more than all the rest.
+ * One unary call that stays in this process: its context for the implementation, and its end. Headers and the signal
+ * are created on first use: few implementations need them, and they cost more than all the rest.
  */
 export class LocalCall {
   readonly values: ContextValues = createContextValues();
@@ -49,7 +49,7 @@ export class LocalCall {
     return (this.#responseTrailer ??= new Headers());
   }
 
-  /** Aborted when the caller gives up, at the deadline, and when the call has been answered. */
+  /** Aborted when the client cancels, at the deadline, and when the call has ended. */
   get signal(): AbortSignal {
     this.#aborting ??= new AbortController();
     if (this.#end) this.#aborting.abort(this.#end);
@@ -83,7 +83,7 @@ export class LocalCall {
     };
   }
 
-  /** The call as interceptors see it. */
+  /** Returns the call as interceptors see it. */
   request(message: UnaryRequest["message"]): UnaryRequest {
     const { method } = this.#init;
     const call = this; // oxlint-disable-line no-this-alias -- as above
@@ -104,7 +104,9 @@ export class LocalCall {
     };
   }
 
-  /** What `f` answers, unless the deadline passes or the caller gives up before; `f` is told by its signal. */
+  /**
+   * Returns the result of `f`, unless the deadline passes or the client cancels before; `f` is notified by its signal.
+   */
   async within<T>(f: () => Promise<T>): Promise<T> {
     const { signal, timeoutMs } = this.#init;
     if (signal?.aborted) throw canceled(signal);

@@ -16,8 +16,8 @@ type NodeHandler = (
 ) => void;
 
 /**
- * Serves the routes of a door below `prefix`; other paths are 404. Connect's own adapter prints to the console whenever a
- * reader leaves a stream. How an RPC ended is recorded by the door itself, so here that is worth a word at debug level only.
+ * Serves routes below `prefix`; other paths are 404. Connect's own adapter prints to the console whenever a reader
+ * leaves a stream. The server logs how each RPC ended, so here that is logged at debug level only.
  */
 export function nodeHandler(
   routes: Routes,

@@ -5,7 +5,7 @@ import { CallerSigner, CallerVerifier, RemoteKeys, type PublicKey } from "./inde
 
 const [A, B] = ["http://a/jwks.json", "http://b/jwks.json"] as const;
 
-/** What each address publishes, and what was asked for; an address without keys is down. */
+/** The published keys of each address, and the requests; an address without keys is down. */
 function aNetwork(published: Record<string, readonly PublicKey[]>) {
   const asked: string[] = [];
   const get = (async (url: string) => {
@@ -17,7 +17,7 @@ function aNetwork(published: Record<string, readonly PublicKey[]>) {
 }
 const seed = (byte: number) => new Uint8Array(32).fill(byte);
 
-test("a key is asked for once, at every address; replicas of a service have the same one", async () => {
+test("a key is fetched once from every address; the replicas of a service have the same key", async () => {
   const [one, other] = [
     await CallerSigner.fromSeed("gateway", seed(1)),
     await CallerSigner.fromSeed("gateway", seed(1)),
@@ -29,7 +29,7 @@ test("a key is asked for once, at every address; replicas of a service have the 
   expect(asked).toEqual([A, B]);
 });
 
-test("any address of an owner will do; with none the caller is told to come back, and is not refused", async () => {
+test("one reachable address of an owner is enough; without any, the error is retryable", async () => {
   const signer = await CallerSigner.fromSeed("gateway", seed(1));
   const network = aNetwork({});
   const verifier = new CallerVerifier(new RemoteKeys({ owners: { gateway: [A, B] }, fetch: network.get }));
@@ -41,7 +41,7 @@ test("any address of an owner will do; with none the caller is told to come back
   await expect(verifier.verify(token)).resolves.toBeDefined();
 });
 
-test("a service cannot publish keys in another's name", async () => {
+test("rejects keys that a service publishes in another's name", async () => {
   const forger = await CallerSigner.fromSeed("gateway", seed(9));
   const { get } = aNetwork({ [A]: [], [B]: [forger.jwk] });
   const verifier = new CallerVerifier(new RemoteKeys({ owners: { gateway: [A], factories: [B] }, fetch: get }));
@@ -50,7 +50,7 @@ test("a service cannot publish keys in another's name", async () => {
   );
 });
 
-test("a new key is found at once, a withdrawn one forgotten after a while, and made-up ids do not make us ask on and on", async () => {
+test("a new key is found at once, a withdrawn one expires, and requests for unknown ids are limited", async () => {
   const clock = manualClock();
   const [old, fresh] = [
     await CallerSigner.fromSeed("gateway", seed(1)),
@@ -67,7 +67,7 @@ test("a new key is found at once, a withdrawn one forgotten after a while, and m
   expect(await keys.find(fresh.jwk.kid)).toEqual(fresh.jwk);
   network.published[A] = [fresh.jwk];
   clock.advance(6 * 60_000);
-  expect(await keys.find(old.jwk.kid)).toEqual(old.jwk); // still, while it asks
+  expect(await keys.find(old.jwk.kid)).toEqual(old.jwk); // valid while it fetches
   await keys.find("gateway.unknown"); // shares that question
   expect(await keys.find(old.jwk.kid)).toBeUndefined();
   expect(network.asked).toHaveLength(3);

@@ -2,37 +2,40 @@ import { systemClock, type Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import type { JWK } from "jose";
 
-/** A public key whose `kid` is `<owner>.<thumbprint>`: it speaks for that owner only. */
+/** A public key whose `kid` is `<owner>.<thumbprint>`: it is valid for that owner only. */
 export type PublicKey = JWK & { readonly kid: string };
 
 /** Finds public keys by their ids. */
 export interface KeySource {
-  /** Undefined: no such key. Errors: keys_unavailable (unavailable), when the owner cannot be asked. */
+  /** Returns undefined for an unknown key. Errors: keys_unavailable (unavailable) if the owner is unreachable. */
   find(kid: string): Promise<PublicKey | undefined>;
 }
 
-/** Keys that are known beforehand. */
+/** Returns a source of fixed keys. */
 export function localKeys(keys: readonly PublicKey[]): KeySource {
   const byId = new Map(keys.map((key) => [key.kid, key]));
   return { find: async (kid) => byId.get(kid) };
 }
 
 export type RemoteKeysOptions = {
-  /** Where each owner publishes its keys (`/jwks.json` of its operations port). All addresses are asked; one that answers is enough. */
+  /**
+   * Where each owner publishes its keys (`/jwks.json` of its operations port). All addresses are requested; one
+   * response is enough.
+   */
   readonly owners: Readonly<Record<string, readonly string[]>>;
   readonly fetch?: typeof fetch;
   readonly clock?: Clock;
 };
 
-/** Strangers can make up key ids: they make us ask no more often than this. */
+/** Minimum time between requests that are caused by unknown key ids, which attackers can make up. */
 const ASK_AGAIN_MS = 1_000;
-/** A key its owner has withdrawn is forgotten after this. */
+/** How long a key is cached that its owner may have withdrawn. */
 const REFRESH_MS = 5 * 60_000;
 const TIMEOUT_MS = 5_000;
 
 /**
- * The keys their owners publish: asked for when a key is seen for the first time, and again now and then. An owner that is
- * down for a while does no harm to keys that are known. From an owner's address only keys of its own name are taken.
+ * Fetches the keys that their owners publish: when a key is seen for the first time, and periodically. Known keys stay
+ * valid while an owner is down. From an owner's address only keys of its own name are accepted.
  */
 export class RemoteKeys implements KeySource {
   readonly #owners: ReadonlyMap<string, Owner>;
@@ -60,7 +63,7 @@ class Owner {
     const ageMs = this.#o.clock.monotonicMs() - this.#askedMs;
     const known = this.#keys.get(kid);
     if (known) {
-      if (ageMs > REFRESH_MS) void this.#ask().catch(() => {}); // what is known stays good meanwhile
+      if (ageMs > REFRESH_MS) void this.#ask().catch(() => {}); // known keys stay valid during the fetch
       return known;
     }
     if (ageMs > ASK_AGAIN_MS || this.#asking) await this.#ask();
@@ -72,7 +75,7 @@ class Owner {
     return this.#asking;
   }
 
-  /** Replicas publish different keys while one is being replaced: all are asked, and one that answers is enough. */
+  /** Replicas publish different keys during a rotation: all are requested, and one response is enough. */
   async #fetchAll(): Promise<void> {
     const { name, urls, clock } = this.#o;
     const answers = await Promise.allSettled(urls.map((url) => this.#fetch(url)));

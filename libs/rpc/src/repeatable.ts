@@ -4,8 +4,8 @@ import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt"
 const KEYS = new Set(["idempotencyKey", "causeKey"]);
 
 /**
- * Whether asking a second time does no harm when nobody knows what became of the first: the contract says so, and a request
- * that can carry a key against repetition carries one.
+ * Returns whether a call with an unknown outcome may be retried: its contract permits it, and a request that can have
+ * an idempotency key has one.
  */
 export function isRepeatable(method: DescMethod, input: unknown): boolean {
   if (method.idempotency === Level.NO_SIDE_EFFECTS) return true;
@@ -22,7 +22,7 @@ function isKeyed(message: DescMessage, input: unknown): boolean {
   );
 }
 
-/** A list of requests, each with a key of its own. */
+/** A list of requests, each with its own key. */
 const holdsKeyed = (field: DescField): field is DescField & { fieldKind: "list"; message: DescMessage } =>
   field.fieldKind === "list" &&
   field.listKind === "message" &&

@@ -10,21 +10,21 @@ const STREAMS_MAX = 1_000;
 
 export type Http2Server = {
   readonly port: number;
-  /** Takes no new calls, ends streams, waits up to `graceMs` for running calls, then cuts them off. */
+  /** Accepts no new calls, ends streams, waits up to `graceMs` for running calls, then aborts them. */
   close(graceMs?: number): Promise<void>;
 };
 
 export type Http2Listen = {
-  /** 0 takes a free one. */
+  /** 0 uses a free port. */
   readonly port: number;
   readonly host?: string;
   /** Certificate and key (PEM). Absent: without TLS. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** What `grpc.health.v1` answers; always ready when absent. */
+  /** Readiness for `grpc.health.v1`; always ready when absent. */
   readonly isReady?: () => Promise<boolean>;
 };
 
-/** Serves Connect and gRPC over HTTP/2, with gRPC's health service. An HTTP/1.1 request is not understood. */
+/** Serves Connect and gRPC over HTTP/2, with gRPC's health service. Does not serve HTTP/1.1. */
 export async function serveHttp2(
   routes: Routes,
   options: ServerOptions,
@@ -63,8 +63,8 @@ export async function serveHttp2(
 }
 
 /**
- * A request handler for Connect over HTTP/1.1 below a path prefix, for a door on a port that serves other things too:
- * the mounter passes on requests whose path starts with the prefix. gRPC is not answered there.
+ * Returns a request handler for Connect over HTTP/1.1 below a path prefix, for a port that serves other paths too: the
+ * caller passes on requests whose path starts with the prefix. gRPC is not served there.
  */
 export function mountHttp1(
   routes: Routes,

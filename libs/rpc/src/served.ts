@@ -4,14 +4,18 @@ import { invalidArgument } from "@millwright/errors";
 import { callerOf } from "./context.ts";
 
 /**
- * Serves one RPC: names the caller and refuses texts that no column can hold (PostgreSQL knows no NUL).
+ * Wraps the implementation of an RPC: passes the caller and rejects texts with NUL, which PostgreSQL cannot store.
  *
  * Errors: invalid_text.
  */
 export const served =
   <I, O>(serve: (request: I, caller: Caller) => Promise<O>) =>
   async (request: I, context: HandlerContext): Promise<O> => {
-    if (hasNul(request)) throw invalidArgument("invalid_text", "A text of the request contains the character NUL.");
+    if (hasNul(request))
+      throw invalidArgument(
+        "invalid_text",
+        "The request contains a text with the character NUL (U+0000), which cannot be stored. Remove it.",
+      );
     return serve(request, callerOf(context));
   };
 

@@ -3,29 +3,35 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { LogFields, Metrics, SpanAttributes, Tracer } from "@millwright/telemetry";
 import type { Verifier } from "./caller-token.ts";
 
-/** Registers the services of a door: `(router) => router.service(RunService, {…})`. */
+/** Registers the services of a server: `(router) => router.service(RunService, {…})`. */
 export type Routes = (router: ConnectRouter) => void;
 
 type LogLine = (fields: LogFields, message: string) => void;
 
-/** What every server needs, in process or on the network. */
+/** Options of every server, in process or on the network. */
 export type ServerOptions = {
-  /** The serving app, as named in metrics. */
+  /** The name of the app in metrics. */
   readonly service: string;
   readonly verifier: Verifier;
   readonly log: { debug: LogLine; info: LogLine; error: LogLine };
   readonly metrics: Metrics;
   /** Records a span per call; absent: none. */
   readonly tracer?: Tracer;
-  /** Which services may call which method in their own name; see `allowServices`. Methods without an entry: none. */
+  /**
+   * Which services may call which method in their own name; see `allowServices`. A method without an entry permits
+   * none.
+   */
   readonly allow?: Readonly<Record<string, readonly string[]>>;
-  /** Services (`typeName`) whose callers bring no caller token: workers, which have keys of their own. */
+  /** Services (`typeName`) whose callers have no caller token: workers, which have their own keys. */
   readonly open?: readonly string[];
-  /** Polled methods, by `method.parent.typeName/name`: their successes are logged at debug level only, and they have no spans. */
+  /**
+   * Polled methods, by `method.parent.typeName/name`: their successes are logged at debug level only, and they have no
+   * spans.
+   */
   readonly quiet?: readonly string[];
 };
 
-/** The name of a method in tables and logs: `millwright.orchestrator.v1.RunService/CreateRun`. */
+/** Returns the name of a method in tables and logs: `millwright.orchestrator.v1.RunService/CreateRun`. */
 export function methodName(method: DescMethod): string {
   const known = methodNames.get(method);
   if (known !== undefined) return known;
@@ -36,13 +42,16 @@ export function methodName(method: DescMethod): string {
 
 const methodNames = new WeakMap<DescMethod, string>();
 
-/** How the method appears in spans (OpenTelemetry's semantic conventions for RPC). */
+/** Returns the attributes of a method's spans (OpenTelemetry's semantic conventions for RPC). */
 export const rpcAttributes = (method: DescMethod): SpanAttributes => ({
   "rpc.system.name": "connectrpc",
   "rpc.method": methodName(method),
 });
 
-/** Entries of `ServerOptions.allow` for the methods of one service: `allowServices(RunService, { createRun: ["factories"] })`. */
+/**
+ * Returns entries of `ServerOptions.allow` for the methods of one service: `allowServices(RunService, { createRun:
+ * ["factories"] })`.
+ */
 export const allowServices = <S extends DescService>(
   service: S,
   table: { readonly [M in keyof S["method"]]?: readonly string[] },

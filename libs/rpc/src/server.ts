@@ -33,12 +33,12 @@ import { toConnectError } from "./errors.ts";
 import { LOCAL } from "./in-process-callers.ts";
 import { methodName, rpcAttributes, type ServerOptions } from "./server-options.ts";
 
-/** The largest message a server reads: a run with five attachments of 10 MB, a definition tree of 20 MiB. */
+/** Maximum message size: a run with five attachments of 10 MB, or a definition tree of 20 MiB. */
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * What every door does: learns the caller before the body is read, refuses services that the table does not name,
- * translates errors, logs one line and counts once per finished RPC.
+ * Returns the options of every server: authenticates the caller before the body is read, rejects services that are not
+ * in the table, translates errors, and logs and counts each finished RPC.
  */
 export function serverOptions(options: ServerOptions): ConnectRouterOptions {
   const polled = [...health.Health.methods, ...events.EventFeedService.methods].map(methodName);
@@ -98,7 +98,7 @@ function translate(finish: Finish): Interceptor {
   return (next) => async (request) => {
     const startedMs = performance.now();
     const values = request.contextValues;
-    const { scope } = values.get(CALL)!; // the gate comes first
+    const { scope } = values.get(CALL)!; // the gate runs first
     try {
       const response = await inScope(scope, () => next(request));
       if (response.stream)
@@ -124,11 +124,11 @@ async function* watched<T>(messages: AsyncIterable<T>, finish: (error?: unknown)
     failed = true;
     throw finish(error);
   } finally {
-    if (!failed) finish(); // ended, or left by the reader
+    if (!failed) finish(); // ended, or cancelled by the reader
   }
 }
 
-/** Records the end of an RPC and gives the error to answer. */
+/** Records the end of an RPC and returns the error for the client. */
 type Finish = (method: DescMethod, values: ContextValues, startedMs: number, error?: unknown) => unknown;
 
 function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
@@ -166,7 +166,7 @@ function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
   };
 }
 
-/** Ours, not the caller's. */
+/** Whether the fault is the server's, not the caller's. */
 const FAULTS: ReadonlySet<Code> = new Set([
   Code.Internal,
   Code.Unavailable,
@@ -192,8 +192,8 @@ function answerTo(error: unknown): Answer {
   if (isDomainError(error)) {
     return { error: toConnectError(error), outcome: error.kind, reason: error.reason, loud: error.kind === "internal" };
   }
-  // The framework's own answers (deadline passed, client gone, method not served, server stopping) keep their codes, not
-  // their texts; nothing else may choose a code.
+  // The framework's own errors (deadline exceeded, client gone, unknown method, server stopping) keep their codes, not
+  // their texts; no other code may choose a status.
   if (error instanceof ConnectError && FRAMEWORK_CODES.has(error.code)) {
     const outcome = Code[error.code].toLowerCase();
     return { error: new ConnectError(outcome, error.code), outcome, loud: false };
@@ -206,7 +206,7 @@ function answerTo(error: unknown): Answer {
   return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };
 }
 
-/** What reading a request ends with when its sender dies in the middle of it. */
+/** Returns whether reading a request failed because its sender died. */
 const CALLER_GONE = "ERR_STREAM_PREMATURE_CLOSE";
 
 const FRAMEWORK_CODES: ReadonlySet<Code> = new Set([

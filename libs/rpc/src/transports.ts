@@ -18,9 +18,9 @@ import type { Routes, ServerOptions } from "./server-options.ts";
 export type LocalTransport = Transport & { readonly [TRUSTED_IN_PROCESS]: true };
 
 /**
- * A transport to services of the same process: same checks, same translation, same log lines as over the network. Messages of
- * unary calls are handed over as they are, and so is the caller once its signer has proved itself: neither side may change
- * a message that it has sent or received. Streams are encoded.
+ * Returns a transport to services of the same process: with the same checks, translation and log lines as over the
+ * network. Messages of unary calls are passed by reference, and so is the caller once its signer is trusted: neither
+ * side may change a message that it has sent or received. Streams are encoded.
  */
 export function inProcess(routes: Routes, options: ServerOptions): LocalTransport {
   const callers = new InProcessCallers();
@@ -70,7 +70,7 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
 
 type Implementation = (request: unknown, context: HandlerContext) => unknown;
 
-/** The router itself, which also notes the implementations of unary methods. */
+/** Wraps a router to record the implementations of unary methods. */
 function noting(implementations: Map<DescMethod, Implementation>, router: ConnectRouter): ConnectRouter {
   const service: ConnectRouter["service"] = (desc, implementation, options) => {
     const functions = implementation as Readonly<Record<string, Implementation | undefined>>;
@@ -90,7 +90,7 @@ type Next = ReturnType<Interceptor>;
 const intercepted = (interceptors: readonly Interceptor[], request: UnaryRequest, last: Next): Promise<UnaryResponse> =>
   interceptors.reduceRight((next, interceptor) => interceptor(next), last)(request) as Promise<UnaryResponse>;
 
-/** Calls the implementation, with what interceptors have made of the request. */
+/** Calls the implementation with the request that the interceptors return. */
 const invoke =
   (implementation: Implementation, own: UnaryRequest, context: HandlerContext): Next =>
   async (request) => {
@@ -114,6 +114,6 @@ const invoke =
     };
   };
 
-/** A transport to `mountHttp1`; `baseUrl` contains its prefix, such as "https://host/rpc". */
+/** Returns a transport to `mountHttp1`; `baseUrl` contains its prefix, such as "https://host/rpc". */
 export const http1Transport = (baseUrl: string): Transport =>
   createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true });

@@ -7,27 +7,28 @@ import { isUnreachable } from "./errors.ts";
 import { isRepeatable } from "./repeatable.ts";
 
 export type UpstreamOptions = {
-  /** Certificates (PEM) that vouch for `https:` addresses; those of the system when absent. */
+  /** CA certificates (PEM) for `https:` addresses; those of the system when absent. */
   readonly ca?: string;
   /** Resolves host names; the system's resolver when absent. */
   readonly resolve?: Resolve;
 };
 
 export type UpstreamTransport = Transport & {
-  /** Closes every session, with the calls on it. */
+  /** Closes every session and its calls. */
   close(): void;
 };
 
 const ATTEMPTS_MAX = 3;
 const CONNECT_MS = 2_000;
-/** An address that failed is the last choice for so long. */
+/** How long an address that failed is used only if no other is available. */
 const REST_MS = 1_000;
 const PING_EVERY_MS = 10_000;
 const PING_TIMEOUT_MS = 5_000;
 
 /**
- * A transport to a service in many replicas: one HTTP/2 session per address, the least busy one is asked. An address that
- * cannot be reached is passed over; a call that was sent and not answered is repeated elsewhere only if its method may be.
+ * Returns a transport to a service with many replicas: one HTTP/2 session per address; the least busy one is used. An
+ * unreachable address is skipped; a call that was sent without a response is retried elsewhere only if its method
+ * permits it.
  */
 export function upstreamTransport(urls: readonly string[], options: UpstreamOptions = {}): UpstreamTransport {
   const replicas = new Replicas(new Addresses(urls, options.resolve), options.ca);
@@ -73,7 +74,7 @@ async function* until<T>(messages: AsyncIterable<T>, done: () => void): AsyncIte
   }
 }
 
-/** Whether nobody answered: not the service's own word, not our own doing. */
+/** Returns whether there was no response: neither an error of the service, nor a cancellation by the client. */
 function isUnanswered(error: unknown, signal: AbortSignal | undefined): boolean {
   const failure = ConnectError.from(error);
   if (signal?.aborted || failure.findDetails(rpc.ErrorDetailSchema).length > 0) return false;
@@ -88,7 +89,7 @@ class Replica {
 
   constructor({ url, host }: Address, ca: string | undefined) {
     const family = isIP(host);
-    // The session is to one address, while host header and certificate check keep the name.
+    // The session connects to one address, while host header and certificate check use the name.
     const lookup = (
       _name: string,
       { all }: { all?: boolean },
@@ -106,12 +107,12 @@ class Replica {
     });
   }
 
-  /** Sorts the free before the busy, and both before those that failed just now. */
+  /** Cost of a call: free replicas before busy ones, and both before those that failed recently. */
   get cost(): number {
     return this.#load + (performance.now() < this.#restsUntilMs ? 1_000_000 : 0);
   }
 
-  /** Counts a call; answers how to end it. */
+  /** Counts a call; returns a function that ends it. */
   take(): () => void {
     this.#load++;
     let isTaken = true;
@@ -125,7 +126,7 @@ class Replica {
     this.#restsUntilMs = performance.now() + REST_MS;
   }
 
-  /** Opens or checks the session. Answers why it cannot be used. */
+  /** Opens or checks the session. Returns why it cannot be used. */
   async connect(): Promise<{ failure?: unknown }> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<"late">((resolve) => {
@@ -154,8 +155,8 @@ class Replicas {
   }
 
   /**
-   * A replica with an open session, one that was not tried if there is any; it counts as busy until `done`. Errors:
-   * unavailable, when none can be reached.
+   * Returns a replica with an open session, preferably one that was not tried; it counts as busy until `done`. Errors:
+   * unavailable if none is reachable.
    */
   async reach(tried: ReadonlySet<Replica>): Promise<{ replica: Replica; done: () => void }> {
     const all = await this.#all();
@@ -184,7 +185,7 @@ class Replicas {
     );
     for (const [key, replica] of this.#known) {
       if (addresses.has(key)) continue;
-      this.#known.delete(key); // its calls end by themselves; then the session is closed for idleness
+      this.#known.delete(key); // its calls end by themselves; then the idle session is closed
       replica.rest();
     }
     for (const [key, address] of addresses)
@@ -192,7 +193,7 @@ class Replicas {
     return [...this.#known.values()];
   }
 
-  /** The cheapest; among equals each in turn. */
+  /** Returns the replica with the lowest cost, round robin among equals. */
   #best(replicas: readonly Replica[]): Replica | undefined {
     const least = Math.min(...replicas.map(({ cost }) => cost));
     const equals = replicas.filter(({ cost }) => cost <= least);

@@ -78,7 +78,7 @@ const withCaller = async () => {
   return metadata;
 };
 
-/** A unary call by the plain gRPC client of another maker, which knows nothing of us. */
+/** A unary call by another vendor's plain gRPC client. */
 function ask<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   request: MessageInitShape<I>,
@@ -118,7 +118,7 @@ function stream<I extends DescMessage, O extends DescMessage>(
   );
 }
 
-/** What our own clients would make of the trailers. */
+/** How our own clients interpret the trailers. */
 const errorOf = ({ metadata }: ServiceError): DomainError => {
   const trailer = new Headers(
     Object.entries(metadata.getMap()).map(([name, value]): [string, string] => [
@@ -130,7 +130,7 @@ const errorOf = ({ metadata }: ServiceError): DomainError => {
   return fromConnectError(findTrailerError(trailer));
 };
 
-test("a plain gRPC client is answered, with the caller in its metadata, int64 and response headers", async () => {
+test("a plain gRPC client gets a response, with the caller in its metadata, int64 and response headers", async () => {
   const { message, header } = await ask(
     events.EventFeedService.method.read,
     { after: 9_007_199_254_740_993n },
@@ -140,17 +140,17 @@ test("a plain gRPC client is answered, with the caller in its metadata, int64 an
   expect(header.get("x-answer")).toEqual(["header"]);
 });
 
-test("and refused without one", async () => {
+test("a call without a caller is rejected", async () => {
   await expect(ask(events.EventFeedService.method.read, {})).rejects.toMatchObject({ code: status.UNAUTHENTICATED });
 });
 
-test("its deadline is kept", async () => {
+test("its deadline is enforced", async () => {
   await expect(ask(events.EventFeedService.method.read, { limit: 2 }, await withCaller(), 50)).rejects.toMatchObject({
     code: status.DEADLINE_EXCEEDED,
   });
 });
 
-test("it gets the whole error in the status details", async () => {
+test("it gets the complete error in the status details", async () => {
   const error = (await ask(events.EventFeedService.method.read, { limit: 1 }, await withCaller()).catch(
     (thrown: unknown) => thrown,
   )) as ServiceError;
@@ -170,7 +170,7 @@ test("it may read a stream, with the error that ends it", async () => {
   expect(error.code).toBe(status.NOT_FOUND);
 });
 
-test("gRPC's health service says whether the process is ready, to anybody", async () => {
+test("gRPC's health service reports readiness without authentication", async () => {
   const { check, watch } = health.Health.method;
   const statusOf = async (service: string) => (await ask(check, { service })).message.status;
   const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = health.HealthCheckResponse_ServingStatus;

@@ -28,7 +28,7 @@ const signer = await CallerSigner.create("gateway");
 const log = memoryLog();
 const metrics = new Metrics();
 const tracer = memoryTracer();
-/** Of whoever calls. */
+/** The metadata of the caller. */
 const SCOPE: Scope = {
   trace: { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true },
   tracer,
@@ -43,7 +43,7 @@ const options: ServerOptions = {
   allow: allowServices(events.EventFeedService, { read: ["gateway"] }),
 };
 
-/** What the implementation of Read does next; each test says. */
+/** The next behaviour of the implementation of Read; set by each test. */
 let read: (caller: Caller, signal: AbortSignal) => Promise<Partial<{ logUid: string }>>;
 let streamEnded = false;
 
@@ -102,7 +102,7 @@ describe.each(doors)("a call %s", (_name, open) => {
   });
   afterEach(() => door.close());
 
-  test("brings the whole caller to the implementation, and its answer back", async () => {
+  test("passes the complete caller to the implementation, and returns its response", async () => {
     const caller = aCaller({ principal: { type: "agent", uid: "a1" } });
     let seen: Caller | undefined;
     read = (who) => Promise.resolve(((seen = who), { logUid: "log-1" }));
@@ -110,7 +110,7 @@ describe.each(doors)("a call %s", (_name, open) => {
     expect(seen).toEqual(caller);
   });
 
-  test("keeps everything public of an error, and nothing of its cause", async () => {
+  test("returns everything public of an error, and nothing of its cause", async () => {
     const error = new DomainError({
       kind: "unsupported",
       reason: "attachment_stale",
@@ -158,7 +158,7 @@ describe.each(doors)("a call %s", (_name, open) => {
     ]);
   });
 
-  test("ends at its deadline as unavailable, and tells the implementation", async () => {
+  test("ends at its deadline as unavailable, and aborts the implementation", async () => {
     let told: Promise<void> | undefined;
     read = (_caller, signal) => {
       told = new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
@@ -170,7 +170,7 @@ describe.each(doors)("a call %s", (_name, open) => {
     await told;
   });
 
-  test("ends when its caller gives up, and tells the implementation", async () => {
+  test("ends when its client cancels, and aborts the implementation", async () => {
     const giving = new AbortController();
     let told: Promise<void> | undefined;
     read = (_caller, signal) => {
@@ -185,7 +185,7 @@ describe.each(doors)("a call %s", (_name, open) => {
     await expect(feed().read({}, call(aCaller(), { signal: giving.signal }))).rejects.toEqual(error);
   });
 
-  test("is refused without a caller, with a forged one, or in the name of another service", async () => {
+  test("is rejected without a caller, with a forged one, or in the name of another service", async () => {
     const forger = await CallerSigner.create("gateway");
     const readAs = (by: CallerSigner, caller: Caller) =>
       clientFor(events.EventFeedService, door.transport, { signer: by }).read({}, call(caller));
@@ -200,14 +200,14 @@ describe.each(doors)("a call %s", (_name, open) => {
     );
   });
 
-  test("in a service's own name needs an entry in the table", async () => {
+  test("in a service's own name requires an entry in the table", async () => {
     await expect(feed().read({}, call(serviceCaller("gateway", "r1")))).resolves.toMatchObject({ logUid: "log-1" });
     await expect(workers().heartbeat({}, call(serviceCaller("gateway", "r1")))).rejects.toEqual(
       domainError({ kind: "permission_denied", reason: "service_not_allowed" }),
     );
   });
 
-  test("is logged in one line, without a word of its content; a poll at debug level", async () => {
+  test("is logged in one line without its content; a poll at debug level", async () => {
     await inScope(SCOPE, () =>
       workers().complete({ completions: [{ executionId: 424_242n }] }, call(aCaller({ requestId: "req-1" }))),
     );
@@ -224,7 +224,7 @@ describe.each(doors)("a call %s", (_name, open) => {
     expect(JSON.stringify(log.entries)).not.toContain("424242");
   });
 
-  test("is a span below the caller's, and the implementation's own are below it in turn", async () => {
+  test("is a span below the caller's, and the parent of the implementation's own spans", async () => {
     await inScope(SCOPE, () => workers().complete({}, call(aCaller())));
     const [client, server, implementation] = tracer.told;
     const name = "millwright.worker.v1.WorkerService/Complete";
@@ -243,7 +243,7 @@ describe.each(doors)("a call %s", (_name, open) => {
     expect(log.entries.at(-1)?.fields).toMatchObject({ traceId: SCOPE.trace.traceId, spanId: server!.context.spanId });
   });
 
-  test("that is refused is no fault of the server's span; one that breaks is, without its text", async () => {
+  test("that is rejected does not fail the server's span; an internal error does, without its text", async () => {
     const complete = (displayName: string) =>
       workers()
         .complete({}, call(aCaller({ principal: { type: "user", uid: "u", displayName } })))
@@ -259,13 +259,13 @@ describe.each(doors)("a call %s", (_name, open) => {
     expect(JSON.stringify(tracer.told)).not.toContain("hunter2");
   });
 
-  test("that is made all the time has no span of its own, and still goes on with the trace", async () => {
+  test("of a polled method has no span, and passes the trace on", async () => {
     await inScope(SCOPE, () => feed().read({}, call(aCaller())));
     expect(tracer.told.map(({ kind }) => kind)).toEqual(["client"]);
     expect(log.entries.at(-1)?.fields).toMatchObject({ traceId: SCOPE.trace.traceId });
   });
 
-  test("may stream; an error after the first message arrives as our error", async () => {
+  test("may stream; an error after the first message is returned as our error", async () => {
     const subscribe = async (displayName: string) => {
       const seen: boolean[] = [];
       const stream = clientFor(worker.WorkerService, door.transport, { signer }).subscribe(
@@ -286,7 +286,7 @@ describe.each(doors)("a call %s", (_name, open) => {
   });
 });
 
-test("a stopping server tells running calls, and then takes no more", async () => {
+test("a stopping server aborts running calls, and then accepts no more", async () => {
   const server = await serveHttp2(routes, options, { port: 0 });
   const feed = clientFor(events.EventFeedService, upstreamTransport([`http://127.0.0.1:${server.port}`]), { signer });
   let started = () => {};
@@ -302,7 +302,7 @@ test("a stopping server tells running calls, and then takes no more", async () =
   await expect(feed.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable" }));
 });
 
-test("nothing is printed when a reader leaves a stream that goes on", async () => {
+test("nothing is printed when a reader leaves an open stream", async () => {
   const printed: unknown[] = [];
   const { error: print } = console;
   console.error = (...what: unknown[]) => void printed.push(what);
@@ -335,7 +335,7 @@ test("nothing is printed when a reader leaves a stream that goes on", async () =
       for await (const _ of clientFor(worker.WorkerService, transport).subscribe({}, { signal: leaving.signal }))
         leaving.abort();
     })();
-    await reading.catch(() => {}); // cut short by itself
+    await reading.catch(() => {}); // truncated by the client
     await left;
     await new Promise<void>((resolve) => (server.close(() => resolve()), server.closeAllConnections()));
     await new Promise((resolve) => setImmediate(resolve));
@@ -345,21 +345,21 @@ test("nothing is printed when a reader leaves a stream that goes on", async () =
   }
 });
 
-test("a request whose sender dies in the middle of it is no failure of the service", async () => {
+test("a request whose sender dies in the middle is not logged as a failure", async () => {
   const before = log.entries.length;
-  // What Node says of a request body whose connection is closed before its end.
+  // Node's error for a request body whose connection closes before its end.
   read = () => Promise.reject(Object.assign(new Error("Premature close"), { code: "ERR_STREAM_PREMATURE_CLOSE" }));
   const feed = clientFor(events.EventFeedService, inProcess(routes, options), { signer });
   await expect(feed.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable" }));
   expect(log.entries.slice(before).map(({ level, fields }) => [level, fields.outcome])).toEqual([["info", "canceled"]]);
 });
 
-test("a call to nobody is unavailable", async () => {
+test("a call to an absent server is unavailable", async () => {
   const nobody = clientFor(events.EventFeedService, upstreamTransport(["http://127.0.0.1:1"]), { signer });
   await expect(nobody.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable", retryable: true }));
 });
 
-test("a door may learn its callers in another way than by signed tokens", async () => {
+test("a server may authenticate callers by other means than signed tokens", async () => {
   const session = {
     authenticate: (header: Headers) =>
       Promise.resolve(header.get("authorization") === "Bearer s1" ? aCaller() : undefined),
@@ -376,7 +376,7 @@ test("a door may learn its callers in another way than by signed tokens", async 
   expect((await feed.read({})).logUid).toBe("anonymous");
 });
 
-test("polled methods are quiet while they succeed", async () => {
+test("polled methods are logged at debug level while they succeed", async () => {
   log.entries.length = 0;
   const quiet = { ...options, quiet: ["millwright.events.v1.EventFeedService/Read"] };
   const feed = clientFor(events.EventFeedService, inProcess(routes, quiet), { signer });

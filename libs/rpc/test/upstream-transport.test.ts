@@ -29,7 +29,7 @@ const options = {
 };
 const unavailable = domainError({ kind: "unavailable" });
 
-/** What a replica does with a call. */
+/** The behaviour of a replica for a call. */
 type Conduct = (signal: AbortSignal) => Promise<void>;
 const atOnce: Conduct = () => Promise.resolve();
 
@@ -80,7 +80,7 @@ const updating = (transport: UpstreamTransport) =>
 const creating = (transport: UpstreamTransport, requests: { causeKey?: string; idempotencyKey?: string }[]) =>
   clientFor(orchestrator.RunService, transport, { signer }).createRuns({ runs: requests }, call(aCaller()));
 
-/** Stays until the test lets go. */
+/** Blocks until the test releases it. */
 function held(): { conduct: Conduct; go: () => void } {
   let go = (): void => {};
   const gone = new Promise<void>((resolve) => (go = resolve));
@@ -88,12 +88,12 @@ function held(): { conduct: Conduct; go: () => void } {
 }
 
 describe("of several replicas", () => {
-  test("each gets its share", async () => {
+  test("each gets calls", async () => {
     const transport = to([(await aReplica("a")).url, (await aReplica("b")).url]);
     for (let count = 0; count < 6; count++) await reading(transport);
     expect(calls.toSorted()).toEqual(["a", "a", "a", "b", "b", "b"]);
   });
-  test("the least busy is asked", async () => {
+  test("the least busy is used", async () => {
     const busy = held();
     const [a, b] = [await aReplica("a", busy.conduct), await aReplica("b")];
     const transport = to([a.url, b.url]);
@@ -104,14 +104,14 @@ describe("of several replicas", () => {
     await slow;
     expect(calls).toEqual(["a", "b", "b", "b", "b"]);
   });
-  test("one that is not there is passed over, by every method", async () => {
+  test("an absent one is skipped, by every method", async () => {
     const [gone, b] = [await aReplica("gone"), await aReplica("b")];
     await gone.close();
     const transport = to([gone.url, b.url]);
     for (let count = 0; count < 4; count++) await updating(transport);
     expect(calls).toEqual(["b", "b", "b", "b"]);
   });
-  test("one that comes back is used again", async () => {
+  test("a recovered one is used again", async () => {
     const a = await aReplica("a");
     const transport = to([a.url]);
     await reading(transport);
@@ -120,7 +120,7 @@ describe("of several replicas", () => {
     await aReplica("again", atOnce, { port: a.port });
     expect((await reading(transport)).logUid).toBe("again");
   });
-  test("a refusal of the service is its answer, and not asked for elsewhere", async () => {
+  test("an error of the service is returned, and not retried elsewhere", async () => {
     const refusing: Conduct = () => Promise.reject(notFound("log"));
     const transport = to([(await aReplica("a", refusing)).url, (await aReplica("b", refusing)).url]);
     await expect(reading(transport)).rejects.toEqual(domainError({ reason: "log_not_found" }));
@@ -140,7 +140,7 @@ describe("a replica that dies in the middle of a call", () => {
     die = () => first.close();
     return to([first.url, (await aReplica("second")).url]);
   }
-  /** Calls until the dying replica was among those asked. */
+  /** Calls until the dying replica was used. */
   async function untilAsked(ask: () => Promise<unknown>): Promise<unknown[]> {
     const outcomes: unknown[] = [];
     while (!calls.includes("first"))
@@ -157,13 +157,13 @@ describe("a replica that dies in the middle of a call", () => {
     expect(new Set(await untilAsked(() => reading(transport)))).toEqual(new Set(["answered"]));
     expect(calls.at(-1)).toBe("second");
   });
-  test("and for requests with a key against repetition", async () => {
+  test("and for requests with an idempotency key", async () => {
     const transport = await both();
     expect(new Set(await untilAsked(() => creating(transport, [{ causeKey: "c" }, { idempotencyKey: "i" }])))).toEqual(
       new Set(["answered"]),
     );
   });
-  test("but not for one without, or for other changes", async () => {
+  test("but not for requests without a key, or for other changes", async () => {
     const keyless = await both();
     expect((await untilAsked(() => creating(keyless, [{ causeKey: "c" }, {}]))).at(-1)).toEqual(unavailable);
     calls = [];
@@ -172,7 +172,7 @@ describe("a replica that dies in the middle of a call", () => {
   });
 });
 
-test("a name stands for every address behind it, and for new ones later", async () => {
+test("a name resolves to every address, and to new ones later", async () => {
   const [a] = [await aReplica("a", atOnce, { host: "127.0.0.1" })];
   await aReplica("b", atOnce, { host: "127.0.0.2", port: a.port });
   const asked: string[] = [];
@@ -187,7 +187,7 @@ test("a name stands for every address behind it, and for new ones later", async 
 describe("with TLS", () => {
   const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url), "utf8");
   const resolve = async () => ["127.0.0.1"];
-  test("the certificate must be vouched for, and be of the name", async () => {
+  test("the certificate must be trusted, and issued for the name", async () => {
     const { port } = await aReplica("a", atOnce, { tls: { cert: pem("cert"), key: pem("key") } });
     const trusting = { ca: pem("cert"), resolve };
     expect((await reading(to([`https://neighbour.test:${port}`], trusting))).logUid).toBe("a");
@@ -197,7 +197,7 @@ describe("with TLS", () => {
   });
 });
 
-describe("a service forwarded to a upstream", () => {
+describe("a service forwarded to an upstream service", () => {
   const forwarded = async (conduct?: Conduct) => {
     const transport = to([(await aReplica("a", conduct)).url]);
     return clientFor(
@@ -213,7 +213,7 @@ describe("a service forwarded to a upstream", () => {
       "Bearer w1",
     );
   });
-  test("streams, errors at the end included", async () => {
+  test("streams, including errors at the end", async () => {
     const seen: boolean[] = [];
     const stream = (await forwarded()).subscribe({});
     await expect(async () => {
@@ -221,7 +221,7 @@ describe("a service forwarded to a upstream", () => {
     }).rejects.toEqual(domainError({ reason: "session_not_found" }));
     expect(seen).toEqual([true]);
   });
-  test("hears of it when the caller goes away", async () => {
+  test("is notified when the caller cancels", async () => {
     let hasHeard = false;
     const client = await forwarded(
       (signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((hasHeard = true), resolve()))),

@@ -3,23 +3,26 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerUnreadable, REQUEST_HEAD_BYTES_MAX } from "./unreadable-request.ts";
 
-/** Requests and headers must arrive in time, or the connection is closed (slow clients hold nothing). */
+/** Requests and headers must arrive in time, or the connection is closed (against slow clients). */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
-/** How long a connection may be idle: longer than proxies and clients wait before they use it again (60 s is common), so that the server never closes it under a request. */
+/**
+ * Idle timeout of a connection: longer than that of proxies and clients (often 60 s), so that the server never closes
+ * it during a request.
+ */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
-/** Connections still busy this long after the stop began are cut. */
+/** Connections still busy this long after the stop began are destroyed. */
 const DRAIN_MS = 5_000;
 
 export type HttpServer = {
   readonly port: number;
-  /** Requests that came earlier are answered by it too. */
+  /** Also serves requests that arrived before. */
   serve(listener: RequestListener): void;
-  /** Stops accepting, lets answers finish, then cuts what is left. */
+  /** Stops accepting, lets responses finish, then destroys the remaining connections. */
   stop(): Promise<void>;
 };
 
-/** Takes the port first, so that a taken one is said before anything else starts; requests wait until `serve`. */
+/** Binds the port first, so that a taken one is reported before anything else starts; requests wait until `serve`. */
 export async function listen(host: string, port: number): Promise<HttpServer> {
   let begin: (listener: RequestListener) => void = () => {};
   const listening = new Promise<RequestListener>((resolve) => (begin = resolve));

@@ -5,7 +5,10 @@ import { openScope, parseTraceparent, TRACEPARENT, type Tracer } from "@millwrig
 
 const REQUEST_ID = /^[\w.-]{1,64}$/;
 
-/** Begins a request of a public port: its id (the client's own when well-formed) in the answer, its trace (the client's, when it sent one) in the scope, and its span. */
+/**
+ * Starts a request of a public port: sets its id (the client's if well-formed) on the response, continues the client's
+ * trace, and opens its span.
+ */
 export function openRequest(
   tracer: Tracer | undefined,
   req: IncomingMessage,

@@ -14,7 +14,7 @@ async function ask(path: string, operations: Partial<Operations> = {}): Promise<
   return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text };
 }
 
-test("a process that lives is healthy, and ready when all of its parts are", async () => {
+test("a live process is healthy, and ready when all of its parts are", async () => {
   expect(await ask("/healthz")).toEqual({ status: 200, body: { status: "ok" } });
   await server.stop();
   const lifecycle = new Lifecycle().add("database", { ready: () => isUp });
@@ -32,7 +32,7 @@ test("a process that lives is healthy, and ready when all of its parts are", asy
   });
 });
 
-test("public keys are published by processes that have any; everything else is somebody else's, or nobody's", async () => {
+test("serves public keys if there are any; other paths are forwarded, or 404", async () => {
   const key = { kty: "OKP", kid: "gateway.1" };
   expect(await ask("/jwks.json", { keys: () => [key] })).toEqual({ status: 200, body: { keys: [key] } });
   await server.stop();

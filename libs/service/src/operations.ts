@@ -5,15 +5,15 @@ import type { Metrics } from "@millwright/telemetry";
 
 export type Operations = {
   readonly lifecycle: Lifecycle;
-  /** Served at `/metrics`; absent: there is no such path. */
+  /** Served at `/metrics`; absent: 404. */
   readonly metrics?: Metrics;
-  /** Published at `/jwks.json`; absent: there is no such path. */
+  /** Served at `/jwks.json`; absent: 404. */
   readonly keys?: () => readonly PublicKey[];
-  /** Answers every other path; absent: 404. */
+  /** Handles every other path; absent: 404. */
   readonly others?: RequestListener;
 };
 
-/** Health, readiness, metrics and public keys of a process, over plain HTTP/1.1. */
+/** Serves health, readiness, metrics and public keys of a process, over plain HTTP/1.1. */
 export function handleOperations({ others = notFound, ...operations }: Operations): RequestListener {
   return (request, response) => {
     const answer = ANSWERS[(request.url ?? "").split("?")[0] ?? ""];

@@ -32,7 +32,7 @@ import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
 import type { ServiceOptions } from "./service-options.ts";
 import type { ServiceSettings } from "./settings.ts";
 
-/** Where an upstream service answers: its RPC addresses, and the addresses of its public keys. */
+/** Endpoints of an upstream service: its RPC addresses, and the addresses of its public keys. */
 export type UpstreamAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
 
 type Surroundings = {
@@ -49,7 +49,7 @@ export type Composed = {
   /** See `ServerOptions.open` and `quiet`. */
   readonly open?: readonly string[];
   readonly quiet?: readonly string[];
-  /** Published beside the service's own key. */
+  /** Published together with the service's own key. */
   readonly publicKeys?: readonly PublicKey[];
   /** A public HTTP/1.1 port. */
   readonly http?: { readonly port: number; readonly listener: RequestListener };
@@ -62,16 +62,16 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
   readonly name: string;
   readonly env: Env;
   loadConfig(env: Env): C;
-  /** Those it calls, or is called by. */
+  /** The services it calls, or that call it. */
   upstreams(config: C): Readonly<Record<N, UpstreamAddresses>>;
-  /** Applied before it is composed; replicas may race. */
+  /** Migrations to apply before it is composed; replicas may race. */
   readonly migrationsDir: string;
   compose(config: C, base: ServiceOptions, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
 };
 
 /**
- * The process of one service: configuration, keys, operations port, migrations, its graph, its ports; stopped in reverse by
- * SIGTERM. Whatever keeps it from starting is said on standard error, with exit code 1.
+ * Runs the process of one service: configuration, keys, operations port, migrations, its object graph, its ports;
+ * SIGTERM stops them in reverse. A failure to start is printed to standard error, with exit code 1.
  */
 export async function runService<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>): Promise<void> {
   ignoreStandardStreamErrors(process);

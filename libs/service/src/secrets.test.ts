@@ -13,7 +13,7 @@ const key = Buffer.alloc(32, 7).toString("base64");
 const settings = (env: Record<string, string>) =>
   readConfig({ DATABASE_URL: "postgres://h/db", MILLWRIGHT_PUBLIC_URL: "http://mill.test", ...env }, serviceSettings);
 
-test("keys come from the environment or from files that only their owner reads", () => {
+test("keys come from the environment or from files that only their owner can read", () => {
   const file = join(dir, "key");
   writeFileSync(file, key, { mode: 0o600 });
   const { masterKey, serviceKey } = readSecrets(settings({ MASTER_KEY: key, SERVICE_KEY_FILE: file }));
@@ -27,12 +27,12 @@ test.each([
   [{ MASTER_KEY: key, MASTER_KEY_FILE: "f" }, "not both"],
   [{ MASTER_KEY: "hunter2" }, "MASTER_KEY does not hold 32 bytes"],
   [{ MASTER_KEY: key, SERVICE_KEY_FILE: join(dir, "absent") }, "does not exist"],
-])("%j is refused without being repeated", (env, message) => {
+])("%j is rejected without its value in the error", (env, message) => {
   expect(() => readSecrets(settings(env))).toThrow(message);
   expect(() => readSecrets(settings(env))).not.toThrow(/hunter2/);
 });
 
-test("a certificate needs its key", () => {
+test("a certificate requires its key", () => {
   const file = join(dir, "cert");
   writeFileSync(file, "PEM");
   expect(() => readTls(settings({ TLS_CERT_FILE: file }))).toThrow("go together");

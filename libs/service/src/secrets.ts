@@ -4,7 +4,7 @@ import type { ServiceSettings } from "./settings.ts";
 
 export type Secrets = { readonly masterKey: Uint8Array; readonly serviceKey: Uint8Array };
 
-/** Errors: a plain Error that names the variables at fault, never their values. */
+/** Throws a plain Error that names the faulty variables, never their values. */
 export function readSecrets(settings: ServiceSettings): Secrets {
   return {
     masterKey: secret("MASTER_KEY", settings.masterKey, settings.masterKeyFile),

@@ -3,13 +3,13 @@ import type { WakeupBus, NatsLink } from "@millwright/events";
 import type { CallerSigner, CallerVerifier } from "@millwright/rpc";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 
-/** What the graph of every service is composed of. */
+/** The dependencies of every service's object graph. */
 export type ServiceOptions = {
   readonly databaseUrl: string;
   readonly poolSize?: number;
-  /** 32 bytes; further keys are derived from it, such as that of page tokens. */
+  /** 32 bytes; further keys are derived from it, such as the key of page tokens. */
   readonly masterKey: Uint8Array;
-  /** Where users reach the platform: the origin of links and signed URLs. */
+  /** Public URL of the platform: the origin of links and signed URLs. */
   readonly publicUrl: string;
   readonly signer: CallerSigner;
   readonly verifier: CallerVerifier;
@@ -18,8 +18,8 @@ export type ServiceOptions = {
   readonly metrics: Metrics;
   /** Records spans; absent: none. */
   readonly tracer?: Tracer;
-  /** Rung by this service's log, and heard by its consumers of others'. */
+  /** Notified by this service's log; wakes its consumers of other services' logs. */
   readonly wakeups?: WakeupBus;
-  /** Where the events of this service are published; absent: nowhere. */
+  /** Where the events of this service are published; absent: not published. */
   readonly nats?: NatsLink;
 };

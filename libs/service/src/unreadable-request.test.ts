@@ -28,7 +28,7 @@ test.each([20_000, 500_000])("a query string of %i bytes gets problem+json that 
   });
 });
 
-test("a query string below the limit is served", async () => {
+test("a query string below the limit is accepted", async () => {
   expect(await (await fetch(`http://127.0.0.1:${server.port}/?q=${"x".repeat(15_000)}`)).text()).toBe("served");
 });
 

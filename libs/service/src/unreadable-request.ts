@@ -3,13 +3,16 @@ import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { invalidArgument, problemOf } from "@millwright/errors";
 
-/** Request line and headers of a request together; Node.js refuses more. */
+/** Maximum bytes of request line and headers together, enforced by Node.js. */
 export const REQUEST_HEAD_BYTES_MAX = 16 * 1024;
 
-/** What is left of an unreadable request is read for so long at most, so that its sender receives the answer. */
+/** How long the rest of an unreadable request is read, so that its sender receives the response. */
 const LINGER_MS = 2_000;
 
-/** Answers a request that the HTTP parser refused: as problem+json, unless an answer is under way or the sender is gone. */
+/**
+ * Responds to a request that the HTTP parser rejected with problem+json, unless a response has started or the sender is
+ * gone.
+ */
 export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   const { _httpMessage: underWay } = socket as Duplex & { _httpMessage?: ServerResponse };
   if (error.code === "ECONNRESET" || !socket.writable || underWay?.headersSent) return void socket.destroy(error);

@@ -4,7 +4,7 @@ import type { Metrics } from "@millwright/telemetry";
 import type { WorkQueue } from "@millwright/work";
 
 export type Watched = {
-  /** As named in metrics. */
+  /** The name in metrics. */
   readonly service: string;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -13,8 +13,8 @@ export type Watched = {
 };
 
 /**
- * What every service tells of itself: its connections, its log, how its readers follow, its work. What comes from the database is the same at
- * all replicas. Returns how to stop.
+ * Registers the metrics of every service: its connections, its log, the progress of its consumers, its work. Values
+ * from the database are the same on all replicas. Returns a function that unregisters them.
  */
 export function watchService({ service, metrics, database, consumers, work }: Watched): () => void {
   const connections = metrics.lookedUp(

@@ -38,13 +38,13 @@ const append = (...entities: string[]) =>
     ),
   );
 
-/** Lines of some metrics, without the service's own label. */
+/** Returns the lines of some metrics, without the service's own label. */
 async function told(...names: string[]): Promise<string[]> {
   const lines = (await metrics.text()).split("\n").filter((line) => names.some((name) => line.startsWith(`${name}{`)));
   return lines.map((line) => line.replace('service="factories"', "").replace("{,", "{"));
 }
 
-test("a service tells of its log, how its readers follow it, what is parked, and its work", async () => {
+test("a service reports its log, the progress of its consumers, dead-lettered events, and its work", async () => {
   const [log, clock] = [memoryLog(), systemClock];
   const eventLog = new EventLog({ database: t.database, clock, log });
   let read: FeedReader = (range) => eventLog.read(range);
@@ -73,7 +73,8 @@ test("a service tells of its log, how its readers follow it, what is parked, and
 
   await eventLog.head();
   const { read: whole } = { read };
-  read = async (range) => ({ ...(await whole(range)), through: range.after, events: [] }); // it has heard of them, and cannot have them yet
+  // it has read their position, and cannot have the events yet
+  read = async (range) => ({ ...(await whole(range)), through: range.after, events: [] });
   await consumer.drain();
   expect(await told("millwright_events_pending", "millwright_feed_lag_events")).toEqual([
     "millwright_events_pending{} 0",

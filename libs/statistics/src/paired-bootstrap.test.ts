@@ -60,7 +60,7 @@ describe("the paired bootstrap", () => {
     expect(probability((mean) => mean >= high - 1e-9)).toBeGreaterThan(0.02);
   });
 
-  test("finds the published difference of the second drug and that it is one", () => {
+  test("finds the published difference of the second drug and reports it as distinguishable", () => {
     const result = pairedBootstrap(
       SLEEP.first.map((baseline, i) => pair(baseline, SLEEP.second[i]!)),
       { seed: 1 },
@@ -75,14 +75,14 @@ describe("the paired bootstrap", () => {
     expect(isDistinguishable(result)).toBe(true);
   });
 
-  test("repeats itself with the same seed and states seed and resamples", () => {
+  test("is reproducible with the same seed and returns seed and resamples", () => {
     const values = SLEEP_DIFFERENCES.map((value) => value - 9);
     expect(run(values, 7)).toEqual(run(values, 7));
     expect(run(values, 7)).toMatchObject({ seed: 7, resamples: 10_000 });
     expect(resampledMeans(values, 7, 50)).not.toEqual(resampledMeans(values, 8, 50));
   });
 
-  test("takes fewer resamples of many pairs", () =>
+  test("uses fewer resamples for many pairs", () =>
     expect(pairedBootstrap(both(repeat(200, 1)), { seed: 1 }).resamples).toBe(1_250));
 
   test("changes only its sign when the sides are exchanged", () => {
@@ -95,7 +95,7 @@ describe("the paired bootstrap", () => {
     ]);
   });
 
-  test("leaves out pairs that lack a side and counts them", () =>
+  test("omits pairs that lack a side and counts them", () =>
     expect(
       pairedBootstrap([pair(0, 1), pair(null, 1), pair(1, null), pair(null, null), pair(0, 0)], { seed: 1 }),
     ).toMatchObject({

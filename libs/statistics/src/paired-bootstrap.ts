@@ -12,7 +12,7 @@ export type PairedDifference = {
   readonly difference: number | null;
   /** Percentile interval of the difference; null below two complete pairs. */
   readonly interval: Interval | null;
-  /** Complete pairs, and those that lack a side. */
+  /** Complete pairs, and pairs that lack a side. */
   readonly pairs: number;
   readonly incompletePairs: number;
   /** Complete pairs whose sides differ. */
@@ -24,7 +24,7 @@ export type PairedDifference = {
 
 const RESAMPLES_MIN = 1_000;
 const RESAMPLES_MAX = 2_000;
-/** Bounds the time of a bootstrap of many pairs, which needs fewer resamples. */
+/** Limits the time of a bootstrap of many pairs, which needs fewer resamples. */
 const DRAWS_MAX = 250_000;
 
 /**

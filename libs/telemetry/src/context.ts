@@ -1,12 +1,12 @@
 import type { Caller } from "@millwright/caller";
 
-/** What is known about a request from its door on; travels as an argument and in headers, never in globals. */
+/** Context of a request from its entry point on; passed as an argument and in headers, never in globals. */
 export type RequestContext = {
   readonly requestId: string;
   /** 32 lower-case hex digits (W3C trace context). */
   readonly traceId: string;
-  /** Absent until, and unless, the caller is known. */
+  /** Absent until the caller is authenticated. */
   readonly caller?: Caller;
-  /** When the answer stops being of use. */
+  /** The deadline of the response. */
   readonly deadline?: Date;
 };

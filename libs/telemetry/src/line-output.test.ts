@@ -43,7 +43,7 @@ test("begins a new line after one that was written in part", () => {
   for (const fd of [reader, writer]) closeSync(fd);
 });
 
-test("a process whose standard output is on a full disk goes through with its work", () => {
+test("a process whose standard output is on a full disk completes its work", () => {
   const index = new URL("./index.ts", import.meta.url).href;
   const script = `
     import { writeFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 import { types } from "node:util";
 
 /**
- * Every field a log line may have; others are dropped. Prompts, payloads, tokens, headers, e-mail addresses and
+ * All permitted fields of a log line; others are dropped. Prompts, payloads, tokens, headers, e-mail addresses and
  * names that users chose have no field, and must not get one.
  */
 export const LOG_FIELDS = [
@@ -23,7 +23,7 @@ export const LOG_FIELDS = [
   "status",
   "method",
   "route",
-  // things
+  // resources
   "runUid",
   "executionId",
   "attempt",
@@ -42,7 +42,7 @@ export const LOG_FIELDS = [
   "harness",
   "state",
   "exitCode",
-  // machinery
+  // infrastructure
   "component",
   "consumer",
   "source",
@@ -63,7 +63,7 @@ export const LOG_FIELDS = [
   "migration",
   "path",
   "bytes",
-  // the error answered at this boundary, with its causes
+  // the error returned at this boundary, with its causes
   "error",
 ] as const;
 
@@ -72,7 +72,10 @@ export type LogFields = Partial<Readonly<Record<LogField, unknown>>>;
 
 const allowed: ReadonlySet<string> = new Set(LOG_FIELDS);
 
-/** Keeps the allowed fields, beside those in `kept`, and turns an error into name, message, stack and causes (never its other properties). */
+/**
+ * Returns the permitted fields, in addition to those in `kept`, and reduces an error to name, message, stack and causes
+ * (never its other properties).
+ */
 export function allowListed(
   fields: Readonly<Record<string, unknown>>,
   kept: Record<string, unknown> = {},

@@ -6,8 +6,8 @@ import { currentScope } from "./scope.ts";
 const STDOUT = 1;
 
 /**
- * JSON lines. Messages are constant texts; what varies are fields, from the list in log-fields.ts. A line written on behalf of a request,
- * an event or an execution has the fields of its scope too (request, trace, span, run).
+ * Writes JSON lines. Messages are constant texts; variable data are fields from the list in log-fields.ts. A line
+ * written within a scope also has the scope's fields (request, trace, span, run).
  */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
@@ -18,18 +18,21 @@ export interface Logger {
   warn(message: string): void;
   error(fields: LogFields, message: string): void;
   error(message: string): void;
-  /** A logger whose every line has these fields too. */
+  /** Returns a logger that adds these fields to every line. */
   child(fields: LogFields): Logger;
 }
 
 export type LoggerOptions = {
   readonly service: string;
   readonly level?: "debug" | "info" | "warn" | "error" | "silent";
-  /** Where lines go; standard output by default. */
+  /** Output of the lines; standard output by default. */
   readonly destination?: DestinationStream;
 };
 
-/** The logger of one service. Lines are written synchronously, so that the last one before a crash is not lost; writing never throws. */
+/**
+ * Creates the logger of one service. Lines are written synchronously, so that the last one before a crash is not lost;
+ * writing never throws.
+ */
 export function createLogger(options: LoggerOptions): Logger {
   const output = pino(
     {
@@ -44,7 +47,10 @@ export function createLogger(options: LoggerOptions): Logger {
   return loggerOn(output, { service: options.service });
 }
 
-/** `bound`: fields of every line. A line has each key once: its own fields precede bound ones, and those the fields of the scope. */
+/**
+ * `bound`: fields of every line. A line has each key once: its own fields override bound ones, and those override the
+ * scope's.
+ */
 function loggerOn(output: Pino, bound: LogFields): Logger {
   const at =
     (level: "debug" | "info" | "warn" | "error") =>

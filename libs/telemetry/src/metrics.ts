@@ -1,11 +1,11 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** How long a scrape waits for what must be looked up. */
+/** How long a scrape waits for its readers. */
 const LOOK_MS = 2_000;
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * The metrics of one process, in Prometheus' text form. Asking twice for a name gives the same metric, so services that
+ * The metrics of one process, in Prometheus' text format. A repeated name returns the same metric, so services that
  * share a process may share this too. Label values must come from small fixed sets: no uids.
  */
 export class Metrics {
@@ -33,7 +33,7 @@ export class Metrics {
     );
   }
 
-  /** Buckets are in seconds unless given. */
+  /** Bucket bounds in seconds by default. */
   histogram<L extends string = never>(
     name: string,
     help: string,
@@ -46,7 +46,10 @@ export class Metrics {
     );
   }
 
-  /** A gauge, with labels, for what is only known by looking: readers given to `onScrape` set it anew each time. */
+  /**
+   * Returns a gauge with labels for values that are read on demand: functions given to `onScrape` set it for each
+   * scrape.
+   */
   lookedUp<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
     const gauge = this.gauge(name, help, labelNames);
     this.#lookedUp.add(gauge);
@@ -54,8 +57,8 @@ export class Metrics {
   }
 
   /**
-   * Has `read` set looked-up gauges whenever the metrics are asked for. One that fails, or takes longer than two seconds, leaves its gauges
-   * without a value and is counted under `name`. Returns how to stop.
+   * Registers a function that sets gauges at each scrape. If it fails, or takes longer than two seconds, its gauges
+   * have no value and the failure is counted under `name`. Returns a function that unregisters it.
    */
   onScrape(name: string, read: () => unknown): () => void {
     const reader = { name, read };
@@ -63,7 +66,7 @@ export class Metrics {
     return () => void this.#readers.delete(reader);
   }
 
-  /** What `/metrics` answers. Those who ask meanwhile share a look. */
+  /** Returns the response of `/metrics`. Concurrent scrapes share one read. */
   async text(): Promise<string> {
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
     await this.#looking;

@@ -26,14 +26,17 @@ import type { Tracing, TracingDeps, TracingSettings } from "./tracing.ts";
 
 const SEND_LEFT_MS = 3_000;
 const ATTRIBUTE_CHARACTERS_MAX = 256;
-/** A collector that is away is told of this often. */
+/** Interval of the warnings about an unreachable collector. */
 const COMPLAIN_EVERY_MS = 60_000;
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
 };
 
-/** Spans by the OpenTelemetry SDK, sent in batches by OTLP over HTTP. Loaded only where a collector is configured. */
+/**
+ * Records spans with the OpenTelemetry SDK and sends them in batches by OTLP over HTTP. Loaded only if a collector is
+ * configured.
+ */
 export async function openTelemetry(settings: TracingSettings, deps: TracingDeps): Promise<Tracing> {
   const { delayMs, queueMax, batchMax, serviceName } = settings;
   const sampler = samplerOf(settings);
@@ -121,7 +124,7 @@ function samplerOf({ sampler, samplerArgument }: TracingSettings): Sampler {
   return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root: root() }) : root();
 }
 
-/** The library reads address, headers, time limit, compression and certificates from the environment by itself. */
+/** The library reads address, headers, timeout, compression and certificates from the environment itself. */
 async function exporterOf({ protocol, tracesProtocol }: TracingSettings): Promise<SpanExporter> {
   switch (tracesProtocol ?? protocol) {
     case "http/protobuf":
@@ -133,7 +136,7 @@ async function exporterOf({ protocol, tracesProtocol }: TracingSettings): Promis
   }
 }
 
-/** Says, now and then, that spans are lost, and counts them. */
+/** Counts lost spans and logs a warning periodically. */
 function telling(exporter: SpanExporter, { log, metrics }: TracingDeps): SpanExporter {
   const lost = metrics?.counter("millwright_trace_spans_lost_total", "Spans that no collector took.");
   let toldMs = Number.NEGATIVE_INFINITY;

@@ -35,7 +35,7 @@ describe("a scope", () => {
     ]);
   });
 
-  test("tells of a failure its reason, code or class, and not a word of its text", async () => {
+  test("records reason, code or class of a failure, and nothing of its text", async () => {
     const tracer = memoryTracer();
     const failWith = async (thrown: unknown) => {
       const failing = async () => {
@@ -50,7 +50,7 @@ describe("a scope", () => {
     expect(tracer.told.map(({ error }) => error)).toEqual(["run_pending", "ECONNREFUSED", "TypeError", "unknown"]);
   });
 
-  test("without a tracer passes the trace on, or begins one that nobody records", async () => {
+  test("without a tracer passes the trace on, or starts an unrecorded one", async () => {
     const passed = openScope("door", { tracer: undefined, parent: PARENT }).scope;
     const begun = openScope("door", { tracer: undefined, parent: undefined }).scope;
     expect([passed.trace, begun.trace.isSampled]).toEqual([PARENT, false]);
@@ -60,14 +60,14 @@ describe("a scope", () => {
     );
   });
 
-  test("can be left by work that one request sets off for all", async () => {
+  test("can be left by work that is shared by all requests", async () => {
     await traced("door", { tracer: undefined, parent: PARENT }, async () => {
       expect(await outsideScopes(async () => (await turn(), currentScope()))).toBeUndefined();
       expect(currentScope()?.trace).toEqual(PARENT);
     });
   });
 
-  test("holds for every step of a stream, whoever reads it, and for its end", async () => {
+  test("applies to every step of a stream, for any reader, and to its end", async () => {
     const seen: (string | undefined)[] = [];
     async function* numbers() {
       try {
@@ -85,7 +85,7 @@ describe("a scope", () => {
   });
 });
 
-test("a log line has the fields of its scope; what the line or its logger says itself stands, and nothing is said twice", () => {
+test("a log line has the fields of its scope; its own and the logger's fields take precedence, without duplicates", () => {
   const lines: string[] = [];
   const log = createLogger({ service: "worker", destination: { write: (text: string) => void lines.push(text) } });
   const tracer = memoryTracer();

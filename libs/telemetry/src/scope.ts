@@ -4,29 +4,29 @@ import type { TraceContext } from "./trace-context.ts";
 import { errorTypeOf, NO_TRACER, type Span, type SpanOptions, type Tracer } from "./tracer.ts";
 
 /**
- * What everything that happens on behalf of one request, event or execution has in common for those who watch it. It flows with the
- * asynchronous calls instead of through arguments, because nothing may ever be decided by it: log lines, spans and outgoing trace
- * headers read it, and nobody else.
+ * Context of everything that happens on behalf of one request, event or execution. It follows the asynchronous calls
+ * instead of being an argument, because no decision may depend on it: only log lines, spans and outgoing trace headers
+ * read it.
  */
 export type Scope = {
   readonly trace: TraceContext;
-  /** Makes the spans below `trace`. */
+  /** Creates the spans below `trace`. */
   readonly tracer: Tracer;
-  /** Every log line within has these too. */
+  /** Added to every log line within the scope. */
   readonly fields: LogFields;
 };
 
 const scopes = new AsyncLocalStorage<Scope | undefined>();
 
-/** Undefined outside of every request: background loops, starts and stops. */
+/** Returns undefined outside of every request: background loops, starts and stops. */
 export const currentScope = (): Scope | undefined => scopes.getStore();
 
 export const inScope = <T>(scope: Scope, f: () => T): T => scopes.run(scope, f);
 
-/** Runs `f` on behalf of nobody in particular: shared work that one request happens to set off. */
+/** Runs `f` outside of every scope: for shared work that one request happens to start. */
 export const outsideScopes = <T>(f: () => T): T => (scopes.getStore() === undefined ? f() : scopes.run(undefined, f));
 
-/** Each step of an iteration in the scope of its start, whoever asks for it. */
+/** Runs each step of an iteration in the given scope, whatever scope its reader has. */
 export async function* iterateInScope<T>(scope: Scope, messages: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = scopes.run(scope, () => messages[Symbol.asyncIterator]());
   try {
@@ -40,7 +40,7 @@ export async function* iterateInScope<T>(scope: Scope, messages: AsyncIterable<T
   }
 }
 
-/** An iteration that goes on in the present scope, for a reader that will have left it (an answer that is streamed). */
+/** Binds an iteration to the current scope, for a reader that has left it by then (a streamed response). */
 export function bindScope<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
   const scope = scopes.getStore();
   return scope ? iterateInScope(scope, messages) : messages;
@@ -48,12 +48,12 @@ export function bindScope<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
 
 export type ScopeOptions = Omit<SpanOptions, "parent"> & {
   readonly tracer: Tracer | undefined;
-  /** What brought it about, as it came with it; absent: a trace begins here. */
+  /** Trace context of the cause, as received with it; absent: a new trace starts. */
   readonly parent: TraceContext | undefined;
   readonly fields?: LogFields;
 };
 
-/** Opens the scope of something that comes from outside: the span is the caller's to end. */
+/** Opens the scope of an incoming request or event; the caller must end the span. */
 export function openScope(
   name: string,
   { tracer = NO_TRACER, parent, fields = {}, ...span }: ScopeOptions,
@@ -65,13 +65,13 @@ export function openScope(
   };
 }
 
-/** Runs `f` in a scope of its own, as `openScope`, and ends the span with it. */
+/** Runs `f` in a new scope, as `openScope`, and ends the span with it. */
 export function traced<T>(name: string, options: ScopeOptions, f: (span: Span) => Promise<T>): Promise<T> {
   const { scope, span } = openScope(name, options);
   return scopes.run(scope, () => ended(span, f));
 }
 
-/** Runs `f` in a span below the present one; just runs it where nothing is recorded. */
+/** Runs `f` in a span below the current one; without a recorder, just runs it. */
 export function inSpan<T>(
   name: string,
   options: Omit<SpanOptions, "parent">,

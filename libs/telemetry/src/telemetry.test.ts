@@ -27,7 +27,7 @@ describe("the logger", () => {
     ]);
   });
 
-  test("writes each key of a line once, also those that a child or the line itself replaces", () => {
+  test("writes each key of a line once, also keys that a child or the line itself overrides", () => {
     const texts: string[] = [];
     const parent = createLogger({
       service: "standalone",
@@ -41,14 +41,14 @@ describe("the logger", () => {
     expect(JSON.parse(texts[0]!)).toMatchObject({ service: "gateway", requestId: "r3" });
   });
 
-  test("drops fields that are not on the list, whatever their type says", () => {
+  test("drops fields that are not on the list, whatever their type", () => {
     const { lines, log } = captured();
     log.info({ operation: "x", prompt: "secret words", authorization: "Bearer k" } as LogFields, "finished");
     log.child({ prompt: "secret words" } as LogFields).info("again");
     expect(JSON.stringify(lines)).not.toMatch(/secret words|Bearer/);
   });
 
-  test("tells an error with its causes, and nothing else of it", () => {
+  test("writes an error with its causes, and none of its other properties", () => {
     const { lines, log } = captured();
     const cause = Object.assign(new Error("inner"), { code: "ECONNREFUSED", config: { token: "hunter2" } });
     log.error({ error: Object.assign(new Error("outer", { cause }), { reason: "run_broken" }) }, "failed");
@@ -58,7 +58,7 @@ describe("the logger", () => {
     expect(JSON.stringify(lines)).not.toContain("hunter2");
   });
 
-  test("keeps quiet below its level", () => {
+  test("writes nothing below its level", () => {
     const { lines, log } = captured();
     log.debug({ operation: "x" }, "detail");
     log.debug("detail");
@@ -66,7 +66,7 @@ describe("the logger", () => {
   });
 });
 
-test("metrics are told in Prometheus' text form, and asking twice gives the same metric", async () => {
+test("metrics have Prometheus' text format, and a repeated name returns the same metric", async () => {
   const metrics = new Metrics();
   metrics.counter("millwright_rpc_total", "RPCs.", ["method"]).inc({ method: "GetRun" });
   metrics.counter("millwright_rpc_total", "RPCs.", ["method"]).inc({ method: "GetRun" }, 2);
@@ -78,8 +78,8 @@ test("metrics are told in Prometheus' text form, and asking twice gives the same
   expect(text).toContain('millwright_rpc_seconds_bucket{le="0.25",method="GetRun"} 1');
 });
 
-describe("what is looked up for a scrape", () => {
-  test("is told as it is now: values of before are gone, and who asks meanwhile shares the look", async () => {
+describe("a value that is read for a scrape", () => {
+  test("is current: earlier values are gone, and concurrent scrapes share the read", async () => {
     const metrics = new Metrics();
     const gauge = metrics.lookedUp("millwright_queue_depth", "Queued.", ["reason"]);
     let looks = 0;
@@ -98,7 +98,7 @@ describe("what is looked up for a scrape", () => {
     expect(looks).toBe(2);
   });
 
-  test("is absent, and counted, when the look fails; the others stand", async () => {
+  test("is absent, and the failure counted, when the read fails; the other values remain", async () => {
     const metrics = new Metrics();
     const [broken, fine] = [
       metrics.lookedUp("millwright_broken", "B.", ["service"]),

@@ -18,7 +18,7 @@ test.each([
   [undefined, undefined],
 ])("the traceparent %j is %j", (text, expected) => expect(parseTraceparent(text)).toEqual(expected));
 
-test("a context travels as it is; a new one is valid, unrecorded, and each its own", () => {
+test("a context is sent unchanged; a new one is valid, unrecorded and unique", () => {
   const context = { traceId: TRACE, spanId: SPAN, isSampled: true };
   expect(parseTraceparent(formatTraceparent(context))).toEqual(context);
   const [one, other] = [newTraceContext(), newTraceContext()];

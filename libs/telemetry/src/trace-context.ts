@@ -1,21 +1,21 @@
 import { randomHex } from "@millwright/ids";
 
-/** Which trace something belongs to, and the span it happens in (W3C trace context). */
+/** The trace of something, and the span in which it happens (W3C trace context). */
 export type TraceContext = {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
   /** 16 lower-case hex digits. */
   readonly spanId: string;
-  /** Whether somebody up the road records this trace. */
+  /** Whether an upstream caller records this trace. */
   readonly isSampled: boolean;
 };
 
-/** The header, and the name of the columns and fields that carry its text. */
+/** The header, and the name of the columns and fields with its text. */
 export const TRACEPARENT = "traceparent";
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Reads a `traceparent`; undefined when there is none, or none that the standard lets pass. Versions to come are read as far as known. */
+/** Parses a `traceparent`; undefined if it is absent or invalid. Later versions are parsed as far as known. */
 export function parseTraceparent(text: string | null | undefined): TraceContext | undefined {
   const [, version, traceId = "", spanId = "", flags = "", more] = FORM.exec(text ?? "") ?? [];
   const isValid =
@@ -30,7 +30,7 @@ export function parseTraceparent(text: string | null | undefined): TraceContext 
 export const formatTraceparent = ({ traceId, spanId, isSampled }: TraceContext): string =>
   `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 
-/** The beginning of a trace that nobody records: its id still ties log lines together. */
+/** Starts a trace that is not recorded: its id still correlates log lines. */
 export function newTraceContext(): TraceContext {
   return { traceId: randomHex(16), spanId: randomHex(8), isSampled: false };
 }

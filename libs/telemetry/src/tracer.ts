@@ -3,35 +3,35 @@ import { newTraceContext, type TraceContext } from "./trace-context.ts";
 export type SpanKind = "internal" | "server" | "client" | "consumer";
 
 /**
- * Facts of a span: uids, numbers, and words that this code or a contract chose. Never what people or models wrote, headers, addresses with
- * a query, error texts: whoever reads traces may read none of it.
+ * Attributes of a span: uids, numbers, and constants of this code or a contract. Never text written by people or
+ * models, headers, addresses with a query, or error texts: readers of traces may not be permitted to see them.
  */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
 export type SpanOptions = {
   readonly kind?: SpanKind;
   readonly attributes?: SpanAttributes;
-  /** What it is a part of; absent: it begins a trace. */
+  /** The parent; absent: a new trace starts. */
   readonly parent?: TraceContext | undefined;
-  /** Other spans that brought it about. */
+  /** Other spans that caused it. */
   readonly links?: readonly TraceContext[];
 };
 
-/** A piece of work that is being timed. */
+/** A timed piece of work. */
 export interface Span {
-  /** What travels on from here. */
+  /** The context to send on. */
   readonly context: TraceContext;
-  /** For what is known by its name only later, such as a route. */
+  /** For a name that is known only later, such as that of a route. */
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
-  /** It failed, and for which kind of reason (`errorType`): a reason or code, never a text. What is said first stands. */
+  /** Marks the span as failed with an `errorType`: a reason or code, never a text. The first call takes precedence. */
   fail(errorType: string): void;
   end(): void;
 }
 
-/** Makes the spans of one service. */
+/** Creates the spans of one service. */
 export interface Tracer {
-  /** Whether anybody gets the spans: spares the work of describing them. */
+  /** Whether spans are recorded; if not, callers need not compute attributes. */
   readonly isRecording: boolean;
   start(name: string, options?: SpanOptions): Span;
 }
@@ -44,7 +44,7 @@ export const NO_TRACER: Tracer = {
 
 const silentSpan = (context: TraceContext): Span => ({ context, rename() {}, set() {}, fail() {}, end() {} });
 
-/** What a trace may say about an error: its reason, its code or its class. */
+/** Returns what a trace may contain about an error: its reason, its code or its class. */
 export function errorTypeOf(error: unknown): string {
   if (typeof error !== "object" || error === null) return "unknown";
   const { reason, code, name } = error as { reason?: unknown; code?: unknown; name?: unknown };

@@ -44,7 +44,7 @@ async function spanNamed(name: string): Promise<CollectedSpan> {
 }
 
 describe("with a collector", () => {
-  test("spans arrive with parents, links, attributes, kinds, and the service they are of", async () => {
+  test("spans arrive with parents, links, attributes, kinds, and their service", async () => {
     await start({ OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test" });
     const options = {
       tracer: tracing.tracer("gateway"),
@@ -81,14 +81,14 @@ describe("with a collector", () => {
     expect(collector.bodies[0]).toMatchObject({ path: "/v1/traces" });
   });
 
-  test("what is left is sent when the process stops", async () => {
+  test("the remaining spans are sent when the process stops", async () => {
     await start({ OTEL_BSP_SCHEDULE_DELAY: "600000" });
     tracing.tracer("gateway").start("last").end();
     await tracing.stop();
     expect(collector.spans).toMatchObject([{ name: "last", parentSpanId: "" }]);
   });
 
-  test("a caller's decision not to record is kept, and travels on", async () => {
+  test("a caller's decision not to record is respected and passed on", async () => {
     await start();
     const unsampled = tracing.tracer("gateway").start("unwanted", { parent: { ...PARENT, isSampled: false } });
     expect(unsampled.context).toMatchObject({ traceId: PARENT.traceId, isSampled: false });
@@ -98,13 +98,13 @@ describe("with a collector", () => {
     expect(collector.spans.map(({ name }) => name)).toEqual(["wanted"]);
   });
 
-  test("a sampler may leave traces out", async () => {
+  test("a sampler may drop traces", async () => {
     await start({ OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" });
     expect(tracing.tracer("gateway").start("left out").context.isSampled).toBe(false);
     expect(tracing.tracer("gateway").start("wanted", { parent: PARENT }).context.isSampled).toBe(true);
   });
 
-  test("protobuf is sent unless told otherwise", async () => {
+  test("protobuf is the default encoding", async () => {
     await start({ OTEL_EXPORTER_OTLP_PROTOCOL: "" });
     tracing.tracer("gateway").start("in protobuf").end();
     await tracing.stop();
@@ -112,7 +112,7 @@ describe("with a collector", () => {
     expect(collector.bodies[0]!.bytes.includes("in protobuf")).toBe(true);
   });
 
-  test("one that refuses costs its spans, is said once, and disturbs nobody", async () => {
+  test("an error of the collector loses its spans, is logged once, and affects nothing else", async () => {
     await start();
     collector.refusal = 400;
     for (const name of ["one", "two"]) {
@@ -135,7 +135,7 @@ describe("without one", () => {
     expect(tracing.tracer("gateway")).toBe(NO_TRACER);
   });
 
-  test("nothing of the SDK is even loaded", async () => {
+  test("the SDK is not loaded", async () => {
     const program = fileURLToPath(new URL("print-loaded.ts", import.meta.url));
     const loadedWith = async (env: Record<string, string>) =>
       JSON.parse(
@@ -153,7 +153,7 @@ describe("without one", () => {
     { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
     { OTEL_TRACES_SAMPLER: "sometimes" },
     { OTEL_TRACES_SAMPLER_ARG: "2" },
-  ])("what is not understood is said at the start: %j", async (env) => {
+  ])("an invalid setting is reported at the start: %j", async (env) => {
     await expect(startTracing(loadTracingSettings({ ...collector.environment, ...env }), { log })).rejects.toThrow(
       /Invalid configuration:\n {2}OTEL_/,
     );

@@ -1,6 +1,6 @@
 import { registerHooks } from "node:module";
 
-/** Says which packages of OpenTelemetry a process loads that starts and uses tracing as its environment says. */
+/** Prints which packages of OpenTelemetry a process loads that starts tracing with its environment. */
 const loaded = new Set<string>();
 registerHooks({
   resolve(specifier, context, next) {

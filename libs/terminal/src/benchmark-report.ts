@@ -58,7 +58,7 @@ const coverage = ({ coverage: { received, expected } }: Scoring): string => `${r
 const differenceText = ({ difference, interval, verdict }: Difference): string =>
   `${points(difference)} points (${range(interval, points)}): ${verdict}`;
 
-/** Returns what is known of a benchmark run while it is executed, in one line. */
+/** Returns the progress of a benchmark run in one line. */
 export function progressLine({ state, trial_progress: trials, score_progress: scores }: BenchmarkRun): string {
   if (!trials) return state;
   const failed = trials.failed > 0 ? ` (${trials.failed} failed)` : "";
@@ -103,7 +103,7 @@ export function resultsTable({
   return parts.join("\n\n");
 }
 
-/** Returns the comparison of two benchmark runs as a table, with what makes them less comparable below. */
+/** Returns the comparison of two benchmark runs as a table, followed by what makes them less comparable. */
 export function comparisonTable(comparison: Comparison): string {
   const rows = comparison.configurations.map((one) => [
     configurationName(one),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { printable, printableJson } from "./printable.ts";
 
-describe("text of others is printed without", () => {
+describe("untrusted text is printed without", () => {
   test.each([
     ["colours", "a\u001b[31mred\u001b[0mb", "aredb"],
     ["cursor movement and erasing", "safe\u001b[2K\u001b[1A\u001b[1;1Hx", "safex"],
@@ -25,13 +25,13 @@ describe("text of others is printed without", () => {
     expect(printable(text)).toBe(shown);
   });
 
-  test("but with tabs, lines and every other character", () => {
+  test("but with tabs, line feeds and every other character", () => {
     const text = "a\tb\nzażółć 日本語 עברית 👩‍💻";
     expect(printable(text)).toBe(text);
   });
 });
 
-test("JSON keeps its value when control characters are escaped in it", () => {
+test("JSON has the same value after control characters are escaped", () => {
   const value = { title: "\u001b[31m\u009b\u202e\u007f\u2028\n\u0085 ok", nested: ["é"] };
   const json = printableJson(JSON.stringify(value, null, 2));
   expect(JSON.parse(json)).toEqual(value);

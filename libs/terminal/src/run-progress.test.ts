@@ -73,6 +73,6 @@ test.each([
   ["message", { role: "assistant", text: "\u001b]0;owned\u0007hi\u202e" }, { mark: "say", text: "hi" }],
   ["something_new", {}, undefined],
   ["toString", {}, undefined],
-])("%s %j is told as %j", (kind, payload, expected) => {
+])("%s %j is shown as %j", (kind, payload, expected) => {
   expect(describeRunEvent(event(kind, payload))).toEqual(expected);
 });

@@ -2,10 +2,10 @@ import { printable } from "./printable.ts";
 
 type Json = Record<string, unknown>;
 
-/** A run event as `GET /agent/runs/{runId}/events` shows it. */
+/** A run event as returned by `GET /agent/runs/{runId}/events`. */
 export type RunEventJson = { seq: number; kind: string; occurred_at: string; payload?: Json };
 
-/** What a person should read about one event: a mark, one line, and perhaps some lines of detail below it. */
+/** The display of one event: a mark, one line, and optional lines of detail below it. */
 export type ProgressLine = {
   mark: "start" | "say" | "work" | "done" | "fail" | "wait" | "note";
   text: string;
@@ -14,7 +14,9 @@ export type ProgressLine = {
 
 const DETAIL_LINES_MAX = 6;
 
-/** Returns a run event as a line for people, without control sequences; undefined for events that only programs need. */
+/**
+ * Returns a run event as a line for people, without control sequences; undefined for events that only programs need.
+ */
 export function describeRunEvent(event: RunEventJson): ProgressLine | undefined {
   const line = Object.hasOwn(DESCRIPTIONS, event.kind) ? DESCRIPTIONS[event.kind]!(event.payload ?? {}) : undefined;
   return line && { ...line, text: printable(line.text), ...(line.detail && { detail: line.detail.map(printable) }) };
@@ -109,7 +111,7 @@ function paths(value: Json): unknown[] {
   return Array.isArray(value["files"]) ? value["files"].map((file) => object(file)["path"]) : [];
 }
 
-/** The last lines of an output, after a mark for those that are left out. */
+/** Returns the last lines of an output, after a mark for those that are omitted. */
 function tail(output: string): string[] {
   const lines = output
     .trimEnd()
@@ -122,7 +124,7 @@ function tail(output: string): string[] {
   ];
 }
 
-/** The first line of a text, with a mark if there are more. */
+/** Returns the first line of a text, with a mark if there are more. */
 function firstLine(message: string): string {
   const [first = "", ...more] = message.trimEnd().split("\n");
   return more.length > 0 ? `${first} [${more.length} more ${more.length === 1 ? "line" : "lines"}]` : first;

@@ -1,6 +1,9 @@
 import { printable } from "./printable.ts";
 
-/** A plain text table: columns as wide as their widest cell, two spaces between, no trailing blanks. Each row is one line, whatever its cells contain. */
+/**
+ * Returns a plain text table: columns as wide as their widest cell, two spaces between, no trailing blanks. Each row is
+ * one line, whatever its cells contain.
+ */
 export function table(headings: readonly string[], cells: readonly (readonly string[])[]): string {
   const rows = cells.map((row) => row.map((cell) => printable(cell).replace(/\s*\n\s*/g, " ")));
   const widths = headings.map((heading, column) =>

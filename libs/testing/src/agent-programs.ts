@@ -3,20 +3,20 @@ import type { ModelAnswer, ModelRequest } from "./model-server.ts";
 
 export type ModelCall = NonNullable<Extract<ModelAnswer, { calls?: unknown }>["calls"]>[number];
 
-/** What differs between agent programs of others when a model leads them by the hand. */
+/** The differences between third-party agent programs when a test scripts their model. */
 export type AgentProgram = {
   readonly title: string;
   readonly type: FakeHarness;
-  /** Environment variable that names the real program to tests; unset where it is not to be tried. */
+  /** Environment variable with the path of the real program; unset: its tests are skipped. */
   readonly variable: string;
   readonly provider: string;
   readonly modelId: string;
-  /** What the model server's address needs behind it. */
+  /** The suffix of the model server's address. */
   readonly path: string;
-  /** The call of its own shell, and one of the platform's tools. */
+  /** The call of its own shell, and of one of the platform's tools. */
   readonly shell: (command: string) => ModelCall;
   readonly platform: (tool: string, input: object) => ModelCall;
-  /** Whether a request is for a step of the agent; others are for titles and the like. */
+  /** Returns whether a request is for a step of the agent; others are for titles and similar. */
   readonly isStep: (body: ModelRequest["body"]) => boolean;
 };
 

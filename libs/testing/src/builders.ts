@@ -3,7 +3,9 @@ import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import type { TeamUid, UserUid } from "@millwright/ids";
 
-/** A user who may do everything in one new team and with what they own; override what the test is about. */
+/**
+ * Returns a user with all verbs in one new team and on their own resources; override the fields that the test is about.
+ */
 export function aCaller(overrides: Partial<Caller> = {}): Caller {
   return {
     principal: { type: "user", uid: newUid<UserUid>() },

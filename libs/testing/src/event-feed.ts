@@ -14,7 +14,7 @@ export type FakeEvent = {
   payload?: JsonObject;
 };
 
-/** Serves the events of a list as the event feed of a service; its log is named by `logUid`. */
+/** Serves the events of a list as the event feed of a service; `logUid` is the id of its log. */
 export function serveFeed(router: ConnectRouter, logUid: string, list: readonly FakeEvent[]): void {
   router.service(events.EventFeedService, {
     read: async ({ after, limit }) => ({

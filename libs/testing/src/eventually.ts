@@ -1,9 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-/** How many times as long as usual things may take here. */
+/** Returns the factor by which timeouts are longer on this machine (MILLWRIGHT_PATIENCE). */
 export const timeoutFactor = (): number => Number(process.env["MILLWRIGHT_PATIENCE"] ?? 1);
 
-/** Repeats `f` until it neither throws nor answers false, and returns its value. Errors: the last one, after `timeoutMs`, by default 60 s × `timeoutFactor()`. */
+/**
+ * Calls `f` until it neither throws nor returns false, and returns its value. Throws the last error after `timeoutMs`,
+ * by default 60 s × `timeoutFactor()`.
+ */
 export async function eventually<T>(
   f: () => T | Promise<T>,
   { timeoutMs = 60_000 * timeoutFactor(), everyMs = 20 } = {},

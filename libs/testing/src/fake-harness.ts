@@ -2,10 +2,13 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * What a stand-in does: it takes orders instead of thinking, one a line: `say`, `bash`, `model <text>` (one step of the model), `title` (a call without tools),
- * `retry` (a step, until it is answered), `abort` (a step that is given up after the first piece of its answer), `tool <name> <json>` (of the
- * platform), `tools`, `told`, `hang`, `die`, `curse` (to die from now on), `fail`, `flood`, `odd` (a line outside of every protocol), `env`. It keeps its session where the real program does, and
- * needs it there to go on. A front before it speaks the protocol: it gives `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls `work` and `interrupt`.
+ * The behaviour of a fake agent program. It executes orders instead of calling a model, one per line: `say`, `bash`,
+ * `model <text>` (one step of the model), `title` (a call without tools), `retry` (a step, repeated until it succeeds),
+ * `abort` (a step that is cancelled after the first piece of its response), `tool <name> <json>` (of the platform),
+ * `tools`, `told`, `hang`, `die`, `curse` (die at every start from now on), `fail`, `flood`, `odd` (a line outside of
+ * every protocol), `env`. It stores its session where the real program does, and needs it there to resume. A front end
+ * implements the protocol: it provides `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls
+ * `work` and `interrupt`.
  */
 const ORDERS = `
 const { execFile } = require("node:child_process");
@@ -90,7 +93,7 @@ const interrupt = () => { isInterrupted = true; stop?.(); };
 if (process.argv.includes("--version")) { console.log("9.9.9 (Fake)"); process.exit(0); }
 `;
 
-/** Claude Code, by `stream-json` both ways. */
+/** Claude Code, with `stream-json` in both directions. */
 const CLAUDE = `
 const option = (name) => { const at = process.argv.indexOf(name); return at < 0 ? undefined : process.argv[at + 1]; };
 const session = option("--resume") ?? option("--session-id");
@@ -128,7 +131,7 @@ let thread, turn = 0, calls = 0, told = "", total = 0;
 const note = (method, params) => send({ method, params: { threadId: thread, ...(method.startsWith("turn/") ? {} : { turnId: "turn-" + turn }), ...params } });
 const item = (what, fields) => note("item/" + what, { item: fields });
 const fileOf = (id) => path.join(process.env.CODEX_HOME, "sessions", "2026", "01", "01", "rollout-" + id + ".jsonl");
-// A thread keeps the sandbox it was started with, unless the request that resumes it names another one.
+// A thread uses the sandbox it was started with, unless the request that resumes it names another one.
 const sandboxFileOf = (id) => fileOf(id) + ".sandbox";
 const keepSandbox = (sandbox) => { fs.mkdirSync(path.dirname(front.file), { recursive: true }); fs.writeFileSync(sandboxFileOf(thread), sandbox); };
 const front = {
@@ -171,7 +174,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 }).on("close", () => { if (!isBusy) process.exit(0); });
 `;
 
-/** Gemini CLI and opencode, by the Agent Client Protocol, each with its own ways. */
+/** Gemini CLI and opencode, by the Agent Client Protocol, with their differences. */
 const ACP = `
 const crypto = require("node:crypto");
 const isGemini = process.env.GEMINI_CLI_HOME !== undefined;
@@ -209,7 +212,7 @@ const front = {
   },
   begun: () => note("something_new", { of: ["a", "later", "version"] }),
   ended: (isInterrupted, fault) => {
-    // Gemini CLI forgets a turn that is cancelled while its model answers.
+    // Gemini CLI discards a turn that is cancelled while its model responds.
     if (isInterrupted && isAsking && isGemini) fs.writeFileSync(front.file, fs.readFileSync(front.file, "utf8").split("\\n").slice(0, -2).map((line) => line + "\\n").join(""));
     isAsking = false;
     send({ jsonrpc: "2.0", id: turn, ...(fault ? { error: { code: -32603, message: fault } } : { result: { stopReason: isInterrupted ? "cancelled" : "end_turn", ...(isGemini && !isInterrupted ? { _meta: { quota: { token_count: { input_tokens: 1 } } } } : {}) } }) });
@@ -220,7 +223,7 @@ const methods = {
   initialize: ({ protocolVersion }) => ({ result: { protocolVersion, agentCapabilities: { loadSession: true } } }),
   "session/new": (params) => { begin(crypto.randomUUID(), params); return { result: { sessionId: session } }; },
   "session/load": (params) => {
-    // It begins the session's file once more, if that is of the same minute.
+    // It rewrites the session's file if that is of the same minute.
     if (isGemini && fs.existsSync(fileOf(params.sessionId))) fs.rmSync(fileOf(params.sessionId));
     if (!kept(params.sessionId)) return { error: { code: -32603, message: "Internal error", data: { details: "Invalid session identifier" } } };
     begin(params.sessionId, params);
@@ -241,7 +244,7 @@ const FRONTS = { claude: CLAUDE, codex: CODEX, gemini: ACP, opencode: ACP };
 const FILES: Readonly<Record<string, string>> = { gemini: "gemini.js" };
 export type FakeHarness = keyof typeof FRONTS;
 
-/** Puts one into a directory of its own, as an operator would. Answers the program's path. */
+/** Installs one into its own directory, as an operator would. Returns the program's path. */
 export async function aFakeHarness(root: string, type: FakeHarness): Promise<string> {
   const directory = join(root, `harness-${type}`);
   await mkdir(directory, { recursive: true });

@@ -5,21 +5,21 @@ import type { AddressInfo } from "node:net";
 import { loopbackCertificate } from "./loopback-certificate.ts";
 
 const certificate = loopbackCertificate();
-/** Of the authority that vouches for every server here (PEM). */
+/** Certificate (PEM) of the authority that signs the certificate of every server here. */
 export const AUTHORITY = certificate.ca;
 
-/** Git over https, by git's own server program, with Basic authentication. */
+/** Serves git over https, by git's own server program, with Basic authentication. */
 export class GitServer {
   readonly #server: Server = createServer(certificate.server, (request, response) => this.#answer(request, response));
-  /** What was sent in `Authorization`, per request. */
+  /** The `Authorization` header of each request. */
   readonly authorizations: (string | undefined)[] = [];
-  /** `user:password` that is wanted; undefined: everybody may read. */
+  /** The required `user:password`; undefined: anonymous read access. */
   wants: string | undefined;
-  /** Whether fetches may leave files out, as code hosts let them. */
+  /** Whether partial clones are permitted, as on code hosts. */
   canFilter = false;
-  /** Whether it speaks git's first protocol only, in which nothing but what is advertised can be fetched. */
+  /** Whether it supports git's protocol version 0 only, which can fetch only advertised commits. */
   isOld = false;
-  /** Answers every request instead. */
+  /** Replaces the response of every request. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
   /** The directory above the repositories. */
   root: string;

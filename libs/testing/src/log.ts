@@ -2,7 +2,7 @@ import type { LogFields, Logger } from "@millwright/telemetry";
 
 export type LogEntry = { level: "debug" | "info" | "warn" | "error"; fields: LogFields; message: string };
 
-/** A quiet logger that keeps its entries, for tests that must know that something was made loud. */
+/** Returns a logger that stores its entries instead of printing them. */
 export function memoryLog(): Logger & { entries: LogEntry[] } {
   const entries: LogEntry[] = [];
   return { entries, ...loggerInto(entries, {}) };

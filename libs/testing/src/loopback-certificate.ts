@@ -3,7 +3,7 @@ import { createPublicKey, generateKeyPairSync, randomBytes, sign, type KeyObject
 /** A certificate and its key, in PEM. */
 export type Certificate = { readonly cert: string; readonly key: string };
 
-/** An authority that nobody trusts of their own accord, and a certificate of it for 127.0.0.1; both for an hour. */
+/** Creates a private authority and its certificate for 127.0.0.1; both valid for an hour. */
 export function loopbackCertificate(): { readonly ca: string; readonly server: Certificate } {
   const [authority, server] = [keys(), keys()];
   const [issuer, subject] = [name("Authority of a test"), name("Loopback")];

@@ -11,7 +11,7 @@ export type RecordedSpan = {
   isEnded: boolean;
 };
 
-/** A tracer that keeps what it was told, in the order of the starts. */
+/** Returns a tracer that stores its spans, in the order of their starts. */
 export function memoryTracer(): Tracer & { readonly told: RecordedSpan[] } {
   const told: RecordedSpan[] = [];
   return {

@@ -2,7 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { SPEAK, type WholeAnswer, type WireName } from "./model-wires.ts";
 
-/** What the server does with a call: answers; refuses; says nothing; ends in the middle, properly or by a broken connection. */
+/**
+ * The response to a call: an answer, an error, no response, or one that ends in the middle, with or without a broken
+ * connection.
+ */
 export type ModelAnswer =
   | (WholeAnswer & { /** It ends not before this. */ readonly until?: Promise<unknown> })
   | { readonly status: number; readonly message?: string; readonly retryAfter?: number }
@@ -17,12 +20,12 @@ export type ModelRequest = {
   readonly body: Record<string, any>;
 };
 
-/** AI providers on this machine: the four wires, streamed, with answers at the test's hand. */
+/** A fake AI provider on this machine: the four APIs, streamed, with the test's answers. */
 export class ModelServer {
   readonly requests: ModelRequest[] = [];
-  /** What `GET /v1/models` lists. */
+  /** The response of `GET /v1/models`. */
   models: readonly string[] = ["served-model", "other-model"];
-  /** Those whose caller closed the connection before the answer had ended. */
+  /** Calls whose client closed the connection before the end of the response. */
   readonly abandoned: ModelRequest[] = [];
   readonly #server: Server;
   readonly #answer: (request: ModelRequest, index: number) => ModelAnswer;
@@ -32,7 +35,9 @@ export class ModelServer {
     this.#server = createServer((request, response) => void this.#serve(request, response));
   }
 
-  /** @param answer what the call gets that is the `index`th, from 0; or the answers in their order, the last one again and again */
+  /**
+   * @param answer the answer of the call with this index, from 0; or a list of answers, the last of which is repeated
+   */
   static async start(
     answer: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer),
   ): Promise<ModelServer> {

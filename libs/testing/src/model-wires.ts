@@ -1,7 +1,7 @@
-/** A whole answer of a model; counts are disjoint, and those left out are not sent. */
+/** A complete answer of a model; counts are disjoint, and absent ones are not sent. */
 export type WholeAnswer = {
   readonly text?: string;
-  /** An `input` that is a text stands for arguments as they are sent, malformed ones included. */
+  /** A text as `input` is sent verbatim as arguments, also if malformed. */
   readonly calls?: readonly {
     readonly name: string;
     readonly input: object | string;
@@ -16,7 +16,9 @@ export type WholeAnswer = {
   readonly end?: "length" | "refused";
 };
 
-/** How a wire says an answer: its events in order, as `[event name, data]`. The last ones alone say that it has ended. */
+/**
+ * An answer in the encoding of one API: its events in order, as `[event name, data]`. The last ones alone mark its end.
+ */
 export type StreamedEvents = {
   readonly beginning: readonly StreamedEvent[];
   readonly ending: readonly StreamedEvent[];

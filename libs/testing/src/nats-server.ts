@@ -10,15 +10,15 @@ import { eventually } from "./eventually.ts";
 
 export type NatsServer = {
   url: string;
-  /** Ends the server; with `wipe`, its data as well. */
+  /** Stops the server; with `wipe`, deletes its data as well. */
   stop(options?: { wipe?: boolean }): Promise<void>;
   /** Starts it again on the same port. */
   start(): Promise<void>;
-  /** Ends it for good and removes its files. */
+  /** Stops it for good and removes its files. */
   close(): Promise<void>;
 };
 
-/** A private NATS server with JetStream. Use it inside `needs("nats-server", …)`. */
+/** Starts a private NATS server with JetStream. Use it inside `needs("nats-server", …)`. */
 export async function natsServer(): Promise<NatsServer> {
   const dir = await mkdtemp(join(tmpdir(), "millwright-nats-"));
   const port = await freePort();

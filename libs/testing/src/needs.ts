@@ -3,8 +3,8 @@ import { delimiter, join } from "node:path";
 import { test } from "@jest/globals";
 
 /**
- * Declares a test that needs a program on the PATH. Where it is absent the test is skipped under a name that says so;
- * with `CI=true` it runs, and fails.
+ * Declares a test that needs a program on the PATH. If it is absent the test is skipped with a name that says so; with
+ * `CI=true` it runs and fails.
  */
 export function needs(
   program: "nats-server" | "bwrap" | "git" | "script",
@@ -17,7 +17,7 @@ export function needs(
   declare(canRun ? name : `${name} (needs ${program})`, f, timeoutMs);
 }
 
-/** Whether a program is there, or has to be: with `CI=true`. */
+/** Returns whether a program is present, or must be: with `CI=true`. */
 export const isExpected = (program: string): boolean => isOnPath(program) || process.env["CI"] === "true";
 
 function isOnPath(program: string): boolean {

@@ -2,10 +2,10 @@ import { expect } from "@jest/globals";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
-/** The part of an OpenAPI 3.1 document that is read here. */
+/** The parts of an OpenAPI 3.1 document that are used here. */
 export type OpenApiDocument = { readonly paths?: Readonly<Record<string, unknown>> | undefined };
 
-/** An answer of the public API; `body` is parsed JSON, else text. */
+/** A response of the public API; `body` is parsed JSON, else text. */
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: any };
 
 type Operation = {
@@ -13,8 +13,8 @@ type Operation = {
 };
 
 /**
- * Checks an answer against what the document says about its operation and status. Unknown operations pass, but for the
- * form of their problem.
+ * Validates a response against the schema of its operation and status. For unknown operations, validates only the form
+ * of a problem.
  */
 export function responseValidator(document: OpenApiDocument): (method: string, path: string, answer: Answer) => void {
   const ajv = new Ajv2020({ strict: false, allErrors: true });

@@ -1,6 +1,9 @@
 import type { Sql } from "@millwright/database";
 
-/** How many pages of tables and indexes `f` reads, when it asks by this connection. Nobody else may read in this database meanwhile. */
+/**
+ * Returns how many pages of tables and indexes `f` reads on this connection. No other session may read in this database
+ * concurrently.
+ */
 export async function pagesRead(sql: Sql, f: () => Promise<unknown>): Promise<number> {
   const before = await counted(sql);
   await f();

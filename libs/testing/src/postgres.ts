@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { Client } from "pg";
 import { Database, ensureDatabase, migrate, readMigrations } from "@millwright/database";
 
-/** The URL of a database of the PostgreSQL server that belongs to this test run. */
+/** Returns the URL of a database on the PostgreSQL server of this test run. */
 export function postgresUrl(database = "postgres"): string {
   const admin = process.env["MILLWRIGHT_TEST_POSTGRES"];
   if (!admin) throw new Error("Run tests through `npm run jest`: its global setup starts PostgreSQL.");
@@ -19,8 +19,8 @@ export type TestDatabase = {
 };
 
 /**
- * A fresh database with the migrations of `migrationsDir` applied (none: an empty one). The migrations run once per
- * test run, into a template that is cloned.
+ * Creates a database with the migrations of `migrationsDir` applied (without: an empty one). The migrations run once
+ * per test run, in a template that is cloned.
  */
 export async function testDatabase(migrationsDir?: string): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll("-", "")}`;

@@ -8,13 +8,13 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 
 export type S3Server = {
-  /** Where its bucket is, as `MILLWRIGHT_BLOB_URL` takes it. */
+  /** The bucket in the form of `MILLWRIGHT_BLOB_URL`. */
   readonly blobUrl: string;
   /** URL of the bucket. */
   readonly bucketUrl: string;
-  /** The credentials under the names of environment variables. */
+  /** The credentials by environment variable. */
   readonly env: { readonly AWS_ACCESS_KEY_ID: string; readonly AWS_SECRET_ACCESS_KEY: string };
-  /** Lines such as "PUT /bucket/artifacts/1" of what was asked, oldest first, also what was refused. */
+  /** Requests such as "PUT /bucket/artifacts/1", oldest first, including rejected ones. */
   readonly requests: string[];
   close(): Promise<void>;
 };
@@ -23,8 +23,9 @@ const BUCKET = "millwright";
 const REGION = "eu-test-1";
 
 /**
- * An S3 server on the loopback address, with one bucket. It checks signatures, signed headers and expiry (s3rver), and what s3rver
- * leaves out: a request without a signature is refused, and so is a body whose SHA-256 is not the signed one.
+ * Starts an S3 server on the loopback address, with one bucket. s3rver checks signatures, signed headers and expiry;
+ * this adds what it lacks: requests without a signature are rejected, and so are bodies with another SHA-256 than the
+ * signed one.
  */
 export async function s3Server(): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), "millwright-s3-"));

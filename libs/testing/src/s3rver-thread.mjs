@@ -1,5 +1,5 @@
-// s3rver in a thread of its own, because two things have to be mended there for everything: S3 quotes !'()* in what is signed, too,
-// and DES, which hides where the next page of a list begins, is gone from OpenSSL.
+// Runs s3rver in a worker thread, because two global fixes are needed: S3 also quotes !'()* in what is signed, and
+// OpenSSL has removed DES, with which s3rver encrypts list continuation tokens.
 import crypto from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
 

@@ -4,10 +4,10 @@ import type { AddressInfo } from "node:net";
 export type CollectedSpan = {
   readonly traceId: string;
   readonly spanId: string;
-  /** "" for the first of a trace. */
+  /** "" for the first span of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
-  /** As OTLP numbers them: 1 internal, 2 server, 3 client, 5 consumer. */
+  /** In OTLP's numbering: 1 internal, 2 server, 3 client, 5 consumer. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
@@ -43,12 +43,15 @@ type Posted = {
   }[];
 };
 
-/** An OpenTelemetry collector on this machine: takes OTLP over HTTP, reads its JSON form, and keeps whatever came as it came. */
+/**
+ * An OpenTelemetry collector on this machine: receives OTLP over HTTP, parses its JSON form, and stores all bodies
+ * unchanged.
+ */
 export class TraceCollector {
   readonly spans: CollectedSpan[] = [];
-  /** Bodies as they were posted, in either form. */
+  /** Bodies as they were sent, in either form. */
   readonly bodies: { readonly path: string; readonly type: string; readonly bytes: Buffer }[] = [];
-  /** Answered instead of 200, while set. */
+  /** Sent instead of 200, while set. */
   refusal: number | undefined;
   readonly #server: Server;
 
@@ -75,7 +78,7 @@ export class TraceCollector {
     return collector;
   }
 
-  /** What a process is given to send its spans here, soon. */
+  /** Returns the environment for a process that sends its spans here without delay. */
   get environment(): Record<string, string> {
     return {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`,

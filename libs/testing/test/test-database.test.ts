@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dir, { recursive: true }));
 
-test("each database is migrated and its own", async () => {
+test("each database is migrated and separate", async () => {
   const [a, b] = await Promise.all([testDatabase(dir), testDatabase(dir)]);
   await a.database.sql.query("INSERT INTO things VALUES (2)");
   const count = async (t: typeof a) => (await t.database.sql.query("SELECT * FROM things")).rowCount;
@@ -24,13 +24,13 @@ test("each database is migrated and its own", async () => {
   await Promise.all([a.close(), b.close()]);
 });
 
-test("eventually gives up with the last error", async () => {
+test("eventually throws the last error at its timeout", async () => {
   let n = 0;
   await expect(eventually(() => Promise.reject(new Error(`try ${++n}`)), { timeoutMs: 30 })).rejects.toThrow(/try \d/);
   expect(await eventually(() => ++n > 5 && "value")).toBe("value");
 });
 
-test("a domain error is matched by its meaning", async () => {
+test("a domain error is matched by its fields", async () => {
   const fail = () => {
     throw new DomainError({ kind: "conflict", reason: "run_pending", message: "text" });
   };

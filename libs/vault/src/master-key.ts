@@ -4,15 +4,19 @@ import { dirname } from "node:path";
 
 const KEY_BYTES = 32;
 
-/** A key of 32 bytes for one purpose; knowing it tells nothing about the master key or the keys of other purposes (HKDF-SHA-256). */
+/**
+ * Derives a key of 32 bytes for one purpose; it reveals nothing about the master key or the keys of other purposes
+ * (HKDF-SHA-256).
+ */
 export const deriveKey = (master: Uint8Array, purpose: string): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", master, new Uint8Array(0), `millwright ${purpose}`, KEY_BYTES));
 
 /**
  * Reads the master key (32 bytes, base64 text) from a file, creating file (mode 0600) and directory on first use.
- * Processes that start together agree on one key.
+ * Processes that start concurrently agree on one key.
  *
- * Errors: a plain Error when the file is readable by others or does not hold a key. Losing the file loses every secret sealed with it.
+ * Throws a plain Error if other users can read the file or it does not contain a key. Losing the file loses every
+ * secret encrypted with it.
  */
 export function loadOrCreateMasterKey(path: string): Uint8Array {
   const existing = readKey(path);
@@ -21,7 +25,7 @@ export function loadOrCreateMasterKey(path: string): Uint8Array {
   const draft = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
     writeFileSync(draft, `${randomBytes(KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
-    linkSync(draft, path); // fails if another process was first, and never shows a half-written file
+    linkSync(draft, path); // fails if another process was first, and never shows a partial file
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
@@ -32,7 +36,7 @@ export function loadOrCreateMasterKey(path: string): Uint8Array {
   return key;
 }
 
-/** Reads a key from a file that must exist. Errors: as `loadOrCreateMasterKey`. */
+/** Reads a key from an existing file. Errors: as `loadOrCreateMasterKey`. */
 export function readKeyFile(path: string): Uint8Array {
   const key = readKey(path);
   if (!key) throw new Error(`the key file ${path} does not exist`);
@@ -52,7 +56,7 @@ function readKey(path: string): Uint8Array | undefined {
   return parseKey(text, `the key file ${path}`);
 }
 
-/** Reads a key of 32 bytes from its base64 text. Errors: a plain Error that names `what` and never the text. */
+/** Parses a key of 32 bytes from its base64 text. Throws a plain Error that names `what` and never the text. */
 export function parseKey(text: string, what: string): Uint8Array {
   const key = Buffer.from(text.trim(), "base64");
   if (key.length !== KEY_BYTES) throw new Error(`${what} does not hold ${KEY_BYTES} bytes in base64`);

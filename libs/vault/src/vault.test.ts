@@ -10,7 +10,7 @@ const vault = Vault.fromMasterKey(oldKey);
 const unreadable = expect.objectContaining({ kind: "internal", reason: "sealed_unreadable" });
 
 describe("a sealed secret", () => {
-  test.each(["", "hunter2", "ä€😀".repeat(1000)])("opens to what was sealed (%#)", (plain) =>
+  test.each(["", "hunter2", "ä€😀".repeat(1000)])("decrypts to the plaintext (%#)", (plain) =>
     expect(vault.open(vault.seal(plain, "secret:1"), "secret:1")).toBe(plain),
   );
 
@@ -19,13 +19,13 @@ describe("a sealed secret", () => {
 
   test("does not show equal plaintexts", () => expect(vault.seal("same", "a")).not.toBe(vault.seal("same", "a")));
 
-  test("does not open in another place", () =>
+  test("does not decrypt in another place", () =>
     expect(() => vault.open(vault.seal("x", "secret:1"), "secret:2")).toThrow(unreadable));
 
-  test("does not open under another master key", () =>
+  test("does not decrypt with another master key", () =>
     expect(() => Vault.fromMasterKey(newKey).open(vault.seal("x", "a"), "a")).toThrow(unreadable));
 
-  test("does not open when any part has changed", () => {
+  test("does not decrypt when any part has changed", () => {
     const parts = vault.seal("some text", "a").split(".");
     for (let i = 0; i < parts.length; i++) {
       const changed = parts.map((part, index) =>
@@ -60,7 +60,7 @@ test("derived keys differ by purpose and by master key", () => {
 describe("the master key file", () => {
   const dir = () => mkdtempSync(join(tmpdir(), "vault-"));
 
-  test("is created once, for its owner only, and leaves nothing else behind", () => {
+  test("is created once, for its owner only, and leaves no other file", () => {
     const home = join(dir(), "data");
     const path = join(home, "master.key");
     const key = loadOrCreateMasterKey(path);
@@ -70,7 +70,7 @@ describe("the master key file", () => {
     expect(readdirSync(home)).toEqual(["master.key"]);
   });
 
-  test("is refused when others may read it or it holds no key", () => {
+  test("is rejected when other users can read it or it contains no key", () => {
     const path = join(dir(), "master.key");
     loadOrCreateMasterKey(path);
     chmodSync(path, 0o644);

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:
 import { DomainError } from "@millwright/errors";
 import { deriveKey } from "./master-key.ts";
 
-/** A sealed record as text: `v1.<master key id>.<wrapped data key>.<ciphertext>`, URL-safe. */
+/** An encrypted record as text: `v1.<master key id>.<wrapped data key>.<ciphertext>`, URL-safe. */
 export type Sealed = string & { readonly __sealed?: never };
 
 const VERSION = "v1";
@@ -10,9 +10,9 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts secrets at rest: AES-256-GCM, each record under its own data key, which is wrapped by a master key.
- * Rotation: give the new master key first and the old ones after it, `rewrap` every record (data keys change hands,
- * ciphertexts stay), then drop the old ones.
+ * Encrypts secrets at rest: AES-256-GCM, each record with its own data key, which is wrapped by a master key. Rotation:
+ * pass the new master key first and the old ones after it, `rewrap` every record (only the data key is re-encrypted),
+ * then drop the old ones.
  */
 export class Vault {
   readonly #current: MasterKey;
@@ -23,12 +23,12 @@ export class Vault {
     this.#byId = new Map(keys.map((key) => [key.id, key]));
   }
 
-  /** `key` seals from now on; `older` keys still open what they sealed. 32 bytes each. */
+  /** `key` encrypts; `older` keys still decrypt. 32 bytes each. */
   static fromMasterKey(key: Uint8Array, older: readonly Uint8Array[] = []): Vault {
     return new Vault([masterKey(key), ...older.map(masterKey)]);
   }
 
-  /** `aad` names the place of the record ("secret:<uid>"): a sealed text copied elsewhere does not open. */
+  /** `aad` names the place of the record ("secret:<uid>"): a copy elsewhere does not decrypt. */
   seal(plain: string | Uint8Array, aad: string): Sealed {
     const dataKey = randomBytes(32);
     const body = encrypt(dataKey, typeof plain === "string" ? Buffer.from(plain, "utf8") : plain, aad);
@@ -46,14 +46,17 @@ export class Vault {
     return decrypt(dataKey, body, aad);
   }
 
-  /** The same record under the current master key; unchanged when it is already. Needs neither plaintext nor its place. */
+  /**
+   * Returns the record wrapped by the current master key; unchanged if it already is. Needs neither the plaintext nor
+   * its place.
+   */
   rewrap(sealed: Sealed): Sealed {
     if (this.isCurrent(sealed)) return sealed;
     const { dataKey, body } = this.#unwrap(sealed);
     return this.#join(this.#current, dataKey, body);
   }
 
-  /** Whether the record is wrapped by the current master key. */
+  /** Returns whether the record is wrapped by the current master key. */
   isCurrent(sealed: Sealed): boolean {
     return sealed.startsWith(`${VERSION}.${this.#current.id}.`);
   }
@@ -80,7 +83,7 @@ export class Vault {
 
 type MasterKey = { readonly id: string; readonly wrapping: Uint8Array };
 
-/** The public identifier of a master key, which every record sealed with it contains. Reveals nothing of the key. */
+/** Returns the public identifier of a master key, which every record contains. Reveals nothing about the key. */
 export const masterKeyId = (key: Uint8Array): string => masterKey(key).id;
 
 function masterKey(key: Uint8Array): MasterKey {

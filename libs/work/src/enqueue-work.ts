@@ -1,26 +1,26 @@
 import { sendTo, type Sql } from "@millwright/database";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 
-/** The news that a transaction announces when it has enqueued work; see `Database.onCommit`. */
+/** The topic that a transaction announces when it has enqueued work; see `Database.onCommit`. */
 export const WORK_ENQUEUED = "work enqueued";
 
 export type NewWork = {
-  /** Which handler carries it out, such as "cancel-tree". */
+  /** The kind of handler, such as "cancel-tree". */
   kind: string;
-  /** The cause; unique within the kind for as long as the item is kept, and the idempotency key of the remote call. */
+  /** The cause; unique within the kind as long as the item is stored, and the idempotency key of the remote call. */
   key: string;
-  /** What the handler needs, as JSON. No secrets. */
+  /** Input of the handler, as JSON. No secrets. */
   payload: unknown;
   teamUid?: string;
-  /** Not before; absent: now. Compared with the database's clock. */
+  /** Earliest start; absent: now. Compared with the database's clock. */
   runAt?: Date;
-  /** W3C trace context of what brought it about. Absent: that of the present scope. */
+  /** W3C trace context of the cause. Absent: that of the current scope. */
   traceparent?: string;
 };
 
 /**
- * Writes an item of work in the caller's transaction. Answers "duplicate" when its key is known: nothing changes then.
- * "Now" is rounded down to the milliseconds that are kept: rounded up, the ring after the commit would find nothing due.
+ * Inserts a work item in the caller's transaction. Returns "duplicate" if its key exists; nothing changes then. "Now"
+ * is rounded down to the stored milliseconds: rounded up, the wake-up after the commit would find nothing due.
  */
 export async function enqueueWork(sql: Sql, work: NewWork): Promise<"enqueued" | "duplicate"> {
   const { rowCount } = await sql.query(ENQUEUE, rowOf(work));
@@ -29,13 +29,13 @@ export async function enqueueWork(sql: Sql, work: NewWork): Promise<"enqueued" |
   return "enqueued";
 }
 
-/** The same, for those who need not know whether the key was known. */
+/** As above, for callers that do not need to know whether the key existed. */
 export async function sendWork(sql: Sql, work: NewWork): Promise<void> {
   await sendTo(sql, ENQUEUE, rowOf(work));
   sql.announce?.(WORK_ENQUEUED);
 }
 
-/** Many in one statement; those whose key is known change nothing. */
+/** Inserts many items in one statement; items whose key exists are skipped. */
 export async function enqueueAllWork(sql: Sql, works: readonly NewWork[]): Promise<void> {
   if (works.length === 0) return;
   await sql.query(ENQUEUE_ALL, [JSON.stringify(works.map(rowOf))]);

@@ -7,29 +7,30 @@ export type WorkItem = {
   key: string;
   teamUid: string | null;
   payload: unknown;
-  /** 1 at the first try. */
+  /** 1 at the first attempt. */
   tries: number;
-  /** W3C trace context of what decided it. */
+  /** W3C trace context of the enqueuing request. */
   traceparent: string | null;
-  /** Names this claim: who holds another one may no longer end the item. */
+  /** Identifies this claim: after another claim, the item can no longer be completed with it. */
   lease: string;
 };
 
-/** The share of what belongs to no team. */
+/** The fair-share group of items without a team. */
 export const NO_TEAM = "00000000-0000-0000-0000-000000000000";
 
-/** Whose turn an item is; those of no team share one. */
+/** The fair-share group of an item; items without a team have a common one. */
 const teamOf = (item: string): string => `coalesce(${item}.team_uid, '${NO_TEAM}'::uuid)`;
 const OPEN = "state IN ('waiting', 'running')";
 
 /**
- * Teams take turns: an item's turn is its place among what is due of its team, after what is being carried out of it; among
- * equals the team comes first that this process has served least recently. So a team's flood keeps another one waiting for the end of one item
- * at most; within a team, what is due first comes first. Teams are found by hopping over an index, so that a long queue of one costs
- * nothing. More items are looked at than claimed, as others may claim them just now: those are not as they were seen any more.
+ * Claims due items, fairly between teams: an item's turn is its position among the due items of its team, after those
+ * that are running; among equals, the team that this process served least recently comes first. So a flood of one team
+ * delays another team by one item at most; within a team, the item that was due first comes first. Teams are found by a
+ * loose index scan, so that a long queue of one team costs nothing. More items are read than claimed, because other
+ * replicas may claim them concurrently.
  *
- * A queue grows faster than PostgreSQL counts it. So it is not left to what is known of its size: what was looked at is looked at once, and its
- * rows are found by their ids.
+ * A queue grows faster than PostgreSQL's statistics, so the query does not depend on estimates: candidates are read
+ * once, and their rows are found by their ids.
  */
 const CLAIM = `
   WITH RECURSIVE team (uid) AS (
@@ -49,7 +50,10 @@ const CLAIM = `
                           ORDER BY l.turn, l.served NULLS FIRST, l.due_at, l.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED))
    RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
 
-/** `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of replicas do not matter. */
+/**
+ * `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of
+ * replicas do not matter.
+ */
 export async function claim(
   sql: Sql,
   kinds: readonly string[],
@@ -61,7 +65,7 @@ export async function claim(
   return rows;
 }
 
-/** Prolongs the claim. False: it was lost. */
+/** Renews the claim. Returns false if it was lost. */
 export async function renew(sql: Sql, { id, lease }: WorkItem, leaseSeconds: number): Promise<boolean> {
   const { rowCount } = await sql.query(
     "UPDATE stream.work_items SET due_at = now() + make_interval(secs => $3) WHERE id = $1 AND lease = $2",
@@ -70,7 +74,7 @@ export async function renew(sql: Sql, { id, lease }: WorkItem, leaseSeconds: num
   return rowCount === 1;
 }
 
-/** Marks the item done. False: the claim was lost. */
+/** Marks the item done. Returns false if the claim was lost. */
 export async function finish(sql: Sql, { id, lease }: WorkItem): Promise<boolean> {
   const { rowCount } = await sql.query(
     "UPDATE stream.work_items SET state = 'done', lease = NULL, ended_at = now(), last_error = NULL WHERE id = $1 AND lease = $2",
@@ -79,7 +83,7 @@ export async function finish(sql: Sql, { id, lease }: WorkItem): Promise<boolean
   return rowCount === 1;
 }
 
-/** Gives the item back to be tried again later. */
+/** Returns the item to the queue for a later attempt. */
 export async function postpone(sql: Sql, { id, lease }: WorkItem, seconds: number, error: string): Promise<void> {
   await sql.query(
     `UPDATE stream.work_items SET state = 'waiting', lease = NULL, last_error = $4, due_at = now() + make_interval(secs => $3)
@@ -88,7 +92,7 @@ export async function postpone(sql: Sql, { id, lease }: WorkItem, seconds: numbe
   );
 }
 
-/** Gives the item back untried: its process is stopping. */
+/** Returns the item to the queue without counting an attempt: its process is stopping. */
 export async function release(sql: Sql, { id, lease }: WorkItem): Promise<void> {
   await sql.query(
     "UPDATE stream.work_items SET state = 'waiting', lease = NULL, tries = tries - 1, due_at = date_trunc('milliseconds', now()) WHERE id = $1 AND lease = $2",
@@ -103,7 +107,7 @@ export async function park(sql: Sql, { id, lease }: WorkItem, error: string): Pr
   );
 }
 
-/** Lets parked items (of one kind, or all) start over. Returns how many. */
+/** Restarts dead-lettered items (of one kind, or all). Returns how many. */
 export async function unpark(sql: Sql, kind?: string): Promise<number> {
   const { rowCount } = await sql.query(
     `UPDATE stream.work_items SET state = 'waiting', tries = 0, due_at = date_trunc('milliseconds', now()) WHERE state = 'parked' AND ($1::text IS NULL OR kind = $1)`,
@@ -112,7 +116,7 @@ export async function unpark(sql: Sql, kind?: string): Promise<number> {
   return rowCount;
 }
 
-/** Forgets items done longer than `days` ago; their keys become free. */
+/** Deletes items completed more than `days` ago; their keys become free. */
 export async function forget(sql: Sql, days: number): Promise<void> {
   await sql.query(
     "DELETE FROM stream.work_items WHERE state = 'done' AND ended_at < now() - make_interval(days => $1)",
@@ -124,11 +128,11 @@ export type WorkCount = {
   kind: string;
   state: "waiting" | "running" | "parked";
   count: number;
-  /** For how long the one that has been due longest has been due; 0 when none is. */
+  /** Returns how overdue the oldest due item is; 0 if none is due. */
   overdueSeconds: number;
 };
 
-/** How much is unfinished. */
+/** Counts unfinished items. */
 export async function count(sql: Sql): Promise<WorkCount[]> {
   const { rows } = await sql.query<WorkCount>(
     `SELECT kind, state, count(*) AS count, greatest(0, extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'waiting')))::float8 AS "overdueSeconds"

@@ -8,16 +8,19 @@ import { claim, count, finish, forget, NO_TEAM, park, postpone, release, renew, 
 import type { WorkCount, WorkItem } from "./work-items.ts";
 
 export type WorkContext = {
-  /** Aborted when the claim was lost or the process stops: end soon, finish nothing. */
+  /** Aborted when the claim was lost or the process stops: return soon, without completing the item. */
   signal: AbortSignal;
   /**
    * Marks the item done within the handler's own transaction, so that its local effect happens once.
-   * Errors: when the claim was lost; let it roll back.
+   * Throws if the claim was lost; let the transaction roll back.
    */
   finish(tx: Sql): Promise<void>;
 };
 
-/** Carries out one item. Returning marks it done; throwing tries it again later or parks it. May run twice: be idempotent by `item.key`. */
+/**
+ * Processes one item. Returning marks it done; throwing retries it later or dead-letters it. May run twice: be
+ * idempotent by `item.key`.
+ */
 export type WorkHandler = (item: WorkItem, context: WorkContext) => Promise<void>;
 
 export type WorkQueueDeps = {
@@ -25,31 +28,35 @@ export type WorkQueueDeps = {
   clock: Clock;
   log: Logger;
   handlers: Readonly<Record<string, WorkHandler>>;
-  /** Records a span per try, below what decided the work; absent: none. */
+  /** Records a span per attempt, below the enqueuing request; absent: none. */
   tracer?: Tracer | undefined;
-  /** How long an item stays claimed by a process that died. Living ones renew. Default 30. */
+  /** How long the claim of a dead process lasts. Live processes renew theirs. Default 30. */
   leaseSeconds?: number;
-  /** Pauses before each further try; after the last one the item is parked. Default 1 s … 1 h, 7 entries. */
+  /**
+   * Pauses before each further attempt; after the last one the item is dead-lettered. Default 1 s … 1 h, 7 entries.
+   */
   retrySchedule?: readonly number[];
-  /** Items carried out at once by this process. Default 4. */
+  /** Maximum number of concurrent items of this process. Default 4. */
   concurrency?: number;
-  /** Kinds that may wait long for somebody else, and how many items of each are carried out at once. They take no place of the other kinds. */
+  /**
+   * Kinds that may wait long for external systems, with their own concurrency, so that they do not block other kinds.
+   */
   separate?: Readonly<Record<string, number>>;
 };
 
-/** Kinds of work that share places, and what is being carried out of them. */
+/** Kinds of work that share a concurrency limit, and their running items. */
 type Lane = { readonly kinds: readonly string[]; readonly places: number; readonly active: Set<Promise<void>> };
 
 const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
 const POLL_MS = 1000;
-/** While items end one after the other, the places of several are filled at once. */
+/** Completions within this time are collected, so that one claim refills several slots. */
 const REST_MS = 5;
 const FORGET_EVERY_MS = 3_600_000;
 const KEEP_DONE_DAYS = 7;
-/** Who was served before so many other teams counts as not served. */
+/** A team that was served before this many other teams counts as not served. */
 const SERVED_MAX = 100;
 
-/** Carries out the work that transactions have written; see `enqueueWork`. Any number of replicas may run. */
+/** Processes the work that transactions have enqueued; see `enqueueWork`. Any number of replicas may run. */
 export class WorkQueue {
   readonly #deps: WorkQueueDeps;
   readonly #sql: Sql;
@@ -95,7 +102,7 @@ export class WorkQueue {
     this.#loop.start();
   }
 
-  /** Claims nothing more, tells running handlers to end and waits for them. What they did not finish is given back. */
+  /** Stops claiming, aborts running handlers and waits for them. Unfinished items return to the queue. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#stopping.abort(new Error("The process is stopping."));
@@ -107,19 +114,19 @@ export class WorkQueue {
     this.#loop.wake();
   }
 
-  /** Carries out everything that is due now and what that brings about. For tests. */
+  /** Processes everything that is due now and everything that it enqueues. For tests. */
   async drain(): Promise<void> {
     while ((await this.#claimAndRun()) > 0 || this.#active().length > 0) await Promise.all(this.#active());
   }
 
-  /** Lets parked items start over. Returns how many. */
+  /** Restarts dead-lettered items. Returns how many. */
   async replay(kind?: string): Promise<number> {
     const replayed = await unpark(this.#sql, kind);
     this.wake();
     return replayed;
   }
 
-  /** What is unfinished, for metrics and operators. */
+  /** Counts unfinished items, for metrics and operators. */
   counts(): Promise<WorkCount[]> {
     return count(this.#sql);
   }
@@ -160,7 +167,7 @@ export class WorkQueue {
     return items.length;
   }
 
-  /** Never throws: what cannot be recorded is tried again when the lease ends. */
+  /** Never throws: an outcome that cannot be recorded is retried when the lease ends. */
   async #run(item: WorkItem): Promise<void> {
     const lost = new AbortController();
     const renewing = setInterval(() => void this.#keep(item, lost), (this.#leaseSeconds * 1000) / 3);

@@ -57,7 +57,7 @@ test("a claim reads a few pages of a queue that has become long since PostgreSQL
   }
 });
 
-test("items of a separate kind that do not end keep no place from the other kinds", async () => {
+test("separate kinds that do not end use no slot of the other kinds", async () => {
   await t.database.transaction(async (tx) => {
     for (let n = 0; n < 6; n += 1) await enqueueWork(tx, { kind: "slow", key: `s${n}`, payload: null });
     await enqueueWork(tx, { kind: "call", key: "c", payload: null });
@@ -78,7 +78,7 @@ test("items of a separate kind that do not end keep no place from the other kind
 });
 
 describe("an item of work", () => {
-  test("exists only when its transaction commits, and once for its key", async () => {
+  test("exists only when its transaction commits, and once per key", async () => {
     await expect(
       t.database.transaction(async (tx) => {
         await enqueueWork(tx, { kind: "call", key: "undone", payload: 1 });
@@ -96,7 +96,7 @@ describe("an item of work", () => {
     expect(await states()).toEqual(["a done 1"]);
   });
 
-  test("is the same when many are written at once, each with the trace of what brought it about", async () => {
+  test("is the same in a batch insert, each with its own trace", async () => {
     const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
     await enqueue("known");
     await enqueueAllWork(t.database.sql, []);
@@ -114,7 +114,7 @@ describe("an item of work", () => {
     expect(await states()).toEqual(["a done 1", "known done 1", "later waiting 0"]);
   });
 
-  test("is carried out as soon as its transaction has committed", async () => {
+  test("is processed as soon as its transaction has committed", async () => {
     const queue = aQueue(async () => {});
     queue.start();
     await enqueue("a");
@@ -122,7 +122,7 @@ describe("an item of work", () => {
     await queue.stop();
   });
 
-  test("goes on with the trace of what decided it, at every try", async () => {
+  test("continues the trace of the enqueuing request, at every attempt", async () => {
     const request: TraceContext = { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true };
     await inScope({ trace: request, tracer: NO_TRACER, fields: {} }, () => enqueue("a"));
     const tracer = memoryTracer();
@@ -164,7 +164,7 @@ describe("an item of work", () => {
     expect(await states()).toEqual(["later waiting 0"]);
   });
 
-  test("of a kind this process has no handler for is left alone", async () => {
+  test("of a kind without a handler in this process is left alone", async () => {
     await enqueueWork(t.database.sql, { kind: "other", key: "a", payload: null });
     await aQueue(async () => {}).drain();
     expect(await states()).toEqual(["a waiting 0"]);
@@ -184,7 +184,7 @@ describe("an item of work", () => {
   });
 });
 
-describe("teams take turns", () => {
+describe("fair scheduling between teams", () => {
   const [FLOOD, OTHER] = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
   const put = (teamUid: string | undefined, ...keys: string[]) =>
     t.database.transaction(async (tx) => {
@@ -193,7 +193,7 @@ describe("teams take turns", () => {
     });
   const many = (name: string, count: number) => Array.from({ length: count }, (_none, n) => `${name}${n}`);
 
-  test("so a team's flood keeps another one waiting for the end of one item at most, and each team's own order is kept", async () => {
+  test("limits the delay by another team's flood to one item, and keeps each team's order", async () => {
     await put(FLOOD, ...many("flood", 50));
     await put(OTHER, "other0", "other1");
     await put(undefined, "none0");
@@ -209,7 +209,7 @@ describe("teams take turns", () => {
     expect(seen.filter((key) => key.startsWith("flood"))).toEqual(many("flood", 50));
   });
 
-  test("what is being carried out of a team counts, so its next item waits for those of others", async () => {
+  test("counts running items of a team, so its next item waits for those of others", async () => {
     await put(FLOOD, ...many("flood", 4));
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
@@ -227,7 +227,7 @@ describe("teams take turns", () => {
     await stopped;
   });
 
-  test("a long queue of one team hides no other's", async () => {
+  test("a long queue of one team does not hide other teams", async () => {
     await t.database.sql.query(
       "INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at) SELECT 'call', 'k' || n, $1, 'null', now(), now() FROM generate_series(1, 5000) n",
       [FLOOD],
@@ -240,7 +240,7 @@ describe("teams take turns", () => {
 });
 
 describe("a failing item", () => {
-  test("is tried again by the schedule, then parked, and starts over when replayed", async () => {
+  test("is retried with the configured pauses, then dead-lettered, and restarts when replayed", async () => {
     let isBroken = true;
     const queue = aQueue(
       async () => {
@@ -268,7 +268,7 @@ describe("a failing item", () => {
     expect(await states()).toEqual(["a done 1"]);
   });
 
-  test("that another try cannot mend is parked at once", async () => {
+  test("with a permanent error is dead-lettered at once", async () => {
     const queue = aQueue(() =>
       Promise.reject(new DomainError({ kind: "not_found", reason: "run_not_found", message: "No such run." })),
     );
@@ -277,7 +277,7 @@ describe("a failing item", () => {
     expect(await states()).toEqual(["a parked 1"]);
   });
 
-  test("does not hold up the others", async () => {
+  test("does not block the others", async () => {
     await enqueue("bad", "good");
     await aQueue(async (item) => {
       if (item.key === "bad") throw new Error("bad");
@@ -287,7 +287,7 @@ describe("a failing item", () => {
 });
 
 describe("a claim", () => {
-  test("of a process that died is taken over when its lease ends, and the dead one can finish nothing", async () => {
+  test("of a dead process is taken over when its lease ends, and the dead process can complete nothing", async () => {
     await enqueue("a");
     const { promise: thaw, resolve: letGo } = aSignal();
     const { promise: hasBegun, resolve: begun } = aSignal();
@@ -317,7 +317,7 @@ describe("a claim", () => {
     expect([finishing, await states()]).toEqual([[false], ["a done 2"]]);
   });
 
-  test("is renewed while its handler works, and its handler learns when it is lost", async () => {
+  test("is renewed while its handler works, and its handler is aborted when it is lost", async () => {
     await enqueue("a");
     let reason: unknown;
     const done = aQueue(
@@ -336,14 +336,14 @@ describe("a claim", () => {
     await done;
   });
 
-  test("that kills its process every time ends parked", async () => {
+  test("that kills its process at every attempt ends dead-lettered", async () => {
     await enqueue("poison");
     await t.database.sql.query("UPDATE stream.work_items SET state = 'running', tries = 3, lease = gen_random_uuid()");
     await aQueue(async () => {}, { retrySchedule: [0, 0] }).drain();
     expect(await states()).toEqual(["poison parked 4"]);
   });
 
-  test("is given back by a process that stops, without counting as a try", async () => {
+  test("is returned by a process that stops, without counting an attempt", async () => {
     await enqueue("a");
     const { promise: hasBegun, resolve: begun } = aSignal();
     const queue = aQueue((_, { signal }) => {
@@ -356,7 +356,7 @@ describe("a claim", () => {
     expect(await states()).toEqual(["a waiting 0"]);
   });
 
-  test("can be finished in the handler's own transaction", async () => {
+  test("can be completed in the handler's own transaction", async () => {
     await t.database.pool.query("CREATE TABLE effects (key text)");
     await enqueue("a");
     await aQueue((item, context) =>

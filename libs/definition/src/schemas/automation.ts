@@ -30,7 +30,7 @@ const values = (rule: FilterRule): JsonSchema => {
     : common("values");
 };
 
-/** Whole numbers of at most 16 digits, as the parser takes them; 9999999999999999 is none, because no double holds it. */
+/** Whole numbers of at most 16 digits, as in the parser; excludes 9999999999999999, which no double represents. */
 const NUMBER: JsonSchema = {
   anyOf: [
     { type: "integer", minimum: 1, maximum: 9_999_999_999_999_998 },
@@ -38,7 +38,7 @@ const NUMBER: JsonSchema = {
   ],
 };
 
-/** What holds for the triggers of one provider; an attribute is only there on the events that have it. */
+/** The rules for the triggers of one provider; an attribute exists only on some events. */
 function triggerOf([name, { events, filters }]: [string, Provider]): JsonSchema {
   const rules = Object.entries(filters);
   const required = rules.filter(([, rule]) => rule.isRequired).map(([key]) => key);

@@ -3,9 +3,9 @@ export type JsonSchema = boolean | { readonly [key: string]: unknown };
 
 export const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 
-/** Text that is not blank. */
+/** Non-blank text. */
 export const TEXT: JsonSchema = { type: "string", pattern: "\\S" };
-/** Text that is not blank, or null: inherited. */
+/** Non-blank text, or null: inherited. */
 export const TEXT_OR_NULL: JsonSchema = { type: ["string", "null"], pattern: "\\S" };
 export const TEXTS: JsonSchema = { type: "array", items: TEXT };
 export const BOOLEAN: JsonSchema = { type: "boolean" };
@@ -15,7 +15,7 @@ export const common = (name: string): JsonSchema => ({ $ref: `common.schema.json
 
 type Shape = { readonly required?: readonly string[]; readonly more?: Readonly<Record<string, unknown>> };
 
-/** A mapping with these keys and no others. */
+/** A mapping with exactly these keys. */
 export const closed = (
   properties: Readonly<Record<string, JsonSchema>>,
   { required = [], more = {} }: Shape = {},
@@ -27,7 +27,7 @@ export const closed = (
   additionalProperties: false,
 });
 
-/** A mapping with these keys, those of an execution block, and no others. */
+/** A mapping with exactly these keys and those of an execution block. */
 export const executing = (
   properties: Readonly<Record<string, JsonSchema>>,
   { required = [], more = {} }: Shape = {},

@@ -33,7 +33,7 @@ export const SCORER = document(
 export const SUITE = document(
   "benchmark_suite.schema.json",
   "suite.yaml",
-  "A suite of tasks that an agent is measured by.",
+  "A suite of tasks that measures an agent.",
   closed(
     {
       name: TEXT,

@@ -5,7 +5,7 @@ import { BOOLEAN, closed, document, enumOf, TEXT } from "./json-schema.ts";
 export const WEBHOOK = document(
   "webhook.schema.json",
   "webhooks/<name>.yaml",
-  "Where a sender delivers to.",
+  "An endpoint for senders of deliveries.",
   closed(
     {
       authMode: { ...(enumOf(WEBHOOK_AUTH_MODES) as object), default: "token" },
