@@ -146,15 +146,15 @@ describe("average_human_interactions_per_pr", () => {
 
 describe("the autonomy funnel", () => {
   test("counts merges by anyone in the repositories of the definition and of produced pull requests, whatever the case of names", async () => {
-    const factoryUid = world.aFactory(["Acme/Shop", "acme/zoo"]);
+    const factoryUid = world.aFactory(["Acme/Funnel", "acme/zoo"]);
     await world.record(factoryUid, "2026-11-02T00:00:00Z", { repo_full_name: "acme/Api" });
-    for (const repository of ["acme/shop", "ACME/API", "acme/other"])
+    for (const repository of ["acme/funnel", "ACME/API", "acme/other"])
       await world.merge(repository, "2026-11-03T00:00:00Z");
     const { autonomyFunnel } = await world.metrics({ factoryUid, ...NOVEMBER });
     expect(autonomyFunnel).toMatchObject({
       totalMerged: 2n,
       factoryMerged: 0n,
-      repos: ["acme/Api", "Acme/Shop", "acme/zoo"],
+      repos: ["acme/Api", "Acme/Funnel", "acme/zoo"],
     });
   });
 

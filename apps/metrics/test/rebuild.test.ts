@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { rebuildReadModels } from "../src/usecases/rebuild-read-models.ts";
 import { play, randomHistory } from "./random-history.ts";
-import { startWorld, type World } from "./setup.ts";
+import { storeHostFacts } from "./run-rows.ts";
+import { NOW, startWorld, TEAM, type World } from "./setup.ts";
 
 const SEED = 11;
 
@@ -13,6 +14,8 @@ beforeAll(async () => {
     play(world, step);
     await world.settle();
   }
+  const merged = { team_uid: TEAM, repo_full_name: "acme/shop", state: "merged", opened_at: NOW, merged_at: NOW };
+  await storeHostFacts(world.t.database.sql, [{ ...merged, url_key: "github.com/acme/shop/pull/900" }]);
 });
 afterAll(() => world.stop());
 
@@ -25,7 +28,14 @@ test(`a rebuild from the same facts ends with equal read models (seed ${SEED})`,
 });
 
 test("a rebuild repairs every read model and names those that it changed", async () => {
-  const tables = ["run_days", "cost_group_days", "tree_costs", "pull_request_shares", "factory_pull_requests"];
+  const tables = [
+    "run_days",
+    "cost_group_days",
+    "tree_costs",
+    "repository_merge_days",
+    "pull_request_shares",
+    "factory_pull_requests",
+  ];
   const contents = async () =>
     Promise.all(tables.map((table) => world.rows(`SELECT * FROM ${table} t ORDER BY t::text`)));
   await rebuild();

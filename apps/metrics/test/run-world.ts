@@ -59,10 +59,13 @@ export async function startRunWorld() {
       await storeRuns(sql, [run]);
       return run;
     },
-    /** Stores a record of a pull request that runs of the factory produced. */
+    /** Stores a record of a pull request that runs of the factory produced, and the merge that the code host has reported. */
     async record(factoryUid: string, at: string, row: Partial<RecordRow> = {}): Promise<RecordRow> {
       const record = aRecord({ team_uid: TEAM, factory_uid: factoryUid, at: new Date(at), ...row });
       await storeRecords(sql, [record]);
+      const { team_uid, url_key, repo_full_name, state, opened_at, merged_at } = record;
+      if (record.has_host_facts && merged_at)
+        await storeHostFacts(sql, [{ team_uid, url_key, repo_full_name, state, opened_at, merged_at }]);
       return record;
     },
     /** Stores a merge in a repository of the team. */

@@ -25,16 +25,12 @@ export function splitDays({ start, end }: DateRange): DaySplit {
   return { before: { start, end: days.start }, days, after: { start: days.end, end } };
 }
 
-/** Returns one entry per period; periods that no row is of get `empty`. `period` of a row counts from 1. */
-export function alignToPeriods<R extends { readonly period: number }, T>(
-  { starts }: PeriodWindow,
-  rows: readonly R[],
-  read: (row: R) => T,
-  empty: T,
-): T[] {
-  const byPeriod = new Map(rows.map((row) => [row.period, row]));
-  return starts.map((_start, index) => {
-    const row = byPeriod.get(index + 1);
-    return row ? read(row) : empty;
-  });
-}
+/** Returns the part of the range that each period covers. */
+export const boundsOf = ({ range, starts }: Pick<PeriodWindow, "range" | "starts">): DateRange[] =>
+  starts.map((start, index) => ({ start, end: starts[index + 1] ?? range.end }));
+
+/** Returns the starts and the ends of ranges, as a statement takes them. */
+export const columnsOf = (ranges: readonly DateRange[]): [Date[], Date[]] => [
+  ranges.map(({ start }) => start),
+  ranges.map(({ end }) => end),
+];

@@ -26,7 +26,7 @@ export type Merges = {
   readonly kickoffToMerge: LatencyStage;
 };
 
-export const NO_COHORT: OpenedCohort = { merged: 0, interactions: 0, measured: 0 };
+const NO_COHORT: OpenedCohort = { merged: 0, interactions: 0, measured: 0 };
 
 const UNMEASURED: LatencyStage = { medianSeconds: null, measured: 0 };
 export const NO_MERGES: Merges = {

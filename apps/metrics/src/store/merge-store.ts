@@ -1,5 +1,5 @@
 import type { Sql } from "@millwright/database";
-import { alignToPeriods, type PeriodWindow } from "../domain/period-window.ts";
+import { boundsOf, columnsOf, splitDays, type PeriodWindow } from "../domain/period-window.ts";
 import { NO_MERGES, type LatencyStage, type Merges } from "../domain/pull-request-metrics.ts";
 
 type StageRow = Record<`${(typeof STAGES)[number]}_${"median" | "count"}`, number | null>;
@@ -17,28 +17,33 @@ type MergesRow = StageRow & {
 export const mergeStore = (searches: Sql) => ({
   /** Returns the merges of the factory's pull requests in the whole range and per period. */
   async factoryMerges(window: PeriodWindow): Promise<{ total: Merges; periods: Merges[] }> {
-    const { factoryUid, starts, range } = window;
-    const { rows } = await searches.query<MergesRow>(FACTORY_MERGES, [factoryUid, starts, range.start, range.end]);
-    const total = rows.find(({ period }) => period === null);
-    const ofPeriods = rows.flatMap(({ period, ...row }) => (period === null ? [] : [{ ...row, period }]));
-    return {
-      total: total ? toMerges(total) : NO_MERGES,
-      periods: alignToPeriods(window, ofPeriods, toMerges, NO_MERGES),
-    };
+    const { rows } = await searches.query<MergesRow>(FACTORY_MERGES, [
+      window.factoryUid,
+      ...columnsOf(boundsOf(window)),
+    ]);
+    const byPeriod = new Map(rows.map((row) => [row.period, toMerges(row)]));
+    const periods = window.starts.map((_start, index) => byPeriod.get(index + 1) ?? NO_MERGES);
+    return { total: byPeriod.get(null) ?? NO_MERGES, periods };
   },
 
-  /** Returns how many pull requests that are not the factory's merged in the repositories, per period. */
-  async countOtherMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]> {
-    const { factoryUid, starts, range } = window;
-    const { rows } = await searches.query<{ period: number; merged: number }>(OTHER_MERGES, [
-      factoryUid,
-      starts,
-      range.start,
-      range.end,
+  /** Returns how many pull requests of anyone merged in the factory's repositories, per period. */
+  async countMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]> {
+    const { before, days, after } = splitDays(window.range);
+    const { rows } = await searches.query<{ period: number; merged: number }>(ALL_MERGES, [
       teamUid,
       repositories.map((name) => name.toLowerCase()),
+      window.starts,
+      days.start,
+      days.end,
+      before.start,
+      before.end,
+      after.start,
+      after.end,
+      window.factoryUid,
     ]);
-    return alignToPeriods(window, rows, ({ merged }) => merged, 0);
+    const merged = window.starts.map(() => 0);
+    for (const row of rows) merged[row.period - 1] = row.merged;
+    return merged;
   },
 
   /** Returns the repositories in which the factory's runs have produced pull requests, each as the newest one spells it. */
@@ -57,6 +62,16 @@ const stageColumns = (stage: (typeof STAGES)[number]): string =>
 const stageSeconds = (start: string, end: string): string =>
   `CASE WHEN ${end} >= ${start} THEN date_part('epoch', ${end} - ${start}) END`;
 
+/** Merges of a partial day in the shape of daily sums. */
+const mergesIn = (from: string, to: string): string => `
+          SELECT width_bucket(merged_at, $3::timestamptz[]), 1
+            FROM pull_requests
+           WHERE team_uid = $1
+             AND lower(repo_full_name) = ANY($2::text[])
+             AND merged_at >= ${from}
+             AND merged_at < ${to}`;
+
+/** Each period is a range of the index: rows come in the order of periods, so that grouping them needs no sort. */
 const FACTORY_MERGES = `
   SELECT period,
          count(*) AS merged,
@@ -66,26 +81,43 @@ const FACTORY_MERGES = `
          coalesce(sum(deletions) FILTER (WHERE is_sized), 0)::bigint AS deletions,
          count(*) FILTER (WHERE is_sized) AS sized,
          ${STAGES.map(stageColumns).join(",\n         ")}
-    FROM (SELECT width_bucket(merged_at, $2::timestamptz[]) AS period, history_complete, human_code_change,
-                 additions, deletions, additions IS NOT NULL AND deletions IS NOT NULL AS is_sized,
-                 ${stageSeconds("kickoff_at", "opened_at")} AS kickoff_to_pr,
-                 ${stageSeconds("opened_at", "first_human_review_at")} AS pr_to_first_review,
-                 ${stageSeconds("first_human_review_at", "merged_at")} AS first_review_to_merge,
-                 ${stageSeconds("kickoff_at", "merged_at")} AS kickoff_to_merge
-            FROM factory_pull_requests
-           WHERE factory_uid = $1
-             AND merged_at >= $3
-             AND merged_at < $4) merged
+    FROM unnest($2::timestamptz[], $3::timestamptz[]) WITH ORDINALITY AS periods (starts_at, ends_at, period)
+   CROSS JOIN LATERAL (
+         SELECT *,
+                additions IS NOT NULL AND deletions IS NOT NULL AS is_sized,
+                ${stageSeconds("kickoff_at", "opened_at")} AS kickoff_to_pr,
+                ${stageSeconds("opened_at", "first_human_review_at")} AS pr_to_first_review,
+                ${stageSeconds("first_human_review_at", "merged_at")} AS first_review_to_merge,
+                ${stageSeconds("kickoff_at", "merged_at")} AS kickoff_to_merge
+           FROM factory_pull_requests
+          WHERE factory_uid = $1
+            AND merged_at >= starts_at
+            AND merged_at < ends_at) merged
    GROUP BY GROUPING SETS ((), (period))`;
 
-const OTHER_MERGES = `
-  SELECT width_bucket(p.merged_at, $2::timestamptz[]) AS period, count(*) AS merged
-    FROM pull_requests p
-   WHERE p.team_uid = $5
-     AND lower(p.repo_full_name) = ANY($6::text[])
-     AND p.merged_at >= $3
-     AND p.merged_at < $4
-     AND NOT EXISTS (SELECT FROM factory_pull_requests f WHERE f.factory_uid = $1 AND f.url_key = p.url_key)
+/**
+ * Whole days are read as sums; merge by merge are only the parts of days at the ends. The factory's own merges are among those of its repositories,
+ * except those that no code host has reported.
+ */
+const ALL_MERGES = `
+  SELECT period, sum(merged)::bigint AS merged
+    FROM (SELECT width_bucket(day::timestamp AT TIME ZONE 'UTC', $3::timestamptz[]) AS period, merged
+            FROM repository_merge_days
+           WHERE team_uid = $1
+             AND repository = ANY($2::text[])
+             AND day >= utc_day($4)
+             AND day < utc_day($5)
+          UNION ALL
+          ${mergesIn("$6", "$7")}
+          UNION ALL
+          ${mergesIn("$8", "$9")}
+          UNION ALL
+          SELECT width_bucket(merged_at, $3::timestamptz[]), 1
+            FROM factory_pull_requests
+           WHERE factory_uid = $10
+             AND merged_at >= $6
+             AND merged_at < $9
+             AND NOT has_host_facts) merges
    GROUP BY period`;
 
 /** Skips from one repository to the next in the index, so that the number of pull requests does not matter. */
@@ -110,7 +142,7 @@ const stage = (median: number | null, count: number | null): LatencyStage => ({
   measured: count ?? 0,
 });
 
-const toMerges = (row: Omit<MergesRow, "period">): Merges => ({
+const toMerges = (row: MergesRow): Merges => ({
   merged: row.merged,
   observed: row.observed,
   withoutHumanCodeChange: row.without_human_code_change,

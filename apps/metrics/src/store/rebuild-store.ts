@@ -1,14 +1,19 @@
 import type { Sql } from "@millwright/database";
 
+const OF_FACTORY = "factory_uid = $1";
+const OF_TEAM = "team_uid = (SELECT team_uid FROM public.run_facts WHERE factory_uid = $1 LIMIT 1)";
+
 /** Sums that triggers maintain, by the table whose rows they sum. */
 const SUMS = {
-  run_facts: { trigger: "count_new_runs", into: ["run_days"] },
-  ledger_entries: { trigger: "sum_new_entries", into: ["cost_group_days", "tree_costs"] },
+  run_facts: { trigger: "count_new_runs", into: ["run_days"], of: OF_FACTORY },
+  ledger_entries: { trigger: "sum_new_entries", into: ["cost_group_days", "tree_costs"], of: OF_FACTORY },
+  pull_requests: { trigger: "count_new_merges", into: ["repository_merge_days"], of: OF_TEAM },
 } as const;
 
 /** Read models, without counts that went back to zero. */
 const READ_MODELS: Readonly<Record<string, string>> = {
   run_days: "SELECT * FROM run_days WHERE factory_uid = $1 AND runs <> 0",
+  repository_merge_days: `SELECT * FROM repository_merge_days WHERE ${OF_TEAM} AND merged <> 0`,
   cost_group_days: "SELECT * FROM cost_group_days WHERE factory_uid = $1",
   tree_costs: "SELECT * FROM tree_costs WHERE factory_uid = $1",
   pull_request_shares: "SELECT * FROM pull_request_shares WHERE factory_uid = $1",
@@ -41,15 +46,17 @@ export async function hashReadModels(tx: Sql, factoryUid: string): Promise<Reado
  * definition of every sum. The connection must not have run these triggers before, because their plans name the permanent tables then.
  */
 export async function rebuildSums(tx: Sql, factoryUid: string): Promise<void> {
-  for (const [source, { trigger, into }] of Object.entries(SUMS)) {
+  for (const [source, { trigger, into, of }] of Object.entries(SUMS)) {
+    // The lock of a factory does not keep other factories' transactions from writing rows of the team.
+    if (of === OF_TEAM) await tx.query(`LOCK TABLE public.${source} IN SHARE ROW EXCLUSIVE MODE`);
     for (const table of [source, ...into])
       await tx.query(`CREATE TEMPORARY TABLE ${table} (LIKE public.${table} INCLUDING INDEXES) ON COMMIT DROP`);
     await tx.query(
       `CREATE TRIGGER again AFTER INSERT ON pg_temp.${source} REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ${trigger}()`,
     );
-    await tx.query(`INSERT INTO pg_temp.${source} SELECT * FROM public.${source} WHERE factory_uid = $1`, [factoryUid]);
+    await tx.query(`INSERT INTO pg_temp.${source} SELECT * FROM public.${source} WHERE ${of}`, [factoryUid]);
     for (const table of into) {
-      await tx.query(`DELETE FROM public.${table} WHERE factory_uid = $1`, [factoryUid]);
+      await tx.query(`DELETE FROM public.${table} WHERE ${of}`, [factoryUid]);
       await tx.query(`INSERT INTO public.${table} SELECT * FROM pg_temp.${table}`);
     }
     for (const table of [source, ...into]) await tx.query(`DROP TABLE pg_temp.${table}`);

@@ -13,7 +13,7 @@ export type GetMetricsDeps = ResolveScopeDeps & {
   };
   readonly merges: {
     factoryMerges(window: PeriodWindow): Promise<{ total: Merges; periods: Merges[] }>;
-    countOtherMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]>;
+    countMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]>;
     producedRepositories(factoryUid: string): Promise<string[]>;
   };
 };
@@ -41,12 +41,12 @@ export type FactoryMetrics = {
 export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: RangeQuery): Promise<FactoryMetrics> {
   const scope = await resolveScope(deps, caller, query);
   const window = periodWindow(scope.factory.uid, scope.range, scope.periods);
-  const [counts, pullRequests, cohorts, own, { repositories, others }] = await Promise.all([
+  const [counts, pullRequests, cohorts, own, { repositories, allMerges }] = await Promise.all([
     deps.runCounts.count(window, "root_vs_subrun"),
     deps.pullRequestCohorts.countFirstSeen(window),
     deps.pullRequestCohorts.openedCohorts(window),
     deps.merges.factoryMerges(window),
-    readOtherMerges(deps, scope, window),
+    readAllMerges(deps, scope, window),
   ]);
   return {
     scope,
@@ -54,7 +54,7 @@ export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: Ra
     pullRequests,
     cohorts,
     cohort: sumCohorts(cohorts),
-    allMerges: own.periods.map(({ merged }, index) => merged + others[index]!),
+    allMerges,
     merges: own.total,
     mergesByPeriod: own.periods,
     repositories,
@@ -62,7 +62,7 @@ export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: Ra
 }
 
 /** The factory's repositories are those of its definition and those in which its runs have produced pull requests. */
-async function readOtherMerges({ merges }: GetMetricsDeps, { factory }: RangeScope, window: PeriodWindow) {
+async function readAllMerges({ merges }: GetMetricsDeps, { factory }: RangeScope, window: PeriodWindow) {
   const repositories = mergeRepositories(factory.repositories, await merges.producedRepositories(factory.uid));
-  return { repositories, others: await merges.countOtherMerges(window, factory.teamUid, repositories) };
+  return { repositories, allMerges: await merges.countMerges(window, factory.teamUid, repositories) };
 }
