@@ -10,6 +10,7 @@ const RESULTS_P99_MS = 100;
 const MONTH_P99_MS = 100;
 const YEAR_P99_MS = 500;
 const JUDGED_PER_MINUTE = 10_000;
+const FACTS_PER_SECOND = 2_000;
 
 /** The figures the standalone platform promises, against what was measured; a scenario left out has no say. */
 export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Target[] {
@@ -26,6 +27,7 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
   const delivered = find("deliver 1 KB to webhooks, 500/s", "millwright")?.latencyMs;
   const due = find("10,000 schedules due in the same second, to committed runs", "millwright")?.latencyMs;
   const judged = find("finished runs judged by a rule", "millwright")?.perSecond;
+  const stored = find("facts stored, 1,000,000 runs", "millwright")?.perSecond;
   const idle = memory.filter(({ on }) => on === "standalone");
   const residentMb = idle.reduce((sum, one) => sum + one.residentMb, 0);
   return [
@@ -111,6 +113,16 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
         { name: what, wanted: `p99 < ${limitMs} ms`, measured: `${latencyMs.p99} ms`, isMet: latencyMs.p99 < limitMs },
       ];
     }),
+    ...(stored
+      ? [
+          {
+            name: "facts of runs stored, per second",
+            wanted: `≥ ${FACTS_PER_SECOND}`,
+            measured: String(Math.round(stored)),
+            isMet: stored >= FACTS_PER_SECOND,
+          },
+        ]
+      : []),
     ...(judged
       ? [
           {

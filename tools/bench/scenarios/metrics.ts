@@ -3,10 +3,13 @@ import { api } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { summarize } from "../samples.ts";
+import { measureFacts } from "./metrics-facts.ts";
 import { writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
 
 const RUNS = 1_000_000;
 const READS = 100;
+/** Of plain SQL over a year, which takes seconds. */
+const READS_OF_YEAR = 5;
 /** Below what one key may ask of one factory in a minute. */
 const READS_PER_KEY = 50;
 const DAY_MS = 86_400_000;
@@ -26,15 +29,24 @@ const ENDPOINTS = {
   "cost by size": "/costs/per-pr/by-size?",
 } as const;
 
-/** The same questions of 30 days to the raw tables, as a report would ask them. */
+/** Some of the same questions to the raw tables, as a report would ask them. */
 const PLAIN_SQL = {
   "run breakdown, 30 days":
     "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '30 days' GROUP BY state",
   "cost breakdown, 30 days":
     "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '30 days' GROUP BY 1, 2",
 } as const;
+const PLAIN_SQL_YEAR = {
+  "run breakdown, 365 days by day":
+    "SELECT created_at::date, state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '364 days' GROUP BY 1, 2",
+  "cost breakdown, 365 days by day":
+    "SELECT occurred_at::date, creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '364 days' GROUP BY 1, 2, 3",
+} as const;
 
-/** How long answers about a factory take among a million runs, ten million ledger entries and a hundred thousand pull requests. */
+/**
+ * How long answers about a factory take among a million runs, ten million ledger entries and a hundred thousand pull requests, and how fast
+ * the service stores new facts among them.
+ */
 export async function measureMetrics({ platform, isQuick }: Bench): Promise<Measured[]> {
   const database = Database.open(platform.databaseUrl("millwright_metrics"), { max: 1 });
   try {
@@ -63,14 +75,21 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
       who: "millwright",
       latencyMs: summarize(await reader.measure("/pull-requests")),
     });
-    for (const [what, text] of Object.entries(PLAIN_SQL)) {
-      measured.push({
-        what: `${what}, ${among}`,
-        who: "plain SQL",
-        latencyMs: summarize(await timesOf(() => database.sql.query(text, [factoryUid]))),
-      });
+    for (const [queries, reads] of [[PLAIN_SQL, READS] as const, [PLAIN_SQL_YEAR, READS_OF_YEAR] as const]) {
+      for (const [what, text] of Object.entries(queries)) {
+        const query = () => database.sql.query(text, [factoryUid]);
+        measured.push({
+          what: `${what}, ${among}`,
+          who: "plain SQL",
+          latencyMs: summarize(await timesOf(query, async () => "", reads)),
+        });
+      }
     }
-    return measured;
+    measured.push(await reader.measureExport(`an export of pull requests, ${among}`));
+    return [
+      ...measured,
+      ...(await measureFacts(platform.databaseUrl("millwright_metrics"), { factoryUid, teamUid }, among)),
+    ];
   } finally {
     await database.close();
   }
@@ -92,7 +111,16 @@ class Reader {
     return timesOf(
       (key) => this.#read(path, key),
       () => this.#nextKey(),
+      READS,
     );
+  }
+
+  /** Reads every pull request as lines, once. */
+  async measureExport(what: string): Promise<Measured> {
+    const key = await this.#nextKey();
+    const beganMs = performance.now();
+    const lines = await this.#read("/pull-requests", key, "application/x-ndjson");
+    return { what, who: "millwright", perSecond: (lines * 1000) / (performance.now() - beganMs) };
   }
 
   async #nextKey(): Promise<string> {
@@ -106,22 +134,25 @@ class Reader {
     return this.#key;
   }
 
-  async #read(path: string, key: string): Promise<void> {
+  /** Returns how many lines it has read. */
+  async #read(path: string, key: string, accept = "application/json"): Promise<number> {
     const response = await fetch(`${this.#url}/api/v1/factory/${this.#of.factoryUid}${path}`, {
-      headers: { authorization: `Bearer ${key}` },
+      headers: { authorization: `Bearer ${key}`, accept },
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
+    return text.split("\n").length - 1;
   }
 }
 
 /** Milliseconds of each; what `prepare` does is not measured. */
 async function timesOf(
   read: (prepared: string) => Promise<unknown>,
-  prepare: () => Promise<string> = async () => "",
+  prepare: () => Promise<string>,
+  reads: number,
 ): Promise<number[]> {
   const times: number[] = [];
-  for (let n = -10; n < READS; n++) {
+  for (let n = -Math.ceil(reads / 10); n < reads; n++) {
     const prepared = await prepare();
     const beganMs = performance.now();
     await read(prepared);
