@@ -9,6 +9,7 @@ export default {
   extensionsToTreatAsEsm: [".ts"],
   testEnvironmentOptions: { customExportConditions: ["@millwright/source", "node", "node-addons"] },
   transform: { "\\.ts$": "<rootDir>/tools/jest/strip.mjs" },
+  testSequencer: "<rootDir>/tools/jest/sequencer.mjs",
   globalSetup: "<rootDir>/tools/jest/global-setup.mjs",
   globalTeardown: "<rootDir>/tools/jest/global-teardown.mjs",
   reporters: ["default", "<rootDir>/tools/jest/closing-line.mjs"],
