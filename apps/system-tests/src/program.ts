@@ -5,6 +5,8 @@ import { fileURLToPath } from "node:url";
 
 const APPS = fileURLToPath(new URL("../..", import.meta.url));
 const STOP_TIMEOUT_MS = 20_000;
+/** Compiled modules of our programs: loading them again takes half the time. Valid for one content and one version of Node.js. */
+const COMPILE_CACHE = fileURLToPath(new URL("../../../node_modules/.cache/millwright-compile", import.meta.url));
 
 /** A program of ours as a process of its own, leading a group of its own. */
 export class Program {
@@ -37,7 +39,7 @@ export class Program {
     this.child = spawn(file!, args, {
       detached: true,
       stdio: ["pipe", output, output],
-      env: { PATH, HOME, ...options.env },
+      env: { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
     });
     closeSync(output);
   }
