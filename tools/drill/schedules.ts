@@ -19,8 +19,7 @@ export async function drillSchedules({
   const secondsSoFar = (): number => Math.round((Date.now() - began) / 1_000);
   let done = 0;
   const { played, breaches } = await drill({
-    seed,
-    count,
+    seeds: Array.from({ length: count }, (_, n) => seed + n),
     width,
     patienceMs: PATIENCE_MS,
     onPlayed: ({ seed: of, breaches: found, tookMs, givenUp }) => {

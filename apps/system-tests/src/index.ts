@@ -1,6 +1,7 @@
 export { ClusterUnderFire, type Fuel } from "./cluster-under-fire.ts";
 export { Cluster, SERVICES, type ClusterOptions, type ServiceName } from "./cluster.ts";
 export { OWNER_KEY, type Deployment, type DeploymentOptions } from "./deployment.ts";
+export { coveringSeeds } from "./drill/covering-seeds.ts";
 export { drill, type DrillOptions, type Report } from "./drill/drill.ts";
 export { drillTree, type TreeReport } from "./drill/tree.ts";
 export { bareRepository, git, pushFiles } from "./git.ts";

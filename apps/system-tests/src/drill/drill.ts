@@ -8,16 +8,13 @@ import { scheduleOf, told } from "./schedule.ts";
 const SAMPLE_MS = 1_000;
 
 export type DrillOptions = {
-  /** Of the first schedule; the others follow. */
-  readonly seed: number;
-  readonly count: number;
+  /** Of the schedules, in the order in which they begin. */
+  readonly seeds: readonly number[];
   /** Schedules at once. */
   readonly width: number;
   /** How long a run may stand still, and a request go unanswered. */
   readonly patienceMs: number;
   readonly onPlayed?: (played: Played) => void;
-  /** No schedule is begun after it. */
-  readonly deadline?: number;
 };
 
 export type Report = {
@@ -27,23 +24,16 @@ export type Report = {
 };
 
 /** Plays schedules on one platform that lives through all of them. */
-export async function drill({
-  seed,
-  count,
-  width,
-  patienceMs,
-  onPlayed,
-  deadline = Infinity,
-}: DrillOptions): Promise<Report> {
+export async function drill({ seeds, width, patienceMs, onPlayed }: DrillOptions): Promise<Report> {
   const rig = await Rig.start({ patienceMs });
   const played: Played[] = [];
   const breaches: string[] = [];
   const sampler = new AbortController();
   const sampling = sample(rig, breaches, sampler.signal);
-  let next = seed;
+  const waiting = seeds.values();
   const player = async (): Promise<void> => {
-    while (next < seed + count && Date.now() < deadline) {
-      const schedule = scheduleOf(next++);
+    for (const seed of waiting) {
+      const schedule = scheduleOf(seed);
       const done = await play(rig, schedule, patienceMs).catch((error: unknown) => failed(schedule.seed, error));
       played.push(done);
       const faults = schedule.faults.map(told).join("; ");

@@ -81,16 +81,18 @@ function someFault(chance: Chance): Fault {
 
 const oneOf = (chance: Chance, role: keyof typeof CAST): string => `${role}-${chance.between(0, CAST[role] - 1)}`;
 
-/** As one reads it in a report. */
-export const told = (fault: Fault): string => {
-  const how =
-    fault.kind === "cut"
-      ? ` (${fault.how})`
-      : fault.kind === "backends"
-        ? ` (${fault.share === 1 ? "all" : "some"})`
-        : "";
-  return `${fault.kind} ${fault.target}${how} at ${fault.atMs} for ${fault.forMs} ms`;
-};
+/** Returns a fault as a report names it. */
+export const told = (fault: Fault): string =>
+  `${fault.kind} ${fault.target}${variantOf(fault)} at ${fault.atMs} for ${fault.forMs} ms`;
+
+/** Returns what a fault does, without its time and without which of several replicas it harms. */
+export const faultType = (fault: Fault): string =>
+  `${fault.kind} ${fault.target.replace(/-\d+$/, "")}${variantOf(fault)}`;
+
+function variantOf(fault: Fault): string {
+  if (fault.kind === "cut") return ` (${fault.how})`;
+  return fault.kind === "backends" ? ` (${fault.share === 1 ? "all" : "some"})` : "";
+}
 
 /** The parts that a target names. */
 export function partsOf(target: string): string[] {

@@ -6,8 +6,22 @@ export type Act =
   | { readonly kind: "cancel"; readonly atMs: number; readonly isTree: boolean }
   | { readonly kind: "interrupt"; readonly atMs: number };
 
+/** Kinds of runs, with how often each is chosen. */
+const WEIGHTS = {
+  steady: 4,
+  family: 3,
+  talk: 3,
+  question: 2,
+  interrupted: 2,
+  cancelled: 3,
+  cancelledFamily: 2,
+  work: 1,
+} as const;
+export type RunKind = keyof typeof WEIGHTS;
+
 /** A run that somebody asks for, and what it must come to if nothing keeps it from its end. */
 export type RunPlan = {
+  readonly kind: RunKind;
   /** Unique among all schedules; part of everything that the run says. */
   readonly name: string;
   readonly atMs: number;
@@ -29,16 +43,11 @@ type Written = ChildPlan & { readonly steps: readonly string[] };
 /** Chooses what a run does, and what is done to it. */
 export function planRun(chance: Chance, name: string): RunPlan {
   const atMs = chance.between(0, 1_000);
-  const kind = chance.weighted({
-    steady: 4,
-    family: 3,
-    talk: 3,
-    question: 2,
-    interrupted: 2,
-    cancelled: 3,
-    cancelledFamily: 2,
-    work: 1,
-  });
+  const kind = chance.weighted(WEIGHTS);
+  return { kind, ...planOfKind(chance, name, kind, atMs) };
+}
+
+function planOfKind(chance: Chance, name: string, kind: RunKind, atMs: number): Omit<RunPlan, "kind"> {
   switch (kind) {
     case "steady":
       return plan(steady(chance, name), { atMs });
@@ -91,7 +100,7 @@ export function planRun(chance: Chance, name: string): RunPlan {
 function plan(
   { name, steps, ...did }: Written,
   more: { atMs: number; acts?: readonly Act[]; isWork?: boolean; pullRequests?: number },
-): RunPlan {
+): Omit<RunPlan, "kind"> {
   return { name, prompt: script(steps), ...did, acts: [], isWork: false, pullRequests: 0, ...more };
 }
 
