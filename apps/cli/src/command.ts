@@ -77,3 +77,10 @@ export const textOptions = (values: Values, name: string): string[] => {
   const value = values[name];
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 };
+
+/** Returns the number that an argument or option holds. Throws `UsageError` if it holds none. */
+export function numberOf(text: string | undefined, name: string): number {
+  const value = Number(text);
+  if (text === undefined || text === "" || !Number.isFinite(value)) throw new UsageError(`${name} must be a number.`);
+  return value;
+}

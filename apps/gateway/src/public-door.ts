@@ -20,6 +20,7 @@ import { codeHostWebhookRoutes } from "./routes/code-host-webhooks.ts";
 import { budgetRoutes } from "./routes/budgets.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
+import { creditRoutes } from "./routes/credits.ts";
 import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
 import { factoryCostRoutes } from "./routes/factory-costs.ts";
 import { factoryFilesRoutes } from "./routes/factory-files.ts";
@@ -35,6 +36,7 @@ import { memberRoutes } from "./routes/members.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
 import { networkingRoutes } from "./routes/networking.ts";
+import { priceRoutes } from "./routes/prices.ts";
 import type { FindProfiles, Profile } from "./routes/profiles.ts";
 import { localRunRoutes } from "./routes/local-runs.ts";
 import { followupRoutes } from "./routes/followups.ts";
@@ -101,6 +103,11 @@ export function publicDoor({ options: o, identity, upstreams, answerOnce, limitM
     ...skillRoutes(upstreams),
     ...networkingRoutes(o),
     ...budgetRoutes(upstreams),
+    ...priceRoutes(upstreams),
+    ...creditRoutes({
+      upstreams,
+      hasTeam: async (uid) => (await listTeams(identity.db.now, [uid])).length > 0,
+    }),
     ...codeHostRoutes(upstreams),
     ...codeHostWebhookRoutes(upstreams),
     ...factoryRoutes(shared),

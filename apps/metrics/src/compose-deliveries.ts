@@ -12,6 +12,7 @@ import { webhookIngressClient } from "./clients/webhook-ingress-client.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
 import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
 import { RECORD_DELIVERY, recordDelivery, type RecordDeliveryDeps } from "./usecases/record-delivery.ts";
+import { REPRICE_RUNS, repriceRuns } from "./usecases/reprice-runs.ts";
 
 export type DeliveriesOptions = {
   readonly database: Database;
@@ -28,7 +29,7 @@ export type DeliveriesOptions = {
 const LEASE_SECONDS = 30;
 const CONCURRENCY = 4;
 
-/** How facts of pull requests come in: events name deliveries of code hosts, and the work queue reads them. */
+/** How facts of pull requests come in: events name deliveries of code hosts, and the work queue reads them. It also prices runs again. */
 export function composeDeliveries({
   database,
   clock,
@@ -62,7 +63,11 @@ export function composeDeliveries({
     tracer,
     leaseSeconds: LEASE_SECONDS / timeScale,
     concurrency: CONCURRENCY,
-    handlers: { [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(deps, key, (tx) => context.finish(tx)) },
+    handlers: {
+      [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(deps, key, (tx) => context.finish(tx)),
+      [REPRICE_RUNS]: ({ key }, { signal }) => repriceRuns({ database, clock }, Number(key), signal),
+    },
+    separate: { [REPRICE_RUNS]: 1 },
   });
   return { consumer, work };
 }

@@ -71,6 +71,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     routes: (router) =>
       metricsRoutes(router, {
         clock,
+        database,
         factories: factoriesClient(upstreams.factories, signer),
         principals: identityClient(upstreams.identity, signer, log),
         asOf: () => ingestion.asOf(),

@@ -1,20 +1,35 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
 import { seededRandom } from "@millwright/testing";
+import type { MetricsApp } from "../src/compose.ts";
 import { urlKey } from "../src/domain/url-key.ts";
 import { finalRuns, play, randomHistory } from "./random-history.ts";
 import { modelCall, type FakeRun } from "./run-samples.ts";
-import { NOW, startWorld, type World } from "./setup.ts";
+import { ADMIN, NOW, startWorld, type World } from "./setup.ts";
 
 let world: World;
-beforeAll(async () => void (world = await startWorld()));
+let replica: MetricsApp;
+beforeAll(async () => {
+  world = await startWorld();
+  replica = world.replica();
+});
 afterAll(() => world.stop());
 
+/** In the order in which they take effect; versions of another order price the same. */
 const PRICES = [
-  { version: 2, at: Date.parse("2026-11-20T10:03:00Z"), vcpu: 40_000, gb: 5_000, run: 250 },
-  { version: 3, at: Date.parse("2026-11-20T10:20:00Z"), vcpu: 90_001, gb: 9_007, run: 900 },
+  { at: Date.parse("2026-11-20T10:03:00Z"), vcpu: 40_000, gb: 5_000, run: 250 },
+  { at: Date.parse("2026-11-20T10:20:00Z"), vcpu: 90_001, gb: 9_007, run: 900 },
+  { at: Date.parse("2026-11-20T10:30:00Z"), vcpu: 30_003, gb: 0, run: 0 },
 ];
+type Price = (typeof PRICES)[number];
+/** Each price, after others from the same time on that it replaces. */
+const PRICE_BOOK: readonly (readonly Price[])[] = PRICES.map((price, index) => [
+  { ...price, vcpu: 70_000 * index, gb: 7, run: 1_000 },
+  { ...price, run: 0 },
+  price,
+]);
 const FREE = { vcpu: 0, gb: 0, run: 0 };
 const priceAt = (at: Date) => PRICES.findLast((price) => price.at <= at.getTime()) ?? FREE;
 
@@ -27,17 +42,40 @@ function expectedTotals(runs: readonly FakeRun[]): Record<string, number> {
       totals[key] = (totals[key] ?? 0) + micros;
     };
     for (const { costMicros } of run.modelCalls) add("inference", Number(costMicros ?? 0n));
-    for (const { startedAt, endedAt, vcpus, memoryGb } of run.computeIntervals) {
+    for (const interval of run.computeIntervals) {
+      const { startedAt, endedAt, vcpus, memoryGb } = interval;
       const { vcpu, gb } = priceAt(timestampDate(startedAt!));
-      const isUnpriced = (vcpus === 0 && vcpu > 0) || (memoryGb === 0 && gb > 0);
       const ms = timestampDate(endedAt!).getTime() - timestampDate(startedAt!).getTime();
       // Shapes are multiples of a half: every product is exact.
-      add("compute", isUnpriced ? 0 : Math.floor((2 * ms * (vcpus * vcpu + memoryGb * gb) + 3_600_000) / 7_200_000));
+      add(
+        "compute",
+        isUnpriced(interval) ? 0 : Math.floor((2 * ms * (vcpus * vcpu + memoryGb * gb) + 3_600_000) / 7_200_000),
+      );
     }
     const charge = priceAt(timestampDate(run.createdAt!)).run;
     if (charge > 0) add("platform", charge);
   }
   return totals;
+}
+
+/** How many model calls, or compute intervals, of the snapshots have no price. */
+const unpricedCount = (runs: readonly FakeRun[], component: string): number =>
+  component === "inference"
+    ? runs.flatMap((run) => run.modelCalls).filter(({ costMicros }) => costMicros === undefined).length
+    : runs.flatMap((run) => run.computeIntervals).filter(isUnpriced).length;
+
+function isUnpriced({ startedAt, vcpus, memoryGb }: FakeRun["computeIntervals"][number]): boolean {
+  const { vcpu, gb } = priceAt(timestampDate(startedAt!));
+  return (vcpus === 0 && vcpu > 0) || (memoryGb === 0 && gb > 0);
+}
+
+async function addPrice(versions: readonly Price[]): Promise<void> {
+  for (const { at, vcpu, gb, run } of versions) {
+    const micros = { vcpuHourMicros: BigInt(vcpu), gbHourMicros: BigInt(gb), platformRunMicros: BigInt(run) };
+    const asked = { ...micros, effectiveFrom: timestampFromDate(new Date(at)) };
+    await world.prices.addComputePrice(asked, call(ADMIN));
+    await world.service.work.drain();
+  }
 }
 
 const totals = async (query: string): Promise<Record<string, number>> =>
@@ -51,25 +89,20 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
   let runs: FakeRun[];
   beforeAll(async () => {
     await world.reset();
-    for (const { version, at, vcpu, gb, run } of PRICES) {
-      await world.rows("INSERT INTO compute_prices VALUES ($1, $2, $3, $4, $5)", [
-        version,
-        vcpu,
-        gb,
-        run,
-        new Date(at),
-      ]);
-    }
     const history = randomHistory(seed, {
       factoryUids: [newUid(), newUid(), newUid()],
       steps: 250,
       hasLatePrices: true,
     });
     const random = seededRandom(seed);
-    for (const step of history) {
+    const additions = PRICE_BOOK.map((price) => ({ price, before: random.below(history.length) }));
+    for (const [index, step] of history.entries()) {
+      for (const { price } of additions.filter(({ before }) => before === index)) await addPrice(price);
       play(world, step);
       if (random.chance(0.2)) await world.settle();
+      if (random.chance(0.1)) await Promise.all([world.service.work.drain(), replica.work.drain()]);
     }
+    await world.service.work.drain();
     for (let minute = 0; minute < 4; minute += 1) {
       await world.settle();
       world.clock.advance(60_000);
@@ -94,6 +127,16 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
       expect([dimension, nonZero(await sum(daily))]).toEqual([dimension, nonZero(ledger)]);
     }
     expect(nonZero(await sum("tree_costs"))).toEqual(nonZero(ledger));
+  });
+
+  test("coverage counts what has no price now", async () => {
+    const kinds = { model_call: "inference", compute_interval: "compute" };
+    for (const [kind, component] of Object.entries(kinds)) {
+      const days = await world.rows<{ unpriced: number }>(
+        `SELECT sum(unpriced_${kind}s)::int AS unpriced FROM cost_group_days WHERE dimension = 'model'`,
+      );
+      expect([component, days[0]!.unpriced]).toEqual([component, unpricedCount(runs, component)]);
+    }
   });
 
   test("the pull requests of a tree carry its whole spend, and with the trees that have none the whole ledger", async () => {

@@ -104,6 +104,8 @@ export class CostFacts {
       agent_uid: owner.agent_uid,
       model_id: owner.model_id,
       recorded_at: at,
+      corrects: null,
+      unpriced_change: null,
     });
   }
 

@@ -36,6 +36,12 @@ const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({
 export const OWNER = inTeam(TEAM);
 /** May see runs of the team, but no factory. */
 export const RUN_VIEWER = inTeam(TEAM, ["run.view"]);
+/** Administers the platform, and is in no team. */
+export const ADMIN: Caller = {
+  ...aCaller({ teams: [] }),
+  principal: { type: "user", uid: newUid() },
+  platformAdmin: true,
+};
 /** May do everything in another team. */
 export const STRANGER = inTeam(OTHER_TEAM);
 
@@ -94,6 +100,12 @@ export async function startWorld(options: Partial<MetricsOptions> = {}) {
       serve("metrics", (router) => service.routes(router), allowedServices),
       { signer: gateway },
     ),
+    /** The price book and credits, as the gateway calls them. */
+    prices: clientFor(
+      contract.PriceService,
+      serve("metrics", (router) => service.routes(router), allowedServices),
+      { signer: gateway },
+    ),
 
     /** Returns the rows of a query. */
     rows: async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> =>
@@ -119,7 +131,8 @@ export async function startWorld(options: Partial<MetricsOptions> = {}) {
     async reset(): Promise<void> {
       await t.database.sql.query(
         `TRUNCATE stale_runs, run_facts, run_days, ledger_entries, cost_group_days, tree_costs, repository_merge_days, pull_requests, pull_request_activities, produced_pull_requests,
-                  pull_request_shares, factory_pull_requests, stream.event_pending, stream.feed_cursors, stream.parked_events, stream.work_items`,
+                  pull_request_shares, factory_pull_requests, stream.event_pending, stream.feed_cursors, stream.parked_events, stream.work_items,
+                  repricings, credit_grants, idempotency_keys`,
       );
       await t.database.sql.query("DELETE FROM compute_prices WHERE version > 1");
       for (const upstream of [orchestrator, identity, factories, webhookIngress]) upstream.clear();

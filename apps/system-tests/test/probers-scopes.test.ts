@@ -30,6 +30,7 @@ const WITHOUT_PERMISSION: readonly string[] = [
   "GET /invitations",
   "GET /networking/egress-ranges",
   "GET /openapi.json",
+  "GET /platform/compute-prices",
   "GET /team",
   "GET /team/{uid}",
   "GET /team/{uid}/keys",
@@ -38,7 +39,9 @@ const WITHOUT_PERMISSION: readonly string[] = [
   "POST /agent/runs/{runId}/scores",
   "POST /factory-files/validate",
   "POST /invitations/{invitationUid}/accept",
+  "POST /platform/compute-prices",
   "POST /team",
+  "POST /team/{uid}/credits",
   "POST /team/{uid}/keys",
 ];
 

@@ -4,7 +4,7 @@ export * as events from "./gen/millwright/events/v1/event_feed_pb.ts";
 export * as factories from "./factories.ts";
 export * as health from "./gen/grpc/health/v1/health_pb.ts";
 export * as identity from "./gen/millwright/identity/v1/identity_pb.ts";
-export * as metrics from "./gen/millwright/metrics/v1/metrics_pb.ts";
+export * as metrics from "./metrics.ts";
 export * as orchestrator from "./orchestrator.ts";
 export * as rpc from "./gen/millwright/rpc/v1/error_detail_pb.ts";
 export * as scheduler from "./gen/millwright/scheduler/v1/schedule_pb.ts";

@@ -15,6 +15,7 @@ import { factoryCommands } from "./factory.ts";
 import { invitationCommands } from "./invitation.ts";
 import { localRunCommand } from "./local-run.ts";
 import { metricsCommands } from "./metrics.ts";
+import { priceCommands } from "./price.ts";
 import { pullRequestCommands } from "./pull-request.ts";
 import { runCommands } from "./run.ts";
 import { scheduleCommands } from "./schedule.ts";
@@ -41,6 +42,7 @@ export const COMMANDS: Command[] = [
   ...invitationCommands,
   localRunCommand,
   ...metricsCommands,
+  ...priceCommands,
   ...pullRequestCommands,
   ...runCommands,
   ...scheduleCommands,

@@ -1,6 +1,6 @@
 import { table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
-import { textOption, textOptions, UsageError, type Cli, type Command, type Values } from "../command.ts";
+import { numberOf, textOption, textOptions, UsageError, type Cli, type Command, type Values } from "../command.ts";
 import { teamOf } from "./access.ts";
 
 type Budget = {
@@ -19,12 +19,6 @@ type Budget = {
 const pathOf = async (cli: Cli, values: Values) => `/team/${await teamOf(cli, textOption(values, "team"))}/budgets`;
 const line = ({ uid, scope, period, limit_usd: limit, spent_usd: spent, resets_at: reset }: Budget): string =>
   `budget ${uid} (${scope}, ${period}): $${spent} of $${limit} spent, ${reset === null ? "never resets" : `resets at ${reset}`}`;
-
-function numberOf(text: string | undefined, name: string): number {
-  const value = Number(text);
-  if (text === undefined || text === "" || !Number.isFinite(value)) throw new UsageError(`${name} must be a number.`);
-  return value;
-}
 
 /** Spending caps of a team. */
 export const budgetCommands: Command[] = [

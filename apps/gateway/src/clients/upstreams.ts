@@ -19,6 +19,7 @@ export type Upstreams = {
   readonly scorers: Client<typeof scoring.ScorerService>;
   readonly benchmarks: Client<typeof scoring.BenchmarkService>;
   readonly metrics: Client<typeof metrics.MetricsService>;
+  readonly prices: Client<typeof metrics.PriceService>;
   readonly webhooks: Client<typeof webhooks.WebhookService>;
   readonly codeHostWebhooks: Client<typeof webhooks.CodeHostWebhookService>;
 };
@@ -37,6 +38,7 @@ export function connectUpstreams(transports: GatewayOptions["upstreams"], signer
     scorers: clientFor(scoring.ScorerService, transports.scoring, { signer }),
     benchmarks: clientFor(scoring.BenchmarkService, transports.scoring, { signer }),
     metrics: clientFor(metrics.MetricsService, transports.metrics, { signer }),
+    prices: clientFor(metrics.PriceService, transports.metrics, { signer }),
     webhooks: clientFor(webhooks.WebhookService, transports.webhookIngress, { signer }),
     codeHostWebhooks: clientFor(webhooks.CodeHostWebhookService, transports.webhookIngress, { signer }),
   };

@@ -57,13 +57,15 @@ import { scorerRunRoutes } from "../../src/routes/scorer-runs.ts";
 import { scorerRoutes } from "../../src/routes/scorers.ts";
 import { selfImprovementRoutes } from "../../src/routes/self-improvement.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
+import { creditRoutes } from "../../src/routes/credits.ts";
+import { priceRoutes } from "../../src/routes/prices.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
 import { skillRoutes } from "../../src/routes/skills.ts";
 import { teamEventRoutes } from "../../src/routes/team-events.ts";
 import { taskRoutes } from "../../src/routes/tasks.ts";
 import { webhookRoutes } from "../../src/routes/webhooks.ts";
 import { serveApi, type Api, type ApiAnswer } from "./api.ts";
-import { CALLERS, PROFILES, USER } from "./people.ts";
+import { CALLERS, OTHER_TEAM, PROFILES, TEAM, USER } from "./people.ts";
 
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
@@ -81,6 +83,7 @@ const SERVICES = [
   scoring.ScorerService,
   scoring.BenchmarkService,
   metrics.MetricsService,
+  metrics.PriceService,
   webhooks.WebhookService,
   webhooks.CodeHostWebhookService,
 ] as const;
@@ -181,6 +184,8 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }),
     ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...budgetRoutes(upstreams),
+    ...priceRoutes(upstreams),
+    ...creditRoutes({ upstreams, hasTeam: async (uid) => uid === TEAM || uid === OTHER_TEAM }),
     ...codeHostRoutes(upstreams),
     ...codeHostWebhookRoutes(upstreams),
     ...factoryRoutes(deps),

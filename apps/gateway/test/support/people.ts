@@ -25,6 +25,7 @@ export const CALLERS = {
     teams: [...inTeam, { teamUid: OTHER_TEAM, verbs: ["run.view"] }],
   },
   of_no_team: { ...base, principal: user, personal, teams: [] },
+  admin: { ...base, platformAdmin: true, principal: user, personal, teams: [] },
   agent: { ...base, principal: agent, teams: inTeam, activeTeamUid: TEAM },
   run_of_agent: { ...base, principal: agent, teams: inTeam, activeTeamUid: TEAM, run },
   run_of_user: { ...base, principal: user, personal, teams: [], run },

@@ -13,8 +13,6 @@ export type ComputePrice = {
 /** One use of something that has a price. `sourceKey` is derived from what was used, so that it is recorded once. */
 export type LedgerEntry = {
   readonly sourceKey: string;
-  /** Recorded instead, if the entry was recorded before without a price: an entry is never changed. */
-  readonly adjustmentKey?: string;
   readonly component: "inference" | "compute" | "platform";
   readonly kind: "model_call" | "compute_interval" | "platform_charge";
   readonly occurredAt: Date;
@@ -25,14 +23,20 @@ export type LedgerEntry = {
   readonly owner: CostOwner;
 };
 
-/** Returns the entries of a run: its model calls, the time of its sandboxes and, unless the platform is free, one charge for the run. */
-export function ledgerEntries(run: RunSnapshot, prices: readonly ComputePrice[]): LedgerEntry[] {
-  return [
-    ...run.modelCalls.map((call) => modelCallEntry(run, call)),
-    ...run.computeIntervals.map((interval) => computeEntry(run, interval, priceAt(prices, interval.startedAt))),
-    ...platformEntry(run, priceAt(prices, run.createdAt)),
-  ];
-}
+/** What the price book prices of a run. */
+export type PricedRun = Pick<RunSnapshot, "uid" | "createdAt" | "costOwner" | "computeIntervals">;
+
+/** Returns the entries of a run: its model calls, the time of its sandboxes and one charge for the run, which may be 0. */
+export const ledgerEntries = (run: RunSnapshot, prices: readonly ComputePrice[]): LedgerEntry[] => [
+  ...run.modelCalls.map((call) => modelCallEntry(run, call)),
+  ...pricedEntries(run, prices),
+];
+
+/** Returns the entries of a run that are priced by the price book. */
+export const pricedEntries = (run: PricedRun, prices: readonly ComputePrice[]): LedgerEntry[] => [
+  ...run.computeIntervals.map((interval) => computeEntry(run, interval, priceAt(prices, interval.startedAt))),
+  platformEntry(run, priceAt(prices, run.createdAt)),
+];
 
 /**
  * Returns the micro-dollars of an interval, rounded half up once; undefined: a dimension has a price, but is not known.
@@ -51,18 +55,17 @@ export function computeMicros(
 
 const millionths = (value: number): bigint => BigInt(Math.round(value * 1e6));
 
-/** The price in force at a time; the first version is in force since ever. */
-function priceAt(prices: readonly ComputePrice[], at: Date): ComputePrice | undefined {
+/** Returns the price in force at a time; of versions from the same time on, the newest. */
+export function priceAt(prices: readonly ComputePrice[], at: Date): ComputePrice | undefined {
   return prices
     .filter(({ effectiveFrom }) => effectiveFrom <= at)
-    .toSorted((a, b) => a.effectiveFrom.getTime() - b.effectiveFrom.getTime())
+    .toSorted((a, b) => a.effectiveFrom.getTime() - b.effectiveFrom.getTime() || a.version - b.version)
     .at(-1);
 }
 
 function modelCallEntry(run: RunSnapshot, call: ModelCall): LedgerEntry {
   return {
     sourceKey: uidOf(`model_call ${run.uid} ${call.callId}`),
-    adjustmentKey: uidOf(`adjustment ${run.uid} ${call.callId}`),
     component: "inference",
     kind: "model_call",
     occurredAt: call.recordedAt,
@@ -80,7 +83,7 @@ function modelCallEntry(run: RunSnapshot, call: ModelCall): LedgerEntry {
   };
 }
 
-function computeEntry(run: RunSnapshot, interval: ComputeInterval, price: ComputePrice | undefined): LedgerEntry {
+function computeEntry(run: PricedRun, interval: ComputeInterval, price: ComputePrice | undefined): LedgerEntry {
   const { executionId, attempt, startedAt, endedAt, vcpus, memoryGb } = interval;
   return {
     sourceKey: uidOf(`compute_interval ${run.uid} ${executionId} ${attempt}`),
@@ -100,18 +103,13 @@ function computeEntry(run: RunSnapshot, interval: ComputeInterval, price: Comput
   };
 }
 
-function platformEntry(run: RunSnapshot, price: ComputePrice | undefined): LedgerEntry[] {
-  if (price === undefined || price.platformRunMicros === 0n) return [];
-  return [
-    {
-      sourceKey: uidOf(`platform_charge ${run.uid}`),
-      component: "platform",
-      kind: "platform_charge",
-      occurredAt: run.createdAt,
-      micros: price.platformRunMicros,
-      priceVersion: price.version,
-      quantity: { runs: 1 },
-      owner: run.costOwner,
-    },
-  ];
-}
+const platformEntry = (run: PricedRun, price: ComputePrice | undefined): LedgerEntry => ({
+  sourceKey: uidOf(`platform_charge ${run.uid}`),
+  component: "platform",
+  kind: "platform_charge",
+  occurredAt: run.createdAt,
+  micros: price?.platformRunMicros ?? 0n,
+  priceVersion: price?.version,
+  quantity: { runs: 1 },
+  owner: run.costOwner,
+});

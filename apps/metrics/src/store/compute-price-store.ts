@@ -1,5 +1,27 @@
+import type { Principal } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import type { ComputePrice } from "../domain/ledger-entry.ts";
+
+/** What a version has corrected of what had been charged before it was added. */
+export type Repricing = {
+  /** Undefined: it goes on. */
+  readonly completedAt: Date | undefined;
+  readonly runCount: bigint;
+  readonly correctionCount: bigint;
+  readonly correctedMicros: bigint;
+};
+
+/** A version with who added it. `createdBy`: undefined if it was added by a migration, or in SQL. */
+export type ComputePriceRecord = ComputePrice & {
+  readonly createdAt: Date;
+  readonly createdBy: Pick<Principal, "type" | "uid"> | undefined;
+  readonly repricing: Repricing;
+};
+
+export type NewComputePrice = Omit<ComputePrice, "version"> & {
+  readonly createdAt: Date;
+  readonly createdBy: Pick<Principal, "type" | "uid">;
+};
 
 type PriceRow = {
   version: number;
@@ -9,18 +31,83 @@ type PriceRow = {
   effective_from: Date;
 };
 
-/** Returns every version of the price book of compute and the platform. */
-export async function listComputePrices(sql: Sql): Promise<ComputePrice[]> {
-  const { rows } = await sql.query<PriceRow>(
-    `SELECT version, vcpu_hour_micros::text, gb_hour_micros::text, platform_run_micros::text, effective_from
+type RecordRow = PriceRow & {
+  created_at: Date;
+  created_by_type: Principal["type"] | null;
+  created_by_uid: string | null;
+  completed_at: Date | null;
+  run_count: string;
+  corrections: string;
+  corrected: string;
+};
+
+const PRICE = "version, vcpu_hour_micros::text, gb_hour_micros::text, platform_run_micros::text, effective_from";
+const BOOK = "hashtextextended('price book', 0)";
+
+/**
+ * Returns every version of the price book. No version is added until the transaction ends: what it prices is priced by all versions that are there
+ * when it commits, or is found by the re-pricing of a later one.
+ */
+export async function readPriceBook(tx: Sql): Promise<ComputePrice[]> {
+  await tx.query(`SELECT pg_advisory_xact_lock_shared(${BOOK})::text`);
+  const { rows } = await tx.query<PriceRow>(`SELECT ${PRICE} FROM compute_prices ORDER BY version`);
+  return rows.map(toPrice);
+}
+
+/** Adds a version when no transaction prices anything any more. Returns its number. */
+export async function insertComputePrice(tx: Sql, price: NewComputePrice): Promise<number> {
+  await tx.query(`SELECT pg_advisory_xact_lock(${BOOK})::text`);
+  const { rows } = await tx.query<{ version: number }>(
+    `INSERT INTO compute_prices (version, vcpu_hour_micros, gb_hour_micros, platform_run_micros, effective_from,
+                                 created_at, created_by_type, created_by_uid)
+     SELECT coalesce(max(version), 0) + 1, $1::bigint, $2::bigint, $3::bigint, $4::timestamptz, $5::timestamptz, $6, $7
        FROM compute_prices
-      ORDER BY effective_from`,
+     RETURNING version`,
+    [
+      ...[price.vcpuHourMicros, price.gbHourMicros, price.platformRunMicros].map(String),
+      ...[price.effectiveFrom, price.createdAt, price.createdBy.type, price.createdBy.uid],
+    ],
+  );
+  return rows[0]!.version;
+}
+
+/** Lists versions below `before`, newest first; undefined: from the newest. */
+export async function listComputePrices(
+  sql: Sql,
+  before: number | undefined,
+  limit: number,
+): Promise<ComputePriceRecord[]> {
+  const { rows } = await sql.query<RecordRow>(
+    `SELECT ${PRICE}, created_at, created_by_type, created_by_uid,
+            CASE WHEN r.version IS NULL THEN created_at ELSE r.completed_at END AS completed_at,
+            coalesce(r.run_count, 0)::text AS run_count, c.corrections::text, c.corrected::text
+       FROM (SELECT * FROM compute_prices WHERE version < $1 ORDER BY version DESC LIMIT $2) p
+       LEFT JOIN repricings r USING (version)
+      CROSS JOIN LATERAL (SELECT count(*) AS corrections, coalesce(sum(micros), 0) AS corrected
+                            FROM ledger_entries
+                           WHERE kind = 'adjustment'
+                             AND component IN ('compute', 'platform')
+                             AND price_version = p.version) c
+      ORDER BY version DESC`,
+    [before ?? 2 ** 31 - 1, limit],
   );
   return rows.map((row) => ({
-    version: row.version,
-    vcpuHourMicros: BigInt(row.vcpu_hour_micros),
-    gbHourMicros: BigInt(row.gb_hour_micros),
-    platformRunMicros: BigInt(row.platform_run_micros),
-    effectiveFrom: row.effective_from,
+    ...toPrice(row),
+    createdAt: row.created_at,
+    createdBy: row.created_by_type === null ? undefined : { type: row.created_by_type, uid: row.created_by_uid ?? "" },
+    repricing: {
+      completedAt: row.completed_at ?? undefined,
+      runCount: BigInt(row.run_count),
+      correctionCount: BigInt(row.corrections),
+      correctedMicros: BigInt(row.corrected),
+    },
   }));
 }
+
+const toPrice = (row: PriceRow): ComputePrice => ({
+  version: row.version,
+  vcpuHourMicros: BigInt(row.vcpu_hour_micros),
+  gbHourMicros: BigInt(row.gb_hour_micros),
+  platformRunMicros: BigInt(row.platform_run_micros),
+  effectiveFrom: row.effective_from,
+});

@@ -65,9 +65,9 @@ const ledgerRows = (key: string, creatorType: string, from: string, to: string):
                  CASE WHEN component = 'compute' THEN micros END,
                  CASE WHEN component = 'platform' THEN micros END,
                  (kind = 'model_call')::integer,
-                 (kind = 'model_call' AND micros IS NULL)::integer,
+                 (kind = 'model_call' AND micros IS NULL)::integer + CASE WHEN component = 'inference' THEN coalesce(unpriced_change, 0) ELSE 0 END,
                  (kind = 'compute_interval')::integer,
-                 (kind = 'compute_interval' AND micros IS NULL)::integer
+                 (kind = 'compute_interval' AND micros IS NULL)::integer + CASE WHEN component = 'compute' THEN coalesce(unpriced_change, 0) ELSE 0 END
             FROM ledger_entries
            WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}`;
 

@@ -3,6 +3,7 @@ import { invalidArgument } from "@millwright/errors";
 import type { Cursors } from "@millwright/paging";
 import { PULL_REQUEST_STATES, type PullRequestFilter, type PullRequestPosition } from "../domain/pull-request-list.ts";
 import type { FactoryPullRequest } from "../store/factory-pull-request-row.ts";
+import { pageSizeOf } from "./page-size.ts";
 import { resolveFactory, type FactoryScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type ListPullRequestsDeps = ResolveScopeDeps & {
@@ -31,7 +32,7 @@ export type PullRequestPage = {
   readonly nextPageToken: string;
 };
 
-const PAGE = { default: 50, max: 500 };
+const PAGE_SIZE_MAX = 500;
 const LIST = "pull requests";
 
 /**
@@ -44,7 +45,7 @@ export async function listPullRequests(
   request: ListPullRequestsRequest,
 ): Promise<PullRequestPage> {
   const scope = await resolveFactory(deps, caller, request.factoryUid);
-  const limit = limitOf(request.pageSize);
+  const limit = pageSizeOf(request.pageSize, PAGE_SIZE_MAX);
   const filter = filterOf(request);
   const bind = { ...filter, factoryUid: scope.factory.uid };
   const after =
@@ -54,13 +55,6 @@ export async function listPullRequests(
   const last = rows.length > limit ? pullRequests.at(-1) : undefined;
   const position = last && [last.openedAt?.toISOString() ?? null, last.urlKey];
   return { scope, pullRequests, nextPageToken: position ? deps.cursors.seal(LIST, boundValues(bind), position) : "" };
-}
-
-function limitOf(pageSize: number): number {
-  if (pageSize === 0) return PAGE.default;
-  if (pageSize < 1 || pageSize > PAGE.max)
-    throw invalidArgument("limit_invalid", `limit must be between 1 and ${PAGE.max} (got ${pageSize}).`);
-  return pageSize;
 }
 
 /** Spells the same filter in the same way, so that a cursor stays valid for it. */

@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { ledgerEntries } from "../domain/ledger-entry.ts";
 import type { RunSnapshot } from "../domain/run-snapshot.ts";
-import { listComputePrices } from "../store/compute-price-store.ts";
+import { readPriceBook } from "../store/compute-price-store.ts";
 import { addEntries } from "../store/ledger-store.ts";
 import { storeProducedPullRequests } from "../store/produced-pull-request-store.ts";
 import { projectPullRequests } from "../store/project-pull-requests.ts";
@@ -16,7 +16,7 @@ export async function storeSnapshots(tx: Sql, runs: readonly RunSnapshot[]): Pro
       tx,
       runs.map(({ uid }) => uid),
     ),
-    listComputePrices(tx),
+    readPriceBook(tx),
   ]);
   const newest = runs.filter(({ uid, version }) => version >= (versions.get(uid) ?? 0n));
   if (newest.length === 0) return;
@@ -26,9 +26,12 @@ export async function storeSnapshots(tx: Sql, runs: readonly RunSnapshot[]): Pro
     newest.map((run) => ({ runUid: run.uid, teamUid: run.teamUid, entries: ledgerEntries(run, prices) })),
   );
   await storeProducedPullRequests(tx, newest);
-  const shared = await shareTrees(tx, [
-    ...new Set([...changed, ...newest.map(({ costOwner }) => costOwner.rootRunUid)]),
-  ]);
+  await shareSpend(tx, [...new Set([...changed, ...newest.map(({ costOwner }) => costOwner.rootRunUid)])]);
+}
+
+/** Divides the spend of trees among their pull requests again and computes the records of these. The caller has locked their factories. */
+export async function shareSpend(tx: Sql, rootRunUids: readonly string[]): Promise<void> {
+  const shared = await shareTrees(tx, rootRunUids);
   for (const [factoryUid, pullRequests] of Map.groupBy(shared, (each) => each.factoryUid)) {
     await projectPullRequests(tx, factoryUid, [...new Set(pullRequests.map(({ urlKey }) => urlKey))]);
   }

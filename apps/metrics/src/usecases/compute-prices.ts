@@ -1,0 +1,95 @@
+import { actorOf, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { Database } from "@millwright/database";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { idempotentRequest, storedResponse, storeResponse } from "@millwright/idempotency";
+import type { Cursors } from "@millwright/paging";
+import { enqueueWork } from "@millwright/work";
+import { insertComputePrice, listComputePrices, type ComputePriceRecord } from "../store/compute-price-store.ts";
+import { repricingStore } from "../store/repricing-store.ts";
+import { pageSizeOf } from "./page-size.ts";
+import { REPRICE_RUNS } from "./reprice-runs.ts";
+
+export type ComputePricesDeps = { readonly database: Database; readonly clock: Clock; readonly cursors: Cursors };
+
+export type AskedComputePrice = {
+  readonly vcpuHourMicros: bigint;
+  readonly gbHourMicros: bigint;
+  readonly platformRunMicros: bigint;
+  /** Undefined: now. */
+  readonly effectiveFrom: Date | undefined;
+  readonly idempotencyKey: string;
+};
+
+const LIST = "compute prices";
+/** A million dollars. */
+const MICROS_MAX = 1_000_000_000_000n;
+
+/** Lists the versions of the price book, newest first. Errors: limit_invalid · invalid_cursor. */
+export async function listPriceVersions(
+  { database, cursors }: ComputePricesDeps,
+  { pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string },
+): Promise<{ readonly prices: readonly ComputePriceRecord[]; readonly nextPageToken: string }> {
+  const limit = pageSizeOf(pageSize);
+  const [before] = pageToken === "" ? [] : (cursors.open(LIST, {}, pageToken) as [number]);
+  const rows = await listComputePrices(database.searches, before, limit + 1);
+  const prices = rows.slice(0, limit);
+  const last = rows.length > limit ? prices.at(-1) : undefined;
+  return { prices, nextPageToken: last ? cursors.seal(LIST, {}, [last.version]) : "" };
+}
+
+/**
+ * Adds a version to the price book, once per key, and has priced again what has been charged since it is in force.
+ *
+ * Errors: not_authorized unless a platform administrator calls · price_invalid · idempotency_mismatch (conflict).
+ */
+export async function addComputePrice(
+  { database, clock }: ComputePricesDeps,
+  caller: Caller,
+  asked: AskedComputePrice,
+): Promise<ComputePriceRecord> {
+  requirePlatformAdmin(caller, "Adding a version to the price book");
+  const { idempotencyKey, ...price } = checkPrice(asked);
+  const { type, uid } = actorOf(caller);
+  const request = idempotentRequest(uid, "compute price", idempotencyKey, {
+    ...price,
+    vcpuHourMicros: String(price.vcpuHourMicros),
+    gbHourMicros: String(price.gbHourMicros),
+    platformRunMicros: String(price.platformRunMicros),
+    effectiveFrom: price.effectiveFrom?.toISOString(),
+  });
+  const version = await database.transaction(async (tx) => {
+    const now = clock.now();
+    const known = request && (await storedResponse<number>(tx, request, now));
+    if (known !== undefined) return known;
+    const effectiveFrom = price.effectiveFrom ?? now;
+    const added = await insertComputePrice(tx, { ...price, effectiveFrom, createdAt: now, createdBy: { type, uid } });
+    if (effectiveFrom <= now) {
+      await repricingStore.start(tx, added);
+      await enqueueWork(tx, { kind: REPRICE_RUNS, key: String(added), payload: {} });
+    }
+    return request ? storeResponse(tx, request, added, now) : added;
+  });
+  return (await listComputePrices(database.sql, version + 1, 1))[0]!;
+}
+
+/** Errors: not_authorized. */
+export function requirePlatformAdmin(caller: Caller, action: string): void {
+  if (caller.platformAdmin && !caller.run) return;
+  throw new DomainError({
+    kind: "permission_denied",
+    reason: "not_authorized",
+    message: `${action} requires platform administrator rights.`,
+  });
+}
+
+function checkPrice(price: AskedComputePrice): AskedComputePrice {
+  for (const [name, micros] of [
+    ["vcpu_hour_usd", price.vcpuHourMicros],
+    ["gb_hour_usd", price.gbHourMicros],
+    ["platform_run_usd", price.platformRunMicros],
+  ] as const)
+    if (micros < 0n || micros > MICROS_MAX)
+      throw invalidArgument("price_invalid", `${name} must be between 0 and 1000000 (got ${Number(micros) / 1e6}).`);
+  return price;
+}
