@@ -128,7 +128,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     publicUrl: o.publicUrl,
     service: signer.service,
   };
-  const follow = (source: string, read: FeedReader, react: Partial<Pick<ConsumerDeps, "handlers" | "together">>) =>
+  const follow = (source: string, read: FeedReader, react: Partial<Pick<ConsumerDeps, "handlers" | "batchHandlers">>) =>
     new Consumer({
       name: "automations",
       source,
@@ -154,8 +154,8 @@ export function composeAutomations(o: AutomationsOptions): Automations {
       follow("gateway", feedOf(o.upstreams.identity), {
         handlers: onMemberEvents({ updateAutomationsOfMember, clock }),
       }),
-      follow("scheduler", feedOf(o.upstreams.scheduler), { together: onScheduleEvents(hearing) }),
-      follow("factories", (range) => o.eventLog.read(range), { together: onStageChanges(hearing) }), // its own log
+      follow("scheduler", feedOf(o.upstreams.scheduler), { batchHandlers: onScheduleEvents(hearing) }),
+      follow("factories", (range) => o.eventLog.read(range), { batchHandlers: onStageChanges(hearing) }), // its own log
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),

@@ -101,7 +101,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     name: string,
     source: string,
     read: FeedReader,
-    react: Pick<ConsumerDeps, "handlers" | "together">,
+    react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
   ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeupsOf(o) });
   const readFeed = (transport: Transport): FeedReader =>
     feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () =>
@@ -109,7 +109,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     );
   const auditOf = (source: Parameters<typeof onAuditedEvents>[0]) => ({
     handlers: {},
-    together: onAuditedEvents(source),
+    batchHandlers: onAuditedEvents(source),
   });
   const consumers = [
     consumer("identity", "factories", readFeed(o.upstreams.factories), { handlers: onFactoryEvents({ clock }) }),

@@ -435,12 +435,12 @@ describe("a request's trace", () => {
   const PARENT = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: true };
 
   test("goes on from the client's traceparent; the span is named after the route, and says nothing of path, query or body", async () => {
-    tracer.told.length = 0;
+    tracer.spans.length = 0;
     await api.call("GET", `/api/v1/things/${UID}?q=hunter2`, {
       headers: { traceparent: formatTraceparent(PARENT), "x-request-id": "mine-2" },
     });
-    await eventually(() => tracer.told[0]?.isEnded ?? false);
-    expect(tracer.told).toMatchObject([
+    await eventually(() => tracer.spans[0]?.isEnded ?? false);
+    expect(tracer.spans).toMatchObject([
       {
         name: "GET /api/v1/things/{thingUid}",
         kind: "server",
@@ -452,15 +452,15 @@ describe("a request's trace", () => {
         },
       },
     ]);
-    expect(JSON.stringify(tracer.told)).not.toMatch(new RegExp(`hunter2|${UID}`));
+    expect(JSON.stringify(tracer.spans)).not.toMatch(new RegExp(`hunter2|${UID}`));
   });
 
   test("is what a problem and the log lines of the request name", async () => {
-    tracer.told.length = 0;
+    tracer.spans.length = 0;
     logged.length = 0;
     const { body } = await api.call("GET", "/api/v1/broken", { headers: { "x-request-id": "mine-3" } });
     await eventually(() => logged.length === 2);
-    const [span] = tracer.told;
+    const [span] = tracer.spans;
     expect(body.trace_id).toBe(span!.context.traceId);
     const lines = logged.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(lines).toMatchObject([{ message: "request failed" }, { message: "request finished" }]);
@@ -470,15 +470,15 @@ describe("a request's trace", () => {
   });
 
   test("covers doors beside the routes, by their prefix, unless they record themselves", async () => {
-    tracer.told.length = 0;
+    tracer.spans.length = 0;
     const { headers } = await api.call("PUT", `/mounted/${UID}?sig=hunter2`, {
       key: null,
       headers: { traceparent: formatTraceparent(PARENT), "x-request-id": "mine-4" },
     });
     await api.call("GET", "/recorded/x", { key: null });
-    await eventually(() => tracer.told[0]?.isEnded ?? false);
+    await eventually(() => tracer.spans[0]?.isEnded ?? false);
     expect(headers.get("x-request-id")).toBe("mine-4");
-    expect(tracer.told).toMatchObject([
+    expect(tracer.spans).toMatchObject([
       {
         name: "ANY /mounted/",
         parent: PARENT,
@@ -486,16 +486,16 @@ describe("a request's trace", () => {
         attributes: { "http.request.method": "PUT", "http.route": "/mounted/", "http.response.status_code": 503 },
       },
     ]);
-    expect(JSON.stringify(tracer.told)).not.toMatch(new RegExp(`hunter2|${UID}`));
+    expect(JSON.stringify(tracer.spans)).not.toMatch(new RegExp(`hunter2|${UID}`));
   });
 
   test("a refusal is no fault of the server", async () => {
-    tracer.told.length = 0;
+    tracer.spans.length = 0;
     await get("/taken");
     await get("/nowhere");
-    await eventually(() => tracer.told.every(({ isEnded }) => isEnded));
-    expect(tracer.told).toMatchObject([{ attributes: { "error.type": "name_taken" } }, { name: "no route" }]);
-    for (const span of tracer.told) expect(span).not.toHaveProperty("error");
+    await eventually(() => tracer.spans.every(({ isEnded }) => isEnded));
+    expect(tracer.spans).toMatchObject([{ attributes: { "error.type": "name_taken" } }, { name: "no route" }]);
+    for (const span of tracer.spans) expect(span).not.toHaveProperty("error");
   });
 });
 

@@ -69,7 +69,7 @@ export function composeIngestion({
       const progress = consumer.progress();
       // Between two pages it is not known how old the rest is: the previous time remains valid.
       if (progress && (progress.lagEvents === 0 || progress.lagSeconds > 0)) {
-        feedReadAt = new Date(now.getTime() - 1000 * Math.max(progress.lagSeconds, progress.lastLookSeconds));
+        feedReadAt = new Date(now.getTime() - 1000 * Math.max(progress.lagSeconds, progress.secondsSinceRead));
       }
       const { unshownAt, appliedAt } = await readFreshness(database.sql, CONSUMER, now);
       const appliedTo = feedReadAt ?? appliedAt ?? new Date(0);

@@ -40,29 +40,29 @@ const among = (known: ReadonlySet<string>, word: string): string => (known.has(w
  * Live things only: nothing here grows with what has been.
  */
 export function runMetrics(metrics: Metrics, database: Database, timings: Pick<Timings, "leaseTtlMs">): RunMetrics {
-  const runs = metrics.lookedUp("millwright_runs", "Live runs by state.", ["state"]);
+  const runs = metrics.scrapedGauge("millwright_runs", "Live runs by state.", ["state"]);
   const finished = metrics.counter(
     "millwright_runs_finished_total",
     "Runs that ended, by state; a continued one ends again.",
     ["state"],
   );
-  const depth = metrics.lookedUp(
+  const depth = metrics.scrapedGauge(
     "millwright_queue_depth",
     "Queued executions, by what the first one of their lane waits for; runs that wait for children beside them.",
     ["reason"],
   );
-  const oldest = metrics.lookedUp(
+  const oldest = metrics.scrapedGauge(
     "millwright_queue_oldest_seconds",
     "For how long the execution at the head of a queue has waited that nothing of its owner's keeps.",
     ["reason"],
   );
-  const leases = metrics.lookedUp(
+  const leases = metrics.scrapedGauge(
     "millwright_leases",
     "Executions that workers hold, by what they last said of it; OFFERED: not accepted yet.",
     ["phase"],
   );
-  const workers = metrics.lookedUp("millwright_workers", "Connected workers.", ["state"]);
-  const slots = metrics.lookedUp("millwright_worker_slots", "Slots of connected workers.", ["state"]);
+  const workers = metrics.scrapedGauge("millwright_workers", "Connected workers.", ["state"]);
+  const slots = metrics.scrapedGauge("millwright_worker_slots", "Slots of connected workers.", ["state"]);
   const calls = metrics.counter("millwright_model_calls_total", "Calls of models, as workers report them.", [
     "provider",
     "outcome",

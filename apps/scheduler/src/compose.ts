@@ -133,7 +133,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     name: string,
     source: string,
     read: FeedReader,
-    react: Pick<ConsumerDeps, "handlers" | "together">,
+    react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
   ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
   const consumers = [
     consumer(

@@ -73,7 +73,7 @@ export function composeBenchmarkEngine({
     runEvents: onTrialRunEvents(deps),
     start() {
       // An ended trial and a finished score enqueue work or end it: both may let a benchmark run advance.
-      unsubscribe = database.onCommit((news) => news.has(WORK_ENQUEUED) && loop.wake());
+      unsubscribe = database.onCommit((topics) => topics.has(WORK_ENQUEUED) && loop.wake());
       loop.start();
     },
     async stop() {

@@ -83,7 +83,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     name: string,
     source: string,
     read: FeedReader,
-    react: Pick<ConsumerDeps, "handlers" | "together">,
+    react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
   ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
   const factories = factoriesClient(o.upstreams.factories, signer);
   const judging = composeJudging({
@@ -126,7 +126,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     consumer("scoring", "orchestrator", readFeed(o.upstreams.orchestrator), judging.runEvents),
     consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.upstreams.orchestrator)), {
       handlers: {},
-      together: benchmarkEngine.runEvents,
+      batchHandlers: benchmarkEngine.runEvents,
     }),
     consumer("scorers", "factories", readFeed(o.upstreams.factories), { handlers: onFactoryEvents() }),
   ];

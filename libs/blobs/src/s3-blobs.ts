@@ -113,13 +113,13 @@ async function* list(s3: S3Client, prefix: string, pageSize: number): AsyncGener
       key: textOf("Key", entry) ?? "",
       storedAt: new Date(textOf("LastModified", entry) ?? ""),
     }));
-    yield* page.filter(({ key }) => isOurs(key));
+    yield* page.filter(({ key }) => isValidKey(key));
     after = page.at(-1)?.key ?? "";
     hasMore = textOf("IsTruncated", xml) === "true" && after !== "";
   }
 }
 
-function isOurs(key: string): boolean {
+function isValidKey(key: string): boolean {
   try {
     return blobKeySegments(key).length > 0;
   } catch {

@@ -55,8 +55,8 @@ export class S3Client {
     if (response.ok) return response;
     const code = textOf("Code", await response.text());
     if (response.status === 404 && code === "NoSuchKey") return undefined;
-    const said = `S3 answered ${response.status} ${code ?? ""} to ${method}`;
-    throw response.status >= 500 || response.status === 429 ? unavailable(new Error(said)) : new Error(said);
+    const message = `S3 answered ${response.status} ${code ?? ""} to ${method}`;
+    throw response.status >= 500 || response.status === 429 ? unavailable(new Error(message)) : new Error(message);
   }
 
   /** Returns a URL for one request without authorization; all `headers` are signed and must be sent unchanged. */

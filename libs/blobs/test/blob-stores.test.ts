@@ -233,11 +233,11 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     });
     test.each<[string, (url: URL) => void]>([
       ["another file", (url) => (url.pathname = url.pathname.replace("r1", "r2"))],
-      ["another type", (url) => retold(url, /type$/, "text/html")],
-      ["another name", (url) => retold(url, /name$|disposition$/, "other")],
-      ["a longer life", (url) => retold(url, /^exp$|Expires$/, "604800")],
+      ["another type", (url) => withParameter(url, /type$/, "text/html")],
+      ["another name", (url) => withParameter(url, /name$|disposition$/, "other")],
+      ["a longer life", (url) => withParameter(url, /^exp$|Expires$/, "604800")],
       ["one more parameter", (url) => url.searchParams.set("response-expires", "never")],
-      ["another signature", (url) => retold(url, /^sig$|Signature$/, "0".repeat(64))],
+      ["another signature", (url) => withParameter(url, /^sig$|Signature$/, "0".repeat(64))],
       ["no signature", (url) => (url.search = "")],
     ])("with %s is rejected", async (_, change) => {
       const url = new URL(await link({ filename: "a.txt" }));
@@ -338,7 +338,7 @@ test("an open upload to the directory has a signed size limit", async () => {
     .directory()
     .signOpenUpload("uploads/open/3", { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
   const wider = new URL(url);
-  retold(wider, /^max$/, "50");
+  withParameter(wider, /^max$/, "50");
   for (const [target, status] of [
     [url, 400],
     [wider, 403],
@@ -363,7 +363,7 @@ test("removes temporary files of interrupted writes only after they are old", as
 });
 
 /** Sets the parameters whose names match. */
-function retold(url: URL, name: RegExp, value: string): void {
+function withParameter(url: URL, name: RegExp, value: string): void {
   const names = [...url.searchParams.keys()].filter((one) => name.test(one));
   if (names.length === 0) throw new Error(`no parameter ${name}`);
   for (const one of names) url.searchParams.set(one, value);

@@ -65,7 +65,7 @@ export type CodeHostEvent = {
    * Keys that apply but whose values only the code host knows: request them for `pullRequests`, then use
    * `withAttributes`.
    */
-  readonly untold: readonly FilterKey[];
+  readonly unresolved: readonly FilterKey[];
   /** Numbers of the affected pull requests (merge requests). */
   readonly pullRequests: readonly number[];
   /** Who caused it; absent for builds, which have no author. */
@@ -84,11 +84,11 @@ export type CodeHostEvent = {
 };
 
 /** Returns the event with the code host's data about its pull requests. */
-export function withAttributes(event: CodeHostEvent, told: Attributes): CodeHostEvent {
-  const keys = event.untold.filter((key) => told[key] !== undefined);
+export function withAttributes(event: CodeHostEvent, known: Attributes): CodeHostEvent {
+  const keys = event.unresolved.filter((key) => known[key] !== undefined);
   return {
     ...event,
-    attributes: { ...event.attributes, ...Object.fromEntries(keys.map((key) => [key, told[key]!])) },
-    untold: event.untold.filter((key) => !keys.includes(key)),
+    attributes: { ...event.attributes, ...Object.fromEntries(keys.map((key) => [key, known[key]!])) },
+    unresolved: event.unresolved.filter((key) => !keys.includes(key)),
   };
 }

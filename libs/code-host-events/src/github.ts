@@ -3,12 +3,12 @@ import { at, listAt, numberAt, some, textAt, textsOf } from "./json.ts";
 import { mentionsIn, newMentions } from "./mentions.ts";
 
 /** The part of an event that differs between events of one delivery. */
-type Told = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & {
+type EventFields = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & {
   /** Of an issue or a pull request. */ readonly number?: number | undefined;
-} & Partial<Pick<CodeHostEvent, "carried" | "untold" | "pullRequests" | "actor">>;
+} & Partial<Pick<CodeHostEvent, "carried" | "unresolved" | "pullRequests" | "actor">>;
 
 /** Readers by `X-GitHub-Event` header. Other names and actions yield no events. */
-const READERS: Readonly<Record<string, (payload: unknown, action: string) => Told[]>> = {
+const READERS: Readonly<Record<string, (payload: unknown, action: string) => EventFields[]>> = {
   issues: readIssue,
   issue_comment: readIssueComment,
   pull_request: readPullRequest,
@@ -29,21 +29,21 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   const reader = Object.hasOwn(READERS, name) ? READERS[name] : undefined;
   if (!reader || repository === "") return [];
   const login = textAt(payload, "sender", "login");
-  return reader(payload, textAt(payload, "action")).map(({ number, ...told }) => ({
+  return reader(payload, textAt(payload, "action")).map(({ number, ...fields }) => ({
     provider: "github",
     repository,
     carried: {},
-    untold: [],
+    unresolved: [],
     pullRequests: [],
     actor: { login, isPlatform: isPlatform(login) },
-    ...told,
-    attributes: { repos: [repository], ...pullRequestNumbers(told), ...told.attributes },
+    ...fields,
+    attributes: { repos: [repository], ...pullRequestNumbers(fields), ...fields.attributes },
     items:
-      told.subject.kind === "build"
-        ? itemsOfBuild(payload, repository, told)
+      fields.subject.kind === "build"
+        ? itemsOfBuild(payload, repository, fields)
         : number === undefined
           ? []
-          : itemsOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
+          : itemsOf(`${repository}#${number}`, fields.subject.url), // GitHub counts issues and pull requests together
   }));
 }
 
@@ -51,7 +51,7 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
 function itemsOfBuild(
   payload: unknown,
   repository: string,
-  { pullRequests = [] }: Pick<Told, "pullRequests">,
+  { pullRequests = [] }: Pick<EventFields, "pullRequests">,
 ): readonly Item[] {
   const url = textAt(payload, "repository", "html_url");
   return url === ""
@@ -59,10 +59,10 @@ function itemsOfBuild(
     : pullRequests.flatMap((number) => itemsOf(`${repository}#${number}`, `${url}/pull/${number}`));
 }
 
-const pullRequestNumbers = ({ pullRequests = [] }: Pick<Told, "pullRequests">): Attributes =>
+const pullRequestNumbers = ({ pullRequests = [] }: Pick<EventFields, "pullRequests">): Attributes =>
   pullRequests.length > 0 ? { pr_numbers: pullRequests.map(String) } : {};
 
-function readIssue(payload: unknown, action: string): Told[] {
+function readIssue(payload: unknown, action: string): EventFields[] {
   const issue = at(payload, "issue");
   const base = { number: numberOf(issue), subject: subjectOf("issue", issue), attributes: itemAttributes(issue) };
   const mentions = writtenMentions(payload, textAt(issue, "body"), action, "opened");
@@ -95,7 +95,7 @@ function readIssue(payload: unknown, action: string): Told[] {
 }
 
 /** Comments on issues and on the conversation of pull requests; for the latter the payload lacks the branch. */
-function readIssueComment(payload: unknown, action: string): Told[] {
+function readIssueComment(payload: unknown, action: string): EventFields[] {
   const issue = at(payload, "issue");
   const mentioned = writtenMentions(payload, textAt(payload, "comment", "body"), action, "created");
   if (mentioned.length === 0) return [];
@@ -109,7 +109,7 @@ function readIssueComment(payload: unknown, action: string): Told[] {
       event: "pull_request_mentioned",
       subject: subjectOf("pull_request", issue),
       attributes,
-      untold: ["base_branches", "paths"],
+      unresolved: ["base_branches", "paths"],
       pullRequests: numberAt(issue, "number"),
     },
   ];
@@ -125,7 +125,7 @@ const ACTIONS_OF_PULL_REQUESTS: Readonly<Record<string, string>> = {
   review_requested: "review_requested",
 };
 
-function readPullRequest(payload: unknown, action: string): Told[] {
+function readPullRequest(payload: unknown, action: string): EventFields[] {
   const base = pullRequestBase(payload);
   const pullRequest = at(payload, "pull_request");
   const mentions = writtenMentions(payload, textAt(pullRequest, "body"), action, "opened");
@@ -150,7 +150,7 @@ function happenedTo(
   attributes: Attributes,
   what: string,
   payload: unknown,
-): Pick<Told, "attributes"> & Partial<Pick<Told, "carried">> {
+): Pick<EventFields, "attributes"> & Partial<Pick<EventFields, "carried">> {
   if (what === "labeled") return added(attributes, "labels", some(textAt(payload, "label", "name")));
   if (what === "assigned") return added(attributes, "assignees", some(textAt(payload, "assignee", "login")));
   if (what !== "review_requested") return { attributes };
@@ -171,7 +171,7 @@ function happenedTo(
   };
 }
 
-function readReview(payload: unknown, action: string): Told[] {
+function readReview(payload: unknown, action: string): EventFields[] {
   if (action !== "submitted") return [];
   const base = pullRequestBase(payload);
   const mentioned = mentionsIn(textAt(payload, "review", "body"));
@@ -186,7 +186,7 @@ function readReview(payload: unknown, action: string): Told[] {
   ];
 }
 
-function readReviewComment(payload: unknown, action: string): Told[] {
+function readReviewComment(payload: unknown, action: string): EventFields[] {
   const mentioned = writtenMentions(payload, textAt(payload, "comment", "body"), action, "created");
   const base = pullRequestBase(payload);
   return mentioned.length > 0
@@ -195,7 +195,7 @@ function readReviewComment(payload: unknown, action: string): Told[] {
 }
 
 /** Ignores deleted branches and tags; a pushed tag has no branch. */
-function readPush(payload: unknown): Told[] {
+function readPush(payload: unknown): EventFields[] {
   if (at(payload, "deleted") === true) return [];
   const ref = textAt(payload, "ref");
   const paths = new Set(
@@ -223,7 +223,7 @@ const BUILD_EVENTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Labels and authors are those of the linked pull requests; payloads contain only the numbers. */
-function readBuild(payload: unknown, event: string, build: unknown, onBranch: unknown): Told[] {
+function readBuild(payload: unknown, event: string, build: unknown, onBranch: unknown): EventFields[] {
   if (!BUILD_EVENTS.has(event)) return [];
   const pullRequests = listAt(build, "pull_requests")
     .filter((one) => isOfRepository(one, payload))
@@ -252,7 +252,7 @@ function readBuild(payload: unknown, event: string, build: unknown, onBranch: un
         }),
         ...(pullRequests.length === 0 && { labels: [], authors: [] }),
       },
-      untold: pullRequests.length === 0 ? [] : ["labels", "authors"],
+      unresolved: pullRequests.length === 0 ? [] : ["labels", "authors"],
     },
   ];
 }
@@ -263,13 +263,13 @@ const isOfRepository = (pullRequest: unknown, payload: unknown): boolean =>
 
 function pullRequestBase(
   payload: unknown,
-): Pick<Told, "number" | "subject" | "attributes" | "untold" | "pullRequests"> {
+): Pick<EventFields, "number" | "subject" | "attributes" | "unresolved" | "pullRequests"> {
   const pullRequest = at(payload, "pull_request");
-  const untold: FilterKey[] = ["paths"];
+  const unresolved: FilterKey[] = ["paths"];
   return {
     number: numberOf(pullRequest),
     subject: subjectOf("pull_request", pullRequest),
-    untold,
+    unresolved,
     pullRequests: numberAt(pullRequest, "number"),
     attributes: { ...itemAttributes(pullRequest), base_branches: some(textAt(pullRequest, "base", "ref")) },
   };
@@ -288,7 +288,7 @@ const added = (
   attributes: Attributes,
   key: "labels" | "assignees",
   values: readonly string[],
-): Required<Pick<Told, "attributes" | "carried">> => ({
+): Required<Pick<EventFields, "attributes" | "carried">> => ({
   attributes: { ...attributes, [key]: values },
   carried: { [key]: attributes[key] ?? [] },
 });

@@ -13,7 +13,7 @@ export function gitlabEvents(payload: unknown, isPlatform: (login: string) => bo
     provider: "gitlab" as const,
     repository,
     carried: {},
-    untold: [],
+    unresolved: [],
     actor: { login, isPlatform: isPlatform(login) },
   };
   const subject = subjectOf(payload);

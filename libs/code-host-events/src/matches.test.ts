@@ -13,7 +13,7 @@ const event: CodeHostEvent = {
   event: "push",
   repository: "Acme/Shop",
   carried: {},
-  untold: [],
+  unresolved: [],
   pullRequests: [],
   items: [],
   actor: { login: "ada", isPlatform: false },
@@ -102,10 +102,12 @@ describe("a trigger takes an event", () => {
     ]).toEqual([true, false, false]);
   });
   test("only with the code host's data, when a filter needs it", () => {
-    const untold = { ...event, untold: ["paths" as const], attributes: { repos: ["acme/shop"] } };
-    expect([take({}, untold), take({ paths: { in: [] } }, untold), take({ paths: { not_in: ["x"] } }, untold)]).toEqual(
-      [true, true, false],
-    );
+    const unresolved = { ...event, unresolved: ["paths" as const], attributes: { repos: ["acme/shop"] } };
+    expect([
+      take({}, unresolved),
+      take({ paths: { in: [] } }, unresolved),
+      take({ paths: { not_in: ["x"] } }, unresolved),
+    ]).toEqual([true, true, false]);
   });
   test("with an explanation for every key", () => {
     const { checks } = matches(

@@ -52,7 +52,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
   const needs: FilterKey[] = [];
   for (const [key, set] of Object.entries(trigger.filter)) {
     const isOpen = (set.in ?? []).length === 0 && (set.not_in ?? []).length === 0;
-    if (!isOpen && event.untold.includes(key as FilterKey)) needs.push(key as FilterKey);
+    if (!isOpen && event.unresolved.includes(key as FilterKey)) needs.push(key as FilterKey);
     else
       checks.push(
         isOpen

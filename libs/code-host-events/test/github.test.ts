@@ -3,40 +3,42 @@ import { PROVIDERS } from "@millwright/definition";
 import { branchPushOf, codeHostEventsOf, matches, withAttributes, type CodeHostEvent } from "../src/index.ts";
 import { allExamples, exampleOf, fromGithub } from "./examples.ts";
 
-const told = (name: string, payload: unknown, botLogin?: string): CodeHostEvent[] =>
+const eventsOf = (name: string, payload: unknown, botLogin?: string): CodeHostEvent[] =>
   codeHostEventsOf(fromGithub(name, payload, botLogin));
 const names = (events: readonly CodeHostEvent[]): string[] => events.map(({ event }) => event);
 
 describe("of GitHub's published payloads", () => {
   test("an example exists for every trigger event, or for one of its actions with other values", () => {
-    const found = new Set(allExamples.flatMap(({ name, payload }) => names(told(name, payload))));
+    const found = new Set(allExamples.flatMap(({ name, payload }) => names(eventsOf(name, payload))));
     const others = [
-      told("issues", exampleOf("issues", "opened", { "issue.body": "@ada look" })),
-      told("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": true })),
-      told("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": false })),
-      told("pull_request", exampleOf("pull_request", "opened", { "pull_request.body": "@ada look" })),
+      eventsOf("issues", exampleOf("issues", "opened", { "issue.body": "@ada look" })),
+      eventsOf("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": true })),
+      eventsOf("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": false })),
+      eventsOf("pull_request", exampleOf("pull_request", "opened", { "pull_request.body": "@ada look" })),
     ];
     for (const events of others) for (const name of names(events)) found.add(name);
     expect([...found].sort()).toEqual([...PROVIDERS["github"]!.events].sort());
   });
   test("ignores events and actions that no trigger matches", () => {
     const silent = new Set(
-      allExamples.filter(({ name, payload }) => told(name, payload).length === 0).map(({ name }) => name),
+      allExamples.filter(({ name, payload }) => eventsOf(name, payload).length === 0).map(({ name }) => name),
     );
     expect([...silent]).toEqual(
       expect.arrayContaining(["ping", "create", "delete", "star", "fork", "release", "status"]),
     );
     for (const action of ["deleted", "unlabeled", "unassigned", "transferred", "pinned"])
-      expect(told("issues", exampleOf("issues", action))).toEqual([]);
+      expect(eventsOf("issues", exampleOf("issues", action))).toEqual([]);
   });
   test("every event has its repository, which filters select by", () => {
     for (const { name, payload } of allExamples)
-      for (const { repository, attributes } of told(name, payload))
+      for (const { repository, attributes } of eventsOf(name, payload))
         expect([repository, attributes.repos]).toEqual([expect.stringMatching(/^[^/]+\/[^/]+$/), [repository]]);
   });
 
   test("issues, pull requests, reviews and comments have an item; pushes have none", () => {
-    const all = allExamples.flatMap(({ name, payload }) => told(name, payload).map((event) => ({ name, ...event })));
+    const all = allExamples.flatMap(({ name, payload }) =>
+      eventsOf(name, payload).map((event) => ({ name, ...event })),
+    );
     const items = new Map(all.map((event) => [event.name, event.items.length]));
     for (const event of ["issues", "pull_request", "pull_request_review"])
       expect([event, items.get(event)]).toEqual([event, 1]);
@@ -47,7 +49,7 @@ describe("of GitHub's published payloads", () => {
       subject,
     } of all.filter((one) => one.items.length > 0 && one.subject.kind !== "build"))
       expect([item!.id, item!.url]).toEqual([expect.stringMatching(new RegExp(`^${repository}#\\d+$`)), subject.url]);
-    const [comment] = told(
+    const [comment] = eventsOf(
       "issue_comment",
       exampleOf("issue_comment", "created", {
         "comment.body": "cc @ada",
@@ -59,7 +61,7 @@ describe("of GitHub's published payloads", () => {
   });
   test("a build is linked to the pull requests of its repository, if any", () => {
     const itemsOf = (name: string, ...numbers: object[]) =>
-      told(
+      eventsOf(
         name,
         exampleOf(name, "completed", {
           [`${name}.pull_requests`]: numbers,
@@ -67,7 +69,7 @@ describe("of GitHub's published payloads", () => {
           "repository.id": 1,
         }),
       )[0]?.items;
-    const repository = told("workflow_run", exampleOf("workflow_run", "completed"))[0]!.repository;
+    const repository = eventsOf("workflow_run", exampleOf("workflow_run", "completed"))[0]!.repository;
     expect(
       itemsOf(
         "workflow_run",
@@ -79,7 +81,7 @@ describe("of GitHub's published payloads", () => {
     expect([itemsOf("workflow_run"), itemsOf("check_suite", { number: 7 })?.length]).toEqual([[], 1]);
   });
   test("an issue has labels, assignees and author", () => {
-    const [event] = told(
+    const [event] = eventsOf(
       "issues",
       exampleOf("issues", "opened", {
         "issue.labels": [{ name: "bug" }, { name: "api" }],
@@ -93,7 +95,7 @@ describe("of GitHub's published payloads", () => {
     });
   });
   test("an added label or assignee alone counts for in, and all of them for not_in", () => {
-    const [labeled] = told(
+    const [labeled] = eventsOf(
       "issues",
       exampleOf("issues", "labeled", { "label.name": "ready", "issue.labels": [{ name: "ready" }, { name: "wip" }] }),
     );
@@ -104,7 +106,7 @@ describe("of GitHub's published payloads", () => {
       take({ labels: { in: ["wip"] } }),
       take({ labels: { in: ["ready"], not_in: ["wip"] } }),
     ]).toEqual([true, false, false]);
-    const [assigned] = told(
+    const [assigned] = eventsOf(
       "pull_request",
       exampleOf("pull_request", "assigned", {
         "assignee.login": "bob",
@@ -119,12 +121,12 @@ describe("of GitHub's published payloads", () => {
   });
 
   test("a pull request, and a build of one, has its number", () => {
-    const [event] = told("pull_request", exampleOf("pull_request", "opened", { "pull_request.number": 7 }));
+    const [event] = eventsOf("pull_request", exampleOf("pull_request", "opened", { "pull_request.number": 7 }));
     const take = (...numbers: string[]) =>
       matches({ provider: "github", event: "pull_request_opened", filter: { pr_numbers: { in: numbers } } }, event!)
         .matches;
     expect([take("6", "7"), take("6")]).toEqual([true, false]);
-    const [build] = told(
+    const [build] = eventsOf(
       "workflow_run",
       exampleOf("workflow_run", "completed", { "workflow_run.pull_requests": [{ number: 7 }, { number: 8 }] }),
     );
@@ -152,12 +154,12 @@ describe("of GitHub's published payloads", () => {
     ],
   ])("a mention in %s is found", (_where, name, action, changes, event) => {
     expect(
-      told(name, exampleOf(name, action, changes)).find((one) => one.event === event)?.attributes.mentioned,
+      eventsOf(name, exampleOf(name, action, changes)).find((one) => one.event === event)?.attributes.mentioned,
     ).toEqual(["ada"]);
   });
   test("an edit mentions only new mentions, and only when it changed the text", () => {
     const edited = (changes: object, body: string) =>
-      told("issue_comment", { ...exampleOf("issue_comment", "edited", { "comment.body": body }), changes });
+      eventsOf("issue_comment", { ...exampleOf("issue_comment", "edited", { "comment.body": body }), changes });
     expect(edited({ body: { from: "@ada" } }, "@ada @bob")[0]?.attributes.mentioned).toEqual(["bob"]);
     expect(edited({ body: { from: "" } }, "@ada")[0]?.attributes.mentioned).toEqual(["ada"]);
     expect(edited({ body: { from: "@ada" } }, "@ada!")).toEqual([]);
@@ -165,11 +167,11 @@ describe("of GitHub's published payloads", () => {
   });
 
   test("a pull request has its base branch; its paths come from the code host", () => {
-    const [event] = told("pull_request", exampleOf("pull_request", "opened"));
+    const [event] = eventsOf("pull_request", exampleOf("pull_request", "opened"));
     expect(event).toMatchObject({
       event: "pull_request_opened",
       attributes: { base_branches: ["master"] },
-      untold: ["paths"],
+      unresolved: ["paths"],
       pullRequests: [expect.any(Number)],
     });
     const trigger = {
@@ -192,7 +194,7 @@ describe("of GitHub's published payloads", () => {
   });
   test("closed and merged are separate events", () => {
     const closed = (merged: boolean) =>
-      names(told("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": merged })));
+      names(eventsOf("pull_request", exampleOf("pull_request", "closed", { "pull_request.merged": merged })));
     expect([closed(false), closed(true)]).toEqual([["pull_request_closed"], ["pull_request_merged"]]);
   });
   test.each([
@@ -201,15 +203,15 @@ describe("of GitHub's published payloads", () => {
     ["reopened", "reopened"],
     ["synchronize", "synchronized"],
   ])("%s of a pull request is pull_request_%s", (action, event) => {
-    expect(names(told("pull_request", exampleOf("pull_request", action)))).toEqual([`pull_request_${event}`]);
+    expect(names(eventsOf("pull_request", exampleOf("pull_request", action)))).toEqual([`pull_request_${event}`]);
   });
   test("a requested review has the reviewer, or the team by slug, name and organisation", () => {
-    const [person] = told("pull_request", exampleOf("pull_request", "review_requested"));
+    const [person] = eventsOf("pull_request", exampleOf("pull_request", "review_requested"));
     expect(person).toMatchObject({
       event: "pull_request_review_requested",
       attributes: { reviewers: ["octocat"], reviewer_teams: [] },
     });
-    const [team] = told(
+    const [team] = eventsOf(
       "pull_request",
       exampleOf("pull_request", "review_requested", {
         requested_reviewer: undefined,
@@ -220,7 +222,7 @@ describe("of GitHub's published payloads", () => {
     expect(team).toMatchObject({ attributes: { reviewers: [], reviewer_teams: ["core", "Core", "octo/core"] } });
   });
   test("a submitted review has its state, the pull request's author, and the mentioned accounts", () => {
-    const [event] = told(
+    const [event] = eventsOf(
       "pull_request_review",
       exampleOf("pull_request_review", "submitted", { "review.state": "CHANGES_REQUESTED", "review.body": "see @bob" }),
     );
@@ -233,13 +235,13 @@ describe("of GitHub's published payloads", () => {
         base_branches: ["master"],
       },
     });
-    expect(told("pull_request_review", exampleOf("pull_request_review", "dismissed"))).toEqual([]);
+    expect(eventsOf("pull_request_review", exampleOf("pull_request_review", "dismissed"))).toEqual([]);
   });
 
   const push = (changes: Record<string, unknown> = {}) =>
     exampleOf("push", undefined, changes, ({ ref }) => ref === "refs/heads/master");
   test("a push has its branch and the paths of all its commits without duplicates", () => {
-    const [event] = told(
+    const [event] = eventsOf(
       "push",
       push({
         ref: "refs/heads/feature/x",
@@ -252,12 +254,12 @@ describe("of GitHub's published payloads", () => {
     expect(event).toMatchObject({
       event: "push",
       attributes: { branches: ["feature/x"], paths: ["a.ts", "b.ts", "c.ts"] },
-      untold: [],
+      unresolved: [],
     });
   });
   test("ignores a pushed tag's branch and a deleted branch", () => {
-    expect(told("push", push({ ref: "refs/tags/v1" }))[0]).toMatchObject({ attributes: { branches: [] } });
-    expect(told("push", push({ deleted: true }))).toEqual([]);
+    expect(eventsOf("push", push({ ref: "refs/tags/v1" }))[0]).toMatchObject({ attributes: { branches: [] } });
+    expect(eventsOf("push", push({ deleted: true }))).toEqual([]);
   });
   test("returns the head of a pushed branch and whether it was forced, created or deleted", () => {
     const [a, b, none] = ["a".repeat(40), "b".repeat(40), "0".repeat(40)];
@@ -284,7 +286,7 @@ describe("of GitHub's published payloads", () => {
   });
 
   test("a build has branch, conclusion and workflow; labels and authors come from the code host", () => {
-    const [run] = told(
+    const [run] = eventsOf(
       "workflow_run",
       exampleOf("workflow_run", "completed", {
         "workflow_run.conclusion": "failure",
@@ -298,43 +300,43 @@ describe("of GitHub's published payloads", () => {
       event: "workflow_run_completed",
       actor: undefined,
       pullRequests: [7],
-      untold: ["labels", "authors"],
+      unresolved: ["labels", "authors"],
       attributes: {
         branches: ["main"],
         conclusions: ["failure"],
         workflows: ["CI", ".github/workflows/ci.yml", "ci.yml"],
       },
     });
-    const [suite] = told("check_suite", exampleOf("check_suite", "completed", { "check_suite.pull_requests": [] }));
+    const [suite] = eventsOf("check_suite", exampleOf("check_suite", "completed", { "check_suite.pull_requests": [] }));
     expect(suite).toMatchObject({
       event: "check_suite_completed",
       attributes: { conclusions: ["success"], labels: [], authors: [] },
-      untold: [],
+      unresolved: [],
     });
-    const [check] = told("check_run", exampleOf("check_run", "rerequested"));
+    const [check] = eventsOf("check_run", exampleOf("check_run", "rerequested"));
     expect(check).toMatchObject({ event: "check_run_rerequested", attributes: { branches: ["master"] } });
     expect([
-      told("check_run", exampleOf("check_run", "completed")),
-      told("check_suite", exampleOf("check_suite", "requested")),
+      eventsOf("check_run", exampleOf("check_run", "completed")),
+      eventsOf("check_suite", exampleOf("check_suite", "requested")),
     ]).toEqual([[], []]);
   });
 
   test("events of the platform's own account match no trigger, except builds that it caused", () => {
     const opened = exampleOf("pull_request", "opened", { "sender.login": "Mill[bot]" });
     const trigger = { provider: "github", event: "pull_request_opened", filter: {} };
-    expect(matches(trigger, told("pull_request", opened, "mill")[0]!)).toMatchObject({
+    expect(matches(trigger, eventsOf("pull_request", opened, "mill")[0]!)).toMatchObject({
       matches: false,
       checks: [
         { key: "event", passed: true },
         { key: "actor", passed: false },
       ],
     });
-    expect(matches(trigger, told("pull_request", opened, "other")[0]!).matches).toBe(true);
+    expect(matches(trigger, eventsOf("pull_request", opened, "other")[0]!).matches).toBe(true);
     const build = exampleOf("check_suite", "completed", { "sender.login": "Mill[bot]" });
     expect(
       matches(
         { provider: "github", event: "check_suite_completed", filter: {} },
-        told("check_suite", build, "mill")[0]!,
+        eventsOf("check_suite", build, "mill")[0]!,
       ).matches,
     ).toBe(true);
   });
@@ -345,6 +347,6 @@ describe("of GitHub's published payloads", () => {
       headers: { "x-github-event": "issues", "content-type": "application/x-www-form-urlencoded" },
       body: Buffer.from(new URLSearchParams({ payload }).toString()),
     };
-    expect(codeHostEventsOf(form)).toEqual(told("issues", JSON.parse(payload)));
+    expect(codeHostEventsOf(form)).toEqual(eventsOf("issues", JSON.parse(payload)));
   });
 });

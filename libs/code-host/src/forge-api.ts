@@ -168,10 +168,10 @@ export const headMoved = (sha: string): DomainError =>
     metadata: { headSha: sha },
   });
 
-/** `said`: the code host's own short reason, meant to be shown. */
-export const pullRequestRefused = (said: unknown): DomainError =>
+/** `reason`: the code host's own short reason, meant to be shown. */
+export const pullRequestRefused = (reason: unknown): DomainError =>
   new DomainError({
     kind: "unsupported",
     reason: "pull_request_refused",
-    message: `The code host refused the pull request: ${typeof said === "string" ? said.slice(0, 300) : "no reason given"}`,
+    message: `The code host refused the pull request: ${typeof reason === "string" ? reason.slice(0, 300) : "no reason given"}`,
   });

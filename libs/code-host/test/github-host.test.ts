@@ -103,10 +103,12 @@ const server = http.createServer((request, response) => {
     fake.seen.push(`${request.method} ${request.headers.authorization ?? "anonymous"}`);
     const {
       status,
-      body: told,
+      body: responseBody,
       headers,
     } = answer(request.method ?? "", new URL(request.url ?? "", "http://host"), body);
-    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(told ?? {}));
+    response
+      .writeHead(status, { "content-type": "application/json", ...headers })
+      .end(JSON.stringify(responseBody ?? {}));
   };
   void serve();
 });
@@ -286,7 +288,7 @@ test.each([
     { status: 200, body: ["unexpected"] },
     { kind: "unavailable", reason: "code_host_unavailable" },
   ],
-] as [Answer, object][])("the refusal %j is told in our words", async (refuse, expected) => {
+] as [Answer, object][])("the error %j is translated into our error", async (refuse, expected) => {
   fake.refuse = refuse;
   await expect(host.defaultBranch(shop)).rejects.toEqual(domainError(expected));
 });

@@ -129,15 +129,15 @@ describe("a local repository", () => {
 
   test("does not run programs from the repository's configuration", async () => {
     const trap = join(root, "trap.sh");
-    const sprung = join(root, "sprung");
-    writeFileSync(trap, `#!/bin/sh\ntouch ${sprung}\n`);
+    const executed = join(root, "executed");
+    writeFileSync(trap, `#!/bin/sh\ntouch ${executed}\n`);
     chmodSync(trap, 0o755);
     for (const key of ["diff.external", "diff.trap.command", "diff.trap.textconv", "core.pager", "core.fsmonitor"])
       git("--git-dir", bare, "config", key, trap);
     mkdirSync(join(bare, "info"), { recursive: true });
     writeFileSync(join(bare, "info", "attributes"), "* diff=trap\n");
     expect((await host.diff(shop, "trunk", "agent/run-1")).files).toHaveLength(3);
-    expect(existsSync(sprung)).toBe(false);
+    expect(existsSync(executed)).toBe(false);
   });
 
   test.each([

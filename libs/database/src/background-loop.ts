@@ -15,7 +15,7 @@ const FAILURE_PAUSE_MS_MAX = 10_000;
 export class BackgroundLoop {
   readonly #options: BackgroundLoopOptions;
   #isRunning = false;
-  #isRung = false;
+  #isWoken = false;
   #wake: () => void = () => {};
   #finished: Promise<void> = Promise.resolve();
 
@@ -38,7 +38,7 @@ export class BackgroundLoop {
 
   /** Wakes the loop; a wake-up during a step causes another one. */
   wake(): void {
-    this.#isRung = true;
+    this.#isWoken = true;
     this.#wake();
   }
 
@@ -46,7 +46,7 @@ export class BackgroundLoop {
     const { step, everyMs, restMs = 0, onError } = this.#options;
     let failures = 0;
     while (this.#isRunning) {
-      this.#isRung = false;
+      this.#isWoken = false;
       const beganMs = performance.now();
       try {
         const outcome = await step();
@@ -56,18 +56,18 @@ export class BackgroundLoop {
         failures += 1;
         onError(error);
       }
-      if (failures > 0) await this.#sleep(failurePauseMs(failures), "even when rung");
-      else if (!this.#isRung) await this.#sleep(everyMs);
+      if (failures > 0) await this.#sleep(failurePauseMs(failures), "ignoring wake-ups");
+      else if (!this.#isWoken) await this.#sleep(everyMs);
       const leftMs = restMs - (performance.now() - beganMs);
-      if (leftMs > 0) await this.#sleep(leftMs, "even when rung");
+      if (leftMs > 0) await this.#sleep(leftMs, "ignoring wake-ups");
     }
   }
 
-  async #sleep(ms: number, evenWhenRung?: "even when rung"): Promise<void> {
+  async #sleep(ms: number, ignoresWakeups?: "ignoring wake-ups"): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#wake = () => {
-        if (evenWhenRung && this.#isRunning) return;
+        if (ignoresWakeups && this.#isRunning) return;
         clearTimeout(timer);
         resolve();
       };

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Pool, types } from "pg";
 import type { ClientBase, PoolClient, QueryConfig, QueryResult } from "pg";
-import { travelTogether } from "./pipeline.ts";
+import { corkPerTurn } from "./pipeline.ts";
 import { SharedConnections } from "./shared-connections.ts";
 import { checkCount, safeNumber } from "./sql.ts";
 import type { Sql, SqlResult } from "./sql.ts";
@@ -19,7 +19,7 @@ export type DatabaseOptions = {
 };
 
 /** Called after commit with the topics that the transaction announced. Must not throw. */
-export type CommitListener = (news: ReadonlySet<string>) => void;
+export type CommitListener = (topics: ReadonlySet<string>) => void;
 
 /** Maximum number of statements that are kept prepared per connection; further ones are sent unprepared. */
 const PREPARED_TEXTS_MAX = 500;
@@ -55,7 +55,7 @@ export class Database {
     this.#shared = shared;
     this.sql = {
       query: (text, params) => retryConflicts(() => this.#run((query) => pool.query(query), text, params)),
-      announce: (news) => this.#tell(new Set([news])),
+      announce: (topic) => this.#notifyListeners(new Set([topic])),
     };
     this.#searching = searching;
     this.searches = { query: (text, params) => this.#run((query) => searching.query(query), text, params) };
@@ -100,7 +100,7 @@ export class Database {
 
   async #transaction<T>(f: (tx: Sql) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
-    const news = new Set<string>();
+    const topics = new Set<string>();
     const sent: Promise<unknown>[] = [];
     const send = (answer: Promise<unknown>): void => (answer.catch(ignore), void sent.push(answer));
     let firstFailure: unknown;
@@ -118,7 +118,7 @@ export class Database {
         query: run,
         send: (text, params, rowsExpected) =>
           send(run(text, params).then((answer) => checkCount(answer, rowsExpected))),
-        announce: (what) => void news.add(what),
+        announce: (topic) => void topics.add(topic),
       });
       send(commit(client));
       for (const answer of sent) await answer; // in this order: the first failure causes the others
@@ -127,7 +127,7 @@ export class Database {
       throw isAborted(error) ? firstFailure : error; // statements are pipelined, so f may see a later failure first
     }
     client.release();
-    if (news.size > 0) this.#tell(news);
+    if (topics.size > 0) this.#notifyListeners(topics);
     return result;
   }
 
@@ -143,8 +143,8 @@ export class Database {
     if (!this.pool.ended) await this.pool.end();
   }
 
-  #tell(news: ReadonlySet<string>): void {
-    for (const listener of this.#listeners) listener(news);
+  #notifyListeners(topics: ReadonlySet<string>): void {
+    for (const listener of this.#listeners) listener(topics);
   }
 
   async #run<R>(
@@ -177,7 +177,7 @@ export class Database {
 }
 
 function ask(client: ClientBase, query: QueryConfig): Promise<QueryResult> {
-  travelTogether(client);
+  corkPerTurn(client);
   return client.query(query);
 }
 

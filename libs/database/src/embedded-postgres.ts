@@ -57,16 +57,16 @@ export class EmbeddedPostgres {
     let server: Awaited<ReturnType<typeof spawnServer>> | undefined;
     for (let spawns = 0; Date.now() < deadline; await pause(POLL_MS)) {
       const found = await readPostmaster(pgData);
-      const isOurs = found !== undefined && isPostmasterOf(found.pid, pgData);
+      const isThisCluster = found !== undefined && isPostmasterOf(found.pid, pgData);
       if (
-        isOurs &&
+        isThisCluster &&
         found.status === "ready" &&
         (await servesDirectory(urlOf(found.port, password, "postgres"), pgData))
       ) {
         return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password, pgData });
       }
       // Wait for a live server that is starting or stopping. A lock file without a live owner is stale.
-      if (isOurs || (server && !server.hasExited)) continue;
+      if (isThisCluster || (server && !server.hasExited)) continue;
       // An exit can mean that a port was just taken, an old backend still has the memory, or a concurrent start was
       // faster.
       if (++spawns > SPAWNS_MAX) break;

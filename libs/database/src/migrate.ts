@@ -58,7 +58,7 @@ async function isApplied(db: Client, { name, checksum }: Migration): Promise<boo
   const entry = rows[0];
   if (!entry) return false;
   if (!entry.finished_at)
-    throw new Error(`Migration ${name} failed before: mend it, then mark it rolled back (prisma migrate resolve).`);
+    throw new Error(`Migration ${name} failed before: fix it, then mark it rolled back (prisma migrate resolve).`);
   if (entry.checksum !== checksum)
     throw new Error(`Migration ${name} was edited after it was applied: add a new migration instead.`);
   return true;

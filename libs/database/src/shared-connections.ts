@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, type QueryConfig, type QueryResult } from "pg";
-import { travelTogether } from "./pipeline.ts";
+import { corkPerTurn } from "./pipeline.ts";
 
 /** How long the pool is used after a failed connection. */
 const REST_MS = 1_000;
@@ -30,7 +30,7 @@ export class SharedConnections {
     }
     place.busy += 1;
     try {
-      travelTogether(place.client);
+      corkPerTurn(place.client);
       return await place.client.query(query);
     } finally {
       place.busy -= 1;

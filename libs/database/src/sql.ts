@@ -15,7 +15,7 @@ export interface Sql {
    * Announces a topic to the listeners of `Database.onCommit` after the commit. Absent if Prisma owns the transaction:
    * listeners also poll.
    */
-  announce?(news: string): void;
+  announce?(topic: string): void;
 }
 
 export type SqlResult<R> = { rows: R[]; rowCount: number };

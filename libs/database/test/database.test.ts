@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => t.close());
 
-const things = async () =>
+const readRows = async () =>
   (await db.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
 const rejection = (promise: Promise<unknown>) =>
   promise.then(
@@ -62,7 +62,7 @@ describe("a transaction", () => {
       throw new Error("changed my mind");
     });
     await expect(failing).rejects.toThrow("changed my mind");
-    expect(await things()).toEqual([1]);
+    expect(await readRows()).toEqual([1]);
   });
 
   test("fails with the first cause if a later statement was awaited first", async () => {
@@ -81,7 +81,7 @@ describe("a transaction", () => {
       await rejection(tx.query("SELECT 1 / 0"));
     });
     await expect(swallowing).rejects.toThrow("rolled back");
-    expect(await things()).toEqual([]);
+    expect(await readRows()).toEqual([]);
   });
 
   test("fails as transient when its connection is lost, and the pool continues", async () => {
@@ -101,7 +101,7 @@ describe("a transaction", () => {
       tx.send?.("INSERT INTO things VALUES (1)");
       tx.send?.("INSERT INTO things SELECT n + 1 FROM things");
     });
-    expect(await things()).toEqual([1, 2]);
+    expect(await readRows()).toEqual([1, 2]);
     const failing = (after: (tx: Sql) => unknown) =>
       db.transaction(async (tx) => {
         tx.send?.("INSERT INTO things VALUES (3)");
@@ -112,13 +112,13 @@ describe("a transaction", () => {
     expect(isUniqueViolation(await rejection(failing(() => {})))).toBe(true);
     expect(isUniqueViolation(await rejection(failing((tx) => tx.query("SELECT 1"))))).toBe(true);
     await expect(failing(() => Promise.reject(new Error("changed my mind")))).rejects.toThrow("changed my mind");
-    expect(await things()).toEqual([1, 2]);
+    expect(await readRows()).toEqual([1, 2]);
   });
 
   test("is retried after a deadlock, and announces only what was committed", async () => {
     await db.sql.query("INSERT INTO things VALUES (1), (2)");
-    const heard: string[][] = [];
-    db.onCommit((news) => heard.push([...news]));
+    const received: string[][] = [];
+    db.onCommit((topics) => received.push([...topics]));
     let tries = 0;
     const lockBoth = (first: number, second: number) =>
       db.transaction(async (tx) => {
@@ -133,7 +133,7 @@ describe("a transaction", () => {
     let holding = 0;
     expect(await Promise.all([lockBoth(1, 2), lockBoth(2, 1)])).toEqual([1, 2]);
     expect(tries).toBeGreaterThanOrEqual(3);
-    expect([heard.length, new Set(heard.flat()).size]).toEqual([2, 2]);
+    expect([received.length, new Set(received.flat()).size]).toEqual([2, 2]);
   });
 
   test("returns its connection in every case", async () => {
@@ -180,15 +180,15 @@ describe("a lookup", () => {
   });
 });
 
-describe("news", () => {
+describe("topics", () => {
   test("are called once after the commit, and not after a rollback", async () => {
-    const heard: string[][] = [];
-    const stop = db.onCommit((news) => heard.push([...news]));
+    const received: string[][] = [];
+    const stop = db.onCommit((topics) => received.push([...topics]));
     await db.transaction(async (tx) => {
       tx.announce?.("events");
       tx.announce?.("events");
       tx.announce?.("work");
-      expect(heard).toEqual([]);
+      expect(received).toEqual([]);
     });
     await rejection(
       db.transaction(async (tx) => {
@@ -199,8 +199,8 @@ describe("news", () => {
     await db.transaction((tx) => tx.query("SELECT 1"));
     db.sql.announce?.("single");
     stop();
-    db.sql.announce?.("unheard");
-    expect(heard).toEqual([["events", "work"], ["single"]]);
+    db.sql.announce?.("unsubscribed");
+    expect(received).toEqual([["events", "work"], ["single"]]);
   });
 });
 

@@ -23,7 +23,7 @@ async function add(name: string, sql: string): Promise<void> {
   await mkdir(join(dir, name), { recursive: true });
   await writeFile(join(dir, name, "migration.sql"), sql);
 }
-const things = async () =>
+const readRows = async () =>
   (await t.database.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
 
 test("migrations are applied in order, each once", async () => {
@@ -31,13 +31,13 @@ test("migrations are applied in order, each once", async () => {
   expect(await migrate(t.url, dir)).toEqual([]);
   await add("0003_last", "INSERT INTO things VALUES (3);");
   expect(await migrate(t.url, dir)).toEqual(["0003_last"]);
-  expect(await things()).toEqual([1, 2, 3]);
+  expect(await readRows()).toEqual([1, 2, 3]);
 });
 
 test("concurrent runners apply migrations once", async () => {
   const applied = await Promise.all([1, 2, 3, 4].map(() => migrate(t.url, dir)));
   expect(applied.flat()).toEqual(["0001_init", "0002_more"]);
-  expect(await things()).toEqual([1, 2]);
+  expect(await readRows()).toEqual([1, 2]);
 });
 
 test("an edited migration is rejected by name", async () => {
@@ -50,7 +50,7 @@ test("a failed migration leaves only its record, and stops the next start until 
   await add("0003_bad", "INSERT INTO things VALUES (3); SELECT 1 / 0;");
   await expect(migrate(t.url, dir)).rejects.toThrow("0003_bad failed: error: division by zero");
   await expect(migrate(t.url, dir)).rejects.toThrow("0003_bad failed before");
-  expect(await things()).toEqual([1, 2]);
+  expect(await readRows()).toEqual([1, 2]);
   const { rows } = await t.database.sql.query(
     "SELECT migration_name, finished_at, logs FROM _prisma_migrations WHERE logs IS NOT NULL",
   );
@@ -59,7 +59,7 @@ test("a failed migration leaves only its record, and stops the next start until 
   await t.database.sql.query("UPDATE _prisma_migrations SET rolled_back_at = now() WHERE migration_name = '0003_bad'");
   await add("0003_bad", "INSERT INTO things VALUES (3);");
   expect(await migrate(t.url, dir)).toEqual(["0003_bad"]);
-  expect(await things()).toEqual([1, 2, 3]);
+  expect(await readRows()).toEqual([1, 2, 3]);
 });
 
 test("concurrent runners create a database once", async () => {

@@ -119,14 +119,14 @@ function readResource(
   problems: Problems,
 ): void {
   const { name } = kind;
-  const keep = <T>(list: T[], read: T | undefined): void => void (read !== undefined && list.push(read));
-  if (kind.kind === "agent") keep(into.agents, readAgentFile(name, path, text, problems));
-  else if (kind.kind === "runner") keep(into.runners, readRunnerFile(name, path, text, problems));
-  else if (kind.kind === "automation") keep(into.automations, readAutomationFile(name, path, text, problems));
-  else if (kind.kind === "webhook") keep(into.webhooks, readWebhookFile(name, path, text, problems));
-  else if (kind.kind === "scorer") keep(into.scorers, readScorerFile(name, path, text, problems));
-  else if (kind.kind === "suite") keep(into.suites, readSuiteFile(name, path, text, problems));
-  else keep(into.tasks, readTaskFile(kind.suite, name, path, text, problems));
+  const collect = <T>(list: T[], read: T | undefined): void => void (read !== undefined && list.push(read));
+  if (kind.kind === "agent") collect(into.agents, readAgentFile(name, path, text, problems));
+  else if (kind.kind === "runner") collect(into.runners, readRunnerFile(name, path, text, problems));
+  else if (kind.kind === "automation") collect(into.automations, readAutomationFile(name, path, text, problems));
+  else if (kind.kind === "webhook") collect(into.webhooks, readWebhookFile(name, path, text, problems));
+  else if (kind.kind === "scorer") collect(into.scorers, readScorerFile(name, path, text, problems));
+  else if (kind.kind === "suite") collect(into.suites, readSuiteFile(name, path, text, problems));
+  else collect(into.tasks, readTaskFile(kind.suite, name, path, text, problems));
 }
 
 function summaryOf({ factory, agents, automations, scorers, suites, tasks, kinds }: Contents): ReadTree {

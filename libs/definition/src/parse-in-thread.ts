@@ -5,7 +5,7 @@ import { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 import type { TreeFile } from "./tree.ts";
 
 /** The input of the thread in parser-thread.ts: with spots it returns their positions, else the definition. */
-export type Asked = { readonly files: readonly TreeFile[]; readonly spots?: readonly Spot[] };
+export type ThreadInput = { readonly files: readonly TreeFile[]; readonly spots?: readonly Spot[] };
 
 /** YAML is parsed at about 1 MB/s; up to this size it is parsed on the caller's thread. */
 const IN_PLACE_BYTES_MAX = 128 * 1024;
@@ -16,25 +16,25 @@ const TIMEOUT_MS = 60_000;
  * takes longer than a minute exceeds its limits.
  */
 export const parseDefinitionInThread = (files: readonly TreeFile[]): Promise<ParsedDefinition> =>
-  aside({ files }, () => parseDefinition(files), tooSlow);
+  inThread({ files }, () => parseDefinition(files), tooSlow);
 
 /** As `locate`, in a worker thread; spots that take too long have no position. */
 export function locateInThread(files: readonly TreeFile[], spots: readonly Spot[]): Promise<Place[]> {
   const paths = new Set(spots.map(({ path }) => path));
   const read = files.filter(({ path }) => paths.has(path));
-  return aside(
+  return inThread(
     { files: read, spots },
     () => locate(read, spots),
     () => spots.map(() => START),
   );
 }
 
-async function aside<T>(asked: Asked, inPlace: () => T, tooLate: () => T): Promise<T> {
-  const bytes = asked.files.reduce((sum, { content }) => sum + content.length, 0);
+async function inThread<T>(input: ThreadInput, inPlace: () => T, tooLate: () => T): Promise<T> {
+  const bytes = input.files.reduce((sum, { content }) => sum + content.length, 0);
   if (bytes <= IN_PLACE_BYTES_MAX) return inPlace();
   const worker = new Worker(
     new URL(import.meta.url.endsWith(".ts") ? "./parser-thread.ts" : "./parser-thread.js", import.meta.url),
-    { workerData: asked },
+    { workerData: input },
   );
   let timer: NodeJS.Timeout | undefined;
   try {

@@ -189,7 +189,7 @@ export const RUNNER_FAULTS: Faults = [
 ];
 
 export const AUTOMATION_FAULTS: Faults = [
-  ["nothing said", { "automations/nightly/automation.md": "§FF_MISSING_FIELD§---\n---\nDo it.\n" }],
+  ["no content", { "automations/nightly/automation.md": "§FF_MISSING_FIELD§---\n---\nDo it.\n" }],
   [
     "no text",
     {

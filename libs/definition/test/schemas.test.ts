@@ -36,7 +36,7 @@ function faultsOf(path: string, content: string): string[] | undefined {
 }
 
 /** Faults that a schema can find in a single value. */
-const TELLABLE: ReadonlySet<string> = new Set([
+const SCHEMA_CODES: ReadonlySet<string> = new Set([
   "FF_UNKNOWN_FIELD",
   "FF_MISSING_FIELD",
   "FF_INVALID_TYPE",
@@ -80,11 +80,11 @@ const faulty = [
   ...JUDGING_FAULTS,
 ].flatMap(([name, marked]) => {
   const { files, expected } = unmark(marked);
-  const told = new Set(expected.filter(({ code }) => TELLABLE.has(code)).map(({ path }) => path));
+  const reported = new Set(expected.filter(({ code }) => SCHEMA_CODES.has(code)).map(({ path }) => path));
   return BEYOND.has(name)
     ? []
     : files
-        .filter(({ path }) => told.has(path))
+        .filter(({ path }) => reported.has(path))
         .map(({ path, content }) => ({ name, path, content: content as string }));
 });
 
@@ -118,8 +118,8 @@ test("the schemas accept what the parser accepts", () => {
       "setupCommands: [ls]\nplatform: {arch: aarch64, linux: {dockerImage: x}}\ninstanceShape: {vcpus: 4, memoryGb: 16}\n",
   };
   expect(errorsOf(filesOf(tree))).toEqual([]);
-  const told = Object.entries(tree).map(([path, content]) => [path, faultsOf(path, content)]);
-  expect(told).toEqual(Object.keys(tree).map((path) => [path, []]));
+  const reported = Object.entries(tree).map(([path, content]) => [path, faultsOf(path, content)]);
+  expect(reported).toEqual(Object.keys(tree).map((path) => [path, []]));
 });
 
 test.each(ACCEPTED)("the schemas accept %s", (_, files) => {

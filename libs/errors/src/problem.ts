@@ -34,7 +34,7 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
   },
   conflict: {
     title: "Conflict",
-    about: "The present state does not allow this. `retryable` says whether waiting may help.",
+    about: "The present state does not allow this. `retryable` states whether a retry may succeed.",
   },
   operation_not_supported: { title: "Operation not supported", about: "This kind of run or format cannot do this." },
   unknown_attachment: {
@@ -54,11 +54,11 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
   agent_process_failed: { title: "Agent process failed", about: "The agent's process died after setup." },
   agent_reported_failure: {
     title: "Agent reported failure",
-    about: "Ours: the agent itself, or a step of its script, said that the work has failed.",
+    about: "The agent itself, or a step of its script, reported that the work failed.",
   },
   agent_stream_network_error: { title: "Agent stream lost", about: "The model stream was lost by the network." },
   agent_stream_failure: { title: "Agent stream failure", about: "The model stream ended with a reported failure." },
-  rate_limited: { title: "Too many requests", about: "Slow down; `Retry-After` says for how long." },
+  rate_limited: { title: "Too many requests", about: "Slow down; `Retry-After` states for how long." },
   payload_too_large: { title: "Payload too large", about: "The body exceeds the limit of this endpoint." },
 };
 

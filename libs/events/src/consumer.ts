@@ -30,7 +30,7 @@ export type ConsumerDeps = {
   /** By event type. Events of other types are skipped. */
   handlers: EventHandlers;
   /** By event type, for types with many events: adjacent events with the same function are applied in one call. */
-  together?: EventsHandlers;
+  batchHandlers?: EventsHandlers;
   wakeups?: WakeupBus;
   /** Records a span per event as a child of the event's trace context; absent: none. */
   tracer?: Tracer | undefined;
@@ -44,7 +44,7 @@ export type FeedProgress = {
   /** Age of the oldest event that was read and not yet applied; 0 if it has caught up. */
   readonly lagSeconds: number;
   /** Time since the last read of the source. */
-  readonly lastLookSeconds: number;
+  readonly secondsSinceRead: number;
 };
 
 const BATCH = 200;
@@ -65,25 +65,31 @@ export class Consumer {
   readonly #log: Logger;
   readonly #subscription: Subscription;
   readonly #handlers: EventHandlers;
-  readonly #together: EventsHandlers;
+  readonly #batchHandlers: EventsHandlers;
   readonly #types: readonly string[];
   readonly #loop: BackgroundLoop;
-  #unlisten: () => void = () => {};
-  #lookedMs = Number.NaN;
+  #unsubscribeWakeups: () => void = () => {};
+  #readMs = Number.NaN;
   #lag: { readonly events: number; readonly sinceMs: number | undefined } = { events: 0, sinceMs: undefined };
 
   constructor(deps: ConsumerDeps) {
     this.#deps = deps;
     this.#log = deps.log.child({ consumer: deps.name, source: deps.source });
     this.#subscription = { reader: deps.name, source: deps.source };
-    const together = Object.entries(deps.together ?? {});
-    const alone = together.map(([type, handle]): [string, EventHandler] => [type, (tx, event) => handle(tx, [event])]);
+    const batchHandlers = Object.entries(deps.batchHandlers ?? {});
+    const singleHandlers = batchHandlers.map(([type, handle]): [string, EventHandler] => [
+      type,
+      (tx, event) => handle(tx, [event]),
+    ]);
     this.#handlers = Object.fromEntries(
-      [...alone, ...Object.entries(deps.handlers)].map(([type, handle]) => [type, inScopeOfCause(deps, handle)]),
+      [...singleHandlers, ...Object.entries(deps.handlers)].map(([type, handle]) => [
+        type,
+        inScopeOfCause(deps, handle),
+      ]),
     );
     this.#types = Object.keys(this.#handlers);
-    const inScope = new Map(together.map(([, handle]) => [handle, inScopeOfCauses(deps, handle)]));
-    this.#together = Object.fromEntries(together.map(([type, handle]) => [type, inScope.get(handle)!]));
+    const inScope = new Map(batchHandlers.map(([, handle]) => [handle, inScopeOfCauses(deps, handle)]));
+    this.#batchHandlers = Object.fromEntries(batchHandlers.map(([type, handle]) => [type, inScope.get(handle)!]));
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
       restMs: REST_MS,
@@ -94,13 +100,14 @@ export class Consumer {
 
   start(): void {
     const entities = new Set(Object.keys(this.#handlers).map(entityOf));
-    this.#unlisten = this.#deps.wakeups?.subscribe((entity) => entities.has(entity) && this.wake()) ?? (() => {});
+    this.#unsubscribeWakeups =
+      this.#deps.wakeups?.subscribe((entity) => entities.has(entity) && this.wake()) ?? (() => {});
     this.#loop.start();
   }
 
   /** Waits for the running batch and stops. */
   async stop(): Promise<void> {
-    this.#unlisten();
+    this.#unsubscribeWakeups();
     await this.#loop.stop();
   }
 
@@ -118,14 +125,14 @@ export class Consumer {
   /** Returns how far the consumer was behind its source at the last read; undefined before the first one. */
   progress(): FeedProgress | undefined {
     const { clock, name: reader, source } = this.#deps;
-    if (Number.isNaN(this.#lookedMs)) return undefined;
+    if (Number.isNaN(this.#readMs)) return undefined;
     const { events, sinceMs } = this.#lag;
     return {
       reader,
       source,
       lagEvents: events,
       lagSeconds: sinceMs === undefined ? 0 : Math.max(0, clock.now().getTime() - sinceMs) / 1000,
-      lastLookSeconds: (clock.monotonicMs() - this.#lookedMs) / 1000,
+      secondsSinceRead: (clock.monotonicMs() - this.#readMs) / 1000,
     };
   }
 
@@ -155,7 +162,7 @@ export class Consumer {
       (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
     if (cursor.parkedReason !== null) return "parked";
     const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types });
-    this.#note(cursor.position, page);
+    this.#recordProgress(cursor.position, page);
     const reason = whyUnreadable(cursor, page);
     if (reason === undefined && page.through === cursor.position) return "caught up";
     return this.#deps.database
@@ -166,7 +173,7 @@ export class Consumer {
         if (reason !== undefined) {
           this.#log.error(
             { reason, logUid: page.logUid, position: cursor.position, head: page.head },
-            "a consumer parked: decide where it goes on",
+            "a consumer stopped: decide where it continues",
           );
           await this.#writeCursor(tx, { ...cursor, parkedReason: reason });
           return "parked";
@@ -176,13 +183,13 @@ export class Consumer {
         return page.events.length < BATCH && page.through >= page.head ? "applied" : "applied in part";
       })
       .then((step) => {
-        if (step.startsWith("applied")) this.#note(page.through, { ...page, events: [] });
+        if (step.startsWith("applied")) this.#recordProgress(page.through, { ...page, events: [] });
         return step;
       });
   }
 
-  #note(position: number, { head, events }: FeedPage): void {
-    this.#lookedMs = this.#deps.clock.monotonicMs();
+  #recordProgress(position: number, { head, events }: FeedPage): void {
+    this.#readMs = this.#deps.clock.monotonicMs();
     this.#lag = { events: Math.max(0, head - position), sinceMs: events[0]?.occurredAt.getTime() };
   }
 
@@ -191,7 +198,7 @@ export class Consumer {
     if (handled.length === 0) return;
     const parked = await parkedEntities(tx, this.#subscription);
     const isUsual = handled.every((event) => !parked.has(entityKey(event)));
-    const failure = isUsual ? await applyAllInSavepoint(tx, this.#handlers, this.#together, handled) : "not tried";
+    const failure = isUsual ? await applyAllInSavepoint(tx, this.#handlers, this.#batchHandlers, handled) : "not tried";
     if (failure === undefined) return;
     if (isTransient(failure)) throw failure;
     for (const event of handled) {

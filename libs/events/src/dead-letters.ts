@@ -34,16 +34,16 @@ export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: St
 export async function applyAllInSavepoint(
   tx: Sql,
   handlers: EventHandlers,
-  together: EventsHandlers,
+  batchHandlers: EventsHandlers,
   events: readonly StoredEvent[],
 ): Promise<unknown> {
   const all: EventHandler = async () => {
     for (let left = events; left.length > 0;) {
-      const handleAll = together[left[0]!.type];
-      const others = handleAll ? left.findIndex(({ type }) => together[type] !== handleAll) : 1;
-      const some = left.slice(0, others < 0 ? left.length : others);
-      await (handleAll && some.length > 1 ? handleAll(tx, some) : handlers[some[0]!.type]!(tx, some[0]!));
-      left = left.slice(some.length);
+      const handleAll = batchHandlers[left[0]!.type];
+      const end = handleAll ? left.findIndex(({ type }) => batchHandlers[type] !== handleAll) : 1;
+      const batch = left.slice(0, end < 0 ? left.length : end);
+      await (handleAll && batch.length > 1 ? handleAll(tx, batch) : handlers[batch[0]!.type]!(tx, batch[0]!));
+      left = left.slice(batch.length);
     }
   };
   return applyInSavepoint(tx, all, events[0]!);
@@ -89,11 +89,11 @@ export async function replay(
     "SELECT event FROM stream.parked_events WHERE reader = $1 AND source = $2 ORDER BY position",
     [reader, source],
   );
-  const stuck = new Set<string>();
+  const blocked = new Set<string>();
   let applied = 0;
   for (const row of rows) {
     const event = { ...row.event, occurredAt: new Date(row.event.occurredAt) };
-    if (stuck.has(entityKey(event))) continue;
+    if (blocked.has(entityKey(event))) continue;
     const handler = handlers[event.type];
     const error = handler
       ? await applyInSavepoint(tx, handler, event)
@@ -106,7 +106,7 @@ export async function replay(
       ]);
       applied += 1;
     } else {
-      stuck.add(entityKey(event));
+      blocked.add(entityKey(event));
       await tx.query(
         "UPDATE stream.parked_events SET tries = tries + 1, reason = $4 WHERE reader = $1 AND source = $2 AND position = $3",
         [reader, source, event.position, reasonOf(error)],

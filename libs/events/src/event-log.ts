@@ -50,7 +50,7 @@ export class EventLog {
       onError: (error) =>
         deps.log[isTransient(error) ? "warn" : "error"](
           { component: "sequencer", error },
-          "the sequencer failed; it goes on",
+          "the sequencer failed; it will be retried",
         ),
     });
   }
@@ -58,7 +58,7 @@ export class EventLog {
   /** Starts sequencing: after each commit that announced events, and by polling. */
   start(): void {
     this.#isStopped = false;
-    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(EVENTS_APPENDED) && this.wake());
+    this.#unsubscribe = this.#deps.database.onCommit((topics) => topics.has(EVENTS_APPENDED) && this.wake());
     this.#loop.start();
   }
 

@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => Promise.all([owner.close(), reader.close()]));
 
 /** Stores each event as a row without a unique key, so that a second application would show. */
-const note: EventHandler = async (tx, event) => {
+const storeEvent: EventHandler = async (tx, event) => {
   await tx.query("INSERT INTO effects (entity, version) VALUES ($1, $2)", [event.entityUid, event.entityVersion]);
   if (broken.has(event.entityUid)) throw new Error("cannot be applied");
 };
@@ -38,7 +38,7 @@ const effects = async (): Promise<string[]> =>
 const aConsumer = (
   read: FeedReader = (range) => source.read(range),
   database = reader.database,
-  handler = note,
+  handler = storeEvent,
 ): Consumer =>
   new Consumer({
     name: "tasks",
@@ -61,10 +61,10 @@ describe("a consumer", () => {
   });
 
   test("reads only the types it handles, and moves its cursor past the others", async () => {
-    const told: string[] = [];
+    const types: string[] = [];
     const read: FeedReader = async (range) => {
       const page = await source.read(range);
-      told.push(...page.events.map(({ type }) => type));
+      types.push(...page.events.map(({ type }) => type));
       return page;
     };
     await append(
@@ -77,7 +77,7 @@ describe("a consumer", () => {
     await consumer.drain();
     await append(owner.database, { type: "millwright.other.happened.v1" });
     await consumer.drain();
-    expect([told, await effects()]).toEqual([Array(2).fill("millwright.run.created.v1"), ["a.1", "b.1"]]);
+    expect([types, await effects()]).toEqual([Array(2).fill("millwright.run.created.v1"), ["a.1", "b.1"]]);
     expect((await reader.database.sql.query("SELECT position FROM stream.feed_cursors")).rows).toEqual([
       { position: 303 },
     ]);
@@ -96,7 +96,7 @@ describe("a consumer", () => {
     await append(owner.database, ...versions("a", 1, 2, 3));
     const dying = Database.open(reader.url, { max: 1 });
     const dieAtTheEnd: EventHandler = async (tx, event) => {
-      await note(tx, event);
+      await storeEvent(tx, event);
       if (event.entityVersion === 3)
         await reader.database.sql.query(
           "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()",
@@ -134,7 +134,7 @@ describe("a consumer", () => {
       database: reader.database,
       clock: systemClock,
       log,
-      handlers: { "millwright.run.created.v1": note },
+      handlers: { "millwright.run.created.v1": storeEvent },
       wakeups,
     });
     consumer.start();
@@ -182,7 +182,7 @@ describe("an event that cannot be applied", () => {
   test("for a transient reason is not dead-lettered: its batch is rolled back and retried", async () => {
     let tries = 0;
     const passing: EventHandler = async (tx, event) => {
-      await note(tx, event);
+      await storeEvent(tx, event);
       if (event.entityUid === "b" && tries++ === 0)
         throw Object.assign(new Error("the lock was not available"), { code: "55P03" });
     };
@@ -197,7 +197,7 @@ describe("an event that cannot be applied", () => {
   test("with a failed statement does not affect the others", async () => {
     const failing: EventHandler = async (tx, event) => {
       if (event.entityUid === "a") await tx.query("SELECT 1 / 0");
-      await note(tx, event);
+      await storeEvent(tx, event);
     };
     await append(owner.database, ...versions("a", 1), ...versions("b", 1));
     await aConsumer(undefined, undefined, failing).drain();
@@ -209,16 +209,16 @@ describe("types that are applied in batches", () => {
   const CHANGED = "millwright.run.changed.v1";
   /** The applied events, call by call: "a.1 b.1" in one call, "c" alone. */
   let calls: string[];
-  const aGatherer = (failsOn?: string): Consumer => {
+  const aBatchConsumer = (failsOn?: string): Consumer => {
     calls = [];
-    const gather: EventsHandler = async (tx, events) => {
+    const batchHandler: EventsHandler = async (tx, events) => {
       calls.push(events.map((event) => `${event.entityUid}.${event.entityVersion}`).join(" "));
-      for (const event of events) await note(tx, event);
+      for (const event of events) await storeEvent(tx, event);
       if (events.some(({ entityUid }) => entityUid === failsOn)) throw new Error("cannot be applied");
     };
-    const alone: EventHandler = async (tx, event) => {
+    const singleHandler: EventHandler = async (tx, event) => {
       calls.push(event.entityUid);
-      await note(tx, event);
+      await storeEvent(tx, event);
     };
     return new Consumer({
       name: "tasks",
@@ -227,8 +227,8 @@ describe("types that are applied in batches", () => {
       database: reader.database,
       clock: systemClock,
       log,
-      handlers: { "millwright.other.happened.v1": alone },
-      together: { "millwright.run.created.v1": gather, [CHANGED]: gather },
+      handlers: { "millwright.other.happened.v1": singleHandler },
+      batchHandlers: { "millwright.run.created.v1": batchHandler, [CHANGED]: batchHandler },
     });
   };
 
@@ -240,14 +240,14 @@ describe("types that are applied in batches", () => {
       { type: "millwright.other.happened.v1", entityUid: "x" },
       ...versions("b", 1),
     );
-    await aGatherer().drain();
+    await aBatchConsumer().drain();
     expect(calls).toEqual(["a.1 a.2", "x", "b.1"]);
     expect(await effects()).toEqual(["a.1", "a.2", "x.1", "b.1"]);
   });
 
   test("are retried one by one if one of them fails, and only that one is dead-lettered", async () => {
     await append(owner.database, ...versions("a", 1), ...versions("b", 1), ...versions("c", 1));
-    await aGatherer("b").drain();
+    await aBatchConsumer("b").drain();
     expect(calls).toEqual(["a.1 b.1 c.1", "a.1", "b.1", "c.1"]);
     expect(await effects()).toEqual(["a.1", "c.1"]);
   });
@@ -304,7 +304,7 @@ describe("the trace of an event", () => {
       handlers,
       tracer,
     }).drain();
-    expect(tracer.told).toMatchObject([
+    expect(tracer.spans).toMatchObject([
       { name: "process millwright.run.created.v1", kind: "consumer", parent: request, links: [request], isEnded: true },
       { parent: other, links: [other] },
       { parent: undefined, links: [] },
@@ -320,7 +320,7 @@ describe("the trace of an event", () => {
     await inRequest(() => append(owner.database, { entityUid: "a" }, { entityUid: "bad" }));
     broken.add("bad");
     const chain = async (...[tx, event]: Parameters<EventHandler>) => {
-      await note(tx, event);
+      await storeEvent(tx, event);
       await appendEvents(tx, [anEvent({ entityUid: `after ${event.entityUid}` })]);
     };
     await aConsumer(undefined, undefined, chain).drain();

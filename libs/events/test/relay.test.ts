@@ -93,13 +93,13 @@ describe("the relay", () => {
 
   needs("nats-server", "wakes other processes", async () => {
     const server = await aServer();
-    const heard: string[] = [];
+    const received: string[] = [];
     const link = aLink(server);
-    const unlisten = link.wakeups().subscribe((entity) => heard.push(entity));
+    const unsubscribe = link.wakeups().subscribe((entity) => received.push(entity));
     await (await link.connection()).flush();
     aRelay(server);
     await append(t.database, { entityUid: "a" });
-    await eventually(() => expect(heard).toEqual(["run"]));
-    unlisten();
+    await eventually(() => expect(received).toEqual(["run"]));
+    unsubscribe();
   });
 });

@@ -117,8 +117,8 @@ describe("a signal", () => {
 
   test("exits at once when it comes again", async () => {
     let release = () => {};
-    const held = new Promise<void>((resolve) => (release = resolve));
-    const lifecycle = new Lifecycle().add("slow", { stop: () => held });
+    const blocked = new Promise<void>((resolve) => (release = resolve));
+    const lifecycle = new Lifecycle().add("slow", { stop: () => blocked });
     await lifecycle.start();
     const { exited, process } = target();
     stopOnSignals(lifecycle, quiet, process);

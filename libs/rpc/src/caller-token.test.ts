@@ -9,17 +9,17 @@ const invalid = domainError({ kind: "unauthenticated", reason: "caller_invalid" 
 test("a token is reused for half a minute, valid for one, and invalid afterwards, cached or not", async () => {
   const clock = manualClock("2026-11-20T10:00:00.000Z");
   const signer = await CallerSigner.create("gateway", clock);
-  const [remembering, fresh] = [new CallerVerifier([signer.jwk], clock), new CallerVerifier([signer.jwk], clock)];
+  const [caching, fresh] = [new CallerVerifier([signer.jwk], clock), new CallerVerifier([signer.jwk], clock)];
   const caller = aCaller();
   const token = await signer.sign(caller);
-  expect(await remembering.verify(token)).toEqual(caller);
+  expect(await caching.verify(token)).toEqual(caller);
   clock.advance(29_000);
   expect(await signer.sign(caller)).toBe(token);
   clock.advance(2_000);
   expect(await signer.sign(caller)).not.toBe(token);
-  expect(await remembering.verify(token)).toEqual(caller);
+  expect(await caching.verify(token)).toEqual(caller);
   clock.advance(40_000);
-  await expect(remembering.verify(token)).rejects.toEqual(invalid);
+  await expect(caching.verify(token)).rejects.toEqual(invalid);
   await expect(fresh.verify(token)).rejects.toEqual(invalid);
 });
 

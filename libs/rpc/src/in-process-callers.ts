@@ -45,12 +45,12 @@ export async function signedHeader(header: HeadersInit, caller: Caller, signer: 
  * and verified as over the network; after that its callers are trusted without a signature.
  */
 export class InProcessCallers {
-  readonly #proven = new WeakSet<CallerSigner>();
+  readonly #trusted = new WeakSet<CallerSigner>();
 
   /** Returns the caller if it is trusted; undefined if it must be signed. */
   caller(values: ContextValues | undefined): Caller | undefined {
     const [caller, signer] = [values?.get(OUTGOING)?.caller, values?.get(SIGNER)];
-    if (!caller || !signer || !this.#proven.has(signer)) return undefined;
+    if (!caller || !signer || !this.#trusted.has(signer)) return undefined;
     return caller.principal.type === "service" && caller.principal.uid !== signer.service ? undefined : caller;
   }
 
@@ -61,8 +61,8 @@ export class InProcessCallers {
   }
 
   /** Trusts the signer of a call after its signature was accepted. */
-  believe(values: ContextValues | undefined): void {
+  trust(values: ContextValues | undefined): void {
     const signer = values?.get(SIGNER);
-    if (signer) this.#proven.add(signer);
+    if (signer) this.#trusted.add(signer);
   }
 }

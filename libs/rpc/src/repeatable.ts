@@ -18,12 +18,12 @@ function isKeyed(message: DescMessage, input: unknown): boolean {
   if (keys.length > 0) return keys.some(({ localName }) => Boolean(values[localName]));
   return message.fields.every(
     (field) =>
-      !holdsKeyed(field) || ((values[field.localName] ?? []) as unknown[]).every((one) => isKeyed(field.message, one)),
+      !isKeyedList(field) || ((values[field.localName] ?? []) as unknown[]).every((one) => isKeyed(field.message, one)),
   );
 }
 
 /** A list of requests, each with its own key. */
-const holdsKeyed = (field: DescField): field is DescField & { fieldKind: "list"; message: DescMessage } =>
+const isKeyedList = (field: DescField): field is DescField & { fieldKind: "list"; message: DescMessage } =>
   field.fieldKind === "list" &&
   field.listKind === "message" &&
   field.message.fields.some(({ localName }) => KEYS.has(localName));

@@ -26,7 +26,7 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
   const callers = new InProcessCallers();
   const server = serverOptions(options);
   const implementations = new Map<DescMethod, Implementation>();
-  const router = createRouterTransport((real) => routes(noting(implementations, real)), { router: server });
+  const router = createRouterTransport((real) => routes(recording(implementations, real)), { router: server });
   const { requestGate, interceptors = [] } = server;
   return {
     [TRUSTED_IN_PROCESS]: true,
@@ -45,7 +45,7 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
       const context = call.context();
       const { message } = await call.within(async () => {
         await requestGate?.(context);
-        if (!caller) callers.believe(values);
+        if (!caller) callers.trust(values);
         const request = call.request(create(method.input, input));
         return intercepted(interceptors, request, invoke(implementation, request, context));
       });
@@ -71,7 +71,7 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
 type Implementation = (request: unknown, context: HandlerContext) => unknown;
 
 /** Wraps a router to record the implementations of unary methods. */
-function noting(implementations: Map<DescMethod, Implementation>, router: ConnectRouter): ConnectRouter {
+function recording(implementations: Map<DescMethod, Implementation>, router: ConnectRouter): ConnectRouter {
   const service: ConnectRouter["service"] = (desc, implementation, options) => {
     const functions = implementation as Readonly<Record<string, Implementation | undefined>>;
     for (const method of desc.methods) {
@@ -79,10 +79,14 @@ function noting(implementations: Map<DescMethod, Implementation>, router: Connec
         implementations.set(method, (request, context) => functions[method.localName]!(request, context));
     }
     router.service(desc, implementation, options);
-    return noted;
+    return recorded;
   };
-  const noted: ConnectRouter = { handlers: router.handlers, service, rpc: (...given) => (router.rpc(...given), noted) };
-  return noted;
+  const recorded: ConnectRouter = {
+    handlers: router.handlers,
+    service,
+    rpc: (...given) => (router.rpc(...given), recorded),
+  };
+  return recorded;
 }
 
 type Next = ReturnType<Interceptor>;

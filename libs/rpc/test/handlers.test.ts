@@ -69,7 +69,7 @@ const routes = (router: ConnectRouter) => {
   });
 };
 
-const doors: [string, () => Promise<{ transport: Transport; close: () => Promise<void> }>][] = [
+const servers: [string, () => Promise<{ transport: Transport; close: () => Promise<void> }>][] = [
   ["in process", () => Promise.resolve({ transport: inProcess(routes, options), close: () => Promise.resolve() })],
   [
     "over HTTP/2",
@@ -89,18 +89,18 @@ const doors: [string, () => Promise<{ transport: Transport; close: () => Promise
   ],
 ];
 
-describe.each(doors)("a call %s", (_name, open) => {
-  let door: Awaited<ReturnType<typeof open>>;
-  const feed = () => clientFor(events.EventFeedService, door.transport, { signer });
-  const workers = () => clientFor(worker.WorkerService, door.transport, { signer });
+describe.each(servers)("a call %s", (_name, open) => {
+  let server: Awaited<ReturnType<typeof open>>;
+  const feed = () => clientFor(events.EventFeedService, server.transport, { signer });
+  const workers = () => clientFor(worker.WorkerService, server.transport, { signer });
   beforeEach(async () => {
-    door = await open();
+    server = await open();
     log.entries.length = 0;
-    tracer.told.length = 0;
+    tracer.spans.length = 0;
     streamEnded = false;
     read = () => Promise.resolve({ logUid: "log-1" });
   });
-  afterEach(() => door.close());
+  afterEach(() => server.close());
 
   test("passes the complete caller to the implementation, and returns its response", async () => {
     const caller = aCaller({ principal: { type: "agent", uid: "a1" } });
@@ -159,37 +159,37 @@ describe.each(doors)("a call %s", (_name, open) => {
   });
 
   test("ends at its deadline as unavailable, and aborts the implementation", async () => {
-    let told: Promise<void> | undefined;
+    let aborted: Promise<void> | undefined;
     read = (_caller, signal) => {
-      told = new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+      aborted = new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
       return new Promise(() => {});
     };
     await expect(feed().read({}, call(aCaller(), { timeoutMs: 30 }))).rejects.toEqual(
       domainError({ kind: "unavailable", reason: "deadline_exceeded", retryable: true }),
     );
-    await told;
+    await aborted;
   });
 
   test("ends when its client cancels, and aborts the implementation", async () => {
     const giving = new AbortController();
-    let told: Promise<void> | undefined;
+    let aborted: Promise<void> | undefined;
     read = (_caller, signal) => {
       const end = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-      told = end;
+      aborted = end;
       giving.abort();
       return end.then(() => ({}));
     };
     const error = domainError({ kind: "unavailable", reason: "call_cancelled" });
     await expect(feed().read({}, call(aCaller(), { signal: giving.signal }))).rejects.toEqual(error);
-    await told;
+    await aborted;
     await expect(feed().read({}, call(aCaller(), { signal: giving.signal }))).rejects.toEqual(error);
   });
 
   test("is rejected without a caller, with a forged one, or in the name of another service", async () => {
     const forger = await CallerSigner.create("gateway");
     const readAs = (by: CallerSigner, caller: Caller) =>
-      clientFor(events.EventFeedService, door.transport, { signer: by }).read({}, call(caller));
-    await expect(clientFor(events.EventFeedService, door.transport).read({})).rejects.toEqual(
+      clientFor(events.EventFeedService, server.transport, { signer: by }).read({}, call(caller));
+    await expect(clientFor(events.EventFeedService, server.transport).read({})).rejects.toEqual(
       domainError({ kind: "unauthenticated", reason: "caller_missing" }),
     );
     await expect(readAs(forger, aCaller())).rejects.toEqual(
@@ -226,9 +226,9 @@ describe.each(doors)("a call %s", (_name, open) => {
 
   test("is a span below the caller's, and the parent of the implementation's own spans", async () => {
     await inScope(SCOPE, () => workers().complete({}, call(aCaller())));
-    const [client, server, implementation] = tracer.told;
+    const [client, server, implementation] = tracer.spans;
     const name = "millwright.worker.v1.WorkerService/Complete";
-    expect(tracer.told).toMatchObject([
+    expect(tracer.spans).toMatchObject([
       { name, kind: "client", parent: SCOPE.trace, isEnded: true },
       {
         name,
@@ -250,25 +250,25 @@ describe.each(doors)("a call %s", (_name, open) => {
         .catch(() => {});
     await complete("unlucky");
     await complete("broken");
-    const [refused, broken] = tracer.told.filter(({ kind }) => kind === "server");
+    const [refused, broken] = tracer.spans.filter(({ kind }) => kind === "server");
     expect(refused).toMatchObject({
       attributes: { "rpc.status_code": "NOT_FOUND", "error.type": "session_not_found" },
     });
     expect(refused).not.toHaveProperty("error");
     expect(broken).toMatchObject({ error: "internal", attributes: { "rpc.status_code": "INTERNAL" } });
-    expect(JSON.stringify(tracer.told)).not.toContain("hunter2");
+    expect(JSON.stringify(tracer.spans)).not.toContain("hunter2");
   });
 
   test("of a polled method has no span, and passes the trace on", async () => {
     await inScope(SCOPE, () => feed().read({}, call(aCaller())));
-    expect(tracer.told.map(({ kind }) => kind)).toEqual(["client"]);
+    expect(tracer.spans.map(({ kind }) => kind)).toEqual(["client"]);
     expect(log.entries.at(-1)?.fields).toMatchObject({ traceId: SCOPE.trace.traceId });
   });
 
   test("may stream; an error after the first message is returned as our error", async () => {
     const subscribe = async (displayName: string) => {
       const seen: boolean[] = [];
-      const stream = clientFor(worker.WorkerService, door.transport, { signer }).subscribe(
+      const stream = clientFor(worker.WorkerService, server.transport, { signer }).subscribe(
         {},
         call(aCaller({ principal: { type: "worker", uid: "w", displayName } })),
       );
@@ -355,8 +355,8 @@ test("a request whose sender dies in the middle is not logged as a failure", asy
 });
 
 test("a call to an absent server is unavailable", async () => {
-  const nobody = clientFor(events.EventFeedService, upstreamTransport(["http://127.0.0.1:1"]), { signer });
-  await expect(nobody.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable", retryable: true }));
+  const absent = clientFor(events.EventFeedService, upstreamTransport(["http://127.0.0.1:1"]), { signer });
+  await expect(absent.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable", retryable: true }));
 });
 
 test("a server may authenticate callers by other means than signed tokens", async () => {
@@ -364,14 +364,14 @@ test("a server may authenticate callers by other means than signed tokens", asyn
     authenticate: (header: Headers) =>
       Promise.resolve(header.get("authorization") === "Bearer s1" ? aCaller() : undefined),
   };
-  const door = inProcess(
+  const server = inProcess(
     (router) =>
       router.service(events.EventFeedService, {
         read: (_request, context) => ({ logUid: requestContextOf(context).caller ? "known" : "anonymous" }),
       }),
     { ...options, verifier: session },
   );
-  const feed = clientFor(events.EventFeedService, door);
+  const feed = clientFor(events.EventFeedService, server);
   expect((await feed.read({}, { headers: { authorization: "Bearer s1" } })).logUid).toBe("known");
   expect((await feed.read({})).logUid).toBe("anonymous");
 });

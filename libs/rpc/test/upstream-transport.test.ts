@@ -81,7 +81,7 @@ const creating = (transport: UpstreamTransport, requests: { causeKey?: string; i
   clientFor(orchestrator.RunService, transport, { signer }).createRuns({ runs: requests }, call(aCaller()));
 
 /** Blocks until the test releases it. */
-function held(): { conduct: Conduct; go: () => void } {
+function blocking(): { conduct: Conduct; go: () => void } {
   let go = (): void => {};
   const gone = new Promise<void>((resolve) => (go = resolve));
   return { conduct: () => gone, go };
@@ -94,7 +94,7 @@ describe("of several replicas", () => {
     expect(calls.toSorted()).toEqual(["a", "a", "a", "b", "b", "b"]);
   });
   test("the least busy is used", async () => {
-    const busy = held();
+    const busy = blocking();
     const [a, b] = [await aReplica("a", busy.conduct), await aReplica("b")];
     const transport = to([a.url, b.url]);
     const slow = reading(transport);
@@ -131,7 +131,7 @@ describe("of several replicas", () => {
 describe("a replica that dies in the middle of a call", () => {
   async function both() {
     let die = (): unknown => undefined;
-    const stays = held();
+    const stays = blocking();
     closers.push(stays.go);
     const first = await aReplica("first", (signal) => {
       void die();
@@ -222,14 +222,14 @@ describe("a service forwarded to an upstream service", () => {
     expect(seen).toEqual([true]);
   });
   test("is notified when the caller cancels", async () => {
-    let hasHeard = false;
+    let isAborted = false;
     const client = await forwarded(
-      (signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((hasHeard = true), resolve()))),
+      (signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((isAborted = true), resolve()))),
     );
     const leaving = new AbortController();
     const messages = client.subscribe({}, { signal: leaving.signal })[Symbol.asyncIterator]();
     expect((await messages.next()).done).toBe(false);
     leaving.abort();
-    await eventually(() => expect(hasHeard).toBe(true));
+    await eventually(() => expect(isAborted).toBe(true));
   });
 });

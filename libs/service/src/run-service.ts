@@ -166,10 +166,10 @@ async function processOf<C extends ServiceSettings, N extends string>(
     })
     .add("rpc port", {
       start: async () => {
-        const { routes, ...door } = service!;
+        const { routes, ...listener } = service!;
         rpc = await serveHttp2(
           routes,
-          { service: plan.name, verifier, log, metrics, tracer, ...pick(door) },
+          { service: plan.name, verifier, log, metrics, tracer, ...pick(listener) },
           { port: config.grpcPort, host, isReady, ...(tls.server && { tls: tls.server }) },
         );
       },

@@ -25,7 +25,7 @@ test("keys come from the environment or from files that only their owner can rea
 test.each([
   [{}, "set MASTER_KEY or MASTER_KEY_FILE"],
   [{ MASTER_KEY: key, MASTER_KEY_FILE: "f" }, "not both"],
-  [{ MASTER_KEY: "hunter2" }, "MASTER_KEY does not hold 32 bytes"],
+  [{ MASTER_KEY: "hunter2" }, "MASTER_KEY does not contain 32 bytes"],
   [{ MASTER_KEY: key, SERVICE_KEY_FILE: join(dir, "absent") }, "does not exist"],
 ])("%j is rejected without its value in the error", (env, message) => {
   expect(() => readSecrets(settings(env))).toThrow(message);
@@ -35,7 +35,7 @@ test.each([
 test("a certificate requires its key", () => {
   const file = join(dir, "cert");
   writeFileSync(file, "PEM");
-  expect(() => readTls(settings({ TLS_CERT_FILE: file }))).toThrow("go together");
+  expect(() => readTls(settings({ TLS_CERT_FILE: file }))).toThrow("or neither");
   expect(readTls(settings({ TLS_CERT_FILE: file, TLS_KEY_FILE: file, TLS_CA_FILE: file }))).toEqual({
     server: { cert: "PEM", key: "PEM" },
     ca: "PEM",

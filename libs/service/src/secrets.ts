@@ -22,7 +22,7 @@ export type Tls = { readonly server?: { readonly cert: string; readonly key: str
 
 export function readTls({ tlsCertFile, tlsKeyFile, tlsCaFile }: ServiceSettings): Tls {
   if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined))
-    throw new Error("Invalid configuration:\n  TLS_CERT_FILE and TLS_KEY_FILE go together");
+    throw new Error("Invalid configuration:\n  Set both TLS_CERT_FILE and TLS_KEY_FILE, or neither");
   return {
     ...(tlsCertFile !== undefined && tlsKeyFile !== undefined
       ? { server: { cert: readFileSync(tlsCertFile, "utf8"), key: readFileSync(tlsKeyFile, "utf8") } }

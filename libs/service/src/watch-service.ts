@@ -17,57 +17,58 @@ export type Watched = {
  * from the database are the same on all replicas. Returns a function that unregisters them.
  */
 export function watchService({ service, metrics, database, consumers, work }: Watched): () => void {
-  const connections = metrics.lookedUp(
+  const connections = metrics.scrapedGauge(
     "millwright_database_connections",
     "Connections to the service's database; waiting: statements that wait for one.",
     ["service", "state"],
   );
-  const head = metrics.lookedUp("millwright_events_head", "Events in the service's log, ever.", ["service"]);
-  const pending = metrics.lookedUp(
+  const head = metrics.scrapedGauge("millwright_events_head", "Events in the service's log, ever.", ["service"]);
+  const pending = metrics.scrapedGauge(
     "millwright_events_pending",
     "Committed events that have no place in the log yet (10000: or more).",
     ["service"],
   );
-  const oldest = metrics.lookedUp(
+  const oldest = metrics.scrapedGauge(
     "millwright_events_oldest_pending_seconds",
     "Age of the oldest of them: the lag of the sequencer.",
     ["service"],
   );
-  const relay = metrics.lookedUp(
+  const relay = metrics.scrapedGauge(
     "millwright_relay_lag_events",
     "Events in the log that have not been published to NATS.",
     ["service"],
   );
-  const parked = metrics.lookedUp(
+  const parked = metrics.scrapedGauge(
     "millwright_parked_events",
     "Events that a reader could not apply, and those that wait behind them.",
     ["service", "reader", "source"],
   );
-  const stopped = metrics.lookedUp(
+  const stopped = metrics.scrapedGauge(
     "millwright_feed_stopped",
     "1: a reader does not read its source until somebody decides where it goes on.",
     ["service", "reader", "source"],
   );
-  const lag = metrics.lookedUp("millwright_feed_lag_events", "Events that a reader has not applied.", [
+  const lag = metrics.scrapedGauge("millwright_feed_lag_events", "Events that a reader has not applied.", [
     "service",
     "reader",
     "source",
   ]);
-  const lagSeconds = metrics.lookedUp(
+  const lagSeconds = metrics.scrapedGauge(
     "millwright_feed_lag_seconds",
     "Age of the oldest event that a reader has not applied.",
     ["service", "reader", "source"],
   );
-  const lastLook = metrics.lookedUp("millwright_feed_last_look_seconds", "Since a reader heard its source.", [
-    "service",
-    "reader",
-    "source",
-  ]);
-  const items = metrics.lookedUp("millwright_work_items", "Work that is not done.", ["service", "kind", "state"]);
-  const overdue = metrics.lookedUp("millwright_work_overdue_seconds", "For how long the oldest due work has waited.", [
-    "service",
-    "kind",
-  ]);
+  const sinceRead = metrics.scrapedGauge(
+    "millwright_feed_last_look_seconds",
+    "Time since a reader last read its source.",
+    ["service", "reader", "source"],
+  );
+  const items = metrics.scrapedGauge("millwright_work_items", "Work that is not done.", ["service", "kind", "state"]);
+  const overdue = metrics.scrapedGauge(
+    "millwright_work_overdue_seconds",
+    "For how long the oldest due work has waited.",
+    ["service", "kind"],
+  );
 
   const readers = {
     connections: () => {
@@ -83,7 +84,7 @@ export function watchService({ service, metrics, database, consumers, work }: Wa
         const { reader, source } = progress;
         lag.set({ service, reader, source }, progress.lagEvents);
         lagSeconds.set({ service, reader, source }, progress.lagSeconds);
-        lastLook.set({ service, reader, source }, progress.lastLookSeconds);
+        sinceRead.set({ service, reader, source }, progress.secondsSinceRead);
       }
     },
     log: async () => {

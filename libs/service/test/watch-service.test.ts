@@ -39,7 +39,7 @@ const append = (...entities: string[]) =>
   );
 
 /** Returns the lines of some metrics, without the service's own label. */
-async function told(...names: string[]): Promise<string[]> {
+async function metricLines(...names: string[]): Promise<string[]> {
   const lines = (await metrics.text()).split("\n").filter((line) => names.some((name) => line.startsWith(`${name}{`)));
   return lines.map((line) => line.replace('service="factories"', "").replace("{,", "{"));
 }
@@ -65,18 +65,19 @@ test("a service reports its log, the progress of its consumers, dead-lettered ev
 
   await append("a", "bad", "b");
   await t.database.sql.query("UPDATE stream.event_pending SET occurred_at = now() - interval '1 minute'");
-  expect(await told("millwright_events_head", "millwright_events_pending", "millwright_feed_lag_events")).toEqual([
-    "millwright_events_head{} 0",
-    "millwright_events_pending{} 3",
-  ]);
-  expect(Number((await told("millwright_events_oldest_pending_seconds"))[0]!.split(" ")[1])).toBeGreaterThanOrEqual(60);
+  expect(
+    await metricLines("millwright_events_head", "millwright_events_pending", "millwright_feed_lag_events"),
+  ).toEqual(["millwright_events_head{} 0", "millwright_events_pending{} 3"]);
+  expect(
+    Number((await metricLines("millwright_events_oldest_pending_seconds"))[0]!.split(" ")[1]),
+  ).toBeGreaterThanOrEqual(60);
 
   await eventLog.head();
   const { read: whole } = { read };
   // it has read their position, and cannot have the events yet
   read = async (range) => ({ ...(await whole(range)), through: range.after, events: [] });
   await consumer.drain();
-  expect(await told("millwright_events_pending", "millwright_feed_lag_events")).toEqual([
+  expect(await metricLines("millwright_events_pending", "millwright_feed_lag_events")).toEqual([
     "millwright_events_pending{} 0",
     'millwright_feed_lag_events{reader="tasks",source="orchestrator"} 3',
   ]);
@@ -84,7 +85,7 @@ test("a service reports its log, the progress of its consumers, dead-lettered ev
   await consumer.drain();
   await enqueueWork(t.database.sql, { kind: "cancel-tree", key: "1", payload: null });
   expect(
-    await told(
+    await metricLines(
       "millwright_feed_lag_events",
       "millwright_parked_events",
       "millwright_feed_stopped",
@@ -98,13 +99,13 @@ test("a service reports its log, the progress of its consumers, dead-lettered ev
     'millwright_feed_lag_seconds{reader="tasks",source="orchestrator"} 0',
     'millwright_work_items{kind="cancel-tree",state="waiting"} 1',
   ]);
-  expect(await told("millwright_database_connections")).toHaveLength(4);
+  expect(await metricLines("millwright_database_connections")).toHaveLength(4);
 
   await t.database.sql.query("UPDATE stream.event_meta SET log_uid = gen_random_uuid()");
   await consumer.drain();
-  expect(await told("millwright_feed_stopped")).toEqual([
+  expect(await metricLines("millwright_feed_stopped")).toEqual([
     'millwright_feed_stopped{reader="tasks",source="orchestrator"} 1',
   ]);
   stop();
-  expect(await told("millwright_events_head")).toEqual([]);
+  expect(await metricLines("millwright_events_head")).toEqual([]);
 });

@@ -73,18 +73,18 @@ export type LogFields = Partial<Readonly<Record<LogField, unknown>>>;
 const allowed: ReadonlySet<string> = new Set(LOG_FIELDS);
 
 /**
- * Returns the permitted fields, in addition to those in `kept`, and reduces an error to name, message, stack and causes
+ * Returns the permitted fields, in addition to those in `result`, and reduces an error to name, message, stack and causes
  * (never its other properties).
  */
 export function allowListed(
   fields: Readonly<Record<string, unknown>>,
-  kept: Record<string, unknown> = {},
+  result: Record<string, unknown> = {},
 ): Record<string, unknown> {
   for (const name in fields) {
     const value = fields[name];
-    if (value !== undefined && allowed.has(name)) kept[name] = name === "error" ? describeError(value) : value;
+    if (value !== undefined && allowed.has(name)) result[name] = name === "error" ? describeError(value) : value;
   }
-  return kept;
+  return result;
 }
 
 type DescribedError = {

@@ -10,9 +10,9 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
  */
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #lookedUp = new Set<Gauge>();
+  readonly #scrapedGauges = new Set<Gauge>();
   readonly #readers = new Set<{ readonly name: string; readonly read: () => unknown }>();
-  #looking: Promise<void> | undefined;
+  #reading: Promise<void> | undefined;
 
   /** `processMetrics` adds memory, CPU and event-loop metrics of this process. */
   constructor(options: { processMetrics?: boolean } = {}) {
@@ -50,9 +50,9 @@ export class Metrics {
    * Returns a gauge with labels for values that are read on demand: functions given to `onScrape` set it for each
    * scrape.
    */
-  lookedUp<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+  scrapedGauge<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
     const gauge = this.gauge(name, help, labelNames);
-    this.#lookedUp.add(gauge);
+    this.#scrapedGauges.add(gauge);
     return gauge;
   }
 
@@ -68,18 +68,18 @@ export class Metrics {
 
   /** Returns the response of `/metrics`. Concurrent scrapes share one read. */
   async text(): Promise<string> {
-    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
-    await this.#looking;
+    this.#reading ??= this.#readAll().finally(() => (this.#reading = undefined));
+    await this.#reading;
     return this.#registry.metrics();
   }
 
-  async #look(): Promise<void> {
+  async #readAll(): Promise<void> {
     const failures = this.counter(
       "millwright_scrape_failures_total",
-      "Looks for a scrape that failed or took too long.",
+      "Reads for a scrape that failed or took too long.",
       ["reader"],
     );
-    for (const gauge of this.#lookedUp) gauge.reset();
+    for (const gauge of this.#scrapedGauges) gauge.reset();
     await Promise.all(
       [...this.#readers].map(async ({ name, read }) => {
         if (!(await isInTime(async () => read()))) failures.inc({ reader: name });
@@ -97,12 +97,12 @@ export class Metrics {
   }
 }
 
-async function isInTime(look: () => Promise<unknown>): Promise<boolean> {
+async function isInTime(read: () => Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), LOOK_MS)));
   try {
     return await Promise.race([
-      look().then(
+      read().then(
         () => true,
         () => false,
       ),

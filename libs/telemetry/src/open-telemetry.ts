@@ -27,7 +27,7 @@ import type { Tracing, TracingDeps, TracingSettings } from "./tracing.ts";
 const SEND_LEFT_MS = 3_000;
 const ATTRIBUTE_CHARACTERS_MAX = 256;
 /** Interval of the warnings about an unreachable collector. */
-const COMPLAIN_EVERY_MS = 60_000;
+const WARN_EVERY_MS = 60_000;
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -41,7 +41,7 @@ export async function openTelemetry(settings: TracingSettings, deps: TracingDeps
   const { delayMs, queueMax, batchMax, serviceName } = settings;
   const sampler = samplerOf(settings);
   const processor = new BatchSpanProcessor({
-    exporter: telling(await exporterOf(settings), deps),
+    exporter: reportingLoss(await exporterOf(settings), deps),
     ...{ scheduledDelayMillis: delayMs, maxQueueSize: queueMax, maxExportBatchSize: Math.min(batchMax, queueMax) },
   });
   const instance = randomUUID();
@@ -137,18 +137,18 @@ async function exporterOf({ protocol, tracesProtocol }: TracingSettings): Promis
 }
 
 /** Counts lost spans and logs a warning periodically. */
-function telling(exporter: SpanExporter, { log, metrics }: TracingDeps): SpanExporter {
+function reportingLoss(exporter: SpanExporter, { log, metrics }: TracingDeps): SpanExporter {
   const lost = metrics?.counter("millwright_trace_spans_lost_total", "Spans that no collector took.");
-  let toldMs = Number.NEGATIVE_INFINITY;
+  let warnedMs = Number.NEGATIVE_INFINITY;
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
         if (result.code.valueOf() !== 0) {
           lost?.inc(spans.length);
           const nowMs = performance.now();
-          if (nowMs - toldMs > COMPLAIN_EVERY_MS)
+          if (nowMs - warnedMs > WARN_EVERY_MS)
             log.warn({ component: "tracing", count: spans.length, error: result.error }, "spans could not be sent");
-          toldMs = nowMs - toldMs > COMPLAIN_EVERY_MS ? nowMs : toldMs;
+          warnedMs = nowMs - warnedMs > WARN_EVERY_MS ? nowMs : warnedMs;
         }
         done(result);
       });

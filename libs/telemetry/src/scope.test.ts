@@ -17,21 +17,21 @@ const PARENT: TraceContext = { traceId: "t", spanId: "caller", isSampled: true }
 describe("a scope", () => {
   test("follows asynchronous calls, and ends with them", async () => {
     const tracer = memoryTracer();
-    await traced("door", { tracer, parent: PARENT, fields: { requestId: "r" } }, async () => {
+    await traced("request", { tracer, parent: PARENT, fields: { requestId: "r" } }, async () => {
       await turn();
       await inSpan("below", { kind: "client" }, async () => {
-        const { context } = tracer.told[1]!;
+        const { context } = tracer.spans[1]!;
         expect(currentScope()).toMatchObject({
           trace: context,
           fields: { requestId: "r", traceId: "t", spanId: context.spanId },
         });
       });
-      expect(currentScope()?.trace).toEqual(tracer.told[0]!.context);
+      expect(currentScope()?.trace).toEqual(tracer.spans[0]!.context);
     });
     expect(currentScope()).toBeUndefined();
-    expect(tracer.told).toMatchObject([
-      { name: "door", parent: PARENT, isEnded: true },
-      { name: "below", kind: "client", parent: tracer.told[0]!.context, isEnded: true },
+    expect(tracer.spans).toMatchObject([
+      { name: "request", parent: PARENT, isEnded: true },
+      { name: "below", kind: "client", parent: tracer.spans[0]!.context, isEnded: true },
     ]);
   });
 
@@ -41,27 +41,27 @@ describe("a scope", () => {
       const failing = async () => {
         throw thrown;
       };
-      await traced("door", { tracer, parent: PARENT }, failing).catch(() => {});
+      await traced("request", { tracer, parent: PARENT }, failing).catch(() => {});
     };
     await failWith(Object.assign(new Error("private"), { reason: "run_pending" }));
     await failWith(Object.assign(new Error("private"), { code: "ECONNREFUSED" }));
     await failWith(Object.assign(new TypeError("private"), { code: "not a code: private" }));
     await failWith("private");
-    expect(tracer.told.map(({ error }) => error)).toEqual(["run_pending", "ECONNREFUSED", "TypeError", "unknown"]);
+    expect(tracer.spans.map(({ error }) => error)).toEqual(["run_pending", "ECONNREFUSED", "TypeError", "unknown"]);
   });
 
   test("without a tracer passes the trace on, or starts an unrecorded one", async () => {
-    const passed = openScope("door", { tracer: undefined, parent: PARENT }).scope;
-    const begun = openScope("door", { tracer: undefined, parent: undefined }).scope;
+    const passed = openScope("request", { tracer: undefined, parent: PARENT }).scope;
+    const begun = openScope("request", { tracer: undefined, parent: undefined }).scope;
     expect([passed.trace, begun.trace.isSampled]).toEqual([PARENT, false]);
     expect(passed.fields).toEqual({ traceId: "t" });
-    await traced("door", { tracer: undefined, parent: PARENT }, () =>
+    await traced("request", { tracer: undefined, parent: PARENT }, () =>
       inSpan("below", {}, async () => expect(currentScope()?.trace).toEqual(PARENT)),
     );
   });
 
   test("can be left by work that is shared by all requests", async () => {
-    await traced("door", { tracer: undefined, parent: PARENT }, async () => {
+    await traced("request", { tracer: undefined, parent: PARENT }, async () => {
       expect(await outsideScopes(async () => (await turn(), currentScope()))).toBeUndefined();
       expect(currentScope()?.trace).toEqual(PARENT);
     });
@@ -79,7 +79,7 @@ describe("a scope", () => {
         seen.push(currentScope()?.trace.spanId);
       }
     }
-    const { scope } = openScope("door", { tracer: undefined, parent: PARENT });
+    const { scope } = openScope("request", { tracer: undefined, parent: PARENT });
     for await (const n of iterateInScope(scope, numbers())) if (n === 2) break;
     expect(seen).toEqual(["caller", "caller", "caller"]);
   });
@@ -90,10 +90,10 @@ test("a log line has the fields of its scope; its own and the logger's fields ta
   const log = createLogger({ service: "worker", destination: { write: (text: string) => void lines.push(text) } });
   const tracer = memoryTracer();
   return traced(
-    "door",
+    "request",
     { tracer, parent: PARENT, fields: { requestId: "r", runUid: "run-1", executionId: "7" } },
     async () => {
-      const { spanId } = tracer.told[0]!.context;
+      const { spanId } = tracer.spans[0]!.context;
       log.info("plain");
       log.child({ runUid: "run-2" }).warn({ executionId: "8" }, "own");
       const [plain, own] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);

@@ -81,37 +81,37 @@ test("metrics have Prometheus' text format, and a repeated name returns the same
 describe("a value that is read for a scrape", () => {
   test("is current: earlier values are gone, and concurrent scrapes share the read", async () => {
     const metrics = new Metrics();
-    const gauge = metrics.lookedUp("millwright_queue_depth", "Queued.", ["reason"]);
-    let looks = 0;
+    const gauge = metrics.scrapedGauge("millwright_queue_depth", "Queued.", ["reason"]);
+    let reads = 0;
     const stop = metrics.onScrape("queue", async () => {
-      looks += 1;
-      gauge.set({ reason: looks === 1 ? "no_workers" : "team_cap" }, 3);
+      reads += 1;
+      gauge.set({ reason: reads === 1 ? "no_workers" : "team_cap" }, 3);
     });
     const [one, other] = await Promise.all([metrics.text(), metrics.text()]);
-    expect([looks, one]).toEqual([1, other]);
+    expect([reads, one]).toEqual([1, other]);
     expect(one).toContain('millwright_queue_depth{reason="no_workers"} 3');
     const again = await metrics.text();
     expect(again).toContain('millwright_queue_depth{reason="team_cap"} 3');
     expect(again).not.toContain("no_workers");
     stop();
     await metrics.text();
-    expect(looks).toBe(2);
+    expect(reads).toBe(2);
   });
 
   test("is absent, and the failure counted, when the read fails; the other values remain", async () => {
     const metrics = new Metrics();
     const [broken, fine] = [
-      metrics.lookedUp("millwright_broken", "B.", ["service"]),
-      metrics.lookedUp("millwright_fine", "F.", ["service"]),
+      metrics.scrapedGauge("millwright_broken", "B.", ["service"]),
+      metrics.scrapedGauge("millwright_fine", "F.", ["service"]),
     ];
-    let isAway = false;
+    let isDown = false;
     metrics.onScrape("broken", async () => {
-      if (isAway) throw new Error("the database is away");
+      if (isDown) throw new Error("the database is down");
       broken.set({ service: "x" }, 1);
     });
     metrics.onScrape("fine", () => fine.set({ service: "x" }, 2));
     expect(await metrics.text()).toContain('millwright_broken{service="x"} 1');
-    isAway = true;
+    isDown = true;
     const text = await metrics.text();
     expect(text).toContain('millwright_scrape_failures_total{reader="broken"} 1');
     expect(text).toContain('millwright_fine{service="x"} 2');

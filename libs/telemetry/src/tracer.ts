@@ -48,6 +48,6 @@ const silentSpan = (context: TraceContext): Span => ({ context, rename() {}, set
 export function errorTypeOf(error: unknown): string {
   if (typeof error !== "object" || error === null) return "unknown";
   const { reason, code, name } = error as { reason?: unknown; code?: unknown; name?: unknown };
-  const told = [reason, code, name].find((text) => typeof text === "string" && /^\w{1,64}$/.test(text));
-  return (told as string | undefined) ?? "unknown";
+  const type = [reason, code, name].find((text) => typeof text === "string" && /^\w{1,64}$/.test(text));
+  return (type as string | undefined) ?? "unknown";
 }

@@ -53,13 +53,13 @@ describe("with a collector", () => {
       attributes: { "http.route": "/x", n: 3, none: undefined },
       links: [PARENT],
     } as const;
-    await traced("door", options, () =>
+    await traced("request", options, () =>
       inSpan("below", { kind: "client" }, () =>
         Promise.reject(Object.assign(new Error("private"), { reason: "busy" })),
       ),
     ).catch(() => {});
-    const [door, below] = [await spanNamed("door"), await spanNamed("below")];
-    expect(door).toMatchObject({
+    const [request, below] = [await spanNamed("request"), await spanNamed("below")];
+    expect(request).toMatchObject({
       traceId: PARENT.traceId,
       parentSpanId: PARENT.spanId,
       kind: 2,
@@ -67,10 +67,10 @@ describe("with a collector", () => {
       isError: true,
       links: [{ traceId: PARENT.traceId, spanId: PARENT.spanId }],
     });
-    expect(door.attributes).toEqual({ "http.route": "/x", n: 3, "error.type": "busy" });
+    expect(request.attributes).toEqual({ "http.route": "/x", n: 3, "error.type": "busy" });
     expect(below).toMatchObject({
       traceId: PARENT.traceId,
-      parentSpanId: door.spanId,
+      parentSpanId: request.spanId,
       kind: 3,
       isError: true,
       attributes: { "error.type": "busy" },

@@ -12,6 +12,8 @@ const { createLogger, inSpan, loadTracingSettings, startTracing, traced } = awai
 const tracing = await startTracing(loadTracingSettings(process.env), {
   log: createLogger({ service: "test", level: "silent" }),
 });
-await traced("door", { tracer: tracing.tracer("test"), parent: undefined }, () => inSpan("below", {}, async () => {}));
+await traced("request", { tracer: tracing.tracer("test"), parent: undefined }, () =>
+  inSpan("below", {}, async () => {}),
+);
 process.stdout.write(JSON.stringify([...loaded].toSorted()));
 process.exit(0);

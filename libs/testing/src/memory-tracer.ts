@@ -12,20 +12,20 @@ export type RecordedSpan = {
 };
 
 /** Returns a tracer that stores its spans, in the order of their starts. */
-export function memoryTracer(): Tracer & { readonly told: RecordedSpan[] } {
-  const told: RecordedSpan[] = [];
+export function memoryTracer(): Tracer & { readonly spans: RecordedSpan[] } {
+  const spans: RecordedSpan[] = [];
   return {
-    told,
+    spans,
     isRecording: true,
     start(name, { kind = "internal", attributes = {}, parent, links = [] }: SpanOptions = {}) {
-      const number = String(told.length + 1);
+      const number = String(spans.length + 1);
       const context = {
         traceId: parent?.traceId ?? number.padStart(32, "f"),
         spanId: number.padStart(16, "0"),
         isSampled: true,
       };
       const span: RecordedSpan = { name, kind, context, parent, links, attributes, isEnded: false };
-      told.push(span);
+      spans.push(span);
       return {
         context,
         rename: (to) => void (span.name = to),

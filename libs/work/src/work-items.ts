@@ -38,15 +38,15 @@ const CLAIM = `
     UNION ALL
     SELECT (SELECT ${teamOf("w")} FROM stream.work_items w WHERE w.${OPEN} AND ${teamOf("w")} > t.uid ORDER BY 1 LIMIT 1) FROM team t WHERE t.uid IS NOT NULL),
   busy AS (SELECT ${teamOf("w")} AS uid, count(*) FILTER (WHERE w.due_at > now()) AS items FROM stream.work_items w WHERE w.state = 'running' GROUP BY 1),
-  looked AS MATERIALIZED (
+  candidates AS MATERIALIZED (
     SELECT due.id, due.state, due.due_at, array_position($5::uuid[], t.uid) AS served, coalesce(b.items, 0) + row_number() OVER (PARTITION BY t.uid ORDER BY due.due_at, due.id) AS turn
       FROM team t LEFT JOIN busy b ON b.uid = t.uid
      CROSS JOIN LATERAL (
        SELECT w.id, w.state, w.due_at FROM stream.work_items w
         WHERE ${teamOf("w")} = t.uid AND w.${OPEN} AND w.due_at <= now() AND w.kind = ANY ($1::text[]) ORDER BY w.due_at, w.id LIMIT $4) due)
   UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), tries = tries + 1, due_at = now() + make_interval(secs => $3)
-   WHERE id = ANY (ARRAY(SELECT w.id FROM looked l JOIN stream.work_items w ON w.id = l.id AND w.state = l.state AND w.due_at = l.due_at
-                          WHERE w.id = ANY (ARRAY(SELECT id FROM looked))
+   WHERE id = ANY (ARRAY(SELECT w.id FROM candidates l JOIN stream.work_items w ON w.id = l.id AND w.state = l.state AND w.due_at = l.due_at
+                          WHERE w.id = ANY (ARRAY(SELECT id FROM candidates))
                           ORDER BY l.turn, l.served NULLS FIRST, l.due_at, l.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED))
    RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
 

@@ -45,7 +45,7 @@ export type WorkQueueDeps = {
 };
 
 /** Kinds of work that share a concurrency limit, and their running items. */
-type Lane = { readonly kinds: readonly string[]; readonly places: number; readonly active: Set<Promise<void>> };
+type Pool = { readonly kinds: readonly string[]; readonly slots: number; readonly active: Set<Promise<void>> };
 
 const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
 const POLL_MS = 1000;
@@ -63,7 +63,7 @@ export class WorkQueue {
   readonly #leaseSeconds: number;
   readonly #schedule: readonly number[];
   readonly #loop: BackgroundLoop;
-  readonly #lanes: readonly Lane[];
+  readonly #lanes: readonly Pool[];
   /** Teams in the order in which they were served last. */
   #served: readonly string[] = [];
   #stopping = new AbortController();
@@ -79,12 +79,12 @@ export class WorkQueue {
     this.#lanes = [
       {
         kinds: Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined),
-        places: deps.concurrency ?? 4,
+        slots: deps.concurrency ?? 4,
         active: new Set(),
       },
-      ...Object.entries(separate).map(([kind, places]) => ({
+      ...Object.entries(separate).map(([kind, slots]) => ({
         kinds: [kind],
-        places,
+        slots,
         active: new Set<Promise<void>>(),
       })),
     ];
@@ -98,7 +98,7 @@ export class WorkQueue {
 
   start(): void {
     this.#stopping = new AbortController();
-    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(WORK_ENQUEUED) && this.wake());
+    this.#unsubscribe = this.#deps.database.onCommit((topics) => topics.has(WORK_ENQUEUED) && this.wake());
     this.#loop.start();
   }
 
@@ -138,7 +138,7 @@ export class WorkQueue {
       this.#forgotAtMs = nowMs;
     }
     await this.#claimAndRun();
-    return "idle"; // the end of an item rings: the next claim fills its place
+    return "idle"; // the end of an item wakes the loop: the next claim fills its slot
   }
 
   #active(): Promise<void>[] {
@@ -151,8 +151,8 @@ export class WorkQueue {
     return claimed;
   }
 
-  async #claimAndRunIn({ kinds, places, active }: Lane): Promise<number> {
-    const free = places - active.size;
+  async #claimAndRunIn({ kinds, slots, active }: Pool): Promise<number> {
+    const free = slots - active.size;
     if (free <= 0) return 0;
     const items = await claim(this.#sql, kinds, free, this.#leaseSeconds, this.#served);
     const teams = new Set(items.map(({ teamUid }) => teamUid ?? NO_TEAM));
@@ -170,7 +170,7 @@ export class WorkQueue {
   /** Never throws: an outcome that cannot be recorded is retried when the lease ends. */
   async #run(item: WorkItem): Promise<void> {
     const lost = new AbortController();
-    const renewing = setInterval(() => void this.#keep(item, lost), (this.#leaseSeconds * 1000) / 3);
+    const renewing = setInterval(() => void this.#renewClaim(item, lost), (this.#leaseSeconds * 1000) / 3);
     const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
     try {
       if (item.tries > this.#schedule.length + 1) throw new Error("Its process died at every try.");
@@ -197,9 +197,9 @@ export class WorkQueue {
     );
   }
 
-  async #keep(item: WorkItem, lost: AbortController): Promise<void> {
-    const isHeld = await renew(this.#sql, item, this.#leaseSeconds).catch(() => true); // the next renewal decides
-    if (!isHeld) lost.abort(new Error("The claim was lost."));
+  async #renewClaim(item: WorkItem, lost: AbortController): Promise<void> {
+    const isClaimed = await renew(this.#sql, item, this.#leaseSeconds).catch(() => true); // the next renewal decides
+    if (!isClaimed) lost.abort(new Error("The claim was lost."));
   }
 
   async #fail(item: WorkItem, error: unknown): Promise<void> {
@@ -218,8 +218,8 @@ export class WorkQueue {
       this.#deps.log.error(fields, "an item of work was parked");
       return;
     }
-    const asked = isDomainError(error) ? (error.retryAfterSeconds ?? 0) : 0;
-    await postpone(this.#sql, item, Math.max(pause, asked) * (1 + Math.random() / 4), text);
+    const requested = isDomainError(error) ? (error.retryAfterSeconds ?? 0) : 0;
+    await postpone(this.#sql, item, Math.max(pause, requested) * (1 + Math.random() / 4), text);
     this.#deps.log.warn(fields, "an item of work failed; it is tried again");
   }
 }

@@ -139,7 +139,7 @@ describe("an item of work", () => {
     await makeDue();
     await queue.drain();
     expect(traces).toEqual([request.traceId, request.traceId]);
-    expect(tracer.told).toMatchObject([
+    expect(tracer.spans).toMatchObject([
       {
         name: "work call",
         kind: "consumer",
@@ -244,7 +244,7 @@ describe("a failing item", () => {
     let isBroken = true;
     const queue = aQueue(
       async () => {
-        if (isBroken) throw new Error("upstream away");
+        if (isBroken) throw new Error("upstream down");
       },
       { retrySchedule: [60, 600] },
     );
@@ -254,7 +254,7 @@ describe("a failing item", () => {
     const { rows } = await t.database.sql.query(
       "SELECT due_at > now() + interval '55 seconds' AS late, due_at < now() + interval '76 seconds' AS soon, last_error FROM stream.work_items",
     );
-    expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: upstream away" }]);
+    expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: upstream down" }]);
     for (const state of ["a waiting 2", "a parked 3", "a parked 3"]) {
       await makeDue();
       await queue.drain();

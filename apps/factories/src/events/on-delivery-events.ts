@@ -11,8 +11,8 @@ export type OnDeliveryEventsDeps = HearEventsDeps & {
 /** Deliveries that webhook-ingress has accepted: automations look at them. Those of code hosts belong to a team, and all its factories hear of them. */
 export const onDeliveryEvents = (
   deps: OnDeliveryEventsDeps,
-): { handlers: EventHandlers; together: EventsHandlers } => ({
-  together: { "millwright.delivery.accepted.v1": hearEvents(deps, "webhook", deliveredBy) },
+): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
+  batchHandlers: { "millwright.delivery.accepted.v1": hearEvents(deps, "webhook", deliveredBy) },
   handlers: {
     async "millwright.code_host_delivery.accepted.v1"(
       tx,

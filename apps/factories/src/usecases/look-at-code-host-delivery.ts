@@ -158,7 +158,7 @@ async function completed(
 ): Promise<Answer> {
   const numbers = event.pullRequests.slice(0, PULL_REQUESTS_MAX);
   if (numbers.length === 0)
-    return { event: withAttributes(event, Object.fromEntries(event.untold.map((key) => [key, []]))) };
+    return { event: withAttributes(event, Object.fromEntries(event.unresolved.map((key) => [key, []]))) };
   if (!asks) return { event, isUnanswered: true };
   const { code_host_uid: codeHostUid } = subject as { code_host_uid: string };
   return codeHosts.describePullRequests(teamUid, codeHostUid, event.repository, numbers).then(

@@ -5,7 +5,7 @@ import { markStale } from "../store/stale-run-store.ts";
 /** Marks the runs that events are about: their facts are read again. */
 export function onRunEvents({ clock }: { readonly clock: Clock }): {
   handlers: EventHandlers;
-  together: EventsHandlers;
+  batchHandlers: EventsHandlers;
 } {
   const mark: EventsHandler = (tx, events) =>
     markStale(
@@ -15,7 +15,7 @@ export function onRunEvents({ clock }: { readonly clock: Clock }): {
     );
   return {
     handlers: {},
-    together: {
+    batchHandlers: {
       "millwright.run.created.v1": mark,
       "millwright.run.state_changed.v1": mark,
       "millwright.run.attempt_ended.v1": mark, // costs that come after the run has ended, as after a cancel

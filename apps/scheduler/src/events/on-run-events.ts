@@ -10,8 +10,8 @@ export type OnRunEventsDeps = {
 };
 
 /** Reactions to the orchestrator's facts: a run tells which slot it is of, whatever became of the answer to its creation, and when it ended. */
-export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; together: EventsHandlers } => ({
-  together: {
+export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
+  batchHandlers: {
     "millwright.run.created.v1": async (tx, events) => {
       const made = events.flatMap(({ cause = "", entityUid: runUid, occurredAt: now }) => {
         const slot = slotOfCause(cause);

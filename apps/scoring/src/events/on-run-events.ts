@@ -25,9 +25,9 @@ const GROUP_MAX = 50;
  */
 export const onRunEvents = ({
   coolDownMs,
-}: OnRunEventsDeps): { handlers: EventHandlers; together: EventsHandlers } => ({
+}: OnRunEventsDeps): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
   handlers: {},
-  together: {
+  batchHandlers: {
     "millwright.run.created.v1": async (tx, events) => {
       for (const event of events) if (event.payload["source"] === JUDGE_SOURCE) await judgeRunCreated(tx, event);
     },
