@@ -4,7 +4,7 @@ import { outsideScopes, type Logger } from "@millwright/telemetry";
 import type { Backend } from "./backends/backend.ts";
 import { Dispatcher } from "./backends/dispatcher.ts";
 import type { WorkerConfig } from "./config.ts";
-import { LeaseKeeper } from "./leases/lease-keeper.ts";
+import { LeaseRenewer } from "./leases/lease-renewer.ts";
 import { LeaseLoop } from "./leases/lease-loop.ts";
 import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
@@ -60,7 +60,7 @@ export async function startDispatcher({
   });
   await dispatcher.reattach();
   const isTaking = (): boolean => !taking.signal.aborted;
-  const keeper = new LeaseKeeper(
+  const renewer = new LeaseRenewer(
     {
       client,
       clock,
@@ -77,8 +77,8 @@ export async function startDispatcher({
   );
   /** Of something that nobody has taken yet: the next heartbeat tells what has become of it. */
   const onDirective = ({ directive }: worker.Directive): void =>
-    void (directive.case === "drain" ? drain() : beatNow());
-  const beatNow = () => outsideScopes(() => keeper.beatNow());
+    void (directive.case === "drain" ? drain() : heartbeatNow());
+  const heartbeatNow = () => outsideScopes(() => renewer.heartbeatNow());
   const loop = new LeaseLoop({
     client,
     clock,
@@ -87,14 +87,14 @@ export async function startDispatcher({
     log,
     freeSlots: () => dispatcher.freeSlots(),
     slotFreed: () => dispatcher.changed(),
-    hasRoom: async () => true,
+    hasFreeDisk: async () => true,
     async take(leases, _sent, options) {
       const { executions, lost } = await client.dispatch({ leases: [...leases] }, options);
       dispatcher.begin(executions);
       return lost;
     },
   });
-  backend.watch?.(() => dispatcher.lookAtAll(), alive.signal);
+  backend.watch?.(() => dispatcher.checkAll(), alive.signal);
 
   function end(how: WorkerEnd): void {
     alive.abort(new Error("The worker has ended."));
@@ -109,7 +109,7 @@ export async function startDispatcher({
     draining ??= (async () => {
       log.info({ operation: "drain", count: dispatcher.all().length }, "draining");
       taking.abort(new Error("The worker drains."));
-      void beatNow();
+      void heartbeatNow();
       let giveUp = (): void => {};
       const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
       const cancel = timers.after(config.drainMs, giveUp);
@@ -123,7 +123,7 @@ export async function startDispatcher({
 
   const taken = session.current(taking.signal).then(
     () => {
-      keeper.start();
+      renewer.start();
       void subscribe({ client, session, timers, log, onDirective, onWorkAvailable: () => loop.wake() }, alive.signal);
       return loop.run(taking.signal);
     },

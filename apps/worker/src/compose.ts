@@ -6,9 +6,9 @@ import { outsideScopes } from "@millwright/telemetry";
 import type { WorkerConfig } from "./config.ts";
 import { Executions } from "./executions/executions.ts";
 import { WORKER_STOPPING } from "./executions/execution-outcome.ts";
-import { HeldExecution } from "./executions/held-execution.ts";
+import { ActiveExecution } from "./executions/active-execution.ts";
 import { StartFailures } from "./executions/start-failures.ts";
-import { LeaseKeeper } from "./leases/lease-keeper.ts";
+import { LeaseRenewer } from "./leases/lease-renewer.ts";
 import { LeaseLoop } from "./leases/lease-loop.ts";
 import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
@@ -21,7 +21,7 @@ import { workerVersion as version } from "./protocol/worker-version.ts";
 import type { RunningWorker, WorkerEnd, WorkerOptions } from "./running-worker.ts";
 import { InstanceDirectory } from "./state/instance-directory.ts";
 import { ParkedWorkspaces } from "./state/parked-workspaces.ts";
-import { Room } from "./state/room.ts";
+import { DiskSpace } from "./state/disk-space.ts";
 import { atMost } from "./time.ts";
 
 /** How long killed sandboxes may take to be gone at the end. */
@@ -48,7 +48,7 @@ export async function startWorker({
   let finish: (end: WorkerEnd) => void = () => {};
   const ended = new Promise<WorkerEnd>((resolve) => (finish = resolve));
   const offered = config.offer === undefined ? undefined : leaseOfOffer(config.offer);
-  let only: HeldExecution | undefined; // in one-run mode
+  let only: ActiveExecution | undefined; // in one-run mode
 
   const session = new Session({
     registrar: registrarClient(config.url),
@@ -78,18 +78,18 @@ export async function startWorker({
     slots: offered ? 1 : config.slots,
     log,
     onDrain: () => void drain(),
-    fetchDirectives: () => outsideScopes(() => keeper.beatSoon()),
-    hold: (assignment, acceptSent) => (only = new HeldExecution(held, assignment, acceptSent)),
+    fetchDirectives: () => outsideScopes(() => renewer.heartbeatSoon()),
+    createExecution: (assignment, acceptSent) => (only = new ActiveExecution(executionDeps, assignment, acceptSent)),
   });
-  const room = new Room(directory, config.repositoryCacheBytes, clock, log);
+  const diskSpace = new DiskSpace(directory, config.repositoryCacheBytes, clock, log);
   const parked = new ParkedWorkspaces({
     dir: directory.parkedDir,
     bytesMax: offered ? 0 : config.parkedBytes,
     timers,
     log,
   });
-  const isTaking = (): boolean => !taking.signal.aborted && room.isThere;
-  const keeper = new LeaseKeeper(
+  const isTaking = (): boolean => !taking.signal.aborted && diskSpace.isAvailable;
+  const renewer = new LeaseRenewer(
     {
       client,
       clock,
@@ -111,14 +111,14 @@ export async function startWorker({
     log,
     freeSlots: () => executions.freeSlots(),
     slotFreed: () => executions.slotFreed(),
-    hasRoom: async () => (await room.hasRoom()) || (await parked.clear(), await room.hasRoom()),
+    hasFreeDisk: async () => (await diskSpace.hasFreeDisk()) || (await parked.clear(), await diskSpace.hasFreeDisk()),
     async take(leases, sent, options) {
       const answer = await client.accept({ leases: [...leases] }, options);
       executions.begin(answer.assignments, sent);
       return answer.lost;
     },
   });
-  const held = {
+  const executionDeps = {
     ...{
       client,
       appends,
@@ -142,7 +142,7 @@ export async function startWorker({
     url: config.url,
     publicUrl: () => session.publicUrl,
     startFailures: new StartFailures(),
-    beatNow: () => outsideScopes(() => keeper.beatNow()),
+    heartbeatNow: () => outsideScopes(() => renewer.heartbeatNow()),
   };
 
   function end(how: { refusal?: Error }): void {
@@ -174,12 +174,12 @@ export async function startWorker({
       if (!alive.signal.aborted) log.info({ operation: "drain", count: executions.all().length }, "draining");
       taking.abort(new Error("The worker drains."));
       executions.endDebugWindows("worker_stopping");
-      void keeper.beatNow();
+      void renewer.heartbeatNow();
       let giveUp = (): void => {};
       const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
       const limits = [
         timers.after(config.drainMs, () => executions.stopAll("The worker is stopping.")),
-        timers.after(config.drainMs + timings().ladderStepMs * 4 + timings().returnMs, giveUp), // all is killed, and leases had their time to be returned
+        timers.after(config.drainMs + timings().escalationStepMs * 4 + timings().returnMs, giveUp), // all is killed, and leases had their time to be returned
       ];
       await Promise.race([taken.then(() => executions.idle()), givenUp, ended]);
       for (const cancel of limits) cancel();
@@ -197,7 +197,7 @@ export async function startWorker({
 
   const taken = session.current(taking.signal).then(
     () => {
-      keeper.start();
+      renewer.start();
       void subscribe(
         {
           client,

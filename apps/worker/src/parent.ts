@@ -11,15 +11,15 @@ export type ChildProcessSide = {
  */
 export function onParentGone(side: ChildProcessSide, act: () => void): void {
   let isTold = false;
-  const tell = (): void => {
+  const onEnd = (): void => {
     if (isTold) return;
     isTold = true;
     act();
   };
   if (side.connected) {
-    side.once("disconnect", tell);
+    side.once("disconnect", onEnd);
     return;
   }
-  for (const event of ["end", "close", "error"] as const) side.stdin.once(event, tell);
+  for (const event of ["end", "close", "error"] as const) side.stdin.once(event, onEnd);
   side.stdin.resume();
 }

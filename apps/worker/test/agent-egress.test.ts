@@ -9,7 +9,7 @@ import { GitGateway } from "../src/egress/git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "../src/egress/policy.ts";
 import { bareHost } from "../src/sandbox/spec.ts";
 import { executionDir } from "./support/a-context.ts";
-import { TestDoors } from "./support/doors.ts";
+import { TestGate } from "./support/outbound-gate.ts";
 import { ends, execute, script } from "./support/execute.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
@@ -130,7 +130,7 @@ test("the way to a repository is for git alone, with the key of its sandbox, and
   const gateway = new GitGateway([old!, away!], false, outboundRule(LOOPBACK));
   const { proxy, port } = await EgressProxy.listenLocally({
     policy: new EgressPolicy(NO_EGRESS),
-    doors: new TestDoors(),
+    gate: new TestGate(),
     git: gateway,
     onDenied: () => undefined,
   });

@@ -7,7 +7,7 @@ import { Denials, type Denial } from "../src/egress/denials.ts";
 import { EgressProxy } from "../src/egress/egress-proxy.ts";
 import { EgressPolicy } from "../src/egress/policy.ts";
 import { aDirectory, type TestDirectory } from "./support/directory.ts";
-import { TestDoors } from "./support/doors.ts";
+import { TestGate } from "./support/outbound-gate.ts";
 
 let dir: TestDirectory;
 let origin: Server;
@@ -46,11 +46,11 @@ type Options = {
   internal?: string[];
   narrowed?: string[];
   names?: Record<string, string[]>;
-  doors?: TestDoors;
+  gate?: TestGate;
 };
 
 /** A proxy for which names lead where `names` says. */
-async function aProxy({ allow = [], internal = [], narrowed, names = {}, doors = new TestDoors() }: Options) {
+async function aProxy({ allow = [], internal = [], narrowed, names = {}, gate = new TestGate() }: Options) {
   const [denied, asked]: [Denial[], string[]] = [[], []];
   const policy = new EgressPolicy(
     { allow, internal },
@@ -58,9 +58,9 @@ async function aProxy({ allow = [], internal = [], narrowed, names = {}, doors =
     (host) => (asked.push(host), Promise.resolve(names[host] ?? [])),
   );
   const socket = join(dir.path, `proxy-${proxies.length}.sock`);
-  const proxy = await EgressProxy.listen(socket, { policy, doors, onDenied: (denial) => denied.push(denial) });
+  const proxy = await EgressProxy.listen(socket, { policy, gate, onDenied: (denial) => denied.push(denial) });
   proxies.push(proxy);
-  return { proxy, socket, denied, asked, doors };
+  return { proxy, socket, denied, asked, gate };
 }
 
 /** One request through the proxy. */
@@ -241,23 +241,23 @@ describe("closed doors", () => {
   const open = { allow: ["*:*"], internal: ["127.0.0.1"], names: { "shop.test": ["127.0.0.1"] } };
 
   test("let nothing new out, which goes on when they open again", async () => {
-    const { socket, doors } = await aProxy(open);
-    doors.close();
+    const { socket, gate } = await aProxy(open);
+    gate.close();
     const answer = get(socket, `http://shop.test:${originPort}/`);
     const opening = tunnel(socket, `shop.test:${echoPort}`);
-    await eventually(() => expect(doors.waiting).toBe(2));
+    await eventually(() => expect(gate.waiting).toBe(2));
     expect(seen).toEqual([]);
-    doors.open();
+    gate.open();
     expect([(await answer).status, (await opening).status]).toEqual([201, 200]);
   });
 
   test("cut what is open, and not a byte passes", async () => {
-    const { socket, doors } = await aProxy(open);
+    const { socket, gate } = await aProxy(open);
     const [busy, idle] = [await tunnel(socket, `shop.test:${echoPort}`), await tunnel(socket, `shop.test:${echoPort}`)];
     let arrived = "";
     echo.on("connection", (one) => one.on("data", (chunk: Buffer) => (arrived += chunk.toString())));
     const third = await tunnel(socket, `shop.test:${echoPort}`);
-    doors.close();
+    gate.close();
     third.socket.write("late");
     busy.socket.write("late");
     await Promise.all([busy.closed, idle.closed, third.closed]);
@@ -265,11 +265,11 @@ describe("closed doors", () => {
   });
 
   test("end those who wait when the execution ends", async () => {
-    const { socket, doors } = await aProxy(open);
-    doors.close();
+    const { socket, gate } = await aProxy(open);
+    gate.close();
     const answer = get(socket, `http://shop.test:${originPort}/`);
-    await eventually(() => expect(doors.waiting).toBe(1));
-    doors.end(new Error("lost"));
+    await eventually(() => expect(gate.waiting).toBe(1));
+    gate.end(new Error("lost"));
     await expect(answer).rejects.toThrow(/hang up|reset/);
   });
 });
@@ -279,7 +279,7 @@ test("a socket may lie deeper than the system's own names for one reach", async 
   await dir.make(deep);
   const proxy = await EgressProxy.listen(join(deep, "proxy.sock"), {
     policy: new EgressPolicy({ allow: [], internal: [] }),
-    doors: new TestDoors(),
+    gate: new TestGate(),
     onDenied: () => undefined,
   });
   proxies.push(proxy);

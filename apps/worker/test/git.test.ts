@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import type { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
-import { DoorsClosed, LeaseLost } from "../src/executions/execution-errors.ts";
+import { OutboundGateClosed, LeaseLost } from "../src/executions/execution-errors.ts";
 import { cloneRepository } from "../src/git/clone.ts";
 import { commitAll } from "../src/git/commit.ts";
 import { LOOPBACK, outboundRule, type OutboundRule } from "@millwright/outbound";
@@ -21,7 +21,7 @@ import type { Sandbox } from "../src/sandbox/sandbox.ts";
 import { bareHost, type SandboxHost, type SandboxKind } from "../src/sandbox/spec.ts";
 import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
-import { TestDoors } from "./support/doors.ts";
+import { TestGate } from "./support/outbound-gate.ts";
 import { inEachSandbox, probe, withDirectory, withSandbox } from "./support/sandboxes.ts";
 
 const never = new AbortController().signal;
@@ -84,7 +84,7 @@ const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({
   agent,
   dir,
   signal: never,
-  doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
+  gate: { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
   ownSandbox: () => {},
   outbound: outboundRule(LOOPBACK),
 });
@@ -301,13 +301,13 @@ inEachSandbox("commit and push", (kind) => {
     withClone(kind, async ({ sandbox, copy, bare, dir }) => {
       await sandbox.exec("cd shop && echo new > new.txt");
       const sha = await commitAll(sandbox, copy, "Mine");
-      const doors = new TestDoors();
-      doors.close();
-      const ended = push(copy, sha, { ...pushing(kind, sandbox, dir), doors });
+      const gate = new TestGate();
+      gate.close();
+      const ended = push(copy, sha, { ...pushing(kind, sandbox, dir), gate });
       ended.catch(() => undefined);
-      await eventually(() => expect(doors.waiting).toBe(1));
+      await eventually(() => expect(gate.waiting).toBe(1));
       expect(git(bare, "branch", "--list", "agent/*")).toBe("");
-      doors.end(new LeaseLost());
+      gate.end(new LeaseLost());
       await expect(ended).rejects.toBeInstanceOf(LeaseLost);
     }));
 
@@ -317,11 +317,11 @@ inEachSandbox("commit and push", (kind) => {
       const sha = await commitAll(sandbox, copy, "Renewed in time");
       let refusals = 0;
       const assertOpen = () => {
-        if (refusals++ === 0) throw new DoorsClosed();
+        if (refusals++ === 0) throw new OutboundGateClosed();
       };
       await push(copy, sha, {
         ...pushing(kind, sandbox, dir),
-        doors: { assertOpen, whenOpen: () => Promise.resolve() },
+        gate: { assertOpen, whenOpen: () => Promise.resolve() },
       });
       expect(refusals).toBeGreaterThan(1);
       expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
@@ -329,7 +329,7 @@ inEachSandbox("commit and push", (kind) => {
 
   test("a push under way is ended when the doors close, changes nothing, and is made again when they open", () =>
     withDirectory((root) => {
-      const doors = new TestDoors();
+      const gate = new TestGate();
       const held: (() => void)[] = [];
       const hold = (request: string) =>
         request.endsWith("/info/refs?service=git-receive-pack")
@@ -349,14 +349,14 @@ inEachSandbox("commit and push", (kind) => {
               );
               await sandbox.exec("cd shop && echo new > new.txt");
               const sha = await commitAll(sandbox, copy, "In time after all");
-              const pushed = push(copy, sha, { ...pushing(kind, sandbox, dir), doors });
+              const pushed = push(copy, sha, { ...pushing(kind, sandbox, dir), gate });
               pushed.catch(() => undefined);
               await eventually(() => expect(held.length).toBe(1));
-              doors.close();
-              await eventually(() => expect(doors.waiting).toBe(1));
+              gate.close();
+              await eventually(() => expect(gate.waiting).toBe(1));
               held.splice(0).forEach((release) => release());
               expect(git(bare, "branch", "--list", "agent/*")).toBe("");
-              doors.open();
+              gate.open();
               await eventually(() => expect(held.length).toBe(1));
               held.splice(0).forEach((release) => release());
               await pushed;

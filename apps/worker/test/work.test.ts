@@ -213,7 +213,7 @@ describe("losing the lease", () => {
     expect(ctx.signal.reason).toBeInstanceOf(LeaseLost);
     expect(sandbox.orders).toEqual(["kill"]);
     await expect(ctx.flushed()).rejects.toBeInstanceOf(LeaseLost);
-    expect(() => ctx.doors.assertOpen()).toThrow(LeaseLost);
+    expect(() => ctx.gate.assertOpen()).toThrow(LeaseLost);
     await eventually(() => worker.platform.heartbeats.at(-1)?.leases.length === 0);
     expect(attempt.completions).toEqual([]);
   });

@@ -226,7 +226,7 @@ describe.each(servers)("a call %s", (_name, open) => {
 
   test("is a span below the caller's, and the parent of the implementation's own spans", async () => {
     await inScope(SCOPE, () => workers().complete({}, call(aCaller())));
-    const [client, server, implementation] = tracer.spans;
+    const [client, serverSpan, implementation] = tracer.spans;
     const name = "millwright.worker.v1.WorkerService/Complete";
     expect(tracer.spans).toMatchObject([
       { name, kind: "client", parent: SCOPE.trace, isEnded: true },
@@ -237,10 +237,13 @@ describe.each(servers)("a call %s", (_name, open) => {
         isEnded: true,
         attributes: { "rpc.method": name, "rpc.status_code": "OK" },
       },
-      { name: "implementation", parent: server!.context },
+      { name: "implementation", parent: serverSpan!.context },
     ]);
     expect(implementation!.context.traceId).toBe(SCOPE.trace.traceId);
-    expect(log.entries.at(-1)?.fields).toMatchObject({ traceId: SCOPE.trace.traceId, spanId: server!.context.spanId });
+    expect(log.entries.at(-1)?.fields).toMatchObject({
+      traceId: SCOPE.trace.traceId,
+      spanId: serverSpan!.context.spanId,
+    });
   });
 
   test("that is rejected does not fail the server's span; an internal error does, without its text", async () => {

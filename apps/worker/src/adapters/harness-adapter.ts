@@ -48,7 +48,7 @@ export type StartOptions = {
   readonly instructions: string;
   readonly systemFile: string;
   /** Its tools may only look: a plan awaits approval. */
-  readonly isLooking: boolean;
+  readonly isReadOnly: boolean;
   /** Origin of the worker's gateway: the model's API, and `/mcp` with the platform's tools. */
   readonly gateway: string;
 };
@@ -57,12 +57,12 @@ export type StartOptions = {
 export type HarnessLink = {
   /** Writes to it; a program that does not listen any more has ended, which is told elsewhere. */
   readonly send: (text: string) => void;
-  readonly tell: (event: HarnessEvent) => void;
+  readonly emit: (event: HarnessEvent) => void;
 };
 
 /** A process of a harness, spoken with by its protocol. A turn begins with `say` and ends with the event `turn_end`. */
-export type HarnessTalk = {
-  readonly say: (text: string) => void;
+export type HarnessConnection = {
+  readonly startTurn: (text: string) => void;
   /** Asks it to end the turn that was begun last, which still ends by `turn_end`. */
   readonly interrupt: () => void;
   /** One line of its output; what nobody knows is told as `unknown`. Never throws. */
@@ -81,12 +81,12 @@ export type HarnessAdapter = {
   /** The file without which a session cannot be gone on with. Absent: the program itself says whether it can. */
   readonly sessionFile?: (options: Pick<StartOptions, "stateDir" | "sessionId" | "cwd">) => string;
   /** It cannot look without being able to change: while a plan awaits approval, the platform's tools read for it. */
-  readonly looksByPlatform?: boolean;
+  readonly readsThroughPlatform?: boolean;
   /** An interrupt while its model answers would wipe the whole turn out of its session: the gateway ends the answer instead, and `interrupt` is for its tools. */
   readonly endsByModel?: boolean;
   /** What it knows tools of the platform by, where it cannot have them under our names. */
   readonly toolNames?: Readonly<Record<string, string>>;
-  readonly connect: (options: StartOptions, link: HarnessLink) => HarnessTalk;
+  readonly connect: (options: StartOptions, link: HarnessLink) => HarnessConnection;
 };
 
 /** Category of a public action by the tool of a harness. */

@@ -1,6 +1,6 @@
 import type { Program } from "../sandbox/sandbox.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
-import type { HarnessEvent, HarnessLink, HarnessSession, HarnessTalk } from "./harness-adapter.ts";
+import type { HarnessEvent, HarnessLink, HarnessSession, HarnessConnection } from "./harness-adapter.ts";
 
 /** Of a longer line only its length is heard: whatever it says, it does not say that a turn has ended. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
@@ -8,7 +8,7 @@ const STOP_GRACE_MS = 3_000;
 
 export type ProcessDeps = {
   readonly program: Program;
-  readonly connect: (link: HarnessLink) => HarnessTalk;
+  readonly connect: (link: HarnessLink) => HarnessConnection;
   /** What it says, but for its session. */
   readonly onEvent: (event: Exclude<HarnessEvent, { t: "session" }>) => void;
   /** It has ended; why, for people. */
@@ -19,7 +19,7 @@ export type ProcessDeps = {
 export class HarnessProcess {
   /** Resolves when it is ready for turns; not at all when it ends before. */
   readonly session: Promise<HarnessSession>;
-  readonly talk: HarnessTalk;
+  readonly connection: HarnessConnection;
   readonly #deps: ProcessDeps;
   readonly #parts: Buffer[] = [];
   #bytes = 0;
@@ -29,9 +29,9 @@ export class HarnessProcess {
     this.#deps = deps;
     let begun: (session: HarnessSession) => void = () => {};
     this.session = new Promise((resolve) => (begun = resolve));
-    this.talk = deps.connect({
+    this.connection = deps.connect({
       send: (text) => void (this.#putting = this.#putting.then(() => this.#put(text))),
-      tell: (event) => (event.t === "session" ? begun(event.session) : deps.onEvent(event)),
+      emit: (event) => (event.t === "session" ? begun(event.session) : deps.onEvent(event)),
     });
     void this.#listen();
   }
@@ -68,7 +68,7 @@ export class HarnessProcess {
       const line =
         this.#bytes > LINE_BYTES_MAX ? `(a line of ${this.#bytes} bytes)` : Buffer.concat(this.#parts).toString("utf8");
       this.#parts.length = this.#bytes = 0;
-      this.talk.receive(line);
+      this.connection.receive(line);
       start = end + 1;
     }
     this.#add(data.subarray(start));

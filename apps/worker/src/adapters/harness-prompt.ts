@@ -15,7 +15,7 @@ const PLANNING =
   "You are asked for a plan first. Look around, then report it with the plan tool; nothing may be changed before it is approved.";
 
 export type InstructionFacts = {
-  readonly isLooking: boolean;
+  readonly isReadOnly: boolean;
   readonly notices: readonly string[];
   /** The `AGENTS.md` of each repository. */
   readonly rules: readonly Rule[];
@@ -24,7 +24,7 @@ export type InstructionFacts = {
 /** Returns what an agent program is told beside its own instructions. */
 export function harnessInstructions(
   assignment: worker.Assignment,
-  { isLooking, notices, rules }: InstructionFacts,
+  { isReadOnly, notices, rules }: InstructionFacts,
 ): string {
   const { basePrompt, agentPrompt, agentName, repositories, skills, spawnableAgents } = assignment;
   const surroundings = [
@@ -51,25 +51,25 @@ export function harnessInstructions(
     surroundings.join("\n"),
     ...ruleSections,
     ...preloaded,
-    isLooking ? PLANNING : "",
+    isReadOnly ? PLANNING : "",
   ]
     .map((part) => part.trim())
     .filter(Boolean)
     .join("\n\n");
 }
 
-const RETOLD_CHARACTERS_MAX = 20_000;
+const EARLIER_CHARACTERS_MAX = 20_000;
 
 /** What was said before, for a harness whose own session is lost: the newest part of it. */
-export function retold(events: readonly ConversationEvent[]): string {
-  const said = events.flatMap(({ kind, payload }) =>
+export function earlierMessages(events: readonly ConversationEvent[]): string {
+  const lines = events.flatMap(({ kind, payload }) =>
     kind === "message" && textAt(payload, "text") !== ""
       ? [`[${textAt(payload, "role")}] ${textAt(payload, "text")}`]
       : [],
   );
-  return said.length === 0
+  return lines.length === 0
     ? ""
-    : `[From the platform] Your session could not be restored. This was said before:\n\n${said.join("\n\n").slice(-RETOLD_CHARACTERS_MAX)}`;
+    : `[From the platform] Your session could not be restored. This was said before:\n\n${lines.join("\n\n").slice(-EARLIER_CHARACTERS_MAX)}`;
 }
 
 /** A message as it is handed to a harness. */

@@ -11,7 +11,7 @@ import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
 import { awaitsPlan } from "../tools/tools.ts";
 import type { HarnessAdapter, HarnessEvent, HarnessSession, StartOptions } from "./harness-adapter.ts";
 import { HarnessProcess } from "./harness-process.ts";
-import { harnessInstructions, retold, spokenText } from "./harness-prompt.ts";
+import { harnessInstructions, earlierMessages, spokenText } from "./harness-prompt.ts";
 import { HarnessRecord, sessionOf } from "./harness-record.ts";
 import type { ModelGateway } from "./model-gateway.ts";
 import { GATEWAY_PORT } from "../sandbox/spec.ts";
@@ -23,7 +23,7 @@ const CRASHES_MAX = 1;
 const LONGEST_MS = 2 ** 31 - 1;
 const SYSTEM_FILE = "harness-instructions.md";
 /** For a harness that cannot look by itself while it plans. */
-export const LOOKING_TOOLS: readonly string[] = ["read_file", "list", "search"];
+export const READ_ONLY_TOOLS: readonly string[] = ["read_file", "list", "search"];
 const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
 
 /** An agent program of others for one execution: how it is spoken with, the program in the sandbox, and its way to a model. */
@@ -43,7 +43,7 @@ export type HarnessTurnsDeps = {
 };
 
 /** Why a turn ends that did not come to its own end: somebody has something to say, or how it ends. */
-type Intent = "news" | TurnEnd;
+type Intent = "message" | TurnEnd;
 
 /** How a turn ended by itself, or that the process did. */
 type TurnEvent = (HarnessEvent & { readonly t: "turn_end" }) | { readonly died: string };
@@ -52,21 +52,21 @@ type TurnEvent = (HarnessEvent & { readonly t: "turn_end" }) | { readonly died: 
 export class HarnessTurns {
   readonly #deps: HarnessTurnsDeps;
   readonly #record: HarnessRecord;
-  #process: { readonly process: HarnessProcess; readonly isLooking: boolean } | undefined;
+  #process: { readonly process: HarnessProcess; readonly isReadOnly: boolean } | undefined;
   #session: HarnessSession | undefined;
-  #isTold: number;
+  #deliveredCount: number;
   #mode = "";
   #crashes = 0;
   #hasSession = false;
   #intent: Intent | undefined;
   #turn: ((end: TurnEvent) => void) | undefined;
   /** The harness has been told what the turn is about. */
-  #isSaid = false;
+  #isTurnStarted = false;
   #force: NodeJS.Timeout | undefined;
 
   constructor(deps: HarnessTurnsDeps) {
     this.#deps = deps;
-    this.#isTold = deps.conversation.events.length; // what was said before is in the session
+    this.#deliveredCount = deps.conversation.events.length; // what was said before is in the session
     const { adapter, gateway } = deps.harness;
     this.#record = new HarnessRecord({ ...deps, harness: adapter.type });
     gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
@@ -90,10 +90,10 @@ export class HarnessTurns {
       if (interrupted.aborted) return { kind: "interrupted" };
       const failure = budget.exceeded();
       if (failure) return { kind: "failed", failure };
-      text = this.#news() || text || GO_ON;
+      text = this.#newMessages() || text || GO_ON;
       const end = await this.#oneTurn(text, interrupted);
       if (end === "again") text = GO_ON;
-      else if (end !== "news") return end;
+      else if (end !== "message") return end;
     }
   }
 
@@ -109,10 +109,10 @@ export class HarnessTurns {
     await this.#deps.harness.gateway.settled();
   }
 
-  async #oneTurn(text: string, interrupted: AbortSignal): Promise<TurnEnd | "news" | "again"> {
+  async #oneTurn(text: string, interrupted: AbortSignal): Promise<TurnEnd | "message" | "again"> {
     const { ctx, harness, messages } = this.#deps;
     this.#intent = undefined;
-    this.#isSaid = false;
+    this.#isTurnStarted = false;
     harness.gateway.release();
     this.#record.beginTurn();
     const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
@@ -133,11 +133,11 @@ export class HarnessTurns {
       this.#session = session;
       this.#record.begin(session);
       this.#hasSession ||= session.isResumed;
-      process.talk.say(this.#opening(text));
-      this.#isSaid = true;
-      if (this.#intent !== undefined) process.talk.interrupt();
+      process.connection.startTurn(this.#opening(text));
+      this.#isTurnStarted = true;
+      if (this.#intent !== undefined) process.connection.interrupt();
       else if (interrupted.aborted) this.#end({ kind: "interrupted" });
-      void this.#watchForNews(messages, over.signal);
+      void this.#watchForMessages(messages, over.signal);
       return this.#judge((end = await Promise.race([ended, aborted])));
     } finally {
       over.abort();
@@ -147,7 +147,7 @@ export class HarnessTurns {
     }
   }
 
-  #judge(end: TurnEvent): TurnEnd | "news" | "again" {
+  #judge(end: TurnEvent): TurnEnd | "message" | "again" {
     if ("died" in end) this.#process = undefined;
     if (this.#intent !== undefined) return this.#intent;
     const { refusal } = this.#deps.harness.gateway; // the program ends its turn with it, whatever it makes of it
@@ -178,33 +178,33 @@ export class HarnessTurns {
 
   /** Asks the harness to end its turn, for a reason of ours: the first counts, but an end counts more than news. */
   #end(intent: Intent): void {
-    if (this.#intent !== undefined && this.#intent !== "news") return;
+    if (this.#intent !== undefined && this.#intent !== "message") return;
     const isAsked = this.#intent !== undefined;
     const { adapter, gateway } = this.#deps.harness;
     this.#intent = intent;
     const running = this.#process?.process;
     if (isAsked || !running || !this.#turn) return;
     if (adapter.endsByModel === true) gateway.endTurn();
-    if (this.#isSaid) running.talk.interrupt();
+    if (this.#isTurnStarted) running.connection.interrupt();
     this.#force = setTimeout(() => void running.stop(), INTERRUPT_GRACE_MS);
   }
 
-  async #watchForNews({ inbox }: Messages, signal: AbortSignal): Promise<void> {
+  async #watchForMessages({ inbox }: Messages, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const wakeup = await inbox.idle(LONGEST_MS, signal).catch(() => "over");
-      if (wakeup === "message" && !signal.aborted) return this.#end("news");
+      if (wakeup === "message" && !signal.aborted) return this.#end("message");
       if (wakeup === "over") return;
     }
   }
 
   /** What people have said that the harness has not heard. */
-  #news(): string {
+  #newMessages(): string {
     const { events } = this.#deps.conversation;
-    const said = events
-      .slice(this.#isTold)
+    const messages = events
+      .slice(this.#deliveredCount)
       .filter(({ kind, payload }) => kind === "message" && payload["role"] === "user");
-    this.#isTold = events.length;
-    return said.map(({ payload }) => spokenText(payload)).join("\n\n");
+    this.#deliveredCount = events.length;
+    return messages.map(({ payload }) => spokenText(payload)).join("\n\n");
   }
 
   /** A session that was lost is told what was said. */
@@ -214,17 +214,17 @@ export class HarnessTurns {
     const { conversation } = this.#deps;
     const before = [...conversation.earlier, ...conversation.events].filter(({ kind }) => kind === "message");
     const newest = before.findLastIndex(({ payload }) => payload["role"] === "user");
-    return [retold(before.slice(0, Math.max(0, newest))), text].filter((part) => part !== "").join("\n\n");
+    return [earlierMessages(before.slice(0, Math.max(0, newest))), text].filter((part) => part !== "").join("\n\n");
   }
 
   async #ensure(): Promise<HarnessProcess> {
-    const isLooking = awaitsPlan(this.#mode);
-    if (this.#process?.isLooking === isLooking) return this.#process.process;
+    const isReadOnly = awaitsPlan(this.#mode);
+    if (this.#process?.isReadOnly === isReadOnly) return this.#process.process;
     await this.close();
     const { harness, context } = this.#deps;
     const { adapter } = harness;
     const { sandbox, base } = context.workspace;
-    const options = await this.#startOptions(isLooking);
+    const options = await this.#startOptions(isReadOnly);
     const directories = adapter.directories?.(options) ?? [];
     if (directories.length > 0) await sandbox.exec(["mkdir", "-p", ...directories]);
     await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(options.instructions));
@@ -239,15 +239,15 @@ export class HarnessTurns {
         if (this.#process?.process === process) this.#turn?.({ died: why });
       },
     });
-    this.#process = { process, isLooking };
+    this.#process = { process, isReadOnly };
     return process;
   }
 
   #offers(tool: Tool): boolean {
-    return isAllowed(tool, this.#mode) && (awaitsPlan(this.#mode) || !LOOKING_TOOLS.includes(tool.name));
+    return isAllowed(tool, this.#mode) && (awaitsPlan(this.#mode) || !READ_ONLY_TOOLS.includes(tool.name));
   }
 
-  async #startOptions(isLooking: boolean): Promise<StartOptions> {
+  async #startOptions(isReadOnly: boolean): Promise<StartOptions> {
     const { ctx, conversation, harness, context, notices } = this.#deps;
     const { adapter, program } = harness;
     const { sandbox, base: cwd } = context.workspace;
@@ -259,7 +259,7 @@ export class HarnessTurns {
       known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
     const { provider, modelId: model, reasoningLevel: reasoning } = ctx.assignment;
     const rules = await readRules(context.workspace);
-    const instructions = harnessInstructions(ctx.assignment, { isLooking, notices, rules });
+    const instructions = harnessInstructions(ctx.assignment, { isReadOnly, notices, rules });
     return {
       program,
       stateDir,
@@ -272,7 +272,7 @@ export class HarnessTurns {
       reasoning,
       instructions,
       systemFile: `${sandbox.home}/${SYSTEM_FILE}`,
-      isLooking,
+      isReadOnly,
       gateway: `http://127.0.0.1:${GATEWAY_PORT}`,
     };
   }
@@ -290,7 +290,7 @@ export class HarnessTurns {
     );
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
-      harness.gateway.hold();
+      harness.gateway.pause();
       setImmediate(() => this.#end(ending.end!)); // after the answer
     }
     return ending;

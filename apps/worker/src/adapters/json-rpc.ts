@@ -85,8 +85,8 @@ export class JsonRpc {
 
 /** Some say in the message only that there is an error, and what it is beside it. */
 function reasonIn(error: JsonObject): string {
-  const said = [textAt(error, "message"), textAt(objectAt(error, "data"), "details")].filter((text) => text !== "");
-  return said.join(": ") || "It does not say why.";
+  const parts = [textAt(error, "message"), textAt(objectAt(error, "data"), "details")].filter((text) => text !== "");
+  return parts.join(": ") || "It does not say why.";
 }
 
 /** A line as the object it tells; undefined where it tells none. */

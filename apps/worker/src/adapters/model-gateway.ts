@@ -20,7 +20,7 @@ import { atMost, systemTimers } from "../time.ts";
 import { gatewayWire, type GatewayEnding, type GatewayWire, type WireCall } from "./gateway-wires.ts";
 import { parsedJson } from "./json-rpc.ts";
 import { maskRequest } from "./mask-request.ts";
-import { PassedAnswer } from "./passed-answer.ts";
+import { RelayedResponse } from "./relayed-response.ts";
 import { answerMcp, type PlatformTools } from "./platform-mcp.ts";
 import { ProviderRefusals } from "./provider-refusals.ts";
 import { StepCount } from "./step-count.ts";
@@ -62,14 +62,14 @@ export class ModelGateway {
   readonly #closed = new AbortController();
   /** Aborted when the turn is to end by what the model seems to say. */
   #turn = new AbortController();
-  #isHeld = false;
+  #isPaused = false;
   #close: () => void = () => {};
   #failure: RunFailure | undefined;
   #calls = 0;
   readonly #steps: StepCount;
   readonly #refusals: ProviderRefusals;
   /** Answers to steps since the turn began. */
-  #answers: PassedAnswer[] = [];
+  #answers: RelayedResponse[] = [];
   readonly #underWay = new Set<Promise<void>>();
   /** The newest call under a cost limit, with those before it. */
   #limitedCalls: Promise<unknown> = Promise.resolve();
@@ -104,19 +104,19 @@ export class ModelGateway {
   }
 
   /** The turn has its end: the model is asked for no further step, until the harness has been told. */
-  hold(): void {
-    this.#isHeld = true;
+  pause(): void {
+    this.#isPaused = true;
   }
 
   /** The same, and calls that are under way or still come are answered so that the harness ends its turn by itself. */
   endTurn(): void {
-    this.hold();
+    this.pause();
     this.#turn.abort(new Error("The turn has its end."));
   }
 
   /** A turn begins. */
   release(): void {
-    this.#isHeld = false;
+    this.#isPaused = false;
     this.#answers = [];
     this.#refusals.clear();
     if (this.#turn.signal.aborted) this.#turn = new AbortController();
@@ -152,7 +152,7 @@ export class ModelGateway {
     const wire = gatewayWire(this.#deps.ctx.assignment.provider);
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
     if (!wire || !call) return say(response, 404, "This is not served here.");
-    if (this.#isHeld) return this.#wait(response, wire, pathname);
+    if (this.#isPaused) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
     searchParams.delete("key"); // one way of some to give it
     const asked = {
@@ -202,7 +202,7 @@ export class ModelGateway {
       (call.kind === "count" ? undefined : this.#steps.exceeded(call.kind === "step")) ??
       tooCostly;
     if (failure) return this.#fail(response, failure);
-    await ctx.doors.whenOpen();
+    await ctx.gate.whenOpen();
     const sent = maskRequest(wire.mended?.(limited) ?? limited, (text) => ctx.mask(text));
     const headers = Object.fromEntries(
       PASSED_HEADERS.flatMap((name) =>
@@ -221,11 +221,11 @@ export class ModelGateway {
     if (!answer) return this.#unanswered(response, ending());
     if (!answer.ok) return this.#refused(asked, answer);
     response.writeHead(answer.status, passedBack(answer));
-    const passed = new PassedAnswer();
+    const passed = new RelayedResponse();
     if (call.kind === "step") this.#answers.push(passed);
     if (call.kind === "step") this.#refusals.clear();
     if (call.kind !== "count") this.#steps.add(call.kind === "step");
-    await passed.pass(answer, response, { assertOpen: () => ctx.doors.assertOpen(), ending });
+    await passed.pass(answer, response, { assertOpen: () => ctx.gate.assertOpen(), ending });
     ctx.modelCalled(provider, passed.isWhole ? "ok" : "interrupted");
     if (call.kind !== "count") await this.#report(callId, call, passed, sent);
   }
@@ -263,7 +263,7 @@ export class ModelGateway {
   async #report(
     callId: string,
     { modelId }: WireCall,
-    { counted, characters, isWhole }: PassedAnswer,
+    { counted, characters, isWhole }: RelayedResponse,
     sent: JsonObject,
   ): Promise<void> {
     const { ctx, budget } = this.#deps;

@@ -25,9 +25,9 @@ export class UnknownLines {
   constructor(events: readonly ConversationEvent[], deps: UnknownLinesDeps) {
     this.#deps = deps;
     const more = moreOf(deps.harness);
-    const kept = events.filter(({ kind }) => kind === KIND).length;
-    const isTold = events.some(({ kind, payload }) => kind === "warning" && textAt(payload, "text") === more);
-    this.#count = kept + (isTold ? 1 : 0);
+    const storedCount = events.filter(({ kind }) => kind === KIND).length;
+    const isReported = events.some(({ kind, payload }) => kind === "warning" && textAt(payload, "text") === more);
+    this.#count = storedCount + (isReported ? 1 : 0);
   }
 
   add(line: string): void {

@@ -10,7 +10,7 @@ import { Dispatcher } from "./dispatcher.ts";
 
 test("failures in a row are told after longer and longer, up to 30 s, and one machine that comes ends the row", async () => {
   const delays: number[] = [];
-  const told: bigint[] = [];
+  const failed: bigint[] = [];
   let isBroken = true;
   const backend: Backend = {
     name: "test",
@@ -27,7 +27,7 @@ test("failures in a row are told after longer and longer, up to 30 s, and one ma
     backend,
     client: {
       failDispatch: async ({ executionId = 0n }: { executionId?: bigint }) => (
-        told.push(executionId),
+        failed.push(executionId),
         create(worker.FailDispatchResponseSchema)
       ),
       complete: async () => create(worker.CompleteResponseSchema),
@@ -55,12 +55,12 @@ test("failures in a row are told after longer and longer, up to 30 s, and one ma
   isBroken = false;
   await dispatch(9n);
   const [nine] = dispatcher.all();
-  nine!.told({ status: "TAKEN", stopping: false } as worker.WatchedStatus);
-  nine!.told({ status: "ENDED", stopping: false } as worker.WatchedStatus);
+  nine!.onStatus({ status: "TAKEN", stopping: false } as worker.WatchedStatus);
+  nine!.onStatus({ status: "ENDED", stopping: false } as worker.WatchedStatus);
   await eventually(() => dispatcher.freeSlots() === 1);
   isBroken = true;
   await dispatch(10n);
-  expect(told).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 10n]);
+  expect(failed).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 10n]);
   const longest = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 500];
   expect(delays.map((ms, n) => ms <= longest[n]! && ms >= longest[n]! / 2)).toEqual(longest.map(() => true));
 });

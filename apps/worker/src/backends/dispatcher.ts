@@ -2,7 +2,7 @@ import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
 import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
-import type { WatchedLease } from "../leases/lease-keeper.ts";
+import type { WatchedLease } from "../leases/lease-renewer.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retrying, retryDelayMs } from "../protocol/retrying.ts";
 import type { Timings } from "../protocol/timings.ts";
@@ -80,8 +80,8 @@ export class Dispatcher {
   }
 
   /** Looks at every machine: the backend has news. */
-  lookAtAll(): void {
-    for (const watched of this.#watched.values()) void watched.look();
+  checkAll(): void {
+    for (const watched of this.#watched.values()) void watched.check();
   }
 
   #watch(machine: Machine): Watched {
@@ -122,7 +122,7 @@ class Watched implements WatchedLease {
   #ordered: Promise<void> = Promise.resolve();
   #isStarting = false;
   #isStopping = false;
-  #isLooking = false;
+  #isChecking = false;
   #isFailing = false;
   /** Its end is under way: what is told of it is no news. */
   #isEnding = false;
@@ -150,19 +150,19 @@ class Watched implements WatchedLease {
     this.#log.info({ operation: "dispatch" }, "dispatched");
   }
 
-  told({ status, stopping }: Pick<worker.WatchedStatus, "status" | "stopping">): void {
+  onStatus({ status, stopping }: Pick<worker.WatchedStatus, "status" | "stopping">): void {
     if (this.#isEnding) return;
     if (stopping) this.#isStopping = true;
     switch (status) {
       case "WAITING":
-        return stopping ? void this.#cancel() : void this.look();
+        return stopping ? void this.#cancel() : void this.check();
       case "TAKEN":
         if (!this.isTaken) {
           this.isTaken = true;
           this.#log.info({ operation: "dispatch" }, "taken over");
           this.#owner.taken();
         }
-        return void this.look();
+        return void this.check();
       case "ENDED":
         // Of a cancelled one nobody has said that it is gone: the platform may only have stopped waiting for it.
         return void (this.#isStopping
@@ -175,14 +175,14 @@ class Watched implements WatchedLease {
   }
 
   /** Asks the backend whether the machine can still be of use. */
-  async look(): Promise<void> {
-    if (this.#isLooking || this.#isStarting || this.#isFailing || this.#isEnding) return;
-    this.#isLooking = true;
-    await bestEffort("look at a machine", this.#log, async () => {
+  async check(): Promise<void> {
+    if (this.#isChecking || this.#isStarting || this.#isFailing || this.#isEnding) return;
+    this.#isChecking = true;
+    await bestEffort("check a machine", this.#log, async () => {
       const fault = (await this.#deps.backend.faultOf(this.#machine, this.isTaken)) ?? this.#lateness();
       if (fault) await this.#fail(fault);
     });
-    this.#isLooking = false;
+    this.#isChecking = false;
   }
 
   #lateness(): MachineFailed | undefined {

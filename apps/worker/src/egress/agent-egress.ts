@@ -28,7 +28,7 @@ export type AgentEgress = {
  * refused host becomes an event of the run. Errors: those of the file system.
  */
 export async function openAgentEgress(
-  ctx: Pick<ExecutionContext, "assignment" | "dir" | "doors" | "emit" | "log" | "outbound">,
+  ctx: Pick<ExecutionContext, "assignment" | "dir" | "gate" | "emit" | "log" | "outbound">,
   host: SandboxHost,
 ): Promise<AgentEgress> {
   const { repositories, egress } = ctx.assignment;
@@ -42,7 +42,7 @@ export async function openAgentEgress(
   const policy = new EgressPolicy(host.egress ?? NO_EGRESS, egress?.allowedHosts);
   const proxy = await EgressProxy.listen(socket, {
     policy,
-    doors: ctx.doors,
+    gate: ctx.gate,
     git,
     onDenied: (denial) => denials.add(denial),
   });

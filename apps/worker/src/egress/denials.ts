@@ -12,19 +12,19 @@ export type Denial = {
 
 /** Tells of each refused host once, and of not too many. */
 export class Denials {
-  readonly #tell: (payload: { host: string; port: number; reason: string; more?: boolean }) => void;
-  readonly #told = new Set<string>();
+  readonly #report: (payload: { host: string; port: number; reason: string; more?: boolean }) => void;
+  readonly #reported = new Set<string>();
 
-  constructor(tell: (payload: { host: string; port: number; reason: string; more?: boolean }) => void) {
-    this.#tell = tell;
+  constructor(report: (payload: { host: string; port: number; reason: string; more?: boolean }) => void) {
+    this.#report = report;
   }
 
   /** `more`: this was the last that is told. */
   add({ host, port, reason }: Denial): void {
     const shown = host.slice(0, HOST_CHARACTERS_MAX);
     const key = `${shown}:${port} ${reason}`;
-    if (this.#told.size >= DENIALS_MAX || this.#told.has(key)) return;
-    this.#told.add(key);
-    this.#tell({ host: shown, port, reason, ...(this.#told.size === DENIALS_MAX ? { more: true } : {}) });
+    if (this.#reported.size >= DENIALS_MAX || this.#reported.has(key)) return;
+    this.#reported.add(key);
+    this.#report({ host: shown, port, reason, ...(this.#reported.size === DENIALS_MAX ? { more: true } : {}) });
   }
 }

@@ -10,10 +10,10 @@ import {
 } from "node:http";
 import { connect, type Socket } from "node:net";
 import { pipeline, type Duplex } from "node:stream";
-import type { Doors } from "../executions/execution-context.ts";
+import type { OutboundGate } from "../executions/execution-context.ts";
 import type { Denial } from "./denials.ts";
 import type { GitGateway } from "./git-gateway.ts";
-import { gate, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
+import { gatedPipe, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
@@ -39,7 +39,7 @@ const HOP_BY_HOP = new Set([
 export type EgressProxyOptions = {
   readonly policy: EgressPolicy;
   /** Asked before each connection and for every byte of it. */
-  readonly doors: Doors;
+  readonly gate: OutboundGate;
   readonly git?: GitGateway;
   readonly onDenied: (denial: Denial) => void;
 };
@@ -96,7 +96,7 @@ export class EgressProxy {
 
   #isOpen = (): boolean => {
     try {
-      this.#options.doors.assertOpen();
+      this.#options.gate.assertOpen();
       return true;
     } catch {
       return false;
@@ -116,7 +116,7 @@ export class EgressProxy {
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const target = targetOf(`http://${request.url}`, 443);
     if (!target) return refuse(client, 400, "A CONNECT names a host and a port.");
-    await this.#options.doors.whenOpen();
+    await this.#options.gate.whenOpen();
     const found = await this.#connect(target);
     if ("refusal" in found) return refuse(client, found.status, found.refusal);
     this.#remember(found.socket);
@@ -126,7 +126,7 @@ export class EgressProxy {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    await this.#options.doors.whenOpen();
+    await this.#options.gate.whenOpen();
     const { url = "/", method = "GET" } = request;
     if (url.startsWith("/")) {
       const { git } = this.#options;
@@ -230,12 +230,12 @@ export function forward(
   );
   upstream.on("response", (answer) => passBack(answer, response, isOpen));
   response.on("close", () => upstream.destroy());
-  pipeline(request, gate(isOpen), upstream, () => undefined);
+  pipeline(request, gatedPipe(isOpen), upstream, () => undefined);
 }
 
 export function passBack(answer: IncomingMessage, response: ServerResponse, isOpen: IsOpen): void {
   response.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
-  pipeline(answer, gate(isOpen), response, () => undefined);
+  pipeline(answer, gatedPipe(isOpen), response, () => undefined);
 }
 
 export function say(response: ServerResponse, status: number, text: string): void {

@@ -2,15 +2,15 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
-import type { Doors } from "../executions/execution-context.ts";
+import type { OutboundGate } from "../executions/execution-context.ts";
 import type { Denial } from "./denials.ts";
-import { gate } from "./guarded-pipe.ts";
+import { gatedPipe } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 
 export type GuardedFetchOptions = {
   readonly policy: EgressPolicy;
   /** Asked before each request and for every byte of its answer. */
-  readonly doors: Doors;
+  readonly gate: OutboundGate;
   readonly onDenied: (denial: Denial) => void;
   /** An answer that grows longer is cut off. */
   readonly bytesMax: number;
@@ -31,7 +31,7 @@ export const guardedFetch =
     const { protocol, hostname, port } = new URL(url);
     if (protocol !== "http:" && protocol !== "https:") throw new FetchRefused("Only http and https URLs are fetched.");
     const isTls = protocol === "https:";
-    await options.doors.whenOpen();
+    await options.gate.whenOpen();
     const addresses = await judged(options, hostname.replace(/^\[(.*)\]$/, "$1"), Number(port) || (isTls ? 443 : 80));
     const request = (isTls ? httpsRequest : httpRequest)(url, {
       ...{
@@ -74,7 +74,7 @@ const lookupOf =
     else found(null, entries[0]?.address ?? "", entries[0]?.family);
   };
 
-function responseOf(answer: IncomingMessage, { doors, bytesMax }: GuardedFetchOptions): Response {
+function responseOf(answer: IncomingMessage, { gate, bytesMax }: GuardedFetchOptions): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(answer.headers))
     for (const one of [value ?? []].flat()) headers.append(name, one);
@@ -82,7 +82,7 @@ function responseOf(answer: IncomingMessage, { doors, bytesMax }: GuardedFetchOp
   if (NO_BODY.includes(status)) answer.resume();
   const body = NO_BODY.includes(status)
     ? null
-    : (Readable.toWeb(bounded(answer, bytesMax, () => isOpen(doors))) as ReadableStream);
+    : (Readable.toWeb(bounded(answer, bytesMax, () => isOpen(gate))) as ReadableStream);
   return new Response(body, { status, statusText: answer.statusMessage ?? "", headers });
 }
 
@@ -95,7 +95,7 @@ function bounded(answer: IncomingMessage, bytesMax: number, isOpenNow: () => boo
       else done(null, chunk);
     },
   });
-  const through = gate(isOpenNow);
+  const through = gatedPipe(isOpenNow);
   const fail = (error: Error): void => {
     answer.destroy();
     through.destroy();
@@ -106,9 +106,9 @@ function bounded(answer: IncomingMessage, bytesMax: number, isOpenNow: () => boo
   return answer.pipe(through).pipe(counted);
 }
 
-function isOpen(doors: Doors): boolean {
+function isOpen(gate: OutboundGate): boolean {
   try {
-    doors.assertOpen();
+    gate.assertOpen();
     return true;
   } catch {
     return false;

@@ -4,11 +4,11 @@ import { Transform, type Duplex, type Readable, type Writable } from "node:strea
 export type IsOpen = () => boolean;
 
 /** Passes bytes on while it may, and breaks at the first that may not. */
-export const gate = (isOpen: IsOpen): Transform =>
+export const gatedPipe = (isOpen: IsOpen): Transform =>
   new Transform({
     transform(chunk: Buffer, _encoding, done) {
       if (isOpen()) done(null, chunk);
-      else done(new Error("The doors are closed."));
+      else done(new Error("The outbound gate is closed."));
     },
   });
 
@@ -21,7 +21,7 @@ export function joinGuarded(a: Duplex, b: Duplex, isOpen: IsOpen): void {
   one(a, b);
   one(b, a);
   function one(from: Readable, to: Writable): void {
-    const through = gate(isOpen);
+    const through = gatedPipe(isOpen);
     for (const stream of [from, through]) stream.on("error", end);
     from.on("close", () => through.end());
     from.pipe(through).pipe(to);

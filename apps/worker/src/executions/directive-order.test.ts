@@ -5,7 +5,7 @@ import { createLogger } from "@millwright/telemetry";
 import { array, assert, constant, constantFrom, integer, nat, oneof, property, record } from "fast-check";
 import { DirectiveQueue } from "./directive-queue.ts";
 import { Executions } from "./executions.ts";
-import type { HeldExecution } from "./held-execution.ts";
+import type { ActiveExecution } from "./active-execution.ts";
 
 const LEASE = { executionId: 1n, attempt: 2 };
 
@@ -22,7 +22,7 @@ class Delivery {
   readonly #executions = new Executions({
     slots: 1,
     log: createLogger({ service: "worker", level: "silent" }),
-    hold: () => this.#execution(),
+    createExecution: () => this.#execution(),
     onDrain: () => {},
     fetchDirectives: () => (this.isFetchDue = true),
   });
@@ -90,12 +90,12 @@ class Delivery {
     return this.#sent.every(({ seq }) => seq <= this.#ackedByPlatform);
   }
 
-  #execution(): HeldExecution {
+  #execution(): ActiveExecution {
     const execution = {
       deliver: (directive: worker.Directive) => this.#queue.deliver(directive),
       run: () => new Promise<void>(() => {}),
     };
-    return execution as unknown as HeldExecution;
+    return execution as unknown as ActiveExecution;
   }
 }
 

@@ -29,10 +29,10 @@ export type ExecutionContext = {
   /** Resolves when every event emitted so far is acknowledged (the write-ahead barrier before an effect). Rejects with `LeaseLost`. */
   flushed(): Promise<void>;
   /** A model is just saying this: told to those who watch, if it can be, and stored nowhere. */
-  say(stepId: string, delta: string): void;
+  publishTextDelta(stepId: string, delta: string): void;
   /** A call of a model has ended, in one of a few ways; for metrics. */
   modelCalled(provider: string, outcome: string): void;
-  readonly doors: Doors;
+  readonly gate: OutboundGate;
   readonly platform: PlatformClient;
   readonly directives: ExecutionDirectives;
   /** Aborted on cancel, time limit or end of drain (reason `ExecutionCancelled`), and on lease loss (reason `LeaseLost`). */
@@ -77,8 +77,8 @@ export type SandboxHandle = {
 };
 
 /** Closed while the lease is not known to be ours; judged by both clocks at the moment of use (design: doors). */
-export type Doors = {
-  /** Throws `DoorsClosed` (or `LeaseLost`). Call it directly before an outside effect. */
+export type OutboundGate = {
+  /** Throws `OutboundGateClosed` (or `LeaseLost`). Call it directly before an outside effect. */
   assertOpen(): void;
   /** Waits until the lease is renewed. Rejects with the abort reason of `signal`. */
   whenOpen(): Promise<void>;
@@ -146,7 +146,7 @@ export type TokenCounts = {
 };
 
 /** Answer of the public REST API: any status; `body` is parsed JSON, or text where it is none. */
-export type RestAnswer = { readonly status: number; readonly headers: Headers; readonly body: unknown };
+export type RestResponse = { readonly status: number; readonly headers: Headers; readonly body: unknown };
 
 /**
  * The platform for this attempt. Each call waits for open doors, is retried with back-off while the platform is unavailable and the lease may
@@ -179,7 +179,7 @@ export type PlatformClient = {
     path: string,
     body?: JsonObject,
     headers?: Readonly<Record<string, string>>,
-  ): Promise<RestAnswer>;
+  ): Promise<RestResponse>;
 };
 
 /** How an execution ended. The supervisor flushes its events, then completes it with this. */

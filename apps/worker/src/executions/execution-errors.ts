@@ -9,14 +9,14 @@ export class LeaseLost extends DomainError {
 }
 
 /** The lease was not renewed for too long: no outside effect may start until it is renewed again. */
-export class DoorsClosed extends DomainError {
+export class OutboundGateClosed extends DomainError {
   constructor() {
     super({
       kind: "unavailable",
       reason: "doors_closed",
       message: "The lease was not renewed in time; outside effects are suspended.",
     });
-    this.name = "DoorsClosed";
+    this.name = "OutboundGateClosed";
   }
 }
 

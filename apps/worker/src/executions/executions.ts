@@ -2,12 +2,12 @@ import type { worker } from "@millwright/contracts";
 import type { Logger } from "@millwright/telemetry";
 import type { Moment } from "../leases/lease-clock.ts";
 import { ExecutionCancelled } from "./execution-errors.ts";
-import type { HeldExecution } from "./held-execution.ts";
+import type { ActiveExecution } from "./active-execution.ts";
 
 export type ExecutionsDeps = {
   readonly slots: number;
   readonly log: Logger;
-  readonly hold: (assignment: worker.Assignment, acceptSent: Moment) => HeldExecution;
+  readonly createExecution: (assignment: worker.Assignment, acceptSent: Moment) => ActiveExecution;
   readonly onDrain: () => void;
   /** Has a heartbeat deliver what is not acknowledged. */
   readonly fetchDirectives: () => void;
@@ -16,7 +16,7 @@ export type ExecutionsDeps = {
 /** The executions that this worker holds, one slot each. A slot is free again only when nothing of its execution is left. */
 export class Executions {
   readonly #deps: ExecutionsDeps;
-  readonly #held = new Map<string, HeldExecution>();
+  readonly #active = new Map<string, ActiveExecution>();
   #waiting: (() => void)[] = [];
   /** Attempts that directives arrived for while they were not active here: the answer to Accept may be on its way. */
   readonly #early = new Set<string>();
@@ -25,12 +25,12 @@ export class Executions {
     this.#deps = deps;
   }
 
-  all(): readonly HeldExecution[] {
-    return [...this.#held.values()];
+  all(): readonly ActiveExecution[] {
+    return [...this.#active.values()];
   }
 
   freeSlots(): number {
-    return Math.max(0, this.#deps.slots - this.#held.size);
+    return Math.max(0, this.#deps.slots - this.#active.size);
   }
 
   /** Resolves when the next slot becomes free. */
@@ -47,10 +47,10 @@ export class Executions {
 
   #begin(assignment: worker.Assignment, acceptSent: Moment): void {
     const key = keyOf(assignment);
-    if (this.#held.has(key)) return;
+    if (this.#active.has(key)) return;
     try {
-      const execution = this.#deps.hold(assignment, acceptSent);
-      this.#held.set(key, execution);
+      const execution = this.#deps.createExecution(assignment, acceptSent);
+      this.#active.set(key, execution);
       void this.#runAndFree(key, execution);
     } catch (error) {
       // Nothing runs and nothing renews: the lease ends by itself and another attempt follows.
@@ -61,9 +61,9 @@ export class Executions {
     }
   }
 
-  async #runAndFree(key: string, execution: HeldExecution): Promise<void> {
+  async #runAndFree(key: string, execution: ActiveExecution): Promise<void> {
     await execution.run();
-    this.#held.delete(key);
+    this.#active.delete(key);
     for (const resume of this.#waiting.splice(0)) resume();
   }
 
@@ -71,7 +71,7 @@ export class Executions {
   route(directive: worker.Directive, from: "stream" | "heartbeat"): void {
     if (directive.directive.case === "drain") this.#deps.onDrain(); // concerns the whole worker, whichever execution it comes with
     const key = keyOf(directive);
-    const execution = this.#held.get(key);
+    const execution = this.#active.get(key);
     if (!execution) this.#early.add(key);
     else if (!execution.deliver(directive) && from === "stream") this.#deps.fetchDirectives();
   }
@@ -92,7 +92,7 @@ export class Executions {
 
   /** Resolves when nothing is held. */
   async idle(): Promise<void> {
-    while (this.#held.size > 0) await this.slotFreed();
+    while (this.#active.size > 0) await this.slotFreed();
   }
 }
 

@@ -5,12 +5,12 @@ const PAUSE_MS = 250;
 /** As much as is said at once; the platform takes no more than twice that. */
 const TEXT_MAX = 16 * 1024;
 
-export type Said = { readonly stepId: string; readonly offset: number; readonly text: string };
+export type TextDelta = { readonly stepId: string; readonly offset: number; readonly text: string };
 
 export type LiveTextDeps = {
   readonly timers: Timers;
   /** Errors are its own affair. */
-  readonly send: (said: Said) => Promise<void>;
+  readonly send: (delta: TextDelta) => Promise<void>;
   /** Holds back what may be the beginning of a secret. */
   readonly masker: () => StreamMasker;
 };
@@ -37,12 +37,12 @@ export class LiveText {
   }
 
   /** `delta` comes next in the text of a step; another step's text is given up. */
-  say(stepId: string, delta: string): void {
+  publish(stepId: string, delta: string): void {
     if (this.#step?.id !== stepId)
       this.#step = { id: stepId, masker: this.#deps.masker(), decoder: new TextDecoder(), offset: 0, waiting: "" };
     const { masker, decoder } = this.#step;
     this.#step.waiting += decoder.decode(masker.push(Buffer.from(delta.replaceAll("\0", "\uFFFD"))), { stream: true });
-    this.#tellSoon();
+    this.#scheduleSend();
   }
 
   /** Nothing more is told. */
@@ -50,13 +50,13 @@ export class LiveText {
     this.#step = undefined;
   }
 
-  #tellSoon(): void {
+  #scheduleSend(): void {
     if (this.#isBusy || !this.#step || this.#step.waiting === "") return;
     this.#isBusy = true;
-    this.#deps.timers.after(PAUSE_MS, () => void this.#tell());
+    this.#deps.timers.after(PAUSE_MS, () => void this.#send());
   }
 
-  async #tell(): Promise<void> {
+  async #send(): Promise<void> {
     const step = this.#step;
     if (step && step.waiting !== "") {
       const text = beginningOf(step.waiting);
@@ -66,7 +66,7 @@ export class LiveText {
       await this.#deps.send({ stepId: id, offset, text });
     }
     this.#isBusy = false;
-    this.#tellSoon();
+    this.#scheduleSend();
   }
 }
 

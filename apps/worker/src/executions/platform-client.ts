@@ -6,7 +6,7 @@ import type { worker } from "@millwright/contracts";
 import { currentScope, formatTraceparent, inSpan, TRACEPARENT } from "@millwright/telemetry";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retrying, type RetryDeps } from "../protocol/retrying.ts";
-import type { Doors, HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "./execution-context.ts";
+import type { OutboundGate, HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "./execution-context.ts";
 import { download, exchange, isPassing, unavailable, upload } from "./http-transfer.ts";
 
 /** Larger content goes to a signed URL. */
@@ -23,7 +23,7 @@ const REPEATABLE_METHODS = new Set(["GET", "HEAD", "PUT", "PATCH", "DELETE"]);
 export type PlatformClientDeps = RetryDeps & {
   readonly client: WorkerClient;
   readonly lease: { readonly executionId: bigint; readonly attempt: number };
-  readonly doors: Doors;
+  readonly gate: OutboundGate;
   readonly signal: AbortSignal;
   /** Origin that the worker reaches the platform at. */
   readonly url: string;
@@ -37,12 +37,12 @@ export type PlatformClientDeps = RetryDeps & {
 
 /** The platform for one attempt: every call waits for open doors, also before each repetition. */
 export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
-  const { client, lease, doors, signal } = deps;
+  const { client, lease, gate, signal } = deps;
   let isCostLimited = deps.costLimited;
   const options = (): CallOptions => ({ signal, timeoutMs: deps.timings().callTimeoutMs * 2 });
   const outside = <T>(act: () => Promise<T>): Promise<T> =>
     retrying(deps, signal, async () => {
-      await doors.whenOpen();
+      await gate.whenOpen();
       return act();
     });
 

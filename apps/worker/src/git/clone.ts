@@ -252,17 +252,17 @@ async function fetchIntoCache(
         !/lock|unable to update|cannot update|cannot mkdir/i.test(error.message)
       )
         throw error;
-      if (attempt === FETCH_ATTEMPTS) await putAside(cache);
+      if (attempt === FETCH_ATTEMPTS) await discard(cache);
       else await pause(50 * 2 ** attempt * (0.5 + Math.random()));
     }
   }
 }
 
 /** Moved before it is removed: nobody meets half of it. */
-async function putAside(cache: string): Promise<void> {
-  const aside = `${cache}-${randomUUID()}`;
-  await rename(cache, aside).catch(() => undefined); // another execution was faster
-  await rm(aside, { recursive: true, force: true });
+async function discard(cache: string): Promise<void> {
+  const discarded = `${cache}-${randomUUID()}`;
+  await rename(cache, discarded).catch(() => undefined); // another execution was faster
+  await rm(discarded, { recursive: true, force: true });
 }
 
 /** The commit of this very ref; "" when there is none. Git's pattern would take those beneath it too. */

@@ -6,8 +6,8 @@ import type { OutboundRule } from "@millwright/outbound";
 import { EgressProxy } from "../egress/egress-proxy.ts";
 import { GitGateway } from "../egress/git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "../egress/policy.ts";
-import type { Doors, SandboxHandle } from "../executions/execution-context.ts";
-import { DoorsClosed } from "../executions/execution-errors.ts";
+import type { OutboundGate, SandboxHandle } from "../executions/execution-context.ts";
+import { OutboundGateClosed } from "../executions/execution-errors.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -28,7 +28,7 @@ export type PushOptions = {
   readonly dir: string;
   readonly signal: AbortSignal;
   /** Asked before the push and while it lasts: one that is under way when they close is ended. */
-  readonly doors: Doors;
+  readonly gate: OutboundGate;
   readonly ownSandbox: (sandbox: SandboxHandle) => void;
   readonly outbound: OutboundRule;
 };
@@ -54,7 +54,7 @@ export class BranchMoved extends GitFailed {
 export async function push(copy: WorkingCopy, sha: string, options: PushOptions): Promise<void> {
   if (!isSha(sha)) throw new GitFailed("Cannot push", "there is no such commit");
   for (let isPushed = false; !isPushed;) {
-    await options.doors.whenOpen();
+    await options.gate.whenOpen();
     isPushed = await pushOnce(copy, sha, options);
   }
   copy.pushedSha = sha;
@@ -72,14 +72,14 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
   let isEnded = false;
   const dir = join(options.dir, `push-${randomUUID().slice(0, 8)}`);
   await mkdir(join(dir, "way"), { recursive: true, mode: 0o700 });
-  const way = local ? undefined : await openWay(repository, join(dir, "way"), options);
+  const remote = local ? undefined : await openRemote(repository, join(dir, "remote"), options);
   try {
     const env = { ...configEnvironment(hardening(local)), GIT_CONFIG_NOSYSTEM: "1" };
     const sandbox = await startSandbox({
       host: options.host,
       dir,
       mounts,
-      relays: way?.relays ?? [],
+      relays: remote?.relays ?? [],
       env,
       limits: limitsFor(options.host.limits),
     }).catch((error: unknown) => {
@@ -90,12 +90,12 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
     });
     options.ownSandbox(sandbox);
     const watching = setInterval(() => {
-      if (isOpen(options.doors)) return;
+      if (isOpen(options.gate)) return;
       isEnded = true;
       sandbox.kill();
     }, WATCH_MS);
     try {
-      await pushFrom(sandbox, copy, sha, way?.url ?? sandbox.inside(REMOTE), options);
+      await pushFrom(sandbox, copy, sha, remote?.url ?? sandbox.inside(REMOTE), options);
     } finally {
       clearInterval(watching);
       await sandbox.stop();
@@ -103,10 +103,10 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
     return true;
   } catch (error) {
     options.signal.throwIfAborted();
-    if (isEnded || error instanceof DoorsClosed || !isOpen(options.doors)) return false; // ended for this, whatever git made of it
+    if (isEnded || error instanceof OutboundGateClosed || !isOpen(options.gate)) return false; // ended for this, whatever git made of it
     throw error;
   } finally {
-    way?.close();
+    remote?.close();
   }
 }
 
@@ -129,13 +129,13 @@ async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): P
 }
 
 /** The way to a remote code host: to this repository, with its credential added outside of the sandbox, while the doors are open. */
-async function openWay(
+async function openRemote(
   repository: worker.Repository,
   dir: string,
-  { host, doors, outbound }: PushOptions,
+  { host, gate, outbound }: PushOptions,
 ): Promise<{ relays: Relay[]; url: string; close: () => void }> {
   const git = new GitGateway([repository], true, outbound);
-  const settings = { policy: new EgressPolicy(NO_EGRESS), doors, git, onDenied: () => undefined };
+  const settings = { policy: new EgressPolicy(NO_EGRESS), gate, git, onDenied: () => undefined };
   if (host.kind === "none") {
     const { proxy, port } = await EgressProxy.listenLocally(settings);
     return { relays: [], url: git.urlOf(`http://127.0.0.1:${port}`, repository), close: () => proxy.close() };
@@ -149,9 +149,9 @@ async function openWay(
   };
 }
 
-function isOpen(doors: Pick<Doors, "assertOpen">): boolean {
+function isOpen(gate: Pick<OutboundGate, "assertOpen">): boolean {
   try {
-    doors.assertOpen();
+    gate.assertOpen();
     return true;
   } catch {
     return false;
@@ -163,7 +163,7 @@ async function pushFrom(
   copy: WorkingCopy,
   sha: string,
   remote: string,
-  { signal, doors }: PushOptions,
+  { signal, gate }: PushOptions,
 ): Promise<void> {
   const { repository } = copy;
   const scratch = sandbox.scratch;
@@ -177,7 +177,7 @@ async function pushFrom(
   if (trusted.exitCode !== 0 || made.exitCode !== 0)
     throw new GitFailed("Cannot prepare the push", trusted.output + made.output);
   const lease = `--force-with-lease=refs/heads/${repository.workBranch}:${copy.pushedSha}`;
-  doors.assertOpen();
+  gate.assertOpen();
   const pushed = await git(
     "-C",
     "push.git",

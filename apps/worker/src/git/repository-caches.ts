@@ -18,10 +18,10 @@ export async function trimCaches(directory: string, bytesMax: number, now = Date
       usedMs: (await stat(join(directory, name)).catch(() => undefined))?.mtimeMs ?? 0,
     })),
   );
-  let [kept, removed] = [0, 0];
+  let [retained, removed] = [0, 0];
   for (const { path, usedMs } of found.sort((a, b) => b.usedMs - a.usedMs)) {
     const bytes = (await usageOfDirectories([path])).bytes;
-    if (now - usedMs < IN_USE_MS || (kept + bytes <= bytesMax && path.endsWith(".git"))) kept += bytes;
+    if (now - usedMs < IN_USE_MS || (retained + bytes <= bytesMax && path.endsWith(".git"))) retained += bytes;
     else removed += await remove(path);
   }
   return removed;
@@ -29,8 +29,8 @@ export async function trimCaches(directory: string, bytesMax: number, now = Date
 
 /** Moved before it is removed: nobody meets half of it. */
 async function remove(path: string): Promise<number> {
-  const aside = `${path}-${randomUUID()}`;
-  await rename(path, aside).catch(() => undefined); // another worker was faster
-  await rm(aside, { recursive: true, force: true });
+  const discarded = `${path}-${randomUUID()}`;
+  await rename(path, discarded).catch(() => undefined); // another worker was faster
+  await rm(discarded, { recursive: true, force: true });
   return 1;
 }

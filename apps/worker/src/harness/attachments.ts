@@ -15,7 +15,7 @@ export class AttachmentFailed extends Error {}
  * Brings what is attached to a message into the workspace, `.attachments/<uid>/<file name>`, outside every repository. Files come through the
  * sandbox's own hands, so no link in the workspace can lead them astray. Answers the paths as the agent sees them.
  */
-export async function bringAttachments(
+export async function fetchAttachments(
   ctx: Pick<ExecutionContext, "dir" | "platform">,
   sandbox: Sandbox,
   { attachments }: Pick<worker.InputMessage, "attachments">,

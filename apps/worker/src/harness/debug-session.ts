@@ -14,7 +14,7 @@ import { Messages } from "./messages.ts";
 import type { SetupFailed } from "./set-up.ts";
 import { runTurn } from "./turn.ts";
 import { turnEndPayload } from "./turn-end.ts";
-import { toolContext, type OwnWorkDeps } from "./work.ts";
+import { toolContext, type ModelAgentDeps } from "./run-agent.ts";
 
 /** Nothing that reaches beyond the workspace, or that would change a run which has failed. */
 const WITHHELD = [pullRequest, spawnRun, wait, setStage, askUser, plan];
@@ -26,7 +26,7 @@ const DEBUG_TOOLS = TOOLS.filter((tool) => !WITHHELD.includes(tool));
  * if that is not the time. Errors: the abort reason of the execution.
  */
 export async function debugSession(
-  deps: OwnWorkDeps,
+  deps: ModelAgentDeps,
   { message, workspace }: SetupFailed,
   ended: AbortSignal,
 ): Promise<string | undefined> {

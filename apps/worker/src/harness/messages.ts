@@ -5,7 +5,7 @@ import type { ExecutionContext } from "../executions/execution-context.ts";
 import { textAt } from "../model/event-fields.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { AttachmentFailed, bringAttachments } from "./attachments.ts";
+import { AttachmentFailed, fetchAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
 import { Inbox } from "./inbox.ts";
 
@@ -36,7 +36,7 @@ export class Messages {
   }
 
   /** Somebody has said something that the agent has not heard. */
-  get hasNews(): boolean {
+  get hasNewMessages(): boolean {
     return this.#inputs.length > 0 || this.inbox.hasMessages;
   }
 
@@ -59,13 +59,14 @@ export class Messages {
   }
 
   /** Puts the files of earlier messages where the agent was told they are: a new sandbox has none of them, and no snapshot keeps them. */
-  async bringEarlier(): Promise<void> {
-    for (const file of this.#deps.ctx.assignment.earlierAttachments) await this.#bring({ attachments: [file] });
+  async fetchEarlierAttachments(): Promise<void> {
+    for (const file of this.#deps.ctx.assignment.earlierAttachments)
+      await this.#fetchAttachments({ attachments: [file] });
   }
 
   async #hand(message: worker.InputMessage): Promise<void> {
     const { conversation } = this.#deps;
-    const attachments = await this.#bring(message);
+    const attachments = await this.#fetchAttachments(message);
     const payload: JsonObject = {
       role: "user",
       text: message.text,
@@ -79,10 +80,10 @@ export class Messages {
   }
 
   /** What cannot be had is said; the message itself still counts. */
-  async #bring(message: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
+  async #fetchAttachments(message: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
     const { ctx, conversation, sandbox } = this.#deps;
     try {
-      return await bringAttachments(ctx, sandbox(), message);
+      return await fetchAttachments(ctx, sandbox(), message);
     } catch (error) {
       const isMissing = error instanceof AttachmentFailed || error instanceof SandboxRefusal || isDomainError(error); // too large, no place for it, or its link has expired
       if (ctx.signal.aborted || !isMissing) throw error;

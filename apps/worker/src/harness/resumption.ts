@@ -99,12 +99,12 @@ function pastCall(
     events.findLastIndex((event, at) => at >= asked && event.kind === kind && isOf(event)),
   ) as [number, number];
   const declared = tools.find(({ name }) => name === call.name)?.changes ?? "anything";
-  const isStoredWhole = !isCut && !JSON.stringify(call.input).includes(MASK);
+  const isStoredVerbatim = !isCut && !JSON.stringify(call.input).includes(MASK);
   return {
     ...call,
     state: startedAt < 0 ? "asked" : endedAt < startedAt || isBrokenOff(events, endedAt) ? "begun" : "done",
     isClosed: endedAt >= 0 && endedAt >= startedAt,
-    changes: declared === "files" && !isStoredWhole ? "anything" : declared,
+    changes: declared === "files" && !isStoredVerbatim ? "anything" : declared,
     isCovered: endedAt >= 0 && endedAt >= startedAt && endedAt < checkpointAt,
   };
 }

@@ -19,7 +19,7 @@ import { Messages } from "./messages.ts";
 import { harnessRefusalOf, refusalOf } from "./refusal.ts";
 import { SetupFailed } from "./set-up.ts";
 import { TokenBudget } from "./token-budget.ts";
-import { saveAfterCrash, work, type WorkDeps } from "./work.ts";
+import { saveAfterCrash, work, type RunAgentDeps } from "./run-agent.ts";
 
 /** How often an agent goes on in a new sandbox after its own has died. */
 const CRASHES_MAX = 1;
@@ -119,7 +119,7 @@ class AgentSession {
   }
 
   /** The run ends; where its environment says so, what is there is kept for a while. Errors: as `debugSession`. */
-  async #notSetUp(deps: WorkDeps, failure: SetupFailed): Promise<ExecutionResult> {
+  async #notSetUp(deps: RunAgentDeps, failure: SetupFailed): Promise<ExecutionResult> {
     const result = failed("FAILED", "environment_setup_failed", failure.reason, failure.message);
     if (this.#workspace || !("provider" in deps)) return result; // who debugs is our own agent
     const ended = await this.#ctx.retain(result);

@@ -24,12 +24,12 @@ const PARALLEL_MAX = 8;
  */
 export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelStep): Promise<TurnEnd | undefined> {
   const { signal } = deps.context;
-  const isStoredWhole = isWhole(toolCalls, deps.mask);
+  const isStoredVerbatim = isWhole(toolCalls, deps.mask);
   let left = [...toolCalls];
   while (left.length > 0) {
     const group = nextGroup(deps, left);
     left = left.slice(group.length);
-    const endings = await runGroup(deps, group).finally(() => noteChanges(deps, group, isStoredWhole));
+    const endings = await runGroup(deps, group).finally(() => markChanges(deps, group, isStoredVerbatim));
     const end = endings.find((ending) => ending.end)?.end;
     if (!signal.aborted && !end) continue;
     for (const call of left) closeUnrun(call, deps);
@@ -66,10 +66,14 @@ function isWhole(calls: readonly ToolCall[], mask: (text: string) => string): bo
   return Buffer.byteLength(text) <= STORED_BYTES_MAX && mask(text) === text;
 }
 
-function noteChanges({ tools, checkpoints }: TakeStepDeps, group: readonly ToolCall[], isStoredWhole: boolean): void {
+function markChanges(
+  { tools, checkpoints }: TakeStepDeps,
+  group: readonly ToolCall[],
+  isStoredVerbatim: boolean,
+): void {
   for (const { name } of group) {
     const tool = tools.find((one) => one.name === name);
-    if (tool?.changes === "anything" || (tool?.changes === "files" && !isStoredWhole))
+    if (tool?.changes === "anything" || (tool?.changes === "files" && !isStoredVerbatim))
       checkpoints.note(tool === pullRequest ? "always" : "if_cheap");
   }
 }

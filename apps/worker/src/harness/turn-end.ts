@@ -27,10 +27,10 @@ export function turnEndPayload(end: TurnEnd): JsonObject {
 /** What an event says about the end of its turn; undefined when nothing, or nothing that can be read. */
 export function endIn({ kind, payload }: { readonly kind: string; readonly payload: JsonObject }): TurnEnd | undefined {
   const { outcome, error, ...rest } = payload;
-  const said =
+  const end =
     kind === "turn_end"
       ? { kind: outcome, ...rest, ...(error === undefined ? {} : { failure: error }) }
       : payload["end"];
-  const parsed = turnEnd.safeParse(said);
+  const parsed = turnEnd.safeParse(end);
   return parsed.success ? parsed.data : undefined;
 }

@@ -85,7 +85,7 @@ function think(
   signal: AbortSignal,
 ): Promise<ModelStep | Summary | undefined> {
   const { basePrompt, agentPrompt, modelId } = ctx.assignment;
-  const said = { events: conversation.events, earlier: conversation.earlier };
+  const history = { events: conversation.events, earlier: conversation.earlier };
   const surroundings = {
     mode,
     mustCallTool: ctx.assignment.judge !== undefined,
@@ -95,7 +95,7 @@ function think(
     notices,
     tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe),
   };
-  return provider.step({ basePrompt, agentPrompt, modelId, ...said, ...surroundings }, signal);
+  return provider.step({ basePrompt, agentPrompt, modelId, ...history, ...surroundings }, signal);
 }
 
 /** Write-ahead: after this the step is the platform's, and another attempt would know of it. */

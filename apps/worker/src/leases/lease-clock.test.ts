@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { manualClock } from "@millwright/clock";
-import { DoorsClosed, LeaseLost } from "../executions/execution-errors.ts";
-import { doorsOf } from "./doors.ts";
+import { OutboundGateClosed, LeaseLost } from "../executions/execution-errors.ts";
+import { outboundGateOf } from "./outbound-gate.ts";
 import { LeaseClock, momentOf } from "./lease-clock.ts";
 
 const DOORS_CLOSE_MS = 30_000;
@@ -13,38 +13,38 @@ function aLease() {
   const laptop = { now: () => clock.now(), monotonicMs: () => (asleep.frozen ? 0 : clock.monotonicMs()) };
   const lease = new LeaseClock(laptop, () => DOORS_CLOSE_MS, momentOf(laptop));
   const stop = new AbortController();
-  return { clock, laptop, asleep, lease, stop, doors: doorsOf(lease, stop.signal) };
+  return { clock, laptop, asleep, lease, stop, gate: outboundGateOf(lease, stop.signal) };
 }
 
 describe("the doors", () => {
   test("close 30 s after the last successful renewal was sent", () => {
-    const { clock, lease, doors } = aLease();
+    const { clock, lease, gate } = aLease();
     clock.advance(29_999);
-    expect(() => doors.assertOpen()).not.toThrow();
+    expect(() => gate.assertOpen()).not.toThrow();
     const sent = momentOf(clock);
     clock.advance(5_000); // the answer took this long
     lease.renewed(sent);
     clock.advance(24_999);
-    expect(() => doors.assertOpen()).not.toThrow();
+    expect(() => gate.assertOpen()).not.toThrow();
     clock.advance(1);
-    expect(() => doors.assertOpen()).toThrow(DoorsClosed);
+    expect(() => gate.assertOpen()).toThrow(OutboundGateClosed);
     expect(lease.closedForMs()).toBe(0);
     clock.advance(7);
     expect(lease.closedForMs()).toBe(7);
   });
 
   test("close when the wall clock says so, though the monotonic one stood still in sleep", () => {
-    const { clock, asleep, doors } = aLease();
+    const { clock, asleep, gate } = aLease();
     asleep.frozen = true;
     clock.advance(DOORS_CLOSE_MS);
-    expect(() => doors.assertOpen()).toThrow(DoorsClosed);
+    expect(() => gate.assertOpen()).toThrow(OutboundGateClosed);
   });
 
   test("close when the monotonic clock says so, though the wall clock was set back", () => {
-    const { clock, doors } = aLease();
+    const { clock, gate } = aLease();
     clock.advance(DOORS_CLOSE_MS);
     clock.set("2020-01-01T00:00:00Z");
-    expect(() => doors.assertOpen()).toThrow(DoorsClosed);
+    expect(() => gate.assertOpen()).toThrow(OutboundGateClosed);
   });
 
   test("are not opened by an answer to an older heartbeat", () => {
@@ -58,10 +58,10 @@ describe("the doors", () => {
   });
 
   test("let those who wait go on when the lease is renewed", async () => {
-    const { clock, lease, doors } = aLease();
+    const { clock, lease, gate } = aLease();
     clock.advance(DOORS_CLOSE_MS);
     let isThrough = false;
-    const waiting = doors.whenOpen().then(() => (isThrough = true));
+    const waiting = gate.whenOpen().then(() => (isThrough = true));
     await Promise.resolve();
     expect(isThrough).toBe(false);
     lease.renewed(momentOf(clock));
@@ -70,11 +70,11 @@ describe("the doors", () => {
   });
 
   test("turn away those who wait when the attempt is over", async () => {
-    const { clock, doors, stop } = aLease();
+    const { clock, gate, stop } = aLease();
     clock.advance(DOORS_CLOSE_MS);
-    const waiting = doors.whenOpen();
+    const waiting = gate.whenOpen();
     stop.abort(new LeaseLost());
     await expect(waiting).rejects.toBeInstanceOf(LeaseLost);
-    expect(() => doors.assertOpen()).toThrow(LeaseLost);
+    expect(() => gate.assertOpen()).toThrow(LeaseLost);
   });
 });

@@ -17,13 +17,13 @@ export const elapsedMs = (clock: Clock, then: Moment): number => {
  */
 export class LeaseClock {
   readonly #clock: Clock;
-  readonly #doorsCloseMs: () => number;
+  readonly #gateCloseMs: () => number;
   #renewed: Moment;
   #waiting: (() => void)[] = [];
 
-  constructor(clock: Clock, doorsCloseMs: () => number, acceptSent: Moment) {
+  constructor(clock: Clock, gateCloseMs: () => number, acceptSent: Moment) {
     this.#clock = clock;
-    this.#doorsCloseMs = doorsCloseMs;
+    this.#gateCloseMs = gateCloseMs;
     this.#renewed = acceptSent;
   }
 
@@ -35,12 +35,12 @@ export class LeaseClock {
   }
 
   isOpen(): boolean {
-    return elapsedMs(this.#clock, this.#renewed) < this.#doorsCloseMs();
+    return elapsedMs(this.#clock, this.#renewed) < this.#gateCloseMs();
   }
 
   /** How long the doors have been closed; 0 while they are open. */
   closedForMs(): number {
-    return Math.max(0, elapsedMs(this.#clock, this.#renewed) - this.#doorsCloseMs());
+    return Math.max(0, elapsedMs(this.#clock, this.#renewed) - this.#gateCloseMs());
   }
 
   /** Calls back once, when the doors are open again; the returned function forgets it. */

@@ -19,7 +19,7 @@ export type LeaseLoopDeps = {
   /** Resolves when a slot may have become free. */
   readonly slotFreed: () => Promise<void>;
   /** Whether there is disk for another workspace. */
-  readonly hasRoom: () => Promise<boolean>;
+  readonly hasFreeDisk: () => Promise<boolean>;
   /** Makes offers ours; asked again when its answer was lost. `sent`: when that was asked first. Answers those that were gone. */
   readonly take: (leases: readonly LeaseRef[], sent: Moment, options: CallOptions) => Promise<readonly LeaseRef[]>;
 };
@@ -46,7 +46,7 @@ export class LeaseLoop {
         continue;
       }
       try {
-        if (!(await this.#deps.hasRoom())) {
+        if (!(await this.#deps.hasFreeDisk())) {
           this.#deps.log.warn({ operation: "Lease", reason: "disk_full" }, "no work is taken while the disk is full");
         } else if (await this.#takeWork(signal)) {
           failures = 0;

@@ -53,7 +53,7 @@ export async function openMcpServers({
     open: (argv, serverEnv) => workspace.sandbox.open(argv, { cwd: workspace.base, env: { ...serverEnv } }),
     fetch: guardedFetch({
       policy,
-      doors: ctx.doors,
+      gate: ctx.gate,
       onDenied: (denial) => denials.add(denial),
       bytesMax: HTTP_BYTES_MAX,
     }),

@@ -11,10 +11,10 @@ export function shownResult(
   mask: (text: string) => string,
 ): Shown {
   const parts = content.map(textOf).filter((part) => part !== "");
-  const said = parts.length === 0 && structuredContent ? JSON.stringify(structuredContent) : parts.join("\n\n");
-  const whole = new HeadTail(OUTPUT_BYTES_MAX / 2);
-  whole.push(Buffer.from(mask(said)));
-  const { text, truncated } = whole.text();
+  const contents = parts.length === 0 && structuredContent ? JSON.stringify(structuredContent) : parts.join("\n\n");
+  const shown = new HeadTail(OUTPUT_BYTES_MAX / 2);
+  shown.push(Buffer.from(mask(contents)));
+  const { text, truncated } = shown.text();
   return {
     output: { ...(text === "" ? {} : { text }), ...(truncated ? { truncated } : {}) },
     isError: isError === true,

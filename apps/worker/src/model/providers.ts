@@ -10,7 +10,7 @@ type Patience = { readonly limits: WireLimits; readonly timers: Timers };
 /** The provider of an execution's model; undefined when this worker has no such one. */
 export function providerFor(
   ctx: ExecutionContext,
-  tell: WireDeps["tell"],
+  emit: WireDeps["emit"],
   patience: Patience = { limits: WIRE_LIMITS, timers: systemTimers },
 ): ModelProvider | undefined {
   const { assignment } = ctx;
@@ -19,14 +19,14 @@ export function providerFor(
   return (
     wire &&
     wireProvider({
-      ...{ wire, assignment, tell, ...patience, fetch: ctx.outbound.fetch },
+      ...{ wire, assignment, emit, ...patience, fetch: ctx.outbound.fetch },
       mask: (text) => ctx.mask(text),
-      whenOpen: () => ctx.doors.whenOpen(),
+      whenOpen: () => ctx.gate.whenOpen(),
       reportUsage: (usage) => ctx.platform.reportUsage(usage),
       get reserveCost() {
         return ctx.platform.isCostLimited() ? (call: PlannedCall) => ctx.platform.reserveCost(call) : undefined;
       },
-      say: (stepId, delta) => ctx.say(stepId, delta),
+      publishTextDelta: (stepId, delta) => ctx.publishTextDelta(stepId, delta),
       called: (outcome) => ctx.modelCalled(assignment.provider, outcome),
     })
   );

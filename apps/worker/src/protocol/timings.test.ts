@@ -8,14 +8,14 @@ import { systemTimers } from "../time.ts";
 
 test("a heartbeat of 10 s gives the published timings, and all scale with it", () => {
   expect(DEFAULT_TIMINGS).toMatchObject({
-    ladderStepMs: 5_000,
+    escalationStepMs: 5_000,
     closedKillMs: 600_000,
     retryFirstMs: 500,
     retryMaxMs: 30_000,
     leaseWaitMs: 20_000,
   });
   expect(timingsFrom({ heartbeatMs: 300, leaseTtlMs: 1_500, offerTtlMs: 500, doorsCloseMs: 1_000 })).toMatchObject({
-    ladderStepMs: 150,
+    escalationStepMs: 150,
     closedKillMs: 18_000,
     retryMaxMs: 900,
   });

@@ -6,7 +6,7 @@ export type Timings = {
   /** Outside effects stop this long after the last successful renewal was sent. */
   readonly doorsCloseMs: number;
   /** One step of the cancel ladder: protocol stop, TERM, kill. */
-  readonly ladderStepMs: number;
+  readonly escalationStepMs: number;
   /** How long a stopped execution may take to report its last events and return its lease. */
   readonly returnMs: number;
   /** Sandboxes are killed when the doors were closed for this long. */
@@ -31,7 +31,7 @@ export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs 
   leaseTtlMs,
   offerTtlMs,
   doorsCloseMs,
-  ladderStepMs: heartbeatMs / 2,
+  escalationStepMs: heartbeatMs / 2,
   returnMs: Math.max(heartbeatMs / 2, 2_000),
   closedKillMs: heartbeatMs * 60,
   watchMs: heartbeatMs / 5,

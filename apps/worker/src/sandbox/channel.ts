@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { z } from "zod";
-import { ANSWERS, parseAnswer } from "./answers.ts";
+import { ANSWERS, parseAnswer } from "./responses.ts";
 import { LineSplitter } from "./init/lines.ts";
 import type { Request } from "./init/protocol.ts";
 

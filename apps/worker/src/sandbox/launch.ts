@@ -194,11 +194,11 @@ function start([program = "", ...args]: readonly string[], options: Parameters<t
 }
 
 /** Errors: throws when the system has no descriptors left for its pipes. */
-function launched(child: ChildProcess, tellsInside = false): Launched {
+function launched(child: ChildProcess, reportsInside = false): Launched {
   child.on("error", () => undefined); // whoever waits for the sandbox is told; without a listener it would end the whole worker
   if (!child.stdin || !child.stdout)
     throw new Error("The sandbox cannot be started: the worker has too many files open.");
-  const info = tellsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
+  const info = reportsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
   const informed = info ? new Promise<void>((resolve) => info.once("close", resolve)) : Promise.resolve();
   let inside: { pid: number; start: string | undefined } | undefined;
   let complaint = "";

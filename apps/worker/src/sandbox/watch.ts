@@ -41,7 +41,7 @@ export class Watch {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => void this.#look(), WATCH_MS).unref();
+    this.#timer = setTimeout(() => void this.#checkAll(), WATCH_MS).unref();
   }
 
   stop(): void {
@@ -53,38 +53,38 @@ export class Watch {
   check(): Breach | undefined {
     if (this.#breach) return this.#breach;
     const { cgroup, limits } = this.#options;
-    if ((cgroup?.oomKills() ?? 0) > 0) this.#tell(memoryBreach(limits, "cgroup"));
-    else if ((cgroup?.refusedForks() ?? 0) > 0) this.#tell(processBreach(limits, "cgroup"));
+    if ((cgroup?.oomKills() ?? 0) > 0) this.#report(memoryBreach(limits, "cgroup"));
+    else if ((cgroup?.refusedForks() ?? 0) > 0) this.#report(processBreach(limits, "cgroup"));
     return this.#breach;
   }
 
-  async #look(): Promise<void> {
-    if (!this.check()) this.#lookAtProcesses();
-    if (!this.#breach) await this.#lookAtDisk();
+  async #checkAll(): Promise<void> {
+    if (!this.check()) this.#checkProcesses();
+    if (!this.#breach) await this.#checkDisk();
     if (!this.#breach && this.#timer !== undefined) this.start();
   }
 
   /** Where the kernel does not count for us. */
-  #lookAtProcesses(): void {
+  #checkProcesses(): void {
     const { cgroup, limits } = this.#options;
-    const [memoryIsHeld, processesAreHeld] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];
-    if (memoryIsHeld && processesAreHeld) return;
+    const [limitsMemory, limitsProcesses] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];
+    if (limitsMemory && limitsProcesses) return;
     const usage = this.#family().map(usageOf);
     const sum = (name: "threads" | "bytes") => usage.reduce((total, one) => total + one[name], 0);
-    if (!memoryIsHeld && sum("bytes") > limits.memoryBytes) this.#tell(memoryBreach(limits, "watch"));
-    else if (!processesAreHeld && sum("threads") >= limits.processes) this.#tell(processBreach(limits, "watch"));
+    if (!limitsMemory && sum("bytes") > limits.memoryBytes) this.#report(memoryBreach(limits, "watch"));
+    else if (!limitsProcesses && sum("threads") >= limits.processes) this.#report(processBreach(limits, "watch"));
   }
 
-  async #lookAtDisk(): Promise<void> {
+  async #checkDisk(): Promise<void> {
     const { limits } = this.#options;
     const { bytes, files } = await this.#disk.usage().catch(() => ({ bytes: 0, files: 0 })); // its directories have been removed
     if (bytes > limits.diskBytes) {
-      this.#tell({
+      this.#report({
         ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" },
         message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.`,
       });
     } else if (files > limits.files) {
-      this.#tell({
+      this.#report({
         ...{ reason: "disk_limit", resource: "files", limit: limits.files, by: "watch" },
         message: `The run has ${files} files and directories, more than the limit of ${limits.files}.`,
       });
@@ -96,7 +96,7 @@ export class Watch {
     return root === undefined ? [] : familyOf(root);
   }
 
-  #tell(breach: Breach): void {
+  #report(breach: Breach): void {
     this.#breach = breach;
     this.stop();
     this.#options.onBreach(breach);

@@ -47,7 +47,7 @@ describe("a worker's directory", () => {
     const dir = await InstanceDirectory.open(root, "a", log);
     expect(statSync(dir.path).mode & 0o777).toBe(0o700);
     expect(JSON.parse(readFileSync(join(dir.path, "owner.json"), "utf8"))).toMatchObject({ pid: process.pid });
-    expect(await dir.hasRoom()).toBe(true);
+    expect(await dir.hasFreeDisk()).toBe(true);
   });
 
   test("is left alone by others while its worker lives", async () => {

@@ -63,7 +63,7 @@ export class InstanceDirectory {
     remove: (pid) => rmSync(this.#processFile(pid), { force: true }),
   };
 
-  async hasRoom(): Promise<boolean> {
+  async hasFreeDisk(): Promise<boolean> {
     const { bavail, bsize, files, ffree } = await statfs(this.path);
     const hasInodes = files === 0 || ffree >= FREE_INODES_MIN; // some file systems do not count them
     return bavail * bsize >= FREE_BYTES_MIN && hasInodes;

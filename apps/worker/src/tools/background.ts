@@ -11,7 +11,7 @@ type Command = BackgroundCommand & { end?: ExecValue };
 /** The commands that an agent has left running in its sandbox; they end with it. */
 export class BackgroundCommands {
   readonly #commands = new Map<string, Command>();
-  readonly #told = new Set<Command>();
+  readonly #reported = new Set<Command>();
   #count = 0;
 
   /** Answers the name by which it is asked for. Errors: ToolFailure when there are too many. */
@@ -59,8 +59,8 @@ export class BackgroundCommands {
 
   /** What came after the last question is told once. */
   #takeRest(command: Command, end: ExecValue): string {
-    if (this.#told.has(command)) return "";
-    this.#told.add(command);
+    if (this.#reported.has(command)) return "";
+    this.#reported.add(command);
     return end.output;
   }
 

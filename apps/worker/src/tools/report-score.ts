@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { worker } from "@millwright/contracts";
-import { objectOf } from "./rest-answer.ts";
+import { objectOf } from "./rest-response.ts";
 import { defineTool, ToolFailure, type Tool } from "./tool.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
-import { objectOf } from "./rest-answer.ts";
+import { objectOf } from "./rest-response.ts";
 import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
 
 /** The task of a dispatched run is made a moment after the run: it is looked for this often, at this interval. */

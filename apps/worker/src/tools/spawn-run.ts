@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { objectOf } from "./rest-answer.ts";
+import { objectOf } from "./rest-response.ts";
 import { defineTool, ToolFailure } from "./tool.ts";
 
 /** Through the public API, as the executing agent; exactly one child per call, whatever is repeated. */

@@ -25,7 +25,7 @@ export type SkillText = {
 };
 
 /** The skills of an execution: of its agent's definition, and of its repositories. */
-export type SkillShelf = { all(): Promise<readonly SkillText[]> };
+export type SkillCatalog = { all(): Promise<readonly SkillText[]> };
 
 /** What a tool may use. */
 export type ToolContext = {
@@ -33,7 +33,7 @@ export type ToolContext = {
   readonly workspace: Workspace;
   readonly platform: PlatformClient;
   readonly run: { readonly runUid: string; readonly factoryUid: string; readonly spawnableAgents: readonly string[] };
-  readonly skills: SkillShelf;
+  readonly skills: SkillCatalog;
   readonly background: BackgroundCommands;
   /** Pushes a commit to the work branch from a clean sandbox, doors asserted. */
   readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;

@@ -10,14 +10,14 @@ import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
 import type {
   CallUsage,
-  Doors,
+  OutboundGate,
   ExecutionContext,
   ExecutionPhase,
   ExecutionResult,
   NewArtifact,
   NewPullRequest,
   PlannedCall,
-  RestAnswer,
+  RestResponse,
   SandboxHandle,
 } from "../../src/executions/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
@@ -94,7 +94,7 @@ export type ContextOptions = {
   /** Before a workspace is taken in; a rejection is the platform's. */
   readonly onPutSnapshot?: () => void | Promise<void>;
   /** Open without end when absent. */
-  readonly doors?: Doors;
+  readonly gate?: OutboundGate;
   /** What the worker reaches of what teams name; loopback when absent, where the tests' servers are. */
   readonly outbound?: OutboundRule;
   /** What the machine has for sandboxes; nothing but the kind when absent. */
@@ -178,10 +178,10 @@ export function aContext(options: ContextOptions): TestContext {
         isLost || told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })
       ),
     mask: (text) => masker.text(text),
-    say: (stepId, delta) => void spoken.push({ stepId, delta }),
+    publishTextDelta: (stepId, delta) => void spoken.push({ stepId, delta }),
     flushed: options.flushed ?? (() => Promise.resolve()),
     modelCalled: (provider, outcome) => void told.modelCalls.push(`${provider} ${outcome}`),
-    doors: options.doors ?? { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
+    gate: options.gate ?? { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
     directives,
     signal: stop.signal,
     phase: (phase) => void phases.push(phase),
@@ -238,7 +238,7 @@ export function aContext(options: ContextOptions): TestContext {
       putTranscript: (content) => (told.transcripts.push(Buffer.from(content).toString("utf8")), Promise.resolve()),
       download: async (url, file) =>
         writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
-      rest: (method, path, body, headers = {}): Promise<RestAnswer> => {
+      rest: (method, path, body, headers = {}): Promise<RestResponse> => {
         const call = { method, path, body, headers };
         told.restCalls.push(call);
         return Promise.resolve({

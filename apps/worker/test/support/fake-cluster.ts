@@ -82,7 +82,7 @@ export class FakeCluster {
   setPod(job: string, status: object): void {
     const pod = this.pods.get(`${job}-pod`)!;
     pod.status = status;
-    this.#tell("MODIFIED", pod);
+    this.#emit("MODIFIED", pod);
   }
 
   /** Ends every open watch, with the error of a version that is too old. */
@@ -170,7 +170,7 @@ export class FakeCluster {
       status: { phase: "Pending" },
     };
     this.pods.set(pod.metadata.name, pod);
-    this.#tell("ADDED", pod);
+    this.#emit("ADDED", pod);
   }
 
   /** What belonged to something that is gone goes with it. */
@@ -189,7 +189,7 @@ export class FakeCluster {
     response.on("close", () => this.#watches.delete(response));
   }
 
-  #tell(type: string, object: Thing): void {
+  #emit(type: string, object: Thing): void {
     if (!this.isWatchAlive) return;
     for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object })}\n`);
   }

@@ -1,4 +1,9 @@
-import type { HarnessAdapter, HarnessEvent, HarnessTalk, StartOptions } from "../../src/adapters/harness-adapter.ts";
+import type {
+  HarnessAdapter,
+  HarnessEvent,
+  HarnessConnection,
+  StartOptions,
+} from "../../src/adapters/harness-adapter.ts";
 
 const OPTIONS: StartOptions = {
   ...{
@@ -15,7 +20,7 @@ const OPTIONS: StartOptions = {
   ...{
     instructions: "Be good.",
     systemFile: "/home/agent/system.md",
-    isLooking: false,
+    isReadOnly: false,
     gateway: "http://127.0.0.1:3129",
   },
 };
@@ -23,36 +28,40 @@ const OPTIONS: StartOptions = {
 export type Heard = {
   readonly events: readonly HarnessEvent[];
   readonly sent: readonly string[];
-  readonly talk: HarnessTalk;
+  readonly connection: HarnessConnection;
 };
 
 /** What a harness is told and what is made of its lines, without a program. */
-export function heard(adapter: HarnessAdapter, lines: readonly string[] = [], over: Partial<StartOptions> = {}): Heard {
+export function interpret(
+  adapter: HarnessAdapter,
+  lines: readonly string[] = [],
+  over: Partial<StartOptions> = {},
+): Heard {
   const [events, sent]: [HarnessEvent[], string[]] = [[], []];
-  const talk = adapter.connect(
+  const connection = adapter.connect(
     { ...OPTIONS, ...over },
-    { send: (text) => void sent.push(text), tell: (event) => void events.push(event) },
+    { send: (text) => void sent.push(text), emit: (event) => void events.push(event) },
   );
-  for (const line of lines) talk.receive(line);
-  return { events, sent, talk };
+  for (const line of lines) connection.receive(line);
+  return { events, sent, connection };
 }
 
 /** The same line by line, with time for what follows from each; `on` may answer to what is told. */
 export async function played(
   adapter: HarnessAdapter,
   lines: readonly string[],
-  on: (event: HarnessEvent, talk: HarnessTalk) => void,
+  on: (event: HarnessEvent, connection: HarnessConnection) => void,
   over: Partial<StartOptions> = {},
-): Promise<Omit<Heard, "talk">> {
-  const { events, sent, talk } = heard(adapter, [], over);
+): Promise<Omit<Heard, "connection">> {
+  const { events, sent, connection } = interpret(adapter, [], over);
   let known = 0;
   const settle = async (): Promise<void> => {
     await new Promise((resolve) => setImmediate(resolve));
-    for (; known < events.length; known += 1) on(events[known]!, talk);
+    for (; known < events.length; known += 1) on(events[known]!, connection);
   };
   await settle();
   for (const line of lines) {
-    talk.receive(line);
+    connection.receive(line);
     await settle();
   }
   return { events, sent };

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "@jest/globals";
 import { played } from "../../../test/support/harness-lines.ts";
-import type { HarnessAdapter, HarnessEvent, HarnessTalk, StartOptions } from "../harness-adapter.ts";
+import type { HarnessAdapter, HarnessEvent, HarnessConnection, StartOptions } from "../harness-adapter.ts";
 import { geminiAdapter } from "./gemini-adapter.ts";
 import { opencodeAdapter } from "./opencode-adapter.ts";
 
@@ -19,10 +19,10 @@ const methods = (lines: readonly string[]) => sentBy(lines).map(({ method }) => 
 /** Three turns, the second of which is interrupted in its tool. */
 const threeTurns = () => {
   let turns = 0;
-  return (event: HarnessEvent, talk: HarnessTalk) => {
-    if (event.t === "session") talk.say("Work.");
-    if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 345")) talk.interrupt();
-    if (event.t === "turn_end" && (turns += 1) < 3) talk.say("Go on.");
+  return (event: HarnessEvent, connection: HarnessConnection) => {
+    if (event.t === "session") connection.startTurn("Work.");
+    if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 345")) connection.interrupt();
+    if (event.t === "turn_end" && (turns += 1) < 3) connection.startTurn("Go on.");
   };
 };
 const start = (id: string | undefined, name: string, input: object) => ({
@@ -130,13 +130,13 @@ const begun = [result(1), result(2, { sessionId: "s" })];
 const inTurn = (
   adapter: HarnessAdapter,
   lines: readonly string[],
-  on: (event: HarnessEvent, talk: HarnessTalk) => void = () => {},
+  on: (event: HarnessEvent, connection: HarnessConnection) => void = () => {},
   over: Partial<StartOptions> = {},
 ) =>
   played(
     adapter,
     [...begun, ...lines],
-    (event, talk) => (event.t === "session" ? talk.say("Work.") : on(event, talk)),
+    (event, connection) => (event.t === "session" ? connection.startTurn("Work.") : on(event, connection)),
     over,
   );
 const afterSession = ({ events }: { events: readonly HarnessEvent[] }) => events.filter(({ t }) => t !== "session");
@@ -159,7 +159,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     const { events, sent } = await played(
       adapter,
       lines,
-      (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined),
+      (event, connection) => (event.t === "session" ? connection.startTurn("Go on.") : undefined),
       { isResumed: true },
     );
     expect(events).toEqual([
@@ -253,7 +253,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
       await inTurn(
         adapter,
         [said("I be"), failure(3, "Rate limit exceeded."), said("Late."), result(4, { stopReason: "end_turn" })],
-        (event, talk) => (event.t === "turn_end" && !event.ok ? talk.say("Again.") : undefined),
+        (event, connection) => (event.t === "turn_end" && !event.ok ? connection.startTurn("Again.") : undefined),
       ),
     );
     expect(events).toEqual([
@@ -287,8 +287,8 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ["what is of no known kind while a plan awaits approval", true, permission("other", "thing"), "no"],
     ["a look while a plan awaits approval", true, permission("read", "a.txt"), "once"],
     ["a platform's tool while a plan awaits approval", true, permission("other", platform), "once"],
-  ])("asked whether it may do %s (looking: %s): %#", async (_what, isLooking, line, optionId) => {
-    const { sent } = await inTurn(adapter, [line], () => {}, { isLooking });
+  ])("asked whether it may do %s (read-only: %s): %#", async (_what, isReadOnly, line, optionId) => {
+    const { sent } = await inTurn(adapter, [line], () => {}, { isReadOnly });
     expect(sentBy(sent).at(-1)).toEqual({
       jsonrpc: "2.0",
       id: 50,
@@ -320,8 +320,8 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
 test("Gemini CLI forgets a turn that is cancelled while its model answers: only its own tools are cancelled, as soon as one is at work", async () => {
   const call = (id: string, title: string, status: string) =>
     update("tool_call", { toolCallId: id, title, kind: "execute", status });
-  const interruptAtOnce = (event: HarnessEvent, talk: HarnessTalk) =>
-    event.t === "message" ? talk.interrupt() : undefined;
+  const interruptAtOnce = (event: HarnessEvent, connection: HarnessConnection) =>
+    event.t === "message" ? connection.interrupt() : undefined;
   const first = [said("I think"), call("mcp_millwright_wait__1", "wait (millwright MCP Server)", "in_progress")];
   const waiting = await inTurn(geminiAdapter, first, interruptAtOnce);
   expect(methods(waiting.sent)).not.toContain("session/cancel");
@@ -345,7 +345,7 @@ test("what the platform puts into a model's mouth to end a turn is not told as t
         said("(The platform has ended this turn.)"),
         result(3, { stopReason: "end_turn" }),
       ],
-      (event, talk) => (event.t === "message" ? talk.interrupt() : undefined),
+      (event, connection) => (event.t === "message" ? connection.interrupt() : undefined),
     ),
   );
   expect(events.filter(({ t }) => t === "message")).toEqual([{ t: "message", text: "I think" }]);
@@ -364,7 +364,7 @@ describe("how they are started", () => {
     reasoning: "high",
     instructions: "Ask with ask_user.",
     systemFile: "/home/agent/s.md",
-    isLooking: false,
+    isReadOnly: false,
     gateway: "http://gw",
   };
 
@@ -399,7 +399,7 @@ describe("how they are started", () => {
       options.stateDir,
       "12345678",
     ]);
-    expect(geminiAdapter.argv({ ...options, isLooking: true, model: "" }).slice(-2)).toEqual([
+    expect(geminiAdapter.argv({ ...options, isReadOnly: true, model: "" }).slice(-2)).toEqual([
       "--approval-mode",
       "default",
     ]);
@@ -426,7 +426,7 @@ describe("how they are started", () => {
       },
     });
     expect(
-      JSON.parse(opencodeAdapter.files!({ ...options, provider, isLooking: true })[".harness/opencode/config.json"]!)
+      JSON.parse(opencodeAdapter.files!({ ...options, provider, isReadOnly: true })[".harness/opencode/config.json"]!)
         .permission,
     ).toMatchObject({ "*": "deny", read: "allow", "millwright_*": "allow" });
   });

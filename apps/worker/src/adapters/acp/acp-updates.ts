@@ -8,7 +8,7 @@ import type { AcpDialect } from "./acp-dialect.ts";
 type Call = {
   readonly tool: string;
   readonly kind: string;
-  told: boolean;
+  isReported: boolean;
   title: string;
   input: JsonObject;
   output: string;
@@ -30,7 +30,7 @@ const PASSED_OVER = [
 
 /** The updates of a turn, in our words: chunks become messages, and calls are told when what they do is known. */
 export class AcpUpdates {
-  readonly #tell: HarnessLink["tell"];
+  readonly #emit: HarnessLink["emit"];
   readonly #toolOf: AcpDialect["toolOf"];
   readonly #calls = new Map<string, Call>();
   #text = "";
@@ -39,8 +39,8 @@ export class AcpUpdates {
   #plans = 0;
   #isInterrupted = false;
 
-  constructor(tell: HarnessLink["tell"], { toolOf }: Pick<AcpDialect, "toolOf">) {
-    this.#tell = tell;
+  constructor(emit: HarnessLink["emit"], { toolOf }: Pick<AcpDialect, "toolOf">) {
+    this.#emit = emit;
     this.#toolOf = toolOf;
   }
 
@@ -48,7 +48,7 @@ export class AcpUpdates {
   add(update: JsonObject): boolean {
     switch (update["sessionUpdate"]) {
       case "agent_message_chunk":
-        this.#heard(update);
+        this.#handle(update);
         return true;
       case "tool_call":
       case "tool_call_update":
@@ -66,7 +66,7 @@ export class AcpUpdates {
 
   /** A tool of the agent's own is at work. */
   get isInTool(): boolean {
-    return [...this.#calls.values()].some(({ told, tool }) => told && !isPlatformTool(tool));
+    return [...this.#calls.values()].some(({ isReported, tool }) => isReported && !isPlatformTool(tool));
   }
 
   /** What ends from now on was ended by us, whatever the agent calls it, and nothing that is said from now on is the model's. */
@@ -85,7 +85,7 @@ export class AcpUpdates {
     return last;
   }
 
-  #heard(update: JsonObject): void {
+  #handle(update: JsonObject): void {
     const id = textAt(update, "messageId");
     if (id !== this.#messageId) this.#speak();
     this.#messageId = id;
@@ -97,7 +97,7 @@ export class AcpUpdates {
     this.#text = "";
     if (text === "" || this.#isInterrupted) return;
     this.#last = text;
-    this.#tell({ t: "message", text });
+    this.#emit({ t: "message", text });
   }
 
   #called(update: JsonObject): void {
@@ -106,7 +106,7 @@ export class AcpUpdates {
     const call = this.#calls.get(id) ?? {
       tool: this.#toolOf({ id, title }) || textAt(update, "kind") || "other",
       kind: textAt(update, "kind"),
-      told: false,
+      isReported: false,
       title,
       input: {},
       output: "",
@@ -117,13 +117,13 @@ export class AcpUpdates {
     this.#learn(call, update);
     const status = textAt(update, "status");
     const hasEnded = status === "completed" || status === "failed";
-    if (!call.told && (hasEnded || status === "in_progress")) {
-      call.told = true;
-      this.#tell({ t: "tool_start", id, name: call.tool, input: inputOf(call) });
+    if (!call.isReported && (hasEnded || status === "in_progress")) {
+      call.isReported = true;
+      this.#emit({ t: "tool_start", id, name: call.tool, input: inputOf(call) });
     }
     if (!hasEnded) return;
     this.#calls.delete(id);
-    this.#tell({
+    this.#emit({
       t: "tool_end",
       id,
       ok: status === "completed" && !this.#isInterrupted && (call.exitCode ?? 0) === 0,
@@ -154,8 +154,8 @@ export class AcpUpdates {
           .map((entry) => ({ content: textAt(entry, "content"), status: textAt(entry, "status") }))
       : [];
     const id = `plan-${(this.#plans += 1)}`;
-    this.#tell({ t: "tool_start", id, name: PLAN_TOOL, input: { entries: steps } });
-    this.#tell({ t: "tool_end", id, ok: true, output: "" });
+    this.#emit({ t: "tool_start", id, name: PLAN_TOOL, input: { entries: steps } });
+    this.#emit({ t: "tool_end", id, ok: true, output: "" });
   }
 }
 

@@ -3,7 +3,7 @@ import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
 import { programArgv } from "../harness-program.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
-import { connectAcp } from "./acp-talk.ts";
+import { connectAcp } from "./acp-connection.ts";
 import { geminiGuard } from "./gemini-guard.ts";
 
 /** Where it looks for what its user has set, in the workspace. */
@@ -43,9 +43,9 @@ const DIALECT: AcpDialect = {
 export const geminiAdapter: HarnessAdapter = {
   type: "gemini",
 
-  argv: ({ program, model, stateDir, sessionId, isResumed, isLooking }) => [
+  argv: ({ program, model, stateDir, sessionId, isResumed, isReadOnly }) => [
     ...(isResumed ? ["/bin/sh", "-c", MOVE_SESSION, "sh", stateDir, sessionId.slice(0, 8)] : []),
-    ...[...programArgv(program, geminiGuard(stateDir)), "--acp", "--approval-mode", isLooking ? "default" : "yolo"],
+    ...[...programArgv(program, geminiGuard(stateDir)), "--acp", "--approval-mode", isReadOnly ? "default" : "yolo"],
     ...(model === "" ? [] : ["-m", model]),
   ],
 
@@ -69,12 +69,12 @@ export const geminiAdapter: HarnessAdapter = {
   connect: (options, link) => connectAcp(options, link, DIALECT),
 };
 
-const settings = ({ isLooking }: StartOptions) => ({
+const settings = ({ isReadOnly }: StartOptions) => ({
   security: { auth: { selectedType: "gemini-api-key" } },
   general: { enableAutoUpdate: false, sessionRetention: { enabled: false } },
   privacy: { usageStatisticsEnabled: false },
   telemetry: { enabled: false },
   hooksConfig: { enabled: false },
   mcp: { allowed: [PLATFORM_SERVER] },
-  ...(isLooking ? { tools: { exclude: CHANGING_TOOLS } } : {}),
+  ...(isReadOnly ? { tools: { exclude: CHANGING_TOOLS } } : {}),
 });

@@ -3,7 +3,7 @@ import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
 import { programArgv } from "../harness-program.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
-import { connectAcp } from "./acp-talk.ts";
+import { connectAcp } from "./acp-connection.ts";
 
 /** The gateway, as one of its providers. */
 const PROVIDER = "millwright";
@@ -14,7 +14,7 @@ const WIRES: Readonly<Record<string, readonly [npm: string, path: string]>> = {
   google: ["@ai-sdk/google", "/v1beta"],
   "openai-compatible": ["@ai-sdk/openai-compatible", "/v1"],
 };
-const LOOKING_TOOLS = ["read", "list", "glob", "grep"];
+const READ_ONLY_TOOLS = ["read", "list", "glob", "grep"];
 
 const DIALECT: AcpDialect = {
   // A call's first title is its tool's name.
@@ -56,13 +56,13 @@ export const opencodeAdapter: HarnessAdapter = {
   connect: (options, link) => connectAcp(options, link, DIALECT),
 };
 
-function config({ provider, model, reasoning, systemFile, isLooking, gateway }: StartOptions): JsonObject {
+function config({ provider, model, reasoning, systemFile, isReadOnly, gateway }: StartOptions): JsonObject {
   const [npm, path] = WIRES[provider] ?? WIRES["openai-compatible"]!;
   const options: JsonObject = reasoning === "" ? {} : { options: { reasoningEffort: reasoning } };
-  const looking = {
+  const readOnly = {
     "*": "deny",
     [`${PLATFORM_SERVER}_*`]: "allow",
-    ...Object.fromEntries(LOOKING_TOOLS.map((tool) => [tool, "allow"])),
+    ...Object.fromEntries(READ_ONLY_TOOLS.map((tool) => [tool, "allow"])),
   };
   return {
     ...{ model: `${PROVIDER}/${model}`, small_model: `${PROVIDER}/${model}`, enabled_providers: [PROVIDER] },
@@ -74,7 +74,7 @@ function config({ provider, model, reasoning, systemFile, isLooking, gateway }: 
         models: { [model]: { name: model, ...options } },
       },
     },
-    ...{ instructions: [systemFile], permission: isLooking ? looking : "allow" },
+    ...{ instructions: [systemFile], permission: isReadOnly ? readOnly : "allow" },
     ...{ autoupdate: false, share: "disabled", snapshot: false },
   };
 }

@@ -7,7 +7,7 @@ import type { AcpDialect } from "./acp-dialect.ts";
 const LOOKS = ["read", "search", "think"];
 
 /** Whether a call only looks, or is one of the platform's, which judges for itself what a plan may do. */
-export const isLook = (call: JsonObject, { toolOf }: AcpDialect): boolean =>
+export const isReadOnlyCall = (call: JsonObject, { toolOf }: AcpDialect): boolean =>
   LOOKS.includes(textAt(call, "kind")) ||
   isPlatformTool(toolOf({ id: textAt(call, "toolCallId"), title: textAt(call, "title") }));
 

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "@jest/globals";
-import { heard } from "../../../test/support/harness-lines.ts";
+import { interpret } from "../../../test/support/harness-lines.ts";
 import { claudeAdapter } from "./claude-adapter.ts";
 
 const RECORDED = readFileSync(new URL("../../../test/harnesses/claude.jsonl", import.meta.url), "utf8")
   .trim()
   .split("\n");
-const read = (lines: readonly string[]) => heard(claudeAdapter, lines).events.filter(({ t }) => t !== "session");
+const read = (lines: readonly string[]) => interpret(claudeAdapter, lines).events.filter(({ t }) => t !== "session");
 
 test("recorded lines of an interrupted turn are told in our words", () =>
   expect(read(RECORDED)).toEqual([

@@ -6,7 +6,7 @@ import { parsedLine } from "../json-rpc.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 
 /** While a plan awaits approval. */
-const LOOKING_TOOLS = "Read";
+const READ_ONLY_TOOLS = "Read";
 const RETRIES = "8";
 /** What is published of its counters (fields-runs §6.10). */
 const COUNTERS = [
@@ -21,7 +21,7 @@ const COUNTERS = [
 export const claudeAdapter: HarnessAdapter = {
   type: "claude",
 
-  argv: ({ program, sessionId, isResumed, model, reasoning, systemFile, isLooking, gateway }) => [
+  argv: ({ program, sessionId, isResumed, model, reasoning, systemFile, isReadOnly, gateway }) => [
     ...[
       program,
       "-p",
@@ -43,7 +43,7 @@ export const claudeAdapter: HarnessAdapter = {
     ...[isResumed ? "--resume" : "--session-id", sessionId, "--append-system-prompt-file", systemFile],
     ...(model === "" ? [] : ["--model", model]),
     ...(reasoning === "" ? [] : ["--effort", reasoning]),
-    ...(isLooking ? ["--tools", LOOKING_TOOLS] : []),
+    ...(isReadOnly ? ["--tools", READ_ONLY_TOOLS] : []),
   ],
 
   env: ({ stateDir, gateway }) => ({
@@ -63,17 +63,17 @@ export const claudeAdapter: HarnessAdapter = {
 
   sessionFile,
 
-  connect: (options, { send, tell }) => {
-    tell({
+  connect: (options, { send, emit }) => {
+    emit({
       t: "session",
       session: { id: options.sessionId, isResumed: options.isResumed, file: sessionFile(options) },
     });
     return {
-      say: (text) => send(line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } })),
+      startTurn: (text) => send(line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } })),
       interrupt: () =>
         send(line({ type: "control_request", request_id: randomUUID(), request: { subtype: "interrupt" } })),
       receive: (text) => {
-        for (const event of read(text) ?? [{ t: "unknown", line: text } as const]) tell(event);
+        for (const event of read(text) ?? [{ t: "unknown", line: text } as const]) emit(event);
       },
     };
   },

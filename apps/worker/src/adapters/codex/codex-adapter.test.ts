@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "@jest/globals";
-import { heard, played } from "../../../test/support/harness-lines.ts";
+import { interpret, played } from "../../../test/support/harness-lines.ts";
 import type { HarnessEvent, StartOptions } from "../harness-adapter.ts";
 import { codexAdapter } from "./codex-adapter.ts";
 
@@ -25,14 +25,14 @@ const inTurn = (...lines: string[]) =>
   played(
     codexAdapter,
     [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"result":{"turn":{"id":"u"}}}', ...lines],
-    (event, talk) => (event.t === "session" ? talk.say("Work.") : undefined),
+    (event, connection) => (event.t === "session" ? connection.startTurn("Work.") : undefined),
   );
 
 test("recorded lines of an interrupted turn and the next one are told in our words", async () => {
-  const { events, sent } = await played(codexAdapter, RECORDED, (event, talk) => {
-    if (event.t === "session") talk.say("Work.");
-    if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 33")) talk.interrupt();
-    if (event.t === "turn_end" && !event.ok) talk.say("Go on.");
+  const { events, sent } = await played(codexAdapter, RECORDED, (event, connection) => {
+    if (event.t === "session") connection.startTurn("Work.");
+    if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 33")) connection.interrupt();
+    if (event.t === "turn_end" && !event.ok) connection.startTurn("Go on.");
   });
   const command = (text: string) => ({
     t: "tool_start",
@@ -92,7 +92,7 @@ test("a thread of before is gone on with, and what it had counted is not counted
   const { events, sent } = await played(
     codexAdapter,
     lines,
-    (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined),
+    (event, connection) => (event.t === "session" ? connection.startTurn("Go on.") : undefined),
     { isResumed: true },
   );
   expect(events).toEqual([
@@ -109,10 +109,10 @@ test.each([
   [false, "danger-full-access"],
   [true, "read-only"],
 ])(
-  "a thread is started and resumed with the sandbox that its mode allows (looking: %s)",
-  async (isLooking, sandbox) => {
+  "a thread is started and resumed with the sandbox that its mode allows (read-only: %s)",
+  async (isReadOnly, sandbox) => {
     for (const isResumed of [false, true]) {
-      const { sent } = await played(codexAdapter, [INITIALIZED], () => {}, { isLooking, isResumed });
+      const { sent } = await played(codexAdapter, [INITIALIZED], () => {}, { isReadOnly, isResumed });
       expect(JSON.parse(sent.at(-1)!)).toMatchObject({
         method: isResumed ? "thread/resume" : "thread/start",
         params: { sandbox, approvalPolicy: "never", cwd: "/workspace" },
@@ -139,10 +139,10 @@ test("an interrupt before the turn has a name waits for it", async () => {
   const { sent } = await played(
     codexAdapter,
     [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"result":{"turn":{"id":"u"}}}'],
-    (event, talk) => {
+    (event, connection) => {
       if (event.t !== "session") return;
-      talk.say("Work.");
-      talk.interrupt();
+      connection.startTurn("Work.");
+      connection.interrupt();
     },
   );
   expect(JSON.parse(sent.at(-1)!)).toMatchObject({ method: "turn/interrupt", params: { threadId: "t", turnId: "u" } });
@@ -222,12 +222,12 @@ test("a program that cannot begin, and a turn that it refuses, end the turn with
   const refused = await played(
     codexAdapter,
     [INITIALIZED, '{"id":2,"result":{"thread":{"id":"t"}}}', '{"id":3,"error":{"code":1,"message":"Too long."}}'],
-    (event, talk) => (event.t === "session" ? talk.say("x") : undefined),
+    (event, connection) => (event.t === "session" ? connection.startTurn("x") : undefined),
   );
   expect(after(refused.events)).toEqual([{ t: "turn_end", ok: false, message: "Too long." }]);
 });
 
-test.each<[method: string, isLooking: boolean, answer: object]>([
+test.each<[method: string, isReadOnly: boolean, answer: object]>([
   ["item/commandExecution/requestApproval", false, { result: { decision: "accept" } }],
   ["item/commandExecution/requestApproval", true, { result: { decision: "decline" } }],
   ["item/fileChange/requestApproval", true, { result: { decision: "decline" } }],
@@ -238,8 +238,8 @@ test.each<[method: string, isLooking: boolean, answer: object]>([
     false,
     { error: { code: -32_601, message: "There is no method account/chatgptAuthTokens/refresh." } },
   ],
-])("asked for %s (looking: %s), it is answered at once", (method, isLooking, answer) => {
-  const { sent } = heard(codexAdapter, [JSON.stringify({ id: 7, method, params: {} })], { isLooking });
+])("asked for %s (read-only: %s), it is answered at once", (method, isReadOnly, answer) => {
+  const { sent } = interpret(codexAdapter, [JSON.stringify({ id: 7, method, params: {} })], { isReadOnly });
   expect(JSON.parse(sent.at(-1)!)).toEqual({ jsonrpc: "2.0", id: 7, ...answer });
 });
 
@@ -252,7 +252,7 @@ test("it is configured for the gateway alone, trusts no repository, and cannot a
     gateway: "http://127.0.0.1:3129",
     model: "m",
     reasoning: "high",
-    isLooking: false,
+    isReadOnly: false,
   } as StartOptions;
   const argv = codexAdapter.argv(options);
   expect(argv.slice(0, 2)).toEqual(["/codex", "app-server"]);
@@ -266,7 +266,7 @@ test("it is configured for the gateway alone, trusts no repository, and cannot a
       "features.hooks=false",
     ]),
   );
-  expect(codexAdapter.argv({ ...options, isLooking: true })).toEqual(
+  expect(codexAdapter.argv({ ...options, isReadOnly: true })).toEqual(
     expect.arrayContaining(['sandbox_mode="read-only"', "features.shell_tool=false"]),
   );
   expect([codexAdapter.env(options), codexAdapter.directories!(options)]).toEqual([

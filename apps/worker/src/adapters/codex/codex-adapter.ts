@@ -1,6 +1,6 @@
 import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
-import { CodexTalk, sandboxMode } from "./codex-talk.ts";
+import { CodexConnection, sandboxMode } from "./codex-connection.ts";
 
 const PROVIDER = "millwright";
 /** A pull request of the platform's may take its time. */
@@ -15,27 +15,27 @@ export const codexAdapter: HarnessAdapter = {
   argv: (options) => [options.program, "app-server", ...settings(options).flatMap((setting) => ["-c", setting])],
   env: ({ stateDir }) => ({ CODEX_HOME: stateDir }),
   directories: ({ stateDir, home }) => [stateDir, databases(home)],
-  looksByPlatform: true,
-  connect: (options, link) => new CodexTalk(options, link),
+  readsThroughPlatform: true,
+  connect: (options, link) => new CodexConnection(options, link),
 };
 
 const databases = (home: string): string => `${home}/.codex-databases`;
 
 /** All of its configuration. The sandbox around it is the border, so its own is off; what a repository brings for the program is not loaded. */
-function settings({ gateway, cwd, model, reasoning, isLooking, home }: StartOptions): string[] {
+function settings({ gateway, cwd, model, reasoning, isReadOnly, home }: StartOptions): string[] {
   return [
     `model_provider=${toml(PROVIDER)}`,
     `model_providers.${PROVIDER}={name="Millwright",base_url=${toml(`${gateway}/v1`)},wire_api="responses",supports_websockets=false}`,
     `mcp_servers.${PLATFORM_SERVER}={url=${toml(`${gateway}/mcp`)},tool_timeout_sec=${TOOL_TIMEOUT_SECONDS},default_tools_approval_mode="approve",startup_timeout_sec=${STARTUP_TIMEOUT_SECONDS}}`,
     `projects={${toml(cwd)}={trust_level="untrusted"}}`,
     `approval_policy="never"`,
-    `sandbox_mode=${toml(sandboxMode(isLooking))}`,
+    `sandbox_mode=${toml(sandboxMode(isReadOnly))}`,
     `web_search="disabled"`,
     `project_doc_max_bytes=0`, // the platform's instructions hold the AGENTS.md of each repository
     `check_for_update_on_startup=false`,
     `sqlite_home=${toml(databases(home))}`,
     ...FEATURES_OFF.map((name) => `features.${name}=false`),
-    ...(isLooking ? ["features.shell_tool=false"] : []),
+    ...(isReadOnly ? ["features.shell_tool=false"] : []),
     ...(model === "" ? [] : [`model=${toml(model)}`]),
     ...(reasoning === "" ? [] : [`model_reasoning_effort=${toml(reasoning)}`]),
   ];

@@ -63,10 +63,10 @@ export function commandBackend(
       records.put({ executionId, attempt, runUid, startedMs }); // before: a command that was under way when we died may have been heard
       const { outcome, how, output } = await run(dispatchCommand, order, needsOf(order, url));
       if (outcome === "ok") return;
-      const said = output.replaceAll(OFFER, "***");
+      const message = output.replaceAll(OFFER, "***");
       throw new MachineFailed(
         outcome === "timeout" ? "dispatch_timeout" : "dispatch_command",
-        `The dispatch command ${how}.${said === "" ? "" : ` It said: ${said}`}`,
+        `The dispatch command ${how}.${message === "" ? "" : ` It message: ${message}`}`,
       );
     },
     faultOf: async () => undefined, // a command is told nothing of its machine: the lease tells

@@ -21,16 +21,16 @@ export class MachineRecords {
       throw new Error(
         `${dir} is used by another worker (process ${owner.pid}): give each its own MILLWRIGHT_WORKER_DIR.`,
       );
-    writeWhole(join(dir, "owner"), JSON.stringify(identify(process.pid)));
+    writeAtomically(join(dir, "owner"), JSON.stringify(identify(process.pid)));
     return new MachineRecords(dir);
   }
 
   instanceUid(): string {
     const file = join(this.#dir, "instance");
-    const kept = readJson<{ uid: string }>(file)?.uid;
-    if (kept) return kept;
+    const stored = readJson<{ uid: string }>(file)?.uid;
+    if (stored) return stored;
     const uid = newUid();
-    writeWhole(file, JSON.stringify({ uid }));
+    writeAtomically(file, JSON.stringify({ uid }));
     return uid;
   }
 
@@ -38,14 +38,14 @@ export class MachineRecords {
     return readdirSync(this.#dir)
       .filter((name) => name.endsWith(".json"))
       .flatMap((name) => {
-        const kept = readJson<Record<keyof Machine, string | number>>(join(this.#dir, name));
-        return kept
+        const stored = readJson<Record<keyof Machine, string | number>>(join(this.#dir, name));
+        return stored
           ? [
               {
-                executionId: BigInt(kept.executionId),
-                attempt: Number(kept.attempt),
-                runUid: String(kept.runUid),
-                startedMs: Number(kept.startedMs),
+                executionId: BigInt(stored.executionId),
+                attempt: Number(stored.attempt),
+                runUid: String(stored.runUid),
+                startedMs: Number(stored.startedMs),
               },
             ]
           : [];
@@ -53,7 +53,7 @@ export class MachineRecords {
   }
 
   put({ executionId, attempt, runUid, startedMs }: Machine): void {
-    writeWhole(
+    writeAtomically(
       this.#file({ executionId, attempt }),
       JSON.stringify({ executionId: String(executionId), attempt, runUid, startedMs }),
     );
@@ -75,7 +75,7 @@ export class MachineRecords {
 }
 
 /** A reader sees all of it or nothing. */
-function writeWhole(file: string, text: string): void {
+function writeAtomically(file: string, text: string): void {
   writeFileSync(`${file}.new`, text, { mode: 0o600 });
   renameSync(`${file}.new`, file);
 }

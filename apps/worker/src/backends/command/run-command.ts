@@ -38,9 +38,9 @@ export function runCommand({ command, input, env, timeoutMs, outputFile }: Comma
     }, timeoutMs);
     const settle = (outcome: CommandEnd["outcome"], how: string): void => {
       clearTimeout(late);
-      const said = lastOf(output, begin);
+      const lastOutput = lastOf(output, begin);
       closeSync(output);
-      resolve({ outcome, how, output: said });
+      resolve({ outcome, how, output: lastOutput });
     };
     child.once("error", (error) => settle("failed", `could not be started: ${error.message}`));
     child.once("exit", (code, signal) => {

@@ -118,8 +118,8 @@ async function everyPage<T>(read: (from: { _continue?: string }) => Promise<Page
 function messageOf(error: unknown): string {
   const { body, code } = error as { body?: unknown; code?: number };
   const status = typeof body === "string" ? parsed(body) : body;
-  const said = typeof status === "object" && status !== null && "message" in status ? status.message : undefined;
-  return typeof said === "string" ? said : `The cluster answered ${code}.`;
+  const message = typeof status === "object" && status !== null && "message" in status ? status.message : undefined;
+  return typeof message === "string" ? message : `The cluster answered ${code}.`;
 }
 
 function parsed(text: string): unknown {

@@ -25,7 +25,7 @@ const TRIES = 6;
 const RETRY_MS = 1_000;
 
 /** What the cluster has of ours, at one look. */
-type Look = { readonly jobs: ReadonlyMap<string, V1Job>; readonly pods: ReadonlyMap<string, V1Pod> };
+type Snapshot = { readonly jobs: ReadonlyMap<string, V1Job>; readonly pods: ReadonlyMap<string, V1Pod> };
 
 /** Machines as Jobs of a cluster, one per attempt. Nothing is kept on disk: the Jobs themselves say what there is, by their labels. */
 export function kubernetesBackend({
@@ -39,13 +39,13 @@ export function kubernetesBackend({
 }: KubernetesBackendDeps): Backend {
   const selector = selectorOf(owner);
   const never = new AbortController().signal;
-  let looking: Promise<Look> | undefined;
+  let reading: Promise<Snapshot> | undefined;
   /** Jobs that were made, and not yet seen in a list: one that is missing there may only be too new. */
   const unseen = new Set<string>();
 
   /** All who ask while a look is under way get that one's answer. */
-  function look(): Promise<Look> {
-    looking ??= (async () => {
+  function readCluster(): Promise<Snapshot> {
+    reading ??= (async () => {
       try {
         const [jobs, pods] = await Promise.all([cluster.listJobs(selector), cluster.listPods(selector)]);
         return {
@@ -53,10 +53,10 @@ export function kubernetesBackend({
           pods: new Map(pods.map((pod) => [jobOf(pod), pod])),
         };
       } finally {
-        looking = undefined;
+        reading = undefined;
       }
     })();
-    return looking;
+    return reading;
   }
 
   async function insisting<T>(act: () => Promise<T>): Promise<T> {
@@ -111,7 +111,7 @@ export function kubernetesBackend({
     },
     async faultOf(machine, isTaken) {
       const name = jobName(machine, owner);
-      const { jobs, pods } = await look();
+      const { jobs, pods } = await readCluster();
       const [job, pod] = [jobs.get(name), pods.get(name)];
       if (job) unseen.delete(name);
       const fault =

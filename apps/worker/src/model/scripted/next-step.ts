@@ -119,8 +119,8 @@ class Progress {
     if (waited?.name !== "wait" || waited.action.kind !== "tool" || waited.action.mayFail) return undefined;
     const newest = this.#events.findLast(isMessage);
     if (newest === undefined || !isChildrenMessage(newest)) return undefined;
-    const toldBefore = this.#events.slice(0, this.#endOf(index)).findLastIndex(isChildrenMessage);
-    const ended = this.#events.slice(toldBefore + 1).filter(({ kind }) => kind === "child_finished");
+    const previousReport = this.#events.slice(0, this.#endOf(index)).findLastIndex(isChildrenMessage);
+    const ended = this.#events.slice(previousReport + 1).filter(({ kind }) => kind === "child_finished");
     const failed = ended.filter(({ payload }) => payload["state"] !== "SUCCEEDED");
     const isFailed =
       waited.action.input["policy"] === "any" ? failed.length > 0 && failed.length === ended.length : failed.length > 0;

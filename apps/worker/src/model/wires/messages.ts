@@ -75,11 +75,11 @@ function inOurWords(
   mask: (text: string) => string,
 ): AssistantModelMessage | undefined {
   if (calls.length === 0) return text === "" ? undefined : { role: "assistant", content: text };
-  const said = text === "" ? [] : [{ type: "text" as const, text }];
+  const content = text === "" ? [] : [{ type: "text" as const, text }];
   return {
     role: "assistant",
     content: [
-      ...said,
+      ...content,
       ...calls.map(({ callId, name, input }) => ({
         type: "tool-call" as const,
         toolCallId: callId,

@@ -48,13 +48,13 @@ export type WireDeps = {
   /** Resolves when outside effects are allowed. */
   readonly whenOpen: () => Promise<void>;
   /** Adds an event to the run: a call that is made again, and what else people should know. */
-  readonly tell: (kind: "model_retry" | "warning", payload: JsonObject) => void;
+  readonly emit: (kind: "model_retry" | "warning", payload: JsonObject) => void;
   /** For a call that was counted although it gave no answer. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
   /** Read before each call; under a cost limit it is asked. */
   readonly reserveCost?: PlatformClient["reserveCost"] | undefined;
   /** What the model says as it says it, by the id of the step it will be. */
-  readonly say?: (stepId: string, delta: string) => void;
+  readonly publishTextDelta?: (stepId: string, delta: string) => void;
   /** How each call ended. */
   readonly called: (outcome: string) => void;
 };
@@ -79,9 +79,13 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       { apiKey, baseUrl, fetch: reach },
       modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId,
     );
-    const said = [...context.earlier, ...context.events];
+    const allEvents = [...context.earlier, ...context.events];
     const request: ModelCall = {
-      ...{ model, tools: context.tools, messages: marked(messagesOf(sinceSummary(said), { replies, mask }), wire) },
+      ...{
+        model,
+        tools: context.tools,
+        messages: marked(messagesOf(sinceSummary(allEvents), { replies, mask }), wire),
+      },
       system: {
         role: "system",
         content: mask(systemPrompt(context, assignment)),
@@ -91,12 +95,12 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       ...(context.mustCallTool && wire.canRequireTools ? { toolChoice: "required" as const } : {}),
     };
     if (isTooLong([request.system.content, request.tools, request.messages], window)) {
-      const summary = await summarise(request, said, signal);
+      const summary = await summarise(request, allEvents, signal);
       if (summary) return summary;
     }
-    const answered = await ask(request, signal, deps.say);
+    const answered = await ask(request, signal, deps.publishTextDelta);
     if ("answer" in answered) return stepOf(answered.stepId, answered.answer);
-    const summary = answered.failure.isTooLong ? await summarise(request, said, signal) : undefined;
+    const summary = answered.failure.isTooLong ? await summarise(request, allEvents, signal) : undefined;
     return (
       summary ??
       failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) })
@@ -138,12 +142,12 @@ export function wireProvider(deps: WireDeps): ModelProvider {
   async function ask(
     request: ModelCall,
     signal: AbortSignal,
-    say?: WireDeps["say"],
+    publishTextDelta?: WireDeps["publishTextDelta"],
   ): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
     for (let tried = 1; ; tried += 1) {
       const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
       const answer = await attemptCall(
-        { ...request, ...(say ? { onText: (delta) => say(stepId, delta) } : {}) },
+        { ...request, ...(publishTextDelta ? { onText: (delta) => publishTextDelta(stepId, delta) } : {}) },
         stepId,
         signal,
       );
@@ -151,7 +155,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       if (!answer.mayPass || tried >= deps.limits.triesMax) return { stepId, failure: answer };
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
       const text = `The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
-      deps.tell("model_retry", {
+      deps.emit("model_retry", {
         text,
         call_id: stepId,
         try: tried + 1,
@@ -209,7 +213,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       ...call,
     }));
     if (answer.isCutShort)
-      deps.tell("warning", { text: "The model's answer reached its greatest length and ends early." });
+      deps.emit("warning", { text: "The model's answer reached its greatest length and ends early." });
     const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
     if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
     return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };

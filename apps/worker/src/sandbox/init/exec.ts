@@ -27,7 +27,7 @@ export class Commands {
   #secrets: readonly string[] = [];
 
   /** Masked in the output of every command that runs from now on. */
-  keepSecret(secrets: readonly string[]): void {
+  addSecrets(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
 

@@ -19,8 +19,8 @@ async function perform(request: Request): Promise<unknown> {
   switch (request.op) {
     case "hello":
       env = request.env;
-      commands.keepSecret(request.secrets);
-      programs.keepSecret(request.secrets);
+      commands.addSecrets(request.secrets);
+      programs.addSecrets(request.secrets);
       await Promise.all(request.relays.map(relay));
       return { pid: process.pid, shell: shellName() } satisfies HelloValue;
     case "exec":

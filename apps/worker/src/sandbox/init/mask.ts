@@ -29,7 +29,7 @@ export function maskText(text: string, spellings: readonly string[]): string {
 export class StreamMasker {
   readonly #pattern: RegExp | undefined;
   readonly #spellings: readonly string[];
-  #held = "";
+  #buffered = "";
 
   constructor(secrets: readonly string[]) {
     const spellings = spellingsOf(secrets).map((spelling) => Buffer.from(spelling).toString("latin1"));
@@ -43,23 +43,23 @@ export class StreamMasker {
   /** What can be let go of now. */
   push(chunk: Uint8Array): Uint8Array {
     if (!this.#pattern) return chunk;
-    this.#held += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
-    return this.#release(this.#pattern, this.#held.length - this.#begun());
+    this.#buffered += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
+    return this.#release(this.#pattern, this.#buffered.length - this.#begun());
   }
 
   /** The rest. */
   end(): Uint8Array {
-    return this.#pattern ? this.#release(this.#pattern, this.#held.length) : new Uint8Array();
+    return this.#pattern ? this.#release(this.#pattern, this.#buffered.length) : new Uint8Array();
   }
 
   /** How much of the end may be the beginning of a secret, of whichever most. What begins before that is seen whole. */
   #begun(): number {
-    const held = this.#held;
-    const last = held.charCodeAt(held.length - 1);
+    const buffered = this.#buffered;
+    const last = buffered.charCodeAt(buffered.length - 1);
     let most = 0;
     for (const spelling of this.#spellings) {
-      for (let length = Math.min(spelling.length - 1, held.length); length > most; length -= 1) {
-        if (spelling.charCodeAt(length - 1) === last && held.endsWith(spelling.slice(0, length))) most = length;
+      for (let length = Math.min(spelling.length - 1, buffered.length); length > most; length -= 1) {
+        if (spelling.charCodeAt(length - 1) === last && buffered.endsWith(spelling.slice(0, length))) most = length;
       }
     }
     return most;
@@ -69,13 +69,13 @@ export class StreamMasker {
   #release(pattern: RegExp, limit: number): Uint8Array {
     let [released, done] = ["", 0];
     pattern.lastIndex = 0;
-    for (let match = pattern.exec(this.#held); match && match.index < limit; match = pattern.exec(this.#held)) {
-      released += this.#held.slice(done, match.index) + MASK;
+    for (let match = pattern.exec(this.#buffered); match && match.index < limit; match = pattern.exec(this.#buffered)) {
+      released += this.#buffered.slice(done, match.index) + MASK;
       done = pattern.lastIndex;
     }
     const end = Math.max(done, limit);
-    released += this.#held.slice(done, end);
-    this.#held = this.#held.slice(end);
+    released += this.#buffered.slice(done, end);
+    this.#buffered = this.#buffered.slice(end);
     return Buffer.from(released, "latin1");
   }
 }

@@ -24,7 +24,7 @@ export class Programs {
   #secrets: readonly string[] = [];
 
   /** Masked in what programs write to their standard error; what they say on their standard output is passed on as it is. */
-  keepSecret(secrets: readonly string[]): void {
+  addSecrets(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
 

@@ -1,5 +1,5 @@
-import { HarnessTurns, LOOKING_TOOLS, type Harness } from "../adapters/harness-turns.ts";
-import { keepTranscript } from "../adapters/keep-transcript.ts";
+import { HarnessTurns, READ_ONLY_TOOLS, type Harness } from "../adapters/harness-turns.ts";
+import { storeTranscript } from "../adapters/store-transcript.ts";
 import { newUid } from "@millwright/ids";
 import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
@@ -16,7 +16,7 @@ import { openMcpServers, type McpTools } from "../mcp/mcp-servers.ts";
 import { judgeTools } from "../tools/judge-tools.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { Checkpoints, SAVES_NOTHING } from "./checkpoints.ts";
-import { converse } from "./converse.ts";
+import { runTurns } from "./run-turns.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Messages } from "./messages.ts";
 import { readRules } from "./read-rules.ts";
@@ -25,13 +25,13 @@ import { closeLostCalls, resume } from "./resume.ts";
 import { resumptionOf, type Resumption } from "./resumption.ts";
 import { setUp } from "./set-up.ts";
 import { runTurn } from "./turn.ts";
-import { skillShelf } from "./skill-shelf.ts";
+import { skillCatalog } from "./skill-catalog.ts";
 import type { TokenBudget } from "./token-budget.ts";
 
 /** Who works: our own loop with a model, or an agent program of others. */
 type Mind = { readonly provider: ModelProvider } | { readonly harness: Harness };
 
-export type WorkDeps = {
+export type RunAgentDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly messages: Messages;
@@ -39,14 +39,14 @@ export type WorkDeps = {
 } & Mind;
 
 /** Our own loop's. */
-export type OwnWorkDeps = Extract<WorkDeps, { readonly provider: ModelProvider }>;
+export type ModelAgentDeps = Extract<RunAgentDeps, { readonly provider: ModelProvider }>;
 
 /**
  * Makes the workspace ready in a sandbox and lets the agent work in it to the end of the execution, from the beginning or from where it was.
  * `before`: what the sandbox before this one had ready; `parked`: what the execution before this one left here. Errors: SetupFailed, SandboxGone, and as `runTurn`.
  */
 export async function work(
-  deps: WorkDeps,
+  deps: RunAgentDeps,
   sandbox: Sandbox,
   { before, parked }: { readonly before?: Workspace | undefined; readonly parked?: ParkedWorkspace | undefined },
   onReady: (workspace: Workspace) => void,
@@ -54,7 +54,7 @@ export async function work(
   const { ctx, conversation } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before, parked));
   onReady(workspace);
-  if (!before) await deps.messages.bringEarlier(); // another sandbox over the same directories finds them there
+  if (!before) await deps.messages.fetchEarlierAttachments(); // another sandbox over the same directories finds them there
   const mcp = await openMcpServers({ ctx, conversation, workspace });
   try {
     return await workWith(deps, { sandbox, workspace, isRestored, lost: before ? "sandbox" : "worker" }, mcp);
@@ -71,7 +71,7 @@ type Surroundings = {
 };
 
 async function workWith(
-  deps: WorkDeps,
+  deps: RunAgentDeps,
   { sandbox, workspace, isRestored, lost }: Surroundings,
   mcp: McpTools,
 ): Promise<ExecutionResult> {
@@ -113,7 +113,7 @@ async function workWith(
     takeMessages: () => messages.take(),
   };
   const result = resultOf(
-    await converse({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past),
+    await runTurns({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past),
   );
   ctx.phase("STOPPING");
   await mcp.close(); // nothing changes the workspace any more
@@ -124,7 +124,7 @@ async function workWith(
   return { ...result, ...workspaceAt(snapshotKey, checkpoints) };
 }
 
-type HarnessWork = Extract<WorkDeps, { harness: Harness }> & {
+type HarnessAgentDeps = Extract<RunAgentDeps, { harness: Harness }> & {
   readonly tools: readonly Tool[];
   readonly context: ReturnType<typeof toolContext>;
   readonly notices: readonly string[];
@@ -133,7 +133,7 @@ type HarnessWork = Extract<WorkDeps, { harness: Harness }> & {
 
 /** The same with an agent program of others, which goes on from its own session. */
 async function workWithHarness(
-  deps: HarnessWork,
+  deps: HarnessAgentDeps,
   sandbox: Sandbox,
   closeMcp: () => Promise<void>,
 ): Promise<ExecutionResult> {
@@ -159,16 +159,16 @@ async function workWithHarness(
     ({ name }) =>
       HARNESS_TOOLS.includes(name) ||
       name.startsWith("mcp__") ||
-      (harness.adapter.looksByPlatform === true && LOOKING_TOOLS.includes(name)),
+      (harness.adapter.readsThroughPlatform === true && READ_ONLY_TOOLS.includes(name)),
   );
   const turns = new HarnessTurns({ ...deps, tools, checkpoints });
   try {
     const result = resultOf(
-      await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past),
+      await runTurns({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past),
     );
     ctx.phase("STOPPING");
     await Promise.all([turns.close(), closeMcp()]);
-    await keepTranscript(ctx, sandbox, turns.session, conversation.events);
+    await storeTranscript(ctx, sandbox, turns.session, conversation.events);
     const snapshotKey = await checkpoints.last();
     return { ...result, ...workspaceAt(snapshotKey, checkpoints) };
   } finally {
@@ -206,7 +206,7 @@ export const saveAfterCrash = (deps: {
   new Checkpoints({ ...deps, isRestored: deps.ctx.assignment.snapshotUrl !== "" }).last();
 
 async function goOn(
-  { ctx, conversation, provider, budget }: Extract<WorkDeps, { provider: ModelProvider }>,
+  { ctx, conversation, provider, budget }: Extract<RunAgentDeps, { provider: ModelProvider }>,
   past: Resumption,
   facts: {
     context: ReturnType<typeof toolContext>;
@@ -254,18 +254,18 @@ export function toolContext(
     workspace,
     platform: ctx.platform,
     run: { runUid, factoryUid, spawnableAgents },
-    skills: skillShelf(skills, workspace),
+    skills: skillCatalog(skills, workspace),
     background: new BackgroundCommands(),
     isRepeated: (callId) => conversation.ofExecution.some((event) => isToRepeat(event, callId)),
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
-      await ctx.doors.whenOpen();
+      await ctx.gate.whenOpen();
       await push(copy, sha, {
         host: hostOf(ctx.sandbox),
         agent: workspace.sandbox,
         dir: ctx.dir,
         signal: ctx.signal,
-        doors: ctx.doors,
+        gate: ctx.gate,
         outbound: ctx.outbound,
         ownSandbox: (second) => ctx.ownSandbox(second),
       });

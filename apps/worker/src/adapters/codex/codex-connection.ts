@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
-import type { HarnessLink, HarnessSession, HarnessTalk, StartOptions } from "../harness-adapter.ts";
+import type { HarnessLink, HarnessSession, HarnessConnection, StartOptions } from "../harness-adapter.ts";
 import { JsonRpc } from "../json-rpc.ts";
 import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
 
@@ -22,9 +22,9 @@ const isKnown = (method: string, params: JsonObject): boolean =>
   KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
 
 /** A process of `codex app-server`: one thread, whose turns follow each other. */
-export class CodexTalk implements HarnessTalk {
+export class CodexConnection implements HarnessConnection {
   readonly #options: StartOptions;
-  readonly #tell: HarnessLink["tell"];
+  readonly #emit: HarnessLink["emit"];
   readonly #rpc: JsonRpc;
   #threadId = "";
   /** The turn that runs; "" = none, or its id is not known yet. */
@@ -35,19 +35,19 @@ export class CodexTalk implements HarnessTalk {
   /** What the thread has counted, over all its processes. */
   #total: JsonObject | undefined;
 
-  constructor(options: StartOptions, { send, tell }: HarnessLink) {
+  constructor(options: StartOptions, { send, emit }: HarnessLink) {
     this.#options = options;
-    this.#tell = tell;
+    this.#emit = emit;
     this.#rpc = new JsonRpc({
       send,
-      onNotification: (method, params) => (this.#heard(method, params), isKnown(method, params)),
-      onUnknown: (line) => tell({ t: "unknown", line }),
+      onNotification: (method, params) => (this.#handle(method, params), isKnown(method, params)),
+      onUnknown: (line) => emit({ t: "unknown", line }),
       onRequest: (method) => this.#asked(method),
     });
     void this.#begin();
   }
 
-  say(text: string): void {
+  startTurn(text: string): void {
     this.#isInTurn = true;
     this.#isToEnd = false;
     this.#turnId = this.#lastText = "";
@@ -76,7 +76,7 @@ export class CodexTalk implements HarnessTalk {
         capabilities: { experimentalApi: true, requestAttestation: false },
       });
       this.#rpc.notify("initialized");
-      this.#tell({ t: "session", session: await this.#thread() });
+      this.#emit({ t: "session", session: await this.#thread() });
     } catch (error) {
       this.#fail(error);
     }
@@ -100,10 +100,10 @@ export class CodexTalk implements HarnessTalk {
     return { id: this.#threadId, isResumed: resumed !== undefined, ...(file === "" ? {} : { file }) };
   }
 
-  #heard(method: string, params: JsonObject): void {
+  #handle(method: string, params: JsonObject): void {
     if (method === "thread/tokenUsage/updated") return this.#counted(params);
     if (method === "mcpServer/startupStatus/updated" && params["status"] === "failed")
-      return this.#tell({
+      return this.#emit({
         t: "warning",
         text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "nobody knows why"}.`,
       });
@@ -113,13 +113,13 @@ export class CodexTalk implements HarnessTalk {
     const item = objectAt(params, "item");
     switch (method) {
       case "item/started":
-        return itemBegan(item).forEach(this.#tell);
+        return itemBegan(item).forEach(this.#emit);
       case "item/completed":
         if (item["type"] === "agentMessage") this.#lastText = textAt(item, "text");
-        return itemEnded(item).forEach(this.#tell);
+        return itemEnded(item).forEach(this.#emit);
       case "error":
         if (params["willRetry"] === true)
-          this.#tell({
+          this.#emit({
             t: "warning",
             text: `The model gave no answer (${wordsOf(objectAt(params, "error"))}); it is asked again.`,
           });
@@ -143,12 +143,12 @@ export class CodexTalk implements HarnessTalk {
       await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
     this.#isInTurn = false;
     const message = status === "failed" ? wordsOf(objectAt(turn, "error")) : this.#lastText;
-    this.#tell({ t: "turn_end", ok: status === "completed", ...(message === "" ? {} : { message }) });
+    this.#emit({ t: "turn_end", ok: status === "completed", ...(message === "" ? {} : { message }) });
   }
 
   #fail(error: unknown): void {
     this.#isInTurn = false;
-    this.#tell({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
+    this.#emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
   }
 
   /** A thread that is gone on with begins by telling what it had counted before, as of its last turn then. */
@@ -170,16 +170,16 @@ export class CodexTalk implements HarnessTalk {
         typeof since[name] === "number" ? [[published, since[name]]] : [],
       ),
     );
-    if (Object.keys(counted).length > 0) this.#tell({ t: "usage", counted });
+    if (Object.keys(counted).length > 0) this.#emit({ t: "usage", counted });
   }
 
   /** Nobody is there to be asked: the sandbox is the border, and questions go through the platform's tool. */
   #asked(method: string): JsonValue | undefined {
-    const { isLooking } = this.#options;
+    const { isReadOnly } = this.#options;
     switch (method) {
       case "item/commandExecution/requestApproval":
       case "item/fileChange/requestApproval":
-        return { decision: isLooking ? "decline" : "accept" };
+        return { decision: isReadOnly ? "decline" : "accept" };
       case "item/tool/requestUserInput":
         return { answers: {} };
       case "mcpServer/elicitation/request":
@@ -191,17 +191,17 @@ export class CodexTalk implements HarnessTalk {
 }
 
 /** The settings of a thread, sent with every start and every resumption. */
-const threadSettings = ({ cwd, instructions, isLooking, model, reasoning }: StartOptions): JsonObject => ({
+const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: StartOptions): JsonObject => ({
   cwd,
   approvalPolicy: "never",
-  sandbox: sandboxMode(isLooking),
+  sandbox: sandboxMode(isReadOnly),
   developerInstructions: instructions,
   ...(model === "" ? {} : { model }),
   ...(reasoning === "" ? {} : { config: { model_reasoning_effort: reasoning } }),
 });
 
 /** The sandbox around the program is the border, so its own is off; while a plan awaits approval it may only read. */
-export const sandboxMode = (isLooking: boolean): string => (isLooking ? "read-only" : "danger-full-access");
+export const sandboxMode = (isReadOnly: boolean): string => (isReadOnly ? "read-only" : "danger-full-access");
 
 const numberAt = (object: JsonObject, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
 

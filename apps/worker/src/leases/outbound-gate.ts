@@ -1,13 +1,13 @@
-import type { Doors } from "../executions/execution-context.ts";
-import { DoorsClosed } from "../executions/execution-errors.ts";
+import type { OutboundGate } from "../executions/execution-context.ts";
+import { OutboundGateClosed } from "../executions/execution-errors.ts";
 import type { LeaseClock } from "./lease-clock.ts";
 
 /** The doors of one execution: its lease clock, seen by those who are about to do something outside. */
-export function doorsOf(lease: LeaseClock, signal: AbortSignal): Doors {
+export function outboundGateOf(lease: LeaseClock, signal: AbortSignal): OutboundGate {
   return {
     assertOpen() {
       signal.throwIfAborted();
-      if (!lease.isOpen()) throw new DoorsClosed();
+      if (!lease.isOpen()) throw new OutboundGateClosed();
     },
     async whenOpen() {
       signal.throwIfAborted();

@@ -7,16 +7,16 @@ import type { InstanceDirectory } from "./instance-directory.ts";
 const TRIM_EVERY_MS = 10 * 60_000;
 
 /** Whether there is disk for another workspace. Copies of repositories are kept within their size, and go first when there is none. */
-export class Room {
-  readonly #directory: Pick<InstanceDirectory, "hasRoom" | "cacheDir">;
+export class DiskSpace {
+  readonly #directory: Pick<InstanceDirectory, "hasFreeDisk" | "cacheDir">;
   readonly #cacheBytesMax: number;
   readonly #clock: Clock;
   readonly #log: Logger;
-  #isThere = true;
+  #isAvailable = true;
   #trimmedMs = -Infinity;
 
   constructor(
-    directory: Pick<InstanceDirectory, "hasRoom" | "cacheDir">,
+    directory: Pick<InstanceDirectory, "hasFreeDisk" | "cacheDir">,
     cacheBytesMax: number,
     clock: Clock,
     log: Logger,
@@ -28,18 +28,18 @@ export class Room {
   }
 
   /** As last seen. A worker without room says that it takes nothing. */
-  get isThere(): boolean {
-    return this.#isThere;
+  get isAvailable(): boolean {
+    return this.#isAvailable;
   }
 
-  async hasRoom(): Promise<boolean> {
+  async hasFreeDisk(): Promise<boolean> {
     if (this.#clock.monotonicMs() - this.#trimmedMs > TRIM_EVERY_MS) await this.#trim(this.#cacheBytesMax);
-    this.#isThere = await this.#directory.hasRoom();
-    if (!this.#isThere) {
+    this.#isAvailable = await this.#directory.hasFreeDisk();
+    if (!this.#isAvailable) {
       await this.#trim(0);
-      this.#isThere = await this.#directory.hasRoom();
+      this.#isAvailable = await this.#directory.hasFreeDisk();
     }
-    return this.#isThere;
+    return this.#isAvailable;
   }
 
   async #trim(bytesMax: number): Promise<void> {

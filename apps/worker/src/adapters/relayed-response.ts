@@ -7,7 +7,7 @@ import type { GatewayEnding } from "./gateway-wires.ts";
 const DATA = "data:";
 
 /** A provider's answer on its way to an agent program, and what it states of its tokens. */
-export class PassedAnswer {
+export class RelayedResponse {
   /** By the provider, so far. */
   counted: TokenCounts = {};
   /** Of the answer's text, so far. */

@@ -3,7 +3,7 @@ import type { worker } from "@millwright/contracts";
 import { withoutScripts } from "../model/scripted/fences.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import { FileTooLarge } from "../sandbox/sandbox.ts";
-import type { SkillShelf, SkillText, Workspace } from "../tools/tool.ts";
+import type { SkillCatalog, SkillText, Workspace } from "../tools/tool.ts";
 
 /** Where repositories keep skills for agents of any kind, one directory each. */
 const PLACES = [".agents/skills", ".claude/skills", "skills"];
@@ -12,7 +12,7 @@ const BYTES_MAX = 64 * 1024;
 const PER_PLACE_MAX = 50;
 
 /** Skills of the agent's definition first, then those of the repositories, which are read when somebody asks; a name is taken once. */
-export function skillShelf(defined: readonly worker.Skill[], workspace: Workspace): SkillShelf {
+export function skillCatalog(defined: readonly worker.Skill[], workspace: Workspace): SkillCatalog {
   const own = defined.map(({ name, description, body, spec }): SkillText => ({
     name,
     description,

@@ -10,7 +10,7 @@ import type { CancelTimer, Timers } from "../time.ts";
 import { momentOf, type Moment } from "./lease-clock.ts";
 
 /** A lease as the heartbeat sees it. */
-export type KeptLease = {
+export type RenewedLease = {
   readonly executionId: bigint;
   readonly attempt: number;
   readonly phase: string;
@@ -22,7 +22,7 @@ export type KeptLease = {
   /** The platform has given the attempt up. */
   lose(): void;
   /** Ends the attempt if its doors have been closed for too long. */
-  checkDoors(): void;
+  checkGate(): void;
 };
 
 /** A dispatched execution as the heartbeat sees it. */
@@ -30,16 +30,16 @@ export type WatchedLease = {
   readonly executionId: bigint;
   readonly attempt: number;
   /** What the platform says of it. */
-  told(status: worker.WatchedStatus): void;
+  onStatus(status: worker.WatchedStatus): void;
 };
 
-export type LeaseKeeperDeps = {
+export type LeaseRenewerDeps = {
   readonly client: Pick<WorkerClient, "heartbeat">;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly timings: () => Timings;
   readonly log: Logger;
-  readonly leases: () => readonly KeptLease[];
+  readonly leases: () => readonly RenewedLease[];
   readonly watched?: () => readonly WatchedLease[];
   readonly state: () => { readonly state: "READY" | "DRAINING"; readonly freeSlots: number };
   readonly onDirective: (directive: worker.Directive) => void;
@@ -47,50 +47,50 @@ export type LeaseKeeperDeps = {
 };
 
 /** Renews all leases in one call per heartbeat, carries directives, and watches for doors that stay closed. */
-export class LeaseKeeper {
-  readonly #deps: LeaseKeeperDeps;
+export class LeaseRenewer {
+  readonly #deps: LeaseRenewerDeps;
   readonly #signal: AbortSignal;
-  #cancelBeat: CancelTimer = () => {};
-  #underWay: Promise<boolean> = Promise.resolve(true);
+  #cancelHeartbeat: CancelTimer = () => {};
+  #running: Promise<boolean> = Promise.resolve(true);
   #failures = 0;
-  #isBeatDue = false;
+  #isHeartbeatDue = false;
 
   /** Runs until `signal` is aborted. */
-  constructor(deps: LeaseKeeperDeps, signal: AbortSignal) {
+  constructor(deps: LeaseRenewerDeps, signal: AbortSignal) {
     this.#deps = deps;
     this.#signal = signal;
-    signal.addEventListener("abort", () => this.#cancelBeat(), { once: true });
+    signal.addEventListener("abort", () => this.#cancelHeartbeat(), { once: true });
   }
 
   start(): void {
-    void this.beatNow();
+    void this.heartbeatNow();
     this.#watch();
   }
 
   /** A heartbeat that begins after this call. Resolves to whether it succeeded. */
-  beatNow(): Promise<boolean> {
-    this.#underWay = this.#underWay.then(() => this.#beat());
-    return this.#underWay;
+  heartbeatNow(): Promise<boolean> {
+    this.#running = this.#running.then(() => this.#sendHeartbeat());
+    return this.#running;
   }
 
   /** Ensures that a heartbeat begins after this call; any number of calls before it begins share it. */
-  beatSoon(): void {
-    if (this.#isBeatDue) return;
-    this.#isBeatDue = true;
-    void this.beatNow();
+  heartbeatSoon(): void {
+    if (this.#isHeartbeatDue) return;
+    this.#isHeartbeatDue = true;
+    void this.heartbeatNow();
   }
 
-  async #beat(): Promise<boolean> {
-    this.#isBeatDue = false;
+  async #sendHeartbeat(): Promise<boolean> {
+    this.#isHeartbeatDue = false;
     if (this.#signal.aborted) return false;
-    this.#cancelBeat();
+    this.#cancelHeartbeat();
     const { heartbeatMs } = this.#deps.timings();
     const isAlive = await this.#exchange();
     this.#failures = isAlive ? 0 : this.#failures + 1;
     const delayMs = isAlive
       ? heartbeatMs
       : Math.min(heartbeatMs, retryDelayMs(this.#deps.timings(), this.#failures - 1));
-    if (!this.#signal.aborted) this.#cancelBeat = this.#deps.timers.after(delayMs, () => void this.beatNow());
+    if (!this.#signal.aborted) this.#cancelHeartbeat = this.#deps.timers.after(delayMs, () => void this.heartbeatNow());
     return isAlive;
   }
 
@@ -116,15 +116,15 @@ export class LeaseKeeper {
         { timeoutMs: timings().heartbeatTimeoutMs, signal: this.#signal },
       );
       for (const status of answer.leases) {
-        const kept = leases.find(
+        const renewed = leases.find(
           ({ lease }) => lease.executionId === status.executionId && lease.attempt === status.attempt,
         );
-        if (kept) applyStatus(kept.lease, status, sent, kept.ackedDirectiveSeq);
+        if (renewed) applyStatus(renewed.lease, status, sent, renewed.ackedDirectiveSeq);
       }
       for (const status of answer.watched)
         watched
           .find(({ executionId, attempt }) => executionId === status.executionId && attempt === status.attempt)
-          ?.told(status);
+          ?.onStatus(status);
       for (const directive of answer.directives) this.#deps.onDirective(directive);
       return true;
     } catch (error) {
@@ -137,7 +137,7 @@ export class LeaseKeeper {
 
   #watch(): void {
     if (this.#signal.aborted) return;
-    for (const lease of this.#deps.leases()) lease.checkDoors();
+    for (const lease of this.#deps.leases()) lease.checkGate();
     const cancel = this.#deps.timers.after(this.#deps.timings().watchMs, () => {
       this.#signal.removeEventListener("abort", cancel);
       this.#watch();
@@ -146,7 +146,7 @@ export class LeaseKeeper {
   }
 }
 
-function applyStatus(lease: KeptLease, status: worker.LeaseStatus, sent: Moment, ackedDirectiveSeq: bigint): void {
+function applyStatus(lease: RenewedLease, status: worker.LeaseStatus, sent: Moment, ackedDirectiveSeq: bigint): void {
   switch (status.status) {
     case "LOST":
       return lease.lose();

@@ -6,9 +6,9 @@ import { bestEffort, isDomainError, type DomainError } from "@millwright/errors"
 import type { OutboundRule } from "@millwright/outbound";
 import { outsideScopes, parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
-import { doorsOf } from "../leases/doors.ts";
+import { outboundGateOf } from "../leases/outbound-gate.ts";
 import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
-import type { KeptLease } from "../leases/lease-keeper.ts";
+import type { RenewedLease } from "../leases/lease-renewer.ts";
 import { literalSecrets } from "../mcp/server-settings.ts";
 import type { ModelCallCounts } from "../model/model-call-counts.ts";
 import type { WorkerClient } from "../protocol/client.ts";
@@ -27,14 +27,14 @@ import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
 import { outcomeOf, returnOf, type LeaseReturn, type Settled } from "./execution-outcome.ts";
-import { LiveText, type Said } from "./live-text.ts";
+import { LiveText, type TextDelta } from "./live-text.ts";
 import { maskedPlatform } from "./masked-platform.ts";
 import { platformClientOf } from "./platform-client.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import type { StartFailures } from "./start-failures.ts";
-import { StopLadder } from "./stop-ladder.ts";
+import { TerminationEscalation } from "./termination-escalation.ts";
 
-export type HeldExecutionDeps = {
+export type ActiveExecutionDeps = {
   readonly client: WorkerClient;
   readonly appends: Coalescer<worker.EventBatch, worker.AppendResult>;
   readonly completions: Completions;
@@ -54,17 +54,17 @@ export type HeldExecutionDeps = {
   /** Of all executions of the worker. */
   readonly startFailures: StartFailures;
   /** A heartbeat that begins now; used to report acknowledged directives before the end. */
-  readonly beatNow: () => Promise<boolean>;
+  readonly heartbeatNow: () => Promise<boolean>;
 };
 
 /** Ends after which the run may soon go on. */
 const PARKING: ReadonlySet<ExecutionResult["outcome"]> = new Set(["DONE", "BLOCKED", "WAITING"]);
 
 /** One held lease and what runs under it, from Accept until its last sandbox is gone. */
-export class HeldExecution implements KeptLease {
+export class ActiveExecution implements RenewedLease {
   readonly executionId: bigint;
   readonly attempt: number;
-  readonly #deps: HeldExecutionDeps;
+  readonly #deps: ActiveExecutionDeps;
   readonly #log: Logger;
   readonly #assignment: worker.Assignment;
   readonly #lease: LeaseClock;
@@ -74,7 +74,7 @@ export class HeldExecution implements KeptLease {
   readonly #directives: DirectiveQueue;
   readonly #live: LiveText;
   readonly #sandboxes: Sandboxes;
-  readonly #ladder: StopLadder;
+  readonly #escalation: TerminationEscalation;
   /** Aborted when the execution shall end, for whatever reason. */
   readonly #stop = new AbortController();
   /** Aborted only when the attempt is no longer ours: ends the last reports too. */
@@ -87,7 +87,7 @@ export class HeldExecution implements KeptLease {
   #runToken: string;
   #reportedSeq = 0n;
 
-  constructor(deps: HeldExecutionDeps, assignment: worker.Assignment, acceptSent: Moment) {
+  constructor(deps: ActiveExecutionDeps, assignment: worker.Assignment, acceptSent: Moment) {
     const { executionId, attempt, runUid, runToken, secrets, repositories, providerCredentials, mcpServers } =
       assignment;
     this.executionId = executionId;
@@ -116,10 +116,10 @@ export class HeldExecution implements KeptLease {
     this.#live = new LiveText({
       timers: deps.timers,
       masker: () => this.#masker.stream(),
-      send: (said) => this.#say(said),
+      send: (delta) => this.#sendTextDelta(delta),
     });
     this.#sandboxes = new Sandboxes(deps.directory.processes, this.#log);
-    this.#ladder = new StopLadder(deps.timers, () => deps.timings().ladderStepMs, this.#sandboxes);
+    this.#escalation = new TerminationEscalation(deps.timers, () => deps.timings().escalationStepMs, this.#sandboxes);
     this.#directives = new DirectiveQueue({
       onCancel: (reason) => this.cancel(new ExecutionCancelled("cancelled", reason || "The run was cancelled.")),
       onError: (error) => this.#log.warn({ operation: "directive", error }, "directive handler failed"),
@@ -162,7 +162,7 @@ export class HeldExecution implements KeptLease {
   cancel(reason: ExecutionCancelled): void {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
-    this.#ladder.climb();
+    this.#escalation.escalate();
   }
 
   /** Ends the debug window, if one is open; none opens from now on. */
@@ -178,11 +178,11 @@ export class HeldExecution implements KeptLease {
     this.#lost.abort(reason);
     this.#stop.abort(reason);
     this.#events.end(reason);
-    this.#ladder.killNow();
+    this.#escalation.killNow();
   }
 
   /** Without a sandbox nothing holds the agent's hands while the doors are closed; with one, the work of a short outage is kept. */
-  checkDoors(): void {
+  checkGate(): void {
     if (this.#lease.isOpen()) return;
     if (this.#deps.sandbox.kind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs)
       this.lose("The lease was not renewed for too long.");
@@ -215,10 +215,10 @@ export class HeldExecution implements KeptLease {
 
   async #run(span: Span): Promise<void> {
     const cancelLimit = this.#limitTime();
-    const settled = await Promise.race([this.#settle(), this.#ladder.exhausted.then((): Settled => "abandoned")]);
+    const settled = await Promise.race([this.#settle(), this.#escalation.exhausted.then((): Settled => "abandoned")]);
     cancelLimit();
     await this.#sandboxes.ended();
-    this.#ladder.leave();
+    this.#escalation.cancel();
     const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
     if (!stopReason && settled !== "abandoned" && "error" in settled && !isLeaseLost(settled.error))
       this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
@@ -266,7 +266,7 @@ export class HeldExecution implements KeptLease {
     const { executionId, attempt } = this;
     try {
       // A directive handled but not known to be would be given to the next execution once more.
-      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), this.#lost.signal);
+      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.heartbeatNow(), this.#lost.signal);
       await completeExecution(
         { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
         result,
@@ -295,7 +295,7 @@ export class HeldExecution implements KeptLease {
     const lease = { executionId, attempt, reason, message: this.#masker.text(message), failure: isFailure };
     try {
       if (!this.#events.isBroken) await unlessAborted(this.#events.flushed(), signal);
-      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), signal);
+      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.heartbeatNow(), signal);
       await retrying(this.#deps, signal, () =>
         client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }),
       );
@@ -312,13 +312,13 @@ export class HeldExecution implements KeptLease {
   }
 
   /** Best effort, and no word about a failure: an older platform does not know it, and a next piece will come. */
-  async #say(said: Said): Promise<void> {
+  async #sendTextDelta(delta: TextDelta): Promise<void> {
     const { client, timings } = this.#deps;
     const { executionId, attempt } = this;
     if (this.#lease.isOpen())
       await outsideScopes(() =>
         client.tellText(
-          { executionId, attempt, ...said },
+          { executionId, attempt, ...delta },
           { timeoutMs: timings().callTimeoutMs, signal: this.#lost.signal },
         ),
       ).catch(() => undefined);
@@ -340,7 +340,7 @@ export class HeldExecution implements KeptLease {
   #onBroken(error: DomainError): void {
     if (error instanceof LeaseLost) return this.lose();
     this.#stop.abort(error);
-    this.#ladder.climb();
+    this.#escalation.escalate();
   }
 
   #limitTime(): () => void {
@@ -355,7 +355,7 @@ export class HeldExecution implements KeptLease {
     const { client, clock, timers, timings, url, publicUrl, directory, sandbox, outbound } = this.#deps;
     const { executionId, attempt } = this;
     const signal = this.#stop.signal;
-    const doors = doorsOf(this.#lease, signal);
+    const gate = outboundGateOf(this.#lease, signal);
     return {
       assignment: this.#assignment,
       dir,
@@ -363,16 +363,16 @@ export class HeldExecution implements KeptLease {
       emit: (kind, payload) => this.#events.emit(kind, payload),
       mask: (text) => this.#masker.text(text),
       flushed: () => this.#events.flushed(),
-      say: (stepId, delta) => this.#live.say(stepId, delta),
+      publishTextDelta: (stepId, delta) => this.#live.publish(stepId, delta),
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
-      doors,
+      gate,
       platform: maskedPlatform(
         platformClientOf({
           client,
           timers,
           timings,
           lease: { executionId, attempt },
-          doors,
+          gate,
           signal,
           url,
           modelAccess: accessOf(this.#assignment),

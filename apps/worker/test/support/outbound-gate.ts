@@ -1,8 +1,8 @@
-import type { Doors } from "../../src/executions/execution-context.ts";
-import { DoorsClosed } from "../../src/executions/execution-errors.ts";
+import type { OutboundGate } from "../../src/executions/execution-context.ts";
+import { OutboundGateClosed } from "../../src/executions/execution-errors.ts";
 
-/** Doors at the test's hand. */
-export class TestDoors implements Doors {
+/** OutboundGate at the test's hand. */
+export class TestGate implements OutboundGate {
   #isOpen = true;
   #ended: Error | undefined;
   #waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
@@ -29,7 +29,7 @@ export class TestDoors implements Doors {
 
   assertOpen(): void {
     if (this.#ended) throw this.#ended;
-    if (!this.#isOpen) throw new DoorsClosed();
+    if (!this.#isOpen) throw new OutboundGateClosed();
   }
 
   async whenOpen(): Promise<void> {

@@ -5,7 +5,7 @@ import type { Sandboxes } from "./sandboxes.ts";
  * What happens to an execution that shall end: its `signal` is aborted by the caller (the harness stops by protocol), then TERM, then kill,
  * one step apart. Resolves one step after the kill: whoever has not ended by then is not waited for.
  */
-export class StopLadder {
+export class TerminationEscalation {
   readonly #timers: Timers;
   readonly #stepMs: () => number;
   readonly #sandboxes: Sandboxes;
@@ -13,7 +13,7 @@ export class StopLadder {
   #exhaust = (): void => {};
   /** Resolves when the ladder has been climbed to its end. */
   readonly exhausted = new Promise<void>((resolve) => (this.#exhaust = resolve));
-  #isClimbing = false;
+  #isEscalating = false;
 
   constructor(timers: Timers, stepMs: () => number, sandboxes: Sandboxes) {
     this.#timers = timers;
@@ -22,9 +22,9 @@ export class StopLadder {
   }
 
   /** Begins with the patient steps; does nothing when already begun. */
-  climb(): void {
-    if (this.#isClimbing) return;
-    this.#isClimbing = true;
+  escalate(): void {
+    if (this.#isEscalating) return;
+    this.#isEscalating = true;
     this.#afterStep(() => {
       this.#sandboxes.terminate();
       this.#afterStep(() => this.killNow());
@@ -33,15 +33,15 @@ export class StopLadder {
 
   /** The last step, at once. */
   killNow(): void {
-    this.#isClimbing = true;
+    this.#isEscalating = true;
     this.#cancelTimer();
     this.#sandboxes.kill();
     this.#afterStep(this.#exhaust);
   }
 
   /** Everything has ended: no step is due any more. */
-  leave(): void {
-    this.#isClimbing = true;
+  cancel(): void {
+    this.#isEscalating = true;
     this.#cancelTimer();
   }
 

@@ -12,7 +12,7 @@ const BYTES_MAX = 32 * 1024 * 1024;
  * lines that it has said and nobody here knows. One that is not to be
  * had, or too long, costs itself alone: the run has its events. Never rejects.
  */
-export async function keepTranscript(
+export async function storeTranscript(
   { platform, mask, log }: Pick<ExecutionContext, "platform" | "mask" | "log">,
   sandbox: Sandbox,
   session: HarnessSession | undefined,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { manualClock } from "@millwright/clock";
 import { eventually } from "@millwright/testing";
-import { DoorsClosed, LeaseLost } from "../src/executions/execution-errors.ts";
+import { OutboundGateClosed, LeaseLost } from "../src/executions/execution-errors.ts";
 import { drivenExecution, fakeSandbox, testWorker, type TestWorker } from "./test-worker.ts";
 
 const DOORS_CLOSE_MS = 60_000; // as the fake platform announces
@@ -33,7 +33,7 @@ describe("without renewal", () => {
   test("effects wait behind closed doors, and are made once the platform is back", async () => {
     const { platform, clock, ctx, sandbox } = await cutOff("bwrap");
     clock.advance(DOORS_CLOSE_MS);
-    expect(() => ctx.doors.assertOpen()).toThrow(DoorsClosed);
+    expect(() => ctx.gate.assertOpen()).toThrow(OutboundGateClosed);
     const artifact = ctx.platform.createArtifact({
       clientArtifactId: "c1-1",
       artifactType: "PLAN",
@@ -44,7 +44,7 @@ describe("without renewal", () => {
     expect(platform.calls.indexOf("createArtifact")).toBeGreaterThan(
       platform.calls.lastIndexOf("heartbeat", platform.calls.indexOf("createArtifact") - 1),
     );
-    expect(() => ctx.doors.assertOpen()).not.toThrow();
+    expect(() => ctx.gate.assertOpen()).not.toThrow();
     expect(sandbox.orders).toEqual([]);
   });
 

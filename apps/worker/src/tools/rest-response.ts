@@ -1,8 +1,8 @@
-import type { RestAnswer } from "../executions/execution-context.ts";
+import type { RestResponse } from "../executions/execution-context.ts";
 import { ToolFailure } from "./tool.ts";
 
 /** The object that a call of the public API answered. Errors: ToolFailure with what the problem body says. */
-export function objectOf({ status, body }: RestAnswer, what: string): Record<string, unknown> {
+export function objectOf({ status, body }: RestResponse, what: string): Record<string, unknown> {
   const fields =
     typeof body === "object" && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};
   if (status >= 200 && status < 300) return fields;

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { keepTranscript } from "./keep-transcript.ts";
+import { storeTranscript } from "./store-transcript.ts";
 
 async function kept(file: string, unknown: string[]): Promise<string[]> {
   const transcripts: string[] = [];
@@ -10,8 +10,8 @@ async function kept(file: string, unknown: string[]): Promise<string[]> {
   const sandbox = { workspace: "/w", readFile: () => Promise.resolve(Buffer.from(file)) };
   const events = unknown.map((line) => ({ kind: "harness_line", payload: { line } }));
   const log = { warn: (fields: unknown) => void transcripts.push(JSON.stringify(fields)) };
-  await keepTranscript(
-    { platform, mask: (text: string) => text, log } as unknown as Parameters<typeof keepTranscript>[0],
+  await storeTranscript(
+    { platform, mask: (text: string) => text, log } as unknown as Parameters<typeof storeTranscript>[0],
     sandbox as unknown as Sandbox,
     { id: "s", isResumed: false, file: "f" },
     events,

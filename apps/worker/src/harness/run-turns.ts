@@ -10,7 +10,7 @@ import { turnEndPayload } from "./turn-end.ts";
  * The turns of one execution. After an interrupt, and always in an interactive run, it stays idle for the next message for a while; a message
  * that came as a turn was ending is still answered here. `past`: what a lost attempt left, its last turn ended or open. Errors: those of `runTurn`.
  */
-export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd> {
+export async function runTurns(deps: RunTurnsDeps, past?: Past): Promise<TurnEnd> {
   const { ctx, conversation, messages } = deps;
   const { inbox } = messages;
   for (let known = past && knownEnd(past, messages); ; known = undefined) {
@@ -20,7 +20,7 @@ export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd
     if (end.kind === "interrupted") await ctx.flushed();
     inbox.endTurn();
     if (end.kind === "failed" || end.kind === "waiting") return end;
-    if (messages.hasNews) continue;
+    if (messages.hasNewMessages) continue;
     const staysIdle = end.kind === "interrupted" || (end.kind === "done" && ctx.assignment.interactive);
     if (!staysIdle) return end;
     ctx.phase("IDLE");
@@ -33,13 +33,13 @@ export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd
 export type Past = Pick<Resumption, "end" | "isInTurn">;
 
 /** How the turn ended, or ends now, that a lost attempt was in; undefined when it goes on, or a new one begins. */
-function knownEnd({ end, isInTurn }: Past, { inbox, hasNews }: Messages): TurnEnd | undefined {
+function knownEnd({ end, isInTurn }: Past, { inbox, hasNewMessages }: Messages): TurnEnd | undefined {
   if (isInTurn) return inbox.isInterrupted ? { kind: "interrupted" } : undefined;
   if (end) inbox.endTurn(); // an interrupt that comes now was of that one
-  return hasNews ? undefined : end;
+  return hasNewMessages ? undefined : end;
 }
 
-export type ConverseDeps = {
+export type RunTurnsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly messages: Messages;

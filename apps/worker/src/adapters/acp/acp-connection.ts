@@ -1,11 +1,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { objectAt, textAt } from "../../model/event-fields.ts";
-import type { HarnessLink, HarnessSession, HarnessTalk, StartOptions } from "../harness-adapter.ts";
+import type { HarnessLink, HarnessSession, HarnessConnection, StartOptions } from "../harness-adapter.ts";
 import { JsonRpc, RpcRefused } from "../json-rpc.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 import { AcpUpdates } from "./acp-updates.ts";
-import { isLook, permitted } from "./permissions.ts";
+import { isReadOnlyCall, permitted } from "./permissions.ts";
 
 const PROTOCOL_VERSION = 1;
 /** A method that no agent has: what it answers comes after everything that it was about to say. */
@@ -16,27 +16,27 @@ const ROUNDS_MAX = 100;
  * A process that speaks the Agent Client Protocol, version 1. We offer it neither files nor terminals of ours: it lives in the sandbox, with hands of
  * its own that end where the sandbox ends, and ours would reach in from outside.
  */
-export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, dialect: AcpDialect): HarnessTalk {
+export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, dialect: AcpDialect): HarnessConnection {
   let sessionId = "";
   /** A turn is under way; what comes at other times is what was said before, told again. */
   let isTurn = false;
   let isInterrupted = false;
-  let heard = 0;
-  const updates = new AcpUpdates(tell, dialect);
+  let updateCount = 0;
+  const updates = new AcpUpdates(emit, dialect);
   const rpc = new JsonRpc({
     send,
     onNotification: (method, params) => {
-      heard += 1;
+      updateCount += 1;
       if (method !== "session/update") return false;
       if (!isTurn) return true;
       const isKnown = updates.add(objectAt(params, "update"));
       if (isInterrupted && dialect.cancelsToolsOnly === true) cancelTool();
       return isKnown;
     },
-    onUnknown: (line) => tell({ t: "unknown", line }),
+    onUnknown: (line) => emit({ t: "unknown", line }),
     onRequest: (method, params): JsonValue | undefined =>
       method === "session/request_permission"
-        ? permitted(params, (call) => !options.isLooking || isLook(call, dialect))
+        ? permitted(params, (call) => !options.isReadOnly || isReadOnlyCall(call, dialect))
         : undefined,
   });
 
@@ -48,7 +48,7 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
   async function open(): Promise<void> {
     const session = await begin();
     sessionId = session.id;
-    tell({ t: "session", session });
+    emit({ t: "session", session });
   }
 
   async function begin(): Promise<HarnessSession> {
@@ -80,9 +80,9 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
   /** Some agents go on telling the old session after they have said that it is loaded. It has ended when nothing comes between a question and its answer. */
   async function untilSilent(): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const before = heard;
+      const before = updateCount;
       await rpc.request(NOTHING, {}).catch(() => undefined);
-      if (heard === before) return;
+      if (updateCount === before) return;
     }
   }
 
@@ -91,13 +91,13 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
     isInterrupted = false;
     const answer = await rpc.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
     const counted = dialect.countedIn(answer);
-    const said = updates.end();
+    const message = updates.end();
     isTurn = false;
-    if (counted) tell({ t: "usage", counted });
+    if (counted) emit({ t: "usage", counted });
     const reason = textAt(answer, "stopReason");
-    tell(
+    emit(
       reason === "end_turn"
-        ? { t: "turn_end", ok: true, ...(said === "" ? {} : { message: said }) }
+        ? { t: "turn_end", ok: true, ...(message === "" ? {} : { message }) }
         : { t: "turn_end", ok: false, message: STOPS[reason] ?? `It stopped (${reason}).` },
     );
   }
@@ -105,12 +105,12 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
   const fail = (error: unknown): void => {
     updates.end();
     isTurn = false;
-    tell({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
+    emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
   };
 
   void open().catch(fail);
   return {
-    say: (text) => void prompt(text).catch(fail),
+    startTurn: (text) => void prompt(text).catch(fail),
     interrupt: () => {
       isInterrupted = true;
       updates.interrupt();

@@ -1,0 +1,17 @@
+import { expect, test } from "@jest/globals";
+import { systemClock } from "@millwright/clock";
+import { memoryLog } from "@millwright/testing";
+import { DiskSpace } from "./disk-space.ts";
+
+test("Worker disk full: it takes nothing until there is some again", async () => {
+  const answers = [true, false, false, true];
+  const diskSpace = new DiskSpace(
+    { cacheDir: "/nowhere/at/all", hasFreeDisk: () => Promise.resolve(answers.shift()!) },
+    0,
+    systemClock,
+    memoryLog(),
+  );
+  expect([diskSpace.isAvailable, await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([true, true, true]);
+  expect([await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([false, false]); // asked again after the copies of repositories had gone
+  expect([await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([true, true]);
+});
