@@ -4,7 +4,7 @@ import type { HarnessAdapter } from "./harness-adapter.ts";
 import { claudeAdapter } from "./claude/claude-adapter.ts";
 import { codexAdapter } from "./codex/codex-adapter.ts";
 
-/** Harnesses of others that this release can drive. */
+/** Third-party harnesses that this release supports. */
 export const ADAPTERS: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, geminiAdapter, opencodeAdapter];
 
 export const adapterNamed = (type: string): HarnessAdapter | undefined =>

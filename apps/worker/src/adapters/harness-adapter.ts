@@ -1,90 +1,95 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** Agent programs of others that this worker can drive. */
+/** Third-party agent programs that this worker can run. */
 export type HarnessName = "claude" | "codex" | "gemini" | "opencode";
 
-/** The conversation that a process of a harness is in. */
+/** The session of a harness process. */
 export type HarnessSession = {
   readonly id: string;
-  /** It knows what was said in it before. */
+  /** It contains the earlier conversation. */
   readonly isResumed: boolean;
-  /** Where the program keeps it, in the sandbox: its own transcript. Absent: nobody knows. */
+  /** The program's own transcript file in the sandbox. Absent: unknown. */
   readonly file?: string;
 };
 
-/** What a harness said, in our words. */
+/** A harness event in the platform's terms. */
 export type HarnessEvent =
-  /** Once for each process, before anything else is of interest. */
+  /** Once per process, before other events. */
   | { readonly t: "session"; readonly session: HarnessSession }
   | { readonly t: "message"; readonly text: string }
   | { readonly t: "tool_start"; readonly id: string; readonly name: string; readonly input: JsonObject }
   | { readonly t: "tool_end"; readonly id: string; readonly ok: boolean; readonly output: string }
-  /** Nobody's fault yet: the model is asked again, a part of the program did not start. */
+  /** A retry of the model call, or a component that did not start. */
   | { readonly t: "warning"; readonly text: string }
-  /** What it counted since it last said so, under its own names; what it did not count is absent. */
+  /** Counters since the last report, under the program's names; uncounted values are absent. */
   | { readonly t: "usage"; readonly counted: JsonObject }
-  /** A line that means nothing to us: kept as it came. */
+  /** A line in an unknown format, stored unchanged. */
   | { readonly t: "unknown"; readonly line: string }
   | { readonly t: "turn_end"; readonly ok: boolean; readonly message?: string };
 
-/** How a process of a harness is started; paths are those of the sandbox. */
+/** Start options of a harness process; paths are those of the sandbox. */
 export type StartOptions = {
   readonly program: string;
-  /** Where it keeps its sessions: saved with the workspace. */
+  /** Directory of its sessions: saved with the workspace. */
   readonly stateDir: string;
   /** Of this sandbox alone. */
   readonly home: string;
   readonly cwd: string;
-  /** The conversation's, or a new one that the program may take or replace by its own. */
+  /** The conversation's id, or a new one that the program may replace. */
   readonly sessionId: string;
-  /** The session was there before, to be gone on with. */
+  /** The session exists and is to be resumed. */
   readonly isResumed: boolean;
-  /** Whose model it is, and so the API that the gateway speaks. */
+  /** The model's provider, and so the API of the gateway. */
   readonly provider: string;
   /** "" = the harness's own choice. */
   readonly model: string;
   readonly reasoning: string;
-  /** What it is told beside its own instructions, and a file with the same text. */
+  /** Additional instructions, and a file with the same text. */
   readonly instructions: string;
   readonly systemFile: string;
-  /** Its tools may only look: a plan awaits approval. */
+  /** Its tools are read-only: a plan awaits approval. */
   readonly isReadOnly: boolean;
   /** Origin of the worker's gateway: the model's API, and `/mcp` with the platform's tools. */
   readonly gateway: string;
 };
 
-/** A way to a running program. */
+/** The connection to a running program. */
 export type HarnessLink = {
-  /** Writes to it; a program that does not listen any more has ended, which is told elsewhere. */
+  /** Writes to it; errors are ignored, since the end of the program is reported elsewhere. */
   readonly send: (text: string) => void;
   readonly emit: (event: HarnessEvent) => void;
 };
 
-/** A process of a harness, spoken with by its protocol. A turn begins with `say` and ends with the event `turn_end`. */
+/** A connection to a harness process. A turn begins with `startTurn` and ends with the event `turn_end`. */
 export type HarnessConnection = {
   readonly startTurn: (text: string) => void;
-  /** Asks it to end the turn that was begun last, which still ends by `turn_end`. */
+  /** Asks it to end the current turn, which still ends with `turn_end`. */
   readonly interrupt: () => void;
-  /** One line of its output; what nobody knows is told as `unknown`. Never throws. */
+  /** Handles one line of its output; unknown lines are emitted as `unknown`. Never throws. */
   readonly receive: (line: string) => void;
 };
 
-/** One harness by its own protocol of lines. It touches nothing but the link, so that recorded lines are its test. */
+/**
+ * The adapter of one harness protocol. It performs no I/O except through the link, so that recorded lines can test it.
+ */
 export type HarnessAdapter = {
   readonly type: HarnessName;
   readonly argv: (options: StartOptions) => readonly string[];
   readonly env: (options: StartOptions) => Readonly<Record<string, string>>;
-  /** Directories that must be there before it starts. */
+  /** Directories that must exist before it starts. */
   readonly directories?: (options: StartOptions) => readonly string[];
   /** Files that are written before it starts, by their path in the workspace. */
   readonly files?: (options: StartOptions) => Readonly<Record<string, string>>;
-  /** The file without which a session cannot be gone on with. Absent: the program itself says whether it can. */
+  /** The file that a session needs to be resumed. Absent: the program itself reports whether it can. */
   readonly sessionFile?: (options: Pick<StartOptions, "stateDir" | "sessionId" | "cwd">) => string;
-  /** It cannot look without being able to change: while a plan awaits approval, the platform's tools read for it. */
+  /** It has no read-only mode: while a plan awaits approval, it reads through the platform's tools. */
   readonly readsThroughPlatform?: boolean;
-  /** An interrupt while its model answers would wipe the whole turn out of its session: the gateway ends the answer instead, and `interrupt` is for its tools. */
+  /**
+   * An interrupt during a model response would delete the whole turn from its session: the gateway ends the response
+   * instead, and `interrupt` applies to its tools only.
+   */
   readonly endsByModel?: boolean;
-  /** What it knows tools of the platform by, where it cannot have them under our names. */
+  /** Alternative names of platform tools, where it cannot use ours. */
   readonly toolNames?: Readonly<Record<string, string>>;
   readonly connect: (options: StartOptions, link: HarnessLink) => HarnessConnection;
 };

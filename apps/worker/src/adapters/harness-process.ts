@@ -2,14 +2,14 @@ import type { Program } from "../sandbox/sandbox.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import type { HarnessEvent, HarnessLink, HarnessSession, HarnessConnection } from "./harness-adapter.ts";
 
-/** Of a longer line only its length is heard: whatever it says, it does not say that a turn has ended. */
+/** Longer lines are skipped: none of them ends a turn. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const STOP_GRACE_MS = 3_000;
 
 export type ProcessDeps = {
   readonly program: Program;
   readonly connect: (link: HarnessLink) => HarnessConnection;
-  /** What it says, but for its session. */
+  /** Its events, except the session. */
   readonly onEvent: (event: Exclude<HarnessEvent, { t: "session" }>) => void;
   /** It has ended; why, for people. */
   readonly onEnd: (why: string) => void;

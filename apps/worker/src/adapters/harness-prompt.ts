@@ -21,7 +21,7 @@ export type InstructionFacts = {
   readonly rules: readonly Rule[];
 };
 
-/** Returns what an agent program is told beside its own instructions. */
+/** Returns the additional instructions of an agent program. */
 export function harnessInstructions(
   assignment: worker.Assignment,
   { isReadOnly, notices, rules }: InstructionFacts,
@@ -60,7 +60,7 @@ export function harnessInstructions(
 
 const EARLIER_CHARACTERS_MAX = 20_000;
 
-/** What was said before, for a harness whose own session is lost: the newest part of it. */
+/** Returns the newest part of the earlier conversation, for a harness whose own session is lost. */
 export function earlierMessages(events: readonly ConversationEvent[]): string {
   const lines = events.flatMap(({ kind, payload }) =>
     kind === "message" && textAt(payload, "text") !== ""
@@ -72,7 +72,7 @@ export function earlierMessages(events: readonly ConversationEvent[]): string {
     : `[From the platform] Your session could not be restored. This was said before:\n\n${lines.join("\n\n").slice(-EARLIER_CHARACTERS_MAX)}`;
 }
 
-/** A message as it is handed to a harness. */
+/** Returns a message as sent to a harness. */
 export function spokenText(payload: ConversationEvent["payload"]): string {
   const attachments = Array.isArray(payload["attachments"])
     ? payload["attachments"].filter((path) => typeof path === "string")

@@ -21,7 +21,7 @@ export type HarnessRecordDeps = {
 
 type OpenCall = { readonly callId: string; readonly shown: JsonObject; readonly beganMs: number };
 
-/** What a harness says and does, as events of its run. */
+/** Records the output of a harness as events of its run. */
 export class HarnessRecord {
   readonly #deps: HarnessRecordDeps;
   readonly #calls = new Map<string, OpenCall>();
@@ -37,7 +37,7 @@ export class HarnessRecord {
     this.#unknown = new UnknownLines(conversation.events, { harness, mask: (text) => ctx.mask(text), record });
   }
 
-  /** @param isWanted the turn is ended by us: what it ends with it is interrupted, not failed */
+  /** @param isWanted we end the turn: its running calls are interrupted, not failed */
   add(event: Exclude<HarnessEvent, { t: "session" | "turn_end" }>, isWanted: boolean): void {
     const { conversation } = this.#deps;
     switch (event.t) {
@@ -59,7 +59,7 @@ export class HarnessRecord {
     }
   }
 
-  /** The session that the next execution goes on with. */
+  /** The session that the next execution resumes. */
   begin({ id }: HarnessSession): void {
     const { conversation, harness } = this.#deps;
     if (sessionOf(conversation, harness) !== id) conversation.record(SESSION_KIND, { harness, session_id: id });
@@ -70,7 +70,7 @@ export class HarnessRecord {
     this.#usage.beginTurn();
   }
 
-  /** The turn is over, or its process: nothing is open any more. */
+  /** Ends the turn, or the process: closes all open calls. */
   endTurn(seen: SeenTurn): void {
     for (const id of [...this.#calls.keys()])
       this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
@@ -111,7 +111,7 @@ export class HarnessRecord {
   }
 }
 
-/** The session that the run's events tell of; undefined where a new one is begun. */
+/** Returns the session recorded in the run's events; undefined if a new one starts. */
 export function sessionOf({ events }: Pick<Conversation, "events">, harness: HarnessName): string | undefined {
   const begun = events.findLast(({ kind, payload }) => kind === SESSION_KIND && payload["harness"] === harness);
   return begun && (textAt(begun.payload, "session_id") || undefined);

@@ -16,17 +16,17 @@ import { HarnessRecord, sessionOf } from "./harness-record.ts";
 import type { ModelGateway } from "./model-gateway.ts";
 import { GATEWAY_PORT } from "../sandbox/spec.ts";
 
-/** A harness that was asked to end its turn, and does not, is ended. */
+/** How long a harness may take to end its turn before it is killed. */
 const INTERRUPT_GRACE_MS = 10_000;
-/** How often a harness that ends by itself is started again in one execution. */
+/** Maximum restarts of a harness that exits by itself, per execution. */
 const CRASHES_MAX = 1;
 const LONGEST_MS = 2 ** 31 - 1;
 const SYSTEM_FILE = "harness-instructions.md";
-/** For a harness that cannot look by itself while it plans. */
+/** For a harness without a read-only mode, while it plans. */
 export const READ_ONLY_TOOLS: readonly string[] = ["read_file", "list", "search"];
 const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
 
-/** An agent program of others for one execution: how it is spoken with, the program in the sandbox, and its way to a model. */
+/** A third-party agent program for one execution: its protocol, the program in the sandbox, and its model gateway. */
 export type Harness = { readonly adapter: HarnessAdapter; readonly program: string; readonly gateway: ModelGateway };
 
 export type HarnessTurnsDeps = {
@@ -34,7 +34,7 @@ export type HarnessTurnsDeps = {
   readonly conversation: Conversation;
   readonly messages: Messages;
   readonly harness: Harness;
-  /** Those of the platform and of the run's MCP servers: the harness has hands of its own. */
+  /** Tools of the platform and of the run's MCP servers: the harness has its own file and shell tools. */
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId" | "signal">;
   readonly notices: readonly string[];
@@ -42,13 +42,16 @@ export type HarnessTurnsDeps = {
   readonly budget: TokenBudget;
 };
 
-/** Why a turn ends that did not come to its own end: somebody has something to say, or how it ends. */
+/** Why a turn is ended early: a new message, or its outcome. */
 type Intent = "message" | TurnEnd;
 
-/** How a turn ended by itself, or that the process did. */
+/** How a turn ended by itself, or that the process ended. */
 type TurnEvent = (HarnessEvent & { readonly t: "turn_end" }) | { readonly died: string };
 
-/** The turns of a harness. Outcomes come from the protocol's end of a turn and from what we wanted ourselves, never from an exit code. */
+/**
+ * The turns of a harness. Outcomes come from the protocol's end of a turn and from our own intent, never from an exit
+ * code.
+ */
 export class HarnessTurns {
   readonly #deps: HarnessTurnsDeps;
   readonly #record: HarnessRecord;
@@ -60,13 +63,13 @@ export class HarnessTurns {
   #hasSession = false;
   #intent: Intent | undefined;
   #turn: ((end: TurnEvent) => void) | undefined;
-  /** The harness has been told what the turn is about. */
+  /** Whether the harness has received the turn's input. */
   #isTurnStarted = false;
   #force: NodeJS.Timeout | undefined;
 
   constructor(deps: HarnessTurnsDeps) {
     this.#deps = deps;
-    this.#deliveredCount = deps.conversation.events.length; // what was said before is in the session
+    this.#deliveredCount = deps.conversation.events.length; // earlier messages are in the session
     const { adapter, gateway } = deps.harness;
     this.#record = new HarnessRecord({ ...deps, harness: adapter.type });
     gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
@@ -81,7 +84,7 @@ export class HarnessTurns {
     };
   }
 
-  /** One turn, from what people have said to its end. Errors: the abort reason of the execution, SandboxGone. */
+  /** Runs one turn, from new messages to its end. Errors: the abort reason of the execution, SandboxGone. */
   async run(interrupted: AbortSignal): Promise<TurnEnd> {
     const { ctx, messages, budget } = this.#deps;
     for (let text = ""; ;) {
@@ -97,12 +100,12 @@ export class HarnessTurns {
     }
   }
 
-  /** The one that its last process was in. */
+  /** The session of its last process. */
   get session(): HarnessSession | undefined {
     return this.#session;
   }
 
-  /** Ends the harness in good order; its session stays. Never rejects. */
+  /** Stops the harness gracefully; its session remains. Never rejects. */
   async close(): Promise<void> {
     await this.#process?.process.stop();
     this.#process = undefined;
@@ -150,7 +153,7 @@ export class HarnessTurns {
   #judge(end: TurnEvent): TurnEnd | "message" | "again" {
     if ("died" in end) this.#process = undefined;
     if (this.#intent !== undefined) return this.#intent;
-    const { refusal } = this.#deps.harness.gateway; // the program ends its turn with it, whatever it makes of it
+    const { refusal } = this.#deps.harness.gateway; // the program ends its turn in any case
     if (refusal) return { kind: "failed", failure: refusal };
     if (!("died" in end)) {
       if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
@@ -176,7 +179,7 @@ export class HarnessTurns {
     return "again";
   }
 
-  /** Asks the harness to end its turn, for a reason of ours: the first counts, but an end counts more than news. */
+  /** Asks the harness to end its turn. The first reason counts, but an outcome takes precedence over a new message. */
   #end(intent: Intent): void {
     if (this.#intent !== undefined && this.#intent !== "message") return;
     const isAsked = this.#intent !== undefined;
@@ -197,7 +200,7 @@ export class HarnessTurns {
     }
   }
 
-  /** What people have said that the harness has not heard. */
+  /** Messages that the harness has not received. */
   #newMessages(): string {
     const { events } = this.#deps.conversation;
     const messages = events
@@ -207,7 +210,7 @@ export class HarnessTurns {
     return messages.map(({ payload }) => spokenText(payload)).join("\n\n");
   }
 
-  /** A session that was lost is told what was said. */
+  /** A new session starts with the earlier messages. */
   #opening(text: string): string {
     if (this.#hasSession) return text;
     this.#hasSession = true;
@@ -291,7 +294,7 @@ export class HarnessTurns {
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
       harness.gateway.pause();
-      setImmediate(() => this.#end(ending.end!)); // after the answer
+      setImmediate(() => this.#end(ending.end!)); // after the response
     }
     return ending;
   }

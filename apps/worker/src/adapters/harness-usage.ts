@@ -5,20 +5,21 @@ import type { HarnessName } from "./harness-adapter.ts";
 
 const KIND = "harness_usage";
 
-/** What the worker itself saw of a turn. */
+/** What the worker observed of a turn. */
 export type SeenTurn = {
-  /** It ended by the program's protocol; otherwise its process died, or the execution ended in the middle of it. */
+  /** It ended by the program's protocol; otherwise its process died, or the execution ended in the middle. */
   readonly hasEnded: boolean;
-  /** Answered steps, and those of them that the provider counted. */
+  /** Answered steps, and those that the provider counted. */
   readonly answered: number;
   readonly counted: number;
 };
 
 /**
- * What an agent program has counted in a run, over all its processes: its own numbers under its own names, never a 0 for what it did not count.
+ * Counters of an agent program in a run, over all its processes: its own numbers under its own names, never 0 for an
+ * uncounted value.
  *
- * A `harness_usage` event at the beginning of a turn lists the turn as missed and its tool calls as unknown; the event at its end takes that back
- * if the whole turn was counted. So the newest event is right wherever the worker is lost.
+ * A `harness_usage` event at the beginning of a turn lists the turn as missed and its tool calls as unknown; the event
+ * at its end withdraws that if the whole turn was counted. So the newest event is correct wherever the worker is lost.
  */
 export class HarnessUsage {
   readonly #harness: HarnessName;

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 
-/** The other side refused a request; the text is its own. */
+/** The peer rejected a request; the text is its own. */
 export class RpcRefused extends Error {
   readonly code: number;
   constructor(code: number, message: string) {
@@ -13,11 +13,11 @@ export class RpcRefused extends Error {
 
 export type JsonRpcDeps = {
   readonly send: (line: string) => void;
-  /** Answers whether there is such a notification. */
+  /** Returns whether the notification is known. */
   readonly onNotification: (method: string, params: JsonObject) => boolean;
-  /** A line that is no message, or of which nobody knows what it is for. */
+  /** A line that is not a message, or has no known purpose. */
   readonly onUnknown: (line: string) => void;
-  /** Answers a request of the other side; undefined: there is no such method. */
+  /** Responds to a request of the peer; undefined: unknown method. */
   readonly onRequest: (method: string, params: JsonObject) => JsonValue | undefined;
 };
 
@@ -49,7 +49,7 @@ export class JsonRpc {
     this.#send({ method, params });
   }
 
-  /** Takes one line. */
+  /** Handles one line. */
   receive(line: string): void {
     const message = parsedLine(line);
     const { onNotification, onRequest, onUnknown } = this.#deps;
@@ -83,13 +83,13 @@ export class JsonRpc {
   }
 }
 
-/** Some say in the message only that there is an error, and what it is beside it. */
+/** Some peers put only a generic text into the message, and the cause beside it. */
 function reasonIn(error: JsonObject): string {
   const parts = [textAt(error, "message"), textAt(objectAt(error, "data"), "details")].filter((text) => text !== "");
   return parts.join(": ") || "It does not say why.";
 }
 
-/** A line as the object it tells; undefined where it tells none. */
+/** Parses a line as an object; undefined if it is none. */
 export function parsedLine(line: string): JsonObject | undefined {
   const value = parsedJson(line);
   return isAnObject(value) ? value : undefined;

@@ -26,11 +26,11 @@ import { ProviderRefusals } from "./provider-refusals.ts";
 import { StepCount } from "./step-count.ts";
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** An agent program that has ended leaves calls behind which end by themselves; those of other processes in its sandbox may not. */
+/** How long calls of an ended program may take to finish; calls of other processes in its sandbox are aborted. */
 const SETTLING_MS = 5_000;
-/** Of the body of a refusal. */
+/** Maximum bytes of an error body. */
 const REFUSAL_CHARACTERS_MAX = 100_000;
-/** Headers that a provider goes by; the key is ours. */
+/** Request headers that are forwarded; the key is ours. */
 const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"];
 const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
 
@@ -47,20 +47,20 @@ type Asked = {
 export type GatewayDeps = { readonly ctx: ExecutionContext; readonly budget: TokenBudget };
 
 /**
- * What a harness of others has for a model: a unix socket that leads here. Calls get the provider's key, are counted, and are refused when the
- * run may spend no more; nothing else of the provider can be reached. Under `/mcp` it finds the platform's tools.
+ * The model access of a third-party harness: a unix socket. Calls get the provider's key, are counted, and are rejected
+ * if the run may spend no more; no other endpoint of the provider can be reached. `/mcp` serves the platform's tools.
  */
 export class ModelGateway {
   readonly relay: Relay;
-  /** Set as soon as there is a workspace to work in. */
+  /** Set as soon as the workspace is ready. */
   platformTools: PlatformTools | undefined;
-  /** Told once of what ends the run, whatever the harness makes of it. */
+  /** Called once with what ends the run, whatever the harness does with it. */
   onFailure: (failure: RunFailure) => void = () => {};
   readonly #deps: GatewayDeps;
-  /** The operator may name any address for a model; a team may not name an internal one. */
+  /** The operator may set any address for a model; a team may not set an internal one. */
   readonly #reach: typeof fetch;
   readonly #closed = new AbortController();
-  /** Aborted when the turn is to end by what the model seems to say. */
+  /** Aborted when the turn is to end with a synthetic response. */
   #turn = new AbortController();
   #isPaused = false;
   #close: () => void = () => {};
@@ -103,18 +103,18 @@ export class ModelGateway {
     return gateway;
   }
 
-  /** The turn has its end: the model is asked for no further step, until the harness has been told. */
+  /** Pauses model calls at the end of the turn, until the harness has been notified. */
   pause(): void {
     this.#isPaused = true;
   }
 
-  /** The same, and calls that are under way or still come are answered so that the harness ends its turn by itself. */
+  /** As `pause`, and current and later calls get responses that make the harness end its turn. */
   endTurn(): void {
     this.pause();
     this.#turn.abort(new Error("The turn has its end."));
   }
 
-  /** A turn begins. */
+  /** Starts a turn. */
   release(): void {
     this.#isPaused = false;
     this.#answers = [];
@@ -122,17 +122,20 @@ export class ModelGateway {
     if (this.#turn.signal.aborted) this.#turn = new AbortController();
   }
 
-  /** The provider's final refusal that the turn's last step got. */
+  /** The provider's final rejection of the turn's last step. */
   get refusal(): RunFailure | undefined {
     return this.#refusals.open;
   }
 
-  /** How many steps of the turn were answered, and how many of them the provider has counted. */
+  /** Returns how many steps of the turn were answered, and how many of them the provider has counted. */
   get answeredSteps(): { readonly answered: number; readonly counted: number } {
     return { answered: this.#answers.length, counted: this.#answers.filter(({ isCounted }) => isCounted).length };
   }
 
-  /** Resolves when every call has ended and its usage is reported; calls that do not end are waited for a few seconds. Never rejects. */
+  /**
+   * Resolves when every call has ended and its usage is reported; waits a few seconds for calls that do not end. Never
+   * rejects.
+   */
   settled(): Promise<void> {
     return atMost(systemTimers, SETTLING_MS, Promise.allSettled([...this.#underWay]));
   }
@@ -168,7 +171,10 @@ export class ModelGateway {
     return made.finally(() => this.#underWay.delete(made));
   }
 
-  /** Until the harness has been told that its turn is over: it gives up, or gets an answer that says so. */
+  /**
+   * Delays a call until the harness has been notified of the end of its turn: it gives up, or gets a response that ends
+   * the turn.
+   */
   async #wait(response: ServerResponse, { ending }: GatewayWire, path: string): Promise<void> {
     const { signal } = this.#turn;
     if (!signal.aborted)
@@ -230,7 +236,10 @@ export class ModelGateway {
     if (call.kind !== "count") await this.#report(callId, call, passed, sent);
   }
 
-  /** An execution has one reservation: under a cost limit an agent program's calls are made one after another, each when the one before is reported. */
+  /**
+   * An execution has one reservation: under a cost limit an agent program's calls are sequential, each after the
+   * previous one is reported.
+   */
   #inTurn(call: WireCall, make: () => Promise<void>): Promise<void> {
     if (call.kind === "count" || !this.#deps.ctx.platform.isCostLimited()) return make();
     const made = this.#limitedCalls.then(make);
@@ -248,7 +257,7 @@ export class ModelGateway {
     refuse(response, 502, "The model provider cannot be reached.");
   }
 
-  /** Passes a refusal on to the program, which may know what to do; ends the run by it where that is final. */
+  /** Forwards an error to the program, which may handle it; ends the run if it is final. */
   async #refused({ response, call }: Asked, answer: Response): Promise<void> {
     const { ctx } = this.#deps;
     const body = (await answer.text().catch(() => "")).slice(0, REFUSAL_CHARACTERS_MAX);
@@ -259,7 +268,7 @@ export class ModelGateway {
     response.writeHead(answer.status, passedBack(answer)).end(body);
   }
 
-  /** Reports what an answer has used. One that was cut off is charged for, too. */
+  /** Reports the usage of a response. One that was cut off is charged, too. */
   async #report(
     callId: string,
     { modelId }: WireCall,
@@ -273,7 +282,7 @@ export class ModelGateway {
     await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
   }
 
-  /** Under a cost limit: the greatest cost set aside, and the answer no longer than that. */
+  /** Under a cost limit: reserves the greatest cost, and limits the response to it. */
   async #within(
     asked: JsonObject,
     wire: GatewayWire,
@@ -320,7 +329,7 @@ function answerWith(response: ServerResponse, { contentType, body }: GatewayEndi
   response.writeHead(200, { "content-type": contentType }).end(body);
 }
 
-/** As the provider would say it, so that the harness understands that it is final. */
+/** In the provider's format, so that the harness treats it as final. */
 function refuse(response: ServerResponse, status: number, message: string): void {
   response.writeHead(status, { "content-type": "application/json" }).end(
     JSON.stringify({

@@ -4,20 +4,23 @@ import type { Ending } from "../harness/run-tool.ts";
 import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 import type { Tool } from "../tools/tool.ts";
 
-/** The name under which a harness knows the platform. */
+/** The name of the platform's MCP server in a harness. */
 export const PLATFORM_SERVER = "millwright";
-/** How a harness calls the tools of the platform: they are recorded where they run. */
+/** The platform's tools for a harness: calls are recorded where they run. */
 export const isPlatformTool = (name: string): boolean => name.startsWith(`mcp__${PLATFORM_SERVER}__`);
 
 const VERSION = "2025-06-18";
 
 export type PlatformTools = {
   readonly tools: () => readonly Tool[];
-  /** Runs a tool between its two events; `malformed`: what was sent as its arguments, where that is no object. */
+  /** Runs a tool between its two events; `malformed`: the raw arguments, if they are not an object. */
   readonly run: (name: string, input: JsonObject, malformed?: string) => Promise<Ending>;
 };
 
-/** Answers one message of the Model Context Protocol: the tools of the platform, for a harness. Undefined: a notification, which has no answer. */
+/**
+ * Handles one message of the Model Context Protocol: the tools of the platform, for a harness. Returns undefined for a
+ * notification.
+ */
 export async function answerMcp({ tools, run }: PlatformTools, message: unknown): Promise<JsonObject | undefined> {
   if (!isAnObject(message) || typeof message["method"] !== "string")
     return { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "No request." } };

@@ -11,8 +11,8 @@ const VERSION_TIMEOUT_MS = 30_000;
 export type ProbedHarnesses = { readonly host: SandboxHost; readonly warnings: readonly string[] };
 
 /**
- * Looks for the agent programs that the operator has provided, and tries each in a sandbox: what does not tell its version there is not offered.
- * `programs`: paths by type; "" = none.
+ * Finds the agent programs of the operator and runs each in a sandbox: a program that does not print its version there
+ * is not offered. `programs`: paths by type; "" = none.
  */
 export async function probeHarnesses(
   host: SandboxHost,

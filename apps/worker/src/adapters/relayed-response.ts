@@ -6,21 +6,24 @@ import type { GatewayEnding } from "./gateway-wires.ts";
 
 const DATA = "data:";
 
-/** A provider's answer on its way to an agent program, and what it states of its tokens. */
+/** A provider's response on its way to an agent program, and its token counts. */
 export class RelayedResponse {
   /** By the provider, so far. */
   counted: TokenCounts = {};
   /** Of the answer's text, so far. */
   characters = 0;
-  /** The answer came to its end. */
+  /** The response is complete. */
   isWhole = false;
 
-  /** Whether the provider has counted what it read and what it wrote. */
+  /** Whether the provider has counted input and output. */
   get isCounted(): boolean {
     return this.counted.inputTokens !== undefined && this.counted.outputTokens !== undefined;
   }
 
-  /** Passes the answer on as it comes. `assertOpen` is asked before each piece; `ending` closes a stream that is cut by us. Never rejects. */
+  /**
+   * Relays the response as it arrives. `assertOpen` is called before each piece; `ending` closes a stream that we cut.
+   * Never rejects.
+   */
   async pass(
     answer: Response,
     response: ServerResponse,

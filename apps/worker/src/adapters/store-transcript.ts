@@ -8,9 +8,8 @@ import { unknownLinesIn } from "./unknown-lines.ts";
 const BYTES_MAX = 32 * 1024 * 1024;
 
 /**
- * Hands what the harness has written down of its session to the platform, masked: it is the run's transcript from then on. Behind it come the
- * lines that it has said and nobody here knows. One that is not to be
- * had, or too long, costs itself alone: the run has its events. Never rejects.
+ * Uploads the harness's own session record, masked, as the run's transcript, followed by its unknown lines. Best
+ * effort: without it, or if it is too long, the run still has its events. Never rejects.
  */
 export async function storeTranscript(
   { platform, mask, log }: Pick<ExecutionContext, "platform" | "mask" | "log">,

@@ -3,7 +3,7 @@ import { textAt } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 
 const KIND = "harness_line";
-/** Of a line, and of lines in a run. */
+/** Bytes of a line, and lines in a run. */
 const CHARACTERS_MAX = 16_000;
 const LINES_MAX = 200;
 
@@ -16,7 +16,10 @@ export type UnknownLinesDeps = {
   readonly record: (kind: string, payload: JsonObject) => void;
 };
 
-/** Lines of an agent program that nobody here knows, such as those of a later version: they mean nothing, and are kept as they came, masked and not without end. */
+/**
+ * Lines of an agent program in an unknown format, such as those of a later version: stored unchanged, but masked and
+ * limited.
+ */
 export class UnknownLines {
   readonly #deps: UnknownLinesDeps;
   #count: number;
@@ -43,6 +46,6 @@ export class UnknownLines {
   }
 }
 
-/** The lines that a run's events have kept, oldest first. */
+/** Returns the stored lines of a run's events, oldest first. */
 export const unknownLinesIn = (events: readonly ConversationEvent[]): string[] =>
   events.filter(({ kind }) => kind === KIND).map(({ payload }) => textAt(payload, "line"));

@@ -1,16 +1,16 @@
 import type { worker } from "@millwright/contracts";
 import type { LeaseRef } from "../protocol/offer.ts";
 
-/** An execution for which a machine is to be had. */
+/** An execution that needs a machine. */
 export type Order = worker.DispatchedExecution;
 
-/** A machine that was asked for, as much as is needed to find it again. `startedMs`: by the wall clock. */
+/** A requested machine, with what is needed to find it again. `startedMs`: by the wall clock. */
 export type Machine = LeaseRef & { readonly runUid: string; readonly startedMs: number };
 
-/** Why a machine is ended: its run was cancelled, its attempt is not the platform's any more, or it did not take its execution. */
+/** Why a machine is ended: its run was cancelled, its attempt is no longer valid, or it did not take its execution. */
 export type EndReason = "cancelled" | "lost" | "not_started";
 
-/** A machine that does not come, or has gone: a word for programs, and a sentence for people, both public. */
+/** A machine failed to start or disappeared: a code, and a sentence for people, both public. */
 export class MachineFailed extends Error {
   readonly reason: string;
 
@@ -21,23 +21,29 @@ export class MachineFailed extends Error {
   }
 }
 
-/** Where executions run that are not run by this worker itself. What a machine does is told by its lease, never by what started it. */
+/**
+ * Starts machines for executions that this worker does not run itself. The lease reports what a machine does, not the
+ * backend.
+ */
 export interface Backend {
   readonly name: string;
   /** Images that runs may name; absent: any. */
   readonly images?: readonly string[];
-  /** Who this worker is to the platform: the same after a restart, so that what it dispatched stays its own. Errors: those of where it is kept. */
+  /**
+   * The stable uid of this worker, also after a restart, so that it still owns what it dispatched. Errors: those of its
+   * storage.
+   */
   instanceUid(): Promise<string>;
-  /** Machines asked for by this worker, before it was restarted too, that may still be there. */
+  /** Machines that this worker requested, also before a restart, and that may still exist. */
   known(): Promise<readonly Machine[]>;
-  /** Asks for a machine. Resolves when somebody else answers for it. Errors: MachineFailed. */
+  /** Requests a machine. Resolves when another system has taken responsibility for it. Errors: MachineFailed. */
   start(order: Order, startedMs: number): Promise<void>;
-  /** What is wrong with a machine that was asked for, if it is known to be of no use any more. */
+  /** Returns the fault of a requested machine if it is known to be unusable. */
   faultOf(machine: Machine, isTaken: boolean): Promise<MachineFailed | undefined>;
-  /** Ends what may be left of a machine. Repeating it is harmless. Errors: any; it is tried again. */
+  /** Ends what may remain of a machine. Idempotent. Errors: any; the call is retried. */
   end(machine: Machine, why: EndReason): Promise<void>;
-  /** Its execution has ended in order: nothing needs to be remembered. */
+  /** Called after its execution has ended normally: its record can be deleted. */
   forget(machine: Machine): Promise<void>;
-  /** Calls back when something may have happened to a machine; absent: it is looked at with each heartbeat. */
+  /** Calls back when a machine may have changed; absent: machines are checked with each heartbeat. */
   watch?(changed: () => void, signal: AbortSignal): void;
 }

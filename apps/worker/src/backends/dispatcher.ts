@@ -17,13 +17,13 @@ export type DispatcherDeps = {
   readonly timings: () => Timings;
   readonly log: Logger;
   readonly slots: number;
-  /** A machine that has not taken its execution after this is given up. */
+  /** A machine that has not taken its execution after this time is abandoned. */
   readonly startTimeoutMs: number;
   /** Aborted when this process ends. */
   readonly signal: AbortSignal;
 };
 
-/** Machines of one worker: each is one slot, from its order until the platform says that its attempt is over. */
+/** Machines of one worker: each uses one slot, from its request until its attempt has ended. */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #watched = new Map<string, Watched>();
@@ -47,17 +47,17 @@ export class Dispatcher {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Resolves when no machine is awaited that has not taken its execution. */
+  /** Resolves when no machine is pending. */
   async settled(): Promise<void> {
     while ([...this.#watched.values()].some(({ isTaken }) => !isTaken)) await this.changed();
   }
 
-  /** Gives back what no machine has taken, and ends those machines. */
+  /** Returns executions that no machine has taken, and ends those machines. */
   async giveBack(): Promise<void> {
     await Promise.all([...this.#watched.values()].map((watched) => watched.giveBack()));
   }
 
-  /** Goes on with what was dispatched before a restart. Errors: the backend's. */
+  /** Resumes what was dispatched before a restart. Errors: the backend's. */
   async reattach(): Promise<void> {
     for (const machine of await this.#deps.backend.known()) {
       this.#deps.log.info(
@@ -68,7 +68,7 @@ export class Dispatcher {
     }
   }
 
-  /** Has a machine started for each; one that is under way already is left alone. */
+  /** Requests a machine for each execution that has none. */
   begin(orders: readonly Order[]): void {
     for (const order of orders) {
       if (this.#watched.has(keyOf(order))) continue;
@@ -79,7 +79,7 @@ export class Dispatcher {
     }
   }
 
-  /** Looks at every machine: the backend has news. */
+  /** Checks every machine, because the backend reported a change. */
   checkAll(): void {
     for (const watched of this.#watched.values()) void watched.check();
   }
@@ -109,7 +109,7 @@ type Owner = {
   over(): void;
 };
 
-/** One dispatched execution, judged by what the platform says of its lease. */
+/** One dispatched execution; the platform's status of its lease decides. */
 class Watched implements WatchedLease {
   readonly executionId: bigint;
   readonly attempt: number;
@@ -118,13 +118,13 @@ class Watched implements WatchedLease {
   readonly #machine: Machine;
   readonly #owner: Owner;
   readonly #log: Logger;
-  /** The order under way; settled when the backend has answered it. */
+  /** The pending request; settled when the backend has responded. */
   #ordered: Promise<void> = Promise.resolve();
   #isStarting = false;
   #isStopping = false;
   #isChecking = false;
   #isFailing = false;
-  /** Its end is under way: what is told of it is no news. */
+  /** Its end is in progress: further status updates are ignored. */
   #isEnding = false;
 
   constructor(deps: DispatcherDeps, machine: Machine, owner: Owner) {
@@ -164,7 +164,7 @@ class Watched implements WatchedLease {
         }
         return void this.check();
       case "ENDED":
-        // Of a cancelled one nobody has said that it is gone: the platform may only have stopped waiting for it.
+        // No one has reported that a cancelled one is gone: the platform may only have stopped waiting for it.
         return void (this.#isStopping
           ? this.#end("cancelled")
           : this.#over(() => this.#deps.backend.forget(this.#machine)));
@@ -174,7 +174,7 @@ class Watched implements WatchedLease {
     }
   }
 
-  /** Asks the backend whether the machine can still be of use. */
+  /** Asks the backend whether the machine can still be used. */
   async check(): Promise<void> {
     if (this.#isChecking || this.#isStarting || this.#isFailing || this.#isEnding) return;
     this.#isChecking = true;
@@ -194,7 +194,10 @@ class Watched implements WatchedLease {
     );
   }
 
-  /** The platform is told after a while that grows with each failure in a row, so that a broken backend does not use all attempts of all runs up. */
+  /**
+   * The platform is notified after a delay that grows with consecutive failures, so that a broken backend does not use
+   * up all attempts of all runs.
+   */
   async #fail({ reason, message }: MachineFailed): Promise<void> {
     if (this.#isEnding || this.#isFailing) return;
     this.#isFailing = true;
@@ -213,11 +216,11 @@ class Watched implements WatchedLease {
       this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
     );
     this.#isFailing = false;
-    if (answer?.taken) return; // it came all the same, in that moment
+    if (answer?.taken) return; // it was taken at that moment
     await this.#end(taken ? "lost" : "not_started");
   }
 
-  /** Returns a lease that no machine has taken; its run is queued again, and no loss is counted. */
+  /** Returns a lease that no machine has taken; its run is queued again, without counting a loss. */
   async giveBack(): Promise<void> {
     if (this.isTaken || this.#isEnding || this.#isFailing) return;
     const { executionId, attempt } = this;
@@ -237,7 +240,7 @@ class Watched implements WatchedLease {
     if (answer && answer.returned.length > 0) await this.#end("not_started"); // else it was taken in that moment
   }
 
-  /** Cancelled before anybody took it: there is nobody else to say that it has ended. */
+  /** Cancelled before a machine took it: no one else can report its end. */
   async #cancel(): Promise<void> {
     if (this.#isEnding) return;
     const { client, timers, timings, signal } = this.#deps;
@@ -256,13 +259,13 @@ class Watched implements WatchedLease {
 
   #end(why: EndReason, afterwards: () => Promise<void> = async () => {}): Promise<void> {
     return this.#over(async () => {
-      await this.#ordered; // what is being made is made first, else it would be left
+      await this.#ordered; // a pending request is awaited first, or its machine would leak
       await retryAll(this.#deps, this.#log, () => this.#deps.backend.end(this.#machine, why));
       await afterwards();
     });
   }
 
-  /** The slot is free when nothing of the machine is left, as far as anybody can say. */
+  /** The slot is freed when nothing of the machine remains, as far as is known. */
   async #over(act: () => Promise<void>): Promise<void> {
     if (this.#isEnding) return;
     this.#isEnding = true;

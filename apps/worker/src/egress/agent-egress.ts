@@ -11,7 +11,7 @@ import { GitGateway } from "./git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "./policy.ts";
 
 const ORIGIN = `http://127.0.0.1:${PROXY_PORT}`;
-/** As programs look for it, in either spelling; Node's own `fetch` has to be told. */
+/** The environment variables of programs, in both spellings; Node's own `fetch` needs an extra one. */
 const PROXY_ENVIRONMENT: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map((name) => [name, ORIGIN])),
   ...{ NO_PROXY: "localhost,127.0.0.1,::1", no_proxy: "localhost,127.0.0.1,::1", NODE_USE_ENV_PROXY: "1" },
@@ -24,8 +24,8 @@ export type AgentEgress = {
 };
 
 /**
- * The agent's way out: hosts that the operator and the run's environment both allow, and the run's own repositories, to fetch from. Each
- * refused host becomes an event of the run. Errors: those of the file system.
+ * The agent's network access: hosts that both the operator and the run's environment allow, and read access to the
+ * run's own repositories. Each denied host becomes an event of the run. Errors: those of the file system.
  */
 export async function openAgentEgress(
   ctx: Pick<ExecutionContext, "assignment" | "dir" | "gate" | "emit" | "log" | "outbound">,

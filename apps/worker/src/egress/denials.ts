@@ -1,6 +1,6 @@
 import type { DenialReason } from "./policy.ts";
 
-/** Told of so many in one execution; a run that tries more is counted and no longer told of. */
+/** Maximum number of reported hosts per execution; further ones are not reported. */
 const DENIALS_MAX = 50;
 const HOST_CHARACTERS_MAX = 255;
 
@@ -10,7 +10,7 @@ export type Denial = {
   readonly reason: DenialReason | "push_not_allowed";
 };
 
-/** Tells of each refused host once, and of not too many. */
+/** Reports each denied host once, up to the maximum. */
 export class Denials {
   readonly #report: (payload: { host: string; port: number; reason: string; more?: boolean }) => void;
   readonly #reported = new Set<string>();
@@ -19,7 +19,7 @@ export class Denials {
     this.#report = report;
   }
 
-  /** `more`: this was the last that is told. */
+  /** `more`: the last report. */
   add({ host, port, reason }: Denial): void {
     const shown = host.slice(0, HOST_CHARACTERS_MAX);
     const key = `${shown}:${port} ${reason}`;

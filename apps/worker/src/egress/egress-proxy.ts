@@ -17,11 +17,11 @@ import { gatedPipe, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
-/** At once, for one sandbox. */
+/** Maximum number of concurrent connections of one sandbox. */
 const CONNECTIONS_MAX = 256;
 const CONNECT_TIMEOUT_MS = 10_000;
 const ADDRESSES_MAX = 3;
-/** How often open connections are cut when the doors have closed; what flows is stopped at once. */
+/** How often open connections are checked for a closed gate; transferred data is checked at once. */
 const CUT_EVERY_MS = 200;
 /** About the connection, not the message (RFC 9110 §7.6.1). */
 const HOP_BY_HOP = new Set([
@@ -38,15 +38,15 @@ const HOP_BY_HOP = new Set([
 
 export type EgressProxyOptions = {
   readonly policy: EgressPolicy;
-  /** Asked before each connection and for every byte of it. */
+  /** Checked before each connection and for every piece of data. */
   readonly gate: OutboundGate;
   readonly git?: GitGateway;
   readonly onDenied: (denial: Denial) => void;
 };
 
 /**
- * The only way out of a sandbox: HTTP and CONNECT on a unix socket, to hosts that the policy allows, while the doors are open. A new connection
- * waits for closed doors; open ones are cut when the doors close.
+ * The only network access of a sandbox: HTTP and CONNECT on a unix socket, to hosts that the policy allows, while the
+ * outbound gate is open. A new connection waits for the gate; open ones are cut when it closes.
  */
 export class EgressProxy {
   readonly #options: EgressProxyOptions;
@@ -70,14 +70,14 @@ export class EgressProxy {
     this.#cutting = setInterval(() => this.#isOpen() || this.#cut(), CUT_EVERY_MS).unref();
   }
 
-  /** Listens on a unix socket, for whoever is shown its directory. Errors: those of the file system. */
+  /** Listens on a unix socket, for processes that can see its directory. Errors: those of the file system. */
   static async listen(socketPath: string, options: EgressProxyOptions): Promise<EgressProxy> {
     const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
     const release = await listenOnSocket(server, socketPath);
     return new EgressProxy(options, server, release);
   }
 
-  /** The same on a port of this machine, for sandboxes of kind `none`. */
+  /** Listens on a port of this machine, for sandboxes of kind `none`. */
   static async listenLocally(
     options: EgressProxyOptions,
   ): Promise<{ readonly proxy: EgressProxy; readonly port: number }> {
@@ -87,7 +87,7 @@ export class EgressProxy {
     return { proxy, port: (server.address() as { port: number }).port };
   }
 
-  /** Cuts everything. */
+  /** Closes all connections. */
   close(): void {
     clearInterval(this.#cutting);
     this.#server.close(() => this.#release());
@@ -153,7 +153,7 @@ export class EgressProxy {
     );
   }
 
-  /** Connects to one of the addresses that were judged, by number: the name is not asked for again. */
+  /** Connects to one of the checked addresses: the name is not resolved again. */
   async #connect({
     host,
     port,
@@ -218,7 +218,7 @@ export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.includes(name)));
 }
 
-/** Sends a request on and its answer back; what breaks on one side breaks the other. */
+/** Forwards a request and its response; a failure on one side fails the other. */
 export function forward(
   request: IncomingMessage,
   response: ServerResponse,

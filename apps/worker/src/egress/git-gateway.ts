@@ -14,20 +14,23 @@ const REDIRECTS_MAX = 3;
 const REDIRECTS = [301, 302, 307, 308];
 
 let authorities: string[] | undefined;
-/** Those that the system trusts, besides Node's own: a company's code host has a company's certificate. */
+/** The system's CA certificates in addition to Node's: a company's code host may have a company certificate. */
 const trusted = (): string[] =>
   (authorities ??= [...new Set([...getCACertificates("default"), ...getCACertificates("system")])]);
 
 /**
- * Lets the git of a sandbox reach the repositories of its run, and adds the credential outside of it. It may only fetch, unless the sandbox is
- * one of ours that pushes.
+ * Connects the git of a sandbox to the repositories of its run, and adds the credential outside of the sandbox. It may
+ * only fetch, except in the sandbox that pushes.
  */
 export class GitGateway {
   readonly #repositories: readonly worker.Repository[];
   readonly #mayPush: boolean;
-  /** Where a repository has moved to, as its host says. */
+  /** The repository's new location, from a redirect. */
   readonly #bases = new Map<worker.Repository, string>();
-  /** Part of its addresses: whoever shares the machine's network, in a sandbox of kind `none`, does not know it. */
+  /**
+   * Secret part of its addresses: processes that share the machine's network, in a sandbox of kind `none`, do not know
+   * it.
+   */
   readonly #key = randomUUID();
 
   readonly #outbound: OutboundRule;
@@ -103,7 +106,10 @@ export class GitGateway {
       : httpRequest(url, { method, headers: sent, lookup });
   }
 
-  /** A repository that was renamed is asked at its new place from then on; another host gets no credential of this one, and is not followed. */
+  /**
+   * A renamed repository is requested at its new location from then on; redirects to another host are not followed, so
+   * that it never gets the credential.
+   */
   async #get(
     repository: worker.Repository,
     rest: string,
@@ -133,7 +139,7 @@ const answerOf = (asking: ClientRequest): Promise<IncomingMessage | undefined> =
       .end(),
   );
 
-/** As an assignment has it: a whole header line, or the value of `Authorization`. */
+/** As in an assignment: a whole header line, or the value of `Authorization`. */
 function headerOf(header: string): Record<string, string> {
   if (header === "") return {};
   const [, name, value] = /^([\w-]+):\s*(.*)$/.exec(header) ?? [];

@@ -9,21 +9,22 @@ import type { EgressPolicy } from "./policy.ts";
 
 export type GuardedFetchOptions = {
   readonly policy: EgressPolicy;
-  /** Asked before each request and for every byte of its answer. */
+  /** Checked before each request and for every piece of its response. */
   readonly gate: OutboundGate;
   readonly onDenied: (denial: Denial) => void;
-  /** An answer that grows longer is cut off. */
+  /** A longer response is cut off. */
   readonly bytesMax: number;
 };
 
-/** A request that was not made, or whose answer was cut off; the text is for people. */
+/** A request was not sent, or its response was cut off; the text is for people. */
 export class FetchRefused extends Error {}
 
 const NO_BODY = [101, 204, 205, 304];
 
 /**
- * `fetch` for the worker's own requests on behalf of a run: to the hosts that the run may reach, at the addresses that were judged, while the
- * doors are open. Redirects are not followed. Errors: FetchRefused, those of the connection, the reason of `signal`.
+ * `fetch` for the worker's own requests on behalf of a run: to the hosts that the run may reach, at the checked
+ * addresses, while the outbound gate is open. Redirects are not followed. Errors: FetchRefused, those of the
+ * connection, the reason of `signal`.
  */
 export const guardedFetch =
   (options: GuardedFetchOptions) =>
@@ -65,7 +66,7 @@ async function judged(
   throw new FetchRefused(`No connection to ${host}:${port}: ${why}.`);
 }
 
-/** The name is not asked for again: what it resolves to a moment later is nobody's business. */
+/** The name is not resolved again: a later resolution could differ. */
 const lookupOf =
   (addresses: readonly string[]): LookupFunction =>
   (_host, { all }, found) => {

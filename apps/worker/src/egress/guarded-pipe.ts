@@ -1,9 +1,9 @@
 import { Transform, type Duplex, type Readable, type Writable } from "node:stream";
 
-/** Whether something may pass now. */
+/** Whether data may pass now. */
 export type IsOpen = () => boolean;
 
-/** Passes bytes on while it may, and breaks at the first that may not. */
+/** Passes data while permitted, and fails at the first piece that is not. */
 export const gatedPipe = (isOpen: IsOpen): Transform =>
   new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -12,7 +12,7 @@ export const gatedPipe = (isOpen: IsOpen): Transform =>
     },
   });
 
-/** Joins two connections: each byte is let through or not when it comes; when one side breaks, both end. */
+/** Joins two connections and checks each piece of data; when one side fails, both end. */
 export function joinGuarded(a: Duplex, b: Duplex, isOpen: IsOpen): void {
   const end = (): void => {
     a.destroy();

@@ -3,11 +3,11 @@ import { isIP } from "node:net";
 import { addressSet, isInternal } from "@millwright/addresses";
 import { hostPatterns, type HostPatterns } from "./host-patterns.ts";
 
-/** What the operator lets runs reach. */
+/** The operator's rules for the hosts that runs may reach. */
 export type EgressSettings = {
   /** Hosts (`host-patterns.ts`); none = nothing. */
   readonly allow: readonly string[];
-  /** Internal addresses and networks that may be reached all the same. */
+  /** Internal addresses and networks that may be reached nevertheless. */
   readonly internal: readonly string[];
 };
 
@@ -21,13 +21,13 @@ export type Decision = { readonly addresses: readonly string[] } | { readonly de
 export type Resolve = (host: string) => Promise<readonly string[]>;
 const systemResolve: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
 
-/** Where one run may connect to. */
+/** The hosts that one run may connect to. */
 export class EgressPolicy {
   readonly #allow: readonly HostPatterns[];
   readonly #internal: ReturnType<typeof addressSet>;
   readonly #resolve: Resolve;
 
-  /** `narrowed`: what the run's environment wants to be left of it. Errors: throws for texts that are no patterns or networks. */
+  /** `narrowed`: further limits of the run's environment. Throws for invalid patterns or networks. */
   constructor(settings: EgressSettings, narrowed?: readonly string[], resolve: Resolve = systemResolve) {
     this.#allow = [hostPatterns(settings.allow), ...(narrowed ? [hostPatterns(narrowed)] : [])];
     this.#internal = addressSet(settings.internal);
@@ -35,8 +35,8 @@ export class EgressPolicy {
   }
 
   /**
-   * The addresses to connect to. A name is resolved here, once, and only these addresses may be used: what it resolves to a moment later is
-   * nobody's business. A name that is not allowed is not even asked for.
+   * Returns the addresses to connect to. A name is resolved here, once, and only these addresses may be used, since a
+   * later resolution could differ. A name that is not allowed is not resolved.
    */
   async decide(host: string, port: number): Promise<Decision> {
     if (!this.#allow.every((patterns) => patterns.matches(host, port))) return { denied: "host_not_allowed" };

@@ -51,16 +51,16 @@ export type ActiveExecutionDeps = {
   readonly publicUrl: () => string;
   readonly parked: ParkedWorkspaces;
   readonly runExecution: RunExecution;
-  /** Of all executions of the worker. */
+  /** Shared by all executions of the worker. */
   readonly startFailures: StartFailures;
-  /** A heartbeat that begins now; used to report acknowledged directives before the end. */
+  /** Sends a heartbeat now; used to report acknowledged directives before the end. */
   readonly heartbeatNow: () => Promise<boolean>;
 };
 
-/** Ends after which the run may soon go on. */
+/** Outcomes after which the run may continue soon. */
 const PARKING: ReadonlySet<ExecutionResult["outcome"]> = new Set(["DONE", "BLOCKED", "WAITING"]);
 
-/** One held lease and what runs under it, from Accept until its last sandbox is gone. */
+/** One leased execution and everything that runs for it, from Accept until its last sandbox is gone. */
 export class ActiveExecution implements RenewedLease {
   readonly executionId: bigint;
   readonly attempt: number;
@@ -75,11 +75,11 @@ export class ActiveExecution implements RenewedLease {
   readonly #live: LiveText;
   readonly #sandboxes: Sandboxes;
   readonly #escalation: TerminationEscalation;
-  /** Aborted when the execution shall end, for whatever reason. */
+  /** Aborted when the execution must end, for any reason. */
   readonly #stop = new AbortController();
   /** Aborted only when the attempt is no longer ours: ends the last reports too. */
   readonly #lost = new AbortController();
-  /** Aborted when no debug window shall be open any more. */
+  /** Aborted when no debug window may be open any more. */
   readonly #leave = new AbortController();
   #saved: ParkedWorkspace | undefined;
   #isReported = false;
@@ -127,7 +127,7 @@ export class ActiveExecution implements RenewedLease {
     for (const directive of assignment.directives) this.#directives.deliver(directive);
   }
 
-  /** Whether the platform knows how it ended. */
+  /** Whether the platform has recorded its outcome. */
   get isReported(): boolean {
     return this.#isReported;
   }
@@ -149,7 +149,7 @@ export class ActiveExecution implements RenewedLease {
     this.#lease.renewed(sent);
   }
 
-  /** Returns false if the directive was refused because one before it is missing. */
+  /** Returns false if the directive was rejected because an earlier one is missing. */
   deliver(directive: worker.Directive): boolean {
     return this.#directives.deliver(directive);
   }
@@ -158,19 +158,19 @@ export class ActiveExecution implements RenewedLease {
     this.cancel(new ExecutionCancelled("cancelled", "The run was cancelled."));
   }
 
-  /** Ends it step by step; its last events and its end are still reported. */
+  /** Ends it step by step; its last events and its outcome are still reported. */
   cancel(reason: ExecutionCancelled): void {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
     this.#escalation.escalate();
   }
 
-  /** Ends the debug window, if one is open; none opens from now on. */
+  /** Ends an open debug window; no window opens afterwards. */
   endDebugWindow(why: string): void {
     this.#leave.abort(new Error(why));
   }
 
-  /** Ends it at once; nothing of it is reported any more. */
+  /** Ends it at once; nothing more of it is reported. */
   lose(why = "The platform gave this attempt up."): void {
     if (this.#lost.signal.aborted) return;
     const reason = new LeaseLost(why);
@@ -181,7 +181,10 @@ export class ActiveExecution implements RenewedLease {
     this.#escalation.killNow();
   }
 
-  /** Without a sandbox nothing holds the agent's hands while the doors are closed; with one, the work of a short outage is kept. */
+  /**
+   * Without a sandbox the agent cannot be contained while the gate is closed, so it is killed; with a sandbox, its work
+   * survives a short outage.
+   */
   checkGate(): void {
     if (this.#lease.isOpen()) return;
     if (this.#deps.sandbox.kind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs)
@@ -247,7 +250,7 @@ export class ActiveExecution implements RenewedLease {
     }
   }
 
-  /** A run that may go on keeps its workspace here for its idle time. Answers for how long; 0: it does not. */
+  /** Retains the workspace of a run that may continue, for its idle time. Returns for how long; 0: not retained. */
   async #park({ outcome }: ExecutionResult): Promise<number> {
     const { runUid, idleTimeoutSeconds } = this.#assignment;
     const forMs = idleTimeoutSeconds * 1_000;
@@ -265,7 +268,7 @@ export class ActiveExecution implements RenewedLease {
   async #complete(result: ExecutionResult, parkedMs: number): Promise<void> {
     const { executionId, attempt } = this;
     try {
-      // A directive handled but not known to be would be given to the next execution once more.
+      // A directive that was handled without being acknowledged would be delivered to the next execution again.
       if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.heartbeatNow(), this.#lost.signal);
       await completeExecution(
         { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
@@ -278,11 +281,14 @@ export class ActiveExecution implements RenewedLease {
       this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
     } catch (error) {
       this.#log.warn({ operation: "Complete", outcome: result.outcome, error }, "execution not completed");
-      if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid); // another attempt goes on
+      if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid); // another attempt continues
     }
   }
 
-  /** Returns the lease after the last events, so that the run is queued at once (a failure after a delay). Best effort: otherwise the lease expires. */
+  /**
+   * Returns the lease after the last events, so that the run is queued at once (after a failure, with a delay). Best
+   * effort: otherwise the lease expires.
+   */
   async #return({ reason, message, isFailure }: LeaseReturn): Promise<void> {
     const { client, timers, timings } = this.#deps;
     const { executionId, attempt } = this;
@@ -311,7 +317,7 @@ export class ActiveExecution implements RenewedLease {
     }
   }
 
-  /** Best effort, and no word about a failure: an older platform does not know it, and a next piece will come. */
+  /** Best effort, without a warning: an older platform does not support it, and another piece follows. */
   async #sendTextDelta(delta: TextDelta): Promise<void> {
     const { client, timings } = this.#deps;
     const { executionId, attempt } = this;
@@ -401,11 +407,11 @@ export class ActiveExecution implements RenewedLease {
   }
 }
 
-/** Whose access to the model's provider an execution was given. */
+/** The provider credential that an execution was given. */
 function accessOf({ providerCredentials: credentials }: worker.Assignment): string {
   if (!credentials) return "";
   return credentials.operatorSet ? "operator" : credentials.baseUrl === "" ? "team" : "team_endpoint";
 }
 
-/** The platform said it before a heartbeat did: no failure of the worker. */
+/** The platform reported it before a heartbeat did; not a failure of the worker. */
 const isLeaseLost = (error: unknown): boolean => isDomainError(error) && error.reason === "lease_lost";

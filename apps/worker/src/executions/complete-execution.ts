@@ -18,8 +18,9 @@ export type CompleteDeps = RetryDeps & {
 };
 
 /**
- * Tells the platform how the attempt ended, after all its events. Repeating is harmless, so a lost answer is simply asked for again.
- * `retained`: its setup has failed, and what it left is kept for the debug window. `parkedMs`: its workspace is kept for so long. Errors: `LeaseLost`, the reason of `signal`, or the platform's final refusal.
+ * Reports how the attempt ended, after all its events. Idempotent, so a lost response is simply retried. `retained`:
+ * its setup has failed, and its workspace is retained for the debug window. `parkedMs`: how long its workspace is
+ * retained. Errors: `LeaseLost`, the reason of `signal`, or the platform's final rejection.
  */
 export async function completeExecution(
   deps: CompleteDeps,
@@ -31,7 +32,8 @@ export async function completeExecution(
   await retrying(deps, signal, async () => {
     const { error } = await deps.completions.send(() => completionOf(deps, result, more));
     if (error === "LEASE_LOST") throw new LeaseLost();
-    // It had acknowledged every one of them: this attempt's story cannot be mended, the next one tells it anew.
+    // The platform had acknowledged all of them: this attempt's history cannot be repaired, the next one records it
+    // again.
     if (error === "EVENTS_PENDING")
       throw new DomainError({
         kind: "conflict",
@@ -44,7 +46,7 @@ export async function completeExecution(
 /** Of each text of a completion, in characters: more than the platform shows. The whole text is in the run's events. */
 const TEXT_CHARACTERS_MAX = 16_384;
 
-/** Its texts are for people, and may quote what commands have said: masked like events. */
+/** Its texts are for people, and may quote output of commands, so they are masked like events. */
 const completionOf = (
   { lease, events, masker }: CompleteDeps,
   result: ExecutionResult,

@@ -40,7 +40,7 @@ export class DirectiveQueue implements ExecutionDirectives {
     if (directive.previousSeq > this.#lastSeq) return false;
     this.#lastSeq = directive.seq;
     this.#open.add(directive.seq);
-    // Cancel overtakes everything; the others keep their order, also behind one whose handler is not there yet.
+    // Cancel overtakes everything; the others are handled in order, also behind one that waits for its handler.
     if (directive.directive.case !== "cancel" && (this.#parked.length > 0 || !this.#canHandle(directive)))
       this.#parked.push(directive);
     else this.#handle(directive);

@@ -6,31 +6,32 @@ import type { Logger } from "@millwright/telemetry";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import type { SandboxHost } from "../sandbox/spec.ts";
 
-/** What the heartbeat says about an execution. */
+/** The state of an execution in heartbeats. */
 export type ExecutionPhase = "SETUP" | "RUNNING" | "IDLE" | "DEBUG" | "STOPPING";
 
 /**
- * Everything one execution may use of the worker; made by the supervisor, one per attempt.
- * `runExecution(ctx)` runs it to its end and never touches the lease, the spool or the session itself.
+ * The interface of one execution to the worker; created by the supervisor, one per attempt. `runExecution(ctx)` runs it
+ * to its end and never accesses the lease, the spool or the session itself.
  */
 export type ExecutionContext = {
   readonly assignment: worker.Assignment;
   /** Private directory (0700) of this execution and attempt; removed by the supervisor once every sandbox is gone. */
   readonly dir: string;
-  /** Directory that outlives executions, for copies of repositories; absent = everything is fetched anew. */
+  /** Directory that outlives executions, for copies of repositories; absent = no cache. */
   readonly cacheDir?: string;
   /**
-   * Adds an event to the run. Order of calls = order of the run's events. Strings are masked (the assignment's secrets, the run token)
-   * and a payload over 64 KiB is cut, marked `truncated: true`. Never throws for a lost lease: the event is dropped, the `signal` tells.
+   * Adds an event to the run, in call order. Strings are masked (the assignment's secrets, the run token) and a payload
+   * over 64 KiB is truncated and marked `truncated: true`. Never throws for a lost lease: the event is dropped, and
+   * `signal` is aborted.
    */
   emit(kind: string, payload: JsonObject): void;
-  /** A text with the same secrets replaced: what else leaves the worker for somebody who must not have them. */
+  /** Returns a text with the same secrets replaced, for everything else that leaves the worker. */
   mask(text: string): string;
   /** Resolves when every event emitted so far is acknowledged (the write-ahead barrier before an effect). Rejects with `LeaseLost`. */
   flushed(): Promise<void>;
-  /** A model is just saying this: told to those who watch, if it can be, and stored nowhere. */
+  /** Publishes a piece of the model's text to live watchers, best effort; it is not stored. */
   publishTextDelta(stepId: string, delta: string): void;
-  /** A call of a model has ended, in one of a few ways; for metrics. */
+  /** Counts the outcome of a model call, for metrics. */
   modelCalled(provider: string, outcome: string): void;
   readonly gate: OutboundGate;
   readonly platform: PlatformClient;
@@ -38,25 +39,33 @@ export type ExecutionContext = {
   /** Aborted on cancel, time limit or end of drain (reason `ExecutionCancelled`), and on lease loss (reason `LeaseLost`). */
   readonly signal: AbortSignal;
   phase(phase: ExecutionPhase): void;
-  /** The workspace is saved, as it is now: it may be kept for the run's next execution when this one ends. */
+  /** Marks the current workspace as saved: it may be retained for the run's next execution when this one ends. */
   park(workspace: ParkedWorkspace): void;
-  /** The workspace that this worker has kept, moved into `dir`, if it is the one to begin with; asked before anything is in it. Never rejects. */
+  /**
+   * Moves the workspace that this worker retained into `dir` if it is the one to start with; call it while `dir` is
+   * empty. Never rejects.
+   */
   unpark(): Promise<ParkedWorkspace | undefined>;
   /**
-   * Setup has failed: the platform is told so, and that what there is is kept for the debug window. Resolves to the signal that ends the window early (its reason
-   * is for the run's events); undefined: nothing is to be kept. The result of the execution says it again when the window is over.
+   * Reports a failed setup, and that the workspace is retained for the debug window. Resolves to the signal that ends
+   * the window early (its reason is for the run's events); undefined: nothing is to be retained. The result of the
+   * execution repeats it after the window.
    */
   retain(result: ExecutionResult): Promise<AbortSignal | undefined>;
   /**
-   * Tells the supervisor of a started sandbox, right after its start. The supervisor terminates and kills it on the cancel ladder and on
-   * lease loss, and frees the slot only when `gone` has resolved for each. Several may be registered (the push sandbox too).
+   * Registers a started sandbox, right after its start. The supervisor terminates and kills it on cancellation and on
+   * lease loss, and frees the slot only when `gone` has resolved for each. Several may be registered (the push sandbox
+   * too).
    */
   ownSandbox(sandbox: SandboxHandle): void;
-  /** `isChosen`: configured, not only what `auto` came to. `host`: what the machine has for sandboxes; absent, nothing but the kind. */
+  /**
+   * `isChosen`: configured explicitly, not resolved from `auto`. `host`: the machine's sandbox features; absent, none
+   * but the kind.
+   */
   readonly sandbox: { readonly kind: "bwrap" | "none"; readonly isChosen?: boolean; readonly host?: SandboxHost };
-  /** What the worker itself reaches at addresses that teams have set: models and code hosts. */
+  /** The rule for the worker's own connections to addresses set by teams: models and code hosts. */
   readonly outbound: OutboundRule;
-  /** Origin of the public REST API as people see it, for texts and links. */
+  /** Public origin of the REST API, for texts and links. */
   readonly publicUrl: string;
   readonly log: Logger;
   readonly clock: Clock;
@@ -64,19 +73,22 @@ export type ExecutionContext = {
 
 /** A running sandbox as the supervisor sees it. */
 export type SandboxHandle = {
-  /** Host process id; with `none` also the id of the process group. Kept on disk so that the next worker kills what a SIGKILL left. */
+  /**
+   * Host process id; with `none` also the id of the process group. Stored on disk so that the next worker kills what a
+   * SIGKILL left.
+   */
   readonly pid: number;
-  /** Stored with it: a variable in the environment of its processes, or of those with which all others end. */
+  /** Stored with it: an environment variable of its processes, or of those whose exit ends all others. */
   readonly mark?: string;
-  /** Asks the processes inside to end (TERM). */
+  /** Sends SIGTERM to the processes inside. */
   terminate(): void;
   /** Kills everything inside, at once. */
   kill(): void;
-  /** Resolves (never rejects) when no process of the sandbox is left. */
+  /** Resolves (never rejects) when no process of the sandbox remains. */
   readonly gone: Promise<void>;
 };
 
-/** Closed while the lease is not known to be ours; judged by both clocks at the moment of use (design: doors). */
+/** Closed while the lease is not known to be valid; evaluated by both clocks at the moment of use. */
 export type OutboundGate = {
   /** Throws `OutboundGateClosed` (or `LeaseLost`). Call it directly before an outside effect. */
   assertOpen(): void;
@@ -84,25 +96,27 @@ export type OutboundGate = {
   whenOpen(): Promise<void>;
 };
 
-/** Directives arrive in order and once; those that come before a handler is set wait for it. */
+/** Directives are delivered in order and once; those that arrive before a handler is set are queued. */
 export type ExecutionDirectives = {
-  /** Ends the present turn, keeps the execution. Acknowledged when `handle` returns (or its promise resolves). */
+  /**
+   * Ends the current turn and continues the execution. Acknowledged when `handle` returns (or its promise resolves).
+   */
   onInterrupt(handle: (turnId: string) => void | Promise<void>): void;
   /** A message for the agent. Not acknowledged until `ack(seq)`: call it when the message is in the event log. */
   onFollowup(handle: (message: worker.InputMessage, seq: bigint) => void): void;
-  /** An idle execution shall end now. Acknowledged when `handle` returns. */
+  /** Ends an idle execution. Acknowledged when `handle` returns. */
   onEndIdle(handle: () => void): void;
   ack(seq: bigint): void;
 };
 
-/** An event of the conversation so far, as `ReadHistory` tells it. */
+/** An event of the conversation, as returned by `ReadHistory`. */
 export type HistoryEvent = {
   readonly seq: bigint;
   readonly kind: string;
   readonly payload: JsonObject;
   /** Seqs count per run. */
   readonly runUid: string;
-  /** 0: not of an execution. */
+  /** 0: not part of an execution. */
   readonly executionId: bigint;
 };
 
@@ -133,10 +147,10 @@ export type CallUsage = {
   readonly callId: string;
   readonly modelId: string;
   readonly usage: TokenCounts;
-  /** The call was cut off, and some of the numbers are estimates by the length of its texts. */
+  /** The call was cut off, and some of the numbers are estimated from the length of its texts. */
   readonly isEstimated?: boolean;
 };
-/** A model call to come, in tokens at most. */
+/** Maximum tokens of a planned model call. */
 export type PlannedCall = { readonly modelId: string; readonly inputTokens: number; readonly outputTokens: number };
 export type TokenCounts = {
   readonly inputTokens?: number;
@@ -145,12 +159,13 @@ export type TokenCounts = {
   readonly inputCacheWriteTokens?: number;
 };
 
-/** Answer of the public REST API: any status; `body` is parsed JSON, or text where it is none. */
+/** Response of the public REST API: any status; `body` is parsed JSON, or else text. */
 export type RestResponse = { readonly status: number; readonly headers: Headers; readonly body: unknown };
 
 /**
- * The platform for this attempt. Each call waits for open doors, is retried with back-off while the platform is unavailable and the lease may
- * live, and rejects with the abort reason of `signal`. All are idempotent by their own keys. Other errors: `DomainError`.
+ * The platform client of this attempt. Each call waits for the outbound gate, is retried with back-off while the
+ * platform is unavailable and the lease may be valid, and rejects with the abort reason of `signal`. All calls are
+ * idempotent by their own keys. Other errors: `DomainError`.
  */
 export type PlatformClient = {
   createArtifact(artifact: NewArtifact): Promise<{ artifactUid: string }>;
@@ -158,21 +173,30 @@ export type PlatformClient = {
     pullRequest: NewPullRequest,
   ): Promise<{ url: string; number: number; artifactUid: string; adopted: boolean }>;
   reportUsage(usage: CallUsage): Promise<void>;
-  /** Whether `reserveCost` comes before each model call: the assignment said so, or the answer to a usage report since. */
+  /**
+   * Whether each model call needs `reserveCost` first: set by the assignment, or by a later response to a usage report.
+   */
   isCostLimited(): boolean;
-  /** Sets the greatest cost of a model call aside, where the run has a cost limit or a budget covers it. `wait`: other runs may use up what is left; ask again. */
+  /**
+   * Reserves the greatest cost of a model call if the run has a cost limit or a budget covers it. `wait`: other runs
+   * may release capacity; retry.
+   */
   reserveCost(call: PlannedCall): Promise<{ readonly outcome: string; readonly message: string }>;
-  /** The whole conversation before this moment, earlier runs first, then this one with what lost attempts of its executions wrote; oldest first. */
+  /**
+   * Returns the conversation up to this moment: earlier runs first, then this one including lost attempts of its
+   * executions; oldest first.
+   */
   readHistory(): Promise<HistoryEvent[]>;
   /** Uploads a snapshot file; the key goes into the result, or into a `checkpoint` event. */
   putSnapshot(file: string): Promise<{ snapshotKey: string }>;
-  /** Uploads what an agent program of others has written down of its session: the run's transcript. */
+  /** Uploads an agent program's own session record as the run's transcript. */
   putTranscript(content: Uint8Array): Promise<void>;
   /** Fetches a signed URL (snapshot, attachment) into a file. */
   download(url: string, file: string): Promise<void>;
   /**
-   * The public REST API as the executing agent, with the present run token. `path` begins with "/api/v1/". A lost answer is retried for GET,
-   * PUT, PATCH and DELETE, and for POST only with an `Idempotency-Key` header; a final answer of any status is returned.
+   * Calls the public REST API as the executing agent, with the current run token. `path` begins with "/api/v1/". A lost
+   * response is retried for GET, PUT, PATCH and DELETE, and for POST only with an `Idempotency-Key` header; a final
+   * response of any status is returned.
    */
   rest(
     method: string,
@@ -192,14 +216,17 @@ export type ExecutionResult = {
     readonly retryable: boolean;
     readonly reason: string;
   };
-  /** BLOCKED: what the agent asks; otherwise a closing word. */
+  /** BLOCKED: the agent's question; otherwise a closing message. */
   readonly message?: string;
   /** WAITING: empty `runUids` means all live children. */
   readonly waitFor?: { readonly policy: "all" | "any"; readonly runUids: readonly string[] };
   readonly snapshotKey?: string;
-  /** There is no snapshot because the workspace is as its clones were. */
+  /** There is no snapshot because the workspace equals fresh clones. */
   readonly isWorkspaceUnchanged?: boolean;
 };
 
-/** Runs an execution to its end. May reject: with the abort reason, or with any error, which completes it as ERROR `internal_error`. */
+/**
+ * Runs an execution to its end. May reject with the abort reason, or with any other error, which completes it as ERROR
+ * `internal_error`.
+ */
 export type RunExecution = (ctx: ExecutionContext) => Promise<ExecutionResult>;

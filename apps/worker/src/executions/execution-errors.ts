@@ -1,6 +1,6 @@
 import { DomainError } from "@millwright/errors";
 
-/** The attempt is no longer ours: stop at once, nothing of it may reach the outside any more (execution fence). */
+/** The attempt is no longer ours: stop at once; none of its effects may leave the worker (execution fence). */
 export class LeaseLost extends DomainError {
   constructor(message = "The lease of this attempt is lost.") {
     super({ kind: "conflict", reason: "lease_lost", message });
@@ -8,7 +8,7 @@ export class LeaseLost extends DomainError {
   }
 }
 
-/** The lease was not renewed for too long: no outside effect may start until it is renewed again. */
+/** The lease was not renewed for too long: no outside effect may start until it is renewed. */
 export class OutboundGateClosed extends DomainError {
   constructor() {
     super({
@@ -20,7 +20,7 @@ export class OutboundGateClosed extends DomainError {
   }
 }
 
-/** Someone cancelled the run, or the worker stops; the abort reason of `ExecutionContext.signal`. */
+/** The run was cancelled, or the worker is stopping; the abort reason of `ExecutionContext.signal`. */
 export class ExecutionCancelled extends DomainError {
   /** "cancelled" by a person or a rule, "worker_stopping" at the end of a drain, "timeout" at the execution's time limit. */
   readonly stopCause: "cancelled" | "worker_stopping" | "timeout";
@@ -32,7 +32,10 @@ export class ExecutionCancelled extends DomainError {
   }
 }
 
-/** The sandbox of an execution did not start. Another attempt, perhaps on another worker, may succeed; the message is public. */
+/**
+ * The sandbox of an execution did not start. Another attempt may succeed, perhaps on another worker; the message is
+ * public.
+ */
 export class SandboxStartFailed extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });

@@ -2,15 +2,15 @@ import { isDomainError } from "@millwright/errors";
 import type { ExecutionResult } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost, SandboxStartFailed } from "./execution-errors.ts";
 
-/** How the harness came to its end: its word, its error, or that it did not end in time after it was told to. */
+/** How the harness ended: its result, its error, or a timeout after it was stopped. */
 export type Settled = { readonly result: ExecutionResult } | { readonly error: unknown } | "abandoned";
 
-/** Ends of its own; FAILED or ERROR during a stop may only be the echo of the stop. */
+/** Outcomes of the harness itself; FAILED or ERROR during a stop may be a consequence of the stop. */
 const REACHED = new Set<ExecutionResult["outcome"]>(["DONE", "BLOCKED", "WAITING"]);
 
 /**
- * The outcome that is reported; undefined for a lost attempt and for one that is returned (`returnOf`). Our own recorded intent to stop counts
- * more than how the harness reacted to it.
+ * Returns the outcome to report; undefined for a lost attempt and for one that is returned (`returnOf`). Our own
+ * recorded intent to stop takes precedence over the harness's reaction.
  */
 export function outcomeOf(settled: Settled, stopReason: Error | undefined): ExecutionResult | undefined {
   const result = settled !== "abandoned" && "result" in settled ? settled.result : undefined;
@@ -22,10 +22,16 @@ export function outcomeOf(settled: Settled, stopReason: Error | undefined): Exec
   return settled === "abandoned" || !("error" in settled) ? undefined : failed(settled.error);
 }
 
-/** Why an attempt without an outcome is returned to the platform, which queues its run again. `isFailure`: counts as a lost worker. */
+/**
+ * Why an attempt without an outcome is returned to the platform, which queues its run again. `isFailure`: counts as a
+ * lost worker.
+ */
 export type LeaseReturn = { readonly reason: string; readonly message: string; readonly isFailure: boolean };
 
-/** For an attempt whose worker stops, or whose sandbox did not start. Undefined: the lease is not ours to return. */
+/**
+ * Returns the reason for an attempt whose worker stops, or whose sandbox did not start. Undefined: the lease is not
+ * ours to return.
+ */
 export function returnOf(settled: Settled, stopReason: Error | undefined): LeaseReturn | undefined {
   if (stopReason instanceof ExecutionCancelled && stopReason.stopCause === "worker_stopping") return WORKER_STOPPING;
   if (stopReason || !isNotStarted(settled)) return undefined;
@@ -41,7 +47,10 @@ export const WORKER_STOPPING: LeaseReturn = {
 const isNotStarted = (settled: Settled): settled is { readonly error: SandboxStartFailed } =>
   settled !== "abandoned" && "error" in settled && settled.error instanceof SandboxStartFailed;
 
-/** An execution that was told to end; one that reached its own end in that moment keeps it, unless it was cancelled. */
+/**
+ * The outcome of an execution that was stopped; its own result is retained if it finished at that moment, unless it was
+ * cancelled.
+ */
 function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined): ExecutionResult | undefined {
   const snapshot = result?.snapshotKey === undefined ? {} : { snapshotKey: result.snapshotKey };
   if (reason.stopCause === "cancelled") return { outcome: "CANCELLED", ...snapshot };
@@ -53,7 +62,7 @@ function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined
   };
 }
 
-/** An execution that broke: a public catalog code, and only such text as is meant to be public. */
+/** The outcome of a failed execution: a public catalog code, and only text that is meant to be public. */
 function failed(error: unknown): ExecutionResult {
   const known = isDomainError(error) ? error : undefined;
   return {

@@ -9,16 +9,16 @@ export type ExecutionsDeps = {
   readonly log: Logger;
   readonly createExecution: (assignment: worker.Assignment, acceptSent: Moment) => ActiveExecution;
   readonly onDrain: () => void;
-  /** Has a heartbeat deliver what is not acknowledged. */
+  /** Sends a heartbeat, which delivers unacknowledged directives. */
   readonly fetchDirectives: () => void;
 };
 
-/** The executions that this worker holds, one slot each. A slot is free again only when nothing of its execution is left. */
+/** The active executions of this worker, one slot each. A slot is freed only when nothing of its execution remains. */
 export class Executions {
   readonly #deps: ExecutionsDeps;
   readonly #active = new Map<string, ActiveExecution>();
   #waiting: (() => void)[] = [];
-  /** Attempts that directives arrived for while they were not active here: the answer to Accept may be on its way. */
+  /** Attempts with directives that arrived before the response to Accept. */
   readonly #early = new Set<string>();
 
   constructor(deps: ExecutionsDeps) {
@@ -38,11 +38,14 @@ export class Executions {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Runs what an Accept answered, and fetches the directives that arrived before the answer. An execution that runs already continues. */
+  /**
+   * Runs the accepted execution, and fetches the directives that arrived before the response. An execution that is
+   * already running continues.
+   */
   begin(assignments: readonly worker.Assignment[], acceptSent: Moment): void {
     for (const assignment of assignments) this.#begin(assignment, acceptSent);
     if (assignments.some((assignment) => this.#early.has(keyOf(assignment)))) this.#deps.fetchDirectives();
-    this.#early.clear(); // Accept calls follow each other: whatever else is in it has ended
+    this.#early.clear(); // Accept calls are sequential: any other entry has ended
   }
 
   #begin(assignment: worker.Assignment, acceptSent: Moment): void {
@@ -53,7 +56,7 @@ export class Executions {
       this.#active.set(key, execution);
       void this.#runAndFree(key, execution);
     } catch (error) {
-      // Nothing runs and nothing renews: the lease ends by itself and another attempt follows.
+      // Nothing runs and nothing renews: the lease expires and another attempt follows.
       this.#deps.log.error(
         { operation: "begin", executionId: String(assignment.executionId), attempt: assignment.attempt, error },
         "execution not begun",
@@ -67,7 +70,10 @@ export class Executions {
     for (const resume of this.#waiting.splice(0)) resume();
   }
 
-  /** Delivers a directive to its execution. What is refused or for no active attempt is dropped: heartbeats repeat what is not acknowledged. */
+  /**
+   * Delivers a directive to its execution. Rejected ones and those without an active attempt are dropped: heartbeats
+   * repeat unacknowledged directives.
+   */
   route(directive: worker.Directive, from: "stream" | "heartbeat"): void {
     if (directive.directive.case === "drain") this.#deps.onDrain(); // concerns the whole worker, whichever execution it comes with
     const key = keyOf(directive);
@@ -80,17 +86,17 @@ export class Executions {
     for (const execution of this.all()) execution.cancel(new ExecutionCancelled("worker_stopping", message));
   }
 
-  /** Nobody shall wait for what is only kept to be looked at. */
+  /** Ends debug windows during a drain. */
   endDebugWindows(why: string): void {
     for (const execution of this.all()) execution.endDebugWindow(why);
   }
 
-  /** Kills every sandbox and gives up every report. */
+  /** Kills every sandbox and abandons every report. */
   abandonAll(why: string): void {
     for (const execution of this.all()) execution.lose(why);
   }
 
-  /** Resolves when nothing is held. */
+  /** Resolves when no execution is active. */
   async idle(): Promise<void> {
     while (this.#active.size > 0) await this.slotFreed();
   }

@@ -2,22 +2,22 @@ import type { StreamMasker } from "../sandbox/init/mask.ts";
 import type { Timers } from "../time.ts";
 
 const PAUSE_MS = 250;
-/** As much as is said at once; the platform takes no more than twice that. */
+/** Maximum characters per message; the platform accepts at most twice that. */
 const TEXT_MAX = 16 * 1024;
 
 export type TextDelta = { readonly stepId: string; readonly offset: number; readonly text: string };
 
 export type LiveTextDeps = {
   readonly timers: Timers;
-  /** Errors are its own affair. */
+  /** Must not throw. */
   readonly send: (delta: TextDelta) => Promise<void>;
-  /** Holds back what may be the beginning of a secret. */
+  /** Buffers what may be the beginning of a secret. */
   readonly masker: () => StreamMasker;
 };
 
 /**
- * What a model says while it says it, for those who watch: masked, gathered for a quarter of a second, one piece under way at a time. Nothing depends on it; what
- * cannot be told is left out, and the step's event has the whole.
+ * Publishes a model's text while it is generated: masked, batched for a quarter of a second, with one request at a
+ * time. Delivery is not guaranteed; the step's event has the complete text.
  */
 export class LiveText {
   readonly #deps: LiveTextDeps;
@@ -36,7 +36,7 @@ export class LiveText {
     this.#deps = deps;
   }
 
-  /** `delta` comes next in the text of a step; another step's text is given up. */
+  /** Appends `delta` to the text of a step; unsent text of another step is dropped. */
   publish(stepId: string, delta: string): void {
     if (this.#step?.id !== stepId)
       this.#step = { id: stepId, masker: this.#deps.masker(), decoder: new TextDecoder(), offset: 0, waiting: "" };
@@ -45,7 +45,7 @@ export class LiveText {
     this.#scheduleSend();
   }
 
-  /** Nothing more is told. */
+  /** Stops publishing. */
   end(): void {
     this.#step = undefined;
   }
@@ -70,7 +70,7 @@ export class LiveText {
   }
 }
 
-/** Characters are not cut in two. */
+/** Does not split surrogate pairs. */
 const beginningOf = (text: string): string =>
   text.length > TEXT_MAX && /[\uD800-\uDBFF]/.test(text.charAt(TEXT_MAX - 1))
     ? text.slice(0, TEXT_MAX - 1)

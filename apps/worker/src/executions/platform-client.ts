@@ -9,14 +9,14 @@ import { retrying, type RetryDeps } from "../protocol/retrying.ts";
 import type { OutboundGate, HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "./execution-context.ts";
 import { download, exchange, isPassing, unavailable, upload } from "./http-transfer.ts";
 
-/** Larger content goes to a signed URL. */
+/** Larger content is uploaded to a signed URL. */
 const INLINE_BYTES_MAX = 256 * 1024;
 /**
- * Answers that say "try again" are believed this often: for longer than doors stay open in an outage, which therefore never is the end of a call. A
- * platform that cannot be reached is tried for as long as the lease may live.
+ * Maximum time of retries on "try again" responses: longer than the gate stays open in an outage, so that an outage
+ * never ends a call. An unreachable platform is retried while the lease may be valid.
  */
 const PASSING_ANSWERS_MAX = 10;
-/** Nothing was done. The next heartbeat brings a new token, or says that the lease is lost. */
+/** Nothing was done. The next heartbeat brings a new token, or reports that the lease is lost. */
 const TOKEN_REFUSED = 401;
 const REPEATABLE_METHODS = new Set(["GET", "HEAD", "PUT", "PATCH", "DELETE"]);
 
@@ -25,17 +25,17 @@ export type PlatformClientDeps = RetryDeps & {
   readonly lease: { readonly executionId: bigint; readonly attempt: number };
   readonly gate: OutboundGate;
   readonly signal: AbortSignal;
-  /** Origin that the worker reaches the platform at. */
+  /** Origin under which the worker reaches the platform. */
   readonly url: string;
-  /** Whose access to the model's provider the run uses, as `ReportUsage` names it. */
+  /** The provider credential of the run, as `ReportUsage` names it. */
   readonly modelAccess: string;
-  /** As the assignment says. */
+  /** From the assignment. */
   readonly costLimited: boolean;
   /** The present run token. */
   readonly runToken: () => string;
 };
 
-/** The platform for one attempt: every call waits for open doors, also before each repetition. */
+/** The platform client for one attempt: every call waits for the outbound gate, also before each retry. */
 export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
   const { client, lease, gate, signal } = deps;
   let isCostLimited = deps.costLimited;

@@ -1,10 +1,10 @@
 import type { Logger } from "@millwright/telemetry";
 import type { SandboxHandle } from "./execution-context.ts";
 
-/** Remembers processes on disk, for the next worker should this one be killed. */
+/** Stores processes on disk, for the next worker if this one is killed. */
 export type ProcessRecords = { add(pid: number, mark?: string): void; remove(pid: number): void };
 
-/** The sandboxes of one attempt, and the order they have been given last. */
+/** The sandboxes of one attempt, and the last order they received. */
 export class Sandboxes {
   readonly #records: ProcessRecords;
   readonly #log: Logger;
@@ -16,7 +16,7 @@ export class Sandboxes {
     this.#log = log;
   }
 
-  /** Takes charge of a sandbox that was just started; one that comes after the order to stop is stopped at once. */
+  /** Registers a sandbox that was just started; after an order to stop, it is stopped at once. */
   own(sandbox: SandboxHandle): void {
     this.#running.add(sandbox);
     this.#attempt("add", () => this.#records.add(sandbox.pid, sandbox.mark));
@@ -34,7 +34,7 @@ export class Sandboxes {
     for (const sandbox of this.#running) this.#obey(sandbox);
   }
 
-  /** Resolves when no sandbox is left; what is still running is killed, for nobody is there to use it. */
+  /** Resolves when no sandbox remains; running ones are killed, since no one uses them. */
   async ended(): Promise<void> {
     this.kill();
     while (this.#running.size > 0) await Promise.all([...this.#running].map((sandbox) => sandbox.gone));
@@ -51,7 +51,7 @@ export class Sandboxes {
     if (this.#order === "kill") this.#attempt("kill", () => sandbox.kill());
   }
 
-  /** A process that is just ending may refuse a signal; the others must get theirs all the same. */
+  /** A process that is exiting may reject a signal; the others must still get theirs. */
   #attempt(operation: string, act: () => void): void {
     try {
       act();

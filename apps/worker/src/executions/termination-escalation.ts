@@ -2,8 +2,9 @@ import type { CancelTimer, Timers } from "../time.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 
 /**
- * What happens to an execution that shall end: its `signal` is aborted by the caller (the harness stops by protocol), then TERM, then kill,
- * one step apart. Resolves one step after the kill: whoever has not ended by then is not waited for.
+ * Terminates an execution step by step: the caller aborts its `signal` (the harness stops by protocol), then SIGTERM,
+ * then SIGKILL, one step apart. Resolves one step after the kill: processes that have not ended by then are not
+ * awaited.
  */
 export class TerminationEscalation {
   readonly #timers: Timers;
@@ -11,7 +12,7 @@ export class TerminationEscalation {
   readonly #sandboxes: Sandboxes;
   #cancelTimer: CancelTimer = () => {};
   #exhaust = (): void => {};
-  /** Resolves when the ladder has been climbed to its end. */
+  /** Resolves after the last step. */
   readonly exhausted = new Promise<void>((resolve) => (this.#exhaust = resolve));
   #isEscalating = false;
 
@@ -21,7 +22,7 @@ export class TerminationEscalation {
     this.#sandboxes = sandboxes;
   }
 
-  /** Begins with the patient steps; does nothing when already begun. */
+  /** Starts with the first step; does nothing if already started. */
   escalate(): void {
     if (this.#isEscalating) return;
     this.#isEscalating = true;
@@ -31,7 +32,7 @@ export class TerminationEscalation {
     });
   }
 
-  /** The last step, at once. */
+  /** Kills at once. */
   killNow(): void {
     this.#isEscalating = true;
     this.#cancelTimer();
@@ -39,7 +40,7 @@ export class TerminationEscalation {
     this.#afterStep(this.#exhaust);
   }
 
-  /** Everything has ended: no step is due any more. */
+  /** Cancels the remaining steps, because everything has ended. */
   cancel(): void {
     this.#isEscalating = true;
     this.#cancelTimer();

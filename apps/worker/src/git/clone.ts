@@ -56,7 +56,9 @@ export type CloneOptions = {
   readonly directory: string;
   /** Where the code host's work branch should be, as far as the run's events tell; undefined = take it as it is. */
   readonly expectedSha: string | undefined;
-  /** Begin at this commit instead of the base, if it is still to be had (a later execution, whose snapshot may be missing). */
+  /**
+   * Start at this commit instead of the base, if it still exists (a later execution, whose snapshot may be missing).
+   */
   readonly startSha: string | undefined;
 };
 
@@ -64,8 +66,9 @@ export type CloneOptions = {
 export type Clone = { readonly copy: WorkingCopy; readonly start: string };
 
 /**
- * Brings a repository into the workspace on its work branch. Git on the host fetches into the worker's own bare cache, with the credential in its
- * environment, and writes a bundle of what branches and tags lead to now; the clone is made from that inside a sandbox. Errors: GitFailed.
+ * Clones a repository into the workspace on its work branch. Git on the host fetches into the worker's own bare cache,
+ * with the credential in its environment, and writes a bundle of the current branches and tags; the clone is made from
+ * the bundle inside a sandbox. Errors: GitFailed.
  */
 export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<Clone> {
   const { git, directory, shell, inbox } = options;
@@ -157,7 +160,7 @@ async function pinCommit(
   return { sha, ref };
 }
 
-/** What git refuses is told as `failure`; the end of the execution is passed on. */
+/** Rethrows git's errors as `failure`; the abort reason is passed on. */
 const unlessAborted =
   (failure: GitFailed) =>
   (error: unknown): never => {
@@ -167,8 +170,9 @@ const unlessAborted =
 const COMMIT_NOT_FOUND = "commit_not_found";
 
 /**
- * Has git connect to the addresses that were judged, whatever the name leads to a moment later; a redirect stays on the host, which it is asked before git is.
- * Errors: GitFailed, for what is inside the worker's network.
+ * Makes git connect to the checked addresses, whatever the name resolves to later; a redirect stays on the host, which
+ * is checked before git runs.
+ * Errors: GitFailed for addresses inside the worker's network.
  */
 async function pinned(repository: worker.Repository, { outbound }: CloneOptions): Promise<Record<string, string>> {
   const { hostname, port, protocol } = new URL(repository.cloneUrl);
@@ -177,7 +181,7 @@ async function pinned(repository: worker.Repository, { outbound }: CloneOptions)
   };
   const addresses = await outbound
     .addressesOf(hostname)
-    .catch((error: unknown) => (refusalIn(error) ? refused(error) : [])); // git says best that there is no such name
+    .catch((error: unknown) => (refusalIn(error) ? refused(error) : [])); // git reports an unknown name best
   const moved = await movedTo(repository, outbound);
   return {
     "http.followRedirects": "false",
@@ -190,7 +194,7 @@ async function pinned(repository: worker.Repository, { outbound }: CloneOptions)
   };
 }
 
-/** Where a renamed repository is now, on the same host; its known address for everything else. */
+/** Returns where a renamed repository is now, on the same host; otherwise its known address. */
 async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, outbound: OutboundRule): Promise<string> {
   const suffix = "/info/refs?service=git-upload-pack";
   try {
@@ -207,13 +211,13 @@ async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, out
       ? moved.href.slice(0, -suffix.length)
       : cloneUrl;
   } catch {
-    return cloneUrl; // git says best what is wrong
+    return cloneUrl; // git reports the fault best
   }
 }
 
 /**
- * Executions share the cache; git locks each ref, so one that meets another tries again. A lock that stays is what a killed git has left: the copy
- * is then made anew.
+ * Executions share the cache; git locks each ref, so a conflicting fetch is retried. A lock that remains is from a
+ * killed git: the copy is then recreated.
  */
 async function fetchIntoCache(
   repository: worker.Repository,
@@ -226,7 +230,7 @@ async function fetchIntoCache(
   for (let attempt = 1; ; attempt += 1) {
     try {
       await git.run(what, ["init", "--quiet", "--bare", "--template=", cache], settings);
-      await utimes(cache, new Date(), new Date()); // in use: it is not the next to be removed
+      await utimes(cache, new Date(), new Date()); // in use, so that it is not removed next
       await git.run(
         what,
         [
@@ -258,14 +262,14 @@ async function fetchIntoCache(
   }
 }
 
-/** Moved before it is removed: nobody meets half of it. */
+/** Renames before removing, so that no one sees a partial copy. */
 async function discard(cache: string): Promise<void> {
   const discarded = `${cache}-${randomUUID()}`;
   await rename(cache, discarded).catch(() => undefined); // another execution was faster
   await rm(discarded, { recursive: true, force: true });
 }
 
-/** The commit of this very ref; "" when there is none. Git's pattern would take those beneath it too. */
+/** Returns the commit of exactly this ref; "" if there is none. Git's pattern would also match refs below it. */
 async function shaOfRef(git: HostGit, cache: string, ref: string): Promise<string> {
   const listed = await git.run(
     "Cannot read the cache",

@@ -24,16 +24,16 @@ export type PushOptions = {
   readonly host: SandboxHost;
   /** Where the agent works. */
   readonly agent: Sandbox;
-  /** The execution's directory; its `workspace` holds the agent's clone. */
+  /** The execution's directory; its `workspace` contains the agent's clone. */
   readonly dir: string;
   readonly signal: AbortSignal;
-  /** Asked before the push and while it lasts: one that is under way when they close is ended. */
+  /** Checked before and during the push; a push that is running when the gate closes is aborted. */
   readonly gate: OutboundGate;
   readonly ownSandbox: (sandbox: SandboxHandle) => void;
   readonly outbound: OutboundRule;
 };
 
-/** The branch on the code host is not where we left it: somebody else pushed to it. */
+/** The branch on the code host is not where we left it: another party pushed to it. */
 export class BranchMoved extends GitFailed {
   constructor(copy: WorkingCopy) {
     super(
@@ -45,10 +45,11 @@ export class BranchMoved extends GitFailed {
 }
 
 /**
- * Pushes one commit to the work branch, from a second, short sandbox. Git runs there in a new, empty repository that only borrows the
- * agent's objects, so that no hook, filter, address or setting of the agent's repository has a part in it; the credential is added outside of
- * it. The lease refuses the push when the branch is not where we know it to be. It waits for open doors, and is made again when they closed while
- * it was under way: a commit that is there already is no move of the branch.
+ * Pushes one commit to the work branch, from a second, short-lived sandbox. Git runs there in a new, empty repository
+ * that only borrows the agent's objects, so that no hook, filter, address or setting of the agent's repository has an
+ * effect; the credential is added outside of it. Force-with-lease rejects the push if the branch is not where we know
+ * it to be. It waits for the outbound gate, and is retried if the gate closed while it was running: a commit that is
+ * there already is not a move of the branch.
  * Errors: BranchMoved, GitFailed, the abort reason.
  */
 export async function push(copy: WorkingCopy, sha: string, options: PushOptions): Promise<void> {
@@ -60,7 +61,7 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
   copy.pushedSha = sha;
 }
 
-/** Answers false when the doors closed before it was done. */
+/** Returns false if the gate closed before it was done. */
 async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): Promise<boolean> {
   const { repository } = copy;
   const local = isLocal(repository);
@@ -103,7 +104,8 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
     return true;
   } catch (error) {
     options.signal.throwIfAborted();
-    if (isEnded || error instanceof OutboundGateClosed || !isOpen(options.gate)) return false; // ended for this, whatever git made of it
+    // aborted by the gate, whatever git reported
+    if (isEnded || error instanceof OutboundGateClosed || !isOpen(options.gate)) return false;
     throw error;
   } finally {
     remote?.close();
@@ -128,7 +130,10 @@ async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): P
     throw new GitFailed(`Cannot push from ${copy.directory}`, lastLines(opened.output + found.output));
 }
 
-/** The way to a remote code host: to this repository, with its credential added outside of the sandbox, while the doors are open. */
+/**
+ * Opens the connection to a remote code host: to this repository, with its credential added outside of the sandbox,
+ * while the outbound gate is open.
+ */
 async function openRemote(
   repository: worker.Repository,
   dir: string,

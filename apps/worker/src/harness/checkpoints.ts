@@ -8,28 +8,28 @@ import { hostOf } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
 
-/** What saving may cost between steps: this much, and a share of the time that the agent has worked. */
+/** Time budget of saving between steps: this much, and a share of the time that the agent has worked. */
 const FREE_MS = 5_000;
 const SHARE = 0.2;
 
-/** What steps ask of whoever saves the workspace between them. */
+/** How steps use checkpoints. */
 export type Saving = Pick<Checkpoints, "note" | "begin" | "save">;
 
-/** For what is not to outlive its execution. */
+/** For workspaces that do not outlive their execution. */
 export const SAVES_NOTHING: Saving = { note: () => {}, begin: () => {}, save: () => Promise.resolve() };
 
 export type CheckpointsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly workspace: Workspace;
-  /** The workspace began as a saved one: "as cloned" would not be what it began with. */
+  /** The workspace was restored, so "as cloned" would not be its initial state. */
   readonly isRestored: boolean;
 };
 
 /**
- * Saves the workspace between steps, so that another worker can go on with it: after steps that may have changed anything, if they have, and as long as
- * that is cheap in proportion. A `checkpoint` event says that everything before it is saved. One that fails costs the files of a lost worker,
- * not the run.
+ * Saves the workspace between steps, so that another worker can continue: after steps that may have changed anything,
+ * if they did, and while the cost is small in proportion. A `checkpoint` event states that everything before it is
+ * saved. A failed one costs the files of a lost worker, not the run.
  */
 export class Checkpoints {
   readonly #deps: CheckpointsDeps;
@@ -46,18 +46,21 @@ export class Checkpoints {
     this.#beganMs = deps.ctx.clock.monotonicMs();
   }
 
-  /** A step may have changed the workspace. `always`: what it did counts elsewhere, so it is saved whatever that costs. */
+  /**
+   * Marks that a step may have changed the workspace. `always`: its effects are used elsewhere, so the workspace is
+   * saved at any cost.
+   */
   note(need: "if_cheap" | "always"): void {
     if (this.#need !== "always") this.#need = need;
   }
 
-  /** Begins to save, if there is something to save; the workspace should be at rest. */
+  /** Starts saving if there are changes; the workspace should be idle. */
   begin(): void {
     if (this.#running || this.#need === "none" || !this.#isAffordable()) return;
     this.#running = this.#measured(() => this.#save()).finally(() => (this.#running = undefined));
   }
 
-  /** Resolves when what has been noted is saved, or has to stay unsaved. Never rejects. */
+  /** Resolves when marked changes are saved, or cannot be saved. Never rejects. */
   async save(): Promise<void> {
     this.begin();
     await this.#running;
@@ -70,7 +73,8 @@ export class Checkpoints {
   async last(): Promise<string | undefined> {
     await this.#running;
     const { ctx, workspace, isRestored } = this.#deps;
-    await workspace.sandbox.stop(); // none of the agent's processes is left to change the workspace or to meet the platform's git
+    // no process of the agent can change the workspace or interfere with the platform's git
+    await workspace.sandbox.stop();
     let key: string | undefined;
     await this.#attempt(async () => {
       const wasSaved = isRestored || (this.#saved?.key ?? "") !== "";
@@ -87,7 +91,7 @@ export class Checkpoints {
     return key === "" ? undefined : key;
   }
 
-  /** The workspace that `last` has saved, and under which key; "" = it is as cloned. Absent: it could not be. */
+  /** The last saved workspace and its key; "" = as cloned. Absent: it could not be saved. */
   get end(): { readonly fingerprint: string; readonly snapshotKey: string } | undefined {
     return this.#last;
   }

@@ -3,13 +3,13 @@ import type { ExecutionDirectives } from "../executions/execution-context.ts";
 
 export type Followup = { readonly message: worker.InputMessage; readonly seq: bigint };
 
-/** Why an idle execution goes on or ends. */
+/** Why an idle execution continues or ends. */
 export type Wakeup = "message" | "end";
 
-/** What people send to a running execution: messages, interrupts, and the order to end an idle one. */
+/** Receives messages, interrupts and idle-end directives for a running execution. */
 export class Inbox {
   readonly #followups: Followup[] = [];
-  /** The present turn, the one that was last, or (before any) the one that comes first. */
+  /** The current turn, the last one, or (before any) the first one. */
   #turn = { abort: new AbortController(), end: Promise.withResolvers<void>(), isOver: false };
   #wake: (wakeup: Wakeup) => void = () => {};
 
@@ -22,24 +22,30 @@ export class Inbox {
     directives.onEndIdle(() => this.#wake("end"));
   }
 
-  /** Begins a turn, or goes on with one that has not ended; the signal is aborted by an interrupt, also by one that came before the first turn. */
+  /**
+   * Starts a turn, or continues one that has not ended. An interrupt aborts the signal, also one that arrived before
+   * the first turn.
+   */
   beginTurn(): AbortSignal {
     if (this.#turn.isOver) this.#turn = { abort: new AbortController(), end: Promise.withResolvers(), isOver: false };
     return this.#turn.abort.signal;
   }
 
-  /** The end of the turn is stored: whoever goes on from there knows of it, and an interrupt of it is done. */
+  /** Marks the end of the turn as stored: interrupts of it are complete. */
   endTurn(): void {
     this.#turn.isOver = true;
     this.#turn.end.resolve();
   }
 
-  /** Somebody wants the turn to end that runs, or is about to. */
+  /** Whether an interrupt of the current or next turn is pending. */
   get isInterrupted(): boolean {
     return !this.#turn.isOver && this.#turn.abort.signal.aborted;
   }
 
-  /** Acknowledged when the turn has ended, so that a worker that is lost before leaves the interrupt to the next one. Between turns it changes nothing. */
+  /**
+   * Acknowledged when the turn has ended, so that a lost worker leaves the interrupt to the next one. Between turns it
+   * has no effect.
+   */
   #interrupt(): Promise<void> | void {
     if (this.#turn.isOver) return;
     this.#turn.abort.abort(new Error("The turn was interrupted."));
@@ -50,12 +56,12 @@ export class Inbox {
     return this.#followups.length > 0;
   }
 
-  /** The oldest message that nobody has taken. */
+  /** The oldest message that was not taken. */
   get next(): Followup | undefined {
     return this.#followups[0];
   }
 
-  /** Takes a message. */
+  /** Removes a message. */
   drop(followup: Followup): void {
     this.#followups.splice(this.#followups.indexOf(followup), 1);
   }

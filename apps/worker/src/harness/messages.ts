@@ -13,11 +13,13 @@ export type MessagesDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly sandbox: () => Sandbox;
-  /** What people have sent so far; absent: a new one, which from now on gets what they send. */
+  /** All messages so far; absent: a new inbox, which receives later ones. */
   readonly inbox?: Inbox;
 };
 
-/** What people say, on its way into the conversation: first the inputs of the execution, then what comes while it runs. */
+/**
+ * Delivers messages into the conversation: first the inputs of the execution, then those that arrive while it runs.
+ */
 export class Messages {
   readonly inbox: Inbox;
   readonly #deps: MessagesDeps;
@@ -35,12 +37,15 @@ export class Messages {
     this.#mode = textAt(newest?.payload ?? {}, "mode") || ctx.assignment.mode;
   }
 
-  /** Somebody has said something that the agent has not heard. */
+  /** Whether there are messages that the agent has not received. */
   get hasNewMessages(): boolean {
     return this.#inputs.length > 0 || this.inbox.hasMessages;
   }
 
-  /** Hands over what is new and answers the mode that holds now. A message is acknowledged when the platform has it in the run's events. */
+  /**
+   * Delivers new messages and returns the current mode. A message is acknowledged when the platform has it in the run's
+   * events.
+   */
   async take(): Promise<string> {
     const { ctx } = this.#deps;
     for (let input = this.#inputs[0]; input; input = this.#inputs[0]) {
@@ -58,7 +63,10 @@ export class Messages {
     return this.#mode;
   }
 
-  /** Puts the files of earlier messages where the agent was told they are: a new sandbox has none of them, and no snapshot keeps them. */
+  /**
+   * Fetches the files of earlier messages to their known paths: a new sandbox lacks them, and snapshots do not contain
+   * them.
+   */
   async fetchEarlierAttachments(): Promise<void> {
     for (const file of this.#deps.ctx.assignment.earlierAttachments)
       await this.#fetchAttachments({ attachments: [file] });
@@ -79,13 +87,14 @@ export class Messages {
     if (message.mode !== "" && message.kind !== "children") this.#mode = message.mode;
   }
 
-  /** What cannot be had is said; the message itself still counts. */
+  /** A file that cannot be fetched is reported; the message itself still counts. */
   async #fetchAttachments(message: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
     const { ctx, conversation, sandbox } = this.#deps;
     try {
       return await fetchAttachments(ctx, sandbox(), message);
     } catch (error) {
-      const isMissing = error instanceof AttachmentFailed || error instanceof SandboxRefusal || isDomainError(error); // too large, no place for it, or its link has expired
+      // too large, no disk space, or its link has expired
+      const isMissing = error instanceof AttachmentFailed || error instanceof SandboxRefusal || isDomainError(error);
       if (ctx.signal.aborted || !isMissing) throw error;
       conversation.record("warning", { text: `An attachment could not be had: ${error.message}` });
       return [];

@@ -9,11 +9,11 @@ type ResumeDeps = {
   readonly conversation: Conversation;
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId">;
-  /** A script executes lost steps again, in their order; an AI is told of them and judges. */
+  /** A script repeats lost steps in order; an AI is informed of them and decides. */
   readonly repeatsSteps: boolean;
-  /** What was lost: with a worker goes everything but the saved workspace. */
+  /** What was lost: a lost worker loses everything but the saved workspace. */
   readonly lost: "worker" | "sandbox";
-  /** The newest checkpoint is there, or there was none to restore. */
+  /** The newest checkpoint was restored, or there was none. */
   readonly isRestored: boolean;
 };
 
@@ -22,9 +22,10 @@ const isRepeatable = (tools: readonly Tool[], { name }: PastCall): boolean =>
   tools.find((tool) => tool.name === name)?.isRepeatable !== false;
 
 /**
- * Makes workspace and record agree before an agent goes on: files that later steps wrote are written again, calls that were running are closed as
- * interrupted, and the agent is told what it must know. A call that is recorded as done runs again only for a script, if what it changed in the
- * workspace was lost; its events are marked `repeated`. Returns whether files were written. Errors: SandboxGone.
+ * Makes workspace and events consistent before an agent continues: files that later steps wrote are written again,
+ * running calls are closed as interrupted, and the agent is informed. A completed call is repeated only for a script,
+ * and only if its change of the workspace was lost; its events are marked `repeated`. Returns whether files were
+ * written. Errors: SandboxGone.
  */
 export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<boolean> {
   const { conversation, repeatsSteps, lost } = deps;
@@ -45,8 +46,8 @@ export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<b
 type Rewritten = { readonly written: readonly PastCall[]; readonly missing: readonly PastCall[] };
 
 /**
- * Does over what only wrote files. For a script this ends at the first step that cannot be done over: everything from there on is to be repeated in its
- * order. For an AI every file that can be written is written.
+ * Repeats calls that only wrote files. For a script this ends at the first step that cannot be repeated in isolation:
+ * everything from there on is repeated in order. For an AI every such file is written.
  */
 async function writeAgain(deps: ResumeDeps, uncovered: readonly PastCall[]): Promise<Rewritten> {
   const written: PastCall[] = [];
@@ -72,7 +73,7 @@ async function isWritten({ tools, context }: ResumeDeps, { name, input, callId }
   }
 }
 
-/** Its end, with what its beginning said of it. */
+/** The end event of a call, with fields of its start event. */
 function closeLost(
   { conversation, lost }: Pick<ResumeDeps, "conversation" | "lost">,
   { callId, name }: Pick<PastCall, "callId" | "name">,

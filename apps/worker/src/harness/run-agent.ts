@@ -28,7 +28,7 @@ import { runTurn } from "./turn.ts";
 import { skillCatalog } from "./skill-catalog.ts";
 import type { TokenBudget } from "./token-budget.ts";
 
-/** Who works: our own loop with a model, or an agent program of others. */
+/** The agent: our own loop with a model, or a third-party agent program. */
 type Mind = { readonly provider: ModelProvider } | { readonly harness: Harness };
 
 export type RunAgentDeps = {
@@ -38,12 +38,13 @@ export type RunAgentDeps = {
   readonly budget: TokenBudget;
 } & Mind;
 
-/** Our own loop's. */
+/** The dependencies of our own loop. */
 export type ModelAgentDeps = Extract<RunAgentDeps, { readonly provider: ModelProvider }>;
 
 /**
- * Makes the workspace ready in a sandbox and lets the agent work in it to the end of the execution, from the beginning or from where it was.
- * `before`: what the sandbox before this one had ready; `parked`: what the execution before this one left here. Errors: SetupFailed, SandboxGone, and as `runTurn`.
+ * Prepares the workspace in a sandbox and runs the agent in it to the end of the execution, from the beginning or
+ * resumed. `before`: the workspace of the previous sandbox; `parked`: the workspace that the previous execution left
+ * here. Errors: SetupFailed, SandboxGone, and as `runTurn`.
  */
 export async function work(
   deps: RunAgentDeps,
@@ -54,7 +55,8 @@ export async function work(
   const { ctx, conversation } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before, parked));
   onReady(workspace);
-  if (!before) await deps.messages.fetchEarlierAttachments(); // another sandbox over the same directories finds them there
+  // another sandbox over the same directories has them already
+  if (!before) await deps.messages.fetchEarlierAttachments();
   const mcp = await openMcpServers({ ctx, conversation, workspace });
   try {
     return await workWith(deps, { sandbox, workspace, isRestored, lost: before ? "sandbox" : "worker" }, mcp);
@@ -91,7 +93,8 @@ async function workWith(
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
   const skills = readsNothing ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
-  const saving = judge ? SAVES_NOTHING : checkpoints; // no run continues a judge, and another attempt begins with the workspace that is judged
+  // judges are not resumed; another attempt starts with the evaluated workspace
+  const saving = judge ? SAVES_NOTHING : checkpoints;
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, tools) : undefined;
   if (past) {
     const hasWritten = await goOn(deps, past, { context, tools, isRestored, lost });
@@ -131,7 +134,7 @@ type HarnessAgentDeps = Extract<RunAgentDeps, { harness: Harness }> & {
   readonly lost: "worker" | "sandbox";
 };
 
-/** The same with an agent program of others, which goes on from its own session. */
+/** Runs a third-party agent program, which resumes its own session. */
 async function workWithHarness(
   deps: HarnessAgentDeps,
   sandbox: Sandbox,
@@ -176,14 +179,14 @@ async function workWithHarness(
   }
 }
 
-/** Where the workspace is at the end: in a snapshot, or as its clones were; neither when it could not be saved. */
+/** Where the final workspace is: in a snapshot, or equal to fresh clones; neither if it could not be saved. */
 const workspaceAt = (
   snapshotKey: string | undefined,
   { end }: Pick<Checkpoints, "end">,
 ): Pick<ExecutionResult, "snapshotKey" | "isWorkspaceUnchanged"> =>
   snapshotKey === undefined ? (end ? { isWorkspaceUnchanged: true } : {}) : { snapshotKey };
 
-/** What a harness has of the platform: it has hands of its own. */
+/** The platform tools for a harness, which has its own file and shell tools. */
 const HARNESS_TOOLS: readonly string[] = [
   "plan",
   "artifact",
@@ -197,7 +200,7 @@ const HARNESS_TOOLS: readonly string[] = [
   "ask_user",
 ];
 
-/** At the end of an execution whose sandbox has died too often: what it left. */
+/** Saves what an execution left whose sandbox died too often. */
 export const saveAfterCrash = (deps: {
   ctx: ExecutionContext;
   conversation: Conversation;
@@ -230,7 +233,7 @@ async function goOn(
   return hasWritten;
 }
 
-/** Where the shell stood, in this workspace; without a sandbox each attempt has its files elsewhere. */
+/** The shell's directory in this workspace; without a sandbox each attempt has its files elsewhere. */
 function standingAt(cwd: string, conversation: Conversation, workspace: Workspace): string {
   const begun = conversation.ofExecution.findLast(
     ({ kind, payload }) =>
@@ -243,7 +246,7 @@ function standingAt(cwd: string, conversation: Conversation, workspace: Workspac
     : workspace.base;
 }
 
-/** What tools may use in a workspace. */
+/** Returns the context of tools in a workspace. */
 export function toolContext(
   ctx: ExecutionContext,
   conversation: Conversation,

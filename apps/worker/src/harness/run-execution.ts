@@ -21,12 +21,13 @@ import { SetupFailed } from "./set-up.ts";
 import { TokenBudget } from "./token-budget.ts";
 import { saveAfterCrash, work, type RunAgentDeps } from "./run-agent.ts";
 
-/** How often an agent goes on in a new sandbox after its own has died. */
+/** Maximum number of new sandboxes after an agent's own has died. */
 const CRASHES_MAX = 1;
 
 /**
- * One attempt of an execution, from an empty directory to its result: sandbox, workspace, the agent's turns, snapshot. It goes on from what the
- * execution's events tell, be they of an attempt that was lost or of a sandbox that died under this one. Everything it starts is gone when it returns.
+ * Runs one attempt of an execution, from an empty directory to its result: sandbox, workspace, the agent's turns,
+ * snapshot. It resumes from the execution's events, after a lost attempt or a dead sandbox. Nothing that it started
+ * remains when it returns.
  * Errors: the abort reason of the execution, SandboxStartFailed, faults of the worker itself.
  */
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
@@ -54,7 +55,9 @@ type Agent =
   | { readonly provider: ModelProvider }
   | { readonly adapter: HarnessAdapter; readonly files: HarnessProgram };
 
-/** Who works: our own loop with a model, or an agent program of others; a text says why nobody can. */
+/**
+ * The agent: our own loop with a model, or a third-party agent program; a text is the reason why neither is available.
+ */
 function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | string {
   const { harness, provider: name, providerCredentials } = ctx.assignment;
   const hasCredentials = providerCredentials !== undefined;
@@ -71,7 +74,7 @@ function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | st
   return refusal ?? { provider: provider! };
 }
 
-/** What stays the same for an agent from one sandbox to the next. */
+/** What stays the same for an agent across sandboxes. */
 class AgentSession {
   #workspace: Workspace | undefined;
   #sandbox: Sandbox | undefined;
@@ -118,7 +121,10 @@ class AgentSession {
     });
   }
 
-  /** The run ends; where its environment says so, what is there is kept for a while. Errors: as `debugSession`. */
+  /**
+   * Ends the run; if its environment asks for it, retains the workspace for the debug window. Errors: as
+   * `debugSession`.
+   */
   async #notSetUp(deps: RunAgentDeps, failure: SetupFailed): Promise<ExecutionResult> {
     const result = failed("FAILED", "environment_setup_failed", failure.reason, failure.message);
     if (this.#workspace || !("provider" in deps)) return result; // who debugs is our own agent
@@ -127,7 +133,7 @@ class AgentSession {
     return why === undefined ? result : { ...result, message: why };
   }
 
-  /** Whether a new sandbox may help: the agent had begun, and no limit was broken. */
+  /** Returns whether a new sandbox may help: the agent had started, and no limit was exceeded. */
   get mayGoOn(): boolean {
     return this.#workspace !== undefined && this.#sandbox?.breach === undefined;
   }
@@ -181,7 +187,7 @@ function whyNotStarted(error: unknown): string {
   return `The sandbox could not be started. ${cause}`;
 }
 
-/** The conversation says why; nothing is started. */
+/** The conversation states the reason; nothing is started. */
 function refuse(conversation: Conversation, ctx: ExecutionContext, message: string): ExecutionResult {
   conversation.record("agent_started", { session_id: newUid() });
   for (const input of ctx.assignment.inputs)

@@ -25,8 +25,9 @@ export type Ending = {
 };
 
 /**
- * Runs one call between its two events. What the agent did wrong, and what the sandbox, the platform or git refused, is an answer to the agent; the call ends
- * the turn only when its tool says so. Errors: the abort reason of a lost or cancelled execution, SandboxGone, faults of the worker itself.
+ * Runs one call between its two events. Errors of the agent, the sandbox, the platform or git become the result for the
+ * agent; the call ends the turn only if its tool requests it. Errors: the abort reason of a lost or cancelled
+ * execution, SandboxGone, faults of the worker itself.
  */
 export function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
   const name = options.tools.find((tool) => tool.name === call.name)?.name ?? "unknown"; // a model may make names up
@@ -92,12 +93,15 @@ const SHOWN_CHARACTERS_MAX = 200;
 export const malformedArguments = (tool: string, text: string): string =>
   `The arguments of ${tool} are malformed: they must be one JSON object (got ${JSON.stringify(text.slice(0, SHOWN_CHARACTERS_MAX))}). Send the call again.`;
 
-/** Until its plan is approved an agent may look, plan, ask and end; `orchestrate` plans the work of others in the same way. */
+/**
+ * Until its plan is approved an agent may read, plan, ask and end; `orchestrate` plans the work of others in the same
+ * way.
+ */
 export const isAllowed = (tool: Tool, mode: string): boolean => tool.isReadOnly || !awaitsPlan(mode);
 
 const AWAITING_APPROVAL = "awaiting_approval: the plan is ready; answer to approve or change it.";
 
-/** A call that an interrupt kept from running. */
+/** Records a call that an interrupt prevented. */
 export function closeUnrun(call: ToolCall, { context, tools }: Pick<RunToolOptions, "context" | "tools">): void {
   const { action: name, category } = tools.find((tool) => tool.name === call.name) ?? {
     action: call.name,

@@ -7,8 +7,9 @@ import { WAITING_FOR_INPUT } from "./result.ts";
 import { turnEndPayload } from "./turn-end.ts";
 
 /**
- * The turns of one execution. After an interrupt, and always in an interactive run, it stays idle for the next message for a while; a message
- * that came as a turn was ending is still answered here. `past`: what a lost attempt left, its last turn ended or open. Errors: those of `runTurn`.
+ * Runs the turns of one execution. After an interrupt, and always in an interactive run, it stays idle for a while and
+ * waits for the next message; a message that arrived as a turn was ending is still answered here. `past`: the last turn
+ * of a lost attempt, ended or open. Errors: those of `runTurn`.
  */
 export async function runTurns(deps: RunTurnsDeps, past?: Past): Promise<TurnEnd> {
   const { ctx, conversation, messages } = deps;
@@ -32,10 +33,10 @@ export async function runTurns(deps: RunTurnsDeps, past?: Past): Promise<TurnEnd
 
 export type Past = Pick<Resumption, "end" | "isInTurn">;
 
-/** How the turn ended, or ends now, that a lost attempt was in; undefined when it goes on, or a new one begins. */
+/** Returns how a lost attempt's turn ended, or ends now; undefined if it continues, or a new one starts. */
 function knownEnd({ end, isInTurn }: Past, { inbox, hasNewMessages }: Messages): TurnEnd | undefined {
   if (isInTurn) return inbox.isInterrupted ? { kind: "interrupted" } : undefined;
-  if (end) inbox.endTurn(); // an interrupt that comes now was of that one
+  if (end) inbox.endTurn(); // a pending interrupt belonged to the ended turn
   return hasNewMessages ? undefined : end;
 }
 
@@ -43,7 +44,7 @@ export type RunTurnsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly messages: Messages;
-  /** One turn: hands over what people have said, and answers how it ended. */
+  /** Runs one turn: delivers new messages, and returns how it ended. */
   readonly runTurn: (interrupted: AbortSignal) => Promise<TurnEnd>;
 };
 

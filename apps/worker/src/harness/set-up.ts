@@ -13,7 +13,7 @@ const SETUP_TIMEOUT_SECONDS = 15 * 60;
 /** Exit code that is shown for a command that was ended; as `timeout` has it. */
 const ENDED_EXIT_CODE = 124;
 
-/** The workspace could not be made ready; the text is for people. */
+/** The workspace could not be prepared; the text is for people. */
 export class SetupFailed extends Error {
   readonly reason: string;
   /** As it was left. */
@@ -33,8 +33,10 @@ export type ReadyWorkspace = {
 };
 
 /**
- * Makes the workspace ready in an empty sandbox: fresh clones, the newest saved state of the run, setup commands (which are repeatable by
- * contract). What the execution before it left on this worker, and saved, is taken as it lies there. In a new sandbox over the directories of one that died, `before` is there already. Errors: SetupFailed, the abort reason of the execution.
+ * Prepares the workspace in an empty sandbox: fresh clones, the newest saved state of the run, setup commands (which
+ * are idempotent by contract). A workspace that the previous execution saved and left on this worker is used in place.
+ * In a new sandbox over the directories of a dead one, `before` is ready already. Errors: SetupFailed, the abort reason
+ * of the execution.
  */
 export async function setUp(
   ctx: ExecutionContext,

@@ -5,13 +5,16 @@ import { SandboxRefusal } from "../sandbox/channel.ts";
 import { FileTooLarge } from "../sandbox/sandbox.ts";
 import type { SkillCatalog, SkillText, Workspace } from "../tools/tool.ts";
 
-/** Where repositories keep skills for agents of any kind, one directory each. */
+/** Where repositories store skills for any agent, one directory each. */
 const PLACES = [".agents/skills", ".claude/skills", "skills"];
 const FILE = "SKILL.md";
 const BYTES_MAX = 64 * 1024;
 const PER_PLACE_MAX = 50;
 
-/** Skills of the agent's definition first, then those of the repositories, which are read when somebody asks; a name is taken once. */
+/**
+ * Returns the skills of the agent's definition first, then those of the repositories, which are read on demand; the
+ * first skill of a name wins.
+ */
 export function skillCatalog(defined: readonly worker.Skill[], workspace: Workspace): SkillCatalog {
   const own = defined.map(({ name, description, body, spec }): SkillText => ({
     name,
@@ -38,7 +41,7 @@ async function readRepositorySkills(workspace: Workspace): Promise<SkillText[]> 
   return skills;
 }
 
-/** What is not there, too long or unreadable is no skill. Errors: SandboxGone. */
+/** Ignores skills that are absent, too long or unreadable. Errors: SandboxGone. */
 async function readPlace({ sandbox }: Workspace, place: string): Promise<SkillText[]> {
   const { entries } = (await unlessRefused(() =>
     sandbox.list(sandbox.workspace, `${sandbox.workspace}/${place}`, FILE, 2),

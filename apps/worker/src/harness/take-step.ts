@@ -15,12 +15,13 @@ export type TakeStepDeps = {
   readonly mask: (text: string) => string;
 };
 
-/** So many calls that only look run at once. */
+/** Maximum number of concurrent read-only calls. */
 const PARALLEL_MAX = 8;
 
 /**
- * Runs the calls of a step: those that only look beside each other, every other one by itself and in order. Before one that changes the workspace, what earlier
- * ones changed is saved. Answers the end of the turn, if there is one; calls after it are closed without having run. Errors: as `runTool`.
+ * Runs the calls of a step: read-only ones concurrently, every other one alone and in order. Before a call that changes
+ * the workspace, earlier changes are saved. Returns the end of the turn, if any; later calls are closed without
+ * running. Errors: as `runTool`.
  */
 export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelStep): Promise<TurnEnd | undefined> {
   const { signal } = deps.context;
@@ -53,7 +54,7 @@ async function runGroup(deps: TakeStepDeps, group: readonly ToolCall[]): Promise
   if (changes && changes !== "nothing") await deps.checkpoints.save();
   const settled = await Promise.allSettled(group.map((call) => runTool(call, { tools, context, mode, clock })));
   const failed = settled.find((one) => one.status === "rejected");
-  if (failed) throw failed.reason as Error; // after the others have ended too: nothing is left running
+  if (failed) throw failed.reason as Error; // after the others have ended too, so that nothing keeps running
   return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 }
 

@@ -13,18 +13,18 @@ import { endOfStep } from "./turn-end.ts";
 
 const STEP_LIMIT = 200;
 
-/** What a turn needs; the same for all turns of an execution. */
+/** Dependencies of a turn; the same for all turns of an execution. */
 export type TurnDeps = {
   readonly ctx: ExecutionContext;
   readonly provider: ModelProvider;
   readonly conversation: Conversation;
-  /** Everything the agent can do in some mode. */
+  /** All tools of the agent, in any mode. */
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId" | "signal">;
   readonly rules: readonly Rule[];
   readonly skills: readonly { readonly name: string; readonly description: string }[];
   readonly notices: readonly string[];
-  /** Hands over what people have sent since; answers the mode of the newest message. */
+  /** Delivers new messages; returns the mode of the newest one. */
   readonly takeMessages: () => Promise<string>;
   /** Steps that this execution has taken, over all its turns and attempts; one that a script takes again is the same. */
   readonly steps: Set<string>;
@@ -33,8 +33,9 @@ export type TurnDeps = {
 };
 
 /**
- * Lets the agent work until it has nothing more to do, or must stop. Each step is in the run's log before any of its tools runs; messages come in
- * between steps; an interrupt ends the running tool and the turn. Errors: the abort reason of the execution, SandboxGone, faults of the worker.
+ * Runs the agent until it has nothing more to do, or must stop. Each step is in the run's log before any of its tools
+ * runs; messages are delivered between steps; an interrupt ends the running tool and the turn. Errors: the abort reason
+ * of the execution, SandboxGone, faults of the worker.
  */
 export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise<TurnEnd> {
   const { ctx } = deps;
@@ -45,7 +46,7 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     if (interrupted.aborted) return { kind: "interrupted" };
     const failure = deps.budget.exceeded();
     if (failure) return { kind: "failed", failure };
-    if (deps.provider.isSlow) deps.checkpoints.begin(); // while the model thinks, the workspace is at rest
+    if (deps.provider.isSlow) deps.checkpoints.begin(); // while the model responds, the workspace is idle
     const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.size + 1 } }, () =>
       oneStep(deps, mode, signal, interrupted),
     );
@@ -53,7 +54,7 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
   }
 }
 
-/** Asks for a step and takes it; answers how the turn ends, if it does. */
+/** Requests a step and runs it; returns how the turn ends, if it does. */
 async function oneStep(
   deps: TurnDeps,
   mode: string,
@@ -98,7 +99,7 @@ function think(
   return provider.step({ basePrompt, agentPrompt, modelId, ...history, ...surroundings }, signal);
 }
 
-/** Write-ahead: after this the step is the platform's, and another attempt would know of it. */
+/** Write-ahead: after this the platform has the step, and another attempt would know it. */
 async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep): Promise<void> {
   const modelId = ctx.assignment.modelId || "scripted";
   const calls = step.toolCalls.map(({ callId, ...call }): JsonObject => ({ call_id: callId, ...call }));

@@ -5,15 +5,16 @@ export type Moment = { readonly monotonicMs: number; readonly wallMs: number };
 
 export const momentOf = (clock: Clock): Moment => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.now().getTime() });
 
-/** Milliseconds since `then`, by the clock that counts more: doors close early rather than late. */
+/** Returns milliseconds since `then`, by the clock that shows more: the gate closes early rather than late. */
 export const elapsedMs = (clock: Clock, then: Moment): number => {
   const now = momentOf(clock);
   return Math.max(now.monotonicMs - then.monotonicMs, now.wallMs - then.wallMs);
 };
 
 /**
- * When one lease was last known to be ours. Asked at use, never by a timer: a worker that was frozen finds its doors shut at the very
- * first look. Counts from when the successful renewal was *sent*, since the platform may have counted from then on.
+ * Records when one lease was last known to be ours. Evaluated on use, not by a timer: a worker that was frozen finds
+ * its gate closed at the first check. Counts from when the successful renewal was *sent*, since the platform may have
+ * counted from then on.
  */
 export class LeaseClock {
   readonly #clock: Clock;
@@ -27,7 +28,10 @@ export class LeaseClock {
     this.#renewed = acceptSent;
   }
 
-  /** A renewal that was sent at `sent` succeeded. Answers may overtake each other: an older one changes nothing. */
+  /**
+   * Records a successful renewal that was sent at `sent`. Responses may arrive out of order: an older one has no
+   * effect.
+   */
   renewed(sent: Moment): void {
     if (sent.monotonicMs >= this.#renewed.monotonicMs) this.#renewed = sent;
     if (!this.isOpen()) return;
@@ -38,12 +42,12 @@ export class LeaseClock {
     return elapsedMs(this.#clock, this.#renewed) < this.#gateCloseMs();
   }
 
-  /** How long the doors have been closed; 0 while they are open. */
+  /** Returns how long the gate has been closed; 0 while it is open. */
   closedForMs(): number {
     return Math.max(0, elapsedMs(this.#clock, this.#renewed) - this.#gateCloseMs());
   }
 
-  /** Calls back once, when the doors are open again; the returned function forgets it. */
+  /** Calls back once when the gate reopens; the returned function unregisters it. */
   onReopened(resume: () => void): () => void {
     this.#waiting.push(resume);
     return () => {

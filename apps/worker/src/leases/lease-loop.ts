@@ -18,13 +18,16 @@ export type LeaseLoopDeps = {
   readonly freeSlots: () => number;
   /** Resolves when a slot may have become free. */
   readonly slotFreed: () => Promise<void>;
-  /** Whether there is disk for another workspace. */
+  /** Returns whether there is disk space for another workspace. */
   readonly hasFreeDisk: () => Promise<boolean>;
-  /** Makes offers ours; asked again when its answer was lost. `sent`: when that was asked first. Answers those that were gone. */
+  /**
+   * Accepts offers; called again if a response was lost. `sent`: when the first request was sent. Returns the offers
+   * that were gone.
+   */
   readonly take: (leases: readonly LeaseRef[], sent: Moment, options: CallOptions) => Promise<readonly LeaseRef[]>;
 };
 
-/** Takes work while slots are free, until `signal` is aborted. */
+/** Leases work while slots are free, until `signal` is aborted. */
 export class LeaseLoop {
   readonly #deps: LeaseLoopDeps;
   #wake = new AbortController();
@@ -33,7 +36,7 @@ export class LeaseLoop {
     this.#deps = deps;
   }
 
-  /** There is work: ends a back-off early. */
+  /** Ends a back-off early because work is available. */
   wake(): void {
     this.#wake.abort(new Error("There is work."));
   }
@@ -60,7 +63,7 @@ export class LeaseLoop {
     }
   }
 
-  /** Whether to ask again at once: false when the platform answered "nothing" without having waited. */
+  /** Returns whether to poll again at once: false if the platform responded "nothing" without having waited. */
   async #takeWork(signal: AbortSignal): Promise<boolean> {
     const { client, clock, freeSlots, timings } = this.#deps;
     const { leaseWaitMs, callTimeoutMs } = timings();
@@ -70,21 +73,21 @@ export class LeaseLoop {
       { timeoutMs: leaseWaitMs + callTimeoutMs, signal },
     );
     const leases = answer.offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
-    // An offer that came while the drain began goes back at once instead of waiting for its end.
+    // An offer that arrives after the drain began is returned at once instead of expiring.
     const wanted = signal.aborted ? 0 : freeSlots();
     await this.#decline(leases.slice(wanted), signal.aborted ? "draining" : "no_free_slot");
     await this.#accept(leases.slice(0, wanted));
     return wanted > 0 && (leases.length > 0 || clock.monotonicMs() - askedMs > leaseWaitMs / 4);
   }
 
-  /** Goes on over a beginning drain: an accepted lease whose answer is lost would hang until its end. */
+  /** Continues while a drain begins: an accepted lease with a lost response would otherwise block until it expires. */
   async #accept(leases: LeaseRef[]): Promise<void> {
     if (leases.length === 0) return;
     const { take, clock, timers, timings, log } = this.#deps;
     const offersOpen = new AbortController();
     const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have ended.")));
     try {
-      const sent = momentOf(clock); // of the first try: it may be the one that counted
+      const sent = momentOf(clock); // of the first attempt: it may be the one that succeeded
       const lost = await retrying({ timers, timings }, offersOpen.signal, () =>
         take(leases, sent, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }),
       );

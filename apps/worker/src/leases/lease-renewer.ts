@@ -15,13 +15,13 @@ export type RenewedLease = {
   readonly attempt: number;
   readonly phase: string;
   readonly ackedDirectiveSeq: bigint;
-  /** The platform knows that the lease is ours, since the heartbeat sent at `sent`. */
+  /** Called when the platform confirmed the lease with the heartbeat sent at `sent`. */
   renewed(sent: Moment, runToken: string, ackedDirectiveSeq: bigint): void;
-  /** The platform wants it to end; the lease lives on for its last events. */
+  /** Called when the platform stops the execution; the lease remains valid for its last events. */
   stop(): void;
-  /** The platform has given the attempt up. */
+  /** Called when the platform has given the attempt up. */
   lose(): void;
-  /** Ends the attempt if its doors have been closed for too long. */
+  /** Ends the attempt if its outbound gate has been closed for too long. */
   checkGate(): void;
 };
 
@@ -29,7 +29,7 @@ export type RenewedLease = {
 export type WatchedLease = {
   readonly executionId: bigint;
   readonly attempt: number;
-  /** What the platform says of it. */
+  /** Called with the platform's status of the execution. */
   onStatus(status: worker.WatchedStatus): void;
 };
 
@@ -46,7 +46,7 @@ export type LeaseRenewerDeps = {
   readonly modelCalls: ModelCallCounts;
 };
 
-/** Renews all leases in one call per heartbeat, carries directives, and watches for doors that stay closed. */
+/** Renews all leases in one call per heartbeat, delivers directives, and checks for gates that stay closed. */
 export class LeaseRenewer {
   readonly #deps: LeaseRenewerDeps;
   readonly #signal: AbortSignal;
@@ -67,13 +67,13 @@ export class LeaseRenewer {
     this.#watch();
   }
 
-  /** A heartbeat that begins after this call. Resolves to whether it succeeded. */
+  /** Sends a heartbeat after this call. Resolves to whether it succeeded. */
   heartbeatNow(): Promise<boolean> {
     this.#running = this.#running.then(() => this.#sendHeartbeat());
     return this.#running;
   }
 
-  /** Ensures that a heartbeat begins after this call; any number of calls before it begins share it. */
+  /** Schedules a heartbeat after this call; calls before it starts share it. */
   heartbeatSoon(): void {
     if (this.#isHeartbeatDue) return;
     this.#isHeartbeatDue = true;

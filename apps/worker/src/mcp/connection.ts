@@ -7,7 +7,7 @@ import { SandboxTransport } from "./sandbox-transport.ts";
 import type { ServerSettings } from "./server-settings.ts";
 
 export type McpLimits = {
-  /** For the greeting and the list of tools. */
+  /** Timeout of the handshake and the list of tools. */
   readonly startMs: number;
   /** For one call. */
   readonly callMs: number;
@@ -25,7 +25,7 @@ export type ConnectionDeps = {
   readonly limits: McpLimits;
 };
 
-/** A server that greeted us. */
+/** An initialised server. */
 export class Connection {
   readonly tools: readonly ServerTool[];
   readonly transport: string;
@@ -56,7 +56,7 @@ export class Connection {
     const options = { fetch: deps.fetch, requestInit: { headers: { ...headers } } };
     try {
       const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-      // What a server says unasked is not listened to: there is no stream but the answers'.
+      // Unsolicited messages of a server are ignored: the only streams are responses.
       const answering: typeof deps.fetch = (target, init) =>
         init?.method === "GET" ? Promise.resolve(new Response(null, { status: 405 })) : deps.fetch(target, init);
       return await Connection.#over(
@@ -111,7 +111,10 @@ export class Connection {
     return this.#isClosed;
   }
 
-  /** Calls a tool by the server's own name for it. What it answers is believed nothing but its shape. Errors: throws with a text for people. */
+  /**
+   * Calls a tool by the server's own name. Only the shape of the result is checked. Errors: throws with a text for
+   * people.
+   */
   async call(name: string, input: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
     const { CallToolResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
     try {

@@ -5,10 +5,10 @@ import { Connection, type ConnectionDeps } from "./connection.ts";
 import { shownResult, type Shown } from "./shown-result.ts";
 import { serverSettings } from "./server-settings.ts";
 
-/** A server that ends is started again by the next call, so often in one execution. */
+/** Maximum restarts of a server, per execution; the next call restarts it. */
 const STARTS_MAX = 4;
 
-/** One server of tools of an execution. Whatever it does, it costs no more than its own calls. */
+/** One MCP server of an execution. Its failures affect its own calls only. */
 export class McpServer {
   readonly name: string;
   readonly #server: worker.McpServer;
@@ -24,7 +24,10 @@ export class McpServer {
     this.#deps = deps;
   }
 
-  /** The connection, which is there or made now. Errors: throws with a text for people, SandboxGone, the reason of `signal`. */
+  /**
+   * Returns the open connection, or opens one. Errors: throws with a text for people, SandboxGone, the reason of
+   * `signal`.
+   */
   async connect(signal: AbortSignal): Promise<Connection> {
     const present = await this.#connection?.catch(() => undefined);
     if (present && !present.isClosed) return present;

@@ -12,7 +12,7 @@ import { MCP_LIMITS, type Connection, type ConnectionDeps, type McpLimits } from
 import { McpServer, reasonOf } from "./mcp-server.ts";
 import { distinctName, mcpToolName } from "./tool-names.ts";
 
-/** Of one server, and of all of them: what a model can be told of at all. */
+/** Bytes of the tool descriptions of one server, and of all of them. */
 const TOOLS_MAX = 100;
 const TOOLS_ALL_MAX = 200;
 const DESCRIPTION_CHARACTERS_MAX = 4_000;
@@ -36,8 +36,9 @@ export type McpDeps = {
 };
 
 /**
- * Starts the servers of tools that the run's configuration names, side by side: commands in the sandbox, URLs through the worker, to hosts that
- * the run may reach. One that cannot be had costs its tools and not the run; the run and its agent are told. Errors: SandboxGone, the abort reason.
+ * Starts the MCP servers of the run's configuration concurrently: commands in the sandbox, URLs through the worker, to
+ * hosts that the run may reach. A failed server costs its tools and not the run; the run and its agent are informed.
+ * Errors: SandboxGone, the abort reason.
  */
 export async function openMcpServers({
   ctx,
@@ -116,7 +117,7 @@ function offered(
   return offer;
 }
 
-/** What a server says of its own tools (that they only look, or may be repeated) is not relied upon. */
+/** A server's own annotations (read-only, idempotent) are not trusted. */
 const asTool = (
   server: McpServer,
   tool: ServerTool,

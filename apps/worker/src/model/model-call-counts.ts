@@ -1,6 +1,6 @@
 export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };
 
-/** Calls of models until a heartbeat has told of them: workers have no port at which metrics could be asked for. */
+/** Counts model calls until a heartbeat has reported them: workers have no metrics port. */
 export class ModelCallCounts {
   #counts = new Map<string, ModelCallCount>();
 
@@ -9,14 +9,14 @@ export class ModelCallCounts {
     this.#counts.set(key, { provider, outcome, count: (this.#counts.get(key)?.count ?? 0) + count });
   }
 
-  /** Everything so far, which is forgotten here. */
+  /** Returns all counts and resets them. */
   take(): readonly ModelCallCount[] {
     const taken = [...this.#counts.values()];
     this.#counts = new Map();
     return taken;
   }
 
-  /** What was taken and not told. */
+  /** Adds back counts that were not reported. */
   putBack(taken: readonly ModelCallCount[]): void {
     for (const { provider, outcome, count } of taken) this.add(provider, outcome, count);
   }

@@ -2,12 +2,12 @@ import { DomainError } from "@millwright/errors";
 import { platformError } from "./platform-error.ts";
 import type { CancelTimer, Timers } from "../time.ts";
 
-/** How long a call may wait for company. */
+/** How long a call may wait for others. */
 const WINDOW_MS = 5;
 
 export type CoalescerDeps<I, O> = {
   readonly timers: Timers;
-  /** Sends the items in one call; answers in the same order, undefined where the platform said nothing of one. */
+  /** Sends the items in one call; returns results in the same order, undefined where the platform returned none. */
   readonly sendAll: (items: I[]) => Promise<(O | undefined)[]>;
   readonly itemsMax: number;
 };
@@ -19,8 +19,8 @@ type Waiting<I, O> = {
 };
 
 /**
- * Joins calls made within 5 ms into one. When a joined call is refused for good, each item is sent alone,
- * so that one bad item spoils nothing for the others.
+ * Batches calls made within 5 ms. If a batch is rejected for good, each item is sent alone, so that one invalid item
+ * does not affect the others.
  */
 export class Coalescer<I, O> {
   readonly #deps: CoalescerDeps<I, O>;
@@ -31,7 +31,7 @@ export class Coalescer<I, O> {
     this.#deps = deps;
   }
 
-  /** `item` is asked for its value only when the call goes out. Errors: whatever `sendAll` rejects with. */
+  /** `item` is evaluated only when the call is sent. Errors: whatever `sendAll` rejects with. */
   send(item: () => I): Promise<O> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
@@ -40,7 +40,7 @@ export class Coalescer<I, O> {
     });
   }
 
-  /** Sends what waits, now: somebody needs the answer. */
+  /** Sends the pending batch now, because a result is needed. */
   hurry(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;

@@ -14,11 +14,11 @@ export type SessionDeps = {
   /** Calls nothing but Register: carries no session itself. */
   readonly registrar: Pick<Client<typeof worker.WorkerService>, "register">;
   readonly workerKey: string;
-  /** The same at every registration: the platform then knows that it is this process, and its leases stay. */
+  /** Constant over all registrations: the platform recognises the process, and its leases remain valid. */
   readonly request: MessageInitShape<typeof worker.RegisterRequestSchema>;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The platform will never take this worker (key_invalid, worker_too_old): there is no point in going on. */
+  /** The platform permanently rejects this worker (key_invalid, worker_too_old): retries are pointless. */
   readonly onRefused: (error: Error) => void;
 };
 
@@ -26,7 +26,10 @@ const REFUSALS = new Set(["unauthenticated", "permission_denied", "feature_off"]
 const isRefusal = ({ kind, reason }: DomainError): boolean =>
   REFUSALS.has(kind) || reason === "worker_too_old" || reason === "key_invalid";
 
-/** Who this process is to the platform. Registers when first needed, and again whenever the session has become invalid. */
+/**
+ * This process's session with the platform. Registers when first needed, and again whenever the session has become
+ * invalid.
+ */
 export class Session {
   readonly #deps: SessionDeps;
   readonly #closed = new AbortController();
@@ -46,13 +49,16 @@ export class Session {
     return this.#publicUrl;
   }
 
-  /** The present session; waits for the registration under way. Errors: the platform's refusal, or the reason of `signal`. */
+  /**
+   * Returns the current session; waits for a running registration. Errors: the platform's rejection, or the reason of
+   * `signal`.
+   */
   current(signal: AbortSignal): Promise<Registration> {
     this.#current ??= this.#register();
     return unlessAborted(this.#current, signal);
   }
 
-  /** Forgets the session with this token; a newer one is kept. */
+  /** Drops the session with this token; a newer one is retained. */
   async invalidate(token: string): Promise<void> {
     const seen = this.#current;
     const registration = await seen?.catch(() => undefined); // a refusal has been told to onRefused

@@ -16,8 +16,8 @@ export type SubscriptionDeps = {
 };
 
 /**
- * The fast road of directives: keeps a server stream open until `signal` is aborted. It may die at any time and be silent while dead;
- * heartbeats carry the same directives, so nothing depends on it but speed.
+ * The low-latency path of directives: keeps a server stream open until `signal` is aborted. It may fail at any time;
+ * heartbeats deliver the same directives, so only latency depends on it.
  */
 export async function subscribe(deps: SubscriptionDeps, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; failures++) {

@@ -1,17 +1,20 @@
-/** The worker's timings, in milliseconds. All follow from what the platform says at registration, so that everything scales together. */
+/**
+ * The worker's timings, in milliseconds. All derive from the platform's values at registration, so that they scale
+ * together.
+ */
 export type Timings = {
   readonly heartbeatMs: number;
   readonly leaseTtlMs: number;
   readonly offerTtlMs: number;
-  /** Outside effects stop this long after the last successful renewal was sent. */
+  /** The outbound gate closes this long after the last successful renewal was sent. */
   readonly doorsCloseMs: number;
-  /** One step of the cancel ladder: protocol stop, TERM, kill. */
+  /** One step of the termination escalation: protocol stop, SIGTERM, SIGKILL. */
   readonly escalationStepMs: number;
   /** How long a stopped execution may take to report its last events and return its lease. */
   readonly returnMs: number;
-  /** Sandboxes are killed when the doors were closed for this long. */
+  /** Sandboxes are killed when the outbound gate was closed for this long. */
   readonly closedKillMs: number;
-  /** How often closed doors are looked for. */
+  /** How often the gates are checked. */
   readonly watchMs: number;
   readonly retryFirstMs: number;
   readonly retryMaxMs: number;

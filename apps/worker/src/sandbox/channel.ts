@@ -4,7 +4,7 @@ import { ANSWERS, parseAnswer } from "./responses.ts";
 import { LineSplitter } from "./init/lines.ts";
 import type { Request } from "./init/protocol.ts";
 
-/** A request that the sandbox refused (`outside_workspace`, `not_found`, …); the sandbox itself is fine. */
+/** A request that the sandbox rejected (`outside_workspace`, `not_found`, …); the sandbox itself works. */
 export class SandboxRefusal extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -14,7 +14,7 @@ export class SandboxRefusal extends Error {
   }
 }
 
-/** The sandbox ended or broke the protocol: nothing more can be asked of it. */
+/** The sandbox ended or broke the protocol: it accepts no more requests. */
 export class SandboxGone extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -26,7 +26,7 @@ type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K>
 type Question = DistributiveOmit<Request, "id">;
 type Waiting = { schema: z.ZodType; resolve(value: unknown): void; reject(error: Error): void };
 
-/** Questions to `sandbox-init` and its answers, over two streams. A line that breaks the protocol closes it. */
+/** Requests to `sandbox-init` and its responses, over two streams. A line that breaks the protocol closes it. */
 export class Channel {
   readonly #input: Writable;
   readonly #waiting = new Map<number, Waiting>();

@@ -3,15 +3,15 @@ import { DiskUsage } from "./disk-usage.ts";
 import type { Limits } from "./limits.ts";
 import { familyOf, usageOf } from "./processes.ts";
 
-/** How often a sandbox is looked at: what is not held by the kernel may pass its limit for about this long. */
+/** Interval of the checks: a limit that the kernel does not enforce may be exceeded for about this long. */
 export const WATCH_MS = 500;
 
-/** A limit that a sandbox has run into; it is ended for it. */
+/** A limit that a sandbox has exceeded, and for which it is ended. */
 export type Breach = {
   readonly reason: "container_oom" | "process_limit" | "disk_limit";
   readonly resource: "memory" | "processes" | "disk" | "files";
   readonly limit: number;
-  /** What noticed it: the kernel's cgroups, or a look at the processes and files. */
+  /** What detected it: the kernel's cgroups, or a check of the processes and files. */
   readonly by: "cgroup" | "watch";
   /** For people. */
   readonly message: string;
@@ -27,7 +27,7 @@ export type WatchOptions = {
   readonly onBreach: (breach: Breach) => void;
 };
 
-/** Looks after the limits of one sandbox while it runs, and tells of the first that is passed. */
+/** Checks the limits of one sandbox while it runs, and reports the first that is exceeded. */
 export class Watch {
   readonly #options: WatchOptions;
   readonly #disk: DiskUsage;
@@ -49,7 +49,9 @@ export class Watch {
     this.#timer = undefined;
   }
 
-  /** The limit that was passed. Asks the kernel anew: what a command did just now is known. */
+  /**
+   * Returns the exceeded limit. Reads the kernel's counters again, so that it includes what a command did just now.
+   */
   check(): Breach | undefined {
     if (this.#breach) return this.#breach;
     const { cgroup, limits } = this.#options;
@@ -64,7 +66,7 @@ export class Watch {
     if (!this.#breach && this.#timer !== undefined) this.start();
   }
 
-  /** Where the kernel does not count for us. */
+  /** For limits that the kernel does not count. */
   #checkProcesses(): void {
     const { cgroup, limits } = this.#options;
     const [limitsMemory, limitsProcesses] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];

@@ -6,7 +6,10 @@ import type { InstanceDirectory } from "./instance-directory.ts";
 
 const TRIM_EVERY_MS = 10 * 60_000;
 
-/** Whether there is disk for another workspace. Copies of repositories are kept within their size, and go first when there is none. */
+/**
+ * Checks for disk space for another workspace. Cached copies of repositories are trimmed to their limit, and removed
+ * first if space is short.
+ */
 export class DiskSpace {
   readonly #directory: Pick<InstanceDirectory, "hasFreeDisk" | "cacheDir">;
   readonly #cacheBytesMax: number;
@@ -27,7 +30,7 @@ export class DiskSpace {
     this.#log = log;
   }
 
-  /** As last seen. A worker without room says that it takes nothing. */
+  /** The last result. A worker without space takes no work. */
   get isAvailable(): boolean {
     return this.#isAvailable;
   }

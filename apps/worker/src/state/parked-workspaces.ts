@@ -7,10 +7,10 @@ import { usageOfDirectories } from "../sandbox/disk-usage.ts";
 import type { CancelTimer, Timers } from "../time.ts";
 import { removeTree } from "./remove-tree.ts";
 
-/** A workspace as an execution has left it, and has saved it. */
+/** A workspace as an execution has left and saved it. */
 export type ParkedWorkspace = {
   readonly copies: readonly WorkingCopy[];
-  /** What it was when it was saved (`workspaceState`). */
+  /** Its state when it was saved (`workspaceState`). */
   readonly fingerprint: string;
   /** Where; "" = it is as cloned. */
   readonly snapshotKey: string;
@@ -19,7 +19,7 @@ export type ParkedWorkspace = {
 /** `bytes`: as far as it has been measured. */
 type Kept = ParkedWorkspace & { readonly path: string; bytes: number; readonly cancelTimer: CancelTimer };
 
-/** However small they are: most runs that have ended never go on. */
+/** Maximum number, however small: most ended runs never continue. */
 const COUNT_MAX = 64;
 
 export type ParkedWorkspacesDeps = {
@@ -32,8 +32,9 @@ export type ParkedWorkspacesDeps = {
 };
 
 /**
- * Workspaces of executions that have ended, kept for the next execution of their run: it then neither clones nor restores, and has what git ignores, too.
- * They are copies, never the only ones: whatever goes wrong, the next execution begins with the saved one. They go with the process.
+ * Workspaces of ended executions, retained for the next execution of their run, which then neither clones nor restores,
+ * and also has the files that git ignores. They are copies, never the only ones: after any failure, the next execution
+ * starts with the saved one. They are removed with the process.
  */
 export class ParkedWorkspaces {
   readonly #deps: ParkedWorkspacesDeps;
@@ -46,8 +47,8 @@ export class ParkedWorkspaces {
   }
 
   /**
-   * Keeps a workspace, which nobody may use any more, for `forMs`. Answers whether it does; it is measured afterwards, for nobody shall wait for
-   * that, and may go then. Never rejects.
+   * Retains an unused workspace for `forMs`. Returns whether it does; it is measured afterwards without blocking the
+   * caller, and may be removed then. Never rejects.
    */
   async put(runUid: string, workspace: string, parked: ParkedWorkspace, forMs: number): Promise<boolean> {
     await this.drop(runUid);
@@ -65,7 +66,10 @@ export class ParkedWorkspaces {
     return kept !== undefined;
   }
 
-  /** Moves the workspace of a run to `target`, if it is the one that was saved under this key; another one is of no use any more. Never rejects. */
+  /**
+   * Moves the workspace of a run to `target` if it is the one that was saved under this key; another one is deleted.
+   * Never rejects.
+   */
   async take(runUid: string, snapshotKey: string, target: string): Promise<ParkedWorkspace | undefined> {
     const kept = this.#forget(runUid);
     if (!kept) return undefined;
@@ -84,7 +88,7 @@ export class ParkedWorkspaces {
     if (kept) await this.#remove(kept);
   }
 
-  /** The disk is needed for something else. */
+  /** Frees the disk space for other uses. */
   async clear(): Promise<void> {
     await Promise.all([...this.#kept.keys()].map((runUid) => this.drop(runUid)));
   }

@@ -8,17 +8,17 @@ import { AcpUpdates } from "./acp-updates.ts";
 import { isReadOnlyCall, permitted } from "./permissions.ts";
 
 const PROTOCOL_VERSION = 1;
-/** A method that no agent has: what it answers comes after everything that it was about to say. */
+/** An undefined method, sent as a marker: its response arrives after all pending updates. */
 const NOTHING = "_millwright/nothing";
 const ROUNDS_MAX = 100;
 
 /**
- * A process that speaks the Agent Client Protocol, version 1. We offer it neither files nor terminals of ours: it lives in the sandbox, with hands of
- * its own that end where the sandbox ends, and ours would reach in from outside.
+ * A process that uses the Agent Client Protocol, version 1. We offer it neither files nor terminals: its own tools are
+ * limited to the sandbox, and ours would reach in from outside.
  */
 export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, dialect: AcpDialect): HarnessConnection {
   let sessionId = "";
-  /** A turn is under way; what comes at other times is what was said before, told again. */
+  /** A turn is running; updates at other times replay the old session. */
   let isTurn = false;
   let isInterrupted = false;
   let updateCount = 0;
@@ -77,7 +77,10 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
     return true;
   }
 
-  /** Some agents go on telling the old session after they have said that it is loaded. It has ended when nothing comes between a question and its answer. */
+  /**
+   * Some agents continue to replay the old session after they have reported that it is loaded. The replay has ended
+   * when no update arrives between a request and its response.
+   */
   async function untilSilent(): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const before = updateCount;
@@ -121,7 +124,7 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
   };
 }
 
-/** Why a turn ended that was not to end. */
+/** Why a turn ended abnormally. */
 const STOPS: Readonly<Record<string, string>> = {
   cancelled: "It was interrupted.",
   max_tokens: "The model's answer was longer than it may be.",

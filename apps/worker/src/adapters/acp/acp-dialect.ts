@@ -1,11 +1,11 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** What agents of the Agent Client Protocol do each in their own way. */
+/** The differences between agents that use the Agent Client Protocol. */
 export type AcpDialect = {
-  /** The tool that a call is of, as the agent itself names it, and `mcp__millwright__…` for the platform's; "" = it does not tell. */
+  /** The tool of a call, as the agent names it, and `mcp__millwright__…` for the platform's; "" = not reported. */
   readonly toolOf: (call: { readonly id: string; readonly title: string }) => string;
-  /** What is cancelled while the model answers is lost: only tools are, and the model's answer has its end from elsewhere. */
+  /** A cancel during a model response loses the turn: only tools are cancelled, and the gateway ends the response. */
   readonly cancelsToolsOnly?: boolean;
-  /** What the agent counted in a turn, by its answer to the prompt; undefined: nothing that can be added up. */
+  /** What the agent counted in a turn, from its response to the prompt; undefined: nothing that can be added up. */
   readonly countedIn: (answer: JsonObject) => JsonObject | undefined;
 };

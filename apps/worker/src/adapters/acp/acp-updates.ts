@@ -4,7 +4,7 @@ import type { HarnessLink } from "../harness-adapter.ts";
 import { isPlatformTool } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 
-/** A call of a tool, as far as it has been told. */
+/** A call of a tool, as far as it was reported. */
 type Call = {
   readonly tool: string;
   readonly kind: string;
@@ -17,7 +17,7 @@ type Call = {
 };
 
 const PLAN_TOOL = "plan_update";
-/** What the protocol has beside, and a run does not show. */
+/** Update kinds of the protocol that a run does not show. */
 const PASSED_OVER = [
   "user_message_chunk",
   "agent_thought_chunk",
@@ -28,7 +28,7 @@ const PASSED_OVER = [
   "usage_update",
 ];
 
-/** The updates of a turn, in our words: chunks become messages, and calls are told when what they do is known. */
+/** Translates the updates of a turn: chunks become messages, and calls are emitted once their input is known. */
 export class AcpUpdates {
   readonly #emit: HarnessLink["emit"];
   readonly #toolOf: AcpDialect["toolOf"];
@@ -44,7 +44,7 @@ export class AcpUpdates {
     this.#toolOf = toolOf;
   }
 
-  /** Answers whether this kind of update is known; others mean nothing. */
+  /** Returns whether this kind of update is known; others are ignored. */
   add(update: JsonObject): boolean {
     switch (update["sessionUpdate"]) {
       case "agent_message_chunk":
@@ -64,18 +64,18 @@ export class AcpUpdates {
     }
   }
 
-  /** A tool of the agent's own is at work. */
+  /** Whether one of the agent's own tools is running. */
   get isInTool(): boolean {
     return [...this.#calls.values()].some(({ isReported, tool }) => isReported && !isPlatformTool(tool));
   }
 
-  /** What ends from now on was ended by us, whatever the agent calls it, and nothing that is said from now on is the model's. */
+  /** Marks the turn as interrupted: whatever ends from now on was ended by us, and later text is not the model's. */
   interrupt(): void {
     this.#speak();
     this.#isInterrupted = true;
   }
 
-  /** The turn is over. Answers its last message. */
+  /** Ends the turn. Returns its last message. */
   end(): string {
     this.#speak();
     const last = this.#last;
@@ -146,7 +146,7 @@ export class AcpUpdates {
     }
   }
 
-  /** The agent's own list of what is to do: an action that is over as soon as it is told. */
+  /** Emits the agent's plan as an action that is complete at once. */
   #planned({ entries }: JsonObject): void {
     const steps = Array.isArray(entries)
       ? entries
@@ -159,7 +159,7 @@ export class AcpUpdates {
   }
 }
 
-/** The text of a block of content; of what is no text, its type. */
+/** Returns the text of a content block, or the type of another block. */
 function textOf(block: unknown): string {
   if (!isAnObject(block)) return "";
   return block["type"] === "text" ? textAt(block, "text") : `[${textAt(block, "type")}]`;
@@ -170,7 +170,7 @@ function shown(part: JsonObject): string {
   return part["type"] === "diff" ? `Changed ${textAt(part, "path")}.` : textOf(part);
 }
 
-/** As the agent tells it; where it tells only a title and places, those. */
+/** Returns the agent's output; or its title and locations, if it reports only those. */
 function inputOf({ input, kind, title, paths }: Call): JsonObject {
   if (Object.keys(input).length > 0) return input;
   if (kind === "execute") return { command: title };

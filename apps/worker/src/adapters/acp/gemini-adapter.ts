@@ -6,18 +6,18 @@ import type { AcpDialect } from "./acp-dialect.ts";
 import { connectAcp } from "./acp-connection.ts";
 import { geminiGuard } from "./gemini-guard.ts";
 
-/** Where it looks for what its user has set, in the workspace. */
+/** Where it searches for its user's settings, in the workspace. */
 const STATE = ".harness/gemini/.gemini";
-/** Not even offered while a plan awaits approval; whatever else would change something is asked for, and refused. */
+/** Not offered while a plan awaits approval; permission for any other change is requested, and denied. */
 const CHANGING_TOOLS = ["run_shell_command", "write_file", "replace"];
 const PLATFORM_TITLE = new RegExp(`^(.+) \\(${PLATFORM_SERVER} MCP Server\\)$`);
 
-/** It takes a tool of this name for one of its own, which it does not have in this mode. */
+/** It confuses a tool of this name with one of its own, which is unavailable in this mode. */
 const TOOL_NAMES = { ask_user: "ask_people" };
 
 /**
- * The file of a session is named by the minute it was begun in, and loading one begins it once more: within the same minute that wipes it out. So it is moved
- * out of the way first, to a name that no minute has.
+ * The name of a session file contains the minute of its start, and loading a session rewrites the file, which deletes
+ * it within the same minute. So it is first renamed to a name that no minute has.
  */
 const MOVE_SESSION =
   'for file in "$1"/.gemini/tmp/*/chats/session-2*-"$2".jsonl; do kept="${file%/*}/session-0-$2.jsonl"; [ -f "$file" ] && [ ! -e "$kept" ] && mv "$file" "$kept"; done; shift 2; exec "$@"';

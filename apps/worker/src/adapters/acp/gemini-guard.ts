@@ -1,6 +1,9 @@
-/** Of a command's output, from its beginning and from its end each. */
+/** Bytes of a command's output, from its beginning and from its end each. */
 const HALF_BYTES = 32 * 1024;
-/** A command that writes more than that is shown to be active at most this often: Gemini CLI ends commands that write nothing for five minutes. */
+/**
+ * Minimum interval of the progress marks of a command that writes more: Gemini CLI kills commands that write nothing
+ * for five minutes.
+ */
 const SIGN_OF_LIFE_MS = 60_000;
 
 /**

@@ -6,12 +6,15 @@ import type { AcpDialect } from "./acp-dialect.ts";
 /** Kinds of calls that change nothing. */
 const LOOKS = ["read", "search", "think"];
 
-/** Whether a call only looks, or is one of the platform's, which judges for itself what a plan may do. */
+/** Returns whether a call is read-only, or one of the platform's, which enforces plan mode itself. */
 export const isReadOnlyCall = (call: JsonObject, { toolOf }: AcpDialect): boolean =>
   LOOKS.includes(textAt(call, "kind")) ||
   isPlatformTool(toolOf({ id: textAt(call, "toolCallId"), title: textAt(call, "title") }));
 
-/** The answer to a request for permission: the sandbox is the border, so everything is allowed once that `isAllowed`. Never for longer, for what is allowed may change. */
+/**
+ * Returns the response to a permission request: the sandbox is the boundary, so everything that `isAllowed` is allowed.
+ * Only once, since what is allowed may change.
+ */
 export function permitted(params: JsonObject, isAllowed: (call: JsonObject) => boolean): JsonObject {
   const { options } = params;
   const wanted = isAllowed(objectAt(params, "toolCall"))

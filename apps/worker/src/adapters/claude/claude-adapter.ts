@@ -32,7 +32,7 @@ export const claudeAdapter: HarnessAdapter = {
       "--verbose",
       "--dangerously-skip-permissions",
     ],
-    // Files of a repository can make it run commands at its start: nothing of theirs is loaded.
+    // Files of a repository can make it run commands at its start, so nothing of them is loaded.
     ...[
       "--setting-sources",
       "user",
@@ -85,11 +85,11 @@ function sessionFile({ stateDir, sessionId, cwd }: Pick<StartOptions, "stateDir"
 
 const line = (message: JsonObject): string => `${JSON.stringify(message)}\n`;
 
-/** Lines that say what a run does not show, or say once more. */
+/** Lines that a run does not show, or that repeat others. */
 const PASSED_OVER = ["control_response", "stream_event", "keep_alive", "rate_limit_event", "tool_progress"];
 const SYSTEM_PASSED_OVER = ["init", "status", "compact_boundary"];
 
-/** What a line says; undefined: nobody knows. */
+/** Returns the events of a line; undefined if it is unknown. */
 function read(text: string): readonly HarnessEvent[] | undefined {
   const message = parsedLine(text);
   switch (message?.["type"]) {
@@ -138,7 +138,10 @@ function answered(block: JsonObject): HarnessEvent[] {
   ];
 }
 
-/** `subtype` says "success" of calls that failed for good, too: `is_error` tells. Its counters are those of the turn. */
+/**
+ * `subtype` is "success" also for calls that failed for good; `is_error` is reliable. Its counters are those of the
+ * turn.
+ */
 function ended(message: JsonObject): HarnessEvent[] {
   const [result, counted] = [textAt(message, "result"), objectAt(message, "usage")];
   const usage: HarnessEvent[] = COUNTERS.some((name) => typeof counted[name] === "number")

@@ -4,7 +4,7 @@ import type { HarnessLink, HarnessSession, HarnessConnection, StartOptions } fro
 import { JsonRpc } from "../json-rpc.ts";
 import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
 
-/** Names under which its counters are published (fields-runs §6.10), by those of the protocol. */
+/** Published names of the counters (fields-runs §6.10) by those of the protocol. */
 const COUNTERS: Readonly<Record<string, string>> = {
   ...{
     inputTokens: "input_tokens",
@@ -14,25 +14,25 @@ const COUNTERS: Readonly<Record<string, string>> = {
   ...{ outputTokens: "output_tokens", reasoningOutputTokens: "reasoning_output_tokens", totalTokens: "total_tokens" },
 };
 
-/** Notifications that there are; most of them say what a run does not show, or say once more. */
+/** Known notifications; most of them are not shown in a run, or repeat others. */
 const KNOWN =
   /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|remoteControl\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
 
 const isKnown = (method: string, params: JsonObject): boolean =>
   KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
 
-/** A process of `codex app-server`: one thread, whose turns follow each other. */
+/** A process of `codex app-server`: one thread with consecutive turns. */
 export class CodexConnection implements HarnessConnection {
   readonly #options: StartOptions;
   readonly #emit: HarnessLink["emit"];
   readonly #rpc: JsonRpc;
   #threadId = "";
-  /** The turn that runs; "" = none, or its id is not known yet. */
+  /** The running turn; "" = none, or its id is not known yet. */
   #turnId = "";
   #isInTurn = false;
   #isToEnd = false;
   #lastText = "";
-  /** What the thread has counted, over all its processes. */
+  /** Counters of the thread, over all its processes. */
   #total: JsonObject | undefined;
 
   constructor(options: StartOptions, { send, emit }: HarnessLink) {
@@ -60,7 +60,7 @@ export class CodexConnection implements HarnessConnection {
   interrupt(): void {
     this.#isToEnd = true;
     if (this.#turnId === "") return;
-    // It may end at this very moment, and then there is nothing to interrupt.
+    // The turn may end at this moment; then there is nothing to interrupt.
     this.#rpc.request("turn/interrupt", { threadId: this.#threadId, turnId: this.#turnId }).catch(() => undefined);
   }
 
@@ -151,7 +151,7 @@ export class CodexConnection implements HarnessConnection {
     this.#emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
   }
 
-  /** A thread that is gone on with begins by telling what it had counted before, as of its last turn then. */
+  /** A resumed thread first reports its earlier counters. */
   #counted(params: JsonObject): void {
     if (textAt(params, "threadId") !== this.#threadId && this.#threadId !== "") return;
     const usage = objectAt(params, "tokenUsage");
@@ -173,7 +173,7 @@ export class CodexConnection implements HarnessConnection {
     if (Object.keys(counted).length > 0) this.#emit({ t: "usage", counted });
   }
 
-  /** Nobody is there to be asked: the sandbox is the border, and questions go through the platform's tool. */
+  /** No person can be asked: the sandbox is the boundary, and questions go through the platform's tool. */
   #asked(method: string): JsonValue | undefined {
     const { isReadOnly } = this.#options;
     switch (method) {
@@ -200,7 +200,7 @@ const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: Sta
   ...(reasoning === "" ? {} : { config: { model_reasoning_effort: reasoning } }),
 });
 
-/** The sandbox around the program is the border, so its own is off; while a plan awaits approval it may only read. */
+/** The sandbox around the program is the boundary, so its own is off; while a plan awaits approval it is read-only. */
 export const sandboxMode = (isReadOnly: boolean): string => (isReadOnly ? "read-only" : "danger-full-access");
 
 const numberAt = (object: JsonObject, key: string): number => (typeof object[key] === "number" ? object[key] : 0);

@@ -11,7 +11,7 @@ export type CommandSettings = {
   /** "" = none. */
   readonly cancelCommand: string;
   readonly timeoutMs: number;
-  /** What every command is started with: PATH and HOME. */
+  /** The environment of every command: PATH and HOME. */
   readonly hostEnv: Readonly<Record<string, string>>;
 };
 
@@ -19,8 +19,8 @@ const PAYLOAD_VERSION = 1;
 const OFFER = /mwo_[\w-]+/g;
 
 /**
- * Machines by commands of the operator's. The dispatch command is given an execution on standard input; its success says that somebody
- * else answers for it, and nothing more is made of its process. Errors of opening: those of the records.
+ * Starts machines by the operator's commands. The dispatch command receives an execution on standard input; success
+ * means that another system is responsible for it. Errors of opening: those of the records.
  */
 export function commandBackend(
   { url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }: CommandSettings,
@@ -60,7 +60,8 @@ export function commandBackend(
     known: async () => records.all(),
     async start(order, startedMs) {
       const { executionId, attempt, runUid } = order;
-      records.put({ executionId, attempt, runUid, startedMs }); // before: a command that was under way when we died may have been heard
+      // first, because a command may have taken effect before a crash
+      records.put({ executionId, attempt, runUid, startedMs });
       const { outcome, how, output } = await run(dispatchCommand, order, needsOf(order, url));
       if (outcome === "ok") return;
       const message = output.replaceAll(OFFER, "***");
@@ -69,7 +70,7 @@ export function commandBackend(
         `The dispatch command ${how}.${message === "" ? "" : ` It message: ${message}`}`,
       );
     },
-    faultOf: async () => undefined, // a command is told nothing of its machine: the lease tells
+    faultOf: async () => undefined, // only the lease reports the state of a machine
     async end(machine: Machine, why: EndReason) {
       if (cancelCommand !== "") {
         const { outcome, how, output } = await run(cancelCommand, machine, { reason: why });
@@ -90,7 +91,10 @@ export function commandBackend(
   };
 }
 
-/** What a machine needs to know. Its `env` is all that the worker on it must have: a URL, and the offer. Secrets are here only. */
+/**
+ * The input for a machine. Its `env` is the complete configuration of the worker on it: a URL and the offer. Only this
+ * contains secrets.
+ */
 const needsOf = ({ offerToken, title, harness, dockerImage, instanceShape }: Order, url: string) => ({
   title,
   harness,

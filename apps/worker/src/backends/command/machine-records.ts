@@ -4,7 +4,10 @@ import { newUid } from "@millwright/ids";
 import { identify, isAlive, type ProcessIdentity } from "../../state/process-identity.ts";
 import type { Machine } from "../backend.ts";
 
-/** What a dispatching worker remembers on disk, so that a restarted one goes on: who it is, and the machines it has asked for. No secret is in it. */
+/**
+ * The state of a dispatching worker on disk, for restarts: its uid, and the machines it has requested. Contains no
+ * secrets.
+ */
 export class MachineRecords {
   readonly #dir: string;
 
@@ -64,7 +67,7 @@ export class MachineRecords {
     rmSync(this.outputFile(machine), { force: true });
   }
 
-  /** What the commands for a machine, and whatever they leave running here, write. */
+  /** The log of a machine's commands and their background processes. */
   outputFile({ executionId, attempt }: Pick<Machine, "executionId" | "attempt">): string {
     return join(this.#dir, `${executionId}-${attempt}.log`);
   }
@@ -74,7 +77,7 @@ export class MachineRecords {
   }
 }
 
-/** A reader sees all of it or nothing. */
+/** Writes a file atomically. */
 function writeAtomically(file: string, text: string): void {
   writeFileSync(`${file}.new`, text, { mode: 0o600 });
   renameSync(`${file}.new`, file);
@@ -84,6 +87,6 @@ function readJson<T>(file: string): T | undefined {
   try {
     return (JSON.parse(readFileSync(file, "utf8")) as T | null) ?? undefined;
   } catch {
-    return undefined; // absent, or cut off by a crash of the machine
+    return undefined; // absent, or incomplete after a crash of the machine
   }
 }

@@ -22,11 +22,11 @@ export type ModelCall = {
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ToolDescription[];
   readonly options?: NonNullable<Wire["options"]>;
-  /** Hears the answer's text as it comes. */
+  /** Receives the response's text as it is generated. */
   readonly onText?: (delta: string) => void;
-  /** The answer shall call a tool; absent: as the model likes. */
+  /** The response must call a tool; absent: optional. */
   readonly toolChoice?: "required";
-  /** Tokens of the answer; absent: as its provider has it. */
+  /** Maximum tokens of the response; absent: the provider's default. */
   readonly outputTokensMax?: number;
 };
 
@@ -41,12 +41,12 @@ export type Answer = {
   }[];
   readonly isCutShort: boolean;
   readonly isRefused: boolean;
-  /** The answer as the provider wants to see it again, with what only it can read. */
+  /** The response in the provider's own form, to be sent back with opaque parts. */
   readonly message: AssistantModelMessage;
   readonly usage: TokenCounts;
 };
 
-/** An answer that did not come to its end. */
+/** A response that did not complete. */
 export class CallEnded extends Error {
   /** What it used nevertheless; undefined if no answer had begun. */
   readonly used: Pick<CallUsage, "usage" | "isEstimated"> | undefined;
@@ -57,8 +57,8 @@ export class CallEnded extends Error {
 }
 
 /**
- * One call, streamed; given up when nothing is heard for `silenceMs`. Tools are described, never run here. Errors: CallEnded with the
- * cause, also when `signal` is aborted.
+ * Makes one streamed call; aborts it after `silenceMs` without data. Tools are described, never run here. Errors:
+ * CallEnded with the cause, also when `signal` is aborted.
  */
 export async function callModel(
   call: ModelCall,

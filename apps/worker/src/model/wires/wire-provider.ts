@@ -23,9 +23,9 @@ import { LIMITED_OUTPUT_TOKENS, reserve } from "./cost-reservation.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
-/** How long and how often an answer is waited for. */
+/** Timeouts and retries of model calls. */
 export type WireLimits = {
-  /** A model that thinks says nothing for a while; one that says nothing for longer than this hangs. */
+  /** A thinking model sends nothing for a while; one that is silent for longer than this counts as hanging. */
   readonly silenceMs: number;
   readonly triesMax: number;
   readonly retryFirstMs: number;
@@ -45,23 +45,23 @@ export type WireDeps = {
   readonly limits: WireLimits;
   /** Replaces the secrets of the run, its provider's key among them. */
   readonly mask: (text: string) => string;
-  /** Resolves when outside effects are allowed. */
+  /** Resolves when the outbound gate is open. */
   readonly whenOpen: () => Promise<void>;
-  /** Adds an event to the run: a call that is made again, and what else people should know. */
+  /** Adds an event to the run: a retry, or a warning. */
   readonly emit: (kind: "model_retry" | "warning", payload: JsonObject) => void;
   /** For a call that was counted although it gave no answer. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
   /** Read before each call; under a cost limit it is asked. */
   readonly reserveCost?: PlatformClient["reserveCost"] | undefined;
-  /** What the model says as it says it, by the id of the step it will be. */
+  /** Publishes the model's text while it is generated, by the id of its step. */
   readonly publishTextDelta?: (stepId: string, delta: string) => void;
   /** How each call ended. */
   readonly called: (outcome: string) => void;
 };
 
 /**
- * A model of an AI provider, for one execution. Each step is one streamed call, made again while it may help. Ids of steps and tool calls
- * hold execution, attempt and the number of the call: no other attempt makes the same.
+ * A model of an AI provider, for one execution. Each step is one streamed call, retried while that may help. Ids of
+ * steps and tool calls contain execution, attempt and the number of the call, so they are unique across attempts.
  */
 export function wireProvider(deps: WireDeps): ModelProvider {
   const { assignment, wire, mask } = deps;
