@@ -1,4 +1,4 @@
-/** Allowed values of the API that commands take; a check compares them with the API reference. */
+/** Allowed values of the API that commands accept; a test compares them with the API reference. */
 export const CHOICES = {
   runStates: ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"],
   roles: ["owner", "admin", "member", "viewer"],

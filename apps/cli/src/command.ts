@@ -39,30 +39,30 @@ export type Command = {
   choices?: Record<string, readonly string[]>;
   /** `--team` does not name the team in which the command acts. */
   ignoresTeam?: boolean;
-  /** Answers the exit code; nothing = 0. */
+  /** Returns the exit code; nothing means 0. */
   run(cli: Cli, args: string[], values: Values): Promise<number | void>;
 };
 
 /** Exit codes of the client (runtime contract): scripts rely on them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, notAuthorised: 3, notFound: 4 } as const;
 
-/** The command line was wrong; the message says how. */
+/** Thrown if the command line is wrong; the message says how. */
 export class UsageError extends Error {}
 
-/** What the command line names is not there. */
+/** Thrown if something that the command line names does not exist. */
 export class NotFound extends Error {}
 
-/** What stands for itself in a path: an id that is typed may not lead to another place of the API. */
+/** Returns `text` if it is safe as one segment of a URL path. Throws `UsageError` otherwise. */
 export function checkedId(text: string, what: string): string {
   if (!/^[^\s/\\?#%]+$/.test(text) || /^\.+$/.test(text))
-    throw new UsageError(`${JSON.stringify(text)} is no ${what}.`);
+    throw new UsageError(`${JSON.stringify(text)} is not a valid ${what}.`);
   return text;
 }
 
-/** An address of a platform, as it was typed. */
+/** Returns `text` if it is an http(s) URL. Throws `UsageError` otherwise. */
 export function checkedUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:/.test(text))
-    throw new UsageError(`${text} is no address of a platform: it begins with http:// or https://.`);
+    throw new UsageError(`${text} is not the URL of a platform: it must begin with http:// or https://.`);
   return text;
 }
 

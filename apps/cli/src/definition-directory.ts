@@ -7,7 +7,7 @@ export async function readDefinitionDirectory(directory: string): Promise<{ path
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {
       throw new UsageError(
-        `Cannot read ${directory}: ${error.code === "ENOENT" ? "there is no such directory" : error.code === "ENOTDIR" ? "it is no directory" : error.message}.`,
+        `Cannot read ${directory}: ${error.code === "ENOENT" ? "there is no such directory" : error.code === "ENOTDIR" ? "it is not a directory" : error.message}.`,
       );
     },
   );

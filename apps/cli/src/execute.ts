@@ -51,7 +51,7 @@ const GLOBAL_OPTIONS = {
   help: { type: "boolean", short: "h" },
 } as const;
 
-/** Runs one command line and answers its exit code. Never throws for what a user can cause. */
+/** Executes one command line. Returns its exit code. Never throws for an error that a user can cause. */
 export async function execute(argv: string[], terminal: Surroundings): Promise<number> {
   const around = { ...terminal, printError: (text: string) => terminal.printError(printable(text)) };
   const { options, words } = leadingOptions(argv);
@@ -72,14 +72,14 @@ export async function execute(argv: string[], terminal: Surroundings): Promise<n
   }
 }
 
-/** Options of every command may also stand before its words. */
+/** Global options may also precede the words of a command. */
 function leadingOptions(argv: readonly string[]): { options: string[]; words: string[] } {
   let at = 0;
   while (argv[at]?.startsWith("--")) at += ["--url", "--api-key", "--team"].includes(argv[at]!) ? 2 : 1;
   return { options: argv.slice(0, at), words: argv.slice(at) };
 }
 
-/** Help of all commands or of one subject, the version, or what is wrong. */
+/** Prints the help of all commands or of one subject, the version, or the error. */
 function withoutCommand(argv: readonly string[], around: Surroundings): number {
   if (argv.includes("--version")) {
     around.print(
@@ -89,9 +89,9 @@ function withoutCommand(argv: readonly string[], around: Surroundings): number {
   }
   const isAsking = argv.length === 0 || argv[0] === "help" || argv.includes("--help") || argv.includes("-h");
   const named = leadingOptions(argv).words.filter((word) => !word.startsWith("-") && word !== "help");
-  const neighbours = COMMANDS.filter((one) => one.words.split(" ")[0] === named[0]);
-  if (isAsking && (named.length === 0 || (neighbours.length > 0 && (named.length === 1 || argv[0] === "help")))) {
-    around.print(overviewOf(neighbours.length > 0 ? neighbours : COMMANDS));
+  const siblings = COMMANDS.filter((one) => one.words.split(" ")[0] === named[0]);
+  if (isAsking && (named.length === 0 || (siblings.length > 0 && (named.length === 1 || argv[0] === "help")))) {
+    around.print(overviewOf(siblings.length > 0 ? siblings : COMMANDS));
     return EXIT.done;
   }
   around.printError(unknownCommand(named, COMMANDS));
@@ -193,7 +193,7 @@ function explain(error: unknown, command: Command, around: Surroundings): number
   const { message, cause } = error as Error & { cause?: Error };
   around.printError(
     message === "fetch failed"
-      ? `The platform does not answer: is it running, and is MILLWRIGHT_URL right? (${cause?.message || message})`
+      ? `The platform does not respond. Check that it is running and that MILLWRIGHT_URL is right. (${cause?.message || message})`
       : message,
   );
   return EXIT.failed;

@@ -8,7 +8,7 @@ const REASONS: Record<string, string> = {
   EACCES: "it may not be read",
 };
 
-/** A file that the command line names. One that cannot be read is wrong usage. */
+/** Reads a file that the command line names. Throws `UsageError` if it cannot be read. */
 export async function readNamed(path: string): Promise<Buffer> {
   return readFile(path).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(`Cannot read ${path}: ${REASONS[error.code ?? ""] ?? error.message}.`);
@@ -17,7 +17,7 @@ export async function readNamed(path: string): Promise<Buffer> {
 
 export const readText = async (path: string): Promise<string> => (await readNamed(path)).toString("utf8");
 
-/** Numbers stay as they are written, also when they are sent. */
+/** Parses JSON and preserves numbers exactly as they are written. */
 export async function readJson(path: string): Promise<unknown> {
   const text = await readText(path);
   try {

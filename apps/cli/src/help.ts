@@ -29,13 +29,13 @@ export function overviewOf(commands: readonly Command[]): string {
   return [FIRST_LINE, "", ...lines, "", "millwright COMMAND --help shows the options of a command."].join("\n");
 }
 
-/** What is wrong with words that name no command, and which ones there are beside them. */
+/** Returns the error for words that name no command, with the commands of the same subject. */
 export function unknownCommand(words: readonly string[], commands: readonly Command[]): string {
   const subject = words[0] ?? "";
-  const neighbours = commands.filter((one) => one.words.split(" ")[0] === subject);
-  if (neighbours.length === 0) return `There is no command ${subject}: millwright --help lists all of them.`;
-  return `${words[1] === undefined ? `${subject} needs a second word.` : `There is no command ${subject} ${words[1]}.`}\n\n${overviewOf(neighbours)}`;
+  const siblings = commands.filter((one) => one.words.split(" ")[0] === subject);
+  if (siblings.length === 0) return `Unknown command ${subject}. millwright --help lists all commands.`;
+  return `${words[1] === undefined ? `${subject} needs a second word.` : `Unknown command ${subject} ${words[1]}.`}\n\n${overviewOf(siblings)}`;
 }
 
-/** How the value of an option is called: `--secret-name SECRET_NAME`. */
+/** Returns the placeholder of an option's value: `--secret-name SECRET_NAME`. */
 const valueOf = (name: string): string => name.toUpperCase().replaceAll("-", "_");

@@ -9,38 +9,38 @@ const NOT_STARTED = 127;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * A command that runs here, in a process group of its own. What it writes goes on to this terminal, and what is typed here to it; a
- * signal to this process is passed on, and says that its user wants an end.
+ * A command in a process group of its own. Its output is copied to this terminal and this terminal's input to it. Signals to this process
+ * are forwarded and mark the command as interrupted by its user.
  */
 export class LocalCommand {
   readonly #child: ChildProcessWithoutNullStreams;
-  readonly #told: (stream: Stream, text: string) => void;
+  readonly #onOutput: (stream: Stream, text: string) => void;
   #interrupted = false;
   #error: Error | undefined;
 
   constructor(
     [file, ...args]: readonly string[],
     env: NodeJS.ProcessEnv,
-    told: (stream: Stream, text: string) => void,
+    onOutput: (stream: Stream, text: string) => void,
   ) {
-    this.#told = told;
+    this.#onOutput = onOutput;
     this.#child = spawn(file!, args, { stdio: "pipe", detached: true, env });
     this.#child.on("error", (error) => (this.#error = error));
-    this.#child.stdin.on("error", () => {}); // it reads no more
+    this.#child.stdin.on("error", () => {}); // it has closed its standard input
     for (const stream of ["stdout", "stderr"] as const) this.#read(stream);
     process.stdin.pipe(this.#child.stdin);
     for (const signal of SIGNALS) process.on(signal, this.#onSignal);
   }
 
-  /** Hands it a line; false: it reads nothing any more. */
-  say(text: string): boolean {
+  /** Writes a line to its standard input; false if that is closed. */
+  writeLine(text: string): boolean {
     const { stdin } = this.#child;
     if (!stdin.writable) return false;
     stdin.write(`${text}\n`);
     return true;
   }
 
-  /** How it ended, when everything it wrote has been read. */
+  /** Resolves when the command has ended and its whole output has been read. */
   async ended(): Promise<Ending> {
     const [code, signal] = (await once(this.#child, "close").catch(() => [NOT_STARTED, null])) as [
       number | null,
@@ -50,9 +50,9 @@ export class LocalCommand {
     process.stdin.unpipe(this.#child.stdin);
     process.stdin.destroy();
     if (this.#error) {
-      const said = `${this.#error.message}\n`;
-      TERMINAL.stderr.write(said);
-      this.#told("stderr", said);
+      const message = `${this.#error.message}\n`;
+      TERMINAL.stderr.write(message);
+      this.#onOutput("stderr", message);
       return { exitCode: NOT_STARTED, interrupted: false };
     }
     return {
@@ -62,7 +62,7 @@ export class LocalCommand {
     };
   }
 
-  /** Ends it, by force if it must be. */
+  /** Terminates it, with SIGKILL if it has not ended after 5 seconds. */
   stop(): void {
     this.#signal("SIGTERM");
     setTimeout(() => this.#signal("SIGKILL"), KILL_AFTER_MS).unref();
@@ -74,7 +74,7 @@ export class LocalCommand {
     this.#signal(signal);
   };
 
-  /** To it and all that it has started. */
+  /** Signals its process group. */
   #signal(signal: NodeJS.Signals): void {
     if (this.#child.pid === undefined) return;
     try {
@@ -89,7 +89,7 @@ export class LocalCommand {
     this.#child[stream].on("data", (bytes: Buffer) => {
       TERMINAL[stream].write(bytes);
       const text = decoder.write(bytes);
-      if (text !== "") this.#told(stream, text);
+      if (text !== "") this.#onOutput(stream, text);
     });
   }
 }

@@ -1,5 +1,5 @@
-/** What is told of a command, as `POST /agent/runs/{runId}/report` takes it. */
-export type Told = { readonly seq: number; readonly at: string } & (
+/** An event of a command, as `POST /agent/runs/{runId}/report` accepts it. */
+export type ReportedEvent = { readonly seq: number; readonly at: string } & (
   | { readonly kind: "output"; readonly stream: Stream; text: string }
   | { readonly kind: "followup_received"; readonly followup_id: string }
   | {
@@ -16,22 +16,22 @@ export type Ending = { readonly exitCode?: number; readonly signal?: string; rea
 
 const TEXT_MAX = 32_768;
 const AT_ONCE_MAX = 50;
-/** What is kept while the platform does not answer, in characters. */
+/** Maximum output that is buffered while the platform does not respond, in characters. */
 const PENDING_MAX = 2_000_000;
 
-/** What a command has written and done, in the order in which the platform is told of it, until it says that it has it. */
+/** Buffers the events of a command, in order, until the platform acknowledges them. */
 export class LocalReport {
-  #pending: Told[] = [];
+  #pending: ReportedEvent[] = [];
   #seq = 0;
-  /** Events up to here have been sent, and are sent again as they were. */
+  /** Events up to this number have been sent and no longer change. */
   #sentSeq = 0;
   #pendingSize = 0;
-  #leftOut = 0;
+  #omitted = 0;
   #head = "";
   #tail = "";
   #written = 0;
 
-  /** Nothing more can be told: the end has been. */
+  /** Whether the end has been recorded; no event follows it. */
   isOver = false;
 
   get isEmpty(): boolean {
@@ -39,12 +39,12 @@ export class LocalReport {
   }
 
   output(stream: Stream, text: string): void {
-    this.#keep(text);
+    this.#recordSummary(text);
     if (this.#pendingSize + text.length > PENDING_MAX) {
-      this.#leftOut += text.length;
+      this.#omitted += text.length;
       return;
     }
-    this.#tellWhatIsMissing();
+    this.#reportOmittedOutput();
     for (let at = 0; at < text.length; at += TEXT_MAX) this.#add(stream, text.slice(at, at + TEXT_MAX));
   }
 
@@ -53,7 +53,7 @@ export class LocalReport {
   }
 
   end({ exitCode, signal, interrupted }: Ending): void {
-    this.#tellWhatIsMissing();
+    this.#reportOmittedOutput();
     const truncated = this.#written > this.#head.length + this.#tail.length;
     const output = truncated ? `${this.#head}\n[…]\n${this.#tail}` : this.#head + this.#tail;
     this.#pending.push({
@@ -68,8 +68,8 @@ export class LocalReport {
     this.isOver = true;
   }
 
-  /** What is sent next; the same until it is acknowledged. */
-  next(): readonly Told[] {
+  /** Returns the next batch; the same one until it is acknowledged. */
+  next(): readonly ReportedEvent[] {
     const events = this.#pending.slice(0, AT_ONCE_MAX);
     this.#sentSeq = Math.max(this.#sentSeq, events.at(-1)?.seq ?? 0);
     return events;
@@ -98,18 +98,18 @@ export class LocalReport {
     else this.#pending.push({ ...this.#next(), kind: "output", stream, text });
   }
 
-  #tellWhatIsMissing(): void {
-    if (this.#leftOut === 0) return;
-    const text = `[… ${this.#leftOut} characters left out …]\n`;
-    this.#leftOut = 0;
+  #reportOmittedOutput(): void {
+    if (this.#omitted === 0) return;
+    const text = `[… ${this.#omitted} characters left out …]\n`;
+    this.#omitted = 0;
     this.#add("stderr", text);
   }
 
-  /** The beginning and the end of everything. */
-  #keep(text: string): void {
+  /** Stores the beginning and the end of the whole output. */
+  #recordSummary(text: string): void {
     this.#written += text.length;
-    const room = Math.max(0, TEXT_MAX - this.#head.length);
-    this.#head += text.slice(0, room);
-    this.#tail = (this.#tail + text.slice(room)).slice(-TEXT_MAX);
+    const free = Math.max(0, TEXT_MAX - this.#head.length);
+    this.#head += text.slice(0, free);
+    this.#tail = (this.#tail + text.slice(free)).slice(-TEXT_MAX);
   }
 }

@@ -6,7 +6,7 @@ export type Login = { url: string; apiKey: string };
 const fileOf = (env: NodeJS.ProcessEnv): string =>
   join(env["XDG_CONFIG_HOME"] ?? join(env["HOME"] ?? ".", ".config"), "millwright", "login.json");
 
-/** Where the last `millwright login` pointed, if there was one. */
+/** Returns the stored login, if there is one. */
 export function readLogin(env: NodeJS.ProcessEnv): Login | undefined {
   try {
     return JSON.parse(readFileSync(fileOf(env), "utf8")) as Login;
@@ -15,7 +15,7 @@ export function readLogin(env: NodeJS.ProcessEnv): Login | undefined {
   }
 }
 
-/** Keeps URL and key for later commands, readable by this user only. */
+/** Stores URL and key for later commands, readable by this user only. */
 export function writeLogin(env: NodeJS.ProcessEnv, login: Login): string {
   const file = fileOf(env);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

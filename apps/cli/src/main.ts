@@ -1,6 +1,6 @@
 import { execute } from "./execute.ts";
 
-/** Writes lines for as long as somebody reads them: `millwright … | head` is no failure. */
+/** Writes lines until the reader closes the pipe: `millwright … | head` is not a failure. */
 const printTo = (stream: NodeJS.WriteStream) => {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit();

@@ -15,10 +15,10 @@ export async function factoryUid(cli: Cli, values: Values): Promise<string> {
   if (found.length === 0)
     throw new NotFound(
       named === undefined
-        ? "There is no factory yet: millwright factory create NAME."
+        ? "There is no factory yet. Create one: millwright factory create NAME."
         : `There is no factory ${named}.`,
     );
-  throw new UsageError("There are several factories: name one with --factory and its uid, name or alias.");
+  throw new UsageError("There are several factories. Select one: --factory UID, name or alias.");
 }
 
 /** The path of something that belongs to the factory named with --factory. */

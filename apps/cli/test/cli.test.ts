@@ -21,7 +21,7 @@ test("--json prints the record itself", async () => {
   ]);
 });
 
-test("a repair asks for the definition anew, and says which version serves", async () => {
+test("factory repair applies the definition again and prints the version", async () => {
   answers["GET /api/v1/factory?search=f1&limit=100"] = {
     status: 200,
     body: { factories: [{ uid: "f1", name: "f1", alias: null }] },
@@ -88,11 +88,11 @@ describe("help", () => {
     expect((await millwright("task", "move", "--help")).out).toContain("STAGE: TRIAGE, SPEC");
   });
   test.each([
-    [["rnu"], "There is no command rnu: millwright --help lists all of them."],
+    [["rnu"], "Unknown command rnu. millwright --help lists all commands."],
     [["run"], "run needs a second word."],
-    [["run", "start"], "There is no command run start."],
-    [["help", "rnu"], "There is no command rnu: millwright --help lists all of them."],
-  ])("%j is wrong usage, and says so in few lines", async (argv, said) => {
+    [["run", "start"], "Unknown command run start."],
+    [["help", "rnu"], "Unknown command rnu. millwright --help lists all commands."],
+  ])("%j is wrong usage with a short message", async (argv, said) => {
     const { code, out, err } = await millwright(...argv);
     expect([code, out, err.split("\n")[0]]).toEqual([2, "", said]);
     expect(err).not.toContain("webhook");
@@ -101,7 +101,7 @@ describe("help", () => {
     expect(await millwright("--version")).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+$/) }));
 });
 
-test("options of every command may stand before its words", async () => {
+test("global options may precede the words of a command", async () => {
   answers["GET /api/v1/agent/runs/r1"] = {
     status: 200,
     body: { run_id: "r1", state: "FAILED", title: "t", created_at: "" },
@@ -124,22 +124,22 @@ test.each([
   expect(seen).toEqual([]);
 });
 
-test("a platform that does not answer, and an address of none, are told apart", async () => {
+test("distinguishes a platform that does not respond from a wrong URL", async () => {
   const silent = createServer().listen(0, "127.0.0.1");
   await once(silent, "listening");
   const { port } = silent.address() as AddressInfo;
   await new Promise((resolve) => silent.close(resolve));
   expect(await millwright("run", "list", "--url", `http://127.0.0.1:${port}`)).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/^The platform does not answer.*ECONNREFUSED/),
+    err: expect.stringMatching(/^The platform does not respond.*ECONNREFUSED/),
   });
   expect(await millwright("run", "list", "--url", "nonsense")).toMatchObject({
     code: 2,
-    err: expect.stringContaining("nonsense is no address of a platform"),
+    err: expect.stringContaining("nonsense is not the URL of a platform"),
   });
   expect(await millwright("login", "nonsense", "key")).toMatchObject({
     code: 2,
-    err: expect.stringContaining("nonsense is no address of a platform"),
+    err: expect.stringContaining("nonsense is not the URL of a platform"),
   });
 });
 
@@ -358,19 +358,19 @@ test("the commands of a run are shown with what they wrote, and how they ended w
   expect((await millwright("run", "commands", "r1")).out).toBe("$ ls\na\n$ false\n[1]\n$ top\n[running]\n");
 });
 
-test("a run that waits says what for", async () => {
+test("shows why a run is queued", async () => {
   answers["GET /api/v1/agent/runs/r1"] = {
     status: 200,
-    body: { run_id: "r1", state: "QUEUED", title: "Mend it", created_at: "" },
+    body: { run_id: "r1", state: "QUEUED", title: "Fix it", created_at: "" },
   };
   answers["GET /api/v1/agent/runs/r1/queue"] = {
     status: 200,
     body: { state: "QUEUED", reason: "no_workers", message: "No worker is connected." },
   };
-  expect((await millwright("run", "get", "r1")).out).toBe("Mend it\nQUEUED: No worker is connected.");
+  expect((await millwright("run", "get", "r1")).out).toBe("Fix it\nQUEUED: No worker is connected.");
 });
 
-test("a key is created for every team of its owner, and for nobody else", async () => {
+test("creates a key for every team of its owner only", async () => {
   answers["POST /api/v1/team/t1/keys"] = { status: 201, body: { key: { uid: "k1" }, api_key: "mw_new" } };
   expect(await millwright("key", "create", "mine", "--all-teams", "--team", "t1")).toMatchObject({
     code: 0,
@@ -418,20 +418,20 @@ test("people are added with their first key, or invited, and accept", async () =
 });
 
 test("a run is shown with what its model calls used", async () => {
-  const run = { run_id: "r1", state: "SUCCEEDED", title: "Mend it", created_at: "", session_link: "https://x/runs/r1" };
+  const run = { run_id: "r1", state: "SUCCEEDED", title: "Fix it", created_at: "", session_link: "https://x/runs/r1" };
   const shown = async (usage?: object) => {
     answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { ...run, ...(usage && { request_usage: usage }) } };
     return (await millwright("run", "get", "r1")).out.split("\n");
   };
   expect(await shown({ total_tokens: 2100, inference_cost_usd: 0.0075 })).toEqual([
-    "Mend it",
+    "Fix it",
     "SUCCEEDED",
     "2100 tokens, $0.007500",
     "https://x/runs/r1",
   ]);
   expect(await shown({ total_tokens: 2100 })).toContain("2100 tokens");
   for (const none of [undefined, { total_tokens: 0, inference_cost_usd: 0 }])
-    expect(await shown(none)).toEqual(["Mend it", "SUCCEEDED", "https://x/runs/r1"]);
+    expect(await shown(none)).toEqual(["Fix it", "SUCCEEDED", "https://x/runs/r1"]);
 });
 
 describe("watching a run", () => {
@@ -809,7 +809,7 @@ describe("webhooks", () => {
     expect((await millwright("webhook", "disable", "w1")).out).toContain("disabled");
     expect(seen.at(-1)?.body).toEqual({ name: "ci", delivery_id_header: "X-Id", enabled: false });
   });
-  test("a filter that would not take a delivery is exit code 1, and says why", async () => {
+  test("exits with 1 and the reason if the filter does not match", async () => {
     answers[`POST /api/v1/factory/${F1}/webhooks/test-filter`] = {
       status: 200,
       body: {
@@ -864,7 +864,7 @@ describe("webhooks", () => {
 describe("code hosts", () => {
   const webhook = { ingress_url: "https://x/webhooks/c/h1", enabled: true, bot_login: null };
   const AT = "/api/v1/team/t1/code-hosts";
-  test("are connected for owners, to GitHub unless said otherwise", async () => {
+  test("are connected for owners, to GitHub by default", async () => {
     answers[`POST ${AT}`] = { status: 201, body: { uid: "h1", name: "hub" } };
     expect(
       (

@@ -6,13 +6,14 @@ import { execute } from "../src/execute.ts";
 type Seen = { method: string; path: string; key: string | undefined; accept: string | undefined; body: unknown };
 type Answer = { status: number; body?: unknown; text?: string; type?: string };
 
-/** What `GET /whoami` answers unless a test says otherwise; `--team` is checked with it. */
+/** Default response of `GET /whoami`, which `--team` is checked against. */
 const WHOAMI = "GET /api/v1/whoami";
 const DEFAULTS: Record<string, Answer> = {
   [WHOAMI]: { status: 200, body: { principal: { type: "user", uid: "u1" }, teams: [{ uid: "t1" }] } },
 };
 
-/** For each test of a file an API that answers as it is told, by method and path (a list: one after the other, then the last again), and keeps what it was asked; and the client, pointed at it. */
+/** Starts a scripted API for each test of a file (responses by method and path; a list is played in order, then its last item again) that
+ * records requests, and a client for it. */
 export function fakeApi() {
   const seen: Seen[] = [];
   const answers: Record<string, Answer | Answer[]> = {};

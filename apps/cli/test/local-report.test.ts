@@ -4,7 +4,7 @@ import { LocalReport } from "../src/local-report.ts";
 const shown = (report: LocalReport) =>
   report.next().map((event) => [event.seq, event.kind === "output" ? `${event.stream}: ${event.text}` : event.kind]);
 
-test("output of one stream is gathered until it is sent, and sent again as it was until it is acknowledged", () => {
+test("batches output of one stream until it is sent, and resends it unchanged until it is acknowledged", () => {
   const report = new LocalReport();
   for (const text of ["a", "b"]) report.output("stdout", text);
   report.output("stderr", "x");
@@ -22,7 +22,7 @@ test("output of one stream is gathered until it is sent, and sent again as it wa
   expect(shown(report)).toEqual([[3, "stderr: y"]]);
 });
 
-test("long output is told in pieces", () => {
+test("splits long output", () => {
   const report = new LocalReport();
   report.output("stdout", "a".repeat(70_000));
   expect(report.next().map((event) => (event.kind === "output" ? event.text.length : 0))).toEqual([
@@ -30,7 +30,7 @@ test("long output is told in pieces", () => {
   ]);
 });
 
-test("while nobody listens no more than a bound is kept, and it is told how much is missing", () => {
+test("bounds the buffer while the platform does not respond, and reports how much output was omitted", () => {
   const report = new LocalReport();
   for (let n = 0; n < 300; n++) report.output("stdout", "a".repeat(10_000));
   report.end({ exitCode: 0, interrupted: false });
@@ -47,7 +47,7 @@ test("while nobody listens no more than a bound is kept, and it is told how much
   expect(report.isOver).toBe(true);
 });
 
-test("the end tells the beginning and the end of what was written", () => {
+test("the final event has the beginning and the end of the output", () => {
   const report = new LocalReport();
   report.output("stdout", `first ${"a".repeat(100_000)} last`);
   report.end({ exitCode: 3, interrupted: false });

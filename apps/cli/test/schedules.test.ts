@@ -63,7 +63,7 @@ test("schedules are listed and shown", async () => {
   expect((await millwright("schedule", "get", "s1")).out).toBe(`${LINE}\nNo such model.\nLook.`);
 });
 
-test("an update keeps what is not named", async () => {
+test("an update changes only the given settings", async () => {
   answers["GET /api/v1/agent/schedules/s1"] = { status: 200, body: SCHEDULE };
   answers["PUT /api/v1/agent/schedules/s1"] = { status: 200, body: SCHEDULE };
   expect(await millwright("schedule", "update", "s1", "--cron", "0 4 * * *")).toMatchObject({ code: 0, out: LINE });

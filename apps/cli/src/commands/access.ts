@@ -15,7 +15,7 @@ type Key = { uid: string; name: string; kind: string; prefix: string; created_at
 export async function teamOf(cli: Cli, named: string | undefined): Promise<string> {
   if (named) return checkedId(named, "team");
   const me = await cli.api().get<WhoAmI>("/whoami");
-  if (me.teams.length !== 1) throw new UsageError("You are in several teams: name one with --team UID.");
+  if (me.teams.length !== 1) throw new UsageError("You are a member of several teams. Select one: --team UID.");
   return me.teams[0]!.uid;
 }
 
@@ -24,21 +24,21 @@ export const accessCommands: Command[] = [
   {
     words: "login",
     args: ["URL", "API_KEY"],
-    summary: "Check a key and remember it for later commands.",
+    summary: "Check an API key and store it for later commands.",
     ignoresTeam: true,
     run: async (cli, [url, apiKey]) => {
       const me = await new ApiClient({ url: checkedUrl(url!), apiKey: apiKey! }).get<WhoAmI>("/whoami");
       const file = writeLogin(cli.env, { url: url!, apiKey: apiKey! });
       cli.show(
         me,
-        () => `Signed in as ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}; kept in ${file}.`,
+        () => `Signed in as ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}; stored in ${file}.`,
       );
     },
   },
   {
     words: "whoami",
     args: [],
-    summary: "Show whom the key belongs to.",
+    summary: "Show the owner of the key and its teams.",
     run: async (cli) => {
       const me = await cli.api().get<WhoAmI>("/whoami");
       cli.show(
@@ -162,7 +162,7 @@ export const accessCommands: Command[] = [
   {
     words: "key revoke",
     args: ["KEY"],
-    summary: "Revoke a key, at once.",
+    summary: "Revoke a key; takes effect immediately.",
     run: async (cli, [key], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       await cli.api().request("DELETE", `/team/${team}/keys/${key}`);
@@ -183,7 +183,7 @@ export const accessCommands: Command[] = [
   {
     words: "secret list",
     args: [],
-    summary: "List the names of the team's secrets; values are never readable.",
+    summary: "List the names of the team's secrets; values are never returned.",
     run: async (cli, _args, values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const { secrets } = await cli

@@ -5,7 +5,7 @@ import { FACTORY, factoryUid } from "../which-factory.ts";
 
 type Agent = { uid: string; name: string; available: boolean; description?: string | null };
 
-/** Agents: identities with instructions of their own, in whose name runs work. */
+/** Agents: identities with instructions of their own that execute runs. */
 export const agentCommands: Command[] = [
   {
     words: "agent create",

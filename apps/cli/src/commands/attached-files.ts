@@ -8,7 +8,7 @@ type Prepared = {
   upload_target: { url: string; method: string; headers: Record<string, string> };
 };
 
-/** Files as the request that starts a run takes them. */
+/** Returns files as the request that creates a run accepts them. */
 export const attachmentInputs = async (paths: readonly string[]) =>
   (await readFiles(paths)).map(({ name, type, content }) => ({
     file_name: name,
@@ -16,7 +16,7 @@ export const attachmentInputs = async (paths: readonly string[]) =>
     data: Buffer.from(content).toString("base64"),
   }));
 
-/** Uploads files for a follow-up to a run; answers how the follow-up names them. */
+/** Uploads files for a follow-up to a run. Returns the follow-up's references to them. */
 export async function uploadFor(
   cli: Cli,
   runId: string,

@@ -28,7 +28,7 @@ type Decision = {
 
 const triggersOf = ({ triggers }: Automation): string =>
   triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
-const said = (one: Automation): string =>
+const describe = (one: Automation): string =>
   `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
 export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
 export const saidOfReplay = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
@@ -49,7 +49,7 @@ const turn = (word: "enable" | "disable", summary: string): Command => ({
     const changed = await cli
       .api()
       .request<Automation>("PUT", path, { body: { ...present, enabled: word === "enable" } });
-    cli.show(changed, () => said(changed));
+    cli.show(changed, () => describe(changed));
   },
 });
 
@@ -74,13 +74,12 @@ export const automationCommands: Command[] = [
     words: "automation create",
     args: ["FILE"],
     options: FACTORY,
-    summary:
-      "Create an automation from a JSON file: name, prompt, triggers, and what else its file in a definition says.",
+    summary: "Create an automation from a JSON file: name, prompt, triggers, and the other keys of an automation.",
     run: async (cli, [file], values) => {
       const made = await cli
         .api()
         .post<Automation>(await factoryPath(cli, values, "automations"), await readJson(file!));
-      cli.show(made, () => said(made));
+      cli.show(made, () => describe(made));
     },
   },
   {
@@ -113,7 +112,7 @@ export const automationCommands: Command[] = [
     summary: "Show an automation.",
     run: async (cli, [uid], values) => {
       const one = await cli.api().get<Automation>(await factoryPath(cli, values, "automations", uid!));
-      cli.show(one, () => said(one));
+      cli.show(one, () => describe(one));
     },
   },
   turn("enable", "Let it fire."),
@@ -122,7 +121,7 @@ export const automationCommands: Command[] = [
     words: "automation run",
     args: ["AUTOMATION"],
     options: FACTORY,
-    summary: "Start a run of it now, whatever its triggers are.",
+    summary: "Start a run of an automation now, independent of its triggers.",
     run: async (cli, [uid], values) => {
       const decision = await cli.api().post<Decision>(await factoryPath(cli, values, "automations", uid!, "run"), {});
       cli.show(decision, () => decided(decision));
@@ -132,7 +131,7 @@ export const automationCommands: Command[] = [
     words: "automation decisions",
     args: ["[AUTOMATION]"],
     options: { ...FACTORY, event: { type: "string" } },
-    summary: "Say why it fired or did not, newest first; --event takes an event or a delivery.",
+    summary: "List decisions: why it fired or did not, newest first; --event selects an event or a delivery.",
     run: async (cli, [uid], values) => {
       const event = textOption(values, "event");
       const path =
@@ -150,7 +149,7 @@ export const automationCommands: Command[] = [
     words: "automation replay",
     args: ["AUTOMATION", "WEBHOOK", "DELIVERY"],
     options: { ...FACTORY, "dry-run": { type: "boolean" } },
-    summary: "Have it look at a stored delivery again, and start a run if it matches; exit code 1 if it does not.",
+    summary: "Evaluate a stored delivery again and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, webhook, delivery], values) => {
       const replayed = await cli
         .api()
@@ -166,7 +165,7 @@ export const automationCommands: Command[] = [
     words: "automation delete",
     args: ["AUTOMATION"],
     options: FACTORY,
-    summary: "Delete an automation; its runs and decisions stay.",
+    summary: "Delete an automation; its runs and decisions are retained.",
     run: async (cli, [uid], values) => {
       await cli.api().request("DELETE", await factoryPath(cli, values, "automations", uid!));
       cli.show({ uid, deleted: true }, () => `automation ${uid} is deleted.`);

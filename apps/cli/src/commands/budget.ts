@@ -25,7 +25,7 @@ export const budgetCommands: Command[] = [
   {
     words: "budget list",
     args: [],
-    summary: "List a team's budgets with what is spent in their present periods.",
+    summary: "List a team's budgets with the spend of their current periods.",
     run: async (cli, _args, values) => {
       const { budgets } = await cli.api().get<{ budgets: Budget[] }>(await pathOf(cli, values));
       const rows = budgets.map((budget) => [
@@ -47,13 +47,13 @@ export const budgetCommands: Command[] = [
       threshold: { type: "string", multiple: true },
     },
     summary:
-      "Create a budget (--period, by default month; --scope, by default team; --of UID; --threshold PERCENT, as often as you like), or change it.",
+      "Create a budget (--period, by default month; --scope, by default team; --of UID; --threshold PERCENT, repeatable), or change it.",
     run: async (cli, [limit], values) => {
       const path = await pathOf(cli, values);
       const team = path.split("/")[2];
       const [scope, period] = [textOption(values, "scope") ?? "team", textOption(values, "period") ?? "month"];
       const of = textOption(values, "of") ?? (scope === "team" ? team : undefined);
-      if (of === undefined) throw new UsageError(`Give --of UID: the ${scope} that the budget is of.`);
+      if (of === undefined) throw new UsageError(`Give --of UID: the ${scope} that the budget covers.`);
       const percents = textOptions(values, "threshold").map((text) => numberOf(text, "--threshold"));
       const settings = {
         limit_usd: numberOf(limit, "LIMIT_USD"),

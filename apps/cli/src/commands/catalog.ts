@@ -54,7 +54,7 @@ export const catalogCommands: Command[] = [
   {
     words: "egress-ranges",
     args: [],
-    summary: "List the networks that the platform's workers are seen from.",
+    summary: "List the source networks of the platform's workers.",
     run: async (cli) => {
       const answer = await cli.api().get<{ cidrs: string[] }>("/networking/egress-ranges");
       cli.show(answer, () => answer.cidrs.join("\n"));

@@ -22,7 +22,7 @@ type Delivery = {
 const paths = async (cli: Cli, values: Values) => `/team/${await teamOf(cli, textOption(values, "team"))}/code-hosts`;
 const pathOf = async (cli: Cli, values: Values, uid: string | undefined) => `${await paths(cli, values)}/${uid}`;
 
-const said = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook): string =>
+const describe = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook): string =>
   [
     `the code host POSTs to ${url}${enabled ? "" : " (disabled)"}`,
     ...(bot ? [`the platform is ${bot} there`] : []),
@@ -31,7 +31,7 @@ const said = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook): s
 
 const happened = ({ event, action }: Delivery): string => [event, action].filter((word) => word !== null).join(" ");
 
-/** Where repositories are, and what is told from there. */
+/** Code-host connections, their webhooks and deliveries. */
 export const codeHostCommands: Command[] = [
   {
     words: "code-host connect",
@@ -43,8 +43,7 @@ export const codeHostCommands: Command[] = [
       "secret-name": { type: "string" },
       owner: { type: "string", multiple: true },
     },
-    summary:
-      "Connect a code host (--kind github, gitlab or local; --secret-name of the token; --owner, as often as you like).",
+    summary: "Connect a code host (--kind github, gitlab or local; --secret-name of the token; --owner, repeatable).",
     run: async (cli, [name], values) => {
       const body = {
         name,
@@ -75,7 +74,7 @@ export const codeHostCommands: Command[] = [
   {
     words: "code-host remove",
     args: ["CODE_HOST"],
-    summary: "Remove a connection; its webhooks get 404 at once.",
+    summary: "Remove a connection; its webhooks get 404 immediately.",
     run: async (cli, [uid], values) => {
       await cli.api().request("DELETE", await pathOf(cli, values, uid));
       cli.show({ uid, deleted: true }, () => `code host ${uid} is removed.`);
@@ -86,31 +85,31 @@ export const codeHostCommands: Command[] = [
     args: ["CODE_HOST"],
     options: { "bot-login": { type: "string" }, enable: { type: "boolean" }, disable: { type: "boolean" } },
     summary:
-      "Open the address for its webhooks, or change its settings (--bot-login, --enable, --disable); a new secret is printed once.",
+      "Open the webhook address of a connection, or change its settings (--bot-login, --enable, --disable); a new secret is printed once.",
     run: async (cli, [uid], values) => {
       const body = {
         enabled: values["disable"] ? false : values["enable"] ? true : undefined,
         bot_login: textOption(values, "bot-login"),
       };
       const webhook = await cli.api().request<Webhook>("PUT", `${await pathOf(cli, values, uid)}/webhook`, { body });
-      cli.show(webhook, () => said(webhook));
+      cli.show(webhook, () => describe(webhook));
     },
   },
   {
     words: "code-host rotate",
     args: ["CODE_HOST"],
     options: { "secret-stdin": { type: "boolean" } },
-    summary: "Give its address another secret, at once: a generated one, or with --secret-stdin your own.",
+    summary: "Replace the secret of a connection's address immediately: generated, or with --secret-stdin your own.",
     run: async (cli, [uid], values) => {
       const body = values["secret-stdin"] ? { secret: (await readAll(process.stdin)).replace(/\n$/, "") } : {};
       const webhook = await cli.api().post<Webhook>(`${await pathOf(cli, values, uid)}/webhook/rotate`, body);
-      cli.show(webhook, () => said(webhook));
+      cli.show(webhook, () => describe(webhook));
     },
   },
   {
     words: "code-host deliveries",
     args: ["CODE_HOST"],
-    summary: "List what it delivered, newest first.",
+    summary: "List the deliveries of a connection, newest first.",
     run: async (cli, [uid], values) => {
       const { deliveries } = await cli
         .api()
@@ -148,7 +147,7 @@ export const codeHostCommands: Command[] = [
     args: ["CODE_HOST", "DELIVERY", "AUTOMATION"],
     options: { ...FACTORY, "dry-run": { type: "boolean" } },
     summary:
-      "Have an automation (--factory: whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
+      "Evaluate a delivery again with an automation (--factory names its factory) and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, delivery, automation], values) => {
       const body = {
         factory_uid: await factoryUid(cli, values),

@@ -65,7 +65,7 @@ export const environmentCommands: Command[] = [
     words: "environment share",
     args: ["ENVIRONMENT"],
     options: { user: { type: "string" } },
-    summary: "Open an environment to a team (--team UID) or a user (--user UID).",
+    summary: "Share an environment with a team (--team UID) or a user (--user UID).",
     ignoresTeam: true,
     run: async (cli, [uid], values) => {
       const [team, user] = [textOption(values, "team"), textOption(values, "user")];

@@ -6,13 +6,13 @@ type TeamEvent = { sequence: number; event_type: string; run_id: string; occurre
 const OPTIONS = { since: { type: "string" }, run: { type: "string", multiple: true } } as const;
 const asked = (values: Values) => ({ since: textOption(values, "since"), run_ids: textOptions(values, "run") });
 
-/** What becomes of a team's runs. */
+/** Lifecycle events of a team's runs. */
 export const eventCommands: Command[] = [
   {
     words: "event list",
     args: [],
     options: OPTIONS,
-    summary: "What became of the team's runs, oldest first; --since SEQUENCE, --run RUN (again for more).",
+    summary: "List lifecycle events of the team's runs, oldest first; --since SEQUENCE, --run RUN (repeatable).",
     run: async (cli, _args, values) => {
       const events: TeamEvent[] = [];
       let cursor: string | undefined;
@@ -39,16 +39,17 @@ export const eventCommands: Command[] = [
     words: "event watch",
     args: [],
     options: OPTIONS,
-    summary: "What becomes of the team's runs from now on (or --since SEQUENCE), a line each, until it is stopped.",
+    summary:
+      "Print lifecycle events of the team's runs from now on (or --since SEQUENCE), one per line, until stopped.",
     run: async (cli, _args, values) => {
       const { since, run_ids: runIds } = asked(values);
       const query = new URLSearchParams(since === undefined ? {} : { since });
       for (const id of runIds) query.append("run_ids", id);
       for await (const { event, data } of cli.api().events(`/agent/events?${query.toString()}`)) {
         if (event === "open") continue;
-        const told = JSON.parse(data) as TeamEvent;
+        const received = JSON.parse(data) as TeamEvent;
         if (cli.isJson) cli.printJson(data);
-        else cli.print(`${told.sequence}  ${told.occurred_at}  ${told.run_id}  ${told.event_type}`);
+        else cli.print(`${received.sequence}  ${received.occurred_at}  ${received.run_id}  ${received.event_type}`);
       }
     },
   },

@@ -88,7 +88,7 @@ export const factoryCommands: Command[] = [
     args: ["DIR"],
     options: { ...FACTORY, "replace-source": { type: "boolean" } },
     summary:
-      "Upload a definition directory and put it in force (--replace-source: also when the definition comes from a git repository).",
+      "Upload a definition directory and apply it (--replace-source: also when the definition comes from a git repository).",
     run: async (cli, [dir], values) => {
       const uid = await factoryUid(cli, values);
       if (values["replace-source"] !== true) await requireNoRepository(cli, uid);
@@ -103,7 +103,7 @@ export const factoryCommands: Command[] = [
     args: [],
     options: FACTORY,
     summary:
-      "Put the source's definition in force anew (of a git source: its newest head), where something serves otherwise.",
+      "Apply the source's definition again (of a git source: its newest head) to repair what serves something else.",
     run: async (cli, _args, values) => {
       const uid = await factoryUid(cli, values);
       showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`, { repair: true }));
@@ -129,7 +129,7 @@ export const factoryCommands: Command[] = [
   {
     words: "validate",
     args: ["DIR"],
-    summary: "Check a definition directory offline.",
+    summary: "Validate a definition directory offline.",
     ignoresTeam: true,
     run: async (cli, [dir]) => {
       const { diagnostics } = parseDefinition(await readDefinitionDirectory(dir!));

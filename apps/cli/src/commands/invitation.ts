@@ -18,7 +18,7 @@ const listed = (invitations: readonly Invitation[]): string =>
     invitations.map((one) => [one.uid, one.team.name, one.email, one.role, one.invited_by, one.expires_at]),
   );
 
-/** How people who use the platform join a team. */
+/** Invitations of people who already use the platform. */
 export const invitationCommands: Command[] = [
   {
     words: "invitation create",

@@ -13,12 +13,12 @@ type Answer = {
   state: string;
 };
 
-/** Output waits this long for more, so that a chatty command makes few reports. */
-const GATHER_MS = 500;
-/** A lease is over after the time of so many reports. */
+/** Output is batched for this time, so that a command with much output causes few reports. */
+const BATCH_MS = 500;
+/** A lease expires after this many report intervals. */
 const LEASE_REPORTS = 5;
 
-/** A command that runs here, as a run of the platform. */
+/** Executes a command on this machine as a run of the platform. */
 export const localRunCommand: Command = {
   words: "run local",
   args: ["COMMAND..."],
@@ -37,7 +37,7 @@ export const localRunCommand: Command = {
   },
 };
 
-/** Runs the command, and tells the platform of it until it has its end. Answers the state of the run. */
+/** Executes the command and reports it to the platform until the platform has its end. Returns the state of the run. */
 async function execute(
   cli: Cli,
   { run_id: runId, report_every_ms: everyMs }: Registered,
@@ -58,7 +58,7 @@ async function execute(
   for (;;) {
     if (report.isEmpty)
       await Promise.race([new Promise<void>((resolve) => (wake = resolve)), delay(everyMs, undefined, { ref: false })]);
-    if (!report.isOver) await Promise.race([ended, delay(Math.min(GATHER_MS, everyMs))]);
+    if (!report.isOver) await Promise.race([ended, delay(Math.min(BATCH_MS, everyMs))]);
     const answer = await send(cli, runId, clientId, report, everyMs);
     report.acknowledged(answer.acked_seq);
     if (answer.lease !== "held") {
@@ -71,7 +71,7 @@ async function execute(
       return answer.state;
     }
     for (const { followup_id: uid, message } of answer.followups) {
-      if (given.has(uid) || report.isOver || !command.say(message)) continue;
+      if (given.has(uid) || report.isOver || !command.writeLine(message)) continue;
       given.add(uid);
       report.followupReceived(uid);
     }
@@ -79,8 +79,8 @@ async function execute(
 }
 
 /**
- * Sends what is pending, again and again while the platform does not answer: whether the run is still ours, it says itself. Errors: a
- * refusal; after the end of the command, no answer for as long as the platform would have waited for us.
+ * Sends pending events and retries while the platform does not respond. Throws if the platform refuses them, or if the command has ended
+ * and the platform has not responded for the length of a lease.
  */
 async function send(cli: Cli, runId: string, clientId: string, report: LocalReport, everyMs: number): Promise<Answer> {
   for (let waitedMs = 0; ; waitedMs += report.isOver ? everyMs : 0) {

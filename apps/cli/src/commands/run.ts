@@ -29,11 +29,11 @@ async function watch(cli: Cli, runId: string): Promise<number> {
   if (!cli.isJson) cli.print([`run ${runId}`, ...(link ? [link] : [])].join("\n"));
   for await (const { event, data } of cli.api().events(`/agent/runs/${runId}/events`)) {
     if (event === "text_delta") continue; // the step that has it whole comes soon
-    const told = JSON.parse(data) as RunEventJson;
-    printEvent(cli, told, data);
-    // The stream goes on while a debug window is open, and it has the ends of earlier executions too.
-    const run = told.kind === "run_finished" ? await current() : undefined;
-    if (run?.finished_at && told.occurred_at >= run.finished_at) return ended(cli, run);
+    const runEvent = JSON.parse(data) as RunEventJson;
+    printEvent(cli, runEvent, data);
+    // The stream continues while a debug window is open, and contains the ends of earlier executions.
+    const run = runEvent.kind === "run_finished" ? await current() : undefined;
+    if (run?.finished_at && runEvent.occurred_at >= run.finished_at) return ended(cli, run);
   }
   return ended(cli, await current());
 }
@@ -46,7 +46,7 @@ function printEvent(cli: Cli, event: RunEventJson, data: string): void {
   for (const detail of line.detail ?? []) cli.print([{ text: `    ${detail}`, style: "dim" }]);
 }
 
-/** Mentions an open debug window. Returns the exit code of a run's end. */
+/** Prints an open debug window. Returns the exit code for a run's final state. */
 function ended(cli: Cli, { run_id: id, state, status_message: status }: Run): number {
   const until = status?.session_debug_until;
   if (until && !cli.isJson)
@@ -56,7 +56,7 @@ function ended(cli: Cli, { run_id: id, state, status_message: status }: Run): nu
   return state === "SUCCEEDED" ? EXIT.done : EXIT.failed;
 }
 
-/** What its model calls used, once they used any; without a price there is none. */
+/** Returns the tokens and cost of its model calls; no cost if there is no price. */
 function spentBy({ request_usage: usage }: Run): string[] {
   if (!usage?.total_tokens) return [];
   return [
@@ -64,7 +64,7 @@ function spentBy({ request_usage: usage }: Run): string[] {
   ];
 }
 
-/** Runs: start, follow, steer, stop. */
+/** Runs: create, watch, control, cancel. */
 export const runCommands: Command[] = [
   {
     words: "run create",
@@ -79,7 +79,7 @@ export const runCommands: Command[] = [
       watch: { type: "boolean" },
     },
     summary:
-      "Start a run with a prompt (or --file FILE) and files (--attach FILE, repeatable), as an agent (--agent UID); --watch follows it.",
+      "Start a run with a prompt (or --file FILE) and files (--attach FILE, repeatable), as an agent (--agent UID); --watch prints its events.",
     run: async (cli, [prompt], values) => {
       const file = textOption(values, "file");
       const body = file ? await readText(file) : prompt;
@@ -120,7 +120,7 @@ export const runCommands: Command[] = [
   {
     words: "run get",
     args: ["RUN"],
-    summary: "Show one run; of one that waits, what it waits for.",
+    summary: "Show a run, and why it is queued.",
     run: async (cli, [id]) => {
       const run = await cli.api().get<Run>(`/agent/runs/${id}`);
       const why =
@@ -140,7 +140,7 @@ export const runCommands: Command[] = [
   {
     words: "run watch",
     args: ["RUN"],
-    summary: "Follow a run until it ends; exit 1 when it did not succeed.",
+    summary: "Print the events of a run until it ends; exit code 1 if it did not succeed.",
     run: (cli, [id]) => watch(cli, id!),
   },
   {
@@ -157,7 +157,7 @@ export const runCommands: Command[] = [
     words: "run retry",
     args: ["RUN"],
     options: { watch: { type: "boolean" } },
-    summary: "Do a run that has ended again, with the same configuration; --watch follows it.",
+    summary: "Retry an ended run as a new run with the same configuration; --watch prints its events.",
     run: async (cli, [id], values) => {
       const made = await cli.api().post<{ run_id: string; state: string }>(`/agent/runs/${id}/retry`);
       if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
@@ -167,16 +167,16 @@ export const runCommands: Command[] = [
   {
     words: "run interrupt",
     args: ["RUN"],
-    summary: "End the current turn of a run; it goes on with the next message.",
+    summary: "Interrupt the current turn of a run; it continues with the next message.",
     run: async (cli, [id]) => {
       const answer = await cli.api().post<{ run_id: string }>(`/agent/runs/${id}/interrupt`);
-      cli.show(answer, () => `Told ${answer.run_id} to end its turn.`);
+      cli.show(answer, () => `Interrupted the turn of ${answer.run_id}.`);
     },
   },
   {
     words: "run follow-ups",
     args: ["RUN"],
-    summary: "What became of a run's follow-ups.",
+    summary: "List a run's follow-ups and whether they were delivered.",
     run: async (cli, [id]) => {
       const followups: { message: string; state: string; reason?: string; created_at: string }[] = [];
       let cursor: string | undefined;
@@ -206,7 +206,7 @@ export const runCommands: Command[] = [
     words: "run follow-up",
     args: ["RUN", "[MESSAGE]"],
     options: { attach: { type: "string", multiple: true } },
-    summary: "Send a message to a run, whatever its state, and files (--attach FILE, again for more).",
+    summary: "Send a message and files (--attach FILE, repeatable) to a run in any state.",
     run: async (cli, [id, message], values) => {
       const paths = textOptions(values, "attach");
       if (message === undefined && paths.length === 0) throw new UsageError("Give a MESSAGE or --attach FILE.");
@@ -221,7 +221,7 @@ export const runCommands: Command[] = [
   {
     words: "run commands",
     args: ["RUN"],
-    summary: "Print the commands of a run's conversation with what they wrote.",
+    summary: "Print the commands of a run's conversation with their output.",
     run: async (cli, [id]) => {
       const { conversation_id: conversation } = await cli.api().get<{ conversation_id: string }>(`/agent/runs/${id}`);
       const { blocks } = JSON.parse(

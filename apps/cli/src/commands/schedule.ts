@@ -38,7 +38,7 @@ async function promptOf(values: Values): Promise<string | undefined> {
   return file === undefined ? textOption(values, "prompt") : readText(file);
 }
 
-/** What was given, by the names of the API. */
+/** Returns the given options by the names of the API. */
 const given = async (values: Values): Promise<Record<string, string>> => {
   const named = {
     prompt: await promptOf(values),
@@ -66,7 +66,7 @@ export const scheduleCommands: Command[] = [
     args: ["NAME", "CRON"],
     options: SETTINGS,
     summary:
-      "Start a run at the times of a cron expression, with --prompt TEXT or --file FILE; --zone, --agent, --overlap.",
+      "Create a schedule that starts runs by a cron expression, with --prompt TEXT or --file FILE; --zone, --agent, --overlap.",
     run: async (cli, [name, cron], values) => {
       const settings = await given(values);
       if (!settings["prompt"]) throw new UsageError("Give --prompt TEXT or --file FILE.");
@@ -103,7 +103,7 @@ export const scheduleCommands: Command[] = [
     words: "schedule update",
     args: ["SCHEDULE"],
     options: { ...SETTINGS, name: { type: "string" }, cron: { type: "string" } },
-    summary: "Change what is named of a schedule: --name, --cron, --prompt, --file, --zone, --agent, --overlap.",
+    summary: "Change settings of a schedule: --name, --cron, --prompt, --file, --zone, --agent, --overlap.",
     run: async (cli, [id], values) => {
       const {
         agent_config: _config,
@@ -123,12 +123,12 @@ export const scheduleCommands: Command[] = [
       cli.show(schedule, () => line(schedule));
     },
   },
-  switching("pause", "Keep a schedule from coming due."),
+  switching("pause", "Pause a schedule."),
   switching("resume", "Let a schedule come due again, from the next slot on."),
   {
     words: "schedule delete",
     args: ["SCHEDULE"],
-    summary: "Delete a schedule; its runs are kept.",
+    summary: "Delete a schedule; its runs are retained.",
     run: async (cli, [id]) => {
       const answer = await cli.api().request<{ success: boolean }>("DELETE", `/agent/schedules/${id}`);
       cli.show(answer, () => `schedule ${id} is deleted.`);
@@ -138,7 +138,7 @@ export const scheduleCommands: Command[] = [
     words: "schedule slots",
     args: ["SCHEDULE"],
     options: { state: { type: "string", choices: CHOICES.slotStates }, limit: { type: "string" } },
-    summary: "Show what became of a schedule's slots, newest first.",
+    summary: "List the slots of a schedule with their states, newest first.",
     run: async (cli, [id], values) => {
       const { slots } = await cli.api().get<{ slots: Slot[] }>(`/agent/schedules/${id}/slots`, {
         state: textOption(values, "state"),

@@ -65,7 +65,7 @@ export const taskCommands: Command[] = [
     words: "task cancel",
     args: ["TASK"],
     options: FACTORY,
-    summary: "Cancel a task with its current run and everything beneath it.",
+    summary: "Cancel a task with its current run and the run's descendants.",
     run: async (cli, [uid], values) => {
       const task = await cli.api().post<Task>(`/factory/${await factoryUid(cli, values)}/tasks/${uid}/cancel`);
       cli.show(task, () => `${task.title} is cancelled.`);
@@ -75,7 +75,7 @@ export const taskCommands: Command[] = [
     words: "task delete",
     args: ["TASK"],
     options: FACTORY,
-    summary: "Delete a task; its conversation may get another.",
+    summary: "Delete a task; its conversation can be bound to another.",
     run: async (cli, [uid], values) => {
       await cli.api().request("DELETE", `/factory/${await factoryUid(cli, values)}/tasks/${uid}`);
       cli.show({ uid, deleted: true }, () => `${uid} is deleted.`);

@@ -31,14 +31,14 @@ type Tested = {
   checks: { webhook: { detail: string }; payload: { detail: string } };
 };
 
-const said = (hook: Webhook): string =>
+const describe = (hook: Webhook): string =>
   [
     `webhook ${hook.uid} (${hook.name})${hook.enabled ? "" : hook.secret_set ? ", disabled" : ", waits for the provider's secret: webhook rotate"}`,
     `senders POST to ${hook.ingress_url}`,
     ...(hook.secret ? [`secret, shown once: ${hook.secret}`] : []),
   ].join("\n");
 
-/** A switch, or what else can be replaced; the rest stays as it is. */
+/** Changes one setting of a webhook; the others do not change. */
 const change = (words: string, summary: string, next: (values: Values) => object): Command => ({
   words,
   args: ["WEBHOOK"],
@@ -48,7 +48,7 @@ const change = (words: string, summary: string, next: (values: Values) => object
     const changed = await cli.api().request<Webhook>("PUT", `/factory/webhooks/${uid}`, {
       body: { name, delivery_id_header, enabled, ...next(values) },
     });
-    cli.show(changed, () => said(changed));
+    cli.show(changed, () => describe(changed));
   },
 });
 
@@ -78,7 +78,7 @@ export const webhookCommands: Command[] = [
         secret,
       };
       const made = await cli.api().post<Webhook>(`/factory/${await factoryUid(cli, values)}/webhooks`, body);
-      cli.show(made, () => said(made));
+      cli.show(made, () => describe(made));
     },
   },
   {
@@ -110,7 +110,7 @@ export const webhookCommands: Command[] = [
     summary: "Show a webhook.",
     run: async (cli, [uid]) => {
       const hook = await cli.api().get<Webhook>(`/factory/webhooks/${uid}`);
-      cli.show(hook, () => said(hook));
+      cli.show(hook, () => describe(hook));
     },
   },
   change("webhook enable", "Let deliveries in.", () => ({ enabled: true })),
@@ -119,17 +119,17 @@ export const webhookCommands: Command[] = [
     words: "webhook rotate",
     args: ["WEBHOOK"],
     options: { "secret-stdin": { type: "boolean" } },
-    summary: "Give it another secret, at once: a generated one, or with --secret-stdin the provider's own.",
+    summary: "Replace the secret of a webhook immediately: generated, or with --secret-stdin the provider's own.",
     run: async (cli, [uid], values) => {
       const body = values["secret-stdin"] ? { secret: (await readAll(process.stdin)).replace(/\n$/, "") } : {};
       const hook = await cli.api().post<Webhook>(`/factory/webhooks/${uid}/rotate`, body);
-      cli.show(hook, () => said(hook));
+      cli.show(hook, () => describe(hook));
     },
   },
   {
     words: "webhook delete",
     args: ["WEBHOOK"],
-    summary: "Delete a webhook; its senders get 404 at once.",
+    summary: "Delete a webhook; its senders get 404 immediately.",
     run: async (cli, [uid]) => {
       await cli.api().request("DELETE", `/factory/webhooks/${uid}`);
       cli.show({ uid, deleted: true }, () => `webhook ${uid} is deleted.`);
@@ -138,7 +138,7 @@ export const webhookCommands: Command[] = [
   {
     words: "webhook deliveries",
     args: ["WEBHOOK"],
-    summary: "List what was delivered to it, newest first.",
+    summary: "List the deliveries of a webhook, newest first.",
     run: async (cli, [uid]) => {
       const { deliveries } = await cli.api().get<{ deliveries: Delivery[] }>(`/factory/webhooks/${uid}/deliveries`);
       cli.show(deliveries, () =>
@@ -166,7 +166,7 @@ export const webhookCommands: Command[] = [
     words: "webhook test",
     args: ["WEBHOOK", "DELIVERY", "[FILTER_FILE]"],
     options: FACTORY,
-    summary: "Say whether a trigger with the filter (a JSON file) would take a stored delivery; exit code 1 if not.",
+    summary: "Test whether a filter (a JSON file) matches a stored delivery; exit code 1 if not.",
     run: async (cli, [uid, delivery, file], values) => {
       const filter = file === undefined ? undefined : await readJson(file);
       const tested = await cli.api().post<Tested>(`/factory/${await factoryUid(cli, values)}/webhooks/test-filter`, {

@@ -39,7 +39,7 @@ export const workerCommands: Command[] = [
   {
     words: "worker start",
     args: [],
-    summary: "Run a worker here; needs MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY (or an offer), nothing else.",
+    summary: "Start a worker on this machine; needs only MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY (or an offer).",
     ignoresTeam: true,
     run: async (cli, _args, values) => {
       const url = textOption(values, "url") ?? cli.env["MILLWRIGHT_URL"];
@@ -58,6 +58,6 @@ export const workerCommands: Command[] = [
   },
 ];
 
-/** What holds the limits of runs: `memory cgroup-v2, disk watch`. */
+/** Returns what enforces the limits of runs: `memory cgroup-v2, disk watch`. */
 const limitsOf = (features: readonly string[]): string =>
   features.flatMap((feature) => (/^[a-z-]+-limit=/.test(feature) ? [feature.replace("-limit=", " ")] : [])).join(", ");
