@@ -121,7 +121,7 @@ describe("a dispatch that fails", () => {
       "with its exit code and what it said, without the offer",
       { MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `grep -o 'mwo_[^"]*'; echo no quota >&2; exit 3` },
       "dispatch_command",
-      /^The dispatch command ended with exit code 3\. It said: \*\*\*\nno quota$/,
+      /^The dispatch command ended with exit code 3\. Its output: \*\*\*\nno quota$/,
     ],
     [
       "by time",

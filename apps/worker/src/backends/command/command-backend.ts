@@ -67,7 +67,7 @@ export function commandBackend(
       const message = output.replaceAll(OFFER, "***");
       throw new MachineFailed(
         outcome === "timeout" ? "dispatch_timeout" : "dispatch_command",
-        `The dispatch command ${how}.${message === "" ? "" : ` It message: ${message}`}`,
+        `The dispatch command ${how}.${message === "" ? "" : ` Its output: ${message}`}`,
       );
     },
     faultOf: async () => undefined, // only the lease reports the state of a machine

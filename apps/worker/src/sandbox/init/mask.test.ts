@@ -23,7 +23,7 @@ describe("a secret is masked", () => {
   ])("%s", (_name, spelled) => expect(masked(`<${spelled}>`, SECRET)).toBe("<***>"));
 
   test.each(["", "u", "us", "user:", "a longer beginning "])(
-    "in base64 after %j, but for the characters that it shares with its upstreams",
+    "in base64 after %j, except for the characters that it shares with adjacent bytes",
     (before) => {
       for (const encoding of ["base64", "base64url"] as const) {
         const shown = masked(Buffer.from(`${before}${SECRET} and more`).toString(encoding), SECRET);
