@@ -297,6 +297,27 @@ describe("usage", () => {
     expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.012, total_tokens: 2001 });
   });
 
+  test("has the cost that the provider states, with or without a price", async () => {
+    await p.database.sql.query(
+      "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ('m', 1, 3000000, 0)",
+    );
+    await report("call-1", { inputTokens: 1000n, outputTokens: 1n, costMicros: 42n }, "m");
+    await report("call-2", { inputTokens: 1000n, outputTokens: 1n, costMicros: 0n }, "unheard-of");
+    expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.000042, total_tokens: 2002 });
+    expect(
+      (await p.database.sql.query("SELECT cost_micros, price_version FROM usage_rows ORDER BY call_id")).rows,
+    ).toEqual([
+      { cost_micros: 42, price_version: null },
+      { cost_micros: 0, price_version: null },
+    ]);
+    for (const costMicros of [-1n, 1_000_000_000_001n])
+      await expect(report("call-3", { inputTokens: 1n, outputTokens: 1n, costMicros }, "m")).rejects.toEqual(
+        domainError({ reason: "usage_invalid" }),
+      );
+    await report("call-3", { inputTokens: 1000n, outputTokens: 1n }, "m");
+    expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.003042 });
+  });
+
   test("of a model without a known price has tokens and no cost", async () => {
     await report("call-1", { inputTokens: 10n, outputTokens: 1n }, "unheard-of");
     const usage = await usageOf();

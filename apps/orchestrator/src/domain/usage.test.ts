@@ -66,6 +66,13 @@ test("several prices of a model are added; cents per kind of token add up to the
   });
 });
 
+test("a cost that the provider states is shown, and not divided by kind of token", () => {
+  const { price: _, ...stated } = usage({ input: 1000, output: 100, costMicros: 777n });
+  const shown = requestUsage([usage({ input: 1000, costMicros: 3000n }), stated]);
+  expect(shown).toMatchObject({ inference_cost_usd: 0.003777, total_tokens: 2100 });
+  expect(shown).not.toHaveProperty("usage_by_category");
+});
+
 test("usage_type distinguishes the operator's access, a team's own key and a team's own server", () => {
   const rows = [
     usage({ input: 1, access: "operator" }),

@@ -51,6 +51,8 @@ export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefi
   if (usages.length === 0) return undefined;
   const isMeasured = usages.every(({ unmeasured }) => unmeasured === 0);
   const isPriced = usages.every(({ unpriced }) => unpriced === 0);
+  // A cost that the provider states is not divided by kind of token.
+  const isDivisible = isPriced && usages.every(({ price }) => price !== undefined);
   const groups = groupsOf(usages);
   return {
     ...(isPriced
@@ -58,7 +60,7 @@ export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefi
       : {}),
     ...(isMeasured ? { total_tokens: usages.reduce((sum, usage) => sum + totalOf(usage), 0) } : {}),
     ...(isMeasured ? { model_token_usage: groups.map(modelTokenUsage) } : {}),
-    ...(isMeasured && isPriced ? { usage_by_category: { primary_agent: categoryUsage(groups) } } : {}),
+    ...(isMeasured && isDivisible ? { usage_by_category: { primary_agent: categoryUsage(groups) } } : {}),
   };
 }
 

@@ -84,6 +84,7 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
         callId,
         modelId,
         tokens: usage ? tokensOf(usage) : {},
+        ...(usage?.costMicros === undefined ? {} : { statedMicros: usage.costMicros }),
         isEstimated,
         ...(access ? { access } : {}),
       });

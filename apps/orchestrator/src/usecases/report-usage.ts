@@ -41,32 +41,43 @@ export type UsageReport = {
   /** The call was cut off, and the worker has estimated what the provider had not counted by then. */
   readonly isEstimated?: boolean;
   readonly access?: ModelAccess;
+  /** What the provider states that the call cost; it wins over the price. */
+  readonly statedMicros?: bigint;
 };
 
+/** A million dollars. */
+const STATED_MICROS_MAX = 1_000_000_000_000n;
+
 /**
- * Records the tokens of one model call and prices it at the price in force now. A call is recorded once; a repeated report
+ * Records the tokens of one model call with the cost that its provider states, or prices it at the price in force now. A call is recorded once; a repeated report
  * changes nothing. Returns whether a budget covers the run, so that calls must be reserved from now on.
  *
  * Errors: lease_lost · usage_invalid.
  */
 export async function reportUsage(
   deps: ReportUsageDeps,
-  { lease, callId, modelId, tokens, isEstimated = false, access }: UsageReport,
+  { lease, callId, modelId, tokens, isEstimated = false, access, statedMicros }: UsageReport,
 ): Promise<{ readonly isBudgeted: boolean }> {
   if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200)
     throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
   const counts = Object.values(tokens).filter((count) => count !== undefined);
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0))
     throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+  if (statedMicros !== undefined && (statedMicros < 0n || statedMicros > STATED_MICROS_MAX))
+    throw invalidArgument(
+      "usage_invalid",
+      `cost_micros must be between 0 and ${STATED_MICROS_MAX} (got ${statedMicros}).`,
+    );
   const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     await deps.releaseCost(tx, lease.executionId);
-    const price = await deps.usage.currentPrice(tx, modelId);
-    const costMicros = costOf(tokens, price);
+    const price = statedMicros === undefined ? await deps.usage.currentPrice(tx, modelId) : undefined;
+    const costMicros = statedMicros ?? costOf(tokens, price);
     const inserted = await deps.usage.insert(tx, {
       ...{ ...lease, runUid, callId, modelId, tokens },
       ...(access ? { access } : {}),
-      ...(costMicros === undefined || !price ? {} : { costMicros, priceVersion: price.version }),
+      ...(costMicros === undefined ? {} : { costMicros }),
+      ...(costMicros === undefined || !price ? {} : { priceVersion: price.version }),
     });
     if (inserted?.isBudgeted && costMicros) await deps.spendBudgets(tx, runUid, costMicros);
     if (inserted)

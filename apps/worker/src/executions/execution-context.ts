@@ -157,6 +157,8 @@ export type TokenCounts = {
   readonly outputTokens?: number;
   readonly inputCacheReadTokens?: number;
   readonly inputCacheWriteTokens?: number;
+  /** What the provider states that the call cost. */
+  readonly costMicros?: number;
 };
 
 /** Response of the public REST API: any status; `body` is parsed JSON, or else text. */

@@ -16,7 +16,8 @@ export class TokenBudget {
   }
 
   spend(usage: TokenCounts): void {
-    this.#used += sum(Object.values(usage));
+    const { costMicros: _cost, ...tokens } = usage;
+    this.#used += sum(Object.values(tokens));
   }
 
   /** Why the run must end before its next call; undefined while it need not. */

@@ -25,7 +25,13 @@ export function tokenCounts({
     ...(has(raw, CACHE_WRITES) && input.cacheWriteTokens !== undefined
       ? { inputCacheWriteTokens: input.cacheWriteTokens }
       : {}),
+    ...statedCost(asCounter(raw)),
   };
+}
+
+/** The cost of a call where the provider states it: gateways for many models do, as `cost` in dollars beside the tokens. */
+function statedCost({ cost }: Counter): Pick<TokenCounts, "costMicros"> {
+  return typeof cost === "number" && cost >= 0 ? { costMicros: Math.round(cost * 1_000_000) } : {};
 }
 
 const has = (value: unknown, names: readonly string[]): boolean =>
@@ -60,7 +66,7 @@ export function countsIn(event: unknown): TokenCounts {
     );
   }
   const cached = asCounter(own["input_tokens_details"] ?? own["prompt_tokens_details"])["cached_tokens"];
-  return counts(own["input_tokens"] ?? own["prompt_tokens"], cached, undefined, output);
+  return { ...counts(own["input_tokens"] ?? own["prompt_tokens"], cached, undefined, output), ...statedCost(own) };
 }
 
 /** @param isWithCache whether the input holds what came from the cache */

@@ -1,0 +1,23 @@
+import { expect, test } from "@jest/globals";
+import { countsIn, tokenCounts } from "./token-counts.ts";
+
+const COUNTED = { prompt_tokens: 10, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
+const TOKENS = { inputTokens: 6, outputTokens: 2, inputCacheReadTokens: 4 };
+
+test.each([
+  ["a cost", { cost: 0.00123456 }, { costMicros: 1235 }],
+  ["a cost of nothing", { cost: 0 }, { costMicros: 0 }],
+  ["no cost", {}, {}],
+  ["a cost that is no amount", { cost: "0.1" }, {}],
+  ["a negative cost", { cost: -1 }, {}],
+])("a provider that states %s", (_, stated, expected) => {
+  const raw = { ...COUNTED, ...stated };
+  expect(countsIn({ usage: raw })).toEqual({ ...TOKENS, ...expected });
+  const details = { noCacheTokens: 6, cacheReadTokens: 4, cacheWriteTokens: undefined };
+  const outputTokenDetails = { textTokens: 2, reasoningTokens: undefined };
+  const totals = { inputTokens: 10, outputTokens: 2, totalTokens: 12 };
+  expect(tokenCounts({ ...totals, inputTokenDetails: details, outputTokenDetails, raw })).toEqual({
+    ...TOKENS,
+    ...expected,
+  });
+});
