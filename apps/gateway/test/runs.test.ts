@@ -638,6 +638,27 @@ describe("the usage of a harness", () => {
       conversation_id: CONVERSATION,
     });
   });
+  test.each([
+    ["in part", { reportedTokens: 200n, meteredTokens: 150n, unmeasuredCalls: 1n }, [200, 150, 1, 0.75]],
+    ["beyond what it counted", { reportedTokens: 100n, meteredTokens: 150n }, [100, 150, 0, 1]],
+    ["not at all", { reportedTokens: 200n }, [200, null, 0, 0]],
+    ["while it has not counted itself", { meteredTokens: 150n }, [null, 150, 0, null]],
+  ])("is reconciled with what was metered: %s", async (_, tokens, [reported, metered, unmeasured, coverage]) => {
+    const usage = {
+      ...{ harness: "CLAUDE_CODE", capturedAt: at(CREATED), executionId: 1n, ageSeconds: 3n },
+      ...{ tokenStatus: "known", toolStatus: "known", counters: {}, ...tokens },
+    };
+    door.answer({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION, usage } });
+    expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toMatchObject({
+      available: true,
+      reconciliation: {
+        reported_tokens: reported,
+        metered_tokens: metered,
+        unmeasured_call_count: unmeasured,
+        coverage,
+      },
+    });
+  });
   refusalsBecomeProblems(
     () => door,
     () => door.call("GET", `${RUNS}/${RUN}/harness-usage`),

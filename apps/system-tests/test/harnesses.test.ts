@@ -142,6 +142,7 @@ for (const { type, name, shell } of HARNESSES) {
     const calls = { [shell]: 1, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 };
     expect(await usageOf(runId)).toEqual({
       ...{ available: true, ...ids, age_seconds: expect.any(Number) },
+      reconciliation: expect.objectContaining({ unmeasured_call_count: 0, metered_tokens: expect.any(Number) }),
       usage: {
         ...{
           harness: name,

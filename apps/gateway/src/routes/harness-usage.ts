@@ -49,6 +49,26 @@ export const HarnessUsage = z
         }),
       })
       .optional(),
+    reconciliation: z
+      .object({
+        reported_tokens: z
+          .int()
+          .nullable()
+          .meta({ description: "By the program, each token once; null: not measured." }),
+        metered_tokens: z
+          .int()
+          .nullable()
+          .meta({ description: "By the model gateway; null: nothing was metered. Costs count these only." }),
+        unmeasured_call_count: z
+          .int()
+          .meta({ description: "Calls through the gateway whose tokens the provider has not counted." }),
+        coverage: z
+          .number()
+          .nullable()
+          .meta({ description: "The metered part of the reported tokens, at most 1; null: not known." }),
+      })
+      .optional()
+      .meta({ description: "Ours. With `usage`." }),
   })
   .meta({ id: "HarnessUsage" });
 
@@ -65,7 +85,8 @@ export function harnessUsage({
   counters,
   toolCalls,
   ageSeconds,
-}: orchestrator.HarnessUsage): Pick<Answer, "age_seconds" | "usage"> {
+  ...tokens
+}: orchestrator.HarnessUsage): Pick<Answer, "age_seconds" | "usage" | "reconciliation"> {
   const byName = Object.fromEntries(Object.entries(toolCalls).map(([name, calls]) => [name, Number(calls)]));
   const total = Object.values(byName).reduce((sum, calls) => sum + calls, 0);
   return {
@@ -81,5 +102,15 @@ export function harnessUsage({
         payload: { usage: counters ?? {}, toolCalls: { byName, total } },
       },
     },
+    reconciliation: reconciliationOf(tokens),
   };
 }
+
+type Tokens = Pick<orchestrator.HarnessUsage, "reportedTokens" | "meteredTokens" | "unmeasuredCalls">;
+
+const reconciliationOf = ({ reportedTokens, meteredTokens, unmeasuredCalls }: Tokens): Answer["reconciliation"] => ({
+  reported_tokens: reportedTokens === undefined ? null : Number(reportedTokens),
+  metered_tokens: meteredTokens === undefined ? null : Number(meteredTokens),
+  unmeasured_call_count: Number(unmeasuredCalls),
+  coverage: reportedTokens ? Math.min(1, Number(meteredTokens ?? 0n) / Number(reportedTokens)) : null,
+});

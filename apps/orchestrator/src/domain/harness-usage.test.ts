@@ -45,6 +45,14 @@ test("the tool calls of a turn that was lost with its worker are unknown", () =>
   }));
 
 test.each([
+  ["claude", { input_tokens: 5, output_tokens: 3, cache_read_input_tokens: 7, cache_creation_input_tokens: 2 }, 17],
+  ["codex, whose parts are in its sums", { input_tokens: 12, cached_input_tokens: 7, output_tokens: 3 }, 15],
+  ["codex, which did not count what was written", { input_tokens: 12 }, undefined],
+])("the tokens of %s are added once each", (harness, counted, expected) =>
+  expect(of({ harness: harness.split(",")[0], missed_turns: 0, counted })?.reportedTokens).toBe(expected),
+);
+
+test.each([
   ["no tokens", { harness: "codex", missed_turns: 2, tool_calls: { exec_command: 1 } }],
   ["numbers that are none", { harness: "codex", counted: { input_tokens: "5", output_tokens: -1, total_tokens: 1.5 } }],
   ["a program without published numbers", { harness: "gemini", missed_turns: 0, counted: { input_tokens: 5 } }],

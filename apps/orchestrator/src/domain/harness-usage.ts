@@ -14,13 +14,19 @@ export type HarnessUsage = {
   /** Under the program's own names; what it did not count is absent. */
   readonly counters: JsonObject;
   readonly toolCalls: Readonly<Record<string, number>>;
+  /** Each token once; absent: the program has not counted both what was read and what was written. */
+  readonly reportedTokens?: number;
 };
 
+/** `disjoint`: the counters that sum to all tokens; the others are parts of these. */
+type Published = { readonly name: string; readonly counters: readonly string[]; readonly disjoint: readonly string[] };
+
 /** Names of the programs whose numbers are published, and the numbers. */
-const PUBLISHED: Readonly<Record<string, { readonly name: string; readonly counters: readonly string[] }>> = {
+const PUBLISHED: Readonly<Record<string, Published>> = {
   claude: {
     name: "CLAUDE_CODE",
     counters: ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
+    disjoint: ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
   },
   codex: {
     name: "CODEX",
@@ -32,6 +38,7 @@ const PUBLISHED: Readonly<Record<string, { readonly name: string; readonly count
       "reasoning_output_tokens",
       "total_tokens",
     ],
+    disjoint: ["input_tokens", "output_tokens"],
   },
 };
 /** The parts of what Claude Code writes to its cache. */
@@ -55,13 +62,20 @@ export function harnessUsageOf({
   };
   if (Object.keys(counters).length === 0) return undefined;
   const calls = objectIn(payload["tool_calls"]);
+  const reportedTokens = totalOf(counts(counted, published.disjoint));
   return {
     ...{ harness: published.name, captureSequence: seq, capturedAt: occurredAt, executionId, counters },
     tokenStatus: payload["missed_turns"] === 0 ? "known" : "partial",
     toolStatus: (payload["lost_turns"] ?? 0) === 0 ? "known" : "partial",
     toolCalls: counts(calls, Object.keys(calls)),
+    ...(reportedTokens === undefined ? {} : { reportedTokens }),
   };
 }
+
+const totalOf = (counters: Record<string, number>): number | undefined =>
+  counters["input_tokens"] === undefined || counters["output_tokens"] === undefined
+    ? undefined
+    : Object.values(counters).reduce((sum, count) => sum + count, 0);
 
 const counts = (object: JsonObject, names: readonly string[]): Record<string, number> =>
   Object.fromEntries(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { costOf, requestUsage, type ModelUsage, type PriceVersion } from "./usage.ts";
+import { costOf, meteredTokens, requestUsage, type ModelUsage, type PriceVersion } from "./usage.ts";
 
 const PRICE: PriceVersion = {
   version: 1,
@@ -71,6 +71,14 @@ test("a cost that the provider states is shown, and not divided by kind of token
   const shown = requestUsage([usage({ input: 1000, costMicros: 3000n }), stated]);
   expect(shown).toMatchObject({ inference_cost_usd: 0.003777, total_tokens: 2100 });
   expect(shown).not.toHaveProperty("usage_by_category");
+});
+
+test("metered tokens are absent where nothing was metered, never 0", () => {
+  expect(meteredTokens([])).toEqual({ unmeasuredCalls: 0 });
+  expect(meteredTokens([usage({ input: 5, cacheRead: 2 }), usage({ output: 3, unmeasured: 2 })])).toEqual({
+    meteredTokens: 10,
+    unmeasuredCalls: 2,
+  });
 });
 
 test("usage_type distinguishes the operator's access, a team's own key and a team's own server", () => {

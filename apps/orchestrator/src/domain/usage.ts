@@ -64,6 +64,15 @@ export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefi
   };
 }
 
+/** What the model gateway has metered of a run. `meteredTokens`: of all kinds; absent: nothing was metered. */
+export type MeteredTokens = { readonly meteredTokens?: number; readonly unmeasuredCalls: number };
+
+/** Returns the sum of what was metered. */
+export const meteredTokens = (usages: readonly ModelUsage[]): MeteredTokens => ({
+  ...(usages.length === 0 ? {} : { meteredTokens: usages.reduce((sum, usage) => sum + totalOf(usage), 0) }),
+  unmeasuredCalls: usages.reduce((sum, { unmeasured }) => sum + unmeasured, 0),
+});
+
 const totalOf = ({ input, output, cacheRead, cacheWrite }: ModelUsage): number =>
   input + output + cacheRead + cacheWrite;
 

@@ -156,6 +156,9 @@ export const harnessUsageMessage = ({
   executionId,
   toolCalls,
   ageSeconds,
+  reportedTokens,
+  meteredTokens,
+  unmeasuredCalls,
   ...usage
 }: NonNullable<HarnessUsageAnswer["usage"]>): orchestrator.HarnessUsage =>
   create(orchestrator.HarnessUsageSchema, {
@@ -164,6 +167,9 @@ export const harnessUsageMessage = ({
     capturedAt: timestampFromDate(capturedAt),
     executionId: BigInt(executionId),
     ageSeconds: BigInt(ageSeconds),
+    ...(reportedTokens === undefined ? {} : { reportedTokens: BigInt(reportedTokens) }),
+    ...(meteredTokens === undefined ? {} : { meteredTokens: BigInt(meteredTokens) }),
+    unmeasuredCalls: BigInt(unmeasuredCalls),
     toolCalls: Object.fromEntries(Object.entries(toolCalls).map(([name, count]) => [name, BigInt(count)])),
   });
 

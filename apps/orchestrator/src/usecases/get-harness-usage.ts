@@ -1,6 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { harnessUsageOf, type HarnessUsage } from "../domain/harness-usage.ts";
+import { meteredTokens, type MeteredTokens, type ModelUsage } from "../domain/usage.ts";
 import type { RunEvent } from "../domain/run-events.ts";
 import { harnessOf, type Run } from "../domain/run.ts";
 
@@ -9,16 +10,21 @@ export type GetHarnessUsageDeps = {
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
   /** The newest event of a kind that counts. */
   readonly findNewestEvent: (runUid: string, kind: "harness_usage") => Promise<RunEvent | undefined>;
+  /** What the model gateway has metered, by run. */
+  readonly usageOfRuns: (runUids: readonly string[]) => Promise<ReadonlyMap<string, readonly ModelUsage[]>>;
   readonly clock: Pick<Clock, "now">;
 };
 
 export type HarnessUsageAnswer = {
   readonly runUid: string;
   readonly conversationUid: string;
-  readonly usage?: HarnessUsage & { readonly ageSeconds: number };
+  readonly usage?: HarnessUsage & MeteredTokens & { readonly ageSeconds: number };
 };
 
-/** What the run's agent program of others has counted itself, its newest word on it; whoever sees the run sees it (API spec §4). Errors: run_not_found. */
+/**
+ * Returns the newest counts of a third-party harness, beside what the model gateway has metered of the run. Every caller that sees the run may read them (API
+ * spec §4). Errors: run_not_found.
+ */
 export async function getHarnessUsage(
   deps: GetHarnessUsageDeps,
   caller: Caller,
@@ -33,6 +39,9 @@ export async function getHarnessUsage(
   return {
     runUid: run.uid,
     conversationUid: run.conversationUid,
-    ...(usage ? { usage: { ...usage, ageSeconds } } : {}),
+    ...(usage ? { usage: { ...usage, ...(await metered(deps, run.uid)), ageSeconds } } : {}),
   };
 }
+
+const metered = async ({ usageOfRuns }: GetHarnessUsageDeps, runUid: string): Promise<MeteredTokens> =>
+  meteredTokens((await usageOfRuns([runUid])).get(runUid) ?? []);
