@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { openHistoryImport, type HistoryImport } from "../../../apps/metrics/src/compose.ts";
 import type { Measured } from "../results.ts";
+import { round } from "../samples.ts";
 import type { FactoryOfTeam } from "./metrics-rows.ts";
 
 type Run = Parameters<HistoryImport["storeRuns"]>[0][number];
@@ -32,7 +33,7 @@ export async function measureFacts(databaseUrl: string, factory: FactoryOfTeam, 
     const rate = (what: string, count: number): Measured => ({
       what: `${what}, ${among}`,
       who: "millwright",
-      perSecond: count / seconds,
+      perSecond: round(count / seconds),
     });
     return [rate("snapshots of runs stored", 2 * RUNS), rate("facts stored", facts)];
   } finally {

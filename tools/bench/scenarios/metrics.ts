@@ -2,7 +2,7 @@ import { Database } from "@millwright/database";
 import { api } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
-import { summarize } from "../samples.ts";
+import { round, summarize } from "../samples.ts";
 import { measureFacts } from "./metrics-facts.ts";
 import { writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
 
@@ -120,7 +120,7 @@ class Reader {
     const key = await this.#nextKey();
     const beganMs = performance.now();
     const lines = await this.#read("/pull-requests", key, "application/x-ndjson");
-    return { what, who: "millwright", perSecond: (lines * 1000) / (performance.now() - beganMs) };
+    return { what, who: "millwright", perSecond: round((lines * 1000) / (performance.now() - beganMs)) };
   }
 
   async #nextKey(): Promise<string> {
