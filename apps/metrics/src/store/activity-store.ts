@@ -20,8 +20,10 @@ export async function storeActivities(
     is_dismissed: isDismissed,
     occurred_at: occurredAt.toISOString(),
   }));
-  await tx.query(STORE, [teamUid, urlKey, JSON.stringify(rows)]);
-  await tx.query(WITHDRAW_APPROVALS, [teamUid, urlKey]);
+  await Promise.all([
+    tx.query(STORE, [teamUid, urlKey, JSON.stringify(rows)]),
+    tx.query(WITHDRAW_APPROVALS, [teamUid, urlKey]),
+  ]);
 }
 
 /** A dismissal does not name the verdict, so the review's own activity decides the kind. */

@@ -18,14 +18,19 @@ export function pullRequestFactStore(database: Database) {
       for (;;) {
         const locked = factories;
         const missed = await database.transaction(async (tx) => {
-          await lockFactories(tx, locked);
-          await lockPullRequest(tx, teamUid, key);
-          const producers = await producersOf(tx, teamUid, key);
+          // Sent at once, executed in this order: a delivery costs three round trips instead of ten.
+          const [, , producers] = await Promise.all([
+            lockFactories(tx, locked),
+            lockPullRequest(tx, teamUid, key),
+            producersOf(tx, teamUid, key),
+          ]);
           if (producers.some((uid) => !locked.includes(uid))) return producers;
-          await storeFact(tx, teamUid, key, facts.pullRequest);
-          await storeActivities(tx, teamUid, key, facts.activities);
-          await setClosingOfGitlab(tx, teamUid, key);
-          for (const factoryUid of producers) await projectPullRequests(tx, factoryUid, [key]);
+          await Promise.all([
+            storeFact(tx, teamUid, key, facts.pullRequest),
+            storeActivities(tx, teamUid, key, facts.activities),
+            setClosingOfGitlab(tx, teamUid, key),
+            ...producers.map((factoryUid) => projectPullRequests(tx, factoryUid, [key])),
+          ]);
           await finish(tx);
           return undefined;
         });
