@@ -12,12 +12,14 @@ export type CostCoverage = {
   readonly pricedComputeIntervals: number;
 };
 
-/** Spend of one group in one period (an index). `creatorType`: only of groups by user. */
-export type CostCell = {
-  readonly period: number;
+/** Spend in one period (an index). */
+export type CostCell = { readonly period: number; readonly spend: Spend };
+
+/** What a group spent in its periods with entries. `creatorType`: only of groups by user. */
+export type GroupedCells = {
   readonly key: string;
   readonly creatorType: string;
-  readonly spend: Spend;
+  readonly cells: readonly CostCell[];
   readonly coverage: CostCoverage;
 };
 
@@ -37,14 +39,17 @@ export type CostGroups = {
   readonly coverage: CostCoverage;
 };
 
-/** Returns the sums of cells per group and in all. */
-export function groupCosts(cells: readonly CostCell[], periodCount: number): CostGroups {
-  const total = sumCells(cells, periodCount);
-  const groups = [...Map.groupBy(cells, ({ key }) => key)]
-    .map(([key, ofGroup]) => ({ key, creatorType: ofGroup[0]!.creatorType, ...sumCells(ofGroup, periodCount) }))
+/** Returns the sums of the cells of groups, per group and in all. */
+export function groupCosts(grouped: readonly GroupedCells[], periodCount: number): CostGroups {
+  const total = sumCells(
+    grouped.flatMap(({ cells }) => cells),
+    periodCount,
+  );
+  const groups = grouped
+    .map(({ key, creatorType, cells }) => ({ key, creatorType, ...sumCells(cells, periodCount) }))
     .filter(({ spend }) => hasSpend(spend))
     .toSorted(inOrder);
-  const coverage = cells.reduce((sum, cell) => addCoverage(sum, cell.coverage), NO_COVERAGE);
+  const coverage = grouped.reduce((sum, group) => addCoverage(sum, group.coverage), NO_COVERAGE);
   return { total: total.spend, totalSeries: total.series, groups, coverage };
 }
 

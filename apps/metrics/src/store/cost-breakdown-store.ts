@@ -1,5 +1,5 @@
 import type { Database } from "@millwright/database";
-import { type CostCell, type CostGrouping } from "../domain/cost-groups.ts";
+import type { CostCell, CostGrouping, GroupedCells } from "../domain/cost-groups.ts";
 import { splitDays, type PeriodWindow } from "../domain/period-window.ts";
 import { UNKNOWN_KEY } from "../domain/unknown-key.ts";
 
@@ -10,9 +10,9 @@ export function costBreakdownStore(database: Database) {
      * Returns the spend per group and period. Whole days are read from their sums and partial days from the ledger, in one statement, so that both
      * are of the same time.
      */
-    async listCostCells({ factoryUid, range, starts }: PeriodWindow, grouping: CostGrouping): Promise<CostCell[]> {
+    async listCostCells({ factoryUid, range, starts }: PeriodWindow, grouping: CostGrouping): Promise<GroupedCells[]> {
       const { before, days, after } = splitDays(range);
-      const { rows } = await database.searches.query<CostCellRow>(LIST_CELLS[grouping], [
+      const { rows } = await database.searches.query<GroupRow>(LIST_CELLS[grouping], [
         factoryUid,
         dayOf(days.start),
         dayOf(days.end),
@@ -22,7 +22,7 @@ export function costBreakdownStore(database: Database) {
         after.end,
         starts.map(dayOf),
       ]);
-      return rows.map(toCostCell);
+      return rows.map(toGroupedCells);
     },
 
     /** Returns the newest names of agents of a factory's runs. Agents without a name are left out. */
@@ -43,54 +43,66 @@ export function costBreakdownStore(database: Database) {
   };
 }
 
-type CostCellRow = {
-  period: number;
+type GroupRow = {
   key: string;
   creator_type: string;
-  inference: string;
-  compute: string;
-  platform: string;
-  model_calls: string;
-  unpriced_calls: string;
-  intervals: string;
-  unpriced_intervals: string;
+  model_calls: number;
+  unpriced_calls: number;
+  intervals: number;
+  unpriced_intervals: number;
+  cells: string;
 };
 
 const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
 
-/** Entries of a partial day in the shape of daily sums. */
-const ledgerRows = (key: string, creatorType: string, from: string, to: string): string => `
-          SELECT utc_day(occurred_at), ${key}, ${creatorType},
-                 CASE WHEN component = 'inference' THEN micros END,
-                 CASE WHEN component = 'compute' THEN micros END,
-                 CASE WHEN component = 'platform' THEN micros END,
-                 (kind = 'model_call')::integer,
-                 (kind = 'model_call' AND micros IS NULL)::integer + CASE WHEN component = 'inference' THEN coalesce(unpriced_change, 0) ELSE 0 END,
-                 (kind = 'compute_interval')::integer,
-                 (kind = 'compute_interval' AND micros IS NULL)::integer + CASE WHEN component = 'compute' THEN coalesce(unpriced_change, 0) ELSE 0 END
-            FROM ledger_entries
-           WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}`;
+const SUMS =
+  "inference_micros, compute_micros, platform_micros, model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals";
 
-const listCells = (dimension: CostGrouping, key: string, creatorType = "''"): string => `
-  SELECT width_bucket(day, $8::date[]) - 1 AS period,
-         coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key,
-         max(creator_type) AS creator_type,
-         coalesce(sum(inference_micros), 0) AS inference,
-         coalesce(sum(compute_micros), 0) AS compute,
-         coalesce(sum(platform_micros), 0) AS platform,
-         sum(model_calls)::text AS model_calls,
-         sum(unpriced_model_calls)::text AS unpriced_calls,
-         sum(compute_intervals)::text AS intervals,
-         sum(unpriced_compute_intervals)::text AS unpriced_intervals
-    FROM (SELECT day, key, creator_type, inference_micros, compute_micros, platform_micros,
-                 model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals
-            FROM cost_group_days
-           WHERE factory_uid = $1 AND dimension = '${dimension}' AND day >= $2::date AND day < $3::date
-           UNION ALL ${ledgerRows(key, creatorType, "$4", "$5")}
-           UNION ALL ${ledgerRows(key, creatorType, "$6", "$7")}
-         ) AS spend (day, key, creator_type, inference_micros, compute_micros, platform_micros,
-                     model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals)
-   GROUP BY 1, 2`;
+const micros = (component: string): string =>
+  `coalesce(sum(micros) FILTER (WHERE component = '${component}'), 0)::bigint`;
+
+const unpricedChange = (component: string): string =>
+  `coalesce(sum(unpriced_change) FILTER (WHERE component = '${component}'), 0)`;
+
+/** Entries of a partial day in the shape of daily sums. */
+const ledgerSums = (key: string, creatorType: string, from: string, to: string): string => `
+          SELECT utc_day(occurred_at), ${key}, ${creatorType},
+                 ${micros("inference")}, ${micros("compute")}, ${micros("platform")},
+                 count(*) FILTER (WHERE kind = 'model_call'),
+                 count(*) FILTER (WHERE kind = 'model_call' AND micros IS NULL) + ${unpricedChange("inference")},
+                 count(*) FILTER (WHERE kind = 'compute_interval'),
+                 count(*) FILTER (WHERE kind = 'compute_interval' AND micros IS NULL) + ${unpricedChange("compute")}
+            FROM ledger_entries
+           WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}
+           GROUP BY 1, 2, 3`;
+
+/**
+ * One row per group, its cells as a text: "period inference compute platform,…". A year by day has tens of thousands of cells, which cost the
+ * driver more than the database if each is a row.
+ */
+const listCells = (dimension: CostGrouping, key: string, creatorType = "''::text"): string => `
+  WITH spend AS MATERIALIZED (
+    SELECT day, coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key, creator_type, ${SUMS}
+      FROM (SELECT day, key, creator_type, ${SUMS}
+              FROM cost_group_days
+             WHERE factory_uid = $1 AND dimension = '${dimension}' AND day >= $2::date AND day < $3::date
+             UNION ALL ${ledgerSums(key, creatorType, "$4", "$5")}
+             UNION ALL ${ledgerSums(key, creatorType, "$6", "$7")}
+           ) AS sums (day, key, creator_type, ${SUMS}))
+  SELECT key, creator_type, model_calls, unpriced_calls, intervals, unpriced_intervals, cells
+    FROM (SELECT key, max(creator_type) AS creator_type,
+                 sum(model_calls)::bigint AS model_calls,
+                 sum(unpriced_model_calls)::bigint AS unpriced_calls,
+                 sum(compute_intervals)::bigint AS intervals,
+                 sum(unpriced_compute_intervals)::bigint AS unpriced_intervals
+            FROM spend
+           GROUP BY key) AS groups
+    JOIN (SELECT key, string_agg(concat_ws(' ', period, inference, compute, platform), ',') AS cells
+            FROM (SELECT width_bucket(day, $8::date[]) - 1 AS period, key,
+                         sum(inference_micros) AS inference, sum(compute_micros) AS compute, sum(platform_micros) AS platform
+                    FROM spend
+                   GROUP BY 1, 2) AS cells
+           GROUP BY key) AS series USING (key)`;
 
 const LIST_CELLS: Readonly<Record<CostGrouping, string>> = {
   source: listCells("source", "source"),
@@ -99,19 +111,22 @@ const LIST_CELLS: Readonly<Record<CostGrouping, string>> = {
   model: listCells("model", "model_id"),
 };
 
-const toCostCell = (row: CostCellRow): CostCell => ({
-  period: row.period,
+const toGroupedCells = (row: GroupRow): GroupedCells => ({
   key: row.key,
   creatorType: row.creator_type,
-  spend: {
-    inferenceMicros: BigInt(row.inference),
-    computeMicros: BigInt(row.compute),
-    platformMicros: BigInt(row.platform),
-  },
+  cells: row.cells.split(",").map(toCostCell),
   coverage: {
-    modelCalls: Number(row.model_calls),
-    pricedModelCalls: Number(row.model_calls) - Number(row.unpriced_calls),
-    computeIntervals: Number(row.intervals),
-    pricedComputeIntervals: Number(row.intervals) - Number(row.unpriced_intervals),
+    modelCalls: row.model_calls,
+    pricedModelCalls: row.model_calls - row.unpriced_calls,
+    computeIntervals: row.intervals,
+    pricedComputeIntervals: row.intervals - row.unpriced_intervals,
   },
 });
+
+function toCostCell(text: string): CostCell {
+  const [period, inference, compute, platform] = text.split(" ") as [string, string, string, string];
+  return {
+    period: Number(period),
+    spend: { inferenceMicros: BigInt(inference), computeMicros: BigInt(compute), platformMicros: BigInt(platform) },
+  };
+}

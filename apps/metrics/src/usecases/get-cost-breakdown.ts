@@ -3,10 +3,10 @@ import { invalidArgument } from "@millwright/errors";
 import {
   COST_GROUPINGS,
   groupCosts,
-  type CostCell,
   type CostGroup,
   type CostGrouping,
   type CostGroups,
+  type GroupedCells,
 } from "../domain/cost-groups.ts";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
 import { UNKNOWN_KEY } from "../domain/unknown-key.ts";
@@ -16,7 +16,7 @@ import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps }
 export type GetCostBreakdownDeps = ResolveScopeDeps &
   PrincipalDeps & {
     readonly costs: {
-      listCostCells(window: PeriodWindow, grouping: CostGrouping): Promise<CostCell[]>;
+      listCostCells(window: PeriodWindow, grouping: CostGrouping): Promise<GroupedCells[]>;
       newestAgentNames(factoryUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>>;
     };
   };
