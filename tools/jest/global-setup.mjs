@@ -1,19 +1,24 @@
 // Starts the one PostgreSQL of this test run. Databases live in it only as long as the run, so it need not sync to disk.
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EmbeddedPostgres } from "@millwright/database";
 
 const PREFIX = "millwright-tests-";
+/** A file system in memory, where it exists: creating and dropping a database takes a fifth of the time of one on disk. */
+const MEMORY_DIR = "/dev/shm";
+/** What the databases of a whole run and PostgreSQL's log may take of it, and what must be free of the machine's memory. */
+const MEMORY_DIR_FREE_BYTES_MIN = 4 * 2 ** 30;
+const MEMORY_FREE_BYTES_MIN = 8 * 2 ** 30;
 
 export default async function globalSetup() {
-  await removeOrphans();
-  const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  for (const dir of [tmpdir(), MEMORY_DIR]) await removeOrphans(dir);
+  const dataDir = await mkdtemp(join((await hasRoomInMemory()) ? MEMORY_DIR : tmpdir(), `${PREFIX}${process.pid}-`));
   const settings = {
     fsync: "off",
     synchronous_commit: "off",
     full_page_writes: "off",
-    max_wal_size: "4GB",
+    max_wal_size: "1GB",
     autovacuum: "off",
     log_min_messages: "fatal",
   };
@@ -22,12 +27,17 @@ export default async function globalSetup() {
   process.env.MILLWRIGHT_TEST_POSTGRES = server.url("postgres");
 }
 
+async function hasRoomInMemory() {
+  const { bavail, bsize } = await statfs(MEMORY_DIR).catch(() => ({ bavail: 0, bsize: 0 }));
+  return bavail * bsize >= MEMORY_DIR_FREE_BYTES_MIN && process.availableMemory() >= MEMORY_FREE_BYTES_MIN;
+}
+
 /** A run that was killed leaves its server behind: ends it and removes its files. */
-async function removeOrphans() {
-  for (const name of await readdir(tmpdir())) {
+async function removeOrphans(dir) {
+  for (const name of await readdir(dir).catch(() => [])) {
     const owner = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split("-")[0]) : NaN;
     if (!Number.isInteger(owner) || isAlive(owner)) continue;
-    const dataDir = join(tmpdir(), name);
+    const dataDir = join(dir, name);
     await EmbeddedPostgres.stopLeftover(dataDir);
     await rm(dataDir, { recursive: true, force: true });
   }
