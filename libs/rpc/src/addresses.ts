@@ -21,7 +21,7 @@ export class Addresses {
   #asking: Promise<void> | undefined;
 
   constructor(urls: readonly string[], resolve: Resolve = resolveAll) {
-    if (urls.length === 0) throw new Error("a upstream needs at least one address");
+    if (urls.length === 0) throw new Error("an upstream service needs at least one address");
     this.#urls = urls.map((url) => new URL(url));
     this.#resolve = resolve;
   }

@@ -10,7 +10,9 @@ const REMOVE_TRIES = 200;
 const REMOVE_TRIES_NOW = 50;
 const REMOVE_PAUSE_MS = 10;
 
-/** Moves the shell into the cgroups and becomes the program, so that nothing of it ever runs outside of them. */
+/**
+ * Moves the shell into the cgroups and replaces it with the program, so that nothing of it ever runs outside of them.
+ */
 const ENTER =
   'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 125; shift; n=$((n-1)); done; exec "$@"';
 
@@ -24,7 +26,7 @@ export class Cgroup {
     this.#directories = directories;
   }
 
-  /** Makes it beneath `parents`, with its limits. Errors: those of the file system. */
+  /** Creates it below `parents`, with its limits. Errors: those of the file system. */
   static create(version: "v1" | "v2", parents: ReadonlyMap<Controller, string>, name: string, limits: Limits): Cgroup {
     const made = new Cgroup(
       version,
@@ -35,7 +37,7 @@ export class Cgroup {
     return made;
   }
 
-  /** An argument list that starts `argv` inside. */
+  /** Returns an argument list that starts `argv` inside. */
   enter(argv: readonly string[]): string[] {
     const directories = this.#all();
     return ["/bin/sh", "-c", ENTER, "sh", String(directories.length), ...directories, ...argv];
@@ -50,12 +52,12 @@ export class Cgroup {
     return this.#counter("memory", this.version === "v2" ? "memory.events" : "memory.oom_control", "oom_kill");
   }
 
-  /** How often a process was refused because there were too many. */
+  /** How often a process was refused because of the limit. */
   refusedForks(): number {
     return this.#counter("pids", "pids.events", "max");
   }
 
-  /** Kills whatever is in it, and removes it. */
+  /** Kills all processes in it, and removes it. */
   async end(): Promise<void> {
     for (const directory of this.#all()) await endCgroup(directory);
   }
@@ -96,13 +98,15 @@ export class Cgroup {
   }
 }
 
-/** Kills the processes of a cgroup and of those beneath it, and removes them all. What cannot be removed is left. */
+/**
+ * Kills the processes of a cgroup and of those below it, and removes them all. Cgroups that cannot be removed remain.
+ */
 export async function endCgroup(directory: string): Promise<void> {
   for (const child of childrenOf(directory)) await endCgroup(join(directory, child));
   for (let tries = 0; tries < REMOVE_TRIES && !isRemoved(directory); tries += 1) await pause(REMOVE_PAUSE_MS);
 }
 
-/** The same, while everything else waits: for the end of the process. */
+/** As above, but synchronous: for the end of the process. */
 export function endCgroupNow(directory: string): void {
   for (const child of childrenOf(directory)) endCgroupNow(join(directory, child));
   const waiting = new Int32Array(new SharedArrayBuffer(4));
@@ -110,7 +114,7 @@ export function endCgroupNow(directory: string): void {
     Atomics.wait(waiting, 0, 0, REMOVE_PAUSE_MS);
 }
 
-/** Kills what is in it, and says whether it could be removed (or never can). */
+/** Kills its processes, and returns whether it could be removed (or never can). */
 function isRemoved(directory: string): boolean {
   killAll(directory);
   try {

@@ -7,10 +7,10 @@ import type { Limits } from "./limits.ts";
 import { isRunning, startOf } from "./processes.ts";
 
 const PREFIX = "millwright-";
-/** Where a worker that is alone in its cgroup of version 2 moves to: only leaves may hold processes there. */
+/** The cgroup (version 2) that a worker moves itself into: only leaves may contain processes. */
 const LEAF = "millwright-leaf";
 
-/** The cgroups that one worker process makes, one per sandbox, in a directory that its successor can tell is its own. */
+/** The cgroups of one worker process, one per sandbox, in a directory that its successor can recognise as its own. */
 export class Cgroups {
   readonly version: "v1" | "v2";
   readonly #directories: ReadonlyMap<Controller, string>;
@@ -21,8 +21,8 @@ export class Cgroups {
   }
 
   /**
-   * Finds where this process may make cgroups, and ends what dead workers left there. `choice`: "auto", "none", or a directory of version 2 that
-   * was delegated to the worker. Answers why not, where it may not.
+   * Finds where this process may create cgroups, and kills what dead workers left there. `choice`: "auto", "none", or a
+   * directory of version 2 that was delegated to the worker. Returns the reason if it may not.
    */
   static async open(choice: string): Promise<Cgroups | { readonly unavailable: string }> {
     if (choice === "none") return { unavailable: "they are switched off" };
@@ -68,7 +68,10 @@ export class Cgroups {
     }
   }
 
-  /** Kills what is left in any sandbox and removes everything, before the process ends. What takes too long is left to a successor. */
+  /**
+   * Kills what remains in any sandbox and removes everything, before the process ends. What takes too long is left to a
+   * successor.
+   */
   close(): void {
     for (const directory of new Set(this.#directories.values())) endCgroupNow(directory);
   }
@@ -105,7 +108,7 @@ export class Cgroups {
   }
 }
 
-/** Lets the children of a cgroup of version 2 have limits. Errors: throws where it holds other processes than this one. */
+/** Allows limits on the children of a version 2 cgroup. Throws if it contains other processes than this one. */
 function enable(directory: string, controllers: readonly Controller[]): void {
   const file = join(directory, "cgroup.subtree_control");
   const missing = controllers.filter((name) => !words(file).includes(name));
@@ -133,7 +136,7 @@ function words(file: string): string[] {
 const nameOfThis = (): string => `${PREFIX}${namespace()}-${process.pid}-${startOf(process.pid)}`;
 const namespace = (): string => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
-/** Ends what workers of this namespace left that run no more. */
+/** Kills the processes of dead workers in this namespace. */
 async function sweep(base: string): Promise<void> {
   const ours = new RegExp(`^${PREFIX}${namespace()}-(\\d+)-(\\d+)$`);
   for (const name of readdirSync(base)) {

@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 
-/** What one sandbox may take. */
+/** The limits of one sandbox. */
 export type Limits = {
   /** All its processes together, /tmp and /dev/shm included. */
   readonly memoryBytes: number;
@@ -10,7 +10,7 @@ export type Limits = {
   readonly cpus: number;
   /** One file. */
   readonly fileBytes: number;
-  /** Workspace and home together. Looked at while it runs, so it can be passed for a moment. */
+  /** Workspace and home together. Checked periodically, so it can be exceeded for a moment. */
   readonly diskBytes: number;
   /** Files and directories in workspace and home together: each takes an inode of the worker's disk. */
   readonly files: number;
@@ -18,7 +18,7 @@ export type Limits = {
   readonly temporaryBytes: number;
 };
 
-/** What the operator allows: limits of a run that names none, and the most that a run may name. */
+/** The operator's limits: defaults of a run, and the maximum that a run may request. */
 export type LimitSettings = Limits & { readonly memoryBytesMax: number };
 
 const GIB = 1024 ** 3;
@@ -34,7 +34,10 @@ export const DEFAULT_LIMITS: LimitSettings = {
   temporaryBytes: GIB,
 };
 
-/** The limits of one run: those of the operator, with the shape its runner asks for (factory-files §8) as far as the machine and the operator have it. */
+/**
+ * Returns the limits of one run: those of the operator, with the shape of its runner (factory-files §8) as far as the
+ * machine and the operator permit.
+ */
 export function limitsFor(
   { memoryBytesMax, ...limits }: LimitSettings,
   shape?: { readonly vcpus: number; readonly memoryGb: number },

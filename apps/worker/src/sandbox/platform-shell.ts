@@ -46,12 +46,16 @@ export type ScriptOptions = { readonly env?: Readonly<Record<string, string>>; r
 export type ScriptResult = { readonly exitCode: number | null; readonly timedOut: boolean; readonly output: string };
 
 /**
- * Runs the platform's own scripts over the workspace of an execution, such as git in the agent's repositories. Each runs in a sandbox of its own, without
- * network, home, secrets and the agent's processes, and everything that it started, or that the agent's files made it start, is gone when it has
- * ended. So whatever such a script runs into cannot outlive it, and what it leaves in the outbox cannot change while the worker reads it.
+ * Runs the platform's own scripts over the workspace of an execution, such as git in the agent's repositories. Each
+ * runs in its own sandbox, without network, home, secrets and the agent's processes, and everything that it started, or
+ * that the agent's files made it start, is gone when it has ended. So malicious repository content cannot outlive the
+ * script, and the outbox cannot change while the worker reads it.
  */
 export class PlatformShell {
-  /** The outbox on the host. Read it between scripts only, and believe nothing in it: the agent's repository may have had a part in it. */
+  /**
+   * The outbox on the host. Read it between scripts only, and do not trust it: the agent's repository may have
+   * influenced it.
+   */
   readonly outbox: string;
   readonly #options: PlatformShellOptions;
   readonly #dir: string;
@@ -79,7 +83,10 @@ export class PlatformShell {
     return { workspace: join(dir, "workspace"), inbox, outbox: this.outbox };
   }
 
-  /** Runs a script to its end, with `$WORKSPACE`, `$INBOX` and `$OUTBOX` set. Any exit code is a result. Errors: the reason of `signal`, faults of the start. */
+  /**
+   * Runs a script to its end, with `$WORKSPACE`, `$INBOX` and `$OUTBOX` set. Any exit code is a result. Errors: the
+   * reason of `signal`, faults of the start.
+   */
   async run(script: string, { env = {}, timeoutMs }: ScriptOptions): Promise<ScriptResult> {
     const { host, dir, ownSandbox, signal } = this.#options;
     signal.throwIfAborted();

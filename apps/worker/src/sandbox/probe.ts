@@ -9,7 +9,7 @@ import type { Sandbox } from "./sandbox.ts";
 import { type SandboxHost, type SandboxKind } from "./spec.ts";
 import { hasClosedUserns, startWorkspaceSandbox } from "./start-sandbox.ts";
 
-/** What a worker has for its sandboxes; `features` is what it tells the platform, and `warnings` what it tells its operator. */
+/** The sandbox capabilities of a worker; `features` is reported to the platform, and `warnings` to the operator. */
 export type ProbeResult = {
   readonly kind: SandboxKind;
   readonly features: readonly string[];
@@ -29,15 +29,16 @@ export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" | "optio
     readonly egressInternal?: readonly string[];
   };
 
-/** The two ways out; part of every message about a missing sandbox. */
+/** The two remedies; part of every message about a missing sandbox. */
 export const INSTALL_HINT =
   "Install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap), or set MILLWRIGHT_SANDBOX=none to execute " +
   "commands as the worker's user, without isolation. Then restart the worker.";
 const NOT_ISOLATED = "The commands of runs can read and change everything that the worker's user can.";
 
 /**
- * Finds out, by a true self-test, which sandbox this host can give and what holds its limits. Throws if `bwrap` is demanded and does not work. With
- * `auto` and `optional` the result is then `none` and a warning; with `auto` the worker refuses every run (`refusalOf`).
+ * Determines by a self-test which sandbox this host supports and what enforces its limits. Throws if `bwrap` is
+ * required and does not work. With `auto` and `optional` the result is then `none` and a warning; with `auto` the
+ * worker refuses every run (`refusalOf`).
  */
 export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
   const cgroups = await Cgroups.open(config.cgroup ?? "auto");
@@ -100,7 +101,7 @@ const defined = ({
     ),
   );
 
-/** Root file systems in which our own programs run; the others are left out, with a warning. */
+/** Returns the root file systems in which our own programs run; the others are omitted, with a warning. */
 async function withImages(
   host: SandboxHost,
   entries: readonly string[],
@@ -145,7 +146,7 @@ function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
   ];
 }
 
-/** What does not hold, or undefined when all does. */
+/** Returns what is not enforced, or undefined if everything is. */
 async function selfTest(host: SandboxHost, rootfs?: string): Promise<string | undefined> {
   if (!findBubblewrap()) return "bubblewrap is not installed.";
   const dir = await mkdtemp(join(tmpdir(), "millwright-probe-"));

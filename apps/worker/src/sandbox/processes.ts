@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const POLL_MS = 5;
 
-/** Whether a process still runs; one that waits to be collected by its parent does not. */
+/** Returns whether a process is running; a zombie is not. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -15,10 +15,10 @@ export function isRunning(pid: number): boolean {
   return state !== undefined && state !== "Z" && state !== "X";
 }
 
-/** Tells a process from a later one with the same id; undefined where it cannot be known. */
+/** Distinguishes a process from a later one with the same id; undefined where this is unknown. */
 export const startOf = (pid: number): string | undefined => fieldsOf(pid)?.[19];
 
-/** Resolves when the process runs no more (or its id has gone to another one). */
+/** Resolves when the process has ended (or its id belongs to another one). */
 export async function untilGone(pid: number, start = startOf(pid)): Promise<void> {
   while (isRunning(pid) && startOf(pid) === start) await pause(POLL_MS);
 }
@@ -29,7 +29,7 @@ function fieldsOf(pid: number): string[] | undefined {
   return stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** Sends a signal to a process, or with a negative id to a group; says whether there was one. */
+/** Sends a signal to a process, or with a negative id to a group; returns whether it existed. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     process.kill(pid, name);
@@ -39,7 +39,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** A process and everything that descends from it, as it is now; Linux only. */
+/** Returns a process and all its descendants; Linux only. */
 export function familyOf(root: number): number[] {
   if (process.platform !== "linux") return [];
   const children = new Map<number, number[]>();
@@ -81,15 +81,15 @@ export function deletedFiles(pids: readonly number[]): {
 }
 
 /**
- * Processes that carry this variable in their environment, wherever they have moved to (`setsid` included). The way to find what a sandbox of
- * kind `none` left; Linux only, elsewhere nothing is found.
+ * Returns the processes with this variable in their environment, wherever they have moved to (`setsid` included). Finds
+ * what a sandbox of kind `none` left; Linux only, elsewhere it finds nothing.
  */
 export function processesWith(variable: string): number[] {
   if (process.platform !== "linux") return [];
   return allProcesses().filter((pid) => pid !== process.pid && environmentOf(pid).includes(variable) && isRunning(pid));
 }
 
-/** Kills every process that carries this variable, again until none is left; Linux only. */
+/** Kills every process with this variable, repeatedly until none remains; Linux only. */
 export async function endProcessesWith(variable: string): Promise<void> {
   for (let left = processesWith(variable); left.length > 0; left = processesWith(variable)) {
     for (const pid of left) signal(pid, "SIGKILL");

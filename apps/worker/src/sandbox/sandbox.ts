@@ -31,7 +31,7 @@ const KILL_GRACE_MS = 1_000;
 export type ExecOptions = {
   readonly cwd?: string;
   readonly timeoutMs?: number;
-  /** Aborted: the command's process group is ended, and the answer says `stopped`. */
+  /** When aborted, the command's process group is killed, and the result is `stopped`. */
   readonly signal?: AbortSignal;
   readonly env?: Record<string, string>;
 };
@@ -39,34 +39,39 @@ const EXEC_TIMEOUT_MS = 120_000;
 /** The longest that a timer can wait: 24 days. */
 const ENDLESS_MS = 2 ** 31 - 1;
 
-/** A command that runs beside others. All of it rejects with `SandboxGone` once the sandbox has ended. */
+/** A background command. All methods reject with `SandboxGone` once the sandbox has ended. */
 export type BackgroundCommand = {
-  /** Its end, with what it has written and nobody has read. */
+  /** Its end, with the output that was not read. */
   readonly ended: Promise<ExecValue>;
-  /** What it has written since it was last asked. */
+  /** Returns its output since the last call. */
   output(): Promise<OutputValue>;
-  /** Ends it and what it has started in its group. */
+  /** Kills it and its process group. */
   stop(): Promise<void>;
 };
 
-/** A program that is spoken with by its standard input and output. All of it rejects with `SandboxGone` once the sandbox has ended. */
+/**
+ * A program with piped standard input and output. All methods reject with `SandboxGone` once the sandbox has ended.
+ */
 export type Program = {
   /** How it ended. Errors: SandboxRefusal when it could not be started. */
   readonly ended: Promise<OpenValue>;
-  /** Resolves when it is on its way into the program, which may take long for one that does not read. Errors: SandboxRefusal after its end. */
+  /**
+   * Resolves when the data is on its way into the program, which may take long if it does not read. Errors:
+   * SandboxRefusal after its end.
+   */
   put(data: Uint8Array): Promise<void>;
-  /** What it has written next; undefined: nothing more will come. Nobody who does not ask is told. */
+  /** Returns its next output; undefined at the end. Output is delivered only on request. */
   take(): Promise<Buffer | undefined>;
-  /** Nothing more will be said to it: most programs end then. */
+  /** Closes its standard input: most programs then exit. */
   end(): Promise<void>;
-  /** Ends it and what it has started in its group. */
+  /** Kills it and its process group. */
   stop(): Promise<void>;
 };
 
-/** A file is longer than the reader wanted. */
+/** A file exceeds the reader's limit. */
 export class FileTooLarge extends Error {}
 
-/** A running sandbox: commands and files inside it. All questions reject with `SandboxGone` once it has ended. */
+/** A running sandbox: commands and files inside it. All requests reject with `SandboxGone` once it has ended. */
 export class Sandbox implements SandboxHandle {
   readonly kind: SandboxKind;
   readonly pid: number;
@@ -108,7 +113,7 @@ export class Sandbox implements SandboxHandle {
     this.gone = this.#untilGone();
   }
 
-  /** The limit for which it was ended. */
+  /** The limit that ended it. */
   get breach(): Breach | undefined {
     return this.#breach;
   }
@@ -117,7 +122,7 @@ export class Sandbox implements SandboxHandle {
     return this.#spec.limits;
   }
 
-  /** Where a directory of the sandbox is, as its commands name it. */
+  /** Returns the path of a sandbox directory, as its commands see it. */
   get workspace(): string {
     return this.inside(WORKSPACE);
   }
@@ -168,7 +173,7 @@ export class Sandbox implements SandboxHandle {
     this.#watch.start();
   }
 
-  /** Begins a shell command and leaves it running, for as long as the sandbox lives. */
+  /** Starts a shell command in the background, for as long as the sandbox lives. */
   begin(command: string, options: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
     const { id, answer } = this.#channel.ask({
       op: "exec",
@@ -206,7 +211,10 @@ export class Sandbox implements SandboxHandle {
     };
   }
 
-  /** Runs a shell command (text) or a program (list) to its end. Any exit code is an answer. Errors: SandboxGone, also when the command ran into a limit. */
+  /**
+   * Runs a shell command (text) or a program (list) to its end. Any exit code is a result. Errors: SandboxGone, also
+   * when the command exceeded a limit.
+   */
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
     options.signal?.throwIfAborted();
     const run: ExecRequest["run"] = typeof command === "string" ? { command } : { argv: [...command] };
@@ -240,7 +248,7 @@ export class Sandbox implements SandboxHandle {
     }
   }
 
-  /** Writes a whole file inside `root`; says whether it is new. Errors: SandboxRefusal. */
+  /** Writes a whole file inside `root`; returns whether it is new. Errors: SandboxRefusal. */
   async writeFile(root: string, path: string, content: Uint8Array): Promise<{ created: boolean }> {
     let created = false;
     for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES_MAX) {
@@ -275,7 +283,7 @@ export class Sandbox implements SandboxHandle {
     ).unref();
   }
 
-  /** Ends it in good order, and by force if that takes long. Resolves when nothing of it is left. */
+  /** Ends it gracefully, and by force if that takes long. Resolves when nothing of it remains. */
   async stop(): Promise<void> {
     this.#channel.end();
     const force = setTimeout(() => this.kill(), STOP_GRACE_MS);

@@ -16,13 +16,15 @@ export type EventStreamDeps = RetryDeps & {
   readonly masker: Masker;
   readonly appends: Coalescer<worker.EventBatch, worker.AppendResult>;
   readonly clock: Clock;
-  /** No event can be delivered any more: the lease is lost (`LeaseLost`), or the platform refuses them (`DomainError`). */
+  /**
+   * No event can be delivered any more: the lease is lost (`LeaseLost`), or the platform rejects them (`DomainError`).
+   */
   readonly onBroken: (error: DomainError) => void;
 };
 
 type Waiter = { readonly seq: number; readonly resolve: () => void; readonly reject: (error: unknown) => void };
 
-/** The events of one attempt on their way to the platform: in order, none twice, none left out. */
+/** Delivers the events of one attempt to the platform: in order, without duplicates or gaps. */
 export class EventStream {
   readonly #deps: EventStreamDeps;
   readonly #ended = new AbortController();
@@ -43,7 +45,10 @@ export class EventStream {
     return this.#ended.signal.aborted;
   }
 
-  /** Masks, cuts, spools and begins to send. After the end it drops the event. Errors: `spool_failed` when the disk refuses. */
+  /**
+   * Masks, truncates, spools and sends an event. After the end it drops the event. Errors: `spool_failed` if the disk
+   * fails.
+   */
   emit(kind: string, payload: JsonObject): void {
     if (this.#ended.signal.aborted) return;
     const { clock, masker, spool } = this.#deps;
@@ -75,7 +80,7 @@ export class EventStream {
     });
   }
 
-  /** Nothing is sent any more; whoever waits learns why. */
+  /** Stops sending; waiting callers get the reason. */
   end(reason: Error): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(reason);
@@ -103,7 +108,8 @@ export class EventStream {
     if (this.#ended.signal.aborted) return;
     if (result.error === "LEASE_LOST") throw new LeaseLost();
     const ackedBefore = spool.ackedSeq;
-    spool.acknowledge(Number(result.ackedClientSeq)); // after a SEQUENCE_GAP too: the next batch begins where the platform stands
+    // after a SEQUENCE_GAP too: the next batch starts at the platform's position
+    spool.acknowledge(Number(result.ackedClientSeq));
     if (spool.ackedSeq === ackedBefore) throw noProgress(result, ackedBefore);
     this.#waiters = this.#waiters.filter((waiter) => {
       if (waiter.seq > spool.ackedSeq) return true;
@@ -130,7 +136,10 @@ export class EventStream {
   }
 }
 
-/** The platform stands before what it had acknowledged: those events are gone, for good. Otherwise it may be a passing fault. */
+/**
+ * The platform's position is before what it had acknowledged: those events are lost for good. Otherwise the fault may
+ * be transient.
+ */
 function noProgress(result: worker.AppendResult, ackedBefore: number): DomainError {
   return new DomainError({
     kind: "unavailable",

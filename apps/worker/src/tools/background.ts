@@ -8,13 +8,13 @@ const RUNNING_MAX = 16;
 
 type Command = BackgroundCommand & { end?: ExecValue };
 
-/** The commands that an agent has left running in its sandbox; they end with it. */
+/** The background commands of an agent in its sandbox; they end with it. */
 export class BackgroundCommands {
   readonly #commands = new Map<string, Command>();
   readonly #reported = new Set<Command>();
   #count = 0;
 
-  /** Answers the name by which it is asked for. Errors: ToolFailure when there are too many. */
+  /** Starts a command and returns its name. Errors: ToolFailure when there are too many. */
   begin(sandbox: Sandbox, command: string, cwd: string): string {
     if ([...this.#commands.values()].filter(({ end }) => !end).length >= RUNNING_MAX)
       throw new ToolFailure(`${RUNNING_MAX} commands run in the background already; end one with shell_kill.`);
@@ -28,7 +28,7 @@ export class BackgroundCommands {
     return id;
   }
 
-  /** What it has written since the last time, after at most `waitMs` or its end. Errors: ToolFailure, SandboxGone. */
+  /** Returns its output since the last call, after at most `waitMs` or its end. Errors: ToolFailure, SandboxGone. */
   async read(id: string, waitMs: number, signal: AbortSignal): Promise<JsonObject> {
     const command = this.#find(id);
     if (waitMs > 0 && !command.end)
@@ -49,7 +49,7 @@ export class BackgroundCommands {
     };
   }
 
-  /** Ends it, and answers what it had written. Errors: ToolFailure, SandboxGone. */
+  /** Ends it, and returns its output. Errors: ToolFailure, SandboxGone. */
   async stop(id: string, signal: AbortSignal): Promise<JsonObject> {
     const command = this.#find(id);
     if (!command.end) await command.stop();
@@ -57,7 +57,7 @@ export class BackgroundCommands {
     return this.read(id, 0, signal);
   }
 
-  /** What came after the last question is told once. */
+  /** Output after the last request is returned once. */
   #takeRest(command: Command, end: ExecValue): string {
     if (this.#reported.has(command)) return "";
     this.#reported.add(command);

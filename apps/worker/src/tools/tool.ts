@@ -6,7 +6,7 @@ import type { BackgroundCommands } from "./background.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
-/** The agent's files, and where its shell stands. */
+/** The agent's files, and the shell's directory. */
 export type Workspace = {
   readonly sandbox: Sandbox;
   readonly copies: readonly WorkingCopy[];
@@ -35,9 +35,9 @@ export type ToolContext = {
   readonly run: { readonly runUid: string; readonly factoryUid: string; readonly spawnableAgents: readonly string[] };
   readonly skills: SkillCatalog;
   readonly background: BackgroundCommands;
-  /** Pushes a commit to the work branch from a clean sandbox, doors asserted. */
+  /** Pushes a commit to the work branch from a clean sandbox, while the outbound gate is open. */
   readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;
-  /** Whether a resumed script executes the call again, because what it changed was lost with a workspace. */
+  /** Returns whether a resumed script repeats the call, because its change was lost with a workspace. */
   readonly isRepeated: (callId: string) => boolean;
   /** Adds an event to the run. */
   readonly record: (kind: string, payload: JsonObject) => void;
@@ -60,7 +60,7 @@ export type ToolResult = {
   readonly end?: TurnEnd;
 };
 
-/** A tool could not do what was asked; the text is for the agent, and `output` what there is to show. */
+/** A tool failed; the text is for the agent, and `output` is what can be shown. */
 export class ToolFailure extends Error {
   readonly output: JsonObject;
   constructor(message: string, output: JsonObject = {}) {
@@ -80,14 +80,17 @@ export type Tool<I = unknown> = {
   readonly description: string;
   /** Changes neither the workspace nor anything outside: allowed while a plan awaits approval. */
   readonly isReadOnly: boolean;
-  /** May run beside other such calls of the same answer: it looks, and ends nothing. */
+  /** Read-only: may run concurrently with other such calls of the same step, and ends nothing. */
   readonly isParallel?: boolean;
   /**
-   * What becomes different in the workspace: nothing; files, by the call's input alone, so that it can be done over in a workspace that was lost; or
-   * anything, so that the workspace is saved afterwards.
+   * What it changes in the workspace: nothing; files, determined by the call's input alone, so that it can be repeated
+   * in a lost workspace; or anything, so that the workspace is saved afterwards.
    */
   readonly changes: "nothing" | "files" | "anything";
-  /** Absent: a script repeats it when it was interrupted by the loss of its worker. False: outside effects may be doubled by that. */
+  /**
+   * Absent: a script repeats it if the loss of its worker interrupted it. False: outside effects could be doubled by
+   * that.
+   */
   readonly isRepeatable?: boolean;
   readonly input: z.ZodType<I>;
   /** What a model is told of the input, where `input` says less than is known. */

@@ -11,8 +11,8 @@ import { ScriptError } from "./script-error.ts";
 const NO_TOKENS = { inputTokens: 0, outputTokens: 0, inputCacheReadTokens: 0, inputCacheWriteTokens: 0 };
 
 /**
- * The next step of the script in force, derived from the run's events alone: the same events always give the same step. A step that is
- * recorded as done is given again only if an `agent_resumed` event names it. Undefined when all is done.
+ * Returns the next step of the script, derived from the run's events alone: the same events always give the same step.
+ * A completed step is returned again only if an `agent_resumed` event names it. Undefined when all steps are done.
  */
 export function nextScriptedStep(events: readonly ConversationEvent[], agentPrompt: string): ModelStep | undefined {
   try {
@@ -46,7 +46,7 @@ const isChildrenMessage = (event: ConversationEvent): boolean =>
 const isAnswered = (events: readonly ConversationEvent[]): boolean =>
   events.findLastIndex(({ kind }) => kind === "model_step") > events.findLastIndex(isMessage);
 
-/** How far a script has come. */
+/** The progress of a script. */
 class Progress {
   readonly #script: Script;
   readonly #events: readonly ConversationEvent[];
@@ -96,7 +96,7 @@ class Progress {
     );
   }
 
-  /** A tool that did not do its work ends the script, unless somebody has spoken since. */
+  /** A failed tool ends the script, unless a message has arrived since. */
   #failureOf(index: number): RunFailure | undefined {
     const done = this.#script.steps[index];
     const end = this.#endOf(index);
@@ -136,7 +136,7 @@ class Progress {
     };
   }
 
-  /** A message of somebody woke the run before its children ended: it waits for them once more. */
+  /** A message woke the run before its children ended: it waits for them again. */
   #waitAgain(index: number): ModelStep | undefined {
     const waited = this.#script.steps[index];
     const end = this.#endOf(index);

@@ -1,4 +1,7 @@
-/** `sandbox-init`: the worker's hands inside a sandbox. Ends, with everything it started, when its standard input ends. */
+/**
+ * `sandbox-init`: executes the worker's requests inside a sandbox. Ends, with everything it started, when its standard
+ * input ends.
+ */
 import { Commands, shellName } from "./exec.ts";
 import { listDirectory, readChunk, statPath, writeChunk } from "./files.ts";
 import { LineSplitter } from "./lines.ts";

@@ -1,6 +1,7 @@
 /**
- * What the worker and `sandbox-init` say to each other: JSON lines, requests on its standard input, answers on its standard output.
- * This directory is mounted into the sandbox and run there by our own Node, so its files import nothing but Node's modules and each other.
+ * The protocol between the worker and `sandbox-init`: JSON lines, requests on its standard input, responses on its
+ * standard output. This directory is mounted into the sandbox and run there by our own Node, so its files import only
+ * Node's modules and each other.
  */
 
 /** No line in either direction may be longer. */
@@ -35,15 +36,28 @@ export type ExecRequest = {
   timeoutMs: number;
   env?: Record<string, string>;
 };
-/** Ends a running exec: TERM to its group, KILL after `KILL_AFTER_MS`. Answered at once; the exec answers for itself. */
+/**
+ * Ends a running exec: TERM to its group, KILL after `KILL_AFTER_MS`. The response is immediate; the exec has its own.
+ */
 export type StopRequest = { id: number; op: "stop"; exec: number };
-/** What a running exec has written since it was last asked; its own answer then holds what came afterwards. */
+/**
+ * Returns the output of a running exec since the last request; the exec's own response then has what came afterwards.
+ */
 export type OutputRequest = { id: number; op: "output"; exec: number };
-/** Starts a program to speak with; answered when it has ended. Its environment is that of commands and what is given here. */
+/**
+ * Starts a program with piped input and output; the response comes when it has ended. Its environment is that of
+ * commands plus the given one.
+ */
 export type OpenRequest = { id: number; op: "open"; argv: string[]; cwd: string; env: Record<string, string> };
-/** Bytes (base64) for the standard input of an opened program; answered when they are on their way into it. `end`: there will be no more. */
+/**
+ * Bytes (base64) for the standard input of an opened program; the response comes when they are written. `end`: closes
+ * it.
+ */
 export type PutRequest = { id: number; op: "put"; open: number; data: string; end: boolean };
-/** What an opened program has written to its standard output since it was last asked; answered when there is something, or its end. */
+/**
+ * Returns the standard output of an opened program since the last request; the response comes when there is output, or
+ * at its end.
+ */
 export type TakeRequest = { id: number; op: "take"; open: number };
 /** Ends an opened program and what it has started; answered at once, the opening answers for itself. */
 export type CloseRequest = { id: number; op: "close"; open: number };
