@@ -59,6 +59,6 @@ function readKey(path: string): Uint8Array | undefined {
 /** Parses a key of 32 bytes from its base64 text. Throws a plain Error that names `what` and never the text. */
 export function parseKey(text: string, what: string): Uint8Array {
   const key = Buffer.from(text.trim(), "base64");
-  if (key.length !== KEY_BYTES) throw new Error(`${what} does not hold ${KEY_BYTES} bytes in base64`);
+  if (key.length !== KEY_BYTES) throw new Error(`${what} does not contain ${KEY_BYTES} bytes in base64`);
   return new Uint8Array(key);
 }
