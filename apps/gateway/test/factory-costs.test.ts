@@ -233,7 +233,7 @@ describe("GET …/costs/per-pr/top", () => {
   test("names the limit that was sent and the range", async () => {
     door.answer({});
     expect((await get("/per-pr/top?limit=51")).body.detail).toBe(
-      'query.limit: must be a whole number from 1 to 50 (got "51")',
+      "query.limit: must be a whole number between 1 and 50 (got 51)",
     );
   });
   refusalsBecomeProblems(

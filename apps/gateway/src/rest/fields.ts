@@ -58,14 +58,18 @@ export const queryBoolean = () =>
 export const queryFlag = (fallback: boolean, description: string) =>
   queryBoolean().default(fallback).meta({ type: "boolean", default: fallback, description });
 
-/** A whole number within bounds. */
-export const queryInt = (bounds: { min: number; max: number }) =>
+/** A whole number within bounds; anything else: 400 that names it and them. */
+export const queryInt = ({ min, max }: { min: number; max: number }) =>
   z
     .string()
-    .regex(/^-?\d{1,15}$/, "expected a whole number")
-    .transform(Number)
-    .pipe(z.number().int().min(bounds.min).max(bounds.max))
-    .meta({ type: "integer", minimum: bounds.min, maximum: bounds.max });
+    .transform((text, context) => {
+      const isWhole = /^-?\d{1,16}$/.test(text);
+      if (isWhole && Number(text) >= min && Number(text) <= max) return Number(text);
+      const got = isWhole ? text : quoted(text);
+      context.addIssue({ code: "custom", message: `must be a whole number between ${min} and ${max} (got ${got})` });
+      return z.NEVER;
+    })
+    .meta({ type: "integer", minimum: min, maximum: max });
 
 /** One of a few values; anything else: 400 that names it and them. */
 export const queryChoice = <const T extends readonly [string, ...string[]]>(values: T) =>
@@ -75,18 +79,6 @@ export const queryChoice = <const T extends readonly [string, ...string[]]>(valu
         ? `required: one of ${values.join(", ")}`
         : `must be one of ${values.join(", ")} (got ${quoted(input)})`,
   });
-
-/** A whole number from 1 to `max`; anything else: 400 that names it and them. */
-export const queryCount = (max: number) =>
-  z
-    .string()
-    .transform((text, context) => {
-      const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-      if (count >= 1 && count <= max) return count;
-      context.addIssue({ code: "custom", message: `must be a whole number from 1 to ${max} (got ${quoted(text)})` });
-      return z.NEVER;
-    })
-    .meta({ type: "integer", minimum: 1, maximum: max });
 
 const SHOWN_MAX = 60;
 const quoted = (input: unknown): string => JSON.stringify(input).slice(0, SHOWN_MAX);

@@ -11,7 +11,6 @@ export {
   pathUid,
   queryBoolean,
   queryChoice,
-  queryCount,
   queryFlag,
   queryInt,
   queryList,

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { onBehalf } from "../clients/upstreams.ts";
-import { queryChoice, queryCount, route, type Route } from "../rest/index.ts";
+import { queryChoice, queryInt, route, type Route } from "../rest/index.ts";
 import { EXPORT_TYPES } from "./export-format.ts";
 import { factoryParams } from "./factories.ts";
 import type { MetricsReadDeps } from "./factory-metrics.ts";
@@ -78,7 +78,7 @@ export function factoryCostRoutes({ upstreams: { metrics }, limitMetrics }: Metr
       errors: [403, 429],
       params: factoryParams,
       query: RangeQuery.extend({
-        limit: queryCount(COSTLIEST_MAX)
+        limit: queryInt({ min: 1, max: COSTLIEST_MAX })
           .default(COSTLIEST)
           .meta({ type: "integer", minimum: 1, maximum: COSTLIEST_MAX, default: COSTLIEST }),
       }),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { metrics as proto } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf } from "../clients/upstreams.ts";
-import { cursor, instant, pageInfo, queryChoice, queryCount, queryList, route, type Route } from "../rest/index.ts";
+import { cursor, instant, pageInfo, queryChoice, queryInt, queryList, route, type Route } from "../rest/index.ts";
 import { EXPORT_TYPES } from "./export-format.ts";
 import { factoryParams } from "./factories.ts";
 import type { MetricsReadDeps } from "./factory-metrics.ts";
@@ -19,7 +19,7 @@ const PAGE_SIZE_MAX = 500;
 const bound = () => instant().optional().meta({ description: "Exclusive." });
 
 const ListQuery = z.object({
-  limit: queryCount(PAGE_SIZE_MAX)
+  limit: queryInt({ min: 1, max: PAGE_SIZE_MAX })
     .optional()
     .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE }),
   cursor: cursor(),
