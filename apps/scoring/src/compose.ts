@@ -139,7 +139,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     handlers: { ...judging.work, ...benchmarkEngine.handlers },
     concurrency: WORK_CONCURRENCY,
   });
-  const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
+  const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers, work });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pause = async (): Promise<void> =>
     void (await Promise.all([
