@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { Activity } from "../domain/pull-request-fact.ts";
+import { jsonColumns } from "./json-columns.ts";
 
 /**
  * Stores what was done to a pull request; a repeated activity changes nothing. A dismissal marks its review, also if it is stored before the
@@ -26,12 +27,20 @@ export async function storeActivities(
   ]);
 }
 
+const COLUMNS = jsonColumns({
+  activity_key: "text",
+  kind: "text",
+  actor_login: "text",
+  is_person: "boolean",
+  is_dismissed: "boolean",
+  occurred_at: "timestamptz",
+});
+
 /** A dismissal does not name the verdict, so the review's own activity decides the kind. */
 const STORE = `
-  INSERT INTO pull_request_activities AS a (team_uid, url_key, activity_key, kind, actor_login, is_person, is_dismissed, occurred_at)
-  SELECT $1, $2, activity_key, kind, actor_login, is_person, is_dismissed, occurred_at
-    FROM json_to_recordset($3::json)
-      AS new (activity_key text, kind text, actor_login text, is_person boolean, is_dismissed boolean, occurred_at timestamptz)
+  INSERT INTO pull_request_activities AS a (team_uid, url_key, ${COLUMNS.list()})
+  SELECT $1, $2, ${COLUMNS.list()}
+    FROM json_to_recordset($3::json) AS new (${COLUMNS.definitions})
    ORDER BY activity_key
   ON CONFLICT (team_uid, url_key, activity_key) DO UPDATE
   SET kind = CASE WHEN excluded.is_dismissed THEN a.kind ELSE excluded.kind END,

@@ -1,6 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { uidOf } from "@millwright/ids";
 import type { LedgerEntry } from "../domain/ledger-entry.ts";
+import { jsonColumns } from "./json-columns.ts";
 
 export type RunEntries = {
   readonly runUid: string;
@@ -8,27 +9,26 @@ export type RunEntries = {
   readonly entries: readonly LedgerEntry[];
 };
 
-const COLUMNS = [
-  "team_uid uuid",
-  "factory_uid uuid",
-  "run_uid uuid",
-  "component text",
-  "kind text",
-  "occurred_at timestamptz",
-  "micros bigint",
-  "price_version integer",
-  "quantity jsonb",
-  "owner_run_uid uuid",
-  "owner_root_uid uuid",
-  "source text",
-  "creator_type text",
-  "creator_uid text",
-  "agent_uid text",
-  "model_id text",
-  "corrects uuid",
-  "unpriced_change smallint",
-];
-const NAMES = COLUMNS.map((column) => column.split(" ")[0]!);
+const COLUMNS = jsonColumns({
+  team_uid: "uuid",
+  factory_uid: "uuid",
+  run_uid: "uuid",
+  component: "text",
+  kind: "text",
+  occurred_at: "timestamptz",
+  micros: "bigint",
+  price_version: "integer",
+  quantity: "jsonb",
+  owner_run_uid: "uuid",
+  owner_root_uid: "uuid",
+  source: "text",
+  creator_type: "text",
+  creator_uid: "text",
+  agent_uid: "text",
+  model_id: "text",
+  corrects: "uuid",
+  unpriced_change: "smallint",
+});
 
 /**
  * Records entries. A new one is inserted; one that was recorded with another price is corrected by an adjustment; any other changes nothing. A charge
@@ -48,9 +48,9 @@ export async function addEntries(tx: Sql, runs: readonly RunEntries[]): Promise<
   });
   if (added.length === 0) return [];
   await tx.query(
-    `INSERT INTO ledger_entries (source_key, ${NAMES.join(", ")})
-     SELECT source_key, ${NAMES.join(", ")}
-       FROM json_to_recordset($1::json) AS entry (source_key uuid, ${COLUMNS.join(", ")})
+    `INSERT INTO ledger_entries (source_key, ${COLUMNS.list()})
+     SELECT source_key, ${COLUMNS.list()}
+       FROM json_to_recordset($1::json) AS entry (source_key uuid, ${COLUMNS.definitions})
      ON CONFLICT (source_key) DO NOTHING`,
     [JSON.stringify(added)],
   );

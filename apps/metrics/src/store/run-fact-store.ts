@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { RunSnapshot } from "../domain/run-snapshot.ts";
+import { jsonColumns } from "./json-columns.ts";
 
 /** Returns the versions of the runs that are stored. */
 export async function storedVersions(sql: Sql, runUids: readonly string[]): Promise<Map<string, bigint>> {
@@ -10,37 +11,36 @@ export async function storedVersions(sql: Sql, runUids: readonly string[]): Prom
   return new Map(rows.map(({ run_uid, version }) => [run_uid, BigInt(version)]));
 }
 
-const COLUMNS = [
-  "team_uid uuid",
-  "factory_uid uuid",
-  "root_run_uid uuid",
-  "parent_run_uid uuid",
-  "conversation_uid uuid",
-  "created_at timestamptz",
-  "finished_at timestamptz",
-  "version bigint",
-  "state text",
-  "source text",
-  "agent_uid text",
-  "agent_name text",
-  "agent_type text",
-  "model_id text",
-  "harness text",
-  "root_source text",
-  "creator_type text",
-  "creator_uid text",
-  "person_follow_ups integer",
-];
-const NAMES = COLUMNS.map((column) => column.split(" ")[0]);
+const COLUMNS = jsonColumns({
+  team_uid: "uuid",
+  factory_uid: "uuid",
+  root_run_uid: "uuid",
+  parent_run_uid: "uuid",
+  conversation_uid: "uuid",
+  created_at: "timestamptz",
+  finished_at: "timestamptz",
+  version: "bigint",
+  state: "text",
+  source: "text",
+  agent_uid: "text",
+  agent_name: "text",
+  agent_type: "text",
+  model_id: "text",
+  harness: "text",
+  root_source: "text",
+  creator_type: "text",
+  creator_uid: "text",
+  person_follow_ups: "integer",
+});
 
 /** Stores what is counted of runs, in place of older versions. Unchanged runs are not written. */
 export async function storeRunFacts(tx: Sql, runs: readonly RunSnapshot[]): Promise<void> {
   await tx.query(
-    `INSERT INTO run_facts AS r (run_uid, ${NAMES.join(", ")})
-     SELECT run_uid, ${NAMES.join(", ")}
-       FROM json_to_recordset($1::json) AS run (run_uid uuid, ${COLUMNS.join(", ")})
+    `INSERT INTO run_facts AS r (run_uid, ${COLUMNS.list()})
+     SELECT run_uid, ${COLUMNS.list()}
+       FROM json_to_recordset($1::json) AS run (run_uid uuid, ${COLUMNS.definitions})
      ON CONFLICT (run_uid) DO UPDATE
-     SET ${NAMES.map((name) => `${name} = excluded.${name}`).join(", ")}
+     SET ${COLUMNS.excluded}
      WHERE r.version <= excluded.version AND r.* IS DISTINCT FROM excluded.*`,
     [JSON.stringify(runs.map(toRow))],
   );

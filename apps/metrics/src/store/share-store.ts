@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import { sharesOf } from "../domain/shares.ts";
+import { jsonColumns } from "./json-columns.ts";
 
 export type SharedPullRequest = { readonly factoryUid: string; readonly urlKey: string };
 
@@ -11,6 +12,9 @@ type TreeRow = {
   compute: string;
   platform: string;
 };
+
+const KEY = jsonColumns({ factory_uid: "uuid", url_key: "text", root_run_uid: "uuid" });
+const MICROS = jsonColumns({ inference_micros: "bigint", compute_micros: "bigint", platform_micros: "bigint" });
 
 /** Splits the spend of run trees over their pull requests again. Returns the pull requests of these trees. */
 export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promise<SharedPullRequest[]> {
@@ -41,12 +45,10 @@ export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promi
   });
   if (shares.length === 0) return [];
   await tx.query(
-    `INSERT INTO pull_request_shares AS s (factory_uid, url_key, root_run_uid, inference_micros, compute_micros, platform_micros)
-     SELECT factory_uid, url_key, root_run_uid, inference_micros, compute_micros, platform_micros
-       FROM json_to_recordset($1::json) AS share (
-            factory_uid uuid, url_key text, root_run_uid uuid, inference_micros bigint, compute_micros bigint, platform_micros bigint)
-     ON CONFLICT (factory_uid, url_key, root_run_uid) DO UPDATE
-     SET inference_micros = excluded.inference_micros, compute_micros = excluded.compute_micros, platform_micros = excluded.platform_micros
+    `INSERT INTO pull_request_shares AS s (${KEY.list()}, ${MICROS.list()})
+     SELECT ${KEY.list()}, ${MICROS.list()}
+       FROM json_to_recordset($1::json) AS share (${KEY.definitions}, ${MICROS.definitions})
+     ON CONFLICT (${KEY.list()}) DO UPDATE SET ${MICROS.excluded}
      WHERE s.* IS DISTINCT FROM excluded.*`,
     [
       JSON.stringify(

@@ -1,0 +1,21 @@
+/** Columns of rows that a statement takes as JSON. */
+export type JsonColumns = {
+  readonly names: readonly string[];
+  /** Their names, separated by commas; with an alias, each qualified by it. */
+  list(alias?: string): string;
+  /** Their names and types, as `json_to_record` and `json_to_recordset` take them. */
+  readonly definitions: string;
+  /** Assignments of the values that an INSERT has proposed, for ON CONFLICT DO UPDATE. */
+  readonly excluded: string;
+};
+
+/** Describes columns by their types, so that a column is added in one place. */
+export function jsonColumns(types: Readonly<Record<string, string>>): JsonColumns {
+  const names = Object.keys(types);
+  return {
+    names,
+    list: (alias) => names.map((name) => (alias === undefined ? name : `${alias}.${name}`)).join(", "),
+    definitions: names.map((name) => `${name} ${types[name]}`).join(", "),
+    excluded: names.map((name) => `${name} = excluded.${name}`).join(", "),
+  };
+}
