@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
-import type { Database, Sql } from "@millwright/database";
+import type { Database } from "@millwright/database";
 import { Consumer, feedReader, type WakeupBus } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
@@ -11,7 +11,9 @@ import { WorkQueue } from "@millwright/work";
 import { webhookIngressClient } from "./clients/webhook-ingress-client.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
 import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
-import { RECORD_DELIVERY, recordDelivery, type RecordDeliveryDeps } from "./usecases/record-delivery.ts";
+import { REPLAY_FACTS, replayStore, type ReplayPage } from "./store/replay-store.ts";
+import { RECORD_DELIVERY, recordDelivery } from "./usecases/record-delivery.ts";
+import { replayFacts, type ReplayFactsDeps } from "./usecases/replay-facts.ts";
 import { REPRICE_RUNS, repriceRuns } from "./usecases/reprice-runs.ts";
 
 export type DeliveriesOptions = {
@@ -23,8 +25,11 @@ export type DeliveriesOptions = {
   readonly wakeups?: WakeupBus | undefined;
   readonly upstreams: { readonly webhookIngress: Transport };
   readonly timeScale: number;
+  /** What a replay needs of runs. */
+  readonly replayedRuns: ReplayFactsDeps["runs"];
 };
 
+const CONSUMER = { name: "deliveries", source: "webhook-ingress" };
 /** How long a delivery stays claimed by a process that died. */
 const LEASE_SECONDS = 30;
 const CONCURRENCY = 4;
@@ -39,15 +44,16 @@ export function composeDeliveries({
   wakeups,
   upstreams,
   timeScale,
+  replayedRuns,
 }: DeliveriesOptions) {
   const feed = clientFor(events.EventFeedService, upstreams.webhookIngress, { signer });
-  const deps: RecordDeliveryDeps<Sql> = {
+  const recording = {
     deliveries: webhookIngressClient(upstreams.webhookIngress, signer),
     pullRequests: pullRequestFactStore(database),
   };
+  const replaying: ReplayFactsDeps = { replays: replayStore(database), runs: replayedRuns, recording };
   const consumer = new Consumer({
-    name: "deliveries",
-    source: "webhook-ingress",
+    ...CONSUMER,
     read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
     database,
     clock,
@@ -64,10 +70,11 @@ export function composeDeliveries({
     leaseSeconds: LEASE_SECONDS / timeScale,
     concurrency: CONCURRENCY,
     handlers: {
-      [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(deps, key, (tx) => context.finish(tx)),
+      [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(recording, key, (tx) => context.finish(tx)),
+      [REPLAY_FACTS]: ({ payload }, context) => replayFacts(replaying, payload as ReplayPage, context),
       [REPRICE_RUNS]: ({ key }, { signal }) => repriceRuns({ database, clock }, Number(key), signal),
     },
-    separate: { [REPRICE_RUNS]: 1 },
+    separate: { [REPLAY_FACTS]: 1, [REPRICE_RUNS]: 1 },
   });
-  return { consumer, work };
+  return { followed: { feed: CONSUMER, consumer }, work };
 }

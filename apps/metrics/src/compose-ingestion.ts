@@ -10,7 +10,7 @@ import type { ServiceOptions } from "@millwright/service";
 import type { Logger } from "@millwright/telemetry";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
-import { MARKED, readFreshness } from "./store/stale-run-store.ts";
+import { MARKED, markStale } from "./store/stale-run-store.ts";
 import { REFRESH_BATCH, refreshRuns } from "./usecases/refresh-runs.ts";
 
 export type IngestionOptions = {
@@ -52,7 +52,8 @@ export function composeIngestion({
     ...onRunEvents({ clock }),
     ...(wakeups && { wakeups }),
   });
-  const deps = { database, clock, log, orchestrator: orchestratorClient(upstreams.orchestrator, signer), timeScale };
+  const orchestrator = orchestratorClient(upstreams.orchestrator, signer);
+  const deps = { database, clock, log, orchestrator, timeScale };
   const refresher = new BackgroundLoop({
     everyMs: POLL_MS / timeScale,
     restMs: REST_MS / timeScale,
@@ -60,20 +61,23 @@ export function composeIngestion({
     onError: (error) => log.warn({ error }, "stale runs were not claimed; it is tried again"),
   });
   const unlisten = database.onCommit((announced) => void (announced.has(MARKED) && refresher.wake()));
-  let feedReadAt: Date | undefined;
   return {
-    consumers: [consumer],
-    /** Returns the time up to which answers show what happened to runs. */
-    async asOf(): Promise<Date> {
-      const now = clock.now();
-      const progress = consumer.progress();
-      // Between two pages it is not known how old the rest is: the previous time remains valid.
-      if (progress && (progress.lagEvents === 0 || progress.lagSeconds > 0)) {
-        feedReadAt = new Date(now.getTime() - 1000 * Math.max(progress.lagSeconds, progress.secondsSinceRead));
-      }
-      const { unshownAt, appliedAt } = await readFreshness(database.sql, CONSUMER, now);
-      const appliedTo = feedReadAt ?? appliedAt ?? new Date(0);
-      return unshownAt && unshownAt < appliedTo ? unshownAt : appliedTo;
+    followed: { feed: CONSUMER, consumer },
+    /** What a replay needs of runs. */
+    replayedRuns: {
+      walk: (pageToken: string) => orchestrator.walk(pageToken),
+      /** Marks runs and reads what is due, so that a replay goes no faster than its runs are read. */
+      async refresh(runUids: readonly string[]): Promise<void> {
+        const now = clock.now();
+        await database.transaction((tx) =>
+          markStale(
+            tx,
+            runUids.map((runUid) => ({ runUid, changedAt: now })),
+            now,
+          ),
+        );
+        while ((await refreshRuns(deps)) === REFRESH_BATCH);
+      },
     },
     /** Reads what is due until nothing is. For tests; `start` has it repeated. */
     async refreshDue(): Promise<void> {

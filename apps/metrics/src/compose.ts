@@ -10,6 +10,7 @@ import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { composeDeliveries } from "./compose-deliveries.ts";
 import { composeIngestion } from "./compose-ingestion.ts";
+import { freshnessOf } from "./freshness.ts";
 import { metricsRoutes } from "./rpc/routes.ts";
 import { costAnswerStore } from "./store/cost-answer-store.ts";
 import { pullRequestAnswerStore } from "./store/pull-request-answer-store.ts";
@@ -18,6 +19,7 @@ import { runAnswerStore } from "./store/run-answer-store.ts";
 export type { Activity, PullRequestFacts } from "./domain/pull-request-fact.ts";
 export type { ModelCall, RunSnapshot } from "./domain/run-snapshot.ts";
 export { urlKey } from "./domain/url-key.ts";
+export { rebuildReadModels, type Rebuild } from "./usecases/rebuild-read-models.ts";
 export { openHistoryImport, type HistoryImport } from "./history-import.ts";
 
 /** Applied before the service is composed. */
@@ -46,7 +48,7 @@ export type MetricsApp = {
   /** Whether the database answers. */
   ready(): Promise<boolean>;
   readonly consumers: readonly Consumer[];
-  /** Reads the deliveries of code hosts. */
+  /** Reads the deliveries of code hosts, and replays facts for rebuilds. */
   readonly work: WorkQueue;
   /** Reads the facts of runs that are due. */
   refreshDue(): Promise<void>;
@@ -58,10 +60,22 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "metrics" });
   const { tracer, wakeups, upstreams, timeScale = 1 } = o;
   const ingestion = composeIngestion({ database, clock, log, signer, upstreams, timeScale, tracer, wakeups });
-  const deliveries = composeDeliveries({ database, clock, log, signer, upstreams, timeScale, tracer, wakeups });
+  const { replayedRuns } = ingestion;
+  const deliveries = composeDeliveries({
+    database,
+    clock,
+    log,
+    signer,
+    upstreams,
+    timeScale,
+    tracer,
+    wakeups,
+    replayedRuns,
+  });
   const { work } = deliveries;
-  const consumers = [...ingestion.consumers, deliveries.consumer];
-  const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers });
+  const feeds = [ingestion.followed, deliveries.followed];
+  const consumers = feeds.map(({ consumer }) => consumer);
+  const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers, work });
   const pause = async (): Promise<void> =>
     void (await Promise.all([ingestion.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
   return {
@@ -74,7 +88,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
         database,
         factories: factoriesClient(upstreams.factories, signer),
         principals: identityClient(upstreams.identity, signer, log),
-        asOf: () => ingestion.asOf(),
+        asOf: freshnessOf(database, clock, feeds),
         ...runAnswerStore(database),
         ...costAnswerStore(database),
         ...pullRequestAnswerStore(database),

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
 import { eventually, seededRandom } from "@millwright/testing";
 import { urlKey } from "../src/domain/url-key.ts";
 import { lockFactories } from "../src/store/factory-lock.ts";
 import { projectPullRequests } from "../src/store/project-pull-requests.ts";
 import { githubExample, type Payload } from "./code-host-payloads.ts";
 import { deliveryWorld } from "./delivery-world.ts";
-import { NOW, OTHER_TEAM, startWorld, TEAM, type World } from "./setup.ts";
+import { NOW, OTHER_TEAM, OWNER, startWorld, TEAM, type World } from "./setup.ts";
 
 let world: World;
 let on: ReturnType<typeof deliveryWorld>;
@@ -370,7 +372,7 @@ describe("late, repeated and reordered deliveries", () => {
 
   /** What is stored, apart from the run, which differs. */
   const stored = async () => ({
-    facts: await world.rows("SELECT * FROM pull_requests ORDER BY url_key"),
+    facts: await world.rows("SELECT to_jsonb(p) - 'recorded_at' AS facts FROM pull_requests p ORDER BY url_key"),
     activities: await world.rows("SELECT * FROM pull_request_activities ORDER BY activity_key"),
     records: await world.rows(
       `SELECT state, title, author_login, opened_at, first_human_review_at, merged_at, closed_at, updated_at, additions, num_commits, history_complete,
@@ -420,4 +422,18 @@ describe("late, repeated and reordered deliveries", () => {
     });
     expect(record).toMatchObject({ state: "merged", additions: 31, humanCodeChange: true, historyComplete: true });
   });
+});
+
+test("answers are complete up to the oldest delivery that is accepted and not recorded", async () => {
+  const asOf = async () =>
+    timestampDate((await world.metrics.listPullRequests({ factoryUid }, call(OWNER))).scope!.asOf!);
+  await on.settle();
+  world.clock.advance(60_000);
+  const receivedAt = new Date(NOW.getTime() + 20_000);
+  on.github(...opened(), receivedAt);
+  expect(await asOf()).toEqual(NOW); // the feed was not read since
+  for (const consumer of world.service.consumers) await consumer.drain();
+  expect(await asOf()).toEqual(receivedAt);
+  await on.settle();
+  expect(await asOf()).toEqual(world.clock.now());
 });

@@ -3,13 +3,14 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { events, orchestrator } from "@millwright/contracts";
 import { allowServices } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
+import { pageOf } from "./page-of.ts";
 import type { FakeRun } from "./run-samples.ts";
 
 /** Facts of runs and the run feed in memory. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["metrics"] }),
-    ...allowServices(orchestrator.FactsService, { listRunFacts: ["metrics"] }),
+    ...allowServices(orchestrator.FactsService, { listRunFacts: ["metrics"], walkRuns: ["metrics"] }),
   };
   /** What ListRunFacts returns; tests change them in place. */
   readonly runs = new Map<string, FakeRun>();
@@ -68,6 +69,10 @@ export class FakeOrchestrator {
         this.requests.push([...runUids]);
         const found = runUids.flatMap((uid) => this.runs.get(uid) ?? []);
         return { runs: (await this.answer(found)).map((run) => clone(orchestrator.RunFactsSchema, run)) };
+      },
+      walkRuns: ({ pageSize, pageToken }) => {
+        const { page: runUids, nextPageToken } = pageOf([...this.runs.keys()].toSorted(), pageSize, pageToken);
+        return { runUids, nextPageToken };
       },
     });
     serveFeed(router, "0199a000-0000-7000-8000-000000000001", this.feed);

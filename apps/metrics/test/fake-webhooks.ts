@@ -5,6 +5,7 @@ import { notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
+import { pageOf } from "./page-of.ts";
 
 /** `event`: as its header names it, such as pull_request. `body`: JSON. */
 export type FakeDelivery = {
@@ -21,7 +22,10 @@ export type FakeDelivery = {
 export class FakeWebhooks {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["metrics"] }),
-    ...allowServices(webhooks.CodeHostWebhookService, { getCodeHostDelivery: ["metrics"] }),
+    ...allowServices(webhooks.CodeHostWebhookService, {
+      getCodeHostDelivery: ["metrics"],
+      walkCodeHostDeliveries: ["metrics"],
+    }),
   };
   readonly deliveries = new Map<string, FakeDelivery>();
   readonly feed: FakeEvent[] = [];
@@ -73,6 +77,10 @@ export class FakeWebhooks {
           headers: { [header]: event },
           botLogin: this.botLogin,
         };
+      },
+      walkCodeHostDeliveries: ({ pageSize, pageToken }) => {
+        const { page, nextPageToken } = pageOf([...this.deliveries.values()], pageSize, pageToken);
+        return { deliveries: page.map(({ uid, event }) => ({ uid, event })), nextPageToken };
       },
     });
     serveFeed(router, "0199a000-0000-7000-8000-000000000002", this.feed);

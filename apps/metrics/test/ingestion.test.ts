@@ -3,7 +3,11 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { orchestrator } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
+import { Metrics } from "@millwright/telemetry";
+import { enqueueWork } from "@millwright/work";
+import { RECORD_DELIVERY } from "../src/usecases/record-delivery.ts";
 import { computeInterval, finishRun, modelCall, producedPullRequest, runSnapshot } from "./run-samples.ts";
 import { NOW, OWNER, startWorld, TEAM, type World } from "./setup.ts";
 
@@ -310,4 +314,13 @@ test("answers are complete up to the last read of the feed, or to the oldest cha
   expect(await asOf()).toEqual(seconds(10));
   await world.settle();
   expect(await asOf()).toEqual(seconds(15));
+});
+
+test("reports work that is not done", async () => {
+  const metrics = new Metrics();
+  world.replica({ metrics });
+  await enqueueWork(world.t.database.sql, { kind: RECORD_DELIVERY, key: newUid(), payload: null });
+  expect(await metrics.text()).toContain(
+    `millwright_work_items{service="metrics",kind="${RECORD_DELIVERY}",state="waiting"} 1`,
+  );
 });

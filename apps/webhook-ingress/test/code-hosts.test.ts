@@ -480,6 +480,40 @@ describe("the log", () => {
       refused("delivery_not_found"),
     );
   });
+  test("is walked by the metrics service: every accepted delivery of all connections once, oldest first", async () => {
+    const metrics = () => call(serviceCaller("metrics", newUid()));
+    const walker = w.asMetrics;
+    const [first, second] = [await hosts.open(), await hosts.open("gitlab")];
+    await hosts.github(first.uid, first.secret, { id: "a", event: "push" });
+    await hosts.github(first.uid, first.secret, { id: "a", event: "push" });
+    await hosts.github(first.uid, "wrong", { id: "b" });
+    await hosts.gitlab(second.uid, second.secret);
+    await hosts.github(first.uid, first.secret, { id: "c", event: "issues", body: example("issues") });
+    const found: { uid: string; codeHostUid: string; event: string }[] = [];
+    let pageToken = "";
+    do {
+      const page = await walker.walkCodeHostDeliveries({ pageSize: 2, pageToken }, metrics());
+      expect(page.deliveries.length).toBeLessThanOrEqual(2);
+      found.push(...page.deliveries);
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "");
+    const accepted = await w.rows<{ uid: string }>(
+      "SELECT uid FROM code_host_deliveries WHERE outcome = 'accepted' ORDER BY uid",
+    );
+    expect(found.map(({ uid }) => uid)).toEqual(accepted.map(({ uid }) => uid));
+    expect(found.slice(-3).map(({ codeHostUid, event }) => [codeHostUid, event])).toEqual([
+      [first.uid, "push"],
+      [second.uid, "Push Hook"],
+      [first.uid, "issues"],
+    ]);
+    await expect(walker.walkCodeHostDeliveries({ pageToken: "nonsense" }, metrics())).rejects.toEqual(
+      refused("invalid_cursor"),
+    );
+  });
+  test("is walked by no other service and by no person", async () => {
+    await expect(hosts.client.walkCodeHostDeliveries({}, factories())).rejects.toEqual(refused("service_not_allowed"));
+    await expect(hosts.client.walkCodeHostDeliveries({}, call(OWNER))).rejects.toEqual(refused("service_only"));
+  });
   test("forgets what is older than a week and not among the newest fifty; of a closed address, all that is older than a week", async () => {
     const [{ uid }, closed] = [await hosts.open(), await hosts.open()];
     const days = (age: number) => new Date(NOW.getTime() - age * 24 * 3_600_000);

@@ -29,7 +29,8 @@ import {
 const gateway = await CallerSigner.create("gateway");
 const own = await CallerSigner.create("webhook-ingress");
 const factoriesSigner = await CallerSigner.create("factories");
-const verifier = new CallerVerifier([gateway.jwk, own.jwk, factoriesSigner.jwk]);
+const metricsSigner = await CallerSigner.create("metrics");
+const verifier = new CallerVerifier([gateway.jwk, own.jwk, factoriesSigner.jwk, metricsSigner.jwk]);
 
 export const TEAM = newUid<TeamUid>();
 export const OTHER_TEAM = newUid<TeamUid>();
@@ -179,6 +180,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     happened,
     clientOf: <S extends DescService>(service: S) =>
       clientFor(service, transportTo(first.service), { signer: factoriesSigner }),
+    asMetrics: clientFor(webhooks.CodeHostWebhookService, transportTo(first.service), { signer: metricsSigner }),
     asFactories: clientFor(webhooks.WebhookService, transportTo(first.service), { signer: factoriesSigner }),
 
     /** Sends a delivery as an outside system does; `token` is the path segment after the uid. */

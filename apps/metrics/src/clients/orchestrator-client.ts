@@ -6,10 +6,19 @@ import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { toProducedPullRequest, type RunSnapshot } from "../domain/run-snapshot.ts";
 
+/** As many runs as are refreshed at once. */
+const WALK_PAGE = 200;
+
 /** Facts of runs. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const facts = clientFor(orchestrator.FactsService, transport, { signer });
   return {
+    /** Lists a page of the uids of all runs of teams, oldest first. */
+    async walk(pageToken: string): Promise<{ runUids: string[]; nextPageToken: string }> {
+      const caller = serviceCaller(signer.service, newUid());
+      return facts.walkRuns({ pageSize: WALK_PAGE, pageToken }, call(caller));
+    },
+
     /** Returns complete snapshots of at most 200 runs. Left out: unknown runs, runs of no factory and runs that belong to a person. */
     async readRuns(runUids: readonly string[]): Promise<RunSnapshot[]> {
       const { runs } = await facts.listRunFacts(

@@ -7,6 +7,9 @@ import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { AcceptedDelivery } from "../usecases/record-delivery.ts";
 
+/** Small enough that a page is recorded within seconds. */
+const WALK_PAGE = 50;
+
 /** Stored deliveries of code hosts, read in this service's own name. */
 export function webhookIngressClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
@@ -22,6 +25,12 @@ export function webhookIngressClient(transport: Transport, signer: CallerSigner)
       const { body, headers, botLogin } = found;
       const { teamUid, provider, receivedAt } = found.delivery;
       return { teamUid, provider, headers, body, botLogin, receivedAt: timestampDate(receivedAt) };
+    },
+
+    /** Lists a page of all accepted deliveries that are still stored, oldest first. */
+    async walk(pageToken: string): Promise<{ deliveries: { uid: string; event: string }[]; nextPageToken: string }> {
+      const caller = serviceCaller(signer.service, newUid());
+      return client.walkCodeHostDeliveries({ pageSize: WALK_PAGE, pageToken }, call(caller));
     },
   };
 }

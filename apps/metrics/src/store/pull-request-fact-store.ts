@@ -3,6 +3,7 @@ import type { PullRequestFact, PullRequestFacts } from "../domain/pull-request-f
 import { urlKey } from "../domain/url-key.ts";
 import { storeActivities } from "./activity-store.ts";
 import { lockFactories } from "./factory-lock.ts";
+import { jsonColumns } from "./json-columns.ts";
 import { projectPullRequests } from "./project-pull-requests.ts";
 
 /** Pull requests as code hosts report them. */
@@ -107,16 +108,30 @@ const rank = (table: string): string => `array_position(ARRAY['draft', 'open', '
 const HAS_NEWER_STATE = isNewer("state_at", rank, (table) => `coalesce(${table}.closed_at, '-infinity')`);
 const IS_MERGED = "p.merged_at IS NOT NULL OR excluded.merged_at IS NOT NULL";
 
+const COLUMNS = jsonColumns({
+  url: "text",
+  provider: "text",
+  repo_full_name: "text",
+  pr_number: "integer",
+  title: "text",
+  author_login: "text",
+  state: "text",
+  opened_at: "timestamptz",
+  merged_at: "timestamptz",
+  closed_at: "timestamptz",
+  updated_at: "timestamptz",
+  additions: "integer",
+  deletions: "integer",
+  changed_files: "integer",
+  num_commits: "integer",
+  state_at: "timestamptz",
+  measured_at: "timestamptz",
+});
+
 const STORE = `
-  INSERT INTO pull_requests AS p (
-    team_uid, url_key, url, provider, repo_full_name, pr_number, title, author_login, state, opened_at, merged_at, closed_at, updated_at,
-    additions, deletions, changed_files, num_commits, state_at, measured_at)
-  SELECT $1::uuid, $2::text, url, provider, repo_full_name, pr_number, title, author_login, state, opened_at, merged_at, closed_at, updated_at,
-         additions, deletions, changed_files, num_commits, state_at, measured_at
-    FROM json_to_record($3::json) AS fact (
-         url text, provider text, repo_full_name text, pr_number integer, title text, author_login text, state text,
-         opened_at timestamptz, merged_at timestamptz, closed_at timestamptz, updated_at timestamptz,
-         additions integer, deletions integer, changed_files integer, num_commits integer, state_at timestamptz, measured_at timestamptz)
+  INSERT INTO pull_requests AS p (team_uid, url_key, recorded_at, ${COLUMNS.list()})
+  SELECT $1::uuid, $2::text, now(), ${COLUMNS.list()}
+    FROM json_to_record($3::json) AS fact (${COLUMNS.definitions})
   ON CONFLICT (team_uid, url_key) DO UPDATE
   SET author_login = least(p.author_login, excluded.author_login),
       opened_at = least(p.opened_at, excluded.opened_at),
@@ -129,7 +144,8 @@ const STORE = `
       closed_at = CASE WHEN ${IS_MERGED} THEN NULL WHEN ${HAS_NEWER_STATE} THEN excluded.closed_at ELSE p.closed_at END,
       state_at = greatest(p.state_at, excluded.state_at),
       ${SIZE.map((name) => pick(HAS_NEWER_SIZE, name)).join(",\n      ")},
-      measured_at = greatest(p.measured_at, excluded.measured_at)`;
+      measured_at = greatest(p.measured_at, excluded.measured_at),
+      recorded_at = excluded.recorded_at`;
 
 /** GitLab's payloads lack the time of the closing: it is that of the last closing that was observed. */
 async function setClosingOfGitlab(tx: Sql, teamUid: string, key: string): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import type { TeamUid } from "@millwright/ids";
 
 const OF_FACTORY = "factory_uid = $1";
 const OF_TEAM = "team_uid = (SELECT team_uid FROM public.run_facts WHERE factory_uid = $1 LIMIT 1)";
@@ -20,12 +21,14 @@ const READ_MODELS: Readonly<Record<string, string>> = {
   factory_pull_requests: "SELECT * FROM factory_pull_requests WHERE factory_uid = $1",
 };
 
+export type FactoryOfTeam = { readonly uid: string; readonly teamUid: TeamUid };
+
 /** Lists the factories that have facts. */
-export async function listFactories(sql: Sql): Promise<string[]> {
-  const { rows } = await sql.query<{ factory_uid: string }>(
-    "SELECT DISTINCT factory_uid FROM run_facts ORDER BY factory_uid",
+export async function listFactories(sql: Sql): Promise<FactoryOfTeam[]> {
+  const { rows } = await sql.query<FactoryOfTeam>(
+    `SELECT factory_uid AS uid, (array_agg(team_uid))[1] AS "teamUid" FROM run_facts GROUP BY factory_uid ORDER BY factory_uid`,
   );
-  return rows.map(({ factory_uid }) => factory_uid);
+  return rows;
 }
 
 /** Returns a hash of the factory's rows by read model. */
@@ -78,14 +81,4 @@ export async function clearPullRequests(
     rootRunUids: [...new Set(rows.map((row) => row.root_run_uid))],
     urlKeys: [...new Set(rows.map((row) => row.url_key))],
   };
-}
-
-/** Marks the factory's runs, so that the service reads their facts again. */
-export async function markRunsOfFactory(tx: Sql, factoryUid: string, now: Date): Promise<void> {
-  await tx.query(
-    `INSERT INTO stale_runs AS s (run_uid, changed_at, refresh_at)
-     SELECT run_uid, $2, $2 FROM run_facts WHERE factory_uid = $1 ORDER BY run_uid
-     ON CONFLICT (run_uid) DO UPDATE SET marks = s.marks + 1, refresh_at = least(s.refresh_at, excluded.refresh_at)`,
-    [factoryUid, now],
-  );
 }

@@ -95,20 +95,3 @@ export async function retryLater(
     [[...claimed], now, pauseMs, pauseMsMax],
   );
 }
-
-/**
- * Returns the time of the oldest change that no answer shows (undefined: all are shown), and when events of a consumer were applied last
- * (undefined: never).
- */
-export async function readFreshness(
-  sql: Sql,
-  consumer: { readonly name: string; readonly source: string },
-  now: Date,
-): Promise<{ readonly unshownAt: Date | undefined; readonly appliedAt: Date | undefined }> {
-  const { rows } = await sql.query<{ unshown_at: Date | null; applied_at: Date | null }>(
-    `SELECT (SELECT min(changed_at) FROM stale_runs WHERE changed_at <= $1) AS unshown_at,
-            (SELECT updated_at FROM stream.feed_cursors WHERE reader = $2 AND source = $3 AND position > 0) AS applied_at`,
-    [now, consumer.name, consumer.source],
-  );
-  return { unshownAt: rows[0]?.unshown_at ?? undefined, appliedAt: rows[0]?.applied_at ?? undefined };
-}

@@ -6,42 +6,118 @@ import {
   clearPullRequests,
   hashReadModels,
   listFactories,
-  markRunsOfFactory,
   rebuildSums,
+  type FactoryOfTeam,
 } from "../store/rebuild-store.ts";
+import {
+  countPullRequestsRecordedBefore,
+  countUnreadRuns,
+  isServiceConnected,
+  readReplay,
+  startReplay,
+  type ReplayProgress,
+} from "../store/replay-store.ts";
 import { shareTrees } from "../store/share-store.ts";
+import { hashAnswers } from "./hash-answers.ts";
+
+/** `before`: undefined if the factory had no facts before the rebuild. Hashes of what an endpoint returns. */
+export type RebuiltAnswer = { readonly endpoint: string; readonly before: string | undefined; readonly after: string };
 
 /** `changed`: the read models whose rows were not those that the facts make. */
-export type RebuiltFactory = { readonly factoryUid: string; readonly changed: readonly string[] };
+export type RebuiltFactory = {
+  readonly factoryUid: string;
+  readonly changed: readonly string[];
+  readonly answers: readonly RebuiltAnswer[];
+};
+
+export type Rebuild = Pick<ReplayProgress, "runs" | "deliveries" | "failures" | "lastError"> & {
+  readonly factories: readonly RebuiltFactory[];
+  /** Pull requests of which no stored delivery remains: their facts are those of earlier deliveries. */
+  readonly keptPullRequests: number;
+  /** Runs whose facts could not be read yet. The service reads them as soon as it can. */
+  readonly unreadRuns: number;
+};
+
+export type RebuildDeps = {
+  readonly clock: Clock;
+  /** Waits until progress is worth reading again. */
+  readonly pause: () => Promise<void>;
+  readonly report: (progress: Pick<ReplayProgress, "phase" | "runs" | "deliveries" | "failures">) => void;
+};
 
 /**
- * Throws the read models of every factory away and makes them again from the stored facts, and has the service read the facts of all runs again.
- * One transaction per factory: the service serves the old rows until it commits, and stores new facts of that factory afterwards.
+ * Makes the read models again, from all facts that upstream services still have and those that only this database has. The service replays the
+ * facts; then each factory's sums and records are thrown away and made again in one transaction, so that the service serves the old ones until it
+ * commits, and stores new facts of that factory afterwards. Started again after a crash, it resumes the replay.
+ *
+ * Errors: a plain Error if the service is not connected to the database, or a page could not be replayed.
  */
-export async function rebuildReadModels(databaseUrl: string, clock: Clock): Promise<RebuiltFactory[]> {
+export async function rebuildReadModels(deps: RebuildDeps, databaseUrl: string): Promise<Rebuild> {
   const database = Database.open(databaseUrl, { max: 1, applicationName: "rebuild metrics" });
   try {
-    const rebuilt: RebuiltFactory[] = [];
-    for (const factoryUid of await listFactories(database.sql)) {
-      rebuilt.push({
-        factoryUid,
-        changed: await database.transaction((tx) => rebuildFactory(tx, factoryUid, clock.now())),
-      });
-    }
-    return rebuilt;
+    if (!(await isServiceConnected(database.sql)))
+      throw new Error("The metrics service is not connected to this database: start the platform and try again.");
+    const end = deps.clock.now();
+    const hashAll = async (): Promise<Map<FactoryOfTeam, ReadonlyMap<string, string>>> => {
+      const hashes = new Map<FactoryOfTeam, ReadonlyMap<string, string>>();
+      for (const factory of await listFactories(database.sql))
+        hashes.set(factory, await hashAnswers(database, deps.clock, factory, end));
+      return hashes;
+    };
+    const before = new Map([...(await hashAll())].map(([{ uid }, hashes]) => [uid, hashes]));
+    const replay = await replayAll(deps, database);
+    const unreadRuns = await waitForRuns(deps, database);
+    const changed = new Map<string, string[]>();
+    for (const { uid } of await listFactories(database.sql))
+      changed.set(uid, await database.transaction((tx) => rebuildFactory(tx, uid)));
+    const factories = [...(await hashAll())].map(([{ uid }, after]) => ({
+      factoryUid: uid,
+      changed: changed.get(uid) ?? [],
+      answers: [...after].map(([endpoint, hash]) => ({
+        endpoint,
+        before: before.get(uid)?.get(endpoint),
+        after: hash,
+      })),
+    }));
+    const keptPullRequests = await countPullRequestsRecordedBefore(database.sql, replay.startedAt);
+    return { ...replay, factories, keptPullRequests, unreadRuns };
   } finally {
     await database.close();
   }
 }
 
-async function rebuildFactory(tx: Sql, factoryUid: string, now: Date): Promise<string[]> {
+/** Has the service replay the facts, and waits until it has. */
+async function replayAll({ pause, report }: RebuildDeps, database: Database): Promise<ReplayProgress> {
+  const uid = await database.transaction(startReplay);
+  for (;;) {
+    const progress = await readReplay(database.sql, uid);
+    report(progress);
+    if (progress.phase === "done") return progress;
+    if (progress.parkedError !== null)
+      throw new Error(
+        `The service could not replay ${progress.phase}: ${progress.parkedError} Run the command again to resume.`,
+      );
+    await pause();
+  }
+}
+
+/** Waits until the marks of the replay are refreshed. Returns how many runs could not be read. */
+async function waitForRuns({ clock, pause }: RebuildDeps, database: Database): Promise<number> {
+  const replayedAt = clock.now();
+  for (;;) {
+    const { waiting, failed } = await countUnreadRuns(database.sql, replayedAt);
+    if (waiting === 0) return failed;
+    await pause();
+  }
+}
+
+async function rebuildFactory(tx: Sql, factoryUid: string): Promise<string[]> {
   await lockFactories(tx, [factoryUid]);
   const before = await hashReadModels(tx, factoryUid);
   await rebuildSums(tx, factoryUid);
   const { rootRunUids, urlKeys } = await clearPullRequests(tx, factoryUid);
   await shareTrees(tx, rootRunUids);
   await projectPullRequests(tx, factoryUid, urlKeys);
-  await markRunsOfFactory(tx, factoryUid, now);
   const after = await hashReadModels(tx, factoryUid);
   return [...after.keys()].filter((table) => after.get(table) !== before.get(table));
 }

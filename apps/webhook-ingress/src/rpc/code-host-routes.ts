@@ -15,12 +15,15 @@ import {
 import {
   getCodeHostDelivery,
   listCodeHostDeliveries,
+  walkCodeHostDeliveries,
   type ReadCodeHostDeliveriesDeps,
 } from "../usecases/read-code-host-deliveries.ts";
+import { assertService } from "./service-only.ts";
 
 /** Which services read deliveries in their own name. */
 export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, {
   getCodeHostDelivery: ["factories", "metrics"],
+  walkCodeHostDeliveries: ["metrics"],
 });
 
 export type CodeHostRoutesDeps = CodeHostWebhooksDeps &
@@ -71,6 +74,11 @@ export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps):
         botLogin,
         ...(body && { body: new Uint8Array(body) }),
       };
+    }),
+    walkCodeHostDeliveries: served(async ({ pageSize, pageToken }: webhooks.WalkCodeHostDeliveriesRequest, caller) => {
+      assertService(caller);
+      const { deliveries, nextPageToken } = await walkCodeHostDeliveries(deps, { size: pageSize, token: pageToken });
+      return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
     }),
   });
 }

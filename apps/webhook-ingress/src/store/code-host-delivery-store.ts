@@ -152,6 +152,20 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       return rows.map(toDelivery);
     },
 
+    /** Accepted deliveries of all connections after a uid, oldest first: uids are in order of time. */
+    async walk(afterUid: string, limit: number): Promise<CodeHostDelivery[]> {
+      const { rows } = await database.sql.query<DeliveryRow>(
+        `SELECT ${COLUMNS}
+           FROM code_host_deliveries d
+          WHERE d.uid > $1
+            AND d.outcome = 'accepted'
+          ORDER BY d.uid
+          LIMIT $2`,
+        [afterUid, limit],
+      );
+      return rows.map(toDelivery);
+    },
+
     async find(uid: string): Promise<StoredCodeHostDelivery | undefined> {
       const { rows } = await database.sql.query<
         DeliveryRow & { body: Uint8Array | null; headers: Record<string, string> | null; bot_login: string | null }

@@ -10,6 +10,8 @@ export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
   codeHostDeliveries: {
     list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]>;
     find(uid: string): Promise<StoredCodeHostDelivery | undefined>;
+    /** Accepted deliveries of all connections after a uid, oldest first. */
+    walk(afterUid: string, limit: number): Promise<CodeHostDelivery[]>;
   };
   cursors: Cursors;
 };
@@ -52,4 +54,19 @@ export async function getCodeHostDelivery(
   const found = isUuid(ref.deliveryUid) ? await deps.codeHostDeliveries.find(ref.deliveryUid) : undefined;
   if (!found || (codeHostUid !== undefined && found.delivery.codeHostUid !== codeHostUid)) throw notFound("delivery");
   return found;
+}
+
+const WALK = "all code host deliveries";
+const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
+
+/** Returns a page of all accepted deliveries that are still stored, oldest first. Errors: invalid_cursor (invalid_argument). */
+export async function walkCodeHostDeliveries(
+  { codeHostDeliveries, cursors }: Pick<ReadCodeHostDeliveriesDeps, "codeHostDeliveries" | "cursors">,
+  page: { size: number; token: string },
+): Promise<{ deliveries: CodeHostDelivery[]; nextPageToken: string }> {
+  const limit = clampPageSize(page.size, { default: 100, max: 500 });
+  const [after] = page.token === "" ? [BEFORE_ALL] : (cursors.open(WALK, {}, page.token) as [string]);
+  const rows = await codeHostDeliveries.walk(after, limit + 1);
+  const deliveries = rows.slice(0, limit);
+  return { deliveries, nextPageToken: rows.length > limit ? cursors.seal(WALK, {}, [deliveries.at(-1)!.uid]) : "" };
 }

@@ -1,0 +1,76 @@
+import { isTransient, type Sql } from "@millwright/database";
+import { isDomainError } from "@millwright/errors";
+import type { ReplayedPage, ReplayPage, ReplayPhase, ReplayPosition } from "../store/replay-store.ts";
+import { mayReportPullRequest, recordDelivery, type RecordDeliveryDeps } from "./record-delivery.ts";
+
+export type ReplayFactsDeps = {
+  readonly replays: {
+    /** Returns where the replay is; undefined if the page was replayed. */
+    find(uid: string, page: number): Promise<ReplayPosition | undefined>;
+    advance(position: ReplayPosition, replayed: ReplayedPage, finish: (tx: Sql) => Promise<void>): Promise<void>;
+  };
+  readonly runs: {
+    /** Lists a page of all runs, oldest first. */
+    walk(pageToken: string): Promise<{ readonly runUids: readonly string[]; readonly nextPageToken: string }>;
+    /** Reads the facts of runs again. */
+    refresh(runUids: readonly string[]): Promise<void>;
+  };
+  readonly recording: RecordDeliveryDeps<Sql> & {
+    readonly deliveries: {
+      /** Lists a page of all accepted deliveries that are still stored, oldest first. `event`: as its header names it. */
+      walk(pageToken: string): Promise<{
+        readonly deliveries: readonly { readonly uid: string; readonly event: string }[];
+        readonly nextPageToken: string;
+      }>;
+    };
+  };
+};
+
+export type ReplayContext = { readonly signal: AbortSignal; finish(tx: Sql): Promise<void> };
+
+/**
+ * Replays one page of the facts that upstream services still have. Facts are stored as ingestion stores them: a repeated one changes nothing, and
+ * the order does not matter. So ingestion goes on concurrently, and a page that is replayed twice ends in the same rows.
+ */
+export async function replayFacts(
+  deps: ReplayFactsDeps,
+  { rebuildUid, page }: ReplayPage,
+  context: ReplayContext,
+): Promise<void> {
+  const position = await deps.replays.find(rebuildUid, page);
+  if (!position) return;
+  const replayed = await REPLAY[position.phase](deps, position.pageToken, context.signal);
+  await deps.replays.advance(position, replayed, (tx) => context.finish(tx));
+}
+
+const REPLAY: Readonly<
+  Record<ReplayPhase, (deps: ReplayFactsDeps, pageToken: string, signal: AbortSignal) => Promise<ReplayedPage>>
+> = {
+  async runs({ runs }, pageToken) {
+    const { runUids, nextPageToken } = await runs.walk(pageToken);
+    await runs.refresh(runUids);
+    return { count: runUids.length, failures: [], nextPageToken };
+  },
+  async deliveries({ recording }, pageToken, signal) {
+    const { deliveries, nextPageToken } = await recording.deliveries.walk(pageToken);
+    const reports = deliveries.filter(({ event }) => mayReportPullRequest(event));
+    const failures: string[] = [];
+    for (const { uid } of reports) {
+      signal.throwIfAborted();
+      const failure = await recordAgain(recording, uid);
+      if (failure !== undefined) failures.push(failure);
+    }
+    return { count: reports.length - failures.length, failures, nextPageToken };
+  },
+};
+
+/** Returns why the delivery cannot be recorded, if it cannot: the rest of the page is recorded nevertheless. Throws failures that may pass. */
+async function recordAgain(deps: RecordDeliveryDeps<Sql>, uid: string): Promise<string | undefined> {
+  try {
+    await recordDelivery(deps, uid, async () => {});
+    return undefined;
+  } catch (error) {
+    if (isTransient(error) || (isDomainError(error) && error.retryable)) throw error;
+    return `Delivery ${uid}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
