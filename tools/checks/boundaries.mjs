@@ -4,7 +4,7 @@
  *   node tools/checks/boundaries.mjs [root]
  *
  * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
- * Apps never import apps, but standalone may import each app's /compose, and system-tests standalone. Only tests import
+ * Apps never import apps, but standalone and admin may import each app's /compose, and system-tests standalone. Only tests import
  * layer:test. No cycles. No relative import leaves its package. Folders inside an app: see FOLDERS.
  */
 import { readFileSync } from "node:fs";
@@ -83,6 +83,9 @@ const FOLDERS = {
   },
 };
 
+/** Apps that import other apps' /compose: one runs them all, the other acts on their databases. */
+const COMPOSERS = ["apps/standalone", "apps/admin"];
+
 /** Comes with another declared package. */
 const PROVIDED = { "@jest/globals": "jest" };
 
@@ -141,7 +144,7 @@ function checkInternal(one, file, specifier) {
     return;
   }
   if (to === "app") {
-    const isComposition = one.dir === "apps/standalone" && specifier === `${name}/compose`;
+    const isComposition = COMPOSERS.includes(one.dir) && specifier === `${name}/compose`;
     const isJourney = one.dir === "apps/system-tests" && name === "@millwright/standalone";
     if (!isComposition && !isJourney) report(file.path, `imports the app ${specifier}`);
   } else if (to === "test") {

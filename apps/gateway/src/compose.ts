@@ -36,6 +36,7 @@ import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 export { chosenKey } from "./chosen-key.ts";
+export { createOwnerKey } from "./create-owner-key.ts";
 export { egressRangesSetting } from "./egress-ranges.ts";
 
 /** Where this service's migrations are; whoever starts it applies them first. */

@@ -1,0 +1,4 @@
+#!/usr/bin/env node
+import { launch } from "@millwright/terminal/launch";
+
+launch("millwright-admin", new URL("../src/main.ts", import.meta.url));

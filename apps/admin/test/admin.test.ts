@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
+import { migrationsDir as metricsMigrations } from "@millwright/metrics/compose";
+import { testDatabase } from "@millwright/testing";
+import { execute } from "../src/execute.ts";
+
+type TestDatabase = Awaited<ReturnType<typeof testDatabase>>;
+let [gateway, metrics]: TestDatabase[] = [];
+beforeAll(async () => {
+  [gateway, metrics] = await Promise.all([testDatabase(gatewayMigrations), testDatabase(metricsMigrations)]);
+});
+afterAll(async () => {
+  await Promise.all([gateway?.close(), metrics?.close()]);
+});
+
+async function admin(line: string, env: NodeJS.ProcessEnv = {}) {
+  const printed: string[] = [];
+  const errors: string[] = [];
+  const code = await execute(line === "" ? [] : line.split(" "), {
+    env,
+    print: (text) => void printed.push(text),
+    printError: (text) => void errors.push(text),
+  });
+  return { code, printed: printed.join("\n"), errors: errors.join("\n") };
+}
+
+describe("the command line", () => {
+  test.each(["", "--help", "-h"])("lists all commands for %p", async (line) => {
+    const { code, printed } = await admin(line);
+    expect(code).toBe(0);
+    for (const command of ["migrate [APP...]", "owner-key [EMAIL]", "rebuild metrics"])
+      expect(printed).toContain(command);
+  });
+
+  test.each(["migrate", "owner-key", "rebuild metrics"])("explains %s", async (command) => {
+    const { code, printed } = await admin(`${command} --help`);
+    expect([code, printed.split("\n")[0]?.startsWith(`usage: millwright-admin ${command}`)]).toEqual([0, true]);
+    expect(printed).toContain("DATABASE_URL");
+  });
+
+  test.each([
+    ["rebuild", 'Unknown command "rebuild".'],
+    ["rebuild costs", 'Unknown command "rebuild costs".'],
+    ["rebuild metrics now", 'Unexpected argument "now".'],
+    ["owner-key ada@example.com more", 'Unexpected argument "more".'],
+    ["migrate --fast", "--fast"],
+    ["migrate nothing", "No migrations for nothing."],
+  ])("refuses %s", async (line, message) => {
+    const { code, printed, errors } = await admin(line);
+    expect([code, printed]).toEqual([2, ""]);
+    expect(errors).toContain(message);
+  });
+});
+
+describe("migrate", () => {
+  test("brings the named app's database up to date", async () => {
+    expect(await admin("migrate metrics", { DATABASE_URL: metrics!.url })).toEqual({
+      code: 0,
+      printed: "metrics: up to date",
+      errors: "",
+    });
+  });
+
+  test.each(["migrate", "migrate metrics gateway"])("refuses %s with one database", async (line) => {
+    expect(await admin(line, { DATABASE_URL: metrics!.url })).toMatchObject({ code: 2, printed: "" });
+  });
+});
+
+describe("owner-key", () => {
+  test("fails while there is no administrator", async () => {
+    expect(await admin("owner-key", { DATABASE_URL: gateway!.url })).toEqual({
+      code: 1,
+      printed: "",
+      errors: "No platform administrator owns a team: has the platform been started?",
+    });
+  });
+
+  test("fails in a directory without a platform, and creates nothing there", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "millwright-admin-"));
+    try {
+      const { code, errors } = await admin("owner-key", { MILLWRIGHT_DATA_DIR: directory });
+      expect([code, errors]).toEqual([1, expect.stringContaining(`There is no platform in ${directory}`)]);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});
+
+test("rebuild metrics fails while the service is not connected", async () => {
+  const { code, printed, errors } = await admin("rebuild metrics", { DATABASE_URL: metrics!.url });
+  expect([code, printed]).toEqual([1, ""]);
+  expect(errors).toContain("The metrics service is not connected to this database");
+});

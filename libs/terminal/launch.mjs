@@ -1,0 +1,20 @@
+// Plain JavaScript without other imports: the shell's Node may be too old for anything else.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** Runs a command's main file on the workspace's own Node, whatever Node the shell has. @param {string} name @param {URL} main */
+export function launch(name, main) {
+  const pinned = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
+  const isCurrent = Number(process.versions.node.split(".")[0]) >= 24;
+  if (!isCurrent && !existsSync(pinned)) {
+    process.stderr.write(`${name} needs Node.js 24 or newer (this is ${process.version}).\n`);
+    process.exit(1);
+  }
+  const options = ["--conditions=@millwright/source", "--no-warnings", fileURLToPath(main)];
+  const child = spawn(isCurrent ? process.execPath : pinned, [...options, ...process.argv.slice(2)], {
+    stdio: "inherit",
+  });
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
+}
