@@ -54,6 +54,15 @@ test("budgets are listed and read with what is left of them", async () => {
   ]);
 });
 
+test("a queued run shows the budgets that are exhausted or nearly so", async () => {
+  const message = "The budget is exhausted.";
+  door.answer({ getQueueStatus: { state: "QUEUED", reason: "budget_exhausted", message, budgets: [budget] } });
+  expect((await door.call("GET", `/api/v1/agent/runs/${UID}/queue`)).body).toEqual({
+    ...{ state: "QUEUED", reason: "budget_exhausted", message },
+    budgets: [shown],
+  });
+});
+
 test("budgets are created, changed and deleted", async () => {
   door.answer({ createBudget: { budget }, updateBudget: { budget }, deleteBudget: {} });
   expect(

@@ -910,12 +910,14 @@ describe("the queue", () => {
       owner_position: 3,
       reason: "workers_busy",
       message: "All workers are busy.",
+      budgets: [],
     });
     door.answer({ getQueueStatus: { state: "INPROGRESS", reason: "none", message: "" } });
     expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
       state: "INPROGRESS",
       reason: "none",
       message: "",
+      budgets: [],
     });
   });
   refusalsBecomeProblems(

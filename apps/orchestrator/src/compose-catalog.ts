@@ -85,7 +85,7 @@ import { reachEnvironment } from "./usecases/environments.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
-import { lockBudgets, spendBudgets } from "./usecases/spend-budgets.ts";
+import { lockBudgets, readBudgets, spendBudgets } from "./usecases/spend-budgets.ts";
 import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
 import { SharedReads } from "./usecases/shared-reads.ts";
 import { skillsElsewhere } from "./usecases/skills-elsewhere.ts";
@@ -237,6 +237,8 @@ export function composeCatalog(options: CatalogOptions) {
   const planSweep = (): Promise<unknown> => enqueueSweep(sql, nextSweep(clock.now()));
 
   return {
+    /** Returns the budgets that cover a run which may cost something. */
+    readBudgets: (runUid: string) => readBudgets(budgeting, sql, runUid),
     prisma,
     resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(resolving, caller, request),
     resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) =>

@@ -33,6 +33,7 @@ import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.
 import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./store/local-run-store.ts";
 import { promptFiles, runOfMessage, textsOf } from "./store/message-store.ts";
 import { preparedStore } from "./store/prepared-store.ts";
+import { requeueFunded } from "./store/budget-lanes.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
@@ -71,7 +72,7 @@ import { createRuns } from "./usecases/create-runs.ts";
 import { declineOffers } from "./usecases/decline-offers.ts";
 import { dispatchOffers } from "./usecases/dispatch-offers.ts";
 import { failDispatch, type DispatchFailure } from "./usecases/fail-dispatch.ts";
-import { getQueueStatus } from "./usecases/get-queue-status.ts";
+import { getQueueStatus, type GetQueueStatusDeps } from "./usecases/get-queue-status.ts";
 import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heartbeat.ts";
 import { interruptRun } from "./usecases/interrupt-run.ts";
 import type { RunTarget } from "./usecases/run-target.ts";
@@ -97,6 +98,7 @@ export type RunLifeOptions = {
   /** Tells the other replicas what models are saying; absent: only those who watch here hear it. */
   readonly liveTextCast?: ReplicaBroadcast;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
+  readonly readBudgets: GetQueueStatusDeps["readBudgets"];
   /** Errors: agent_not_found. */
   resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
@@ -196,8 +198,11 @@ export function composeRuns(options: RunLifeOptions) {
       findBrokenLimits: (after) => findBrokenLimits(sql, timings, after),
     });
 
+  const requeueOnce = () => requeueFunded(database);
+
   const loops = [
     loop("reaper", timings.reaperTickMs, reapOnce),
+    loop("budgets", timings.reaperTickMs, requeueOnce),
     loop("sweeper", SWEEP_MS, () =>
       Promise.all([sweepIdempotencyKeys(sql), sweepSessions(sql), preparedStore.sweep(sql)]),
     ),
@@ -276,7 +281,8 @@ export function composeRuns(options: RunLifeOptions) {
     prepareAttachments: (caller: Caller, target: RunTarget, announced: readonly AnnouncedFile[]) =>
       prepareAttachments({ ...reads, ...prepared }, caller, target, announced),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
-    getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
+    getQueueStatus: (caller: Caller, runUid: string) =>
+      getQueueStatus({ ...reads, readBudgets: (uid) => options.readBudgets(uid) }, caller, runUid),
     getRun: reads.getVisibleRun,
     /** What a deleted agent has left alive is cancelled. */
     cancelRunsOfAgent: (agent: RunsOfAgent) =>
@@ -343,6 +349,8 @@ export function composeRuns(options: RunLifeOptions) {
     },
     /** One round of the reaper, for tests. */
     reapOnce,
+    /** Queues what has waited for budgets that are no longer exhausted, for tests. */
+    requeueOnce,
     start() {
       stopListening = database.onCommit((news) => bell.ring(news));
       bell.start();

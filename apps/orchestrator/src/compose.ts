@@ -118,6 +118,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
     resolveRun: (caller, request) => catalog.resolveRun(caller, request),
     resolveQueueSettings: (caller, request) => catalog.resolveQueueSettings(caller, request),
+    readBudgets: (runUid) => catalog.readBudgets(runUid),
     prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),
     mintRunToken: (claims) => mintRunToken(tokens, claims),
     blobs,

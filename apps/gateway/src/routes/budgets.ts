@@ -18,7 +18,8 @@ const thresholds = z.array(z.int().min(1).max(100)).max(10).meta({
 const scope = z.enum(["team", "factory", "schedule", "automation"]);
 const period = z.enum(["day", "week", "month", "total"]);
 
-const Budget = z
+/** The public record of a budget. */
+export const Budget = z
   .object({
     uid: z.string(),
     scope,
@@ -113,7 +114,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
       method: "PATCH",
       path: `${PATH}/{budget_uid}`,
       summary: "Change a budget's limit or thresholds",
-      description: "Effective with the next model call.",
+      description: "Effective with the next model call; runs that wait for the budget are queued again within seconds.",
       verbs: ["team.manage"],
       params: budgetParams,
       errors: [403],
@@ -156,7 +157,8 @@ const toMicros = (dollars: number): bigint => BigInt(Math.round(dollars * 1_000_
 const thresholdsOf = ({ thresholds_percent: percents }: { readonly thresholds_percent?: number[] | undefined }) =>
   percents ? { thresholds: { percents } } : {};
 
-function budgetRecord(budget: orchestrator.Budget): z.input<typeof Budget> {
+/** Returns the public record of a budget. */
+export function budgetRecord(budget: orchestrator.Budget): z.input<typeof Budget> {
   const { limitMicros, spentMicros, reservedMicros } = budget;
   const remaining = limitMicros - spentMicros - reservedMicros;
   return {

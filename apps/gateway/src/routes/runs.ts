@@ -19,6 +19,7 @@ import {
 } from "../rest/index.ts";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import type { PageLinks } from "../pages/page-links.ts";
+import { Budget, budgetRecord } from "./budgets.ts";
 import { timeBounds } from "./json-values.ts";
 import { present } from "@millwright/json";
 import type { FindProfiles } from "./profiles.ts";
@@ -251,7 +252,7 @@ export function runRoutes({
       summary: "Why a run waits",
       description:
         "Ours: the reason why the run has not started, and its place among the queued runs of its owner (its team, or its user). `owner_position` is one more than " +
-        "the runs of the owner that are served first; how owners share the workers is not part of it.",
+        "the runs of the owner that are served first; how owners share the workers is not part of it. `budget_exhausted`: the run waits until the budget is raised or its next period begins.",
       verbs: ["run.view"],
       params: runParams,
       response: z.object({
@@ -259,13 +260,20 @@ export function runRoutes({
         owner_position: z.int().optional(),
         reason: z.string(),
         message: z.string(),
+        budgets: z.array(Budget).meta({
+          description: "Of a queued run: the budgets that cover it and are exhausted or have reached a threshold.",
+        }),
       }),
       handler: async (input) => {
-        const { state, position, reason, message } = await runs.getQueueStatus(
+        const { state, position, reason, message, budgets } = await runs.getQueueStatus(
           { runUid: input.params.runId },
           onBehalf(input),
         );
-        return { state: state as z.input<typeof RunState>, reason, message, ...present({ owner_position: position }) };
+        return {
+          ...{ state: state as z.input<typeof RunState>, reason, message },
+          ...present({ owner_position: position }),
+          budgets: budgets.map(budgetRecord),
+        };
       },
     }),
   ];

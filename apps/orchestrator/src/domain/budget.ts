@@ -56,6 +56,13 @@ export const newThresholds = (
 /** A budget as a limit of the runs it covers, with what they have spent in the period and set aside for calls in progress. */
 export type LimitingBudget = CostLimit & { readonly budget: Budget; readonly period: CountedPeriod };
 
+/** Whether nothing of a budget is left for another call. */
+export const isExhausted = ({ spentMicros, limitMicros }: LimitingBudget): boolean => spentMicros >= limitMicros;
+
+/** Whether a budget has reached one of its thresholds, or is exhausted. */
+export const isNearlyExhausted = (limiting: LimitingBudget): boolean =>
+  isExhausted(limiting) || newThresholds(limiting.budget, limiting.spentMicros, []).length > 0;
+
 const ADJECTIVES: Readonly<Record<BudgetPeriod, string>> = {
   day: "daily",
   week: "weekly",

@@ -21,6 +21,8 @@ test.each<[Partial<QueueFacts>, string]>([
   [{ matchingWorkers: 0, workerHost: "mac" }, "no_matching_worker"],
   [{ matchingWorkers: 0, image: "node:24", pausedScopes: ["team"] }, "no_matching_worker"],
   [{ pausedScopes: ["factory"], fullScopes: ["team"] }, "paused"],
+  [{ pausedScopes: ["factory"], exhaustedBudget: "Nothing is left." }, "paused"],
+  [{ exhaustedBudget: "Nothing is left.", isStopping: true, fullScopes: ["team"], freeSlots: 0 }, "budget_exhausted"],
   [{ isStopping: true, fullScopes: ["team"] }, "stopping"],
   [{ fullScopes: ["agent", "team"], freeSlots: 0 }, "team_cap"],
   [{ fullScopes: ["agent"] }, "agent_cap"],

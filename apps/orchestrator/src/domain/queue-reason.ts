@@ -7,6 +7,7 @@ export type QueueReason =
   | "no_workers"
   | "no_matching_worker"
   | "paused"
+  | "budget_exhausted"
   | "team_cap"
   | "agent_cap"
   | "factory_cap"
@@ -27,6 +28,8 @@ export type QueueFacts = {
   readonly arch?: string;
   readonly workerHost?: string;
   readonly pausedScopes: readonly string[];
+  /** The exhausted budget that keeps it from starting, in words. */
+  readonly exhaustedBudget?: string;
   readonly fullScopes: readonly string[];
   /** Its previous execution has been told to stop and is still there. */
   readonly isStopping: boolean;
@@ -64,6 +67,7 @@ function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
   const [paused] = facts.pausedScopes;
   if (paused !== undefined)
     return { reason: "paused", message: `The ${paused} is paused: nothing new of it is started.` };
+  if (facts.exhaustedBudget !== undefined) return { reason: "budget_exhausted", message: facts.exhaustedBudget };
   if (facts.isStopping) return { reason: "stopping", message: "Its previous execution is still being stopped." };
   if (facts.fullScopes.includes("team") || facts.fullScopes.includes("user"))
     return { reason: "team_cap", message: "The team runs as much at once as it may." };

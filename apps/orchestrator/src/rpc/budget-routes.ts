@@ -40,7 +40,8 @@ export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
   });
 }
 
-const budgetMessage = ({ budget, period, spentMicros, reservedMicros }: BudgetView): orchestrator.Budget =>
+/** A budget with its present period, as messages have it. */
+export const budgetMessage = ({ budget, period, spentMicros, reservedMicros }: BudgetView): orchestrator.Budget =>
   create(orchestrator.BudgetSchema, {
     uid: budget.uid,
     teamUid: budget.teamUid,

@@ -5,7 +5,6 @@ import { invalidArgument, notFound } from "@millwright/errors";
 import { allowServices, callerOf } from "@millwright/rpc";
 import type { NewRun } from "../domain/new-run.ts";
 import type { AnnouncedFile } from "../domain/prepared-attachment.ts";
-import type { QueueStatus } from "../domain/queue-reason.ts";
 import type { RunRef } from "../domain/run-token.ts";
 import type { MessageMode } from "../domain/message.ts";
 import type { Run } from "../domain/run.ts";
@@ -14,8 +13,10 @@ import type { CancelRequest } from "../usecases/cancel-run.ts";
 import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
 import type { Created } from "../usecases/create-runs.ts";
 import type { RetryRequest } from "../usecases/retry-run.ts";
+import type { QueueStatusWithBudgets } from "../usecases/get-queue-status.ts";
 import type { Prepared } from "../usecases/prepare-attachments.ts";
 import type { RunTarget } from "../usecases/run-target.ts";
+import { budgetMessage } from "./budget-routes.ts";
 import { leaseRef } from "./worker-messages.ts";
 
 /** The use cases that change runs, bound to their stores. */
@@ -28,7 +29,7 @@ export type RunUseCases = {
   continueConversation(caller: Caller, request: NewRun): Promise<string>;
   prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
   interruptRun(caller: Caller, target: RunTarget): Promise<string>;
-  getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
+  getQueueStatus(caller: Caller, uid: string): Promise<QueueStatusWithBudgets>;
   checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
   closeFactory(factoryUid: string, withLiveRuns: boolean): Promise<number>;
@@ -136,7 +137,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };
   },
   async getQueueStatus({ runUid }, context) {
-    return deps.getQueueStatus(callerOf(context), runUid);
+    const { budgets, ...status } = await deps.getQueueStatus(callerOf(context), runUid);
+    return { ...status, budgets: budgets.map(budgetMessage) };
   },
   async checkLease(request) {
     const run = await deps.checkLease(leaseRef(request));

@@ -1,6 +1,7 @@
 import { isUniqueViolation, type Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { Budget, BudgetPeriod, BudgetScope, BudgetSettings, CountedPeriod, NewBudget } from "../domain/budget.ts";
+import { SCRIPTED } from "../domain/models.ts";
 
 type Row = {
   uid: string;
@@ -25,10 +26,20 @@ export const SCOPES_OF_ROOT = `array_remove(ARRAY[
   'schedule ' || (root.schedule->>'schedule_id'),
   'automation ' || substring(root.cause_key FROM '^automation/([^/]+)/')], NULL)`;
 
+/** Whether the run `r` spends anything: the scripted model costs nothing. */
+export const MAY_COST = `r.frozen->>'provider' IS DISTINCT FROM '${SCRIPTED}'`;
+
 /** Whether any budget covers the tree of `runs r`. Teams without budgets pay one index lookup. */
 export const IS_BUDGETED = `EXISTS (
   SELECT 1 FROM budgets b JOIN runs root ON root.uid = r.root_run_uid
    WHERE b.team_uid = r.owner_uid AND r.owner_type = 'team' AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT}))`;
+
+const BUDGETS_OF_RUN = `
+  SELECT ${COLUMNS}
+    FROM runs r
+    JOIN runs root ON root.uid = r.root_run_uid
+    JOIN budgets b ON b.team_uid = r.owner_uid AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT})
+   WHERE r.uid = $1 AND r.owner_type = 'team'`;
 
 /** What calls under a budget have cost in its period, and may cost that are in progress. */
 export type BudgetSums = {
@@ -97,15 +108,13 @@ export const budgetStore = {
 
   /** Locks the budgets that cover a run, by uid, until the transaction ends: what they leave is decided by one transaction at a time. */
   async lockOfRun(tx: Sql, runUid: string): Promise<Budget[]> {
-    const { rows } = await tx.query<Row>(
-      `SELECT ${COLUMNS}
-         FROM runs r
-         JOIN runs root ON root.uid = r.root_run_uid
-         JOIN budgets b ON b.team_uid = r.owner_uid AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT})
-        WHERE r.uid = $1 AND r.owner_type = 'team'
-        ORDER BY b.uid FOR NO KEY UPDATE OF b`,
-      [runUid],
-    );
+    const { rows } = await tx.query<Row>(`${BUDGETS_OF_RUN} ORDER BY b.uid FOR NO KEY UPDATE OF b`, [runUid]);
+    return rows.map(toBudget);
+  },
+
+  /** Returns the budgets that cover a run which may cost something. */
+  async ofRun(sql: Sql, runUid: string): Promise<Budget[]> {
+    const { rows } = await sql.query<Row>(`${BUDGETS_OF_RUN} AND ${MAY_COST} ORDER BY b.uid`, [runUid]);
     return rows.map(toBudget);
   },
 
@@ -148,18 +157,35 @@ export const budgetStore = {
     );
   },
 
-  /** Raises what is spent in each period; returns the new sums and the thresholds already published. The budgets must be locked. */
+  /**
+   * Raises what is spent in each period, and stores until when each budget is exhausted; returns the new sums and the thresholds already
+   * published. The budgets must be locked.
+   */
   async raise(
     tx: Sql,
     periods: readonly { budget: Budget; period: CountedPeriod }[],
     micros: bigint,
   ): Promise<Map<string, { spentMicros: bigint; published: readonly number[] }>> {
     const { rows } = await tx.query<{ budget_uid: string; spent: string; thresholds_reached: number[] }>(
-      `INSERT INTO budget_periods AS p (budget_uid, period_start, spent_micros)
-       SELECT asked.uid, asked.period_start, $3::bigint FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (uid, period_start)
-       ON CONFLICT (budget_uid, period_start) DO UPDATE SET spent_micros = p.spent_micros + excluded.spent_micros
-       RETURNING p.budget_uid, p.spent_micros::text AS spent, p.thresholds_reached`,
-      [periods.map(({ budget }) => budget.uid), periods.map(({ period }) => period.start), String(micros)],
+      `WITH asked AS (SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS a (uid, period_start, resets_at)),
+            sums AS (
+              INSERT INTO budget_periods AS p (budget_uid, period_start, spent_micros)
+              SELECT asked.uid, asked.period_start, $3::bigint FROM asked
+              ON CONFLICT (budget_uid, period_start) DO UPDATE SET spent_micros = p.spent_micros + excluded.spent_micros
+              RETURNING p.budget_uid, p.spent_micros, p.thresholds_reached),
+            ends AS (
+              SELECT b.uid, CASE WHEN s.spent_micros >= b.limit_micros THEN coalesce(a.resets_at, 'infinity') END AS exhausted_until
+                FROM sums s JOIN asked a ON a.uid = s.budget_uid JOIN budgets b ON b.uid = s.budget_uid),
+            marked AS (
+              UPDATE budgets b SET exhausted_until = e.exhausted_until FROM ends e
+               WHERE b.uid = e.uid AND b.exhausted_until IS DISTINCT FROM e.exhausted_until)
+       SELECT budget_uid, spent_micros::text AS spent, thresholds_reached FROM sums`,
+      [
+        periods.map(({ budget }) => budget.uid),
+        periods.map(({ period }) => period.start),
+        String(micros),
+        periods.map(({ period }) => period.resetsAt ?? null),
+      ],
     );
     return new Map(
       rows.map(({ budget_uid: uid, spent, thresholds_reached: published }) => [

@@ -182,7 +182,8 @@ const laneColumns = ({ owner, frozen: { requirements, agent_uid, factory_uid } }
 function findLane([type, uid, agent, factory, host, harness, image, arch, background]: readonly string[]): string {
   return `SELECT id FROM lanes WHERE owner_type = ${type} AND owner_uid = ${uid}::uuid AND agent_uid IS NOT DISTINCT FROM ${agent}::uuid
              AND factory_uid IS NOT DISTINCT FROM ${factory}::uuid AND worker_host IS NOT DISTINCT FROM ${host} AND harness = ${harness}
-             AND image IS NOT DISTINCT FROM ${image} AND arch IS NOT DISTINCT FROM ${arch} AND is_background = ${background}::boolean`;
+             AND image IS NOT DISTINCT FROM ${image} AND arch IS NOT DISTINCT FROM ${arch} AND is_background = ${background}::boolean
+             AND waits_for_budget IS NULL`;
 }
 
 export async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {

@@ -56,7 +56,8 @@ const workersOfLane = (presentMs: string): string => `
  */
 const competes = (presentMs: string): string => `
   o.owner_type = l.owner_type AND o.owner_uid = l.owner_uid AND (o.id = l.id OR (
-    NOT EXISTS (SELECT 1 FROM capacity c
+    o.waits_for_budget IS NULL
+    AND NOT EXISTS (SELECT 1 FROM capacity c
                  WHERE (c.in_use >= c.in_use_max OR c.paused) AND (c.scope, c.uid) IN (('agent', o.agent_uid), ('factory', o.factory_uid)))
     AND EXISTS (SELECT 1 FROM worker_sessions ws WHERE ${mayServe("l", presentMs)} AND ${fits("l")} AND ${fits("o")})))`;
 
@@ -136,8 +137,8 @@ export type QueuedLane = { readonly queued: number; readonly oldestSeconds: numb
 
 /** Every lane in which executions are queued, with what its first one waits for. */
 export async function readQueuedLanes(sql: Sql, presentMs: number): Promise<QueuedLane[]> {
-  const { rows } = await sql.query<LaneRow & { queued: number; age: number }>(
-    `SELECT l.harness, l.image, l.arch, l.worker_host, q.queued, q.age, used.full_scopes, used.paused_scopes, s.workers, s.matching_workers, s.free_slots
+  const { rows } = await sql.query<LaneRow & { waits_for_budget: string | null; queued: number; age: number }>(
+    `SELECT l.harness, l.image, l.arch, l.worker_host, l.waits_for_budget, q.queued, q.age, used.full_scopes, used.paused_scopes, s.workers, s.matching_workers, s.free_slots
        FROM (SELECT lane_id, count(*) AS queued, extract(epoch FROM clock_timestamp() - min(queued_at))::float8 AS age
                FROM executions WHERE state = 'QUEUED' GROUP BY lane_id) q
        JOIN lanes l ON l.id = q.lane_id
@@ -148,6 +149,13 @@ export async function readQueuedLanes(sql: Sql, presentMs: number): Promise<Queu
   return rows.map((row) => ({
     queued: row.queued,
     oldestSeconds: row.age,
-    facts: { ...factsOfLane(row), state: "QUEUED", isWaiting: false, awaitedCount: 0, isStopping: false },
+    facts: {
+      ...factsOfLane(row),
+      ...(row.waits_for_budget === null ? {} : { exhaustedBudget: `The budget ${row.waits_for_budget} is exhausted.` }),
+      state: "QUEUED",
+      isWaiting: false,
+      awaitedCount: 0,
+      isStopping: false,
+    },
   }));
 }

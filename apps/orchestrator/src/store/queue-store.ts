@@ -6,6 +6,7 @@ import type { Owner } from "../domain/run.ts";
 import type { Offer, WorkerSession } from "../domain/worker-session.ts";
 import { offered } from "../events/run-events.ts";
 import { BACKGROUND_DELAY_MS, PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
+import { EXHAUSTED_BUDGETS_OF_RUN, hasExhaustedBudget, moveExhausted } from "./budget-lanes.ts";
 import { capacityKeys, type CapacityKey } from "./capacity-store.ts";
 
 type Lane = {
@@ -16,6 +17,8 @@ type Lane = {
   factory_uid: string | null;
   start: number;
   share: number;
+  /** Its owner has an exhausted budget: some of its executions may have to wait. */
+  is_limited: boolean;
 };
 
 /**
@@ -49,16 +52,19 @@ const NEXT_LANE = `
          WHERE e.lane_id = l.id AND e.state = 'QUEUED'
            AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
          ORDER BY e.depth DESC, e.id LIMIT 1) head ON true
-     WHERE coalesce(agent.in_use < agent.in_use_max AND NOT agent.paused, true)
+     WHERE l.waits_for_budget IS NULL
+       AND coalesce(agent.in_use < agent.in_use_max AND NOT agent.paused, true)
        AND coalesce(factory.in_use < factory.in_use_max AND NOT factory.paused, true)
        AND l.harness = ANY($1::text[]) AND (l.image IS NULL OR $5::text[] IS NULL OR l.image = ANY($5::text[]))
        AND (l.arch IS NULL OR $7::text IS NULL OR l.arch = $7)
        AND CASE WHEN $2::uuid IS NULL THEN l.worker_host IS NULL
                 ELSE l.owner_type = 'team' AND l.owner_uid = $2 AND (l.worker_host IS NULL OR l.worker_host = $3) END
        AND l.id <> ALL($4::bigint[])
-       AND (SELECT s.slots > (SELECT count(*) FROM leases h WHERE h.session_uid = s.uid) FROM worker_sessions s WHERE s.uid = $6))
-  SELECT *, weight / (SELECT sum(weight) FROM (SELECT DISTINCT owner_uid, weight FROM eligible) AS o) AS share
-    FROM eligible ORDER BY start, virtual_time, owner_uid, depth DESC, waits_since, head_id LIMIT 1`;
+       AND (SELECT s.slots > (SELECT count(*) FROM leases h WHERE h.session_uid = s.uid) FROM worker_sessions s WHERE s.uid = $6)),
+  next AS (
+    SELECT *, weight / (SELECT sum(weight) FROM (SELECT DISTINCT owner_uid, weight FROM eligible) AS o) AS share
+      FROM eligible ORDER BY start, virtual_time, owner_uid, depth DESC, waits_since, head_id LIMIT 1)
+  SELECT *, ${hasExhaustedBudget("next.owner_uid")} AS is_limited FROM next`;
 
 /**
  * Offers queued executions to a worker, up to its free slots (and never more than it registered): raises each attempt, opens
@@ -76,7 +82,8 @@ export async function claim(
     const taken = await claimFromOneLane(database, session, freeSlots - offers.length, offerTtlMs, passed);
     if (!taken) break;
     offers.push(...taken.offers);
-    if (taken.offers.length === 0) passed.push(taken.laneId); // others were faster, or hold its runs just now
+    const isUnchanged = taken.offers.length === 0 && taken.movedCount === 0;
+    if (isUnchanged) passed.push(taken.laneId); // others were faster, or hold its runs just now
   }
   return offers;
 }
@@ -88,7 +95,7 @@ async function claimFromOneLane(
   slots: number,
   offerTtlMs: number,
   passed: number[],
-): Promise<{ laneId: number; offers: Offer[] } | undefined> {
+): Promise<{ laneId: number; offers: Offer[]; movedCount: number } | undefined> {
   const filter = [
     session.harnessTypes,
     session.teamUid ?? null,
@@ -109,8 +116,10 @@ async function claimFromOneLane(
     const free = await lockFreeCapacity(tx, session, keys);
     // While several owners wait, nobody takes all slots of a worker at once.
     const share = Math.max(1, Math.floor(slots * lane.share));
+    const movedCount = lane.is_limited ? await moveExhausted(tx, lane.id) : 0;
     return {
       laneId: lane.id,
+      movedCount,
       offers: await offer(tx, session, lane, keys, Math.min(free, share, slots, OFFERS_MAX), offerTtlMs),
     };
   });
@@ -138,9 +147,9 @@ const CANDIDATES = [
  * Offers the lane's first executions and takes the capacity they need, in one statement. Runs whose row somebody holds are
  * passed over, so that a claim never waits for a run. `looked` is a constant of the text: by a limit that it cannot know the
  * planner would take for a tenth of the lane, and read whole tables for a long one. What another worker keeps the workspace of, and could take,
- * is left to it for a moment.
+ * is left to it for a moment. Only of an owner with exhausted budgets (`isLimited`) each run is checked for those that cover it.
  */
-const offerText = (looked: number): string => `
+const offerText = (looked: number, isLimited: boolean): string => `
   WITH first AS MATERIALIZED (
     SELECT e.id, e.run_uid, e.depth FROM executions e
      WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
@@ -148,7 +157,8 @@ const offerText = (looked: number): string => `
          SELECT 1 FROM worker_sessions p WHERE p.uid = e.preferred_session_uid AND p.state = 'READY' AND p.slots > (SELECT count(*) FROM leases h WHERE h.session_uid = p.uid)))
      ORDER BY e.depth DESC, e.id LIMIT ${looked}),
   queued AS MATERIALIZED (
-    SELECT f.id, f.run_uid FROM first f JOIN runs r ON r.uid = f.run_uid WHERE r.state = 'QUEUED' ORDER BY f.depth DESC, f.id
+    SELECT f.id, f.run_uid FROM first f JOIN runs r ON r.uid = f.run_uid
+     WHERE r.state = 'QUEUED' ${isLimited ? `AND NOT EXISTS (${EXHAUSTED_BUDGETS_OF_RUN})` : ""} ORDER BY f.depth DESC, f.id
      LIMIT (SELECT greatest(0, least($2::bigint, s.slots - (SELECT count(*) FROM leases h WHERE h.session_uid = s.uid))) FROM worker_sessions s WHERE s.uid = $4)
        FOR NO KEY UPDATE OF r SKIP LOCKED),
   taken AS (
@@ -170,7 +180,9 @@ const offerText = (looked: number): string => `
   SELECT l.execution_id AS "executionId", l.attempt, l.expires_at AS "expiresAt", r.uid, r.version, r.owner_type, r.owner_uid, t.traceparent
     FROM lease l JOIN run r ON r.uid = l.run_uid JOIN taken t ON t.id = l.execution_id ORDER BY l.execution_id`;
 
-const OFFER_TEXTS = CANDIDATES.map(({ offers, looked }) => ({ offers, text: offerText(looked) }));
+const OFFER_TEXTS = CANDIDATES.flatMap(({ offers, looked }) =>
+  [false, true].map((isLimited) => ({ offers, isLimited, text: offerText(looked, isLimited) })),
+);
 /** Of one lane at once; a worker that has more room takes from it again. */
 const OFFERS_MAX = 200;
 
@@ -190,7 +202,7 @@ async function offer(
   count: number,
   offerTtlMs: number,
 ): Promise<Offer[]> {
-  const text = OFFER_TEXTS.find(({ offers }) => count <= offers)?.text;
+  const text = OFFER_TEXTS.find(({ offers, isLimited }) => count <= offers && isLimited === lane.is_limited)?.text;
   if (count === 0 || text === undefined) return [];
   const { rows } = await tx.query<Offered>(text, [
     ...[lane.id, count, session.workerHost, session.uid, offerTtlMs],

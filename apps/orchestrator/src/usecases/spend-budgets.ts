@@ -45,21 +45,43 @@ export async function lockBudgets(
   const sums = await deps.budgets.sums(tx, asked, exceptExecution); // a statement of its own: it sees what the lock was waited for
   if ([...sums.values()].some(({ deadReservations }) => deadReservations > 0))
     await deps.budgets.deleteDeadReservations(tx, asked[0]!.budget.teamUid);
-  return asked.flatMap(({ budget, period }) => {
-    const sum = sums.get(budget.uid);
-    return sum
-      ? [
-          {
-            budget,
-            period,
-            limitMicros: budget.limitMicros,
-            spentMicros: sum.spentMicros,
-            reservedMicros: sum.reservedMicros,
-          },
-        ]
-      : [];
-  });
+  return asked.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
 }
+
+/** Returns the budgets that cover a run which may cost something, with what is spent and set aside. */
+export async function readBudgets(
+  {
+    budgets,
+    clock,
+  }: Pick<SpendBudgetsDeps, "clock"> & {
+    readonly budgets: Pick<SpendBudgetsDeps["budgets"], "sums"> & {
+      ofRun(sql: Sql, runUid: string): Promise<Budget[]>;
+    };
+  },
+  sql: Sql,
+  runUid: string,
+): Promise<LimitingBudget[]> {
+  const asked = inPeriodAt(await budgets.ofRun(sql, runUid), clock.now());
+  const sums = await budgets.sums(sql, asked);
+  return asked.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
+}
+
+/** A budget that was deleted since it was read limits nothing. */
+const limiting = (
+  { budget, period }: InPeriod,
+  sum: { readonly spentMicros: bigint; readonly reservedMicros: bigint } | undefined,
+): LimitingBudget[] =>
+  sum
+    ? [
+        {
+          budget,
+          period,
+          limitMicros: budget.limitMicros,
+          spentMicros: sum.spentMicros,
+          reservedMicros: sum.reservedMicros,
+        },
+      ]
+    : [];
 
 /** Counts the cost of a recorded call against the budgets that cover its run, and publishes the thresholds it reaches. */
 export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: string, micros: bigint): Promise<void> {
@@ -89,7 +111,8 @@ export async function publishReached(
 }
 
 async function lockInPeriod({ budgets, clock }: SpendBudgetsDeps, tx: Sql, runUid: string): Promise<InPeriod[]> {
-  const locked = await budgets.lockOfRun(tx, runUid);
-  const now = clock.now();
-  return locked.map((budget) => ({ budget, period: periodAt(budget, now) }));
+  return inPeriodAt(await budgets.lockOfRun(tx, runUid), clock.now());
 }
+
+const inPeriodAt = (budgets: readonly Budget[], now: Date): InPeriod[] =>
+  budgets.map((budget) => ({ budget, period: periodAt(budget, now) }));

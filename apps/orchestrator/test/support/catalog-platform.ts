@@ -97,6 +97,7 @@ export async function catalogPlatform(
   const platform = await testPlatform({
     poolSize: overrides.poolSize ?? 8,
     resolveRun: (caller, request) => catalogLater.it!.resolveRun(caller, request),
+    readBudgets: (runUid) => catalogLater.it!.readBudgets(runUid),
     prepareAssignment: (job, session) => catalogLater.it!.prepareAssignment(job, session),
     blobs,
   });

@@ -102,6 +102,7 @@ export async function testPlatform(overrides: Overrides = {}) {
     log: memoryLog(),
     resolveRun: async (_caller, request) => resolvedFor(request, overrides.queueSettings?.(request)),
     resolveQueueSettings: async (_caller, request) => resolvedFor({ ...request, config: {} }).queueSettings,
+    readBudgets: async () => [],
     prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
     mintRunToken: async ({ executionId, attempt }) => `mwr_${executionId}.${attempt}`,
     blobs: memoryBlobs(stored),

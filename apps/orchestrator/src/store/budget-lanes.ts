@@ -1,0 +1,91 @@
+import type { Database, Sql } from "@millwright/database";
+import { topics } from "../bell.ts";
+import { MAY_COST, SCOPES_OF_ROOT } from "./budget-store.ts";
+
+/** What two lanes have in common of which one waits for a budget and the other does not. */
+const KEY = ["owner_type", "owner_uid", "agent_uid", "factory_uid", "worker_host", "harness", "image", "arch"];
+const keyOf = (lane: string): string => [...KEY, "is_background"].map((column) => `${lane}.${column}`).join(", ");
+const isTwin = (lane: string, other: string): string =>
+  `${lane}.owner_uid = ${other}.owner_uid AND (${keyOf(lane)}) IS NOT DISTINCT FROM (${keyOf(other)})`;
+
+/** Of one lane in one transaction. */
+const MOVED_MAX = 256;
+
+/** Whether a team (a column or parameter) has an exhausted budget at all. One look-up in an index that holds only exhausted ones. */
+export const hasExhaustedBudget = (teamUid: string): string =>
+  `EXISTS (SELECT 1 FROM budgets b WHERE b.team_uid = ${teamUid} AND b.exhausted_until > clock_timestamp())`;
+
+/**
+ * The exhausted budgets that cover the run `r`, those that stay exhausted longest first. Runs of the scripted model cost nothing, so none
+ * covers them.
+ */
+export const EXHAUSTED_BUDGETS_OF_RUN = `
+  SELECT b.uid FROM runs root JOIN budgets b ON b.team_uid = root.owner_uid AND b.exhausted_until > clock_timestamp()
+   WHERE root.uid = r.root_run_uid AND root.owner_type = 'team' AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT})
+     AND ${MAY_COST}
+   ORDER BY b.exhausted_until DESC, b.uid`;
+
+/**
+ * Moves the first executions of a lane that exhausted budgets cover to lanes which no claim reads; returns how many. Runs whose row another
+ * transaction has locked are skipped. A budget that is raised at the same moment is noticed by the next `requeueFunded`.
+ */
+export async function moveExhausted(tx: Sql, laneId: number): Promise<number> {
+  const { rows } = await tx.query<{ id: number; budget_uid: string }>(
+    `WITH first AS MATERIALIZED (
+       SELECT e.id, e.run_uid, e.depth FROM executions e
+        WHERE e.lane_id = $1 AND e.state = 'QUEUED' ORDER BY e.depth DESC, e.id LIMIT ${MOVED_MAX})
+     SELECT f.id, x.uid AS budget_uid
+       FROM first f
+       JOIN runs r ON r.uid = f.run_uid AND r.state = 'QUEUED'
+      CROSS JOIN LATERAL (${EXHAUSTED_BUDGETS_OF_RUN} LIMIT 1) x
+        FOR NO KEY UPDATE OF r SKIP LOCKED`,
+    [laneId],
+  );
+  if (rows.length === 0) return 0;
+  const [ids, budgets] = [rows.map(({ id }) => id), rows.map(({ budget_uid: uid }) => uid)];
+  await tx.query(
+    `INSERT INTO lanes (${[...KEY, "is_background"].join(", ")}, waits_for_budget)
+     SELECT ${keyOf("l")}, waited.uid FROM lanes l, unnest($2::uuid[]) AS waited (uid) WHERE l.id = $1 ON CONFLICT DO NOTHING`,
+    [laneId, [...new Set(budgets)]],
+  );
+  await tx.query(
+    `UPDATE executions e SET lane_id = waiting.id
+       FROM unnest($2::bigint[], $3::uuid[]) AS moved (id, budget_uid), lanes l, lanes waiting
+      WHERE e.id = moved.id AND e.state = 'QUEUED' AND l.id = $1 AND waiting.waits_for_budget = moved.budget_uid AND ${isTwin("waiting", "l")}`,
+    [laneId, ids, budgets],
+  );
+  return rows.length;
+}
+
+/** In one statement. */
+const REQUEUED_MAX = 1_000;
+
+/**
+ * Queues the executions again whose budget was raised, was deleted, or has begun another period; returns how many. Another exhausted budget
+ * that covers one makes it wait again when it is claimed.
+ */
+export async function requeueFunded(database: Database): Promise<number> {
+  for (let total = 0; ;) {
+    const count = await database.transaction(async (tx) => {
+      const { rowCount } = await tx.query(
+        `WITH funded AS MATERIALIZED (
+           SELECT l.id FROM lanes l
+            WHERE l.waits_for_budget IS NOT NULL
+              AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.uid = l.waits_for_budget AND b.exhausted_until > clock_timestamp())),
+         waiting AS MATERIALIZED (
+           SELECT e.id, e.lane_id FROM funded f
+             JOIN executions e ON e.lane_id = f.id AND e.state = 'QUEUED'
+             JOIN runs r ON r.uid = e.run_uid AND r.state = 'QUEUED'
+            LIMIT ${REQUEUED_MAX}
+              FOR NO KEY UPDATE OF r SKIP LOCKED)
+         UPDATE executions e SET lane_id = l.id
+           FROM waiting w, lanes before, lanes l
+          WHERE e.id = w.id AND e.state = 'QUEUED' AND before.id = w.lane_id AND l.waits_for_budget IS NULL AND ${isTwin("l", "before")}`,
+      );
+      if (rowCount > 0) tx.announce?.(topics.work);
+      return rowCount;
+    });
+    total += count;
+    if (count < REQUEUED_MAX) return total;
+  }
+}
