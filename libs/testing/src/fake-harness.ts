@@ -4,7 +4,7 @@ import { join } from "node:path";
 /**
  * The behaviour of a fake agent program. It executes orders instead of calling a model, one per line: `say`, `bash`,
  * `model <text>` (one step of the model), `title` (a call without tools), `retry` (a step, repeated until it succeeds),
- * `abort` (a step that is cancelled after the first piece of its response), `tool <name> <json>` (of the platform),
+ * `pair` (two steps at the same time), `abort` (a step that is cancelled after the first piece of its response), `tool <name> <json>` (of the platform),
  * `tools`, `told`, `hang`, `die`, `curse` (die at every start from now on), `fail`, `flood`, `odd` (a line outside of
  * every protocol), `env`. It stores its session where the real program does, and needs it there to resume. A front end
  * implements the protocol: it provides `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls
@@ -33,6 +33,7 @@ const orders = {
     stop = () => child.kill("SIGKILL");
   }),
   model: (text) => ask({ text: text || "x", hasTools: true }),
+  pair: async () => (await Promise.all([ask({ text: "one", hasTools: true }), ask({ text: "two", hasTools: true })])).find(Boolean),
   title: () => ask({ text: "Give it a title.", hasTools: false }),
   retry: async () => {
     for (let tried = 0; tried < 5; tried += 1) {

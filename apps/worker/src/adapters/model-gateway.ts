@@ -306,7 +306,7 @@ export class ModelGateway {
       this.#failure = failure;
       this.onFailure(failure);
     }
-    refuse(response, 400, failure.message);
+    refuse(response, 400, failure.message, failure.reason);
   }
 }
 
@@ -330,11 +330,15 @@ function answerWith(response: ServerResponse, { contentType, body }: GatewayEndi
 }
 
 /** In the provider's format, so that the harness treats it as final. */
-function refuse(response: ServerResponse, status: number, message: string): void {
+function refuse(response: ServerResponse, status: number, message: string, code?: string): void {
   response.writeHead(status, { "content-type": "application/json" }).end(
     JSON.stringify({
       type: "error",
-      error: { type: status === 400 ? "invalid_request_error" : "api_error", message },
+      error: {
+        type: status === 400 ? "invalid_request_error" : "api_error",
+        ...(code === undefined ? {} : { code }),
+        message,
+      },
     }),
   );
 }

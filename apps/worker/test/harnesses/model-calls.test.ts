@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { invalidArgument } from "@millwright/errors";
 import { afterEach, expect, test } from "@jest/globals";
 import {
   aFakeHarness,
@@ -32,6 +33,7 @@ async function run(
   answer: Parameters<typeof ModelServer.start>[0],
   prompt: string,
   more: ContextOptions["assignment"] = {},
+  reserveCost?: ContextOptions["reserveCost"],
 ) {
   model = await ModelServer.start(answer);
   const { type, provider, path } = program;
@@ -51,6 +53,7 @@ async function run(
     dir: await executionDir(root, "e1"),
     prompt,
     assignment,
+    ...(reserveCost ? { reserveCost } : {}),
   });
 }
 
@@ -87,6 +90,44 @@ for (const program of Object.values(AGENT_PROGRAMS))
         });
         expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "token_limit" } });
         expect(model.requests).toHaveLength(1);
+      }));
+
+    test("are made one after another under a cost limit, each after the usage of the one before is reported", () =>
+      withDirectory(async (root) => {
+        const reported: number[] = [];
+        const { result, usage } = await run(
+          program,
+          root,
+          [DONE, DONE],
+          "pair",
+          { costLimited: true },
+          (_call, count) => {
+            reported.push(count);
+            return { outcome: "granted", message: "" };
+          },
+        );
+        expect(result.outcome).toBe("DONE");
+        expect([reported, usage.length]).toEqual([[0, 1], 2]);
+      }));
+
+    test("of a model without a price are refused under a cost limit, and end the run with its own cause", () =>
+      withDirectory(async (root) => {
+        const message = 'The model "some-model" has no price here.';
+        const { result } = await run(
+          program,
+          root,
+          [DONE],
+          lines("model", "say never said"),
+          { costLimited: true },
+          () => {
+            throw invalidArgument("cost_limit_unpriced", message);
+          },
+        );
+        expect(result).toMatchObject({
+          outcome: "FAILED",
+          error: { code: "invalid_request", reason: "cost_limit_unpriced", retryable: false, message },
+        });
+        expect(model.requests).toEqual([]);
       }));
 
     test("hold no secret of the run", () =>

@@ -88,7 +88,7 @@ export type ContextOptions = {
   /** The answer to the first usage report says that a budget covers the run. */
   readonly isLimitedByReport?: boolean;
   /** What the platform says to a call under a cost limit. */
-  readonly reserveCost?: (call: PlannedCall) => { outcome: string; message: string };
+  readonly reserveCost?: (call: PlannedCall, reportedCount: number) => { outcome: string; message: string };
   /** The workspace that an execution before it has left, and where it lies. */
   readonly parked?: ParkedWorkspace & { readonly from: string };
   /** Before a workspace is taken in; a rejection is the platform's. */
@@ -219,7 +219,8 @@ export function aContext(options: ContextOptions): TestContext {
         });
       },
       isCostLimited: () => assignment.costLimited || (options.isLimitedByReport === true && told.usage.length > 0),
-      reserveCost: (call) => Promise.resolve(options.reserveCost?.(call) ?? { outcome: "granted", message: "" }),
+      reserveCost: async (call) =>
+        options.reserveCost?.(call, told.usage.length) ?? { outcome: "granted", message: "" },
       reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
       readHistory: () =>
         Promise.resolve(

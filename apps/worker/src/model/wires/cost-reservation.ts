@@ -1,4 +1,5 @@
 import type { PlannedCall, PlatformClient } from "../../executions/execution-context.ts";
+import { isDomainError } from "@millwright/errors";
 import { pause, type Timers } from "../../time.ts";
 import type { RunFailure } from "../model-provider.ts";
 import type { ModelCall } from "./call-model.ts";
@@ -33,9 +34,18 @@ export async function reservePlanned(
   signal: AbortSignal,
 ): Promise<RunFailure | undefined> {
   for (;;) {
-    const { outcome, message } = await reserveCost(call);
+    const { outcome, message } = await reserveCost(call).catch(unpriced);
+    if (outcome === "unpriced") return { code: "invalid_request", message, retryable: false, reason: UNPRICED };
     if (outcome === "exceeded") return { code: "budget_exceeded", message, retryable: false, reason: "cost_limit" };
     if (outcome !== "wait") return undefined;
     await pause(timers, ASK_AGAIN_MS, signal);
   }
+}
+
+/** As the platform refuses a reservation whose cost nobody can know. */
+const UNPRICED = "cost_limit_unpriced";
+
+function unpriced(error: unknown): { readonly outcome: string; readonly message: string } {
+  if (isDomainError(error) && error.reason === UNPRICED) return { outcome: "unpriced", message: error.message };
+  throw error;
 }
