@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { aCaller, seededRandom } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
+import type { NewRun } from "../src/domain/new-run.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { HeldExecution } from "./support/fake-worker.ts";
+import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";
 
 /** One token costs one micro-dollar. */
@@ -28,14 +29,14 @@ beforeEach(async () => {
     [MODEL],
   );
   caller = aCaller();
-  worker = await p.worker({ slots: AGENTS });
+  worker = await p.worker({ slots: AGENTS + 1 });
 });
 afterEach(() => p.close());
 
-async function agents(): Promise<Agent[]> {
+async function agents(request: Partial<NewRun> = {}): Promise<Agent[]> {
   await p.life.createRuns(
     caller,
-    Array.from({ length: AGENTS }, () => aRun(caller)),
+    Array.from({ length: AGENTS }, () => aRun(caller, request)),
   );
   const { assignments } = await p.life.worker.accept(worker.session, await p.claim(worker, AGENTS));
   return assignments.map((assignment) => ({
@@ -89,40 +90,66 @@ const killConnections = (count: number) =>
     [count],
   );
 
+/** Has every agent call models until nothing is left of the limit above them, while connections, calls and attempts are lost. */
+async function spendAll(
+  all: readonly Agent[],
+  seed: number,
+  check: (sums: Awaited<ReturnType<typeof totals>>) => void,
+) {
+  const random = seededRandom(seed);
+  const outcomes = new Set<string>();
+  while (all.some(({ state }) => state === "idle" || state === "calling")) {
+    const [tokens, fates] = [all.map(() => 1 + random.below(RESERVATION_MAX)), all.map(() => random.next())];
+    const acts = all.map(async (agent, n) => {
+      if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
+      else if (agent.state === "calling")
+        await (fates[n]! < 0.15 ? lose(agent, fates[n]! < 0.07) : report(agent, Math.ceil(agent.reserved * fates[n]!)));
+    });
+    if (random.chance(0.3)) acts.push(killConnections(2).then(() => undefined));
+    await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
+    await p.reaperIsAwake();
+    await p.life.reapOnce();
+    const sums = await totals();
+    expect(sums.spent + sums.reserved).toBeLessThan(LIMIT + RESERVATION_MAX);
+    check(sums);
+  }
+  expect([...outcomes].toSorted()).toEqual(["exceeded", "granted", "wait"]);
+  expect(await totals()).toMatchObject({ reserved: 0 });
+  expect((await totals()).spent).toBeGreaterThanOrEqual(LIMIT);
+}
+
+/** The thresholds that were published, in order. */
+async function publishedThresholds(): Promise<number[]> {
+  const { rows } = await p.database.sql.query<{ percent: number }>(
+    `SELECT (payload->>'threshold_percent')::integer AS percent FROM stream.event_pending
+      WHERE type = 'millwright.budget.threshold_reached.v1' ORDER BY seq`,
+  );
+  return rows.map(({ percent }) => percent);
+}
+
 test.each([1, 2, 3])(
-  "200 agents under one budget pass it by less than one reservation, whatever dies between reserving and recording (seed %i)",
+  "200 agents under one budget pass it by less than one reservation, and each threshold is published once, whatever dies between reserving and recording (seed %i)",
   async (seed) => {
-    const random = seededRandom(seed);
     await p.budgets.createBudget(
       { teamUid: teamOf(caller), scope: "team", period: "total", limitMicros: BigInt(LIMIT) },
       p.as(caller),
     );
     const all = await agents();
     expect(all).toHaveLength(AGENTS);
-    const outcomes = new Set<string>();
-    while (all.some(({ state }) => state === "idle" || state === "calling")) {
-      const [tokens, fates] = [all.map(() => 1 + random.below(RESERVATION_MAX)), all.map(() => random.next())];
-      const acts = all.map(async (agent, n) => {
-        if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
-        else if (agent.state === "calling")
-          await (fates[n]! < 0.15
-            ? lose(agent, fates[n]! < 0.07)
-            : report(agent, Math.ceil(agent.reserved * fates[n]!)));
-      });
-      if (random.chance(0.3)) acts.push(killConnections(2).then(() => undefined));
-      await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
-      await p.reaperIsAwake();
-      await p.life.reapOnce();
-      const { spent, reserved, counted } = await totals();
-      expect(counted).toBe(spent);
-      expect(spent + reserved).toBeLessThan(LIMIT + RESERVATION_MAX);
-    }
-    expect([...outcomes].toSorted()).toEqual(["exceeded", "granted", "wait"]);
-    expect((await totals()).spent).toBeGreaterThanOrEqual(LIMIT);
+    await spendAll(all, seed, ({ counted, spent }) => expect(counted).toBe(spent));
+    expect(await publishedThresholds()).toEqual([50, 80, 100]);
     const { budgets } = await p.budgets.listBudgets({ teamUid: teamOf(caller) }, p.as(caller));
     expect(budgets[0]!.reservedMicros).toBe(0n);
   },
 );
+
+test("200 runs below one run pass its cost limit by less than one reservation, whatever dies between reserving and recording", async () => {
+  const root = await p.run(caller, { config: { cost_limit_usd: LIMIT / 1_000_000 } });
+  await holdStarted(p, worker);
+  const all = await agents({ parentRunUid: root.uid });
+  expect(all).toHaveLength(AGENTS);
+  await spendAll(all, 4, () => undefined);
+});
 
 /** Its attempt ends without the call: it fails, or its worker is lost. */
 async function lose(agent: Agent, isReaped: boolean): Promise<void> {
