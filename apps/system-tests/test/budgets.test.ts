@@ -1,0 +1,163 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { eventually, seededRandom } from "@millwright/testing";
+import { ClusterUnderFire, type Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { isStandalone, onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { HandWorker, type Assignment } from "./support/hand-worker.ts";
+import { startRun } from "./support/runs.ts";
+import { teamOf } from "./support/world.ts";
+
+/** Fewer where no service is killed. */
+const AGENTS = isStandalone() ? 40 : 200;
+/** A worker's leases at once. */
+const SLOTS = AGENTS / 4;
+const MODEL = "claude-opus-5-5";
+/** Of one output token, in micro-dollars. */
+const PRICE = 20;
+const TOKENS_MAX = 300;
+const RESERVATION_MAX = TOKENS_MAX * PRICE;
+const LIMIT = AGENTS * 5_000;
+/** Attempts that reserve a call and then send nothing more. */
+const DEATHS = AGENTS / 10;
+
+type Agent = { readonly worker: HandWorker; readonly assignment: Assignment; isAlive: boolean };
+
+const micros = (dollars: number): number => Math.round(dollars * 1_000_000);
+
+onDeployments(["standalone"], (deployment) => {
+  let platform: Deployment;
+  let api: Client;
+  let budgets: string;
+  beforeAll(async () => {
+    const env = { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: "http://127.0.0.1:9" }; // no test calls it
+    platform = await startPlatform({ env, timeScale: 5 }, deployment);
+    api = await connect(platform);
+    const team = await teamOf(api);
+    budgets = `/team/${team}/budgets`;
+    await api.patch(`/team/${team}`, { concurrency_limit: AGENTS });
+  });
+  afterAll(() => platform?.remove());
+
+  const random = seededRandom(1);
+
+  /** Works until the budget refuses it. One that dies leaves its reservation behind, and its lease to expire. */
+  async function work(agent: Agent, dies: boolean): Promise<void> {
+    try {
+      await spend(agent, dies);
+    } catch (error) {
+      if (!String(error).includes("lease_lost")) throw error; // its worker could not renew it while services were down
+    }
+    agent.isAlive = false;
+  }
+
+  async function spend(agent: Agent, dies: boolean): Promise<void> {
+    const { worker, assignment } = agent;
+    const lease = { executionId: assignment.executionId, attempt: assignment.attempt };
+    for (let call = 1; ; call += 1) {
+      const tokens = await nextTokens();
+      const asked = { ...lease, modelId: MODEL, inputTokens: "0", outputTokens: String(tokens) };
+      const { outcome, message } = await worker.call("ReserveCost", asked);
+      if (outcome === "wait") await pause(50);
+      if (outcome === "exceeded") {
+        const error = { code: "budget_exceeded", message, reason: "cost_limit" };
+        return worker.complete(lease, "FAILED", { error });
+      }
+      if (outcome !== "granted") continue;
+      if (dies) return;
+      const usage = { inputTokens: "0", outputTokens: String(Math.max(1, random.below(tokens + 1))) };
+      await worker.call("ReportUsage", { ...lease, callId: `c${call}`, modelId: MODEL, usage });
+    }
+  }
+
+  /** Calls stay small from half of the budget on until enough orchestrators were killed among them. */
+  async function nextTokens(): Promise<number> {
+    if (!(platform instanceof ClusterUnderFire) || killsOf(platform, "orchestrator") >= 2) return tokensOf();
+    const { spent_usd: spent } = await theBudget();
+    return micros(spent) < LIMIT / 2 ? tokensOf() : 1;
+  }
+  const tokensOf = (): number => 1 + random.below(TOKENS_MAX);
+
+  const theBudget = async (): Promise<any> => (await api.get(budgets)).budgets[0];
+
+  /** Starts as many runs as agents, each leased by one of the workers; adds the agents as they are leased. Returns the runs. */
+  async function startAgents(workers: readonly HandWorker[], agents: Agent[]): Promise<string[]> {
+    const runs: string[] = [];
+    const config = { worker_host: "by-hand", model_id: MODEL };
+    while (runs.length < AGENTS)
+      runs.push(...(await Promise.all(workers.map(() => startRun(api, "Spend.", { config })))));
+    await eventually(
+      async () => {
+        for (const worker of workers) agents.push(...(await take(worker)));
+        return agents.length === AGENTS;
+      },
+      { timeoutMs: SLOW_MS },
+    );
+    await Promise.all(agents.map(({ worker, assignment }) => worker.start(assignment)));
+    return runs;
+  }
+
+  async function take(worker: HandWorker): Promise<Agent[]> {
+    const { offers = [] } = await worker.call("Lease", { freeSlots: SLOTS, waitMs: 200 });
+    if (offers.length === 0) return [];
+    const { assignments = [] } = await worker.call("Accept", { leases: offers });
+    return assignments.map((assignment: Assignment) => ({ worker, assignment, isAlive: true }));
+  }
+
+  const renew = (worker: HandWorker, agents: readonly Agent[]): Promise<unknown> =>
+    worker.call("Heartbeat", {
+      state: "READY",
+      freeSlots: SLOTS,
+      leases: agents
+        .filter((agent) => agent.worker === worker && agent.isAlive)
+        .map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt, phase: "RUNNING" })),
+    });
+
+  test(
+    "concurrent agents pass a budget by less than one reservation, and it equals what their runs have cost",
+    async () => {
+      const { uid } = await api.post(budgets, { scope: "team", period: "total", limit_usd: LIMIT / 1_000_000 });
+      const workers: HandWorker[] = [];
+      while (workers.length < AGENTS / SLOTS) workers.push(await HandWorker.register(api));
+      const agents: Agent[] = [];
+      const over = new AbortController();
+      const every = async (ms: number, step: () => Promise<unknown>): Promise<void> => {
+        for (; !over.signal.aborted; await pause(ms)) await step();
+      };
+      const beating = workers.map((worker) => every(10_000 / platform.timeScale, () => renew(worker, agents)));
+      const highest = { committed: 0 };
+      const watching = every(200, async () => {
+        const { spent_usd: spent, reserved_usd: reserved } = await theBudget();
+        highest.committed = Math.max(highest.committed, micros(spent) + micros(reserved));
+      });
+      try {
+        const runs = await startAgents(workers, agents);
+        await Promise.all(agents.map((agent, n) => work(agent, n < DEATHS)));
+        const released = await eventually(
+          async () => {
+            const budget = await theBudget();
+            return budget.reserved_usd === 0 && budget;
+          },
+          { timeoutMs: SLOW_MS },
+        );
+        expect(released.uid).toBe(uid);
+        expect(micros(released.spent_usd)).toBeGreaterThanOrEqual(LIMIT);
+        expect(Math.max(highest.committed, micros(released.spent_usd))).toBeLessThan(LIMIT + RESERVATION_MAX);
+        const costs = await Promise.all(runs.map((run) => api.get(`/agent/runs/${run}`)));
+        const ledger = costs.reduce((sum, run) => sum + micros(run.request_usage?.inference_cost_usd ?? 0), 0);
+        expect(ledger).toBe(micros(released.spent_usd));
+        const queued = costs.filter(({ state }) => state === "QUEUED");
+        expect(queued.length).toBeGreaterThanOrEqual(DEATHS);
+        for (const { run_id: run } of queued)
+          expect((await api.get(`/agent/runs/${run}/queue`)).reason).toBe("budget_exhausted");
+      } finally {
+        over.abort();
+        await Promise.all([...beating, watching]);
+      }
+    },
+    SLOW_MS,
+  );
+});
+
+const killsOf = ({ kills }: ClusterUnderFire, service: string): number =>
+  kills.filter((name) => name.startsWith(service)).length;

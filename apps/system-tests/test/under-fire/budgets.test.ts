@@ -1,0 +1,3 @@
+import { underFire } from "../support/under-fire.ts";
+
+await underFire("services-under-fire", () => import("../budgets.test.ts"));
