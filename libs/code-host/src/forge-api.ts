@@ -15,6 +15,13 @@ export type ForgeApi = (
   body?: object,
 ) => Promise<{ readonly status: number; readonly body: unknown }>;
 
+type ForgeOptions = {
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: typeof fetch;
+};
+
 /**
  * Returns a client of a forge's REST API that translates its rejections into our errors.
  *
@@ -22,37 +29,43 @@ export type ForgeApi = (
  * internal_address_refused.
  */
 export const forgeApi =
-  (options: {
-    readonly baseUrl: string;
-    readonly token: string;
-    readonly headers: Readonly<Record<string, string>>;
-    readonly answers?: readonly number[];
-    readonly fetch: typeof fetch;
-  }): ForgeApi =>
+  (options: ForgeOptions & { readonly answers?: readonly number[] }): ForgeApi =>
   async (method, path, body) => {
-    const response = await options
-      .fetch(`${options.baseUrl}${path}`, {
-        method,
-        headers: {
-          ...options.headers,
-          "user-agent": "millwright",
-          ...(options.token === "" ? {} : { authorization: `Bearer ${options.token}` }),
-          ...(body ? { "content-type": "application/json" } : {}),
-        },
-        ...(body ? { body: JSON.stringify(body) } : {}),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      })
-      .catch((cause: unknown) => {
-        const internal = refusalIn(cause);
-        throw internal ? notReached(internal) : unavailable(cause);
-      });
+    const response = await sendToForge(options, method, path, {}, body);
     if (response.ok || [...ANSWERS, ...(options.answers ?? [])].includes(response.status))
       return { status: response.status, body: await parsed(response) };
     await response.body?.cancel();
     throw refusal(response);
   };
 
-async function parsed(response: Response): Promise<unknown> {
+/** Sends a request to a forge, whatever it answers. Errors: code_host_unavailable, internal_address_refused. */
+export const sendToForge = (
+  options: ForgeOptions,
+  method: "GET" | "POST",
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body?: object,
+): Promise<Response> =>
+  options
+    .fetch(`${options.baseUrl}${path}`, {
+      method,
+      headers: {
+        ...options.headers,
+        ...headers,
+        "user-agent": "millwright",
+        ...(options.token === "" ? {} : { authorization: `Bearer ${options.token}` }),
+        ...(body ? { "content-type": "application/json" } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    .catch((cause: unknown) => {
+      const internal = refusalIn(cause);
+      throw internal ? notReached(internal) : unavailable(cause);
+    });
+
+/** Returns the JSON of a response. Errors: code_host_unavailable. */
+export async function parsed(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch (cause) {
@@ -60,11 +73,14 @@ async function parsed(response: Response): Promise<unknown> {
   }
 }
 
-function refusal(response: Response): DomainError {
+/** Whether the forge refused a request because its limit is used up. */
+export const isRateLimited = ({ status, headers }: Response): boolean =>
+  status === 429 || (status === 403 && (headers.has("retry-after") || headers.get("x-ratelimit-remaining") === "0"));
+
+/** Returns what a refusal by a forge means to us. */
+export function refusal(response: Response): DomainError {
   const { status, headers } = response;
-  const isLimited =
-    status === 429 || (status === 403 && (headers.has("retry-after") || headers.get("x-ratelimit-remaining") === "0"));
-  if (isLimited) {
+  if (isRateLimited(response)) {
     const seconds = Number(headers.get("retry-after")) || 60;
     return new DomainError({
       kind: "rate_limited",

@@ -34,14 +34,15 @@ export type GithubOptions = {
   readonly fetch?: typeof fetch;
 };
 
-const HEADERS = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
+/** Of every request to GitHub. */
+export const GITHUB_HEADERS = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
 
 /** Returns a code host that uses GitHub's REST API. Errors of all calls: those of `forgeApi`. */
 export function githubHost(options: GithubOptions): PullRequestHost {
   const api = forgeApi({
     baseUrl: options.baseUrl.replace(/\/+$/, ""),
     token: options.token,
-    headers: HEADERS,
+    headers: GITHUB_HEADERS,
     fetch: options.fetch ?? fetch,
   });
   const cloneBase = (options.cloneBaseUrl ?? webOrigin(options.baseUrl)).replace(/\/+$/, "");

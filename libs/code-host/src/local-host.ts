@@ -24,6 +24,11 @@ export interface LocalHost extends CodeHost {
   diff(repository: Repository, base: string, head: string): Promise<Diff>;
   /** Returns how many commits the head has that the base has not. Errors: branch_not_found, branch_invalid. */
   countCommits(repository: Repository, base: string, head: string): Promise<number>;
+  /**
+   * Returns when a commit came into a branch; undefined: it is not part of it. A fast-forward leaves no time of its own: the time is that of the
+   * commit then. Errors: branch_not_found, branch_invalid.
+   */
+  mergeTime(repository: Repository, base: string, headSha: string): Promise<Date | undefined>;
 }
 
 export function localHost(options: LocalOptions): LocalHost {
@@ -38,6 +43,7 @@ export function localHost(options: LocalOptions): LocalHost {
     diff: async (repository, base, head) =>
       diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
     countCommits: async (repository, base, head) => countCommits(await find(repository), base, head),
+    mergeTime: async (repository, base, headSha) => mergeTime(await find(repository), base, headSha),
   };
 }
 
@@ -161,3 +167,18 @@ function parseNumstat(text: string): DiffFile[] {
 }
 
 const line = (output: Buffer): string => output.toString("utf8").trim();
+
+/** The merge is the oldest commit of the branch's own line that has the head as an ancestor. */
+async function mergeTime(gitDir: string, base: string, headSha: string): Promise<Date | undefined> {
+  const [baseSha, head] = [await commit(gitDir, base), await commitOf(gitDir, headSha)];
+  if (head === undefined) return undefined;
+  if ((await runGit(gitDir, ["merge-base", "--is-ancestor", head, baseSha])).exitCode !== 0) return undefined;
+  const range = ["rev-list", "--first-parent", "--ancestry-path", "--reverse", "--parents", `${head}..${baseSha}`];
+  const [after = "", parent] = line((await runGit(gitDir, range)).stdout)
+    .split("\n")[0]!
+    .split(" ");
+  const isFastForward = after === "" || parent === head;
+  const merge = isFastForward ? head : after;
+  const { stdout } = await runGit(gitDir, ["show", "--no-patch", "--format=%ct", merge]);
+  return new Date(1000 * Number(line(stdout)));
+}

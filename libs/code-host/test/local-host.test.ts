@@ -173,3 +173,37 @@ describe("a local repository", () => {
     );
   });
 });
+
+describe("the time of a merge", () => {
+  const pushed = (): void => void git("push", "-q", bare, "trunk");
+  const at = (time: string, ...args: string[]): void => {
+    const env = { PATH: "/usr/bin:/bin:/usr/local/bin", GIT_CONFIG_GLOBAL: "/dev/null", ...identity };
+    const dates = { GIT_COMMITTER_DATE: time, GIT_AUTHOR_DATE: time };
+    execFileSync("git", ["-C", work, ...args], { stdio: "ignore", env: { ...env, ...dates } });
+  };
+
+  test("is that of the commit that brought the head into the base; a fast-forward has that of the head", async () => {
+    git("checkout", "-q", "-b", "agent/run-2", "trunk");
+    at("2026-01-02T03:00:00Z", "commit", "--allow-empty", "-q", "-m", "by a run");
+    const head = git("rev-parse", "HEAD");
+    git("push", "-q", bare, "agent/run-2");
+    expect(await host.mergeTime(shop, "trunk", head)).toBeUndefined();
+
+    git("checkout", "-q", "trunk");
+    at("2026-01-02T04:00:00Z", "merge", "-q", "--no-ff", "-m", "merge", "agent/run-2");
+    at("2026-01-02T05:00:00Z", "commit", "--allow-empty", "-q", "-m", "later");
+    pushed();
+    expect(await host.mergeTime(shop, "trunk", head)).toEqual(new Date("2026-01-02T04:00:00Z"));
+
+    at("2026-01-02T06:00:00Z", "commit", "--allow-empty", "-q", "-m", "fast-forwarded");
+    const forwarded = git("rev-parse", "HEAD");
+    at("2026-01-02T07:00:00Z", "commit", "--allow-empty", "-q", "-m", "later still");
+    pushed();
+    expect(await host.mergeTime(shop, "trunk", forwarded)).toEqual(new Date("2026-01-02T06:00:00Z"));
+  });
+
+  test("is unknown for a commit that the repository has not", async () => {
+    expect(await host.mergeTime(shop, "trunk", "f".repeat(40))).toBeUndefined();
+    await expect(host.mergeTime(shop, "absent", first)).rejects.toEqual(domainError({ reason: "branch_not_found" }));
+  });
+});
