@@ -12,7 +12,7 @@ import { allowServices, type CallerSigner } from "@millwright/rpc";
 import type { WorkHandler } from "@millwright/work";
 import { topics, type Bell } from "./bell.ts";
 import type { LiveTexts } from "./live-texts.ts";
-import { codeHosts } from "./clients/code-hosts.ts";
+import { codeHosts, forgeReaders } from "./clients/code-hosts.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import type { RepositoryRef } from "./domain/agent-config.ts";
 import type { Job } from "./domain/assignment.ts";
@@ -153,6 +153,8 @@ export function composeCatalog(options: CatalogOptions) {
           : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets,
       ),
     openCodeHost: codeHosts(options.fetch ?? outbound.fetch),
+    readForge: forgeReaders(options.fetch ?? outbound.fetch),
+    findPullRequest: (uid: string) => pullRequestStore.find(sql, uid),
     refusesHost: (host: string) => outbound.refuses(host),
     publicUrl: options.publicUrl.replace(/\/+$/, ""),
     localRepositoryRoots: options.localRepositoryRoots,
@@ -192,7 +194,6 @@ export function composeCatalog(options: CatalogOptions) {
     followupsOf: (runUid: string, afterSeq: number, limit: number) => followupsOf(sql, runUid, afterSeq, limit),
     listTreeUids: (caller: Caller, uids: readonly string[]) => listTreeUids(sql, caller, uids),
     findArtifact: (uid: string) => artifactStore.find(sql, uid),
-    findPullRequest: (uid: string) => pullRequestStore.find(sql, uid),
     pullRequestUrlsOfTree: (runUid: string) => pullRequestStore.urlsOfTree(sql, runUid),
   };
   const deleteLater = (tx: Sql, key: string) => enqueueBlobDeletion(tx, key, clock.now());
@@ -353,6 +354,7 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
   ...allowServices(orchestrator.CatalogService, {
     listModels: ["factories", "gateway", "scoring"],
     listWorkers: ["factories"],
-    describePullRequests: ["factories", "metrics"],
+    describePullRequests: ["factories"],
+    readCodeHost: ["metrics"],
   }),
 };

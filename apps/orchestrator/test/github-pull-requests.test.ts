@@ -144,3 +144,23 @@ test("services are told what filters select by, of all named pull requests toget
     domainError({ kind: "permission_denied", reason: "service_only" }),
   );
 });
+
+test("the metrics service reads pages of the connection that serves the owner, with its token", async () => {
+  const { teamUid } = caller.teams[0]!;
+  const read = (over: object = {}) =>
+    p.catalogueByMetrics.readCodeHost(
+      { teamUid, kind: "github", repository: "acme/app", resource: "pull_request", number: 8, ...over },
+      p.as(serviceCaller("metrics", newUid())),
+    );
+  const answer = await read();
+  expect(answer.outcome).toBe("found");
+  expect(JSON.parse(new TextDecoder().decode(answer.body))).toMatchObject({ user: { login: "ada" } });
+  expect(asked).toEqual([{ line: "GET /api/v3/repos/acme/app/pulls/8", authorization: "Bearer t0ken" }]);
+  expect(await read({ number: 404 })).toMatchObject({ outcome: "not_found" });
+  await expect(read({ resource: "secrets" })).rejects.toEqual(domainError({ reason: "resource_invalid" }));
+  for (const over of [{ repository: "elsewhere/lib" }, { kind: "gitlab" }, { kind: "local" }, { teamUid: newUid() }])
+    await expect(read(over)).rejects.toEqual(domainError({ reason: "code_host_not_connected" }));
+  await expect(p.catalogue.readCodeHost({ teamUid, kind: "github" }, p.as(caller))).rejects.toEqual(
+    domainError({ kind: "permission_denied", reason: "service_only" }),
+  );
+});

@@ -249,3 +249,25 @@ test("another team sees of the page what a random uid shows", async () => {
     domainError({ reason: "pull_request_not_found" }),
   );
 });
+
+test("the metrics service reads when a pull request's head came into its base branch", async () => {
+  const { url } = await open(push("hello.txt", "hi\n"));
+  const { teamUid } = caller.teams[0]!;
+  const read = (over: object = {}) =>
+    p.catalogueByMetrics.readCodeHost(
+      { teamUid, kind: "local", repository: "acme/app", resource: "pull_request", number: 1, url, ...over },
+      p.as(serviceCaller("metrics", newUid())),
+    );
+  const bodyOf = ({ body }: { body: Uint8Array }) => JSON.parse(new TextDecoder().decode(body));
+  const before = await read();
+  expect(bodyOf(before)).toMatchObject({ number: 1, repository: "acme/app", title: "Add hello", merged_at: null });
+  expect(await read({ etag: before.etag })).toMatchObject({ outcome: "not_modified" });
+  const bare = join(root, "acme/app.git");
+  git(bare, "update-ref", "refs/heads/main", git(bare, "rev-parse", branch));
+  const after = await read({ etag: before.etag });
+  expect(after.outcome).toBe("found");
+  expect(Date.parse(bodyOf(after).merged_at)).toBeGreaterThanOrEqual(Date.parse(bodyOf(after).created_at));
+  await expect(read({ teamUid: newUid() })).rejects.toEqual(domainError({ reason: "code_host_not_connected" }));
+  rmSync(bare, { recursive: true });
+  expect(await read()).toMatchObject({ outcome: "not_found" });
+});

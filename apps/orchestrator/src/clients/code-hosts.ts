@@ -1,4 +1,5 @@
-import { githubHost, gitlabHost, localHost } from "@millwright/code-host";
+import { forgeReader, githubHost, gitlabHost, localHost, type ForgeReader } from "@millwright/code-host";
+import type { CodeHost } from "../domain/code-host.ts";
 import type { OpenCodeHosts } from "../usecases/open-code-host.ts";
 
 /** Opens connections for real; `reach` reaches the forges, at addresses that teams have set. */
@@ -8,3 +9,9 @@ export const codeHosts =
     kind === "local"
       ? { kind, host: localHost({ root }) }
       : { kind, host: (kind === "github" ? githubHost : gitlabHost)({ baseUrl, token, fetch: reach }) };
+
+/** Opens connections to forges for reading on condition. */
+export const forgeReaders =
+  (reach: typeof fetch) =>
+  ({ kind, baseUrl }: Pick<CodeHost, "kind" | "baseUrl">, token: string): ForgeReader =>
+    forgeReader({ kind: kind === "gitlab" ? "gitlab" : "github", baseUrl, token, fetch: reach });

@@ -1,5 +1,5 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { requireVerbAs, teamsInView, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
@@ -26,6 +26,7 @@ import {
   type EnvironmentUse,
   type EnvironmentView,
 } from "../usecases/environments.ts";
+import { readCodeHost, type ReadCodeHostDeps } from "../usecases/read-code-host.ts";
 import { findSkills } from "../usecases/find-skills.ts";
 import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
 
@@ -41,7 +42,8 @@ type ConnectedWorker = {
 export type CatalogRoutesDeps = EnvironmentsDeps &
   ListSkillsDeps &
   CodeHostsDeps &
-  DescribePullRequestsDeps & {
+  DescribePullRequestsDeps &
+  ReadCodeHostDeps & {
     /** Absent team: what the platform offers everybody. */
     readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
     readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
@@ -188,6 +190,18 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
         authors: all(found.map(({ author }) => author)),
         baseBranches: all(found.map(({ base }) => base)),
         paths: all(found.flatMap(({ paths }) => paths)),
+      };
+    },
+    async readCodeHost({ teamUid, changedSince, ...read }, context) {
+      const { body, answeredAt, ...answer } = await readCodeHost(deps, callerOf(context), {
+        ...read,
+        teamUid: as<TeamUid>(teamUid),
+        changedSince: changedSince && timestampDate(changedSince),
+      });
+      return {
+        ...answer,
+        answeredAt: timestampFromDate(answeredAt),
+        ...(body === undefined ? {} : { body: new TextEncoder().encode(JSON.stringify(body)) }),
       };
     },
     async deleteCodeHost({ uid }, context) {

@@ -147,6 +147,7 @@ export async function catalogPlatform(
     catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway! }),
     budgets: clientFor(orchestrator.BudgetService, transport, { signer: gateway! }),
     catalogueByFactories: clientFor(orchestrator.CatalogService, transport, { signer: factories! }),
+    catalogueByMetrics: clientFor(orchestrator.CatalogService, transport, { signer: metrics! }),
     definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories! }),
     evidence: clientFor(orchestrator.EvidenceService, transport, { signer: scoring! }),
     /** The same service, called by one that is not on its allow-list. */

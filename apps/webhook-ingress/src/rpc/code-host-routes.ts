@@ -20,9 +20,10 @@ import {
 } from "../usecases/read-code-host-deliveries.ts";
 import { assertService } from "./service-only.ts";
 
-/** Which services read deliveries in their own name. */
+/** Which services read deliveries and settings in their own name. */
 export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, {
   getCodeHostDelivery: ["factories", "metrics"],
+  getCodeHostWebhook: ["metrics"],
   walkCodeHostDeliveries: ["metrics"],
 });
 

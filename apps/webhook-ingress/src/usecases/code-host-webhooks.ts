@@ -27,13 +27,13 @@ export type CodeHostWebhooksDeps = CodeHostScopeDeps & {
 /** A connection, and the team whose it is according to the orchestrator, which the gateway has asked. */
 export type CodeHostRef = { readonly teamUid: string; readonly codeHostUid: string };
 
-/** The one way to reach a connection's webhook. Errors: code_host_not_found (not the caller's team) · not_authorized · code_host_webhook_not_found. */
+/** The one way to reach a connection's webhook. A service reads any of the team that it names. Errors: code_host_not_found (not the caller's team) · not_authorized · code_host_webhook_not_found. */
 export async function findCodeHostWebhook(
   deps: CodeHostScopeDeps,
   caller: Caller,
   ref: CodeHostRef,
 ): Promise<CodeHostWebhook> {
-  requireVerb(caller, ref.teamUid, "factory.manage", "code_host");
+  if (caller.principal.type !== "service") requireVerb(caller, ref.teamUid, "factory.manage", "code_host");
   const webhook = isUuid(ref.codeHostUid) ? await deps.codeHostWebhooks.find(ref.codeHostUid) : undefined;
   if (webhook?.teamUid !== ref.teamUid) throw notFound("code_host_webhook");
   return webhook;
