@@ -2,17 +2,19 @@ import type { Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
-import type { Database } from "@millwright/database";
+import type { Database, Sql } from "@millwright/database";
 import { Consumer, feedReader, type WakeupBus } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Logger, Tracer } from "@millwright/telemetry";
 import { WorkQueue } from "@millwright/work";
 import { webhookIngressClient } from "./clients/webhook-ingress-client.ts";
+import { urlKey } from "./domain/url-key.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
+import { planAfterDelivery } from "./store/poll-store.ts";
 import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
 import { REPLAY_FACTS, replayStore, type ReplayPage } from "./store/replay-store.ts";
-import { RECORD_DELIVERY, recordDelivery } from "./usecases/record-delivery.ts";
+import { RECORD_DELIVERY, recordDelivery, type RecordDeliveryDeps } from "./usecases/record-delivery.ts";
 import { replayFacts, type ReplayFactsDeps } from "./usecases/replay-facts.ts";
 import { REPRICE_RUNS, repriceRuns } from "./usecases/reprice-runs.ts";
 
@@ -33,6 +35,8 @@ const CONSUMER = { name: "deliveries", source: "webhook-ingress" };
 /** How long a delivery stays claimed by a process that died. */
 const LEASE_SECONDS = 30;
 const CONCURRENCY = 4;
+/** Deliveries of one change follow each other closely: what they report is compared with the code host once. */
+const POLL_AFTER_DELIVERY_MS = 120_000;
 
 /** How facts of pull requests come in: events name deliveries of code hosts, and the work queue reads them. It also prices runs again. */
 export function composeDeliveries({
@@ -52,6 +56,18 @@ export function composeDeliveries({
     pullRequests: pullRequestFactStore(database),
   };
   const replaying: ReplayFactsDeps = { replays: replayStore(database), runs: replayedRuns, recording };
+  /** What a new delivery reports is compared with the code host; a replayed one was. */
+  const recordingNew: RecordDeliveryDeps<Sql> = {
+    ...recording,
+    pullRequests: {
+      record: (teamUid, facts, finish) =>
+        recording.pullRequests.record(teamUid, facts, async (tx) => {
+          const pollAt = new Date(clock.now().getTime() + POLL_AFTER_DELIVERY_MS / timeScale);
+          await planAfterDelivery(tx, teamUid, urlKey(facts.pullRequest.url), pollAt);
+          await finish(tx);
+        }),
+    },
+  };
   const consumer = new Consumer({
     ...CONSUMER,
     read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
@@ -70,7 +86,7 @@ export function composeDeliveries({
     leaseSeconds: LEASE_SECONDS / timeScale,
     concurrency: CONCURRENCY,
     handlers: {
-      [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(recording, key, (tx) => context.finish(tx)),
+      [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(recordingNew, key, (tx) => context.finish(tx)),
       [REPLAY_FACTS]: ({ payload }, context) => replayFacts(replaying, payload as ReplayPage, context),
       [REPRICE_RUNS]: ({ key }, { signal }) => repriceRuns({ database, clock }, Number(key), signal),
     },

@@ -10,6 +10,7 @@ import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { composeDeliveries } from "./compose-deliveries.ts";
 import { composeIngestion } from "./compose-ingestion.ts";
+import { composeReconciliation } from "./compose-reconciliation.ts";
 import { freshnessOf } from "./freshness.ts";
 import { metricsRoutes } from "./rpc/routes.ts";
 import { costAnswerStore } from "./store/cost-answer-store.ts";
@@ -52,6 +53,8 @@ export type MetricsApp = {
   readonly work: WorkQueue;
   /** Reads the facts of runs that are due. */
   refreshDue(): Promise<void>;
+  /** Reads what is due from code hosts. */
+  reconcileDue(): Promise<void>;
 };
 
 /** The object graph of this service. */
@@ -72,16 +75,31 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     wakeups,
     replayedRuns,
   });
+  const reconciliation = composeReconciliation({
+    database,
+    clock,
+    log,
+    signer,
+    upstreams,
+    timeScale,
+    metrics: o.metrics,
+  });
   const { work } = deliveries;
   const feeds = [ingestion.followed, deliveries.followed];
   const consumers = feeds.map(({ consumer }) => consumer);
   const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers, work });
   const pause = async (): Promise<void> =>
-    void (await Promise.all([ingestion.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
+    void (await Promise.all([
+      ingestion.stop(),
+      reconciliation.stop(),
+      work.stop(),
+      ...consumers.map((each) => each.stop()),
+    ]));
   return {
     consumers,
     work,
     refreshDue: () => ingestion.refreshDue(),
+    reconcileDue: () => reconciliation.reconcileDue(),
     routes: (router) =>
       metricsRoutes(router, {
         clock,
@@ -96,6 +114,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
       }),
     async start() {
       ingestion.start();
+      reconciliation.start();
       work.start();
       for (const each of consumers) each.start();
     },
@@ -103,6 +122,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     async stop() {
       unwatch();
       await pause();
+      reconciliation.close();
       await database.close();
     },
     ready: () =>

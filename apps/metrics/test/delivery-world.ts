@@ -21,7 +21,14 @@ export const deliveryWorld = (world: World) => ({
   },
 
   /** Has a run of the factory produce a pull request, as the refresher stores it. */
-  produced: async (factoryUid: string, url: string, followUps = 0): Promise<void> => {
+  produced: async (
+    factoryUid: string,
+    url: string,
+    followUps = 0,
+    repo = "named/by-run",
+    number = 1,
+    provider = "GITHUB",
+  ): Promise<void> => {
     const runUid = newUid();
     await world.rows(
       `INSERT INTO run_facts
@@ -30,8 +37,8 @@ export const deliveryWorld = (world: World) => ({
     );
     await world.rows(
       `INSERT INTO produced_pull_requests
-       VALUES ($1, $2, $3, $4, $1, $5, 'GITHUB', 'named/by-run', 1, 'Named by a run', $6, '2019-05-15T15:00:00Z', NULL, NULL, NULL, NULL)`,
-      [runUid, urlKey(url), TEAM, factoryUid, url, "2019-05-15T15:10:00Z"],
+       VALUES ($1, $2, $3, $4, $1, $5, $9, $7, $8, 'Named by a run', $6, '2019-05-15T15:00:00Z', NULL, NULL, NULL, NULL)`,
+      [runUid, urlKey(url), TEAM, factoryUid, url, "2019-05-15T15:10:00Z", repo, number, provider],
     );
   },
 

@@ -1,16 +1,25 @@
 import { clone } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
+import type { ForgeAnswer } from "@millwright/code-host";
 import { events, orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "@millwright/testing";
 import { pageOf } from "./page-of.ts";
 import type { FakeRun } from "./run-samples.ts";
 
-/** Facts of runs and the run feed in memory. */
+/** The only connection. */
+export const CODE_HOST = newUid();
+export type ReadCodeHost = (request: orchestrator.ReadCodeHostRequest) => Promise<ForgeAnswer>;
+
+/** Facts of runs and the run feed in memory, and code hosts as the orchestrator reads them. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["metrics"] }),
     ...allowServices(orchestrator.FactsService, { listRunFacts: ["metrics"], walkRuns: ["metrics"] }),
+    ...allowServices(orchestrator.CatalogService, { readCodeHost: ["metrics"] }),
   };
   /** What ListRunFacts returns; tests change them in place. */
   readonly runs = new Map<string, FakeRun>();
@@ -21,6 +30,8 @@ export class FakeOrchestrator {
   readonly requests: string[][] = [];
   /** Returns what ListRunFacts returns, such as older snapshots; may throw. */
   answer: (runs: FakeRun[]) => Promise<FakeRun[]> | FakeRun[] = (runs) => runs;
+  /** Answers ReadCodeHost; undefined: no connection serves any repository. */
+  readCodeHost: ReadCodeHost | undefined;
   readonly #now: () => Date;
 
   constructor(now: () => Date) {
@@ -75,6 +86,15 @@ export class FakeOrchestrator {
         return { runUids, nextPageToken };
       },
     });
+    router.service(orchestrator.CatalogService, {
+      readCodeHost: async (request) => {
+        if (!this.readCodeHost)
+          throw invalidArgument("code_host_not_connected", "No connection serves the repository.");
+        const { body, answeredAt, ...answer } = await this.readCodeHost(request);
+        const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body));
+        return { ...answer, codeHostUid: CODE_HOST, body: bytes, answeredAt: timestampFromDate(answeredAt) };
+      },
+    });
     serveFeed(router, "0199a000-0000-7000-8000-000000000001", this.feed);
   }
 
@@ -83,6 +103,7 @@ export class FakeOrchestrator {
     this.runs.clear();
     this.feed.length = this.requests.length = 0;
     this.held = undefined;
+    this.readCodeHost = undefined;
     this.answer = (runs) => runs;
   }
 }

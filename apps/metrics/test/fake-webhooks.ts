@@ -24,6 +24,7 @@ export class FakeWebhooks {
     ...allowServices(events.EventFeedService, { read: ["metrics"] }),
     ...allowServices(webhooks.CodeHostWebhookService, {
       getCodeHostDelivery: ["metrics"],
+      getCodeHostWebhook: ["metrics"],
       walkCodeHostDeliveries: ["metrics"],
     }),
   };
@@ -57,6 +58,9 @@ export class FakeWebhooks {
 
   routes(router: ConnectRouter): void {
     router.service(webhooks.CodeHostWebhookService, {
+      getCodeHostWebhook: ({ codeHostUid, teamUid }) => ({
+        webhook: { codeHostUid, teamUid, provider: "github", botLogin: this.botLogin },
+      }),
       getCodeHostDelivery: async ({ deliveryUid }) => {
         await this.beforeGet(deliveryUid);
         const { uid, teamUid, provider, event, action, body, receivedAt } = this.#get(deliveryUid);

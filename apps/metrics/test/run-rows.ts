@@ -155,7 +155,7 @@ export async function storeProduced(sql: Sql, rows: readonly ProducedRow[]): Pro
 export async function storeActivities(sql: Sql, rows: readonly ActivityRow[]): Promise<void> {
   await sql.query(
     `INSERT INTO pull_request_activities SELECT * FROM json_populate_recordset(NULL::pull_request_activities, $1) ON CONFLICT DO NOTHING`,
-    [JSON.stringify(rows.map((row) => ({ actor_login: "someone", ...row })))],
+    [JSON.stringify(rows.map((row) => ({ actor_login: "someone", is_approximate: false, ...row })))],
   );
 }
 

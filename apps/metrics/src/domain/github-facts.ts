@@ -31,7 +31,7 @@ export function githubFacts(event: string, payload: unknown, botLogin: string): 
 }
 
 /** Comments in the conversation come with the pull request as an issue, which lacks its size. */
-function pullRequestFact(payload: unknown, member: "issue" | "pull_request"): PullRequestFact | undefined {
+export function pullRequestFact(payload: unknown, member: "issue" | "pull_request"): PullRequestFact | undefined {
   const item = at(payload, member);
   if (member === "issue" && at(item, "pull_request") === undefined) return undefined;
   const url = textAt(item, "pull_request", "html_url") || textAt(item, "html_url");
@@ -91,21 +91,7 @@ function activityOf(
 ): Activity | undefined {
   const action = textAt(payload, "action");
   const item = at(payload, "pull_request");
-  /** `subject`: what the actor made or did; it names the app that did it for them. */
-  const activity = (
-    kind: ActivityKind,
-    key: string,
-    actor: unknown,
-    subject: unknown,
-    occurredAt: Date | undefined,
-  ): Activity => ({
-    kind,
-    key,
-    actorLogin: storableTextAt(actor, "login"),
-    isPerson: isPerson(actor, subject, botLogin),
-    isDismissed: false,
-    occurredAt: occurredAt ?? pullRequest.updatedAt,
-  });
+  const activity = activityMaker(pullRequest, botLogin);
   const sender = at(payload, "sender");
   if (event === "pull_request") {
     if (action === "opened") return activity("opened", "opened", sender, item, pullRequest.openedAt ?? undefined);
@@ -115,9 +101,10 @@ function activityOf(
     }
     if (!PR_ACTIONS.includes(action)) return undefined;
     const occurredAt = (action === "closed" ? timeAt(item, "closed_at") : undefined) ?? pullRequest.updatedAt;
-    return activity("pr_action", `${action}:${occurredAt.toISOString()}`, sender, undefined, occurredAt);
+    const key = `${action}:${occurredAt.toISOString()}`;
+    return { ...activity("pr_action", key, sender, undefined, occurredAt), isApproximate: true };
   }
-  if (event === "pull_request_review") return reviewOf(payload, action, activity);
+  if (event === "pull_request_review") return reviewOf(at(payload, "review"), action, activity);
   const comment = at(payload, "comment");
   const id = idAt(comment, "id");
   if (action !== "created" || id === "") return undefined;
@@ -125,6 +112,7 @@ function activityOf(
   return activity(kind, `${kind}:${id}`, at(comment, "user"), comment, timeAt(comment, "created_at"));
 }
 
+/** `subject`: what the actor made or did; it names the app that did it for them. */
 type MakeActivity = (
   kind: ActivityKind,
   key: string,
@@ -133,9 +121,20 @@ type MakeActivity = (
   occurredAt: Date | undefined,
 ) => Activity;
 
+/** Returns how to make activities of a pull request. */
+export const activityMaker =
+  (pullRequest: PullRequestFact, botLogin: string): MakeActivity =>
+  (kind, key, actor, subject, occurredAt) => ({
+    kind,
+    key,
+    actorLogin: storableTextAt(actor, "login"),
+    isPerson: isPerson(actor, subject, botLogin),
+    isDismissed: false,
+    occurredAt: occurredAt ?? pullRequest.updatedAt,
+  });
+
 /** A dismissed review does not say any more what its verdict was. */
-function reviewOf(payload: unknown, action: string, activity: MakeActivity): Activity | undefined {
-  const review = at(payload, "review");
+export function reviewOf(review: unknown, action: string, activity: MakeActivity): Activity | undefined {
   const id = idAt(review, "id");
   const state = textAt(review, "state").toLowerCase();
   const isDismissed = action === "dismissed" || state === "dismissed";

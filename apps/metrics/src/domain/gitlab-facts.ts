@@ -28,9 +28,12 @@ export function gitlabFacts(payload: unknown, botLogin: string, receivedAt: Date
 }
 
 /** An activity without its actor, whom the payload names once for all. */
-type UnattributedActivity = Pick<Activity, "key" | "kind" | "occurredAt"> & { readonly isDismissed?: boolean };
+type UnattributedActivity = Pick<Activity, "key" | "kind" | "occurredAt"> & {
+  readonly isDismissed?: boolean;
+  readonly isApproximate?: boolean;
+};
 
-function mergeRequestFact(
+export function mergeRequestFact(
   payload: unknown,
   member: "merge_request" | "object_attributes",
 ): PullRequestFact | undefined {
@@ -97,12 +100,14 @@ function mergeRequestActivities(
   const time = updatedAt.toISOString();
   const login = idAt(payload, "user", "username");
   if (action === "open") return [{ kind: "opened", key: "opened", occurredAt: openedAt ?? updatedAt }];
-  if (PR_ACTIONS.includes(action)) return [{ kind: "pr_action", key: `${action}:${time}`, occurredAt: updatedAt }];
+  if (PR_ACTIONS.includes(action))
+    return [{ kind: "pr_action", key: `${action}:${time}`, occurredAt: updatedAt, isApproximate: true }];
   // A review need not change the merge request, whose time then is an older one.
   if (APPROVALS.includes(action))
-    return [{ kind: "review_approved", key: `approval:${login}:${time}`, occurredAt: receivedAt }];
+    return [{ kind: "review_approved", key: `approval:${login}:${time}`, occurredAt: receivedAt, isApproximate: true }];
   if (WITHDRAWALS.includes(action)) {
-    return [{ kind: "review_approved", key: `unapproval:${login}:${time}`, occurredAt: receivedAt, isDismissed: true }];
+    const key = `unapproval:${login}:${time}`;
+    return [{ kind: "review_approved", key, occurredAt: receivedAt, isDismissed: true, isApproximate: true }];
   }
   return action === "update" ? updateActivities(payload, updatedAt, receivedAt) : [];
 }
@@ -128,7 +133,9 @@ function updateActivities(payload: unknown, updatedAt: Date, receivedAt: Date): 
       : undefined;
   return [
     ...(before === "" ? [] : [{ kind: "code_push" as const, key: `push:${before}:${after}`, occurredAt: updatedAt }]),
-    ...(draft === undefined ? [] : [{ kind: "pr_action" as const, key: `draft:${time}`, occurredAt: updatedAt }]),
+    ...(draft === undefined
+      ? []
+      : [{ kind: "pr_action" as const, key: `draft:${time}`, occurredAt: updatedAt, isApproximate: true }]),
     ...(kind ? [{ kind, key: `review:${review}:${login}:${time}`, occurredAt: receivedAt }] : []),
   ];
 }
@@ -148,7 +155,8 @@ const BOTS: readonly RegExp[] = [
   /^(?:alert|support|security|automation|migration|admin|visual-review|llm)-bot$/i,
 ];
 
-const isPerson = (login: string, botLogin: string): boolean =>
+/** Returns whether an account is that of a person. */
+export const isPerson = (login: string, botLogin: string): boolean =>
   login !== "" &&
   !BOTS.some((bot) => bot.test(login)) &&
   login.toLowerCase() !== botLogin.replace(/^@/, "").toLowerCase();

@@ -1,6 +1,6 @@
 /** What one delivery of a code host reports of a pull request. Times are by the clock of the code host. */
 export type PullRequestFact = {
-  readonly provider: "GITHUB" | "GITLAB";
+  readonly provider: "GITHUB" | "GITLAB" | "LOCAL";
   readonly url: string;
   readonly repoFullName: string;
   readonly prNumber: number;
@@ -47,9 +47,16 @@ export type Activity = {
   /** Only that the review was dismissed is known for certain: its kind may be another. */
   readonly isDismissed: boolean;
   readonly occurredAt: Date;
+  /** A delivery does not name it, only its time. Reading the history from the code host replaces it. */
+  readonly isApproximate?: boolean;
 };
 
-export type PullRequestFacts = { readonly pullRequest: PullRequestFact; readonly activities: readonly Activity[] };
+export type PullRequestFacts = {
+  readonly pullRequest: PullRequestFact;
+  readonly activities: readonly Activity[];
+  /** All activities until then are among these. By the clock of the code host; absent: some may be missing. */
+  readonly historyReadTo?: Date | undefined;
+};
 
 const URL_LENGTH_MAX = 1000;
 const NAME_LENGTH_MAX = 500;

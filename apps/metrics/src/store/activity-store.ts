@@ -13,12 +13,13 @@ export async function storeActivities(
   activities: readonly Activity[],
 ): Promise<void> {
   if (activities.length === 0) return;
-  const rows = activities.map(({ key, kind, actorLogin, isPerson, isDismissed, occurredAt }) => ({
+  const rows = activities.map(({ key, kind, actorLogin, isPerson, isDismissed, isApproximate, occurredAt }) => ({
     activity_key: key,
     kind,
     actor_login: actorLogin,
     is_person: isPerson,
     is_dismissed: isDismissed,
+    is_approximate: isApproximate ?? false,
     occurred_at: occurredAt.toISOString(),
   }));
   await Promise.all([
@@ -33,6 +34,7 @@ const COLUMNS = jsonColumns({
   actor_login: "text",
   is_person: "boolean",
   is_dismissed: "boolean",
+  is_approximate: "boolean",
   occurred_at: "timestamptz",
 });
 
@@ -61,3 +63,10 @@ const WITHDRAW_APPROVALS = `
                     AND w.activity_key LIKE 'unapproval:%'
                     AND w.actor_login = a.actor_login
                     AND w.occurred_at >= a.occurred_at)`;
+
+/**
+ * SQL: whether an activity is not replaced by the history that was read from the code host. `activity` and `pullRequest` are the aliases of the
+ * tables; the pull request may be absent.
+ */
+export const isCurrent = (activity: string, pullRequest: string): string =>
+  `(NOT ${activity}.is_approximate OR ${activity}.occurred_at > coalesce(${pullRequest}.history_read_to, '-infinity'))`;

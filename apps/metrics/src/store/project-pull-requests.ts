@@ -1,11 +1,13 @@
 import type { Sql } from "@millwright/database";
+import { isCurrent } from "./activity-store.ts";
 
 /**
  * Makes the rows of a factory's pull requests again, from what runs, code hosts and the ledger have reported. The caller has locked the factory
  * (`lockFactories`). The result depends on those facts alone, so it may run after every change, in any order. Pull requests that no run of the
  * factory produced are passed over.
  *
- * A pull request of a local repository has no code host: it is open, its history is complete, and persons cannot change its code.
+ * A pull request of a local repository has no code host: it is open until its head is part of its base branch, its history is complete, and persons
+ * cannot change its code.
  */
 export async function projectPullRequests(tx: Sql, factoryUid: string, urlKeys: readonly string[]): Promise<void> {
   if (urlKeys.length > 0) await tx.query(PROJECT, [factoryUid, urlKeys]);
@@ -128,7 +130,7 @@ const PROJECT = `
     FROM (${PRODUCED}) p
     LEFT JOIN pull_requests h ON h.team_uid = p.team_uid AND h.url_key = p.url_key
    CROSS JOIN LATERAL (
-         SELECT h.url_key IS NOT NULL AS by_host, h.url_key IS NULL AND p.provider = 'LOCAL' AS is_local) known
+         SELECT h.url_key IS NOT NULL AS by_host, coalesce(h.provider, p.provider) = 'LOCAL' AS is_local) known
    CROSS JOIN LATERAL (
          SELECT coalesce(bool_or(kind = 'opened'), false) AS was_opening_seen,
                 min(occurred_at) FILTER (WHERE is_counted
@@ -136,8 +138,8 @@ const PROJECT = `
                 (count(*) FILTER (WHERE is_counted))::integer AS total,
                 ${KINDS.map((kind) => `(count(*) FILTER (WHERE is_counted AND kind = '${kind}'))::integer AS ${kind}`).join(", ")}
            FROM (SELECT kind, occurred_at, is_person AND NOT is_dismissed AS is_counted
-                   FROM pull_request_activities
-                  WHERE team_uid = p.team_uid AND url_key = p.url_key) activities) a
+                   FROM pull_request_activities activity
+                  WHERE team_uid = p.team_uid AND url_key = p.url_key AND ${isCurrent("activity", "h")}) activities) a
    CROSS JOIN LATERAL (
          SELECT coalesce(sum(inference_micros), 0)::bigint AS inference_micros,
                 coalesce(sum(compute_micros), 0)::bigint AS compute_micros,

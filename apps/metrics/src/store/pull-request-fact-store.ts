@@ -1,7 +1,7 @@
 import type { Database, Sql } from "@millwright/database";
-import type { PullRequestFact, PullRequestFacts } from "../domain/pull-request-fact.ts";
+import type { PullRequestFacts, PullRequestState } from "../domain/pull-request-fact.ts";
 import { urlKey } from "../domain/url-key.ts";
-import { storeActivities } from "./activity-store.ts";
+import { isCurrent, storeActivities } from "./activity-store.ts";
 import { lockFactories } from "./factory-lock.ts";
 import { jsonColumns } from "./json-columns.ts";
 import { projectPullRequests } from "./project-pull-requests.ts";
@@ -27,7 +27,7 @@ export function pullRequestFactStore(database: Database) {
           ]);
           if (producers.some((uid) => !locked.includes(uid))) return producers;
           await Promise.all([
-            storeFact(tx, teamUid, key, facts.pullRequest),
+            storeFact(tx, teamUid, key, facts),
             storeActivities(tx, teamUid, key, facts.activities),
             setClosingOfGitlab(tx, teamUid, key),
             ...producers.map((factoryUid) => projectPullRequests(tx, factoryUid, [key])),
@@ -39,8 +39,25 @@ export function pullRequestFactStore(database: Database) {
         factories = missed; // a run of a further factory produced it in the meantime
       }
     },
+
+    /** Returns the state of a pull request, as it is known, and whether only deliveries report some of its activities. */
+    async known(teamUid: string, key: string): Promise<KnownPullRequest> {
+      const { rows } = await database.sql.query<{ state: PullRequestState; has_approximate_activities: boolean }>(
+        `SELECT p.state,
+                EXISTS (SELECT FROM pull_request_activities a
+                         WHERE a.team_uid = p.team_uid AND a.url_key = p.url_key AND a.is_approximate
+                           AND ${isCurrent("a", "p")}) AS has_approximate_activities
+           FROM pull_requests p
+          WHERE p.team_uid = $1 AND p.url_key = $2`,
+        [teamUid, key],
+      );
+      const { state = "open", has_approximate_activities: hasApproximateActivities = false } = rows[0] ?? {};
+      return { state, hasApproximateActivities };
+    },
   };
 }
+
+export type KnownPullRequest = { readonly state: PullRequestState; readonly hasApproximateActivities: boolean };
 
 /** Factories whose runs produced a pull request. */
 async function producersOf(sql: Sql, teamUid: string, key: string): Promise<string[]> {
@@ -63,7 +80,8 @@ async function lockPullRequest(tx: Sql, teamUid: string, key: string): Promise<v
 }
 
 /** Stores the fact. Of status and size the newest known one remains; a merge remains whatever else is reported. */
-async function storeFact(tx: Sql, teamUid: string, key: string, fact: PullRequestFact): Promise<void> {
+async function storeFact(tx: Sql, teamUid: string, key: string, facts: PullRequestFacts): Promise<void> {
+  const fact = facts.pullRequest;
   await tx.query(STORE, [
     teamUid,
     key,
@@ -85,6 +103,7 @@ async function storeFact(tx: Sql, teamUid: string, key: string, fact: PullReques
       changed_files: fact.size?.changedFiles,
       num_commits: fact.size?.numCommits,
       measured_at: fact.size && fact.updatedAt,
+      history_read_to: facts.historyReadTo,
     }),
   ]);
 }
@@ -126,6 +145,7 @@ const COLUMNS = jsonColumns({
   num_commits: "integer",
   state_at: "timestamptz",
   measured_at: "timestamptz",
+  history_read_to: "timestamptz",
 });
 
 const STORE = `
@@ -145,17 +165,20 @@ const STORE = `
       state_at = greatest(p.state_at, excluded.state_at),
       ${SIZE.map((name) => pick(HAS_NEWER_SIZE, name)).join(",\n      ")},
       measured_at = greatest(p.measured_at, excluded.measured_at),
-      recorded_at = excluded.recorded_at`;
+      recorded_at = excluded.recorded_at,
+
+      history_read_to = greatest(p.history_read_to, excluded.history_read_to)`;
 
 /** GitLab's payloads lack the time of the closing: it is that of the last closing that was observed. */
 async function setClosingOfGitlab(tx: Sql, teamUid: string, key: string): Promise<void> {
   await tx.query(
     `UPDATE pull_requests p
-        SET closed_at = (SELECT max(occurred_at)
-                           FROM pull_request_activities a
-                          WHERE a.team_uid = p.team_uid
-                            AND a.url_key = p.url_key
-                            AND a.activity_key LIKE 'close:%')
+        SET closed_at = coalesce((SELECT max(occurred_at)
+                                    FROM pull_request_activities a
+                                   WHERE a.team_uid = p.team_uid
+                                     AND a.url_key = p.url_key
+                                     AND a.activity_key LIKE 'close:%'
+                                     AND ${isCurrent("a", "p")}), p.closed_at)
       WHERE p.team_uid = $1
         AND p.url_key = $2
         AND p.provider = 'GITLAB'

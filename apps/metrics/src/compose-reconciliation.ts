@@ -1,0 +1,65 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Clock } from "@millwright/clock";
+import { BackgroundLoop, type Database } from "@millwright/database";
+import type { CallerSigner } from "@millwright/rpc";
+import type { Logger, Metrics } from "@millwright/telemetry";
+import { codeHostClient } from "./clients/code-host-client.ts";
+import { countPolls } from "./store/poll-store.ts";
+import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
+import { pollCodeHosts, type PollCodeHostsDeps } from "./usecases/poll-code-hosts.ts";
+
+export type ReconciliationOptions = {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly signer: CallerSigner;
+  readonly upstreams: { readonly orchestrator: Transport; readonly webhookIngress: Transport };
+  readonly timeScale: number;
+};
+
+/** How often it is checked what is due. */
+const CHECK_MS = 5_000;
+
+/** How facts of pull requests come in that no delivery reported: code hosts are asked for them. */
+export function composeReconciliation(o: ReconciliationOptions) {
+  const { database, clock, log, metrics, signer, upstreams, timeScale } = o;
+  const reads = metrics.counter(
+    "millwright_code_host_reads_total",
+    "Reads of code hosts that reconcile pull requests.",
+    ["provider", "outcome"],
+  );
+  const due = metrics.scrapedGauge(
+    "millwright_code_host_reads_due",
+    "Repositories and pull requests that are due to be read.",
+    ["kind"],
+  );
+  const paused = metrics.scrapedGauge("millwright_code_hosts_paused", "Connections whose rate limit is used up.", []);
+  const deps: PollCodeHostsDeps = {
+    ...{ database, clock, log, timeScale },
+    codeHosts: codeHostClient(upstreams, signer),
+    pullRequests: pullRequestFactStore(database),
+    countRead: (provider, outcome) => reads.inc({ provider, outcome }),
+  };
+  const loop = new BackgroundLoop({
+    everyMs: CHECK_MS / timeScale,
+    step: async () => ((await pollCodeHosts(deps)) > 0 ? "again" : "idle"),
+    onError: (error) => log.warn({ error }, "due reads of code hosts were not claimed; it is tried again"),
+  });
+  const close = metrics.onScrape("metrics reconciliation", async () => {
+    const counts = await countPolls(database.sql, clock.now());
+    due.set({ kind: "repository" }, counts.repositories);
+    due.set({ kind: "pull_request" }, counts.pullRequests);
+    paused.set({}, counts.paused);
+  });
+  return {
+    /** Reads what is due until nothing is. For tests; `start` has it repeated. */
+    async reconcileDue(): Promise<void> {
+      while ((await pollCodeHosts(deps)) > 0);
+    },
+    start: (): void => loop.start(),
+    stop: (): Promise<void> => loop.stop(),
+    /** Stops reporting. */
+    close,
+  };
+}

@@ -1,0 +1,195 @@
+import type { Clock } from "@millwright/clock";
+import type { Database } from "@millwright/database";
+import { isDomainError } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import { githubListFacts } from "../domain/github-history.ts";
+import { gitlabListFacts } from "../domain/gitlab-history.ts";
+import { nextPullRequestPoll, nextRepositoryPoll, nextTry } from "../domain/poll-plan.ts";
+import type { PullRequestFacts } from "../domain/pull-request-fact.ts";
+import { urlKey } from "../domain/url-key.ts";
+import {
+  claimPullRequests,
+  claimRepositories,
+  finishPullRequest,
+  finishRepository,
+  pauseCodeHost,
+  pausedUntil,
+  planChanged,
+  retryPullRequest,
+  retryRepository,
+  saveRepositoryProgress,
+  type PullRequestClaim,
+  type RepositoryClaim,
+} from "../store/poll-store.ts";
+import type { pullRequestFactStore } from "../store/pull-request-fact-store.ts";
+import { CodeHostLimited, NotAtCodeHost, readHistory, type CodeHostAnswer, type CodeHostRead } from "./read-history.ts";
+
+export type PollCodeHostsDeps = {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly codeHosts: {
+    read(read: CodeHostRead): Promise<CodeHostAnswer>;
+    botLogin(teamUid: string, codeHostUid: string): Promise<string>;
+  };
+  readonly pullRequests: ReturnType<typeof pullRequestFactStore>;
+  readonly countRead: (provider: string, outcome: string) => void;
+  /** Divides every wait. */
+  readonly timeScale: number;
+};
+
+/** Claimed at once by a replica; read one after the other. */
+const BATCH = 10;
+/** How long a claim lasts if its process dies: longer than a batch of slow answers takes. */
+const LEASE_MS = 300_000;
+/** Pages of a list of changes that are read before other repositories get their turn. */
+const LIST_PAGES_MAX = 10;
+/** Code hosts may show a change later than one that they date later. */
+const OVERLAP_MS = 10_000;
+/** A part of the connection's allowance is left to runs and automations. */
+const RESERVE = 0.1;
+
+/**
+ * Reads from code hosts what is due: the lists of changed pull requests of repositories, and pull requests that runs produced. Any number of
+ * replicas may do so. A process that dies leaves its claims, which end by themselves; what was read is stored together with the end of its claim.
+ * Returns how many reads were due.
+ */
+export async function pollCodeHosts(deps: PollCodeHostsDeps): Promise<number> {
+  const { sql } = deps.database;
+  const now = deps.clock.now();
+  const leaseEndsAt = new Date(now.getTime() + LEASE_MS);
+  const repositories = await claimRepositories(sql, now, BATCH, leaseEndsAt);
+  for (const claim of repositories) await pollRepository(deps, claim);
+  const pullRequests = await claimPullRequests(sql, now, BATCH, leaseEndsAt);
+  for (const claim of pullRequests) await pollPullRequest(deps, claim);
+  return repositories.length + pullRequests.length;
+}
+
+/** Reads one page, counts it, and pauses the connection when the code host asks to wait or little of the allowance is left. */
+async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<CodeHostAnswer> {
+  const { kind } = read;
+  const answer = await deps.codeHosts.read(read).catch((error: unknown) => {
+    deps.countRead(kind, "error");
+    throw error;
+  });
+  const { codeHostUid, outcome, rateLimit, retryAfterSeconds } = answer;
+  deps.countRead(kind, outcome);
+  const pause = async (seconds: number): Promise<Date> => {
+    const until = new Date(deps.clock.now().getTime() + 1000 * seconds);
+    await pauseCodeHost(deps.database.sql, codeHostUid, until);
+    return until;
+  };
+  if (outcome === "rate_limited") throw new CodeHostLimited(await pause(retryAfterSeconds));
+  if (rateLimit && rateLimit.remaining < RESERVE * rateLimit.limit) await pause(rateLimit.resetsInSeconds);
+  return answer;
+}
+
+async function pollRepository(deps: PollCodeHostsDeps, claim: RepositoryClaim): Promise<void> {
+  const { sql } = deps.database;
+  try {
+    const { codeHostUid, readTo, isComplete } = await readChanges(deps, claim);
+    const now = deps.clock.now();
+    const pollAt = isComplete ? nextRepositoryPoll(readTo, now, deps.timeScale) : now;
+    await finishRepository(sql, claim, { codeHostUid, pollAt, now });
+  } catch (error) {
+    const isConnected = !isNotConnected(error);
+    if (isConnected) warn(deps, error, `${claim.provider} ${claim.repoFullName}`);
+    await retryRepository(sql, claim, retryTime(deps, error, claim.tries), isConnected);
+  }
+}
+
+/** Stores the changed pull requests of a repository, whoever opened them, oldest change first. */
+async function readChanges(
+  deps: PollCodeHostsDeps,
+  claim: RepositoryClaim,
+): Promise<{ readonly codeHostUid: string; readonly readTo: Date; readonly isComplete: boolean }> {
+  const { teamUid, provider, repoFullName } = claim;
+  let { readTo, etag } = claim;
+  let [page, codeHostUid] = ["", ""];
+  for (let pages = 0; pages < LIST_PAGES_MAX; pages += 1) {
+    const answer = await readPage(deps, {
+      teamUid,
+      kind: provider.toLowerCase(),
+      repository: repoFullName,
+      resource: "pull_requests",
+      changedSince: new Date(readTo.getTime() - OVERLAP_MS),
+      page,
+      etag: page === "" ? etag : "",
+    });
+    ({ codeHostUid } = answer);
+    if (answer.outcome === "not_modified") return { codeHostUid, readTo, isComplete: true };
+    if (answer.outcome === "not_found") throw new NotAtCodeHost(repoFullName);
+    const items = Array.isArray(answer.body) ? (answer.body as unknown[]) : [];
+    const facts = items.flatMap((item) => listFacts(provider, item, repoFullName) ?? []);
+    await storeChanges(deps, teamUid, facts);
+    const newest = new Date(Math.max(readTo.getTime(), ...items.map((item) => changeTime(item))));
+    const isNewer = newest > readTo;
+    // A list that begins at another time has another ETag.
+    etag = !isNewer && page === "" && answer.nextPage === "" ? answer.etag : "";
+    // Items move to the end of the list when they change: the next page begins at the newest change instead of at a number of items.
+    page = isNewer ? "" : answer.nextPage;
+    readTo = newest;
+    await saveRepositoryProgress(deps.database.sql, claim, { readTo, etag });
+    if (answer.nextPage === "") return { codeHostUid, readTo, isComplete: true };
+  }
+  return { codeHostUid, readTo, isComplete: false };
+}
+
+const listFacts = (provider: string, item: unknown, repoFullName: string): PullRequestFacts | undefined =>
+  provider === "GITHUB" ? githubListFacts(item, repoFullName) : gitlabListFacts(item, repoFullName);
+
+async function storeChanges(
+  deps: PollCodeHostsDeps,
+  teamUid: string,
+  facts: readonly PullRequestFacts[],
+): Promise<void> {
+  for (const each of facts) await deps.pullRequests.record(teamUid, each, async () => {});
+  const changes = facts.map(({ pullRequest }) => ({
+    urlKey: urlKey(pullRequest.url),
+    changedAt: pullRequest.updatedAt,
+  }));
+  await planChanged(deps.database.sql, teamUid, changes, deps.clock.now());
+}
+
+async function pollPullRequest(deps: PollCodeHostsDeps, claim: PullRequestClaim): Promise<void> {
+  const { sql } = deps.database;
+  const { teamUid, provider } = claim;
+  try {
+    const paused = claim.codeHostUid && (await pausedUntil(sql, claim.codeHostUid, deps.clock.now()));
+    if (paused) throw new CodeHostLimited(paused);
+    const known = await deps.pullRequests.known(teamUid, claim.urlKey);
+    // What only deliveries report is compared with the code host, even if nothing has changed there since.
+    const etags = known.hasApproximateActivities ? {} : claim.etags;
+    const read = await readHistory(
+      (page) => readPage(deps, page),
+      (codeHostUid) => deps.codeHosts.botLogin(teamUid, codeHostUid),
+      { ...claim, etags },
+    );
+    const now = deps.clock.now();
+    const { state, changedAt } = read ?? { state: known.state, changedAt: claim.changedAt ?? now };
+    const pollAt = nextPullRequestPoll({ provider, state, changedAt }, now, deps.timeScale);
+    const plan = { etags: read?.etags ?? claim.etags, changedAt, pollAt };
+    if (read?.facts) await deps.pullRequests.record(teamUid, read.facts, (tx) => finishPullRequest(tx, claim, plan));
+    else await finishPullRequest(sql, claim, plan);
+  } catch (error) {
+    const isWaiting = isNotConnected(error) && provider !== "LOCAL";
+    if (!isWaiting) warn(deps, error, claim.url);
+    await retryPullRequest(sql, claim, isWaiting ? undefined : retryTime(deps, error, claim.tries));
+  }
+}
+
+const retryTime = ({ clock, timeScale }: PollCodeHostsDeps, error: unknown, tries: number): Date =>
+  error instanceof CodeHostLimited ? error.until : nextTry(tries, clock.now(), timeScale);
+
+const isNotConnected = (error: unknown): boolean => isDomainError(error) && error.reason === "code_host_not_connected";
+
+function warn({ log }: PollCodeHostsDeps, error: unknown, subject: string): void {
+  log.warn({ error, operation: `read ${subject}` }, "a code host was not read; it is read again");
+}
+
+/** `updated_at`; 0 if there is none. */
+function changeTime(item: unknown): number {
+  const text = typeof item === "object" && item !== null ? (item as Record<string, unknown>)["updated_at"] : undefined;
+  const ms = typeof text === "string" ? Date.parse(text) : NaN;
+  return Number.isNaN(ms) ? 0 : ms;
+}
