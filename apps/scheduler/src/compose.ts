@@ -19,23 +19,23 @@ import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { environmentClient, orchestratorClient } from "./clients/orchestrator-client.ts";
-import { ofScheduledRuns } from "./clients/run-feed.ts";
+import { onlyScheduledRuns } from "./clients/run-feed.ts";
 import { onAutomationEvents } from "./events/on-automation-events.ts";
 import { onIdentityEvents } from "./events/on-identity-events.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { scheduleUpdated } from "./events/schedule-events.ts";
-import { slotTaken } from "./events/trigger-events.ts";
+import { triggerSlotEvent } from "./events/trigger-events.ts";
 import { DueLoop } from "./due-loop.ts";
 import { schedulerRoutes, type RoutesDeps } from "./rpc/routes.ts";
 import { SlotLoop } from "./slot-loop.ts";
 import { DATABASE_TIME, readTime } from "./store/database-time.ts";
 import { scheduleStore, updateSchedulesOfAgent, updateSchedulesOfMember } from "./store/schedule-store.ts";
-import { noteRuns, noteRunEnd, slotStore } from "./store/slot-store.ts";
-import { forgetTriggers, triggerStore } from "./store/trigger-store.ts";
+import { recordRuns, recordRunEnd, slotStore } from "./store/slot-store.ts";
+import { deleteTriggers, triggerStore } from "./store/trigger-store.ts";
 import { fireSlots } from "./usecases/fire-slots.ts";
-import { followAgentDeletion, followCreatorLeft } from "./usecases/follow-identity.ts";
+import { pauseForAgentDeletion, pauseForCreatorLeft } from "./usecases/pause-schedules.ts";
 
-/** Applied by whoever starts the service, before it is composed. */
+/** Applied by the process that starts the service, before the service is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
@@ -43,50 +43,50 @@ export const allowedServices = allowServices(events.EventFeedService, { read: ["
 
 export type SchedulerOptions = ServiceOptions & {
   readonly upstreams: { identity: Transport; orchestrator: Transport; factories: Transport };
-  /** How long the ledger tells what became of a slot; 90 by default. */
+  /** Days for which the ledger retains decided slots. Default 90. */
   readonly slotDays?: number;
-  /** Divides every lease and wait; for tests of failures. Default 1. */
+  /** Divides every lease and wait, so that failure tests run faster. Default 1. */
   readonly timeScale?: number;
-  /** What time it is, as SQL: the only clock that slots go by. Default `now()`; tests drive their own. */
+  /** SQL expression of the current time, the only clock that slots use. Default `now()`; tests set their own. */
   readonly databaseTime?: string;
 };
 
 export type Scheduler = {
   routes(router: ConnectRouter): void;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
+  /** Stops the background work, above all calls to upstream services; RPCs are still served. Call it before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether the database answers. */
+  /** Returns whether the database responds. */
   ready(): Promise<boolean>;
-  /** The loops that `start` starts, for tests that drive them step by step. */
+  /** The loop of slots, for tests that run it step by step. */
   readonly slots: SlotLoop;
-  /** Takes the slots of automations that are over; answers how many schedules it was. */
+  /** Fires the slots of automations that have come due; returns the number of schedules. */
   fireTriggers(): Promise<number>;
-  /** Deletes slots of long ago; answers how many. */
+  /** Deletes old slots; returns how many. */
   pruneSlots(): Promise<number>;
   readonly consumers: readonly Consumer[];
 };
 
-/** How long a replica has for a batch of slots before another may decide about them. */
+/** How long a replica owns a batch of slots before another replica may decide them. */
 const LEASE_MS = 30_000;
-/** Less than the lease: what is not answered by then is tried again by whoever has it next. */
+/** Less than the lease: a call without a response by then is retried by the next owner of the lease. */
 const RUNS_TIMEOUT_MS = 20_000;
 
 const SLOT_DAYS = 90;
 const PRUNE_EVERY_MS = 600_000;
 /** Slots deleted in one transaction. */
-const PRUNED_AT_ONCE = 5_000;
-/** Triggers of automations taken in one transaction. */
-const TRIGGERS_AT_ONCE = 1_000;
+const PRUNE_BATCH = 5_000;
+/** Triggers of automations fired in one transaction. */
+const TRIGGER_BATCH = 1_000;
 
-/** The object graph of this service. */
+/** Builds the object graph of this service. */
 export function composeScheduler(o: SchedulerOptions): Scheduler {
   const { clock, log, signer, timeScale = 1, databaseTime = DATABASE_TIME } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "scheduler" });
   const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
   const eventLog = new EventLog({ database, clock, log, ...wakeups });
-  const wake = (): void => {
+  const wakeLoops = (): void => {
     eventLog.wake();
     slots.wake();
   };
@@ -101,25 +101,25 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     log,
     leaseMs: LEASE_MS / timeScale,
   });
-  const triggers = triggerStore(database, databaseTime, slotTaken);
+  const triggers = triggerStore(database, databaseTime, triggerSlotEvent);
   const fireTriggers = async (): Promise<number> => {
-    const count = await triggers.fireDue(TRIGGERS_AT_ONCE);
+    const count = await triggers.fireDue(TRIGGER_BATCH);
     if (count > 0) eventLog.wake();
     return count;
   };
   const triggerLoop = new DueLoop({
-    take: fireTriggers,
+    processDue: fireTriggers,
     waitMs: () => triggers.waitMs(),
-    onError: (error) => log.warn({ error }, "triggers of automations were not fired; it is tried again"),
+    onError: (error) => log.warn({ error }, "firing triggers of automations failed; retrying"),
   });
-  const pruneSlots = (): Promise<number> => ledger.prune(o.slotDays ?? SLOT_DAYS, PRUNED_AT_ONCE);
+  const pruneSlots = (): Promise<number> => ledger.prune(o.slotDays ?? SLOT_DAYS, PRUNE_BATCH);
   const pruner = new BackgroundLoop({
     everyMs: PRUNE_EVERY_MS,
-    step: async () => ((await pruneSlots()) === PRUNED_AT_ONCE ? "again" : "idle"),
-    onError: (error) => log.warn({ error }, "old slots were not deleted; it is tried again"),
+    step: async () => ((await pruneSlots()) === PRUNE_BATCH ? "again" : "idle"),
+    onError: (error) => log.warn({ error }, "deleting old slots failed; retrying"),
   });
   const deps: RoutesDeps = {
-    schedules: scheduleStore(database, databaseTime, wake),
+    schedules: scheduleStore(database, databaseTime, wakeLoops),
     slots: ledger,
     agents: identityClient(o.upstreams.identity, signer),
     environments: environmentClient(o.upstreams.orchestrator, signer),
@@ -129,39 +129,39 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
       call(serviceCaller(signer.service, newUid())),
     );
-  const consumer = (
+  const createConsumer = (
     name: string,
     source: string,
     read: FeedReader,
-    react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
+    handling: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...handling, ...wakeups });
   const consumers = [
-    consumer(
+    createConsumer(
       "slots",
       "orchestrator",
-      ofScheduledRuns(readFeed(o.upstreams.orchestrator)),
-      onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), wake }),
+      onlyScheduledRuns(readFeed(o.upstreams.orchestrator)),
+      onRunEvents({ recordRuns, recordRunEnd: (tx, ended) => recordRunEnd(tx, databaseTime, ended), wake: wakeLoops }),
     ),
-    consumer("schedules", "gateway", readFeed(o.upstreams.identity), {
+    createConsumer("schedules", "gateway", readFeed(o.upstreams.identity), {
       handlers: onIdentityEvents({
         pauseMember: async (tx, member, origin) =>
-          followCreatorLeft(
+          pauseForCreatorLeft(
             (change) => updateSchedulesOfMember(tx, member, change),
             await readTime(tx, databaseTime),
             (next) => scheduleUpdated(next, origin, ["enabled"]),
           ),
         pauseAgent: async (tx, agentUid, origin) =>
-          followAgentDeletion(
+          pauseForAgentDeletion(
             (change) => updateSchedulesOfAgent(tx, agentUid, change),
             await readTime(tx, databaseTime),
             (next) => scheduleUpdated(next, origin, ["enabled"]),
           ),
       }),
     }),
-    consumer("triggers", "factories", readFeed(o.upstreams.factories), {
+    createConsumer("triggers", "factories", readFeed(o.upstreams.factories), {
       handlers: onAutomationEvents({
-        follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt),
-        forget: forgetTriggers,
+        apply: (tx, automation, changedAt) => triggers.applyAutomation(tx, automation, changedAt),
+        remove: deleteTriggers,
         wake: () => triggerLoop.wake(),
       }),
     }),
@@ -172,7 +172,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       slots.stop(),
       triggerLoop.stop(),
       pruner.stop(),
-      ...consumers.map((each) => each.stop()),
+      ...consumers.map((consumer) => consumer.stop()),
     ]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
@@ -190,7 +190,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       slots.start();
       triggerLoop.start();
       pruner.start();
-      for (const each of consumers) each.start();
+      for (const consumer of consumers) consumer.start();
     },
     pause,
     async stop() {

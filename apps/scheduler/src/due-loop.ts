@@ -1,19 +1,19 @@
 import { BackgroundLoop } from "@millwright/database";
 
 export type DueLoopOptions = {
-  /** Does a piece of what is due; answers how much that was. */
-  take(): Promise<number>;
-  /** How long until the next is due; undefined: nothing is planned. */
+  /** Processes a batch of due items; returns its size. */
+  processDue(): Promise<number>;
+  /** Returns how long until the next item is due; undefined if none is planned. */
   waitMs(): Promise<number | undefined>;
   onError(error: unknown): void;
 };
 
-/** How long what another replica has changed may stay unnoticed. */
+/** The longest time until a change by another replica is noticed. */
 const POLL_MS = 1_000;
-/** How soon what is due and at another's hands is looked at again. */
+/** How soon due items that another replica has locked are checked again. */
 const BLOCKED_MS = 100;
 
-/** Does what is due when it comes due: wakes by itself for the next, when it is rung, and every second. */
+/** Processes items when they come due: wakes up for the next due time, when `wake` is called, and every second. */
 export class DueLoop {
   readonly #options: DueLoopOptions;
   readonly #loop: BackgroundLoop;
@@ -43,7 +43,7 @@ export class DueLoop {
   }
 
   async #step(): Promise<"again" | "idle"> {
-    if ((await this.#options.take()) > 0) return "again";
+    if ((await this.#options.processDue()) > 0) return "again";
     const waitMs = await this.#options.waitMs();
     clearTimeout(this.#alarm);
     if (waitMs !== undefined && waitMs < POLL_MS)

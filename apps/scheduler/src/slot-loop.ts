@@ -14,12 +14,12 @@ export type SlotLoopDeps = {
   leaseMs: number;
 };
 
-/** Schedules, or slots, taken at once. */
+/** Schedules planned, or slots claimed, in one transaction. */
 const BATCH = 500;
-/** Of these under way at once: while runs are being made, the next slots are planned. */
-const BATCHES_AT_ONCE = 2;
+/** Batches in flight: the next slots are planned while runs are being created. */
+const BATCHES_IN_FLIGHT = 2;
 
-/** What the service does by itself: when a schedule comes due, its slots are planned, claimed and fired. */
+/** The background work of the service: plans, claims and fires the slots of schedules that come due. */
 export class SlotLoop {
   readonly #deps: SlotLoopDeps;
   readonly #loop: DueLoop;
@@ -28,9 +28,9 @@ export class SlotLoop {
   constructor(deps: SlotLoopDeps) {
     this.#deps = deps;
     this.#loop = new DueLoop({
-      take: () => this.#take(),
+      processDue: () => this.#processDue(),
       waitMs: () => deps.waitMs(),
-      onError: (error) => deps.log.warn({ error }, "slots were not planned; it is tried again"),
+      onError: (error) => deps.log.warn({ error }, "planning slots failed; retrying"),
     });
   }
 
@@ -42,24 +42,24 @@ export class SlotLoop {
     this.#loop.wake();
   }
 
-  /** Lets what has begun end. */
+  /** Stops the loop after the batches in flight have ended. */
   async stop(): Promise<void> {
     await this.#loop.stop();
     await Promise.all(this.#firing);
   }
 
-  /** Does all there is to do now; for tests that drive the time. Answers how many schedules and slots it was. */
+  /** Processes everything that is due now, for tests that control the time. Returns the number of schedules and slots. */
   async settleNow(): Promise<number> {
     let count = 0;
     for (;;) {
-      const found = await this.#take();
+      const processed = await this.#processDue();
       await Promise.all(this.#firing);
-      if (found === 0) return count;
-      count += found;
+      if (processed === 0) return count;
+      count += processed;
     }
   }
 
-  async #take(): Promise<number> {
+  async #processDue(): Promise<number> {
     const deps = this.#deps;
     const planned = await deps.plan(BATCH, deps.leaseMs);
     if (planned.slots.length > 0) await this.#fire(planned.lease, planned.slots);
@@ -69,15 +69,15 @@ export class SlotLoop {
     return planned.count + claimed.slots.length;
   }
 
-  /** Answers when it has begun, or when one of as many as may be under way has ended. */
+  /** Resolves when fewer than BATCHES_IN_FLIGHT batches are in flight. */
   async #fire(lease: string, slots: readonly ClaimedSlot[]): Promise<void> {
     const firing: Promise<void> = this.#deps
       .fire(lease, slots)
       .catch((error: unknown) =>
-        this.#deps.log.warn({ error }, "slots were not settled; they are decided again when their lease ends"),
+        this.#deps.log.warn({ error }, "deciding slots failed; they are decided again when their lease ends"),
       )
       .finally(() => this.#firing.delete(firing));
     this.#firing.add(firing);
-    if (this.#firing.size >= BATCHES_AT_ONCE) await Promise.race(this.#firing);
+    if (this.#firing.size >= BATCHES_IN_FLIGHT) await Promise.race(this.#firing);
   }
 }

@@ -3,7 +3,7 @@ import { ZoneOffsets } from "@millwright/cron";
 import { Cron as Croner } from "croner";
 import { NOW, startWorld, type World } from "./setup.ts";
 
-/** Two years from the start of the tests' time. */
+/** Two years after NOW. */
 const END = NOW.getTime() + 2 * 366 * 86_400_000;
 const HOUR_MS = 3_600_000;
 const STEP_MS = HOUR_MS / 2;
@@ -32,14 +32,14 @@ const ZONES = [
   "Pacific/Chatham",
   "Pacific/Auckland",
 ];
-/** At half hours, so that the steps of time below see each slot by itself. */
+/** At half hours, so that each time step sees one slot. */
 const RULES = ["30 2 * * *", "30 1 * * *", "0 0 * * *", "0,30 1,3 * * SAT,SUN,MON"];
 
 let w: World;
 beforeAll(async () => void (w = await startWorld()));
 afterAll(() => w.stop());
 
-/** When any of the zones changes its clocks, with two hours before and after; overlapping ones are one. */
+/** Returns two hours before and after each change of clocks in any zone; overlapping windows are merged. */
 function windows(): [number, number][] {
   const changes = ZONES.flatMap((zone) => {
     const found: number[] = [];
@@ -60,9 +60,9 @@ function windows(): [number, number][] {
   return merged;
 }
 
-// The rules by themselves are compared with croner in libs/cron; here the whole service is: rows, leases and runs.
-test("over two years of twenty zones, eight replicas whose clocks differ lose no slot, double none, and fire each at the edges", async () => {
-  const replicas = Array.from({ length: REPLICAS }, (_one, n) =>
+// libs/cron compares the rules with croner; this test covers the whole service: rows, leases and runs.
+test("eight replicas with different clocks fire each slot of twenty zones once over two years of clock changes", async () => {
+  const replicas = Array.from({ length: REPLICAS }, (_, n) =>
     w.replica(
       { poolSize: 1 },
       { now: () => new Date(Date.now() + (n % 2 ? SKEW_MS : -SKEW_MS)), monotonicMs: () => performance.now() },
@@ -89,7 +89,7 @@ test("over two years of twenty zones, eight replicas whose clocks differ lose no
   }
 
   const until = edges.at(-1)![1];
-  const isSeen = (at: number): boolean => edges.some(([from, to]) => at > from + STEP_MS && at <= to);
+  const isInWindow = (at: number): boolean => edges.some(([from, to]) => at > from + STEP_MS && at <= to);
   for (const { uid, timeZone, cronSchedule } of schedules) {
     const rows = await w.rows<{ slot_at: Date; state: string }>(
       "SELECT slot_at, state FROM slots WHERE schedule_uid = $1 ORDER BY slot_at",
@@ -105,7 +105,7 @@ test("over two years of twenty zones, eight replicas whose clocks differ lose no
     )
       if (expected.at(-1) !== at.toISOString()) expected.push(at.toISOString());
     expect({ timeZone, cronSchedule, slots: found }).toEqual({ timeZone, cronSchedule, slots: expected });
-    expect(rows.filter(({ slot_at: at, state }) => isSeen(at.getTime()) && state !== "fired")).toEqual([]);
+    expect(rows.filter(({ slot_at: at, state }) => isInWindow(at.getTime()) && state !== "fired")).toEqual([]);
   }
   const [{ fired }] = (await w.rows<{ fired: number }>(
     "SELECT count(DISTINCT run_uid) AS fired FROM slots WHERE state = 'fired' HAVING count(*) = count(DISTINCT run_uid)",

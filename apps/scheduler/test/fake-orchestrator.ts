@@ -9,7 +9,7 @@ import { allowServices, callerOf } from "@millwright/rpc";
 
 export type FakeRun = { uid: string; cause: string; state: string; request: orchestrator.RunRequest; caller: Caller };
 
-/** Runs in memory, one for each cause, and their feed. */
+/** Runs in memory, one per cause, and their feed. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["scheduler"] }),
@@ -23,10 +23,10 @@ export class FakeOrchestrator {
   readonly batches: number[] = [];
   readonly cancelled: string[] = [];
   feed: { type: string; entityUid: string; cause: string; payload: JsonObject }[] = [];
-  /** Before a batch is looked at; may refuse it. */
+  /** Called before a batch is created; may refuse it. */
   beforeCreate: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
-  /** After a batch was made, before it is answered. */
-  beforeAnswer: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
+  /** Called after a batch was created, before the response. */
+  beforeResponse: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
   beforeCancel: () => void = () => {};
 
   routes(router: ConnectRouter): void {
@@ -34,16 +34,16 @@ export class FakeOrchestrator {
       createRuns: async ({ runs: requests }, context) => {
         await this.beforeCreate(requests);
         this.batches.push(requests.length);
-        const answers = requests.map((request) => this.#made(request, callerOf(context)));
-        await this.beforeAnswer(requests);
-        return { runs: answers };
+        const created = requests.map((request) => this.#create(request, callerOf(context)));
+        await this.beforeResponse(requests);
+        return { runs: created };
       },
       listRuns: async ({ scheduleUid, states }, context) => {
-        const mine = [...this.runs.values()].filter(
+        const visible = [...this.runs.values()].filter(
           ({ request, caller }) =>
             request.schedule?.scheduleId === scheduleUid && actorOf(caller).uid === actorOf(callerOf(context)).uid,
         );
-        return { runs: mine.filter(({ state }) => states.includes(state)).map(({ uid }) => ({ uid })) };
+        return { runs: visible.filter(({ state }) => states.includes(state)).map(({ uid }) => ({ uid })) };
       },
       cancelRun: async ({ runUid }) => {
         this.beforeCancel();
@@ -71,12 +71,12 @@ export class FakeOrchestrator {
     });
   }
 
-  /** Ends a run, and tells. */
+  /** Ends a run and publishes its event. */
   finish(uid: string, state: string): void {
-    const run = [...this.runs.values()].find((one) => one.uid === uid);
+    const run = [...this.runs.values()].find((candidate) => candidate.uid === uid);
     if (!run) throw notFound("run");
     if (!["QUEUED", "INPROGRESS"].includes(run.state))
-      throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
+      throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Finished." });
     run.state = state;
     this.feed.push({
       type: "millwright.run.finished.v1",
@@ -86,7 +86,7 @@ export class FakeOrchestrator {
     });
   }
 
-  #made(request: orchestrator.RunRequest, caller: Caller) {
+  #create(request: orchestrator.RunRequest, caller: Caller) {
     const cause = request.causeKey ?? "";
     const key = `${request.ownerUid} ${cause}`;
     const known = this.runs.get(key);

@@ -11,14 +11,14 @@ import { startWorld, type World } from "./setup.ts";
 const REPLICAS = 8;
 const SKEW_MS = 300_000;
 const SCHEDULES = 100;
-/** Who asks for runs as the third dies before they are made; who asks as the sixth after, before hearing of them; and so on. */
-const FATES: ReadonlyMap<number, "before" | "after"> = new Map([
+/** Calls by their number: the caller is killed before or after its runs are created. */
+const KILLED_CALLS: ReadonlyMap<number, "before" | "after"> = new Map([
   [3, "before"],
   [6, "after"],
   [9, "before"],
   [12, "after"],
 ]);
-/** Leases of half a second: a dead replica's slots are not waited for longer than that. */
+/** Leases of half a second, so that slots of a dead replica are decided soon. */
 const TIME_SCALE = 60;
 
 let w: World;
@@ -30,7 +30,7 @@ beforeAll(async () => {
   w = await startWorld();
   const verifier = new CallerVerifier([(await CallerSigner.fromSeed("scheduler", new Uint8Array(32).fill(5))).jwk]);
   servers = await Promise.all(
-    Array.from({ length: REPLICAS }, (_one, replica) =>
+    Array.from({ length: REPLICAS }, (_, replica) =>
       serveHttp2(
         (router) => orchestratorOf(replica).routes(router),
         { service: "orchestrator", verifier, log: memoryLog(), metrics: new Metrics(), allow: FakeOrchestrator.allow },
@@ -38,7 +38,7 @@ beforeAll(async () => {
       ),
     ),
   );
-  children = await Promise.all(Array.from({ length: REPLICAS }, (_one, replica) => start(replica)));
+  children = await Promise.all(Array.from({ length: REPLICAS }, (_, replica) => start(replica)));
 });
 afterAll(async () => {
   for (const child of children) child?.kill("SIGKILL");
@@ -46,24 +46,24 @@ afterAll(async () => {
   await w.stop();
 });
 
-/** The one orchestrator, through a door that kills who comes in as one of the doomed. */
+/** Returns the shared orchestrator as one replica sees it; it kills the replica at the calls of KILLED_CALLS. */
 function orchestratorOf(replica: number): FakeOrchestrator {
-  const die = async (): Promise<void> => {
+  const kill = async (): Promise<void> => {
     killed += 1;
     children[replica]!.kill("SIGKILL");
-    await new Promise(() => {}); // nobody is there to be answered
+    await new Promise(() => {}); // the caller is dead
   };
-  const doomed = new Set<unknown>();
+  const killAfter = new Set<unknown>();
   return Object.assign(new FakeOrchestrator(), {
     runs: w.orchestrator.runs,
     feed: w.orchestrator.feed,
     async beforeCreate(requests: unknown) {
-      const fate = FATES.get(++calls);
-      if (fate === "after") doomed.add(requests);
-      if (fate === "before") await die();
+      const moment = KILLED_CALLS.get(++calls);
+      if (moment === "after") killAfter.add(requests);
+      if (moment === "before") await kill();
     },
-    async beforeAnswer(requests: unknown) {
-      if (doomed.has(requests)) await die();
+    async beforeResponse(requests: unknown) {
+      if (killAfter.has(requests)) await kill();
     },
   });
 }
@@ -84,16 +84,16 @@ async function start(replica: number): Promise<ChildProcess> {
   return child;
 }
 
-test("eight processes with wrong clocks, of which four are killed while they make runs, make one run of each slot", async () => {
+test("eight processes with wrong clocks create one run per slot although four are killed while creating runs", async () => {
   for (let n = 0; n < SCHEDULES; n += 1)
     await w.aSchedule({ name: `s ${n}`, cronSchedule: "0 0 1 1 *", catchUpSeconds: 86_400 * 366 });
-  // A little at a time, so that there are many calls.
-  const left = (await w.rows<{ uid: string }>("SELECT uid FROM schedules")).map(({ uid }) => uid);
-  while (left.length > 0) {
-    const some = left.splice(0, 5);
+  // In small batches, so that there are many calls.
+  const remaining = (await w.rows<{ uid: string }>("SELECT uid FROM schedules")).map(({ uid }) => uid);
+  while (remaining.length > 0) {
+    const batch = remaining.splice(0, 5);
     // As if the rule had named the present moment.
     await w.rows("UPDATE schedules SET next_slot = date_trunc('milliseconds', now()) WHERE uid = ANY ($1::uuid[])", [
-      some,
+      batch,
     ]);
     await eventually(async () => (await w.rows("SELECT 1 FROM schedules WHERE next_slot <= now()")).length === 0);
   }
@@ -101,17 +101,17 @@ test("eight processes with wrong clocks, of which four are killed while they mak
     const rows = await w.rows<{ state: string; run_uid: string; n: number }>(
       "SELECT state, run_uid, count(*) OVER (PARTITION BY schedule_uid) AS n FROM slots",
     );
-    if (rows.length < SCHEDULES || rows.some(({ state }) => state === "due")) throw new Error("Not all is decided.");
+    if (rows.length < SCHEDULES || rows.some(({ state }) => state === "due")) throw new Error("Slots are undecided.");
     return rows;
   });
   const { runs } = w.orchestrator;
   expect([...new Set(decided.map(({ state, n }) => `${state} ${n}`))]).toEqual(["fired 1"]);
   expect(new Set(decided.map(({ run_uid: uid }) => uid))).toEqual(new Set([...runs.values()].map(({ uid }) => uid)));
   expect(runs.size).toBe(SCHEDULES);
-  expect(killed).toBe(FATES.size);
+  expect(killed).toBe(KILLED_CALLS.size);
 });
 
-test("each slot of automations fires once, though a process is killed while they do", async () => {
+test("each slot of automations fires once although a process is killed at the same time", async () => {
   const COUNT = 300;
   const due =
     "SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '0 0 1 1 *', date_trunc('milliseconds', now()), 0 FROM generate_series(1, $1)";
@@ -124,7 +124,7 @@ test("each slot of automations fires once, though a process is killed while they
     const entities = await w.rows<{ entity_uid: string }>(
       "SELECT entity_uid FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'",
     );
-    if (entities.length < COUNT) throw new Error("Not all have fired.");
+    if (entities.length < COUNT) throw new Error("Some slots have not fired.");
     return entities;
   });
   expect([fired.length, new Set(fired.map(({ entity_uid: uid }) => uid)).size]).toEqual([COUNT, COUNT]);

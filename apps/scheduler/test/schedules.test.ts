@@ -11,7 +11,7 @@ import {
   OWNER,
   RUN,
   startWorld,
-  STRANGER,
+  OTHER_TEAM_OWNER,
   TEAM,
   VIEWER,
   type Settings,
@@ -33,9 +33,9 @@ test("its tables are those of the event log", async () =>
   expect(await missingTables(w.t.database.sql, EVENT_TABLES_SQL)).toEqual([]));
 
 describe("a new schedule", () => {
-  test("has the defaults, its maker, and the first slot after now", async () => {
-    const made = await w.aSchedule({ cronSchedule: "0 9 * * *", timeZone: "Europe/Berlin" });
-    expect(made).toMatchObject({
+  test("has the defaults, its creator, and the first slot after now", async () => {
+    const created = await w.aSchedule({ cronSchedule: "0 9 * * *", timeZone: "Europe/Berlin" });
+    expect(created).toMatchObject({
       name: "Nightly",
       cronSchedule: "0 9 * * *",
       timeZone: "Europe/Berlin",
@@ -50,22 +50,22 @@ describe("a new schedule", () => {
       updatedBy: OWNER.principal.uid,
       nextRunAt: { seconds: seconds("2026-11-21T08:00:00Z") },
     });
-    expect([made.lastRanAt, made.lastSpawnError, made.agentConfig, made.agentUid]).toEqual([
+    expect([created.lastRanAt, created.lastSpawnError, created.agentConfig, created.agentUid]).toEqual([
       undefined,
       undefined,
       undefined,
       undefined,
     ]);
-    expect(await w.read(made.uid)).toEqual(made);
+    expect(await w.read(created.uid)).toEqual(created);
     expect(await w.eventTypes()).toEqual(["schedule.created"]);
   });
   test("that is not enabled does not come due", async () =>
     expect((await w.aSchedule({ enabled: false })).nextRunAt).toBeUndefined());
-  test("needs no prompt with a skill", async () => {
+  test("requires no prompt with a skill", async () => {
     for (const agentConfig of [{ skill_spec: "a/b:c/SKILL.md" }, { skills: ["a/b:c/SKILL.md"] }] as JsonObject[])
       expect((await w.aSchedule({ prompt: "", agentConfig })).prompt).toBe("");
   });
-  test("may be somebody's own, which nobody else sees", async () => {
+  test("of a user is visible to no other user", async () => {
     const { uid } = await w.aSchedule({ ownerType: "user", ownerUid: OWNER.principal.uid, name: "mine" });
     expect([await names(OWNER), await names(OWNER, TEAM), await names(VIEWER)]).toEqual([["mine"], [], []]);
     await expect(w.schedules.getSchedule({ uid }, call(VIEWER))).rejects.toEqual(
@@ -75,20 +75,20 @@ describe("a new schedule", () => {
       domainError({ reason: "user_not_found" }),
     );
   });
-  test("names an environment that its owner's runs can use", async () => {
-    const own: Settings = { ownerType: "user", ownerUid: OWNER.principal.uid };
+  test("may name only an environment that runs of its owner can use", async () => {
+    const personal: Settings = { ownerType: "user", ownerUid: OWNER.principal.uid };
     const agentConfig = { environment_id: "e-1" };
     await expect(w.aSchedule({ agentConfig })).rejects.toEqual(
       domainError({ kind: "not_found", reason: "environment_not_found" }),
     );
     w.environments.add(`team ${TEAM} e-1`);
     expect((await w.aSchedule({ agentConfig })).agentConfig).toEqual(agentConfig);
-    await expect(w.aSchedule({ agentConfig, ...own })).rejects.toEqual(
+    await expect(w.aSchedule({ agentConfig, ...personal })).rejects.toEqual(
       domainError({ reason: "environment_not_found" }),
     );
   });
 
-  test("names an agent that the team has", async () => {
+  test("may name only an agent that the team has", async () => {
     const agentUid = newUid();
     await expect(w.aSchedule({ agentUid })).rejects.toEqual(
       domainError({ kind: "not_found", reason: "agent_not_found" }),
@@ -96,34 +96,34 @@ describe("a new schedule", () => {
     w.agents.add(agentUid);
     expect((await w.aSchedule({ agentUid })).agentUid).toBe(agentUid);
   });
-  test("asked for twice with one key is made once, and answered as it was then, whatever has become of it", async () => {
-    const ask = (name: string) =>
+  test("is created once for repeated requests with one key; a repeat returns it as it was created", async () => {
+    const create = (name: string) =>
       w.schedules.createSchedule({ schedule: { ...A_SCHEDULE, name }, idempotencyKey: "k" }, call(OWNER));
-    const first = await ask("one");
-    await replace(first.schedule!.uid, { name: "one", enabled: false });
-    expect(await ask("one")).toEqual(first);
-    await expect(ask("two")).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
-    expect(await names(OWNER)).toEqual(["one"]);
+    const first = await create("first");
+    await replace(first.schedule!.uid, { name: "first", enabled: false });
+    expect(await create("first")).toEqual(first);
+    await expect(create("second")).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
+    expect(await names(OWNER)).toEqual(["first"]);
   });
-  test("asked for again is answered as it was made, also when its agent and its environment are no more, and when the time was not noted", async () => {
+  test("is returned to a repeated request after its agent and environment were deleted, also if the time was not stored", async () => {
     const agentUid = newUid();
     w.agents.add(agentUid);
     w.environments.add(`team ${TEAM} e-1`);
-    const ask = async () =>
+    const create = async () =>
       (
         await w.schedules.createSchedule(
           { schedule: { ...A_SCHEDULE, agentUid, agentConfig: { environment_id: "e-1" } }, idempotencyKey: "k" },
           call(OWNER),
         )
       ).schedule!;
-    const first = await ask();
+    const first = await create();
     w.agents.clear();
     w.environments.clear();
     await w.advance(5);
-    expect(await ask()).toEqual(first);
+    expect(await create()).toEqual(first);
     await w.rows("UPDATE idempotency_keys SET answer = answer - 'at'");
-    const { createdAt, ...again } = await ask();
-    expect([again.uid, createdAt!.seconds - first.createdAt!.seconds]).toEqual([first.uid, 5n]);
+    const { createdAt, ...repeated } = await create();
+    expect([repeated.uid, createdAt!.seconds - first.createdAt!.seconds]).toEqual([first.uid, 5n]);
   });
   test.each<[string, Settings]>([
     ["name_invalid", { name: "  " }],
@@ -141,7 +141,7 @@ describe("a new schedule", () => {
     ["catch_up_invalid", { catchUpSeconds: 400 * 86_400 }],
     ["metadata_invalid", { metadata: { "a b": "c" } }],
     ["metadata_invalid", { metadata: { a: "x".repeat(257) } }],
-    ["metadata_invalid", { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, n) => [`k${n}`, ""])) }],
+    ["metadata_invalid", { metadata: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`k${n}`, ""])) }],
     ["agent_needs_team", { ownerType: "user", ownerUid: OWNER.principal.uid, agentUid: newUid() }],
     ["invalid_text", { prompt: "nul \0" }],
     ["owner_invalid", { ownerType: "factory" }],
@@ -151,9 +151,9 @@ describe("a new schedule", () => {
   });
 });
 
-test("schedules are listed by name, whatever the case, of one team or of all", async () => {
+test("lists schedules by case-insensitive name, of one team or of all teams", async () => {
   for (const name of ["beta", "Alpha", "gamma", "alpha"]) await w.aSchedule({ name });
-  await w.aSchedule({ name: "theirs", ownerUid: OTHER_TEAM }, STRANGER);
+  await w.aSchedule({ name: "theirs", ownerUid: OTHER_TEAM }, OTHER_TEAM_OWNER);
   expect((await names(OWNER)).map((name) => name.toLowerCase())).toEqual(["alpha", "alpha", "beta", "gamma"]);
   expect([await names(VIEWER), await names(OWNER, TEAM)]).toEqual([await names(OWNER), await names(OWNER)]);
   expect([await names(OWNER, OTHER_TEAM), await names(RUN)]).toEqual([[], []]);
@@ -193,7 +193,7 @@ describe("replacing", () => {
     expect((await replace(uid, { agentConfig: {} })).agentConfig).toBeUndefined();
     expect(await w.eventTypes()).toEqual(["schedule.created", "schedule.updated", "schedule.updated"]);
   });
-  test("keeps the need for a prompt or a skill", async () => {
+  test("still requires a prompt or a skill", async () => {
     const { uid } = await w.aSchedule({ agentConfig: { skills: ["a/b:c"] } });
     expect((await replace(uid, { prompt: "" })).prompt).toBe("");
     await expect(replace(uid, { prompt: "", agentConfig: {} })).rejects.toEqual(
@@ -201,7 +201,7 @@ describe("replacing", () => {
     );
     expect((await w.read(uid)).agentConfig).toEqual({ skills: ["a/b:c"] });
   });
-  test("with enabled false pauses, and notes who did it", async () => {
+  test("with enabled false pauses and records the editor", async () => {
     const { uid } = await w.aSchedule();
     const member = { ...VIEWER, teams: OWNER.teams };
     expect(await replace(uid, { enabled: false }, member)).toMatchObject({
@@ -211,7 +211,7 @@ describe("replacing", () => {
     });
     expect((await w.read(uid)).nextRunAt).toBeUndefined();
   });
-  test("with an environment that cannot be used changes nothing, one that it had already is not looked for", async () => {
+  test("with an unusable environment changes nothing; an unchanged environment is not checked again", async () => {
     w.environments.add(`team ${TEAM} e-1`);
     const { uid } = await w.aSchedule({ agentConfig: { environment_id: "e-1" } });
     await expect(replace(uid, { agentConfig: { environment_id: "e-2" } })).rejects.toEqual(
@@ -230,7 +230,7 @@ describe("replacing", () => {
   });
 });
 
-test("pausing and resuming twice is as good as once", async () => {
+test("pausing and resuming are idempotent", async () => {
   const { uid, updatedAt } = await w.aSchedule();
   const set = async (enabled: boolean) => (await w.schedules.setEnabled({ uid, enabled }, call(OWNER))).schedule!;
   await w.advance(10);
@@ -240,7 +240,7 @@ test("pausing and resuming twice is as good as once", async () => {
   expect(await w.eventTypes()).toEqual(["schedule.created", "schedule.updated", "schedule.updated"]);
 });
 
-test("a deleted schedule is absent", async () => {
+test("a deleted schedule is not found", async () => {
   const { uid } = await w.aSchedule();
   await w.schedules.deleteSchedule({ uid }, call(OWNER));
   await expect(w.schedules.getSchedule({ uid }, call(OWNER))).rejects.toEqual(
@@ -262,10 +262,10 @@ describe("of a schedule", () => {
     ["get", (uid, caller) => w.schedules.getSchedule({ uid }, call(caller))],
     ["slots", (uid, caller) => w.schedules.listSlots({ scheduleUid: uid }, call(caller))],
   ];
-  test.each([...verbs, ...views])("another team, and the run of an agent, know nothing: %s", async (_name, ask) => {
+  test.each([...verbs, ...views])("another team and the run of an agent get not_found: %s", async (_name, ask) => {
     const { uid } = await w.aSchedule();
     for (const [id, caller] of [
-      [uid, STRANGER],
+      [uid, OTHER_TEAM_OWNER],
       [uid, RUN],
       [newUid(), OWNER],
       ["no uid", OWNER],
@@ -286,14 +286,14 @@ describe("of a schedule", () => {
   });
 });
 
-test("a viewer, a stranger and a run make none", async () => {
+test("a viewer, another team and a run cannot create a schedule", async () => {
   await expect(w.aSchedule({}, VIEWER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
-  await expect(w.aSchedule({}, STRANGER)).rejects.toEqual(domainError({ reason: "team_not_found" }));
+  await expect(w.aSchedule({}, OTHER_TEAM_OWNER)).rejects.toEqual(domainError({ reason: "team_not_found" }));
   expect(await w.rows("SELECT 1 FROM schedules")).toEqual([]);
 });
 
 describe("the ledger", () => {
-  test("is paged newest first, and filtered by state", async () => {
+  test("is paged newest first and filtered by state", async () => {
     const { uid } = await w.aSchedule();
     await w.setTime("2026-11-20T10:05:00Z");
     await w.service.slots.settleNow();
@@ -323,16 +323,16 @@ describe("the ledger", () => {
   });
 });
 
-describe("when the gateway tells that", () => {
-  const hear = async () => {
+describe("identity events", () => {
+  const drainConsumers = async () => {
     for (const consumer of w.service.consumers) await consumer.drain();
   };
-  test("an agent was deleted, its schedules are paused and say why", async () => {
+  test("pause the schedules of a deleted agent, with the reason", async () => {
     const agentUid = newUid();
     w.agents.add(agentUid);
     const [its, other] = [await w.aSchedule({ agentUid }), await w.aSchedule()];
     w.gatewayFeed.push({ type: "millwright.agent.deleted.v1", entityUid: agentUid });
-    await hear();
+    await drainConsumers();
     expect(await w.read(its.uid)).toMatchObject({
       enabled: false,
       lastSpawnError: "The agent of the schedule was deleted.",

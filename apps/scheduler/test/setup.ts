@@ -31,11 +31,11 @@ const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({
   ...aCaller({ teams: [{ teamUid, verbs }] }),
   principal: { type: "user", uid: newUid() },
 });
-/** May do everything in the team. */
+/** Has every verb in the team. */
 export const OWNER = inTeam(TEAM);
 export const VIEWER = inTeam(TEAM, ["factory.view", "run.view"]);
-/** May do everything in another team. */
-export const STRANGER = inTeam(OTHER_TEAM);
+/** Has every verb in another team. */
+export const OTHER_TEAM_OWNER = inTeam(OTHER_TEAM);
 /** The same rights as the owner, by the token of a run. */
 export const RUN: Caller = {
   ...inTeam(TEAM),
@@ -72,8 +72,8 @@ export const A_SCHEDULE = {
 
 export type FakeEvent = { type: string; entityUid: string; teamUid?: string; occurredAt?: Date; payload?: JsonObject };
 
-/** The feed of an upstream service that tells what is put into `list`. */
-function feedOf(router: ConnectRouter, list: readonly FakeEvent[]): void {
+/** Serves a feed of the events in `list`. */
+function serveFeed(router: ConnectRouter, list: readonly FakeEvent[]): void {
   router.service(events.EventFeedService, {
     read: async ({ after }) => ({
       logUid: "0199a000-0000-7000-8000-000000000001",
@@ -96,7 +96,7 @@ function feedOf(router: ConnectRouter, list: readonly FakeEvent[]): void {
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, whose clock stands still until it is moved; its upstream services answer from memory. */
+/** Starts the service on its own database, whose clock is moved by the test; its upstream services are in memory. */
 export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   await t.database.sql.query("CREATE TABLE test_clock (at timestamptz NOT NULL)");
@@ -105,8 +105,11 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   const agents = new Set<string>();
   const environments = new Set<string>();
   const [gatewayFeed, factoriesFeed]: FakeEvent[][] = [[], []];
-  const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
-    inProcess(routes, { service, verifier, log, metrics, allow });
+  const transportTo = (
+    service: string,
+    routes: (router: ConnectRouter) => void,
+    allow: Record<string, readonly string[]>,
+  ) => inProcess(routes, { service, verifier, log, metrics, allow });
   const identityRoutes = (router: ConnectRouter): void => {
     router.service(identity.IdentityService, {
       resolveAgent: async ({ agentUid }) => {
@@ -114,7 +117,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
         return { agentUid };
       },
     });
-    feedOf(router, gatewayFeed!);
+    serveFeed(router, gatewayFeed!);
   };
   const orchestratorRoutes = (router: ConnectRouter): void => {
     orchestrator.routes(router);
@@ -127,9 +130,9 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   };
   const replicas: Scheduler[] = [];
 
-  /** One more process of this service on the same database. `clock` is its machine's, which slots must not go by. */
-  function replica(more: Partial<SchedulerOptions> = {}, clock: Clock = manualClock(NOW)): Scheduler {
-    const made = composeScheduler({
+  /** Adds a replica on the same database. `clock` is of its machine; slots must not depend on it. */
+  function replica(overrides: Partial<SchedulerOptions> = {}, clock: Clock = manualClock(NOW)): Scheduler {
+    const instance = composeScheduler({
       databaseUrl: t.url,
       masterKey: new Uint8Array(32).fill(7),
       publicUrl: "https://millwright.test",
@@ -139,27 +142,31 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       metrics: new Metrics(),
       log: Object.assign(log, { child: () => log as never }),
       upstreams: {
-        identity: door("gateway", identityRoutes, allowServices(events.EventFeedService, { read: ["scheduler"] })),
-        orchestrator: door("orchestrator", orchestratorRoutes, FakeOrchestrator.allow),
-        factories: door(
+        identity: transportTo(
+          "gateway",
+          identityRoutes,
+          allowServices(events.EventFeedService, { read: ["scheduler"] }),
+        ),
+        orchestrator: transportTo("orchestrator", orchestratorRoutes, FakeOrchestrator.allow),
+        factories: transportTo(
           "factories",
-          (router) => feedOf(router, factoriesFeed!),
+          (router) => serveFeed(router, factoriesFeed!),
           allowServices(events.EventFeedService, { read: ["scheduler"] }),
         ),
       },
       poolSize: 3,
       databaseTime: "(SELECT at FROM test_clock)",
       ...options,
-      ...more,
+      ...overrides,
     });
-    replicas.push(made);
-    return made;
+    replicas.push(instance);
+    return instance;
   }
 
   const service = replica();
   const schedules = clientFor(
     scheduler.ScheduleService,
-    door("scheduler", (router) => service.routes(router), allowedServices),
+    transportTo("scheduler", (router) => service.routes(router), allowedServices),
     { signer: gateway },
   );
   const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> =>
@@ -184,7 +191,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
     read: async (uid: string): Promise<scheduler.Schedule> =>
       (await schedules.getSchedule({ uid }, call(OWNER))).schedule!,
 
-    /** What time the database has. */
+    /** Sets the database's time. */
     async setTime(to: Date | string): Promise<void> {
       await t.database.sql.query("UPDATE test_clock SET at = $1", [new Date(to)]);
     },
@@ -192,7 +199,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       await t.database.sql.query("UPDATE test_clock SET at = at + $1 * interval '1 second'", [seconds]);
     },
 
-    /** The ledger, oldest first: "10:01 fired", "10:02 skipped overlap". */
+    /** Returns the ledger, oldest first: "10:01 fired", "10:02 skipped overlap". */
     async ledger(uid: string): Promise<string[]> {
       const { slots } = await schedules.listSlots({ scheduleUid: uid, pageSize: 500 }, call(OWNER));
       return slots
@@ -202,7 +209,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
         );
     },
 
-    /** Types of the events written so far, in order. */
+    /** Returns the types of the events written so far, in order. */
     async eventTypes(): Promise<string[]> {
       const found = await rows<{ type: string }>(
         "SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)",
@@ -210,21 +217,26 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       return found.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 
-    /** An empty database and upstream services that know nothing. */
+    /** Empties the database and the upstream services. */
     async reset(): Promise<void> {
       await t.database.sql.query(
         "TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events CASCADE",
       );
       await t.database.sql.query("UPDATE test_clock SET at = $1", [NOW]);
       orchestrator.runs.clear();
-      Object.assign(orchestrator, { feed: [], beforeCreate: () => {}, beforeAnswer: () => {}, beforeCancel: () => {} });
+      Object.assign(orchestrator, {
+        feed: [],
+        beforeCreate: () => {},
+        beforeResponse: () => {},
+        beforeCancel: () => {},
+      });
       orchestrator.batches.length = orchestrator.cancelled.length = gatewayFeed!.length = factoriesFeed!.length = 0;
       agents.clear();
       environments.clear();
     },
 
     async stop(): Promise<void> {
-      for (const made of replicas) await made.stop();
+      for (const running of replicas) await running.stop();
       await t.close();
     },
   };

@@ -4,15 +4,15 @@ import { as, newUid } from "@millwright/ids";
 import { testDatabase, type TestDatabase } from "@millwright/testing";
 import { migrationsDir } from "../src/compose.ts";
 import type { ScheduleUid } from "../src/domain/schedule.ts";
-import { noteRuns, slotStore } from "../src/store/slot-store.ts";
+import { recordRuns, slotStore } from "../src/store/slot-store.ts";
 
 const SLOTS = 2_000;
 const SLOT_AT = new Date("2026-11-20T10:00:00Z");
-const TOGETHER = 250;
+const BATCH = 250;
 const lease = newUid();
 let t: TestDatabase;
 
-/** PostgreSQL has counted slots while all had fired, as it mostly does; since then many have come due in the same second. */
+/** PostgreSQL's statistics are from when all slots had fired, the usual state; since then many have come due in the same second. */
 beforeAll(async () => {
   t = await testDatabase(migrationsDir);
   const { sql } = t.database;
@@ -39,13 +39,16 @@ type Node = {
   readonly Plans?: readonly Node[];
 };
 
-/** Rows that a plan has looked at to no avail. */
-const passedBy = (node: Node): number =>
+/** Counts the rows that a plan read and discarded. */
+const discardedRows = (node: Node): number =>
   ((node["Rows Removed by Join Filter"] ?? 0) + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"] +
-  (node.Plans ?? []).reduce((sum, plan) => sum + passedBy(plan), 0);
+  (node.Plans ?? []).reduce((sum, plan) => sum + discardedRows(plan), 0);
 
-/** How many rows the statements of `f` look at to no avail; what they do is done. Where one row is expected, it is luck whether a table is hashed or compared: not here. */
-const wasted = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
+/**
+ * Runs the statements of `f` and counts the rows that they read and discarded. Hash joins are off: with an estimate of one row, the
+ * choice between a hash join and a nested loop would be arbitrary.
+ */
+const countDiscarded = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
   t.database.transaction(async (tx) => {
     await tx.query("SET LOCAL enable_hashjoin = off");
     let count = 0;
@@ -55,7 +58,7 @@ const wasted = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
           `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
           params,
         );
-        count += passedBy(rows[0]!["QUERY PLAN"][0]!.Plan);
+        count += discardedRows(rows[0]!["QUERY PLAN"][0]!.Plan);
         return text.startsWith("SELECT") ? tx.query(text, params) : { rows: [], rowCount: 0 };
       },
     });
@@ -66,28 +69,28 @@ const dueSlots = async () =>
   (
     await t.database.sql.query<{ uid: ScheduleUid }>(
       "SELECT schedule_uid AS uid FROM slots WHERE state = 'due' ORDER BY 1 LIMIT $1",
-      [TOGETHER],
+      [BATCH],
     )
   ).rows.map(({ uid }) => ({ scheduleUid: as<ScheduleUid>(uid), slotAt: SLOT_AT }));
 
-test("what was decided is written down without comparing every slot with every decision", async () => {
+test("settles decisions without comparing every slot with every decision", async () => {
   const slots = await dueSlots();
   const settle = (sql: Sql) =>
     slotStore({ transaction: (f: (tx: Sql) => Promise<void>) => f(sql) } as unknown as Database, "now()").settle(
       lease,
       slots.map((slot) => ({ slot, decision: { state: "fired", runUid: newUid() } })),
     );
-  expect(await wasted(settle)).toBeLessThan(10 * SLOTS);
+  expect(await countDiscarded(settle)).toBeLessThan(10 * SLOTS);
   const { rows } = await t.database.sql.query<{ n: number }>(
     "SELECT count(*) AS n FROM slots WHERE state = 'fired' AND schedule_uid = ANY($1::uuid[])",
     [slots.map(({ scheduleUid }) => scheduleUid)],
   );
-  expect(rows[0]!.n).toBe(TOGETHER);
+  expect(rows[0]!.n).toBe(BATCH);
 });
 
-test("runs that slots have made are looked up by their slots", async () => {
+test("finds the slots of runs by key", async () => {
   const slots = await dueSlots();
-  const made = slots.map((slot) => ({ ...slot, runUid: newUid(), now: SLOT_AT }));
-  await t.database.transaction((tx) => noteRuns(tx, made));
-  expect(await wasted((sql) => noteRuns(sql, made))).toBeLessThan(10 * SLOTS);
+  const runs = slots.map((slot) => ({ ...slot, runUid: newUid(), now: SLOT_AT }));
+  await t.database.transaction((tx) => recordRuns(tx, runs));
+  expect(await countDiscarded((sql) => recordRuns(sql, runs))).toBeLessThan(10 * SLOTS);
 });

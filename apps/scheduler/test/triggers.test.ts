@@ -11,49 +11,49 @@ beforeEach(() => w.reset());
 
 const FACTORY = newUid();
 
-/** What factories tell of an automation: `schedules` are all that it has. */
-async function tell(
+/** Publishes and handles an event of an automation; `schedules` are all of its schedules. */
+async function publishAutomation(
   automationUid: string,
   schedules: JsonObject[],
-  more: { past?: "created" | "updated"; enabled?: boolean; saidAt?: string } = {},
+  options: { past?: "created" | "updated"; enabled?: boolean; changedAt?: string } = {},
 ): Promise<void> {
-  const { past = "created", enabled = true, saidAt = NOW } = more;
+  const { past = "created", enabled = true, changedAt = NOW } = options;
   w.factoriesFeed.push({
     type: `millwright.automation.${past}.v1`,
     entityUid: automationUid,
     teamUid: TEAM,
-    occurredAt: new Date(saidAt),
+    occurredAt: new Date(changedAt),
     payload: { factory_uid: FACTORY, enabled, schedules },
   });
-  await hear();
+  await drainConsumers();
 }
-async function tellDeleted(entity: "automation" | "factory", entityUid: string): Promise<void> {
+async function publishDeletion(entity: "automation" | "factory", entityUid: string): Promise<void> {
   w.factoriesFeed.push({ type: `millwright.${entity}.deleted.v1`, entityUid, teamUid: TEAM, payload: {} });
-  await hear();
+  await drainConsumers();
 }
-async function hear(): Promise<void> {
+async function drainConsumers(): Promise<void> {
   for (const consumer of w.service.consumers) await consumer.drain();
 }
-/** Everything that is due at this time has fired. */
+/** Fires everything that is due at this time. */
 async function at(time: string): Promise<void> {
   await w.setTime(`2026-11-${time}:00Z`);
   while ((await w.service.fireTriggers()) > 0);
 }
-type Told = { type: string; payload: { automation_uid: string; slot_at: string; missed: number; name?: string } };
-const told = () => w.rows<Told>("SELECT type, payload FROM stream.event_pending ORDER BY seq");
+type SlotEvent = { type: string; payload: { automation_uid: string; slot_at: string; missed: number; name?: string } };
+const slotEvents = () => w.rows<SlotEvent>("SELECT type, payload FROM stream.event_pending ORDER BY seq");
 /** "20T10:01 fired", "20T10:05 fired after 3", with the name of the schedule. */
 const slots = async (): Promise<string[]> =>
-  (await told()).map(({ type, payload: { slot_at: slotAt, missed, name } }) =>
+  (await slotEvents()).map(({ type, payload: { slot_at: slotAt, missed, name } }) =>
     [slotAt.slice(8, 16), type.split(".")[2], ...(missed ? [`after ${missed}`] : []), ...(name ? [name] : [])].join(
       " ",
     ),
   );
 
-test("each slot of an automation is told once, with what a reader needs", async () => {
+test("publishes each slot of an automation once", async () => {
   const automation = newUid();
-  await tell(automation, [{ cron: "@hourly", name: "hours" }]);
+  await publishAutomation(automation, [{ cron: "@hourly", name: "hours" }]);
   await at("20T10:59");
-  expect(await told()).toEqual([]);
+  expect(await slotEvents()).toEqual([]);
   await at("20T11:00");
   await at("20T11:00");
   const [{ payload } = {}, ...others] = await w.rows<{ payload: JsonObject }>(
@@ -90,41 +90,41 @@ test.each([
   ["@every 40m", "20T10:40"],
   ["30 9 21 * 1", "21T09:30"],
 ])("%s follows UTC and first comes due at %s", async (cron, first) => {
-  await tell(newUid(), [{ cron }]);
+  await publishAutomation(newUid(), [{ cron }]);
   const [row] = await w.rows<{ next_slot: Date }>("SELECT next_slot FROM trigger_schedules");
   expect(row!.next_slot.toISOString()).toBe(`2026-11-${first}:00.000Z`);
 });
 
-test("after an absence the newest slot fires, and the older ones are passed over and counted", async () => {
-  await tell(newUid(), [{ cron: "@hourly" }]);
+test("after an outage the newest slot fires, and older ones are skipped and counted", async () => {
+  await publishAutomation(newUid(), [{ cron: "@hourly" }]);
   await at("20T15:30");
   await at("20T16:00");
   expect(await slots()).toEqual(["20T15:00 fired after 4", "20T16:00 fired"]);
 });
 
-test("a slot of more than a day ago is missed", async () => {
-  await tell(newUid(), [{ cron: "@weekly" }]);
+test("a slot that is more than a day late is missed", async () => {
+  await publishAutomation(newUid(), [{ cron: "@weekly" }]);
   await at("24T10:00");
   await at("29T00:00");
   expect(await slots()).toEqual(["22T00:00 missed", "29T00:00 fired"]);
 });
 
-test("replicas that look at once fire a slot once", async () => {
-  for (let n = 0; n < 20; n += 1) await tell(newUid(), [{ cron: "* * * * *" }]);
+test("concurrent replicas fire a slot once", async () => {
+  for (let n = 0; n < 20; n += 1) await publishAutomation(newUid(), [{ cron: "* * * * *" }]);
   const other = w.replica();
   await w.setTime("2026-11-20T10:01:00Z");
-  await Promise.all(Array.from({ length: 6 }, (_one, index) => (index % 2 ? other : w.service).fireTriggers()));
+  await Promise.all(Array.from({ length: 6 }, (_, index) => (index % 2 ? other : w.service).fireTriggers()));
   await at("20T10:01");
   expect(await slots()).toEqual(Array.from({ length: 20 }, () => "20T10:01 fired"));
 });
 
 describe("when an automation changes", () => {
   const changed = (automation: string, schedules: JsonObject[], time: string, enabled = true) =>
-    tell(automation, schedules, { past: "updated", enabled, saidAt: `2026-11-${time}Z` });
+    publishAutomation(automation, schedules, { past: "updated", enabled, changedAt: `2026-11-${time}Z` });
 
-  test("a schedule that stays keeps its slots, another begins anew, and one that was taken away ends", async () => {
+  test("an unchanged schedule keeps its slots, a new one starts, and a removed one ends", async () => {
     const automation = newUid();
-    await tell(automation, [
+    await publishAutomation(automation, [
       { cron: "@hourly", name: "a" },
       { cron: "30 * * * *", name: "b" },
     ]);
@@ -142,25 +142,25 @@ describe("when an automation changes", () => {
     expect(await slots()).toEqual(["20T10:45 fired c", "20T11:00 fired a"]);
   });
 
-  test("a slot that came due before the change fires by the old rule, also when the change is heard first", async () => {
+  test("a slot that came due before the change fires by the old rule, also if the change is handled first", async () => {
     const automation = newUid();
-    await tell(automation, [{ cron: "@hourly" }]);
+    await publishAutomation(automation, [{ cron: "@hourly" }]);
     await w.setTime("2026-11-20T11:00:05Z");
     await changed(automation, [{ cron: "@daily" }], "20T11:00:03");
     await at("20T12:00");
     expect(await slots()).toEqual(["20T11:00 fired"]);
   });
 
-  test("a slot between the change and its news is not lost", async () => {
+  test("a slot between the change and its event is not lost", async () => {
     await w.setTime("2026-11-20T11:00:05Z");
-    await tell(newUid(), [{ cron: "@hourly" }], { saidAt: "2026-11-20T10:59:58Z" });
+    await publishAutomation(newUid(), [{ cron: "@hourly" }], { changedAt: "2026-11-20T10:59:58Z" });
     await at("20T11:01");
     expect(await slots()).toEqual(["20T11:00 fired"]);
   });
 
-  test("a slot that has fired fires by no other rule of its name, though the clock that dates the change is slow", async () => {
+  test("a fired slot does not fire again by another rule of the same name if the clock that dates the change is slow", async () => {
     const automation = newUid();
-    await tell(automation, [{ cron: "@hourly" }]);
+    await publishAutomation(automation, [{ cron: "@hourly" }]);
     await at("20T11:00");
     await changed(automation, [{ cron: "*/5 * * * *" }], "20T10:56:00");
     await at("20T11:04");
@@ -169,16 +169,16 @@ describe("when an automation changes", () => {
     expect(await slots()).toEqual(["20T11:00 fired"]);
   });
 
-  test("a slot is not lost though the clock that dates the change is fast", async () => {
-    await tell(newUid(), [{ cron: "* * * * *" }], { saidAt: "2026-11-20T10:05:00Z" });
+  test("a slot is not lost if the clock that dates the change is fast", async () => {
+    await publishAutomation(newUid(), [{ cron: "* * * * *" }], { changedAt: "2026-11-20T10:05:00Z" });
     await at("20T10:01");
     expect(await slots()).toEqual(["20T10:01 fired"]);
   });
 
-  test("a disabled automation comes due as well, so that what it does not start is recorded", async () => {
+  test("a disabled automation comes due as well, so that factories can record the decision", async () => {
     const automation = newUid();
     const hourly = [{ cron: "@hourly" }];
-    await tell(automation, hourly);
+    await publishAutomation(automation, hourly);
     await changed(automation, hourly, "20T10:10:00", false);
     await at("20T11:00");
     await changed(automation, hourly, "20T11:30:00");
@@ -186,42 +186,42 @@ describe("when an automation changes", () => {
     expect(await slots()).toEqual(["20T11:00 fired", "20T12:00 fired"]);
   });
 
-  test("without its automation or its factory nothing comes due", async () => {
+  test("a deleted automation and a deleted factory no longer come due", async () => {
     const automation = newUid();
-    await tell(automation, [{ cron: "@hourly" }]);
-    await tellDeleted("automation", automation);
-    await tell(newUid(), [{ cron: "@hourly" }]);
-    await tellDeleted("factory", FACTORY);
+    await publishAutomation(automation, [{ cron: "@hourly" }]);
+    await publishDeletion("automation", automation);
+    await publishAutomation(newUid(), [{ cron: "@hourly" }]);
+    await publishDeletion("factory", FACTORY);
     expect(await w.rows("SELECT 1 FROM trigger_schedules")).toEqual([]);
   });
 });
 
-test("a fact of before schedules were told names none", async () => {
+test("an event without the member schedules defines none", async () => {
   const automation = newUid();
-  await tell(automation, [{ cron: "@hourly" }]);
+  await publishAutomation(automation, [{ cron: "@hourly" }]);
   w.factoriesFeed.push({
     type: "millwright.automation.updated.v1",
     entityUid: automation,
     teamUid: TEAM,
     payload: { factory_uid: FACTORY, enabled: true },
   });
-  await hear();
+  await drainConsumers();
   await at("20T11:00");
   expect([await slots(), await w.rows("SELECT 1 FROM stream.parked_events")]).toEqual([[], []]);
 });
 
-test("a fact that has not the agreed form is parked, and other automations go on", async () => {
-  await tell(newUid(), [{ cron: "61 * * * *" }]);
-  await tell(newUid(), [{ cron: "@hourly" }]);
+test("a malformed event is dead-lettered, and other automations continue", async () => {
+  await publishAutomation(newUid(), [{ cron: "61 * * * *" }]);
+  await publishAutomation(newUid(), [{ cron: "@hourly" }]);
   await at("20T11:00");
   expect(await slots()).toEqual(["20T11:00 fired"]);
   expect(await w.rows("SELECT source FROM stream.parked_events")).toEqual([{ source: "factories" }]);
 });
 
-test("a running service wakes by itself when a slot comes due", async () => {
+test("a running service wakes up when a slot comes due", async () => {
   const service = w.replica({ databaseTime: "now()" });
   await service.start();
-  await tell(newUid(), [{ cron: "0 0 1 1 *" }]);
+  await publishAutomation(newUid(), [{ cron: "0 0 1 1 *" }]);
   await w.rows("UPDATE trigger_schedules SET last_slot = NULL, next_slot = now() + interval '50 milliseconds'");
   await eventually(async () =>
     expect(

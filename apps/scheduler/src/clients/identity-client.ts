@@ -3,7 +3,7 @@ import type { Caller } from "@millwright/caller";
 import { identity } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** Agents, as schedules need them. */
+/** Returns a client that checks the agents that schedules name. */
 export function identityClient(transport: Transport, signer: CallerSigner) {
   const agents = clientFor(identity.IdentityService, transport, { signer });
   return {

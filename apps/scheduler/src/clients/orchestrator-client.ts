@@ -8,7 +8,7 @@ import { causeKeyOf, type ClaimedSlot } from "../domain/slot.ts";
 
 const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS"];
 
-/** Runs, as slots need them: made for whoever made the schedule. */
+/** Returns a client that creates, lists and cancels runs on behalf of the creators of schedules. */
 export function orchestratorClient(
   transport: Transport,
   signer: CallerSigner,
@@ -25,7 +25,7 @@ export function orchestratorClient(
       return created.runs.map(({ run }) => run!.uid);
     },
 
-    async live(schedule: Schedule): Promise<string[]> {
+    async listLive(schedule: Schedule): Promise<string[]> {
       const { uid: scheduleUid, owner } = schedule;
       const teamUid = owner.type === "team" ? owner.uid : "";
       const found = await runs.listRuns(
@@ -59,7 +59,7 @@ function runRequest(slot: ClaimedSlot, publicUrl: string) {
   };
 }
 
-/** Environments, as schedules need them. */
+/** Returns a client that checks the environments that schedules name. */
 export function environmentClient(transport: Transport, signer: CallerSigner) {
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
   return {
@@ -72,7 +72,10 @@ export function environmentClient(transport: Transport, signer: CallerSigner) {
 
 const SLOT_VERBS = ["run.view", "run.create", "run.manage"] as const satisfies readonly Verb[];
 
-/** This service on behalf of the schedule's creator, with just what its slots need. A team's schedule may use what was shared with its creator. */
+/**
+ * Returns this service on behalf of the schedule's creator, with only the verbs that its slots need. A team's schedule may use
+ * what was shared with its creator.
+ */
 function callerFor(service: string, { owner, creator }: Schedule): Caller {
   const teams = owner.type === "team" ? [{ teamUid: owner.uid as TeamUid, verbs: SLOT_VERBS }] : [];
   const self = serviceCaller(service, newUid(), { type: creator.type as PrincipalType, uid: creator.uid }, teams);

@@ -5,14 +5,14 @@ import type { JsonObject } from "@millwright/json";
 
 export type ScheduleUid = Uid<"schedule">;
 export type Owner = { readonly type: "team" | "user"; readonly uid: string };
-/** Whom the runs of a schedule are made for. */
+/** The principal that runs of a schedule are created for. */
 export type Creator = { readonly type: string; readonly uid: string };
 
-/** What happens at a slot while a run of an earlier slot lives. */
+/** What a slot does while a run of an earlier slot is active. */
 export const OVERLAP_POLICIES = ["allow", "skip", "buffer_one", "cancel_other"] as const;
 export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number];
 
-/** What people say about a schedule. Source: fields-runs §9.2; time_zone, overlap_policy and catch_up_seconds are ours. */
+/** The settings that clients choose. Source: fields-runs §9.2; time_zone, overlap_policy and catch_up_seconds are extensions. */
 export type ScheduleSettings = {
   readonly name: string;
   readonly cronSchedule: string;
@@ -33,14 +33,14 @@ export type Schedule = ScheduleSettings & {
   readonly uid: ScheduleUid;
   readonly owner: Owner;
   readonly creator: Creator;
-  /** The creator may not create runs in the team any more; the schedule is paused. Who resumes it becomes its creator. */
+  /** The creator lost the right to create runs in the team, so the schedule is paused. Resuming makes the caller its creator. */
   readonly creatorLeft: boolean;
   readonly editorUid: string;
-  /** Only the beginning of the prompt was read, as lists do. */
+  /** Set when only the beginning of the prompt was read, as in lists. */
   readonly isPromptTruncated?: true;
-  /** The first slot that nothing has become of yet; null while paused. */
+  /** The first slot without a row in the ledger; null while paused. */
   readonly nextSlot: Date | null;
-  /** When the last run that succeeded ended. */
+  /** When the last successful run ended. */
   readonly lastRanAt: Date | null;
   readonly lastSpawnError: string | null;
   readonly version: number;
@@ -48,7 +48,7 @@ export type Schedule = ScheduleSettings & {
   readonly updatedAt: Date;
 };
 
-/** As asked for: what is absent has its default, or on replacement stays (`agentConfig`). */
+/** Settings as requested. An absent member gets its default; on replacement, an absent `agentConfig` is unchanged. */
 export type GivenSettings = Omit<ScheduleSettings, "overlapPolicy" | "mode" | "agentConfig" | "catchUpSeconds"> & {
   readonly agentConfig?: JsonObject;
   readonly mode: string;
@@ -58,17 +58,17 @@ export type GivenSettings = Omit<ScheduleSettings, "overlapPolicy" | "mode" | "a
 
 const NAME_MAX = 200;
 export const CATCH_UP_DEFAULT_SECONDS = 86_400;
-/** A year. */
-const CATCH_UP_MAX_SECONDS = 366 * 86_400;
+const CATCH_UP_MAX_SECONDS = 366 * 86_400; // a year
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];
 const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
 
 /**
- * The settings a schedule may have; with `earlier` what they replace.
+ * Returns the validated settings. `earlier` are the settings that they replace.
  *
  * Errors (invalid_argument): name_invalid · cron_invalid · time_zone_unknown · prompt_required · config_conflict · mode_unknown ·
- * overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a malformed uid); text_too_large (too_large).
+ * overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a malformed uid);
+ * text_too_large (too_large).
  */
 export function checkSettings(given: GivenSettings, owner: Owner, earlier?: ScheduleSettings): ScheduleSettings {
   const agentConfig =
@@ -86,34 +86,44 @@ export function checkSettings(given: GivenSettings, owner: Owner, earlier?: Sche
     overlapPolicy: (given.overlapPolicy || "allow") as OverlapPolicy,
     catchUpSeconds: given.catchUpSeconds ?? CATCH_UP_DEFAULT_SECONDS,
   };
-  if (settings.name === "" || Array.from(settings.name).length > NAME_MAX)
-    throw invalidArgument("name_invalid", `A schedule has a name of 1 to ${NAME_MAX} characters.`);
+  const nameLength = Array.from(settings.name).length;
+  if (nameLength === 0 || nameLength > NAME_MAX)
+    throw invalidArgument("name_invalid", `name must have 1 to ${NAME_MAX} characters (got ${nameLength}).`);
   parseCron(settings.cronSchedule, "schedule");
   requireTextWithin("The prompt", Buffer.byteLength(settings.prompt));
   if (agentConfig) requireConfigWithin("agent_config", agentConfig);
   if (settings.timeZone !== null && !isTimeZone(settings.timeZone))
-    throw invalidArgument("time_zone_unknown", "time_zone is the name of an IANA time zone, such as Europe/Berlin.");
+    throw invalidArgument(
+      "time_zone_unknown",
+      "time_zone must be the name of an IANA time zone, such as Europe/Berlin.",
+    );
   const { skill_spec: spec, skills } = agentConfig ?? {};
   const hasSkill = Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
   if (settings.prompt.trim() === "" && !hasSkill)
-    throw invalidArgument("prompt_required", "A schedule needs a prompt, or a skill in agent_config.");
+    throw invalidArgument("prompt_required", "A schedule requires a prompt or a skill in agent_config.");
   if (spec !== undefined && skills !== undefined)
-    throw invalidArgument("config_conflict", "agent_config names either skill_spec or skills.");
+    throw invalidArgument(
+      "config_conflict",
+      "agent_config must not set both skill_spec and skills; remove one of them.",
+    );
   if (!MODES.includes(settings.mode))
-    throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+    throw invalidArgument("mode_unknown", `mode must be normal, plan or orchestrate (got "${settings.mode}").`);
   if (!OVERLAP_POLICIES.includes(settings.overlapPolicy))
-    throw invalidArgument("overlap_policy_unknown", `overlap_policy is one of ${OVERLAP_POLICIES.join(", ")}.`);
+    throw invalidArgument("overlap_policy_unknown", `overlap_policy must be one of ${OVERLAP_POLICIES.join(", ")}.`);
   const { catchUpSeconds } = settings;
   if (!Number.isInteger(catchUpSeconds) || catchUpSeconds < 0 || catchUpSeconds > CATCH_UP_MAX_SECONDS)
-    throw invalidArgument("catch_up_invalid", `catch_up_seconds is a number from 0 to ${CATCH_UP_MAX_SECONDS}.`);
+    throw invalidArgument(
+      "catch_up_invalid",
+      `catch_up_seconds must be an integer between 0 and ${CATCH_UP_MAX_SECONDS} (got ${catchUpSeconds}).`,
+    );
   checkMetadata(settings.metadata);
   if (settings.agentUid !== null && owner.type !== "team")
-    throw invalidArgument("agent_needs_team", "Only schedules owned by a team can name an agent.");
+    throw invalidArgument("agent_needs_team", "agent_uid requires a schedule that a team owns.");
   if (settings.agentUid !== null && !isUuid(settings.agentUid))
     throw new DomainError({
       kind: "not_found",
       reason: "agent_not_found",
-      message: "No such agent, or it is not visible to you.",
+      message: "Agent not found.",
     });
   return settings;
 }
@@ -123,24 +133,25 @@ const isEmpty = (config: JsonObject): boolean => Object.keys(config).length === 
 /** Source: fields-runs §3.5. */
 function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(metadata);
-  const isKept = entries.every(
+  const isValid = entries.every(
     ([key, value]) => /^[A-Za-z0-9._-]{1,64}$/.test(key) && Buffer.byteLength(value) <= METADATA_VALUE_BYTES_MAX,
   );
-  if (entries.length > METADATA_KEYS_MAX || !isKept) {
+  if (entries.length > METADATA_KEYS_MAX || !isValid) {
     throw invalidArgument(
       "metadata_invalid",
-      `metadata has at most ${METADATA_KEYS_MAX} keys of 1 to 64 characters of A-Z a-z 0-9 . _ - with values of at most ${METADATA_VALUE_BYTES_MAX} bytes.`,
+      `metadata must have at most ${METADATA_KEYS_MAX} keys of 1 to 64 characters (A-Z a-z 0-9 . _ -), each with a value of at ` +
+        `most ${METADATA_VALUE_BYTES_MAX} bytes.`,
     );
   }
 }
 
-/** The environment that the runs' requests name. */
+/** Returns the uid of the environment that agent_config names. */
 export function environmentOf({ agentConfig }: Pick<ScheduleSettings, "agentConfig">): string | undefined {
   const uid = agentConfig?.["environment_id"];
   return typeof uid === "string" && uid !== "" ? uid : undefined;
 }
 
-/** The first slot after an instant; null while the schedule is paused. */
+/** Returns the first slot after an instant; null while the schedule is paused. */
 export const slotAfter = (
   { cronSchedule, timeZone, enabled }: Pick<Schedule, "cronSchedule" | "timeZone" | "enabled">,
   after: Date,
@@ -168,8 +179,8 @@ export const newSchedule = (
 });
 
 /**
- * A schedule with other settings. It comes due by the new rule from now on; an unchanged rule keeps its next slot.
- * The slots that are over by now must have been taken from it before.
+ * Returns the schedule with other settings. A changed rule applies from `now`; with an unchanged rule the next slot stays the same.
+ * Precondition: slots before `now` have been planned.
  */
 export function changeSchedule(schedule: Schedule, settings: ScheduleSettings, editorUid: string, now: Date): Schedule {
   const next = { ...schedule, ...settings, editorUid, version: schedule.version + 1, updatedAt: now };
@@ -180,12 +191,12 @@ export function changeSchedule(schedule: Schedule, settings: ScheduleSettings, e
   return { ...next, nextSlot: isSameRule ? schedule.nextSlot : slotAfter(next, now) };
 }
 
-/** Runs of a schedule that is resumed after its creator left are created for the person who resumes it. */
-export const adopted = (schedule: Schedule, by: Creator): Schedule =>
+/** Makes the person who resumes a schedule without a creator its creator. */
+export const withNewCreator = (schedule: Schedule, by: Creator): Schedule =>
   schedule.creatorLeft && schedule.enabled ? { ...schedule, creator: by, creatorLeft: false } : schedule;
 
-/** With a next slot after the newest one that something has become of, also when the clock was set back. */
-export const goOnAfter = (schedule: Schedule, newest: Date | null): Schedule =>
+/** Moves the next slot behind the newest slot of the ledger, so that no slot repeats when the clock was set back. */
+export const advancePast = (schedule: Schedule, newest: Date | null): Schedule =>
   schedule.nextSlot && newest && schedule.nextSlot <= newest
     ? { ...schedule, nextSlot: slotAfter(schedule, newest) }
     : schedule;

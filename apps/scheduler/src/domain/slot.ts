@@ -1,11 +1,11 @@
 import { parseCron, slotsUntil, type Cron } from "@millwright/cron";
 import type { OverlapPolicy, Schedule, ScheduleUid } from "./schedule.ts";
 
-/** `due`: is being fired; `buffered`: waits for the end of an earlier run. The others are final, but that a run found later makes a slot fired. */
+/** `due`: being fired; `buffered`: waiting for the end of an earlier run. Others are final, except that a run found later makes a slot fired. */
 export const SLOT_STATES = ["due", "buffered", "fired", "skipped", "missed"] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
-/** What became of one time at which a schedule came due. */
+/** One time at which a schedule came due, and its result. */
 export type Slot = {
   readonly slotAt: Date;
   readonly state: SlotState;
@@ -15,16 +15,16 @@ export type Slot = {
   readonly decidedAt: Date | null;
 };
 
-/** The ledger names at most so many slots of one absence: a week of minutes. */
+/** Slots recorded after one outage, at most: a week of minutes. */
 export const LEDGER_MAX = 10_000;
 
-/** A slot that is so late is still on time: it comes due between two looks, and many may come due at once. */
+/** A slot up to this late counts as on time: it came due between two polls, or many came due at the same time. */
 export const ON_TIME_SECONDS = 10;
 
 export type PlannedSlot = { readonly slotAt: Date; readonly state: "due" | "missed"; readonly reason: string | null };
 export type Plan = { readonly slots: readonly PlannedSlot[]; readonly next: Date | null };
 
-/** A schedule's slots that are over by `now`. */
+/** Returns the slots of a schedule that have passed by `now`. */
 export const planSlots = (
   rule: Pick<Schedule, "cronSchedule" | "timeZone" | "catchUpSeconds">,
   first: Date,
@@ -32,8 +32,8 @@ export const planSlots = (
 ): Plan => planRule({ ...rule, cron: parseCron(rule.cronSchedule, "schedule") }, first, now);
 
 /**
- * The slots from `first` on that are over by `now`, and the one after them. The newest is due, unless it is later than the
- * catch-up window allows and not on time any more; the older ones are missed. Source: spec/decisions "missed slots".
+ * Returns the slots from `first` that have passed by `now`, and the next one. The newest is due, unless it is beyond both the
+ * catch-up window and the on-time limit; older ones are missed. Source: spec/decisions "missed slots".
  */
 export function planRule(
   { cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number },
@@ -56,58 +56,58 @@ export function planRule(
   };
 }
 
-/** A slot under the lease of whoever decides about it, with its schedule as it is now. */
+/** A slot under a lease, with the current state of its schedule. */
 export type ClaimedSlot = {
   readonly scheduleUid: ScheduleUid;
   readonly slotAt: Date;
   readonly state: "due" | "buffered";
-  /** How often it was claimed; above 1 the slot may have made its run already. */
+  /** How often it was claimed; above 1 the slot may already have created its run. */
   readonly tries: number;
   readonly schedule: Schedule;
   readonly isDeleted: boolean;
-  /** A later slot has come due meanwhile. */
+  /** A later slot has come due since. */
   readonly isSuperseded: boolean;
-  /** Another slot of the schedule waits for the end of a run. */
+  /** Another slot of the schedule is buffered. */
   readonly hasBuffered: boolean;
-  /** Later than the catch-up window allows, and not on time any more. */
+  /** Beyond both the catch-up window and the on-time limit. */
   readonly isLate: boolean;
 };
 
-/** What was decided about a claimed slot. */
+/** The decision about a claimed slot. */
 export type Decision =
   | { readonly state: "fired"; readonly runUid: string }
   | { readonly state: "skipped"; readonly reason: "paused" | "deleted" | "overlap" }
   | { readonly state: "skipped"; readonly reason: "spawn_failed"; readonly message: string }
   | { readonly state: "missed"; readonly reason: "catch_up_window" | "superseded" }
-  /** Looked at again after `afterMs`. */
+  /** Checked again after `afterMs`. */
   | { readonly state: "due" | "buffered"; readonly afterMs: number; readonly message?: string };
 
-/** What needs no upstream service to be decided: the schedule is gone or paused, or the time of the slot is over. */
-export function decideAlone({ isDeleted, schedule, state, isSuperseded, isLate }: ClaimedSlot): Decision | undefined {
+/** Decides what needs no call: the schedule is deleted or paused, or the slot is out of date. */
+export function decideLocally({ isDeleted, schedule, state, isSuperseded, isLate }: ClaimedSlot): Decision | undefined {
   if (isDeleted) return { state: "skipped", reason: "deleted" };
   if (!schedule.enabled) return { state: "skipped", reason: "paused" };
-  if (state === "buffered") return undefined; // it waits for a run, however long that takes
+  if (state === "buffered") return undefined; // it waits for a run without a time limit
   if (isSuperseded) return { state: "missed", reason: "superseded" };
   return isLate ? { state: "missed", reason: "catch_up_window" } : undefined;
 }
 
-/** What a slot does while a run of an earlier slot lives. */
+/** Decides a slot while a run of an earlier slot is active. */
 export function decideOverlap(
   policy: Exclude<OverlapPolicy, "allow">,
   { state }: Pick<ClaimedSlot, "state">,
   afterMs: number,
-): Decision | "cancel the others" {
-  if (policy === "cancel_other") return "cancel the others";
+): Decision | "cancel_live_runs" {
+  if (policy === "cancel_other") return "cancel_live_runs";
   return state === "buffered" || policy === "buffer_one"
     ? { state: "buffered", afterMs }
     : { state: "skipped", reason: "overlap" };
 }
 
-/** Names the run of a slot for ever, however often it is asked for. */
+/** Returns the permanent deduplication key of a slot's run. */
 export const causeKeyOf = ({ scheduleUid, slotAt }: Pick<ClaimedSlot, "scheduleUid" | "slotAt">): string =>
   `${CAUSE}${scheduleUid}:${slotAt.toISOString()}`;
 
-/** The slot that a cause names; undefined for other causes. */
+/** Returns the slot that a cause names; undefined for causes that are not slots. */
 export function slotOfCause(cause: string): { scheduleUid: string; slotAt: Date } | undefined {
   const [, scheduleUid, slotAt] = /^schedule:([0-9a-f-]{36}):(\d{4}-.+Z)$/.exec(cause) ?? [];
   return scheduleUid && slotAt ? { scheduleUid, slotAt: new Date(slotAt) } : undefined;

@@ -5,38 +5,38 @@ import { planRule } from "./slot.ts";
 
 export type TriggerScheduleUid = Uid<"trigger schedule">;
 
-/** When an automation is to be triggered, as its file or its maker says. Source: factory-files §6.3. */
+/** A cron rule of an automation. Source: factory-files §6.3. */
 export type TriggerRule = { readonly name: string; readonly cron: string };
 
-/** An automation as far as time triggers it. */
+/** An automation and its cron rules. */
 export type ScheduledAutomation = {
   readonly automationUid: string;
   readonly factoryUid: string;
   readonly teamUid: string;
-  /** All of them; none while the automation is disabled. */
+  /** Every rule; empty while the automation is disabled. */
   readonly rules: readonly TriggerRule[];
 };
 
-/** One rule of one automation, for as long as the automation is there: also a rule that was taken away knows what it has fired. */
+/** One rule of one automation. It exists as long as the automation, so that a removed rule still records its last slot. */
 export type TriggerSchedule = TriggerRule &
   Omit<ScheduledAutomation, "rules"> & {
     readonly uid: TriggerScheduleUid;
-    /** The first slot that nothing has become of; null while the rule is not in force. */
+    /** The first slot that was not handled yet; null while the rule is inactive. */
     readonly nextSlot: Date | null;
-    /** The newest slot that something has become of: neither it nor an older one fires any more. */
+    /** The newest slot that fired or was missed: neither it nor an older one fires again. */
     readonly lastSlot: Date | null;
     /** Raised with each slot. */
     readonly version: number;
   };
 
-/** What became of the slots of one absence: the newest fires or is missed, the `missed` older ones are passed over. */
-export type TakenSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missed: number };
+/** The slots that passed since the last check: the newest fires or is missed, the `missed` older ones are skipped. */
+export type PassedSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missed: number };
 
-/** Takes the slots that are over by `now`. Undefined: there are none. Always in UTC (factory-files §6.3). */
-export function takeSlots(
+/** Advances a schedule past the slots that have passed by `now`, in UTC (factory-files §6.3). Returns undefined if there are none. */
+export function advanceSlots(
   schedule: TriggerSchedule,
   now: Date,
-): { readonly next: TriggerSchedule; readonly taken: TakenSlots } | undefined {
+): { readonly next: TriggerSchedule; readonly passed: PassedSlots } | undefined {
   if (!schedule.nextSlot || schedule.nextSlot > now) return undefined;
   const plan = planRule(
     { cron: parseCron(schedule.cron, "trigger"), timeZone: null, catchUpSeconds: CATCH_UP_DEFAULT_SECONDS },
@@ -46,13 +46,13 @@ export function takeSlots(
   const newest = plan.slots.at(-1)!;
   return {
     next: { ...schedule, nextSlot: plan.next, lastSlot: newest.slotAt, version: schedule.version + 1 },
-    taken: { slotAt: newest.slotAt, isFired: newest.state === "due", missed: plan.slots.length - 1 },
+    passed: { slotAt: newest.slotAt, isFired: newest.state === "due", missed: plan.slots.length - 1 },
   };
 }
 
 /**
- * The schedules of an automation from `since` on, given those it had, whose slots up to `since` were taken. A rule that stays
- * keeps its next slot; one that comes anew begins after `since`, and after whatever a schedule of its name has fired.
+ * Returns the schedules of an automation from `since`. Precondition: the slots of `known` up to `since` have fired. An unchanged rule
+ * keeps its next slot; a new one starts after `since` and after the last slot of any schedule with its name.
  */
 export function reconcile(
   known: readonly TriggerSchedule[],
@@ -62,9 +62,9 @@ export function reconcile(
 ): TriggerSchedule[] {
   const rules = new Map(automation.rules.map((rule) => [keyOf(rule), rule]));
   const { automationUid, factoryUid, teamUid } = automation;
-  const have = new Map(known.map((schedule) => [keyOf(schedule), schedule]));
-  const fresh = [...rules.values()]
-    .filter((rule) => !have.has(keyOf(rule)))
+  const knownKeys = new Set(known.map(keyOf));
+  const added = [...rules.values()]
+    .filter((rule) => !knownKeys.has(keyOf(rule)))
     .map((rule): TriggerSchedule => ({
       ...rule,
       automationUid,
@@ -75,14 +75,16 @@ export function reconcile(
       lastSlot: null,
       version: 0,
     }));
-  return [...known, ...fresh].map((schedule) => {
+  return [...known, ...added].map((schedule) => {
     if (!rules.has(keyOf(schedule))) return { ...schedule, nextSlot: null };
     if (schedule.nextSlot) return schedule;
-    const fired = known.filter(({ name }) => name === schedule.name).map(({ lastSlot }) => lastSlot?.getTime() ?? 0);
+    const lastSlots = known
+      .filter(({ name }) => name === schedule.name)
+      .map(({ lastSlot }) => lastSlot?.getTime() ?? 0);
     return {
       ...schedule,
       nextSlot:
-        nextSlot(parseCron(schedule.cron, "trigger"), null, new Date(Math.max(since.getTime(), ...fired))) ?? null,
+        nextSlot(parseCron(schedule.cron, "trigger"), null, new Date(Math.max(since.getTime(), ...lastSlots))) ?? null,
     };
   });
 }

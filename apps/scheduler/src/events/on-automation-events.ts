@@ -4,32 +4,32 @@ import type { EventHandlers, StoredEvent } from "@millwright/events";
 import type { ScheduledAutomation, TriggerRule } from "../domain/trigger-schedule.ts";
 
 export type OnAutomationEventsDeps = {
-  /** The schedules of an automation are these from now on. */
-  follow(tx: Sql, automation: ScheduledAutomation, saidAt: Date): Promise<void>;
-  forget(tx: Sql, gone: { automationUid: string } | { factoryUid: string }): Promise<void>;
-  /** There may be something to wait for. */
+  /** Replaces the schedules of an automation. */
+  apply(tx: Sql, automation: ScheduledAutomation, changedAt: Date): Promise<void>;
+  remove(tx: Sql, deleted: { automationUid: string } | { factoryUid: string }): Promise<void>;
+  /** Wakes the trigger loop. */
   wake(): void;
 };
 
 /**
- * Reactions to facts of factories: an automation comes due by the schedules of its latest fact, without it nothing does. A disabled
- * one comes due as well: that it starts nothing is a decision of factories, which records it.
+ * Handles events of factories: the latest event of an automation defines its schedules. A disabled automation comes due as well,
+ * so that factories can record the decision not to start a run.
  */
 export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers {
-  const followed = async (tx: Sql, event: StoredEvent): Promise<void> => {
-    await deps.follow(tx, readAutomation(event), event.occurredAt);
+  const applyEvent = async (tx: Sql, event: StoredEvent): Promise<void> => {
+    await deps.apply(tx, readAutomation(event), event.occurredAt);
     deps.wake();
   };
   return {
-    "millwright.automation.created.v1": followed,
-    "millwright.automation.updated.v1": followed,
-    "millwright.automation.deleted.v1": (tx, event) => deps.forget(tx, { automationUid: event.entityUid }),
-    "millwright.factory.deleted.v1": (tx, event) => deps.forget(tx, { factoryUid: event.entityUid }),
+    "millwright.automation.created.v1": applyEvent,
+    "millwright.automation.updated.v1": applyEvent,
+    "millwright.automation.deleted.v1": (tx, event) => deps.remove(tx, { automationUid: event.entityUid }),
+    "millwright.factory.deleted.v1": (tx, event) => deps.remove(tx, { factoryUid: event.entityUid }),
   };
 }
 
 function readAutomation({ entityUid: automationUid, teamUid, payload }: StoredEvent): ScheduledAutomation {
-  const { factory_uid: factoryUid, schedules = [] } = payload; // facts of before schedules were told have none
+  const { factory_uid: factoryUid, schedules = [] } = payload; // events of early releases have no schedules
   if (typeof factoryUid !== "string" || teamUid === undefined || !Array.isArray(schedules)) throw malformed();
   return { automationUid, factoryUid, teamUid, rules: schedules.map(readRule) };
 }
@@ -44,5 +44,5 @@ const malformed = (): DomainError =>
   new DomainError({
     kind: "invalid_argument",
     reason: "event_malformed",
-    message: "The fact about an automation does not have the agreed form.",
+    message: "The automation event has an invalid payload.",
   });

@@ -9,7 +9,7 @@ export type OnIdentityEventsDeps = {
   pauseMember(tx: Sql, member: { readonly teamUid: string; readonly userUid: string }, origin: Origin): Promise<void>;
 };
 
-/** Reactions to the gateway's facts: a schedule pauses when whoever its runs act as is gone. */
+/** Handles identity events: a schedule is paused when the agent or person that its runs act as is removed. */
 export const onIdentityEvents = (deps: OnIdentityEventsDeps): Record<string, EventHandler> => {
   const pauseMember = (tx: Sql, event: StoredEvent): Promise<void> => {
     const [teamUid = "", userUid = ""] = event.entityUid.split(":");

@@ -3,26 +3,26 @@ import type { EventHandlers, EventsHandlers, StoredEvent } from "@millwright/eve
 import { slotOfCause } from "../domain/slot.ts";
 
 export type OnRunEventsDeps = {
-  noteRuns(tx: Sql, made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void>;
-  noteRunEnd(tx: Sql, ended: { runUid: string; succeededAt: Date | null }): Promise<void>;
-  /** Slots may be waiting for the run that has ended. */
+  recordRuns(tx: Sql, runs: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void>;
+  recordRunEnd(tx: Sql, ended: { runUid: string; succeededAt: Date | null }): Promise<void>;
+  /** Wakes the slot loop: slots may be buffered behind the run that has ended. */
   wake(): void;
 };
 
-/** Reactions to the orchestrator's facts: a run tells which slot it is of, whatever became of the answer to its creation, and when it ended. */
+/** Handles events of runs: which slot a run belongs to, also when the response to its creation was lost, and when it ended. */
 export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
   batchHandlers: {
     "millwright.run.created.v1": async (tx, events) => {
-      const made = events.flatMap(({ cause = "", entityUid: runUid, occurredAt: now }) => {
+      const runs = events.flatMap(({ cause = "", entityUid: runUid, occurredAt: now }) => {
         const slot = slotOfCause(cause);
         return slot ? [{ ...slot, runUid, now }] : [];
       });
-      if (made.length > 0) await deps.noteRuns(tx, made);
+      if (runs.length > 0) await deps.recordRuns(tx, runs);
     },
   },
   handlers: {
     "millwright.run.finished.v1": async (tx, event) => {
-      await deps.noteRunEnd(tx, { runUid: event.entityUid, succeededAt: succeeded(event) ? event.occurredAt : null });
+      await deps.recordRunEnd(tx, { runUid: event.entityUid, succeededAt: succeeded(event) ? event.occurredAt : null });
       deps.wake();
     },
   },

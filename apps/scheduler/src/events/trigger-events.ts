@@ -1,9 +1,9 @@
 import type { NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
-import type { TakenSlots, TriggerSchedule } from "../domain/trigger-schedule.ts";
+import type { PassedSlots, TriggerSchedule } from "../domain/trigger-schedule.ts";
 
-/** A slot of an automation's schedule came due; or was missed, when that was too long ago. Payload: docs/events.md. */
-export const slotTaken = (schedule: TriggerSchedule, { slotAt, isFired, missed }: TakenSlots): NewEvent => ({
+/** Returns the event of a slot of an automation's schedule: fired, or missed if it is too old. Payload: docs/events.md. */
+export const triggerSlotEvent = (schedule: TriggerSchedule, { slotAt, isFired, missed }: PassedSlots): NewEvent => ({
   type: `millwright.schedule_trigger.${isFired ? "fired" : "missed"}.v1`,
   entity: "schedule_trigger",
   entityUid: schedule.uid,

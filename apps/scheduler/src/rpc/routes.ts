@@ -9,7 +9,7 @@ import { readOwner, readSettings, toScheduleMessage, toSlotMessage } from "./sch
 
 export type RoutesDeps = CreateScheduleDeps & ChangeScheduleDeps & ListSchedulesDeps & ListSlotsDeps;
 
-/** The door: every RPC of this service and the use case that serves it. */
+/** Registers every RPC of this service with the use case that serves it. */
 export function schedulerRoutes(router: ConnectRouter, deps: RoutesDeps): void {
   router.service(scheduler.ScheduleService, {
     createSchedule: served(async ({ schedule, idempotencyKey }: scheduler.CreateScheduleRequest, caller) => ({

@@ -30,7 +30,7 @@ export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof s
   ...(pauseReason(schedule) !== null && { lastSpawnError: pauseReason(schedule)! }),
 });
 
-/** A slot that fired while the schedule was being paused clears the error, not the reason of the pause. */
+/** A slot that fired while the schedule was being paused clears the error but not the reason of the pause. */
 const pauseReason = ({ creatorLeft, lastSpawnError }: Schedule): string | null =>
   creatorLeft
     ? "Paused: its creator was removed from the team or became a viewer. Resume the schedule to run it as yourself."
@@ -47,7 +47,7 @@ export const toSlotMessage = (slot: Slot): MessageInitShape<typeof scheduler.Slo
 
 /** Errors: schedule_required. */
 export function readSettings(message: scheduler.Schedule | undefined): GivenSettings {
-  if (!message) throw invalidArgument("schedule_required", "The schedule is missing.");
+  if (!message) throw invalidArgument("schedule_required", "The request must contain a schedule.");
   const {
     name,
     cronSchedule,
@@ -80,6 +80,9 @@ export function readSettings(message: scheduler.Schedule | undefined): GivenSett
 export function readOwner(message: scheduler.Schedule | undefined): Owner {
   const { ownerType = "", ownerUid = "" } = message ?? {};
   if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "")
-    throw invalidArgument("owner_invalid", "A schedule is owned by a team or a user.");
+    throw invalidArgument(
+      "owner_invalid",
+      `owner.type must be "team" or "user" (got "${ownerType}"), with an owner uid.`,
+    );
   return { type: ownerType, uid: ownerUid };
 }

@@ -1,8 +1,8 @@
 import type { Sql } from "@millwright/database";
 
 /**
- * What time it is, as SQL. Slots go by the database's clock alone, so that replicas whose clocks differ agree. Tests put an
- * expression of their own in its place.
+ * An SQL expression of the current time. Slots use only the database's clock, so that replicas with different clocks agree.
+ * Tests use their own expression.
  */
 export type DatabaseTime = string;
 

@@ -3,12 +3,14 @@ import { as } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import type { OverlapPolicy, Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
 
-export const SCHEDULE_COLUMNS = `s.uid, s.owner_type, s.owner_uid, s.name, s.cron_schedule, s.time_zone, s.enabled, s.prompt, s.agent_config, s.agent_uid, s.mode,
-  s.metadata, s.overlap_policy, s.catch_up_seconds, s.creator_type, s.creator_uid, s.creator_left, s.editor_uid, s.next_slot, s.last_ran_at, s.last_spawn_error,
-  s.version, s.created_at, s.updated_at`;
+export const SCHEDULE_COLUMNS = `
+  s.uid, s.owner_type, s.owner_uid, s.name, s.cron_schedule, s.time_zone, s.enabled, s.prompt, s.agent_config, s.agent_uid, s.mode,
+  s.metadata, s.overlap_policy, s.catch_up_seconds, s.creator_type, s.creator_uid, s.creator_left, s.editor_uid, s.next_slot,
+  s.last_ran_at, s.last_spawn_error, s.version, s.created_at, s.updated_at`;
 
-/** The same for lists: of the prompt only the beginning is read. */
-export const LISTED_SCHEDULE_COLUMNS = `${SCHEDULE_COLUMNS.replace("s.prompt,", `left(s.prompt, ${PROMPT_PREVIEW_CHARACTERS}) AS prompt,`)},
+/** The columns of lists, which contain only the beginning of the prompt. */
+export const LISTED_SCHEDULE_COLUMNS = `
+  ${SCHEDULE_COLUMNS.replace("s.prompt,", `left(s.prompt, ${PROMPT_PREVIEW_CHARACTERS}) AS prompt,`)},
   char_length(left(s.prompt, ${PROMPT_PREVIEW_CHARACTERS + 1})) > ${PROMPT_PREVIEW_CHARACTERS} AS is_prompt_truncated`;
 
 export type ScheduleRow = {

@@ -2,21 +2,21 @@ import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
-import { goOnAfter, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
+import { advancePast, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
 import { LISTED_SCHEDULE_COLUMNS, SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
 
 export type Change = { readonly next: Schedule; readonly event: NewEvent };
 type Build = (now: Date) => Change;
-/** What is remembered of a request; answers of earlier releases are without the time. */
-type Made = { readonly uid: ScheduleUid; readonly at?: string };
+/** The stored result of an idempotent request; results of earlier releases have no time. */
+type CreatedRecord = { readonly uid: ScheduleUid; readonly at?: string };
 
-/** Schedules; deleted ones are hidden from every method. */
-export function scheduleStore(database: Database, time: DatabaseTime, wake: () => void) {
+/** Queries of schedules; deleted schedules are hidden from every method. */
+export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops: () => void) {
   const changing = async <T>(f: (tx: Sql, now: Date) => Promise<T>): Promise<T> => {
     const result = await database.transaction(async (tx) => f(tx, await readTime(tx, time)));
-    wake();
+    wakeLoops();
     return result;
   };
   return {
@@ -28,33 +28,37 @@ export function scheduleStore(database: Database, time: DatabaseTime, wake: () =
       return rows[0] && toSchedule(rows[0]);
     },
 
-    /** By name, whatever the case, then by uid. */
+    /** Lists schedules by name (case-insensitive), then by uid. */
     async list(owners: readonly Owner[]): Promise<Schedule[]> {
       const { rows } = await database.sql.query<ScheduleRow>(
         `SELECT ${LISTED_SCHEDULE_COLUMNS} FROM schedules s
-          WHERE owner_uid = ANY ($1::uuid[]) AND (owner_type, owner_uid) IN (SELECT * FROM unnest($2::text[], $1::uuid[])) AND deleted_at IS NULL
+          WHERE owner_uid = ANY ($1::uuid[])
+            AND (owner_type, owner_uid) IN (SELECT * FROM unnest($2::text[], $1::uuid[]))
+            AND deleted_at IS NULL
           ORDER BY lower(name) COLLATE "C", uid`,
         [owners.map(({ uid }) => uid), owners.map(({ type }) => type)],
       );
       return rows.map(toSchedule);
     },
 
-    /** The schedule that a request made when it came before, as it made it then. Errors: idempotency_mismatch. */
-    async findMade(build: Build, request: IdempotentRequest): Promise<Schedule | undefined> {
+    /** Returns the schedule that an earlier identical request created, as it was then. Errors: idempotency_mismatch. */
+    async findCreated(build: Build, request: IdempotentRequest): Promise<Schedule | undefined> {
       const now = await readTime(database.sql, time);
-      const made = await storedResponse<Made>(database.sql, request, now);
-      return made && asMade(build, made, now);
+      const record = await storedResponse<CreatedRecord>(database.sql, request, now);
+      return record && asCreated(build, record, now);
     },
 
-    /** Saves a new schedule with its fact; for a request that came before, answers the schedule as it made it then. Errors: idempotency_mismatch. */
+    /** Inserts a schedule with its event; for a repeated request, returns the schedule of the first. Errors: idempotency_mismatch. */
     create: (build: Build, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
-        const made = request && (await storeResponse<Made>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
-        if (made && made.uid !== next.uid) return asMade(build, made, now);
+        const record =
+          request && (await storeResponse<CreatedRecord>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
+        if (record && record.uid !== next.uid) return asCreated(build, record, now);
         await tx.query(
-          `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid, mode, metadata, overlap_policy,
-                                  catch_up_seconds, editor_uid, next_slot, updated_at, version, creator_type, creator_uid, created_at)
+          `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid,
+                                  mode, metadata, overlap_policy, catch_up_seconds, editor_uid, next_slot, updated_at, version,
+                                  creator_type, creator_uid, created_at)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12::jsonb, $13, $14, $15, $16, $17, $18, $19, $20, $17)`,
           [next.uid, next.owner.type, next.owner.uid, ...settingsOf(next), next.creator.type, next.creator.uid],
         );
@@ -63,8 +67,8 @@ export function scheduleStore(database: Database, time: DatabaseTime, wake: () =
       }),
 
     /**
-     * Loads the schedule locked, takes the slots from it that are over by now, applies the change and saves it with its fact;
-     * nothing when there is no change. Errors: schedule_not_found.
+     * Locks the schedule, plans the slots that have passed by now, applies the change and stores it with its event. Does nothing
+     * if `change` returns undefined. Errors: schedule_not_found.
      */
     update: (uid: ScheduleUid, change: (schedule: Schedule, now: Date) => Change | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
@@ -81,7 +85,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, wake: () =
           "SELECT max(slot_at) AS at FROM slots WHERE schedule_uid = $1",
           [uid],
         );
-        const next = goOnAfter(changed.next, rows[0]!.at);
+        const next = advancePast(changed.next, rows[0]!.at);
         await save(tx, next);
         await appendEvents(tx, [changed.event]);
         return next;
@@ -99,22 +103,22 @@ export function scheduleStore(database: Database, time: DatabaseTime, wake: () =
   };
 }
 
-const asMade = (build: Build, { uid, at }: Made, now: Date): Schedule => ({
+const asCreated = (build: Build, { uid, at }: CreatedRecord, now: Date): Schedule => ({
   ...build(at === undefined ? now : new Date(at)).next,
   uid,
 });
 
-type ChangeOne = (schedule: Schedule) => Change;
+type ChangeSchedule = (schedule: Schedule) => Change;
 
-/** Changes the schedules whose runs an agent executes, in the caller's transaction. */
-export const updateSchedulesOfAgent = (tx: Sql, agentUid: string, change: ChangeOne): Promise<void> =>
+/** Changes the schedules that name an agent, in the caller's transaction. */
+export const updateSchedulesOfAgent = (tx: Sql, agentUid: string, change: ChangeSchedule): Promise<void> =>
   updateWhere(tx, "agent_uid = $1", [agentUid], change);
 
-/** Changes the schedules of a team whose runs are created for a person, in the caller's transaction. */
+/** Changes the schedules of a team whose creator is the given member, in the caller's transaction. */
 export const updateSchedulesOfMember = (
   tx: Sql,
   { teamUid, userUid }: { teamUid: string; userUid: string },
-  change: ChangeOne,
+  change: ChangeSchedule,
 ): Promise<void> =>
   updateWhere(
     tx,
@@ -123,7 +127,7 @@ export const updateSchedulesOfMember = (
     change,
   );
 
-async function updateWhere(tx: Sql, where: string, params: readonly unknown[], change: ChangeOne): Promise<void> {
+async function updateWhere(tx: Sql, where: string, params: readonly unknown[], change: ChangeSchedule): Promise<void> {
   const text = `SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE ${where} AND deleted_at IS NULL ORDER BY uid FOR UPDATE`;
   const { rows } = await tx.query<ScheduleRow>(text, [...params]);
   for (const row of rows) {
@@ -144,9 +148,10 @@ async function lock(tx: Sql, uid: ScheduleUid): Promise<Schedule> {
 
 async function save(tx: Sql, next: Schedule): Promise<void> {
   await tx.query(
-    `UPDATE schedules SET name = $2, cron_schedule = $3, time_zone = $4, enabled = $5, prompt = $6, agent_config = $7::jsonb, agent_uid = $8, mode = $9, metadata = $10::jsonb,
-            overlap_policy = $11, catch_up_seconds = $12, editor_uid = $13, next_slot = $14, updated_at = $15, version = $16, last_spawn_error = $17,
-            creator_type = $18, creator_uid = $19, creator_left = $20
+    `UPDATE schedules
+        SET name = $2, cron_schedule = $3, time_zone = $4, enabled = $5, prompt = $6, agent_config = $7::jsonb, agent_uid = $8,
+            mode = $9, metadata = $10::jsonb, overlap_policy = $11, catch_up_seconds = $12, editor_uid = $13, next_slot = $14,
+            updated_at = $15, version = $16, last_spawn_error = $17, creator_type = $18, creator_uid = $19, creator_left = $20
       WHERE uid = $1`,
     [next.uid, ...settingsOf(next), next.lastSpawnError, next.creator.type, next.creator.uid, next.creatorLeft],
   );
@@ -176,7 +181,7 @@ export type NewSlot = PlannedSlot & {
   readonly dueAt: Date;
 };
 
-/** A slot that has a row already is left as it is: it came due before. Answers those that are new. */
+/** Inserts slots; a slot that already has a row is unchanged. Returns the inserted slots. */
 export async function insertSlots(
   tx: Sql,
   slots: readonly NewSlot[],
@@ -193,7 +198,9 @@ export async function insertSlots(
   }));
   const inserted = await tx.query<{ schedule_uid: string; slot_at: Date }>(
     `INSERT INTO slots (schedule_uid, slot_at, state, reason, lease, due_at, decided_at, tries)
-     SELECT u, s, t, r, l, d, CASE WHEN t = 'due' THEN NULL ELSE $2::timestamptz END, CASE WHEN l IS NULL THEN 0 ELSE 1 END
+     SELECT u, s, t, r, l, d,
+            CASE WHEN t = 'due' THEN NULL ELSE $2::timestamptz END,
+            CASE WHEN l IS NULL THEN 0 ELSE 1 END
        FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, s timestamptz, t text, r text, l uuid, d timestamptz)
      ON CONFLICT DO NOTHING RETURNING schedule_uid, slot_at`,
     [JSON.stringify(rows), now],

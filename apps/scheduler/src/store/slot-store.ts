@@ -26,12 +26,12 @@ type ClaimedRow = ScheduleRow & {
 };
 export type Decided = { readonly slot: Pick<ClaimedSlot, "scheduleUid" | "slotAt">; readonly decision: Decision };
 
-/** The ledger of slots, and the queue of those that are to be decided. All of its times are the database's. */
+/** The ledger of slots and the queue of undecided slots. All times are of the database's clock. */
 export function slotStore(database: Database, time: DatabaseTime) {
   return {
     /**
-     * Gives every schedule that has come due its slots, and leases the ones that are to fire at once. Any number of replicas may
-     * do so: each takes schedules that no other has at hand. Answers how many schedules it was, and the slots to be fired.
+     * Inserts the slots of every schedule that has come due, and leases those that fire immediately. Replicas may call it
+     * concurrently: each skips schedules that another has locked. Returns the number of schedules and the slots to fire.
      */
     plan: (
       limit: number,
@@ -40,34 +40,41 @@ export function slotStore(database: Database, time: DatabaseTime) {
       database.transaction(async (tx) => {
         const lease = newUid();
         const { rows } = await tx.query<ScheduleRow & { now: Date }>(
-          `SELECT ${SCHEDULE_COLUMNS}, n.now FROM schedules s, (SELECT (${time})::timestamptz(3) AS now) n WHERE s.next_slot <= n.now ORDER BY s.next_slot LIMIT $1 FOR UPDATE OF s SKIP LOCKED`,
+          `SELECT ${SCHEDULE_COLUMNS}, n.now
+             FROM schedules s, (SELECT (${time})::timestamptz(3) AS now) n
+            WHERE s.next_slot <= n.now
+            ORDER BY s.next_slot
+            LIMIT $1
+              FOR UPDATE OF s SKIP LOCKED`,
           [limit],
         );
         const now = rows[0]?.now;
         if (!now) return { count: 0, lease, slots: [] };
         const planned = rows.map((row) => ({ row, plan: planOf(row, now) }));
         const leasedUntil = new Date(now.getTime() + leaseMs);
-        // Where earlier runs matter, slots are decided one after the other: claim() sees to that.
-        const isAtOnce = ({ overlap_policy: policy }: ScheduleRow): boolean => policy === "allow";
+        // With an overlap policy, slots of a schedule are decided one after the other; claim() enforces it.
+        const firesImmediately = ({ overlap_policy: policy }: ScheduleRow): boolean => policy === "allow";
         const inserted = await insertSlots(
           tx,
           planned.flatMap(({ row, plan }) =>
             plan.slots.map((slot) => ({
               ...slot,
               scheduleUid: as<ScheduleUid>(row.uid),
-              lease: isAtOnce(row) ? lease : null,
-              dueAt: isAtOnce(row) ? leasedUntil : now,
+              lease: firesImmediately(row) ? lease : null,
+              dueAt: firesImmediately(row) ? leasedUntil : now,
             })),
           ),
           now,
         );
         await tx.query(
-          "UPDATE schedules s SET next_slot = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error) FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, x timestamptz, e text) WHERE s.uid = n.u",
-          [JSON.stringify(planned.map(({ row, plan }) => ({ u: row.uid, x: plan.next, e: plan.fault })))],
+          `UPDATE schedules s SET next_slot = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error)
+             FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, x timestamptz, e text)
+            WHERE s.uid = n.u`,
+          [JSON.stringify(planned.map(({ row, plan }) => ({ u: row.uid, x: plan.next, e: plan.error })))],
         );
         const isNew = new Set(inserted.map(({ scheduleUid, slotAt }) => `${scheduleUid} ${slotAt.getTime()}`));
         const slots = planned
-          .filter(({ row }) => isAtOnce(row))
+          .filter(({ row }) => firesImmediately(row))
           .flatMap(({ row, plan }) =>
             plan.slots
               .filter(({ state, slotAt }) => state === "due" && isNew.has(`${row.uid} ${slotAt.getTime()}`))
@@ -86,7 +93,7 @@ export function slotStore(database: Database, time: DatabaseTime) {
         return { count: rows.length, lease, slots };
       }),
 
-    /** Leases slots that nobody decides about at present. Of a schedule for which earlier runs matter, one at a time, over all replicas. */
+    /** Leases undecided slots without a lease. With an overlap policy, one slot per schedule at a time, across all replicas. */
     claim: (
       limit: number,
       leaseMs: number,
@@ -96,39 +103,46 @@ export function slotStore(database: Database, time: DatabaseTime) {
         const { rows: chosen } = await tx.query<{
           schedule_uid: string;
           slot_at: Date;
-          is_alone: boolean;
-          is_held: boolean;
+          is_serial: boolean;
+          is_leased: boolean;
         }>(
-          `SELECT x.schedule_uid, x.slot_at, s.overlap_policy <> 'allow' AS is_alone,
-                  EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.lease IS NOT NULL AND o.due_at > ${time}) AS is_held
+          `SELECT x.schedule_uid, x.slot_at, s.overlap_policy <> 'allow' AS is_serial,
+                  EXISTS (SELECT 1 FROM slots o
+                           WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at
+                             AND o.lease IS NOT NULL AND o.due_at > ${time}) AS is_leased
              FROM slots x JOIN schedules s ON s.uid = x.schedule_uid
-            WHERE x.state IN ('due', 'buffered') AND x.due_at <= ${time} ORDER BY x.due_at, x.slot_at LIMIT $1 FOR UPDATE OF x, s SKIP LOCKED`,
+            WHERE x.state IN ('due', 'buffered') AND x.due_at <= ${time}
+            ORDER BY x.due_at, x.slot_at
+            LIMIT $1
+              FOR UPDATE OF x, s SKIP LOCKED`,
           [limit],
         );
-        const taken = new Set<string>();
-        const keys = chosen.filter(({ schedule_uid: uid, is_alone: isAlone, is_held: isHeld }) => {
-          if (isAlone && (isHeld || taken.has(uid))) return false;
-          taken.add(uid);
+        const claimed = new Set<string>();
+        const keys = chosen.filter(({ schedule_uid: uid, is_serial: isSerial, is_leased: isLeased }) => {
+          if (isSerial && (isLeased || claimed.has(uid))) return false;
+          claimed.add(uid);
           return true;
         });
         return { lease, slots: keys.length === 0 ? [] : await leaseSlots(tx, time, keys, lease, leaseMs) };
       }),
 
-    /** Writes down what was decided under a lease. A slot that made a run is fired whoever holds it now. */
+    /** Stores the decisions made under a lease. A slot that created a run becomes fired even if another replica has leased it since. */
     settle: (lease: string, decided: readonly Decided[]): Promise<void> =>
       database.transaction((tx) => settle(tx, time, lease, decided)),
 
-    /** How long until the next schedule comes due or an undecided slot is to be looked at; undefined: nothing is planned. */
+    /** Returns how long until the next schedule comes due or an undecided slot is checked; undefined if nothing is planned. */
     async waitMs(): Promise<number | undefined> {
       const { rows } = await database.sql.query<{ ms: number | null }>(
-        `SELECT (extract(epoch FROM least((SELECT min(next_slot) FROM schedules WHERE next_slot IS NOT NULL), (SELECT min(due_at) FROM slots WHERE state IN ('due', 'buffered'))) - ${time}) * 1000)::float8 AS ms`,
+        `SELECT (extract(epoch FROM least(
+                  (SELECT min(next_slot) FROM schedules WHERE next_slot IS NOT NULL),
+                  (SELECT min(due_at) FROM slots WHERE state IN ('due', 'buffered'))) - ${time}) * 1000)::float8 AS ms`,
       );
       return rows[0]?.ms ?? undefined;
     },
 
     /**
-     * Deletes slots that were decided more than `days` ago, at most `limit` at once, but for the newest of each schedule that
-     * is there: it says from where on slots are new. Answers how many they were.
+     * Deletes slots that were decided more than `days` ago, at most `limit` per call, except the newest of each existing
+     * schedule: it marks where new slots begin. Returns the number of deleted slots.
      */
     async prune(days: number, limit: number): Promise<number> {
       const { rows } = await database.sql.query<{ count: number }>(
@@ -136,7 +150,8 @@ export function slotStore(database: Database, time: DatabaseTime) {
            DELETE FROM slots WHERE (schedule_uid, slot_at) IN (
              SELECT x.schedule_uid, x.slot_at FROM slots x JOIN schedules s ON s.uid = x.schedule_uid
               WHERE x.decided_at < ${time} - $1 * interval '1 day'
-                AND (s.deleted_at IS NOT NULL OR EXISTS (SELECT 1 FROM slots n WHERE n.schedule_uid = x.schedule_uid AND n.slot_at > x.slot_at))
+                AND (s.deleted_at IS NOT NULL
+                     OR EXISTS (SELECT 1 FROM slots n WHERE n.schedule_uid = x.schedule_uid AND n.slot_at > x.slot_at))
               LIMIT $2)
            RETURNING 1)
          SELECT count(*) AS count FROM old`,
@@ -145,7 +160,7 @@ export function slotStore(database: Database, time: DatabaseTime) {
       return rows[0]!.count;
     },
 
-    /** Newest first. */
+    /** Lists slots, newest first. */
     async list(
       scheduleUid: ScheduleUid,
       { states, before, limit }: { states: readonly SlotState[]; before?: Date; limit: number },
@@ -159,7 +174,11 @@ export function slotStore(database: Database, time: DatabaseTime) {
         decided_at: Date | null;
       }>(
         `SELECT slot_at, state, reason, message, run_uid, decided_at FROM slots
-          WHERE schedule_uid = $1 AND (cardinality($2::text[]) = 0 OR state = ANY ($2::text[])) AND ($3::timestamptz IS NULL OR slot_at < $3) ORDER BY slot_at DESC LIMIT $4`,
+          WHERE schedule_uid = $1
+            AND (cardinality($2::text[]) = 0 OR state = ANY ($2::text[]))
+            AND ($3::timestamptz IS NULL OR slot_at < $3)
+          ORDER BY slot_at DESC
+          LIMIT $4`,
         [scheduleUid, states, before ?? null, limit],
       );
       return rows.map((row) => ({
@@ -174,8 +193,8 @@ export function slotStore(database: Database, time: DatabaseTime) {
   };
 }
 
-/** A rule that was taken once and is refused now must not keep others from coming due: it rests, and says why. */
-function planOf(row: ScheduleRow, now: Date): Plan & { readonly fault: string | null } {
+/** Plans a schedule. A stored rule that is now invalid must not block other schedules: it has no next slot and reports the error. */
+function planOf(row: ScheduleRow, now: Date): Plan & { readonly error: string | null } {
   try {
     return {
       ...planSlots(
@@ -183,11 +202,11 @@ function planOf(row: ScheduleRow, now: Date): Plan & { readonly fault: string | 
         row.next_slot!,
         now,
       ),
-      fault: null,
+      error: null,
     };
   } catch (error) {
     if (!isDomainError(error) && !(error instanceof RangeError)) throw error;
-    return { slots: [], next: null, fault: error.message };
+    return { slots: [], next: null, error: error.message };
   }
 }
 
@@ -204,7 +223,8 @@ async function leaseSlots(
       WHERE x.schedule_uid = k.schedule_uid AND x.slot_at = k.slot_at AND s.uid = x.schedule_uid
      RETURNING ${SCHEDULE_COLUMNS}, x.slot_at, x.state, x.tries, s.deleted_at IS NOT NULL AS is_deleted,
                EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at > x.slot_at) AS is_superseded,
-               EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.state = 'buffered') AS has_buffered,
+               EXISTS (SELECT 1 FROM slots o
+                        WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.state = 'buffered') AS has_buffered,
                x.slot_at < ${time} - GREATEST(s.catch_up_seconds, ${ON_TIME_SECONDS}) * interval '1 second' AS is_late`,
     [JSON.stringify(keys), lease, leaseMs],
   );
@@ -231,12 +251,15 @@ async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: reado
     n: "runUid" in decision ? decision.runUid : null,
     a: "afterMs" in decision ? decision.afterMs : null,
   }));
-  // By the keys, whatever the state of a slot: nearly all have fired, so those that have not would be taken for one, and all of them compared with all decisions.
+  // Joined by key, without a condition on state that an index could serve: nearly all slots have fired, so the planner would
+  // expect one undecided slot and compare every undecided slot with every decision.
   await tx.query(
     `UPDATE slots x SET state = d.t, reason = d.r, message = d.m, run_uid = d.n, lease = NULL,
-            due_at = CASE WHEN d.a IS NULL THEN NULL ELSE ${time} + d.a * interval '1 millisecond' END, decided_at = CASE WHEN d.a IS NULL THEN ${time} END
+            due_at = CASE WHEN d.a IS NULL THEN NULL ELSE ${time} + d.a * interval '1 millisecond' END,
+            decided_at = CASE WHEN d.a IS NULL THEN ${time} END
        FROM jsonb_to_recordset($1::jsonb) AS d (u uuid, s timestamptz, t text, r text, m text, n uuid, a float8)
-      WHERE x.schedule_uid = d.u AND x.slot_at = d.s AND CASE WHEN x.lease = $2 OR d.t = 'fired' THEN x.state <> 'fired' END`,
+      WHERE x.schedule_uid = d.u AND x.slot_at = d.s
+        AND CASE WHEN x.lease = $2 OR d.t = 'fired' THEN x.state <> 'fired' END`,
     [JSON.stringify(rows), lease],
   );
   const failed = decided.flatMap(({ slot, decision }) =>
@@ -254,32 +277,34 @@ async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: reado
   );
 }
 
-/** Whatever was thought of the slot before. */
-async function noteRun(
+/** Makes a slot fired, whatever its state was. */
+async function recordRun(
   tx: Sql,
   { scheduleUid, slotAt, runUid, now }: { scheduleUid: string; slotAt: Date; runUid: string; now: Date },
 ): Promise<void> {
   await tx.query(
-    "UPDATE slots SET state = 'fired', run_uid = $3, reason = NULL, message = NULL, lease = NULL, due_at = NULL, decided_at = $4 WHERE schedule_uid = $1 AND slot_at = $2 AND state <> 'fired'",
+    `UPDATE slots
+        SET state = 'fired', run_uid = $3, reason = NULL, message = NULL, lease = NULL, due_at = NULL, decided_at = $4
+      WHERE schedule_uid = $1 AND slot_at = $2 AND state <> 'fired'`,
     [scheduleUid, slotAt, runUid, now],
   );
 }
 
-/** Runs that slots are known to have made; most of them were settled before. */
-export async function noteRuns(
+/** Records runs that slots created; most of these slots are fired already. */
+export async function recordRuns(
   tx: Sql,
-  made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[],
+  runs: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[],
 ): Promise<void> {
   const { rows } = await tx.query<{ n: number }>(
     `SELECT g.n FROM jsonb_to_recordset($1::jsonb) AS g (n integer, u uuid, s timestamptz)
       WHERE (SELECT x.state <> 'fired' FROM slots x WHERE x.schedule_uid = g.u AND x.slot_at = g.s) ORDER BY g.n`,
-    [JSON.stringify(made.map(({ scheduleUid: u, slotAt: s }, n) => ({ n, u, s })))],
+    [JSON.stringify(runs.map(({ scheduleUid: u, slotAt: s }, n) => ({ n, u, s })))],
   );
-  for (const { n } of rows) await noteRun(tx, made[n]!);
+  for (const { n } of rows) await recordRun(tx, runs[n]!);
 }
 
-/** A run of a slot has ended: what waits for it is looked at again, and the schedule knows of its last success. */
-export async function noteRunEnd(
+/** Records the end of a slot's run: buffered slots become due, and a success updates the schedule. */
+export async function recordRunEnd(
   tx: Sql,
   time: DatabaseTime,
   { runUid, succeededAt }: { runUid: string; succeededAt: Date | null },

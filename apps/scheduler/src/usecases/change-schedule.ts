@@ -1,13 +1,13 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { NewEvent } from "@millwright/events";
 import {
-  adopted,
   changeSchedule,
   checkSettings,
   type GivenSettings,
   type Schedule,
   type ScheduleSettings,
   type ScheduleUid,
+  withNewCreator,
 } from "../domain/schedule.ts";
 import { originOf } from "../events/origin.ts";
 import { scheduleDeleted, scheduleUpdated } from "../events/schedule-events.ts";
@@ -19,7 +19,7 @@ type Update = (schedule: Schedule, now: Date) => { next: Schedule; event: NewEve
 export type ChangeScheduleDeps = ScopeDeps &
   ReferenceDeps & {
     schedules: {
-      /** Loads the schedule locked, applies the change, saves it with its fact. Errors: schedule_not_found. */
+      /** Locks the schedule, applies the change and stores it with its event. Errors: schedule_not_found. */
       update(uid: ScheduleUid, change: Update): Promise<Schedule>;
       /** Errors: schedule_not_found. */
       delete(uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void>;
@@ -27,9 +27,10 @@ export type ChangeScheduleDeps = ScopeDeps &
   };
 
 /**
- * Replaces a schedule's settings, all but an absent `agentConfig`. Runs that exist keep what they were created with.
+ * Replaces a schedule's settings except an absent `agentConfig`. Existing runs are unchanged.
  *
- * Errors: schedule_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found · environment_personal. Source: spec/decisions "schedule PUT".
+ * Errors: schedule_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found ·
+ * environment_personal. Source: spec/decisions "schedule PUT".
  */
 export async function replaceSchedule(
   deps: ChangeScheduleDeps,
@@ -45,7 +46,10 @@ export async function replaceSchedule(
   });
 }
 
-/** Pauses or resumes; the same again changes nothing. Resuming a schedule whose creator left makes the caller its creator. What would have come due during a pause has no slots. Errors: schedule_not_found · not_authorized. */
+/**
+ * Pauses or resumes a schedule; repeating it changes nothing. Resuming a schedule whose creator left makes the caller its creator.
+ * Times within a pause have no slots. Errors: schedule_not_found · not_authorized.
+ */
 export async function setEnabled(
   deps: ChangeScheduleDeps,
   caller: Caller,
@@ -58,7 +62,7 @@ export async function setEnabled(
   );
 }
 
-/** No slot fires any more; runs that exist go on and are kept. Errors: schedule_not_found · not_authorized. */
+/** Deletes a schedule: no slot fires any more; existing runs continue. Errors: schedule_not_found · not_authorized. */
 export async function deleteSchedule(deps: ChangeScheduleDeps, caller: Caller, uid: string): Promise<void> {
   const found = await findSchedule(deps, caller, uid, "schedule.manage");
   await deps.schedules.delete(found.uid, (schedule) => scheduleDeleted(schedule, originOf(caller)));
@@ -71,7 +75,7 @@ function updated(
   now: Date,
 ): { next: Schedule; event: NewEvent } {
   const { type, uid } = actorOf(caller);
-  const next = adopted(changeSchedule(schedule, settings, uid, now), { type, uid });
+  const next = withNewCreator(changeSchedule(schedule, settings, uid, now), { type, uid });
   return { next, event: scheduleUpdated(next, originOf(caller), changedMembers(schedule, next)) };
 }
 

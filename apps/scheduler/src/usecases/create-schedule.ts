@@ -23,7 +23,7 @@ export type ReferenceDeps = {
   environments: { requireEnvironment(caller: Caller, owner: Owner, uid: string): Promise<void> };
 };
 
-/** What settings name is there for their owner's runs; what `earlier` named already is not looked for again. Errors: those of `ReferenceDeps`. */
+/** Checks the agent and environment that settings name; those that `earlier` already named are not checked again. Errors: those of `ReferenceDeps`. */
 export async function requireReferences(
   deps: ReferenceDeps,
   caller: Caller,
@@ -43,14 +43,15 @@ type Build = (now: Date) => { next: Schedule; event: NewEvent };
 export type CreateScheduleDeps = ReferenceDeps & {
   schedules: {
     create(build: Build, request: IdempotentRequest | undefined): Promise<Schedule>;
-    findMade(build: Build, request: IdempotentRequest): Promise<Schedule | undefined>;
+    findCreated(build: Build, request: IdempotentRequest): Promise<Schedule | undefined>;
   };
 };
 
 /**
- * Makes a schedule; its first slot is the first one after now. Its runs are made for the caller.
+ * Creates a schedule; its first slot is the first one after now. Its runs are created for the caller.
  *
- * Errors: team_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found · environment_personal · idempotency_mismatch (conflict).
+ * Errors: team_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found ·
+ * environment_personal · idempotency_mismatch (conflict).
  */
 export async function createSchedule(
   deps: CreateScheduleDeps,
@@ -67,8 +68,8 @@ export async function createSchedule(
     const next = newSchedule(newUid<ScheduleUid>(), owner, { type, uid }, settings, now);
     return { next, event: scheduleCreated(next, originOf(caller)) };
   };
-  const made = request && (await deps.schedules.findMade(build, request));
-  if (made) return made;
+  const created = request && (await deps.schedules.findCreated(build, request));
+  if (created) return created;
   await requireReferences(deps, caller, owner, settings);
   return deps.schedules.create(build, request);
 }

@@ -1,61 +1,61 @@
 import { isDomainError } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import type { Schedule } from "../domain/schedule.ts";
-import { causeKeyOf, decideAlone, decideOverlap, type ClaimedSlot, type Decision } from "../domain/slot.ts";
+import { causeKeyOf, decideLocally, decideOverlap, type ClaimedSlot, type Decision } from "../domain/slot.ts";
 
 export type Decided = { readonly slot: ClaimedSlot; readonly decision: Decision };
 
 export type FireSlotsDeps = {
   slots: { settle(lease: string, decided: readonly Decided[]): Promise<void> };
   runs: {
-    /** Makes the runs of slots whose schedules have one creator and owner, all or none, in this order; a slot that made one before answers that. */
+    /** Creates the runs of slots whose schedules have the same creator and owner: all or none, in order, and one run per slot for repeated calls. */
     create(slots: readonly ClaimedSlot[]): Promise<string[]>;
-    /** Runs of the schedule that have not ended. */
-    live(schedule: Schedule): Promise<string[]>;
+    /** Lists runs of the schedule that have not ended. */
+    listLive(schedule: Schedule): Promise<string[]>;
     /** Errors: run_already_finished, run_pending (conflict), run_not_cancellable (unsupported). */
     cancel(schedule: Schedule, runUid: string, cause: string): Promise<void>;
   };
   log: Logger;
-  /** Divides every wait; for tests of failures. */
+  /** Divides every wait, so that failure tests run faster. */
   timeScale: number;
 };
 
-/** Runs made by one call, and the text of their prompts. */
+/** Runs created by one call, and the length of their prompts. */
 const BATCH = 250;
 const BATCH_TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
-/** Batches under way at once, of calls as of slots whose upstream services are asked one by one: more wait for each other in the same index pages. */
-const AT_ONCE = 2;
+/** Concurrent batches and overlap checks: more would contend for the same index pages. */
+const CONCURRENCY = 2;
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
-/** How soon a slot that waits for other runs looks again, when no event rings. */
-const LOOK_AGAIN_MS = 5_000;
-/** A run is PENDING for about so long. */
+/** How soon a slot that waits for other runs is checked again if no event arrives. */
+const RECHECK_MS = 5_000;
+/** The usual time that a run is PENDING. */
 const PENDING_MS = 500;
 
 /**
- * Decides about leased slots and writes down what was decided, batch by batch. Dies it in between, the lease ends and another
- * replica decides; a run that was made already is found by its cause.
+ * Decides leased slots and stores the decisions batch by batch. If the process dies in between, another replica decides them when
+ * the lease ends; a run that exists already is found by its cause.
  */
 export async function fireSlots(deps: FireSlotsDeps, lease: string, slots: readonly ClaimedSlot[]): Promise<void> {
-  const alone = slots.flatMap((slot) => decided(slot, decideAlone(slot)));
-  if (alone.length > 0) await deps.slots.settle(lease, alone);
-  const settledAlone = new Set(alone.map(({ slot }) => slot));
-  const left = slots.filter((slot) => !settledAlone.has(slot));
+  const local = slots.flatMap((slot) => decided(slot, decideLocally(slot)));
+  if (local.length > 0) await deps.slots.settle(lease, local);
+  const settled = new Set(local.map(({ slot }) => slot));
+  const undecided = slots.filter((slot) => !settled.has(slot));
 
-  const free = left.filter(({ schedule }) => schedule.overlapPolicy === "allow");
-  const looking = left.filter(({ schedule }) => schedule.overlapPolicy !== "allow");
+  const unrestricted = undecided.filter(({ schedule }) => schedule.overlapPolicy === "allow");
+  const overlapChecked = undecided.filter(({ schedule }) => schedule.overlapPolicy !== "allow");
   const batches = [
     ...Map.groupBy(
-      free,
+      unrestricted,
       ({ schedule: { creator, owner } }) => `${creator.type} ${creator.uid} ${owner.type} ${owner.uid}`,
     ).values(),
   ].flatMap(batchesOf);
   await inParallel([
     ...batches.map((batch) => async () => deps.slots.settle(lease, await fireBatch(deps, batch))),
-    ...looking.map((slot) => async () => deps.slots.settle(lease, await fireAfterLook(deps, slot))),
+    ...overlapChecked.map((slot) => async () => deps.slots.settle(lease, await fireAfterOverlapCheck(deps, slot))),
   ]);
 }
 
-/** In order. A prompt that is larger than a batch is a batch of its own. */
+/** Splits slots into batches, in order. A prompt that is larger than a batch is its own batch. */
 function batchesOf(slots: readonly ClaimedSlot[]): ClaimedSlot[][] {
   const batches: ClaimedSlot[][] = [];
   let characters = 0;
@@ -74,34 +74,34 @@ function batchesOf(slots: readonly ClaimedSlot[]): ClaimedSlot[][] {
 const decided = (slot: ClaimedSlot, decision: Decision | undefined): Decided[] =>
   decision ? [{ slot, decision }] : [];
 
-/** All of them at once; where one is refused, each by itself. */
+/** Creates all runs in one call; if one is refused, each in its own call. */
 async function fireBatch(deps: FireSlotsDeps, batch: readonly ClaimedSlot[]): Promise<Decided[]> {
   try {
     const runUids = await deps.runs.create(batch);
     return batch.map((slot, index) => ({ slot, decision: { state: "fired", runUid: runUids[index]! } }));
   } catch (error) {
     if (isFinal(error) && batch.length > 1) {
-      const alone: Decided[] = [];
-      for (const slot of batch) alone.push(...(await fireBatch(deps, [slot])));
-      return alone;
+      const single: Decided[] = [];
+      for (const slot of batch) single.push(...(await fireBatch(deps, [slot])));
+      return single;
     }
     return batch.map((slot) => ({ slot, decision: failure(deps, slot, error) }));
   }
 }
 
-/** Looks for live runs of the schedule first. */
-async function fireAfterLook(deps: FireSlotsDeps, slot: ClaimedSlot): Promise<Decided[]> {
+/** Checks for live runs of the schedule before firing. */
+async function fireAfterOverlapCheck(deps: FireSlotsDeps, slot: ClaimedSlot): Promise<Decided[]> {
   const { schedule } = slot;
   const { overlapPolicy: policy } = schedule;
   if (policy === "allow") return fireBatch(deps, [slot]);
-  // A slot that came while another waits has been waited for enough.
+  // Only one slot is buffered at a time.
   if (policy === "buffer_one" && slot.state === "due" && slot.hasBuffered)
     return [{ slot, decision: { state: "skipped", reason: "overlap" } }];
   try {
-    const live = await deps.runs.live(schedule);
+    const live = await deps.runs.listLive(schedule);
     if (live.length > 0) {
-      const decision = decideOverlap(policy, slot, LOOK_AGAIN_MS / deps.timeScale);
-      if (decision !== "cancel the others") return [{ slot, decision }];
+      const decision = decideOverlap(policy, slot, RECHECK_MS / deps.timeScale);
+      if (decision !== "cancel_live_runs") return [{ slot, decision }];
       for (const runUid of live) await cancelLive(deps, slot, runUid);
     }
   } catch (error) {
@@ -126,7 +126,7 @@ async function cancelLive({ runs }: FireSlotsDeps, slot: ClaimedSlot, runUid: st
 
 const isPending = (error: unknown): boolean => isDomainError(error) && error.reason === "run_pending";
 
-/** Asked again, the answer would be the same. */
+/** Returns whether a retry would fail in the same way. */
 const isFinal = (error: unknown): boolean =>
   isDomainError(error) && !["unavailable", "internal", "rate_limited", "unauthenticated"].includes(error.kind);
 
@@ -137,15 +137,15 @@ function failure(
 ): Decision {
   if (isFinal(error)) return { state: "skipped", reason: "spawn_failed", message: (error as Error).message };
   const afterMs = RETRY_MS[Math.min(tries, RETRY_MS.length) - 1]! / timeScale;
-  log.warn({ error, scheduleUid }, "a slot made no run yet; it is tried again");
-  return { state, afterMs, message: "The orchestrator did not answer; tried again." };
+  log.warn({ error, scheduleUid }, "creating the run of a slot failed; retrying");
+  return { state, afterMs, message: "The orchestrator is unavailable; the slot will be retried." };
 }
 
 async function inParallel(tasks: readonly (() => Promise<void>)[]): Promise<void> {
-  const left = tasks.values();
+  const queue = tasks.values();
   const work = async (): Promise<void> => {
-    for (const task of left) await task();
+    for (const task of queue) await task();
   };
-  const results = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, tasks.length) }, work));
+  const results = await Promise.allSettled(Array.from({ length: Math.min(CONCURRENCY, tasks.length) }, work));
   for (const result of results) if (result.status === "rejected") throw result.reason;
 }

@@ -7,7 +7,7 @@ import { findSchedule, type ScopeDeps } from "./scope.ts";
 
 export type ListSchedulesDeps = { schedules: { list(owners: readonly Owner[]): Promise<Schedule[]> } };
 
-/** By name: of the named team, or of all teams of the caller and its own. The run of an agent sees none. */
+/** Lists schedules by name: of the given team, or of all teams of the caller and their own. Runs of agents see none. */
 export async function listSchedules(deps: ListSchedulesDeps, caller: Caller, teamUid: string): Promise<Schedule[]> {
   if (caller.run) return [];
   return deps.schedules.list(ownersWith(caller, "run.view", teamUid || undefined));
@@ -22,7 +22,7 @@ export type ListSlotsDeps = ScopeDeps & {
 
 const PAGE = { default: 50, max: 500 };
 
-/** What became of the slots of a schedule, newest first. Errors: schedule_not_found · invalid_state · invalid_cursor. */
+/** Lists the slots of a schedule, newest first. Errors: schedule_not_found · invalid_state · invalid_cursor. */
 export async function listSlots(
   deps: ListSlotsDeps,
   caller: Caller,
@@ -42,6 +42,6 @@ export async function listSlots(
 
 function stateOf(text: string): SlotState {
   const state = SLOT_STATES.find((known) => known === text);
-  if (!state) throw invalidArgument("invalid_state", `A slot is one of ${SLOT_STATES.join(", ")}.`);
+  if (!state) throw invalidArgument("invalid_state", `state must be one of ${SLOT_STATES.join(", ")} (got "${text}").`);
   return state;
 }

@@ -1,4 +1,5 @@
-// One replica of the service as a process that can be killed: `node … replica-process.ts '{"databaseUrl", "orchestratorUrl", "skewMs", "timeScale"}'`.
+// Runs one replica of the service as a process that tests can kill:
+// `node … replica-process.ts '{"databaseUrl", "orchestratorUrl", "skewMs", "timeScale"}'`.
 import { events, identity } from "@millwright/contracts";
 import { CallerSigner, CallerVerifier, inProcess, upstreamTransport } from "@millwright/rpc";
 import { createLogger, Metrics } from "@millwright/telemetry";
@@ -14,8 +15,8 @@ const signer = await CallerSigner.fromSeed("scheduler", new Uint8Array(32).fill(
 const verifier = new CallerVerifier([signer.jwk]);
 const log = createLogger({ service: "scheduler", level: "error" });
 const metrics = new Metrics();
-// A gateway and factories without agents and news.
-const quiet = inProcess(
+// A gateway and factories without agents and events.
+const emptyUpstream = inProcess(
   (router) => {
     router.service(identity.IdentityService, {});
     router.service(events.EventFeedService, {
@@ -41,8 +42,12 @@ const scheduler = composeScheduler({
   masterKey: new Uint8Array(32).fill(7),
   publicUrl: "https://millwright.test",
   clock: { now: () => new Date(Date.now() + skewMs), monotonicMs: () => performance.now() },
-  upstreams: { identity: quiet, factories: quiet, orchestrator: upstreamTransport([orchestratorUrl]) },
+  upstreams: {
+    identity: emptyUpstream,
+    factories: emptyUpstream,
+    orchestrator: upstreamTransport([orchestratorUrl]),
+  },
 });
-process.on("disconnect", () => process.exit(0)); // never outlives the test
+process.on("disconnect", () => process.exit(0)); // so that it does not outlive the test
 await scheduler.start();
 process.send?.("ready");

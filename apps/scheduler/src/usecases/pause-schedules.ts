@@ -4,8 +4,8 @@ import { changeSchedule, type Schedule } from "../domain/schedule.ts";
 /** Changes schedules in the transaction that handles the event. */
 export type UpdateSchedules = (change: (schedule: Schedule) => { next: Schedule; event: NewEvent }) => Promise<void>;
 
-/** Without its agent a schedule cannot create runs: it is paused with the reason until somebody names another agent and resumes it. */
-export const followAgentDeletion = (
+/** Pauses the schedules of a deleted agent until they name another agent and are resumed: they cannot create runs without it. */
+export const pauseForAgentDeletion = (
   updateAll: UpdateSchedules,
   now: Date,
   updated: (next: Schedule) => NewEvent,
@@ -15,8 +15,8 @@ export const followAgentDeletion = (
     return { next, event: updated(next) };
   });
 
-/** Nothing runs as a person without the right to create runs in the team: their schedules of the team are paused until somebody resumes them as their own. */
-export const followCreatorLeft = (
+/** Pauses schedules whose creator lost the right to create runs in the team, until another person resumes them. */
+export const pauseForCreatorLeft = (
   updateAll: UpdateSchedules,
   now: Date,
   updated: (next: Schedule) => NewEvent,
