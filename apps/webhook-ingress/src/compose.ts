@@ -13,9 +13,9 @@ import { deriveKey, Vault } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
-import { ingressDoor } from "./http/ingress-door.ts";
+import { ingressListener } from "./http/ingress-listener.ts";
 import { DRAIN_MS } from "./http/read-body.ts";
-import { Places } from "./http/places.ts";
+import { Semaphore } from "./http/semaphore.ts";
 import { TrustedProxies } from "./http/sender-address.ts";
 import { codeHostAllowList, codeHostRoutes } from "./rpc/code-host-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
@@ -27,7 +27,7 @@ import { teamSecretStore } from "./store/team-secret-store.ts";
 import { webhookStore } from "./store/webhook-store.ts";
 import { TeamSecrets } from "./usecases/team-secrets.ts";
 
-/** Applied by whoever starts the service, before it is composed. */
+/** Applied by the process that starts the service, before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
@@ -39,23 +39,23 @@ export const allowedServices = {
 };
 
 const BODY_TIMEOUT_MS = 30_000;
-/** Of at most 25 MB each. */
-const LARGE_BODIES_AT_ONCE = 8;
+/** Concurrent bodies of at most 25 MB each. */
+const LARGE_BODIES_MAX = 8;
 const PRUNE_EVERY_MS = 600_000;
 const CONFIRM_EVERY_MS = 5_000;
 
 export type WebhookIngressOptions = Omit<ServiceOptions, "verifier"> & {
-  /** Where senders reach it. */
+  /** Origin of ingress URLs. */
   readonly webhookBase: string;
   readonly upstreams: { identity: Transport; factories: Transport };
-  /** Addresses and networks whose `X-Forwarded-For` is believed; none by default. */
+  /** Addresses and networks whose `X-Forwarded-For` is trusted. Default: none. */
   readonly trustedProxies?: readonly string[];
-  /** 30 s by default. */
+  /** Default 30 s. */
   readonly bodyTimeoutMs?: number;
-  /** How long the rest of a refused body is read after the answer; 2 s by default. */
+  /** How long the rest of a refused body is read after the response. Default 2 s. */
   readonly drainMs?: number;
-  /** How many large bodies of code hosts are held at once; 8 by default. */
-  readonly largeBodiesAtOnce?: number;
+  /** Large bodies of code hosts in memory at the same time. Default 8. */
+  readonly largeBodiesMax?: number;
 };
 
 export type WebhookIngress = {
@@ -63,18 +63,18 @@ export type WebhookIngress = {
   /** Everything below `/webhooks/`. */
   readonly requestListener: RequestListener;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
+  /** Stops the background work, above all calls to upstream services; requests are still served. Call it before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether the database answers. */
+  /** Returns whether the database responds. */
   ready(): Promise<boolean>;
-  /** What the loops do, for tests that drive them step by step. */
+  /** Single steps of the background loops, for tests. */
   prune(): Promise<number>;
   confirmSecrets(): Promise<unknown>;
   readonly factoryEvents: Consumer;
 };
 
-/** The object graph of this service. */
+/** Builds the object graph of this service. */
 export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "webhook-ingress" });
@@ -124,7 +124,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     new BackgroundLoop({
       everyMs,
       step,
-      onError: (error) => log.warn({ component, error }, "a step failed and is tried again"),
+      onError: (error) => log.warn({ component, error }, "background step failed; retrying"),
     });
   const loops = [
     loop("delivery pruner", PRUNE_EVERY_MS, () => prune().then(() => "idle" as const)),
@@ -138,7 +138,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     consumers: [factoryEvents],
   });
   const pause = async (): Promise<void> =>
-    void (await Promise.all([factoryEvents.stop(), ...loops.map((each) => each.stop())]));
+    void (await Promise.all([factoryEvents.stop(), ...loops.map((backgroundLoop) => backgroundLoop.stop())]));
   return {
     routes(router) {
       webhookRoutes(router, deps);
@@ -146,7 +146,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
       definitionRoutes(router, { database, teamSecrets, clock });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
-    requestListener: ingressDoor({
+    requestListener: ingressListener({
       deliveries,
       codeHostDeliveries,
       clock,
@@ -157,13 +157,13 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
       proxies: new TrustedProxies(o.trustedProxies ?? []),
       bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
       drainMs: o.drainMs ?? DRAIN_MS,
-      largeBodies: new Places(o.largeBodiesAtOnce ?? LARGE_BODIES_AT_ONCE),
+      largeBodies: new Semaphore(o.largeBodiesMax ?? LARGE_BODIES_MAX),
     }),
     async start() {
       eventLog.start();
       relay?.start();
       factoryEvents.start();
-      for (const each of loops) each.start();
+      for (const backgroundLoop of loops) backgroundLoop.start();
     },
     pause,
     async stop() {

@@ -1,7 +1,7 @@
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
 
-/** Every environment variable of this service; those of all services are in libs/service. */
+/** Environment variables of this service; those that all services share are in libs/service. */
 export const loadConfig = (env: Env) =>
   readConfig(env, {
     ...serviceSettings,
@@ -9,11 +9,11 @@ export const loadConfig = (env: Env) =>
     port: optional.int("PORT", 8081),
     /** Origin under which senders reach that port; default: the public URL. */
     webhookUrl: optional.url("MILLWRIGHT_WEBHOOK_URL"),
-    /** Addresses and networks of proxies in front of it, with commas between: whose `X-Forwarded-For` names the sender. */
+    /** Addresses and networks of trusted proxies, comma-separated: their `X-Forwarded-For` names the sender. */
     trustedProxies: optional.list("MILLWRIGHT_TRUSTED_PROXIES", []),
-    /** RPC addresses of the gateway (managed secrets), with commas between, or a name that stands for many. */
+    /** RPC addresses of the gateway (managed secrets): a comma-separated list, or a DNS name with several addresses. */
     gatewayUrls: required.urls("GATEWAY_URL"),
-    /** `http://…/jwks.json` of the gateway's operations ports. */
+    /** `http://…/jwks.json` on the gateway's operations ports. */
     gatewayJwksUrls: required.urls("GATEWAY_JWKS_URL"),
     /** RPC addresses of factories. */
     factoriesUrls: required.urls("FACTORIES_URL"),

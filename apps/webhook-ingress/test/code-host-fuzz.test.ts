@@ -9,13 +9,13 @@ import { isJsonText } from "./fuzz.ts";
 import { NOW } from "./setup.ts";
 
 const pick = <T>(values: readonly T[]): T => values[randomInt(values.length)]!;
-const chance = (oneIn: number): boolean => randomInt(oneIn) === 0;
+const oneIn = (n: number): boolean => randomInt(n) === 0;
 const LIMIT = 25 * 1024 * 1024;
 
 const aSecret = (provider: Provider): string =>
   provider === "gitlab" ? `whsec_${randomBytes(24).toString("base64")}` : randomBytes(12).toString("base64url");
 
-/** How code hosts prove themselves, written once more and without the verifier's code. */
+/** How code hosts authenticate, implemented independently of the verifier. */
 const PROOFS = {
   github: (secret: string, body: Buffer) => ({
     "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
@@ -48,18 +48,18 @@ function aBody(): Buffer {
   }
 }
 
-/** A connection, a request to it at a time, and what must become of it. */
+/** Returns a connection, a request to it at a time, and the expected outcome. */
 function aRequest() {
   const provider = pick(["github", "gitlab"] as const);
   const proof = provider === "github" ? "github" : pick(["token", "signature"] as const);
   const secret = aSecret(provider);
   const seconds = Math.floor(NOW.getTime() / 1000);
   const skew = pick([0, 0, 0, 299, -299, 300, 301, -301, 5_000]);
-  const fault = chance(3) ? pick(["secret", "absent", "garbled", "body"] as const) : undefined;
+  const fault = oneIn(3) ? pick(["secret", "absent", "garbled", "body"] as const) : undefined;
   const json = aBody();
-  const isForm = chance(5);
+  const isForm = oneIn(5);
   const body = isForm ? Buffer.from(new URLSearchParams({ payload: json.toString("latin1") }).toString()) : json;
-  const claimed = chance(40) ? LIMIT + 1 : body.length;
+  const claimed = oneIn(40) ? LIMIT + 1 : body.length;
   const shown = PROOFS[proof](
     fault === "secret" ? aSecret(provider) : secret,
     fault === "body" ? Buffer.concat([body, Buffer.from([0])]) : body,
@@ -71,7 +71,7 @@ function aRequest() {
     ...(fault === "absent" ? {} : shown),
     ...(garbled && { [garbled]: randomBytes(randomInt(40)).toString("latin1") }),
     ...(isForm && { "content-type": "application/x-www-form-urlencoded; charset=utf-8" }),
-    ...(chance(3) && {
+    ...(oneIn(3) && {
       [provider === "github" ? "x-github-event" : "x-gitlab-event"]: pick([
         "push",
         "Push Hook",
@@ -79,14 +79,14 @@ function aRequest() {
         "x".repeat(200),
       ]),
     }),
-    ...(chance(4) && { "idempotency-key": randomBytes(4).toString("hex") }),
-    ...(chance(4) && { "x-github-delivery": randomBytes(randomInt(9)).toString("latin1") }),
-    ...(chance(30) && { "content-encoding": "gzip" }),
+    ...(oneIn(4) && { "idempotency-key": randomBytes(4).toString("hex") }),
+    ...(oneIn(4) && { "x-github-delivery": randomBytes(randomInt(9)).toString("latin1") }),
+    ...(oneIn(30) && { "content-encoding": "gzip" }),
   };
   const isRight =
     (fault === undefined || (fault === "body" && proof === "token")) &&
     (proof !== "signature" || Math.abs(skew) <= 300);
-  const isReadAtAll = proof !== "token" || isRight || fault === "body"; // a wrong token is refused unread
+  const isRead = proof !== "token" || isRight || fault === "body"; // a wrong token is rejected before the body is read
   const inbound: InboundCodeHostDelivery = {
     codeHostUid: newUid(),
     address: "192.0.2.1",
@@ -104,9 +104,9 @@ function aRequest() {
   const isJson = isForm
     ? isJsonText(Buffer.from(new URLSearchParams(body.toString()).get("payload") ?? ""))
     : isJsonText(body);
-  const noToken = proof === "signature" && fault === "absent"; // what would be a signature is missing, and so is a token
+  const noToken = proof === "signature" && fault === "absent"; // neither a signature nor a token
   const expected =
-    noToken || !isReadAtAll
+    noToken || !isRead
       ? "rejected_auth"
       : claimed > LIMIT
         ? "rejected_too_large"
@@ -118,7 +118,7 @@ function aRequest() {
   return { to, inbound, body, expected, at: new Date((seconds + skew) * 1000) };
 }
 
-test("no request to a connection gets a wrong verdict at the use case", async () => {
+test("the use case gives every random code-host request the expected outcome", async () => {
   const clock = manualClock(NOW);
   const runs = Number(process.env["MILLWRIGHT_FUZZ"] ?? 5_000);
   for (let n = 0; n < runs; n++) {
@@ -126,15 +126,15 @@ test("no request to a connection gets a wrong verdict at the use case", async ()
     clock.set(at);
     const entries: CodeHostEntry[] = [];
     const codeHostDeliveries = {
-      meet: async () => to,
+      findReceiver: async () => to,
       record: async (_to: CodeHostReceiver, entry: CodeHostEntry) => (entries.push(entry), { outcome: entry.outcome }),
       recordFailure: async (_to: CodeHostReceiver, _address: string, entry: Pick<CodeHostEntry, "outcome">) => ({
         outcome: entry.outcome,
       }),
     };
     const reception = await receiveCodeHostDelivery({ codeHostDeliveries, clock }, inbound);
-    const kept = entries.flatMap((entry) => (entry.body ? [Buffer.from(entry.body).toString("latin1")] : []));
-    expect([n, reception.outcome, kept]).toEqual([
+    const stored = entries.flatMap((entry) => (entry.body ? [Buffer.from(entry.body).toString("latin1")] : []));
+    expect([n, reception.outcome, stored]).toEqual([
       n,
       expected,
       expected === "accepted" ? [body.toString("latin1")] : [],

@@ -4,18 +4,19 @@ import { sign as signForGitHub } from "@octokit/webhooks-methods";
 import { webhooks } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
-import { OWNER, TEAM, type Told, type World } from "./setup.ts";
+import { OWNER, TEAM, type Received, type World } from "./setup.ts";
 
-/** A published payload of GitHub. */
+/** Payloads that GitHub publishes. */
 export const examples = createRequire(import.meta.url)("@octokit/webhooks-examples") as readonly {
   readonly name: string;
   readonly examples: readonly object[];
 }[];
-export const example = (name: string): string => JSON.stringify(examples.find((one) => one.name === name)!.examples[0]);
+export const example = (name: string): string =>
+  JSON.stringify(examples.find((published) => published.name === name)!.examples[0]);
 
 export type CodeHosts = ReturnType<typeof codeHostsOf>;
 
-/** The addresses of code-host connections, seen through the doors of a world. */
+/** Helpers for the addresses of code-host connections, through the HTTP and RPC API of a world. */
 export function codeHostsOf(w: World) {
   const client = w.clientOf(webhooks.CodeHostWebhookService);
   const logOf = async (uid: string, teamUid: string = TEAM) =>
@@ -25,7 +26,7 @@ export function codeHostsOf(w: World) {
     headers: Record<string, string>,
     body: string | Uint8Array,
     to = w.url,
-  ): Promise<Told> => {
+  ): Promise<Received> => {
     const response = await fetch(`${to}/webhooks/c/${uid}`, { method: "POST", headers, body: body as string });
     const text = await response.text();
     return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
@@ -33,7 +34,7 @@ export function codeHostsOf(w: World) {
   return {
     client,
     post,
-    /** A connection with an open address. */
+    /** Opens the address of a new connection. */
     async open(provider: "github" | "gitlab" = "github", more: { botLogin?: string } = {}) {
       const codeHostUid = newUid();
       const { secret } = await client.putCodeHostWebhook(
@@ -42,7 +43,7 @@ export function codeHostsOf(w: World) {
       );
       return { uid: codeHostUid, secret, ref: { teamUid: TEAM, codeHostUid } };
     },
-    /** As GitHub sends, signed by its own library. */
+    /** Sends as GitHub does, signed by its own library. */
     github: async (
       uid: string,
       secret: string,
@@ -67,7 +68,7 @@ export function codeHostsOf(w: World) {
         body,
         to,
       ),
-    /** As GitLab sends with a secret token. */
+    /** Sends as GitLab does with a secret token. */
     gitlab: (
       uid: string,
       secret: string,
@@ -84,10 +85,10 @@ export function codeHostsOf(w: World) {
         to,
       ),
     logOf,
-    /** Newest first. */
+    /** Returns the outcomes, newest first. */
     outcomesOf: async (uid: string) => (await logOf(uid)).map(({ outcome }) => outcome),
-    /** The facts told of a connection so far. */
-    factsOf: (uid: string) =>
+    /** Returns the events of a connection so far. */
+    eventsOf: (uid: string) =>
       w.rows<{ type: string; entity_uid: string; payload: Record<string, unknown> }>(
         "SELECT type, entity_uid, payload FROM stream.event_pending WHERE payload->>'code_host_uid' = $1 ORDER BY seq",
         [uid],

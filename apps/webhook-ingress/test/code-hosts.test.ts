@@ -8,7 +8,7 @@ import { serviceCaller } from "@millwright/caller";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { codeHostsOf, example, hmac, type CodeHosts } from "./code-host-setup.ts";
 import { isJsonText } from "./fuzz.ts";
-import { BASE, MEMBER, NOW, OTHER_TEAM, OWNER, startWorld, STRANGER, TEAM, type World } from "./setup.ts";
+import { BASE, MEMBER, NOW, OTHER_TEAM, OWNER, startWorld, OTHER_TEAM_OWNER, TEAM, type World } from "./setup.ts";
 
 let w: World;
 let hosts: CodeHosts;
@@ -19,24 +19,24 @@ beforeAll(async () => {
 afterAll(() => w?.stop());
 beforeEach(() => w.clock.set(NOW));
 
-/** The answer to a request that says how large its body is, and sends none. */
-const promised = (uid: string, bytes: number) =>
+/** Sends a request that declares the size of its body without a body; returns the status. */
+const declareBody = (uid: string, bytes: number) =>
   new Promise<number | undefined>((resolve, reject) => {
-    const asked = request(
+    const input = request(
       `${w.url}/webhooks/c/${uid}`,
       { method: "POST", headers: { "content-length": bytes } },
       (response) => {
         resolve(response.statusCode);
-        asked.destroy();
+        input.destroy();
       },
     );
-    asked.on("error", reject).flushHeaders();
+    input.on("error", reject).flushHeaders();
   });
 const factories = () => call(serviceCaller("factories", newUid()));
 const refused = (reason: string) => expect.objectContaining({ reason });
 
 describe("the address of a connection", () => {
-  test("is opened with a secret that is shown once, and keeps it through later settings", async () => {
+  test("is opened with a secret that is shown once, and keeps the secret when settings change", async () => {
     const ref = { teamUid: TEAM, codeHostUid: newUid() };
     const opened = await hosts.client.putCodeHostWebhook(
       { ...ref, provider: "github", botLogin: "mill[bot]", enabled: true },
@@ -50,8 +50,8 @@ describe("the address of a connection", () => {
       ingressUrl: `${BASE}/webhooks/c/${ref.codeHostUid}`,
     });
     expect(opened.secret).toMatch(/^[\w-]{43}$/);
-    const kept = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github" }, call(OWNER));
-    expect(kept.webhook).toMatchObject({ botLogin: "mill[bot]", enabled: true });
+    const unchanged = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github" }, call(OWNER));
+    expect(unchanged.webhook).toMatchObject({ botLogin: "mill[bot]", enabled: true });
     const changed = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "" }, call(OWNER));
     expect([changed.secret, changed.webhook?.botLogin, changed.webhook?.createdAt]).toEqual([
       "",
@@ -61,7 +61,7 @@ describe("the address of a connection", () => {
     expect((await hosts.github(ref.codeHostUid, opened.secret)).status).toBe(202);
     expect((await hosts.client.getCodeHostWebhook(ref, call(OWNER))).webhook?.lastDeliveryAt).toBeDefined();
   });
-  test("takes a new secret at once, and the old one no longer: generated, or the code host's own", async () => {
+  test("applies a new secret at once, generated or supplied, and rejects the old one", async () => {
     const { uid, secret, ref } = await hosts.open();
     const { secret: second } = await hosts.client.rotateCodeHostSecret(ref, call(OWNER));
     expect([(await hosts.github(uid, secret)).status, (await hosts.github(uid, second)).status]).toEqual([401, 202]);
@@ -74,7 +74,7 @@ describe("the address of a connection", () => {
         refused("invalid_secret"),
       );
   });
-  test("answers 404 while it is disabled, closed, or was never opened, with the same body", async () => {
+  test("returns the same 404 while it is disabled, closed, or never opened", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: false }, call(OWNER));
     await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "mill" }, call(OWNER)); // enables nothing
@@ -98,7 +98,7 @@ describe("the address of a connection", () => {
       refused("code_host_webhook_not_found"),
     );
   });
-  test("can be opened again with another secret, but not once its connection was removed", async () => {
+  test("can be opened again with another secret, but not after its connection was removed", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
     const again = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: true }, call(OWNER));
@@ -106,16 +106,16 @@ describe("the address of a connection", () => {
       401, 202,
     ]);
     await hosts.client.retireCodeHost(ref, call(OWNER));
-    await hosts.client.retireCodeHost(ref, call(OWNER)); // as often as it is asked
+    await hosts.client.retireCodeHost(ref, call(OWNER)); // idempotent
     expect((await hosts.github(uid, again.secret)).status).toBe(404);
-    const never = { teamUid: TEAM, codeHostUid: newUid() };
-    await hosts.client.retireCodeHost(never, call(OWNER));
-    for (const gone of [ref, never])
+    const neverOpened = { teamUid: TEAM, codeHostUid: newUid() };
+    await hosts.client.retireCodeHost(neverOpened, call(OWNER));
+    for (const removed of [ref, neverOpened])
       await expect(
-        hosts.client.putCodeHostWebhook({ ...gone, provider: "github", enabled: true }, call(OWNER)),
+        hosts.client.putCodeHostWebhook({ ...removed, provider: "github", enabled: true }, call(OWNER)),
       ).rejects.toEqual(refused("code_host_not_found"));
   });
-  test("belongs to its team: to others it is as absent, to members without the right it is refused, and none can be taken over", async () => {
+  test("is not found for other teams, refused to members without the right, and cannot be taken over", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.github(uid, secret);
     const deliveryUid = (await hosts.logOf(uid))[0]!.uid;
@@ -127,14 +127,14 @@ describe("the address of a connection", () => {
       hosts.client.getCodeHostDelivery({ ...named, deliveryUid }, call(as)),
     ];
     const reasons = async (named: { teamUid: string; codeHostUid: string }, as: typeof OWNER) =>
-      (await Promise.allSettled(calls(named, as))).map((one) =>
-        one.status === "rejected" ? (one.reason as { reason: string }).reason : "answered",
+      (await Promise.allSettled(calls(named, as))).map((result) =>
+        result.status === "rejected" ? (result.reason as { reason: string }).reason : "returned",
       );
-    expect(await reasons(ref, STRANGER)).toEqual(Array(5).fill("code_host_not_found"));
-    expect(await reasons({ ...ref, teamUid: OTHER_TEAM }, STRANGER)).toEqual(
+    expect(await reasons(ref, OTHER_TEAM_OWNER)).toEqual(Array(5).fill("code_host_not_found"));
+    expect(await reasons({ ...ref, teamUid: OTHER_TEAM }, OTHER_TEAM_OWNER)).toEqual(
       Array(5).fill("code_host_webhook_not_found"),
     );
-    expect(await reasons({ teamUid: OTHER_TEAM, codeHostUid: newUid() }, STRANGER)).toEqual(
+    expect(await reasons({ teamUid: OTHER_TEAM, codeHostUid: newUid() }, OTHER_TEAM_OWNER)).toEqual(
       Array(5).fill("code_host_webhook_not_found"),
     );
     expect(await reasons({ teamUid: TEAM, codeHostUid: "nonsense" }, OWNER)).toEqual(
@@ -142,18 +142,18 @@ describe("the address of a connection", () => {
     );
     expect(await reasons(ref, MEMBER)).toEqual(Array(5).fill("not_authorized"));
     const put = { provider: "github", enabled: true };
-    await expect(hosts.client.putCodeHostWebhook({ ...ref, ...put }, call(STRANGER))).rejects.toEqual(
+    await expect(hosts.client.putCodeHostWebhook({ ...ref, ...put }, call(OTHER_TEAM_OWNER))).rejects.toEqual(
       refused("code_host_not_found"),
     );
     await expect(
-      hosts.client.putCodeHostWebhook({ ...ref, ...put, teamUid: OTHER_TEAM }, call(STRANGER)),
+      hosts.client.putCodeHostWebhook({ ...ref, ...put, teamUid: OTHER_TEAM }, call(OTHER_TEAM_OWNER)),
     ).rejects.toEqual(refused("code_host_not_found"));
-    await expect(hosts.client.retireCodeHost({ ...ref, teamUid: OTHER_TEAM }, call(STRANGER))).rejects.toEqual(
+    await expect(hosts.client.retireCodeHost({ ...ref, teamUid: OTHER_TEAM }, call(OTHER_TEAM_OWNER))).rejects.toEqual(
       refused("code_host_not_found"),
     );
     expect((await hosts.github(uid, secret)).status).toBe(202);
   });
-  test("refuses an unknown provider and names that no account has", async () => {
+  test("rejects an unknown provider and invalid account names", async () => {
     const ref = { teamUid: TEAM, codeHostUid: newUid(), enabled: true };
     for (const bad of [
       { provider: "local" },
@@ -164,12 +164,12 @@ describe("the address of a connection", () => {
         refused("invalid_code_host_webhook"),
       );
   });
-  test("tells of itself without its secret", async () => {
+  test("publishes events without its secret", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.rotateCodeHostSecret({ ...ref, secret: "their own" }, call(OWNER));
     await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
-    const facts = await hosts.factsOf(uid);
-    expect(facts.map(({ type, payload }) => [type, payload["secret_changed"]])).toEqual([
+    const events = await hosts.eventsOf(uid);
+    expect(events.map(({ type, payload }) => [type, payload["secret_changed"]])).toEqual([
       ["millwright.code_host_webhook.created.v1", undefined],
       ["millwright.code_host_webhook.updated.v1", true],
       ["millwright.code_host_webhook.deleted.v1", undefined],
@@ -184,7 +184,7 @@ describe("the address of a connection", () => {
 });
 
 describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
-  test("is accepted, announced once, and read as it came, with what says which it is and no credential", async () => {
+  test("is accepted, published once, and returned byte for byte with identifying headers but no credential", async () => {
     const { uid, secret } = await hosts.open("github", { botLogin: "mill[bot]" });
     const id = newUid();
     expect(await hosts.github(uid, secret, { id, event: "pull_request", body: example("pull_request") })).toMatchObject(
@@ -212,7 +212,7 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
       },
       "mill[bot]",
     ]);
-    const accepted = (await hosts.factsOf(uid)).filter(
+    const accepted = (await hosts.eventsOf(uid)).filter(
       ({ type }) => type === "millwright.code_host_delivery.accepted.v1",
     );
     expect(accepted).toEqual([
@@ -229,19 +229,19 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
       },
     ]);
   });
-  test("is a duplicate when GitHub sends it again, and when 48 copies come at once to three replicas one is accepted", async () => {
+  test("is a duplicate when GitHub sends it again; of 48 concurrent copies at three replicas one is accepted", async () => {
     const replicas = [w.url, (await w.replica()).url, (await w.replica()).url];
     const { uid, secret } = await hosts.open();
-    const answers = await Promise.all(
-      Array.from({ length: 48 }, (_one, n) => hosts.github(uid, secret, { id: "copy", to: replicas[n % 3]! })),
+    const responses = await Promise.all(
+      Array.from({ length: 48 }, (_, n) => hosts.github(uid, secret, { id: "copy", to: replicas[n % 3]! })),
     );
-    expect(answers.map(({ status, body }) => [status, body.delivery_id])).toEqual(Array(48).fill([202, "copy"]));
+    expect(responses.map(({ status, body }) => [status, body.delivery_id])).toEqual(Array(48).fill([202, "copy"]));
     expect(await hosts.github(uid, secret, { id: "copy" })).toMatchObject({
       status: 202,
       body: { delivery_id: "copy" },
     });
     expect((await hosts.outcomesOf(uid)).toSorted()).toEqual(["accepted", ...Array(48).fill("duplicate")]);
-    expect((await hosts.factsOf(uid)).filter(({ type }) => type.includes("delivery"))).toHaveLength(1);
+    expect((await hosts.eventsOf(uid)).filter(({ type }) => type.includes("delivery"))).toHaveLength(1);
   });
   test("is accepted as a ping, and as a form", async () => {
     const { uid, secret } = await hosts.open();
@@ -263,22 +263,22 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
       form,
     ]);
   });
-  test("is refused with another secret, another body, no signature, the old kind of signature, or a bearer", async () => {
+  test("is rejected with another secret, another body, no signature, a SHA-1 signature, or a bearer token", async () => {
     const { uid, secret } = await hosts.open();
     const body = example("push");
     const old = `sha1=${createHmac("sha1", secret).update(body).digest("hex")}`;
-    const answers = [
+    const responses = [
       await hosts.github(uid, "another"),
       await hosts.github(uid, secret, { headers: { "x-hub-signature-256": hmac(secret, `${body} `) } }),
       await hosts.post(uid, {}, body),
       await hosts.post(uid, { "x-hub-signature": old }, body),
       await hosts.post(uid, { authorization: `Bearer ${secret}`, "x-gitlab-token": secret }, body),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
+    expect(responses.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
     expect(await hosts.outcomesOf(uid)).toEqual(Array(5).fill("rejected_auth"));
-    expect((await hosts.github(uid, secret)).status).toBe(202); // a refused attempt has claimed nothing
+    expect((await hosts.github(uid, secret)).status).toBe(202); // rejected attempts claim no identity
   });
-  test("that is not JSON, or compressed, is refused and logged without its bytes; what its signature covers is not parsed before", async () => {
+  test("that is not JSON, or compressed, is rejected and logged without its bytes; it is not parsed before its signature is verified", async () => {
     const { uid, secret } = await hosts.open();
     expect((await hosts.github(uid, secret, { body: "no json" })).status).toBe(400);
     expect((await hosts.github(uid, secret, { headers: { "content-encoding": "gzip" } })).status).toBe(400);
@@ -299,10 +299,10 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
     const { uid, secret } = await hosts.open();
     const large = JSON.stringify({ text: "x".repeat(1_000_000) });
     expect((await hosts.github(uid, secret, { body: large })).status).toBe(202);
-    expect(await promised(uid, 25 * 1024 * 1024 + 1)).toBe(413);
+    expect(await declareBody(uid, 25 * 1024 * 1024 + 1)).toBe(413);
     expect(await hosts.outcomesOf(uid)).toEqual(["rejected_too_large", "accepted"]);
   });
-  test("is POSTed to exactly this address", async () => {
+  test("is accepted only by POST at exactly this address", async () => {
     const { uid, secret } = await hosts.open();
     const at = (path: string, method = "POST") => fetch(`${w.url}${path}`, { method }).then(({ status }) => status);
     expect([
@@ -317,7 +317,7 @@ describe("a delivery of GitHub, signed by @octokit/webhooks-methods", () => {
 });
 
 describe("a delivery of GitLab", () => {
-  test("is accepted by its token, compared as a whole, and known again by its idempotency key", async () => {
+  test("is accepted by its complete token and deduplicated by its idempotency key", async () => {
     const { uid, secret } = await hosts.open("gitlab");
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     const send = (key: string, body?: string) =>
@@ -334,7 +334,7 @@ describe("a delivery of GitLab", () => {
     for (const wrong of ["", secret.slice(0, -1), `${secret}x`, secret.toUpperCase()])
       expect((await hosts.gitlab(uid, wrong)).status).toBe(401);
   });
-  test("of an older GitLab is known again by its event and its bytes together, or by its bytes", async () => {
+  test("of an older GitLab is deduplicated by its event and bytes, or by its bytes alone", async () => {
     const { uid, secret } = await hosts.open("gitlab");
     const send = (uuid: string | undefined, body: string) =>
       hosts.gitlab(uid, secret, { headers: uuid === undefined ? {} : { "x-gitlab-event-uuid": uuid }, body });
@@ -356,12 +356,12 @@ describe("a delivery of GitLab", () => {
       "duplicate",
     ]);
   });
-  test("with a wrong token is refused whatever its body, and before it is read", async () => {
+  test("with a wrong token is rejected before its body is read", async () => {
     const { uid } = await hosts.open("gitlab");
     for (const body of ["no json", `"${"x".repeat(400_000)}"`])
       expect((await hosts.gitlab(uid, "wrong", { body })).status).toBe(401);
   });
-  test("that is signed is believed by its signature alone, for five minutes", async () => {
+  test("that is signed is authenticated only by its signature, for five minutes", async () => {
     const { uid, secret, ref } = await hosts.open("gitlab");
     const body = '{"object_kind":"merge_request","object_attributes":{"action":"open"}}';
     const signed = (key: string, seconds = 0, more: Record<string, string> = {}) => {
@@ -398,21 +398,21 @@ describe("a delivery of GitLab", () => {
 });
 
 describe("budgets", () => {
-  /** Hits of the deliveries' budget at the present. */
+  /** Sets the number of hits of the deliveries' budget at the current time. */
   const used = (uid: string, hits: number) =>
     w.rows(
       "INSERT INTO rate_windows (webhook_uid, bucket, hits) VALUES ($1, 'deliveries', array_fill($2::timestamptz, ARRAY[$3::integer]))",
       [uid, w.clock.now(), hits],
     );
 
-  test("let 600 deliveries a minute pass over all replicas; Retry-After is kept", async () => {
+  test("accept 600 deliveries a minute across all replicas and set Retry-After", async () => {
     const { uid, secret } = await hosts.open();
     await used(uid, 590);
     const second = await w.replica();
-    const answers = await Promise.all(
-      Array.from({ length: 30 }, (_one, n) => hosts.github(uid, secret, { to: n % 2 ? w.url : second.url })),
+    const responses = await Promise.all(
+      Array.from({ length: 30 }, (_, n) => hosts.github(uid, secret, { to: n % 2 ? w.url : second.url })),
     );
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+    expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
       ...Array(10).fill(202),
       ...Array(20).fill(429),
     ]);
@@ -421,7 +421,7 @@ describe("budgets", () => {
     w.clock.advance(58_500);
     expect((await hosts.github(uid, secret)).status).toBe(202);
   });
-  test("refuse an address after ten failures, and nobody who knows the secret from another", async () => {
+  test("refuse an address after ten failures, but not a right secret from another address", async () => {
     const { uid, secret } = await hosts.open();
     const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
     for (let n = 0; n < 10; n++) expect((await hosts.github(uid, "wrong", from("198.51.100.1"))).status).toBe(401);
@@ -433,7 +433,7 @@ describe("budgets", () => {
     w.clock.advance(60_000);
     expect((await hosts.github(uid, secret, from("198.51.100.1"))).status).toBe(202);
   });
-  test("log sixty failures of a connection a minute, and no more", async () => {
+  test("log at most sixty failures of a connection a minute", async () => {
     const { uid, secret } = await hosts.open("gitlab");
     const found: number[] = [];
     for (let n = 0; n < 62; n++)
@@ -445,7 +445,7 @@ describe("budgets", () => {
 });
 
 describe("the log", () => {
-  test("is paged, newest first, by cursors of its own connection", async () => {
+  test("is paged, newest first, by cursors that are bound to the connection", async () => {
     const [{ uid, secret, ref }, other] = [await hosts.open(), await hosts.open()];
     for (let n = 0; n < 5; n++) await hosts.github(uid, secret, { id: `d${n}` });
     await hosts.github(other.uid, other.secret);
@@ -463,7 +463,7 @@ describe("the log", () => {
     ).rejects.toEqual(refused("invalid_cursor"));
     expect(found.toSorted()).toEqual(["d0", "d1", "d2", "d3", "d4"]);
   });
-  test("shows an entry to its own connection only, and any to the services that react", async () => {
+  test("shows an entry only to its own connection, and any entry to consuming services", async () => {
     const [{ uid, secret, ref }, other] = [await hosts.open(), await hosts.open()];
     await hosts.github(uid, secret);
     const deliveryUid = (await hosts.logOf(uid))[0]!.uid;
@@ -514,7 +514,7 @@ describe("the log", () => {
     await expect(hosts.client.walkCodeHostDeliveries({}, factories())).rejects.toEqual(refused("service_not_allowed"));
     await expect(hosts.client.walkCodeHostDeliveries({}, call(OWNER))).rejects.toEqual(refused("service_only"));
   });
-  test("forgets what is older than a week and not among the newest fifty; of a closed address, all that is older than a week", async () => {
+  test("prunes entries older than a week except the newest fifty; of a closed address, all entries older than a week", async () => {
     const [{ uid }, closed] = [await hosts.open(), await hosts.open()];
     const days = (age: number) => new Date(NOW.getTime() - age * 24 * 3_600_000);
     const add = async (to: string, age: number) =>
@@ -527,20 +527,20 @@ describe("the log", () => {
     for (const age of [6.9, 7.1]) await add(closed.uid, age);
     await hosts.client.closeCodeHostWebhook(closed.ref, call(OWNER));
     await w.service.prune();
-    const kept = async (of: string) =>
+    const retained = async (of: string) =>
       (
         await w.rows<{ delivery_id: string }>(
           "SELECT delivery_id FROM code_host_deliveries WHERE code_host_uid = $1 ORDER BY received_at DESC",
           [of],
         )
       ).map((row) => row.delivery_id);
-    const left = await kept(uid);
-    expect([left.length, left[0], left.at(-1)]).toEqual([50, "age 6.9", "age 8.48"]);
-    expect(await kept(closed.uid)).toEqual(["age 6.9"]);
+    const ids = await retained(uid);
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([50, "age 6.9", "age 8.48"]);
+    expect(await retained(closed.uid)).toEqual(["age 6.9"]);
   });
 });
 
-test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
+test("the listener gives every random code-host request the expected status, never a 5xx", async () => {
   const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 200);
   const open: Awaited<ReturnType<CodeHosts["open"]>>[] = [];
   for (let n = 0; n < Math.ceil(count / 100); n++) open.push(await hosts.open(n % 2 === 0 ? "github" : "gitlab"));
@@ -580,6 +580,6 @@ test("no request through the door is answered with a status of our own fault, or
   expect(w.log.entries.filter(({ level }) => level === "error")).toEqual([]);
 }, 600_000);
 
-test("GitHub's own library and ours agree", async () => {
+test("GitHub's library and the test's own signature agree", async () => {
   expect(await signForGitHub("s", "{}")).toBe(hmac("s", "{}"));
 });

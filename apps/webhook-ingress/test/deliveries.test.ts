@@ -20,7 +20,7 @@ const problem = (status: number, reason: string) => ({
 const hashOf = (body: string) => `sha256:${createHash("sha256").update(body).digest("hex")}`;
 
 describe("a bearer token", () => {
-  test("lets any JSON value in, whatever the content type says, and answers its identity", async () => {
+  test("accepts any JSON value, whatever the content type, and returns its identity", async () => {
     const { uid, secret } = await w.aWebhook();
     for (const body of ['{"a":1}', "[]", '"text"', "1", "null", " true ", '{"a":1,"a":2}', '"\\ud800"']) {
       expect(await w.send(uid, { headers: bearer(secret, { "content-type": "text/html" }), body })).toMatchObject({
@@ -36,7 +36,7 @@ describe("a bearer token", () => {
   test.each<[string, (secret: string) => { headers?: Record<string, string>; token?: string }]>([
     ["is missing", () => ({})],
     ["is wrong", () => ({ headers: bearer("wrong") })],
-    ["is cut", (secret) => ({ headers: bearer(secret.slice(1)) })],
+    ["is truncated", (secret) => ({ headers: bearer(secret.slice(1)) })],
     ["is in the path", (secret) => ({ token: secret })],
     ["is in the path as well", (secret) => ({ token: secret, headers: bearer(secret) })],
     ["comes with another scheme", (secret) => ({ headers: { authorization: `Basic ${secret}` } })],
@@ -52,7 +52,7 @@ describe("a bearer token", () => {
 });
 
 describe("a url_token", () => {
-  test("is one more segment of the path, percent-encoded or not; a slash at the end and a query mean nothing", async () => {
+  test("is one more segment of the path, percent-encoded or not; a trailing slash and a query are ignored", async () => {
     const { uid, secret, webhook } = await w.aWebhook({ authMode: "url_token" });
     expect(webhook.ingressUrl).toBe(`https://hooks.test/webhooks/w/${uid}/${secret}`);
     const encoded = secret.replaceAll(/./g, (letter) => `%${letter.codePointAt(0)!.toString(16)}`);
@@ -62,7 +62,7 @@ describe("a url_token", () => {
       `https://hooks.test/webhooks/w/${uid}/{token}`,
     );
   });
-  test("is the only way in: no segment, a wrong one, a broken one, or a bearer is 401", async () => {
+  test("is the only credential: no segment, a wrong one, a malformed one, or a bearer token is 401", async () => {
     const { uid, secret } = await w.aWebhook({ authMode: "url_token" });
     for (const sent of [{}, { token: "wrong" }, { token: "%zz" }, { headers: bearer(secret) }, { token: "%2e" }])
       expect(await w.send(uid, sent)).toMatchObject(problem(401, "webhook_authentication_failed"));
@@ -77,8 +77,8 @@ describe("a url_token", () => {
   });
 });
 
-describe("what nobody may deliver to is absent", () => {
-  test("unknown, malformed, disabled and deleted webhooks answer the same 404, and log nothing", async () => {
+describe("webhooks that cannot receive deliveries", () => {
+  test("unknown, malformed, disabled and deleted webhooks return the same 404 and log nothing", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     const unknown = await w.send("0199a000-0000-7000-8000-00000000dead", { headers: bearer(secret) });
     expect(unknown).toMatchObject(problem(404, "webhook_not_found"));
@@ -99,7 +99,7 @@ describe("what nobody may deliver to is absent", () => {
     ]);
     expect(await w.rows("SELECT secret_sealed FROM webhooks WHERE uid = $1", [uid])).toEqual([{ secret_sealed: null }]);
   });
-  test("what changes through one replica counts at once at another that has met the webhook", async () => {
+  test("a change through one replica applies at once at another that has cached the webhook", async () => {
     const other = await w.replica();
     const { uid, secret, factoryUid } = await w.aWebhook({
       authMode: "signature",
@@ -128,11 +128,11 @@ describe("what nobody may deliver to is absent", () => {
     expect((await w.send(uid, { headers: { "x-gitlab-token": "second" } }, other.url)).status).toBe(404);
   });
   test.each(["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])(
-    "%s is 405 and says that POST is allowed, existing or not",
+    "%s is 405 with Allow: POST, for existing and absent webhooks",
     async (method) => {
       const { uid } = await w.aWebhook();
-      for (const one of [uid, "nonsense"]) {
-        const { status, headers } = await w.send(one, { method });
+      for (const address of [uid, "nonsense"]) {
+        const { status, headers } = await w.send(address, { method });
         expect([status, headers.get("allow")]).toEqual([405, "POST"]);
       }
     },
@@ -152,23 +152,23 @@ describe("what nobody may deliver to is absent", () => {
 
 describe("the body", () => {
   test.each([
-    ["nothing", ""],
-    ["a comma too many", "[1,]"],
+    ["an empty body", ""],
+    ["an extra comma", "[1,]"],
     ["text", "hello"],
     ["two values", "{}{}"],
     ["a byte order mark", "\ufeff{}"],
     ["invalid UTF-8", Buffer.from([0x22, 0xc3, 0x28, 0x22])],
-  ])("%s is no JSON: 400, logged with id and size, and no identity is claimed", async (_what, body) => {
+  ])("%s is not JSON: 400, logged with id and size, and no identity is claimed", async (_what, body) => {
     const { uid, secret } = await w.aWebhook();
-    const headers = bearer(secret, { "x-service-delivery-id": "one" });
+    const headers = bearer(secret, { "x-service-delivery-id": "d-1" });
     expect(await w.send(uid, { headers, body })).toMatchObject(problem(400, "malformed_json"));
-    expect(await w.send(uid, { headers, body: "{}" })).toMatchObject({ status: 202, body: { delivery_id: "one" } });
+    expect(await w.send(uid, { headers, body: "{}" })).toMatchObject({ status: 202, body: { delivery_id: "d-1" } });
     expect(await w.logOf(uid)).toEqual([
-      ["accepted", "one", 2],
-      ["rejected_invalid_json", "one", Buffer.byteLength(body)],
+      ["accepted", "d-1", 2],
+      ["rejected_invalid_json", "d-1", Buffer.byteLength(body)],
     ]);
   });
-  test("a compressed one is no JSON and is not inflated", async () => {
+  test("a compressed body is rejected as not JSON and is not inflated", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(await w.send(uid, { headers: bearer(secret, { "content-encoding": "gzip" }) })).toMatchObject(
       problem(400, "malformed_json"),
@@ -177,7 +177,7 @@ describe("the body", () => {
       status: 202,
     });
   });
-  test.each([1, 2, 262_143, 262_144])("of %i bytes is taken and kept byte for byte", async (size) => {
+  test.each([1, 2, 262_143, 262_144])("of %i bytes is accepted and stored byte for byte", async (size) => {
     const { uid, secret } = await w.aWebhook();
     const body = size === 1 ? "1" : `"${"é".repeat((size - 2) / 2)}${size % 2 === 1 ? "x" : ""}"`;
     expect(Buffer.byteLength(body)).toBe(size);
@@ -204,7 +204,7 @@ describe("the body", () => {
     const sizes = (await w.logOf(uid)).map(([outcome, id, size]) => [outcome, id, size > 262_144]);
     expect(sizes).toEqual(["", "large", ""].map((id) => ["rejected_too_large", id, true]));
   });
-  test("of 131,072 nested lists is JSON like any other", async () => {
+  test("of 131,072 nested lists is accepted like any JSON", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(
       await w.send(uid, { headers: bearer(secret), body: "[".repeat(131_072) + "]".repeat(131_072) }),
@@ -214,10 +214,10 @@ describe("the body", () => {
 
 describe("identity", () => {
   const accepted = async (uid: string, headers: Record<string, string>, body = "{}") => {
-    const told = await w.send(uid, { headers, body });
-    return [told.status, told.body.delivery_id];
+    const response = await w.send(uid, { headers, body });
+    return [response.status, response.body.delivery_id];
   };
-  test("is the configured header's, then the sender's, then the hash of the body", async () => {
+  test("is from the configured header, else the sender's header, else the hash of the body", async () => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
     expect(await accepted(uid, bearer(secret, { "x-event": " e1 ", "x-service-delivery-id": "s1" }))).toEqual([
       202,
@@ -227,7 +227,7 @@ describe("identity", () => {
     expect(await accepted(uid, bearer(secret, { "x-warp-delivery-id": "p1" }))).toEqual([202, "p1"]);
     expect(await accepted(uid, bearer(secret))).toEqual([202, hashOf("{}")]);
   });
-  /** As bytes of UTF-8 reach a server: one character each. */
+  /** Encodes UTF-8 as a server reads header bytes: one character each. */
   const sent = (text: string) => Buffer.from(text, "utf8").toString("latin1");
   test.each<[string, string, string]>([
     ["has spaces", "build 7 of main", "build 7 of main"],
@@ -239,8 +239,8 @@ describe("identity", () => {
       "caf\u00e9",
       `sha256:${createHash("sha256").update(Buffer.from("caf\u00e9", "latin1")).digest("hex")}`,
     ],
-    ["turns the direction of writing", sent("a\u202eb"), hashOf("a\u202eb")],
-  ])("in a configured header that %s is an identity too, the same whatever the body", async (_what, id, shown) => {
+    ["contains a bidirectional override", sent("a\u202eb"), hashOf("a\u202eb")],
+  ])("in a configured header that %s is an identity, whatever the body", async (_what, id, shown) => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
     for (const name of ["x-event", "x-service-delivery-id"]) {
       expect(await accepted(uid, bearer(secret, { [name]: id }), "1")).toEqual([202, shown]);
@@ -253,7 +253,7 @@ describe("identity", () => {
       "accepted",
     ]);
   });
-  test("never takes two different ids of one body for one delivery", async () => {
+  test("distinguishes similar ids with the same body", async () => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
     const long = "x".repeat(300);
     const ids = [
@@ -272,18 +272,18 @@ describe("identity", () => {
     for (const id of ids) expect((await accepted(uid, bearer(secret, { "x-event": id }), "7"))[0]).toBe(202);
     expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(Array(ids.length).fill("accepted"));
   });
-  test("counts a header of blanks as absent", async () => {
+  test("treats a blank header as absent", async () => {
     const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
     expect(await accepted(uid, bearer(secret, { "x-event": "   " }))).toEqual([202, hashOf("{}")]);
   });
-  test("a provider's own header counts only where it is signed", async () => {
+  test("uses a provider's own header only if the delivery is signed", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(await accepted(uid, bearer(secret, { "x-github-delivery": "g1", "webhook-id": "m1" }))).toEqual([
       202,
       hashOf("{}"),
     ]);
   });
-  test("seen again is a duplicate: 202 with the same id, nothing stored but a line in the log, whatever the body", async () => {
+  test("seen again is a duplicate: 202 with the same id, and only a log entry, whatever the body", async () => {
     const { uid, secret } = await w.aWebhook();
     const headers = bearer(secret, { "x-service-delivery-id": "same" });
     expect(await accepted(uid, headers, "1")).toEqual([202, "same"]);
@@ -295,7 +295,7 @@ describe("identity", () => {
     const stored = await w.rows("SELECT type FROM stream.event_pending WHERE payload->>'webhook_uid' = $1", [uid]);
     expect(stored).toEqual([{ type: "millwright.delivery.accepted.v1" }]);
   });
-  test("a header that looks like a hash is no hash, and webhooks have identities of their own", async () => {
+  test("of a header never equals the hash of a body, and is separate per webhook", async () => {
     const { uid, secret } = await w.aWebhook();
     const other = await w.aWebhook();
     expect(await accepted(uid, bearer(secret, { "x-service-delivery-id": hashOf("1") }))).toEqual([202, hashOf("1")]);
@@ -303,23 +303,23 @@ describe("identity", () => {
     expect(await accepted(other.uid, bearer(other.secret), "1")).toEqual([202, hashOf("1")]);
     expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(["accepted", "accepted"]);
   });
-  test("an attempt that was rejected has not claimed its identity", async () => {
+  test("is not claimed by a rejected attempt", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(await w.send(uid, { headers: { "x-service-delivery-id": "mine" } })).toMatchObject({ status: 401 });
     expect(await accepted(uid, bearer(secret, { "x-service-delivery-id": "mine" }))).toEqual([202, "mine"]);
   });
-  test("of 48 copies that come at once to three replicas exactly one is accepted", async () => {
+  test("is accepted once of 48 concurrent copies at three replicas", async () => {
     const replicas = [w.url, (await w.replica()).url, (await w.replica()).url];
     const hooks = await Promise.all(
       Array.from({ length: Number(process.env["MILLWRIGHT_IDENTITIES"] ?? 20) }, () => w.aWebhook()),
     );
     for (const { uid, secret } of hooks) {
-      const answers = await Promise.all(
-        Array.from({ length: 48 }, (_one, n) =>
+      const responses = await Promise.all(
+        Array.from({ length: 48 }, (_, n) =>
           w.send(uid, { headers: bearer(secret, { "x-service-delivery-id": "copy" }) }, replicas[n % 3]),
         ),
       );
-      expect(answers.map(({ status, body }) => [status, body.delivery_id])).toEqual(Array(48).fill([202, "copy"]));
+      expect(responses.map(({ status, body }) => [status, body.delivery_id])).toEqual(Array(48).fill([202, "copy"]));
       const outcomes = (await w.logOf(uid)).map(([outcome]) => outcome).toSorted();
       expect(outcomes).toEqual(["accepted", ...Array(47).fill("duplicate")]);
     }

@@ -5,9 +5,9 @@ import type { Receiver } from "../src/store/receivers.ts";
 import type { InboundDelivery } from "../src/usecases/receive-delivery.ts";
 
 const pick = <T>(values: readonly T[]): T => values[randomInt(values.length)]!;
-const chance = (oneIn: number): boolean => randomInt(oneIn) === 0;
+const oneIn = (n: number): boolean => randomInt(n) === 0;
 
-/** How each scheme's sender signs, written once more and without its verifier's code. */
+/** How each scheme's sender signs, implemented independently of the verifier. */
 const SIGN: Readonly<
   Record<SignatureScheme, (secret: string, body: Buffer, seconds: number) => Record<string, string>>
 > = {
@@ -41,13 +41,13 @@ const SIGN: Readonly<
 const mac = (secret: string, body: Buffer): string => createHmac("sha256", secret).update(body).digest("hex");
 
 const TOLERANCE_SECONDS: Partial<Record<SignatureScheme, number>> = { standard_webhooks: 300, stripe: 300, slack: 300 };
-/** Those that sign only the body's presence, or its time within it. */
+/** Linear is left out, because its time is in the body. */
 const SCHEMES = ALL_SIGNATURE_SCHEMES.filter((scheme) => scheme !== "linear");
 
-/** A webhook, what is remembered of it, a request to it at a time, and whether its credential is right. */
+/** Returns a webhook, its cached receiver, a request to it at a time, and whether its credential is right. */
 export function aRequest(now: Date): {
   to: Receiver;
-  remembered: Receiver | undefined;
+  cached: Receiver | undefined;
   inbound: InboundDelivery;
   body: Buffer;
   isRight: boolean;
@@ -66,17 +66,17 @@ export function aRequest(now: Date): {
     authMode,
     signatureScheme,
     secretName: undefined,
-    secret: chance(20) ? undefined : secret,
+    secret: oneIn(20) ? undefined : secret,
     version: 2,
     sealed: secret,
-    deliveryIdHeader: chance(3) ? "X-Event-Id" : undefined,
+    deliveryIdHeader: oneIn(3) ? "X-Event-Id" : undefined,
     signatureHeader: signatureScheme === "generic_hmac_sha256" ? "X-Own" : undefined,
     signaturePrefix: signatureScheme === "generic_hmac_sha256" ? "v=" : undefined,
   };
   const body = aBody();
   const seconds = Math.floor(now.getTime() / 1000);
   const skew = pick([0, 0, 0, 299, -299, 300, 301, -301, 5_000]);
-  const fault = chance(3) ? pick(["secret", "header", "absent", "path", "body"] as const) : undefined;
+  const fault = oneIn(3) ? pick(["secret", "header", "absent", "path", "body"] as const) : undefined;
   const headers: Record<string, string> = { "content-length": String(body.length) };
   const used =
     fault === "secret"
@@ -94,8 +94,8 @@ export function aRequest(now: Date): {
   if (fault !== "absent") Object.assign(headers, proof);
   const names = Object.keys(proof);
   if (fault === "header" && names.length > 0) headers[pick(names)] = randomBytes(randomInt(40)).toString("latin1");
-  if (chance(4)) headers["x-event-id"] = randomBytes(randomInt(20)).toString(pick(["hex", "latin1"]));
-  if (chance(4)) headers["x-service-delivery-id"] = randomBytes(randomInt(20)).toString("hex");
+  if (oneIn(4)) headers["x-event-id"] = randomBytes(randomInt(20)).toString(pick(["hex", "latin1"]));
+  if (oneIn(4)) headers["x-service-delivery-id"] = randomBytes(randomInt(20)).toString("hex");
   const token =
     authMode === "url_token"
       ? fault === undefined || fault === "body" || fault === "header"
@@ -121,19 +121,19 @@ export function aRequest(now: Date): {
     header: (name) => headers[name],
     body: async (most) => (body.length > most ? { tooLargeBytes: body.length } : { bytes: body }),
   };
-  const remembered = chance(3)
+  const cached = oneIn(3)
     ? undefined
-    : chance(2)
+    : oneIn(2)
       ? to
       : {
           ...to,
           version: 1,
-          ...(chance(2) && { secret: used, deliveryIdHeader: undefined }),
-          ...(chance(4) && { secret: undefined }),
+          ...(oneIn(2) && { secret: used, deliveryIdHeader: undefined }),
+          ...(oneIn(4) && { secret: undefined }),
         };
   return {
     to,
-    remembered,
+    cached,
     inbound,
     body,
     isRight: to.secret !== undefined && !isFaulty && isInTime,
@@ -141,7 +141,7 @@ export function aRequest(now: Date): {
   };
 }
 
-/** A header that only names the delivery may say anything. */
+/** Returns whether the fault is in a header that only names the delivery. */
 const onlyNames = (
   scheme: SignatureScheme | undefined,
   fault: string,
@@ -159,7 +159,7 @@ function aBody(): Buffer {
     case 2:
       return Buffer.from(pick(["[1,]", "{}{}", "\ufeff{}", "nul", "'x'", '"\u0000"', "01"]));
     case 3:
-      return chance(30) ? Buffer.alloc(262_145, "1") : Buffer.from("1");
+      return oneIn(30) ? Buffer.alloc(262_145, "1") : Buffer.from("1");
     default:
       return Buffer.from(
         JSON.stringify({
@@ -170,7 +170,7 @@ function aBody(): Buffer {
   }
 }
 
-/** What JSON is, as another reader says. */
+/** Returns whether a body is JSON, independently of the code under test. */
 export function isJsonText(body: Uint8Array): boolean {
   try {
     JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));

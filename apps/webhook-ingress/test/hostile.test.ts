@@ -16,7 +16,7 @@ let w: World;
 beforeAll(async () => void (w = await startWorld({ trustedProxies: ["127.0.0.1"] })));
 afterAll(() => w?.stop());
 
-/** Writes pieces of a request to the port, and reads all that comes back until the connection ends. */
+/** Writes pieces of a request to the port and returns everything that is received until the connection ends. */
 async function raw(port: number, pieces: readonly (string | Buffer)[], { isHalfClosed = false } = {}): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   let text = "";
@@ -35,8 +35,8 @@ const head = (uid: string, secret: string, more: string) =>
   `POST /webhooks/w/${uid} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\nconnection: close\r\n${more}\r\n`;
 const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? 0);
 
-describe("senders that do not play by the rules", () => {
-  test("a body that comes byte by byte is taken; one that stops coming is 400, stores nothing, and costs its connection", async () => {
+describe("misbehaving senders", () => {
+  test("a body that arrives byte by byte is accepted; one that stalls is 400, stores nothing, and its connection is closed", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(statusOf(await raw(w.port, [head(uid, secret, "content-length: 2\r\n"), "{", "}"]))).toBe(202);
     const impatient = await w.replica({ bodyTimeoutMs: 200 });
@@ -48,24 +48,24 @@ describe("senders that do not play by the rules", () => {
     ]);
     expect(await w.logOf(uid)).toHaveLength(1);
   });
-  test("a Content-Length that promises more than is sent, and then nothing, stores nothing", async () => {
+  test("a Content-Length larger than the body stores nothing", async () => {
     const { uid, secret } = await w.aWebhook();
     expect([0, 400]).toContain(
       statusOf(await raw(w.port, [head(uid, secret, "content-length: 10\r\n"), "{}"], { isHalfClosed: true })),
     );
     expect(await w.logOf(uid)).toEqual([]);
   });
-  test("a Content-Length that promises less: at most what it promises is a delivery, the rest is none", async () => {
+  test("with a Content-Length smaller than the body, only the declared bytes are a delivery", async () => {
     const { uid, secret } = await w.aWebhook();
-    expect([202, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "content-length: 1\r\n"), "12345"]))); // the parser may be faster than we are
+    expect([202, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "content-length: 1\r\n"), "12345"]))); // the parser may reject the rest first
     for (const [outcome, , size] of await w.logOf(uid)) expect([outcome, size]).toEqual(["accepted", 1]);
   });
-  test("a Content-Length beyond the limit is 413 without waiting for what it promises", async () => {
+  test("a Content-Length beyond the limit is 413 without waiting for the body", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(statusOf(await raw(w.port, [head(uid, secret, "content-length: 9000000000000\r\n"), "{}"]))).toBe(413);
     expect((await w.logOf(uid))[0]).toEqual(["rejected_too_large", "", 9_000_000_000_000]);
   });
-  test("two lengths, a negative one and a chunk that is none are refused by the parser, and nothing is stored", async () => {
+  test("two lengths, a negative length and an invalid chunk are rejected by the parser, and nothing is stored", async () => {
     const { uid, secret } = await w.aWebhook();
     for (const more of [
       "content-length: 2\r\ncontent-length: 3\r\n",
@@ -86,12 +86,12 @@ describe("senders that do not play by the rules", () => {
     ["413", 413, "content-length: 9000000000000\r\n", (secret) => secret],
     ["401", 401, "content-length: 100\r\n", () => "wrong"],
   ])(
-    "a refusal of an unfinished body is answered at once: %s while the sender still writes",
+    "the response to an unfinished body is immediate: %s while the sender is still writing",
     async (_what, status, length, given) => {
-      const patient = await w.replica({ drainMs: 3_600_000 }); // the answer does not wait for the rest of the body
+      const patient = await w.replica({ drainMs: 3_600_000 }); // the response does not wait for the rest of the body
       const { uid, secret } = await w.aWebhook();
       const socket = connect(patient.port, "127.0.0.1");
-      const answered = new Promise<string>((resolve) => {
+      const responded = new Promise<string>((resolve) => {
         let text = "";
         socket.on("data", (chunk) => {
           text += chunk.toString("latin1");
@@ -99,17 +99,17 @@ describe("senders that do not play by the rules", () => {
         });
       });
       socket.write(`${head(uid, given(secret), length)}{`);
-      const answer = await answered;
+      const response = await responded;
       expect([
-        statusOf(answer),
-        /content-type: application\/problem\+json/i.test(answer),
-        /connection: close/i.test(answer),
+        statusOf(response),
+        /content-type: application\/problem\+json/i.test(response),
+        /connection: close/i.test(response),
       ]).toEqual([status, true, true]);
       expect(socket.destroyed).toBe(false);
       socket.destroy();
     },
   );
-  test("a sender who goes away in the middle leaves nothing, and others are served meanwhile", async () => {
+  test("a sender that disconnects leaves nothing and does not delay others", async () => {
     const { uid, secret } = await w.aWebhook();
     const socket = connect(w.port, "127.0.0.1");
     socket.write(head(uid, secret, "content-length: 100\r\n") + "{");
@@ -120,26 +120,26 @@ describe("senders that do not play by the rules", () => {
   });
 });
 
-test("a sender who has gone before its body is read is missed at once", async () => {
+test("a sender that disconnected before its body is read is detected at once", async () => {
   const req = new IncomingMessage(new Socket());
   req.destroy();
   await once(req, "close");
   expect(await readBody(req, 10, 600_000)).toEqual({ isLost: true });
 });
 
-test("no request gets a wrong verdict at the use case", async () => {
+test("the use case gives every random request the expected outcome", async () => {
   const clock = manualClock(NOW);
   const runs = Number(process.env["MILLWRIGHT_FUZZ"] ?? 5_000);
   for (let n = 0; n < runs; n++) {
-    const { to, remembered, inbound, body, isRight, at } = aRequest(NOW);
+    const { to, cached, inbound, body, isRight, at } = aRequest(NOW);
     clock.set(at);
     const entries: Entry[] = [];
     const failures: unknown[] = [];
     const deliveries = {
-      recall: () => remembered,
-      meet: async () => ({ to, refusedForSeconds: undefined }),
-      record: async (known: Receiver, _address: string, entry: Entry) =>
-        known.version === to.version ? (entries.push(entry), { outcome: entry.outcome }) : ("changed" as const),
+      cachedReceiver: () => cached,
+      findReceiver: async () => ({ to, refusedForSeconds: undefined }),
+      record: async (receiver: Receiver, _address: string, entry: Entry) =>
+        receiver.version === to.version ? (entries.push(entry), { outcome: entry.outcome }) : ("stale" as const),
       recordFailure: async (_to: Receiver, _address: string, entry: Pick<Entry, "outcome">) => (
         failures.push(entry),
         { outcome: entry.outcome }
@@ -157,10 +157,10 @@ test("no request gets a wrong verdict at the use case", async () => {
           : isText
             ? "accepted"
             : "rejected_invalid_json";
-    const kept = entries.flatMap(({ payload, identity }) =>
+    const stored = entries.flatMap(({ payload, identity }) =>
       payload ? [[Buffer.from(payload).toString("latin1"), identity]] : [],
     );
-    expect([n, reception.outcome, kept]).toEqual([
+    expect([n, reception.outcome, stored]).toEqual([
       n,
       expected,
       expected === "accepted" ? [[body.toString("latin1"), identityOf(to, inbound.header, body)]] : [],
@@ -168,7 +168,7 @@ test("no request gets a wrong verdict at the use case", async () => {
   }
 }, 600_000);
 
-test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
+test("the listener gives every random request the expected status, never a 5xx", async () => {
   const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 2_000);
   const hooks: Awaited<ReturnType<World["aWebhook"]>>[] = [];
   for (let n = 0; n < Math.ceil(count / 40); n++)

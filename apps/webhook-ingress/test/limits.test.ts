@@ -16,7 +16,7 @@ const statuses = async (count: number, send: (n: number) => Promise<{ status: nu
 };
 
 describe("60 deliveries a minute", () => {
-  test("pass, the next is 429, and the same request passes after exactly what Retry-After says", async () => {
+  test("are accepted, the next is 429, and the same request is accepted after Retry-After seconds", async () => {
     const { uid, secret } = await w.aWebhook();
     const send = (n: number) => w.send(uid, { headers: bearer(secret), body: String(n) });
     w.clock.advance(250);
@@ -31,7 +31,7 @@ describe("60 deliveries a minute", () => {
     w.clock.advance(1_000);
     expect((await send(60)).status).toBe(202);
   });
-  test("slide: what came a minute ago makes room for as much", async () => {
+  test("use a sliding window", async () => {
     const { uid, secret } = await w.aWebhook();
     const send = (n: number) => w.send(uid, { headers: bearer(secret), body: String(n) });
     expect(await statuses(30, send)).toEqual(Array(30).fill(202));
@@ -40,7 +40,7 @@ describe("60 deliveries a minute", () => {
     w.clock.advance(20_000);
     expect(await statuses(31, (n) => send(200 + n))).toEqual([...Array(30).fill(202), 429]);
   });
-  test("let in what a list of the last minute's times lets in, one by one and many at once", async () => {
+  test("match a model of the sliding window, sequentially and concurrently", async () => {
     const { uid, secret } = await w.aWebhook();
     let times: number[] = [];
     for (const [n, [afterMs, count]] of [
@@ -62,19 +62,19 @@ describe("60 deliveries a minute", () => {
       w.clock.advance(afterMs!);
       const now = w.clock.now().getTime();
       times = times.filter((at) => at > now - 60_000);
-      const room = Math.min(count!, 60 - times.length);
-      const answers = await Promise.all(
-        Array.from({ length: count! }, (_one, m) => w.send(uid, { headers: bearer(secret), body: `[${n},${m}]` })),
+      const capacity = Math.min(count!, 60 - times.length);
+      const responses = await Promise.all(
+        Array.from({ length: count! }, (_, m) => w.send(uid, { headers: bearer(secret), body: `[${n},${m}]` })),
       );
       expect([
         n,
-        answers.filter(({ status }) => status === 202).length,
-        answers.filter(({ status }) => status === 429).length,
-      ]).toEqual([n, room, count! - room]);
-      times.push(...Array<number>(room).fill(now));
+        responses.filter(({ status }) => status === 202).length,
+        responses.filter(({ status }) => status === 429).length,
+      ]).toEqual([n, capacity, count! - capacity]);
+      times.push(...Array<number>(capacity).fill(now));
     }
   });
-  test("count duplicates, bodies that are no JSON, and bodies that are too large", async () => {
+  test("include duplicates, bodies that are not JSON, and bodies that are too large", async () => {
     const { uid, secret } = await w.aWebhook();
     const bodies = ["{}", "{}", "no json", `"${"x".repeat(262_144)}"`];
     expect(await statuses(60, (n) => w.send(uid, { headers: bearer(secret), body: bodies[n % 4]! }))).toEqual(
@@ -82,15 +82,13 @@ describe("60 deliveries a minute", () => {
     );
     for (const body of bodies) expect((await w.send(uid, { headers: bearer(secret), body })).status).toBe(429);
   });
-  test("are each webhook's own, and hold over all replicas", async () => {
+  test("are counted per webhook and across all replicas", async () => {
     const [{ uid, secret }, other] = [await w.aWebhook(), await w.aWebhook()];
     const replicas = [w.url, (await w.replica()).url, (await w.replica()).url];
-    const answers = await Promise.all(
-      Array.from({ length: 90 }, (_one, n) =>
-        w.send(uid, { headers: bearer(secret), body: String(n) }, replicas[n % 3]),
-      ),
+    const responses = await Promise.all(
+      Array.from({ length: 90 }, (_, n) => w.send(uid, { headers: bearer(secret), body: String(n) }, replicas[n % 3])),
     );
-    const counted = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+    const counted = responses.map(({ status }) => status).toSorted((a, b) => a - b);
     expect(counted).toEqual([...Array(60).fill(202), ...Array(30).fill(429)]);
     expect((await w.send(other.uid, { headers: bearer(other.secret) })).status).toBe(202);
   });
@@ -99,7 +97,7 @@ describe("60 deliveries a minute", () => {
 describe("failed authentication", () => {
   const fail = (uid: string, address: string) => w.send(uid, { headers: { ...bearer("wrong"), ...from(address) } });
 
-  test("is 401 ten times a minute for one address, then 429, also with the right credential; others are heard", async () => {
+  test("is 401 ten times a minute per address, then 429, also with the right credential; other addresses are unaffected", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(await statuses(10, () => fail(uid, "198.51.100.1"))).toEqual(Array(10).fill(401));
     w.clock.advance(10_000);
@@ -113,7 +111,7 @@ describe("failed authentication", () => {
       202,
     );
   });
-  test("of sixty from anywhere is 429 and no longer logged, while a right credential always passes", async () => {
+  test("of sixty addresses is then 429 and no longer logged, while a right credential is accepted", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(await statuses(60, (n) => fail(uid, `203.0.113.${n}`))).toEqual(Array(60).fill(401));
     for (let n = 60; n < 80; n++) {
@@ -125,7 +123,7 @@ describe("failed authentication", () => {
     }
     expect((await w.logOf(uid)).filter(([outcome]) => outcome === "rejected_auth")).toHaveLength(60);
   });
-  test("does not use up the deliveries' budget, nor they its", async () => {
+  test("and deliveries have separate budgets", async () => {
     const { uid, secret } = await w.aWebhook();
     await statuses(9, () => fail(uid, "198.51.100.3"));
     expect(
@@ -136,15 +134,15 @@ describe("failed authentication", () => {
     expect((await fail(uid, "198.51.100.3")).status).toBe(401);
     expect((await fail(uid, "198.51.100.3")).status).toBe(429);
   });
-  test("at once from one address over all replicas is ten times 401", async () => {
+  test("of concurrent requests from one address across replicas is 401 ten times", async () => {
     const { uid } = await w.aWebhook();
     const second = await w.replica();
-    const answers = await Promise.all(
-      Array.from({ length: 40 }, (_one, n) =>
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
         w.send(uid, { headers: { ...bearer("wrong"), ...from("198.51.100.4") } }, n % 2 ? w.url : second.url),
       ),
     );
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+    expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
       ...Array(10).fill(401),
       ...Array(30).fill(429),
     ]);
@@ -155,7 +153,7 @@ describe("failed authentication", () => {
     expect(await statuses(11, send)).toEqual([...Array(10).fill(413), 429]);
     expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(Array(10).fill("rejected_too_large"));
   });
-  test("says nothing about the body: not its size, nor whether it is JSON", async () => {
+  test("does not depend on the size or validity of the body", async () => {
     const { uid } = await w.aWebhook();
     for (const body of ["", "no json", `"${"x".repeat(300_000)}"`])
       expect((await w.send(uid, { headers: { ...bearer("wrong"), ...from("198.51.100.6") }, body })).status).toBe(401);
@@ -164,7 +162,7 @@ describe("failed authentication", () => {
 
 describe("pruning", () => {
   const DAY_MS = 24 * 3_600_000;
-  /** Entries of one webhook, `ages` in days. */
+  /** Inserts entries of one webhook, `ages` in days. */
   async function entries(ages: readonly number[]): Promise<string> {
     const { uid } = await w.aWebhook();
     for (const age of ages) {
@@ -184,41 +182,41 @@ describe("pruning", () => {
     }
     return uid;
   }
-  const left = async (uid: string) =>
+  const remaining = async (uid: string) =>
     (await w.rows<{ count: number }>("SELECT count(*) FROM deliveries WHERE webhook_uid = $1", [uid]))[0]!.count;
-  const range = (first: number, count: number) => Array.from({ length: count }, (_one, n) => first + n);
+  const range = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n);
 
-  test("forgets what is older than a week and not among the newest fifty, rejected entries included", async () => {
+  test("deletes entries older than a week except the newest fifty, rejected entries included", async () => {
     const [few, many, mixed] = [
       await entries(range(8, 50)),
       await entries(range(8, 60)),
       await entries([...range(0, 8).map((n) => n + 0.5), ...range(10, 60)]),
     ];
     await w.service.prune();
-    expect([await left(few), await left(many), await left(mixed)]).toEqual([50, 50, 50]);
+    expect([await remaining(few), await remaining(many), await remaining(mixed)]).toEqual([50, 50, 50]);
     await w.service.prune();
-    expect(await left(many)).toBe(50);
+    expect(await remaining(many)).toBe(50);
   });
-  test("keeps everything that is younger than a week", async () => {
+  test("retains everything younger than a week", async () => {
     const uid = await entries(range(0, 80).map((n) => n * 0.08));
     await w.service.prune();
-    expect(await left(uid)).toBe(80);
+    expect(await remaining(uid)).toBe(80);
   });
-  test("keeps nothing of a deleted webhook but its last week, and that for a week", async () => {
-    const [deleted, kept] = [await entries([1.5, 3, 6.99, 7.01, 20]), await entries([20])];
+  test("deletes entries of a deleted webhook when they are a week old", async () => {
+    const [deleted, existing] = [await entries([1.5, 3, 6.99, 7.01, 20]), await entries([20])];
     await w.client.deleteWebhook({ webhookUid: deleted }, call(OWNER));
     await w.service.prune();
-    expect([await left(deleted), await left(kept)]).toEqual([3, 1]);
+    expect([await remaining(deleted), await remaining(existing)]).toEqual([3, 1]);
     w.clock.advance(5.51 * DAY_MS); // the youngest is a week old
     await w.service.prune();
-    expect([await left(deleted), await left(kept)]).toEqual([0, 1]);
+    expect([await remaining(deleted), await remaining(existing)]).toEqual([0, 1]);
   });
-  test("happens by itself", async () => {
+  test("runs in the background", async () => {
     const uid = await entries(range(8, 51));
     await (await w.replica()).service.start();
-    expect(await eventually(async () => (await left(uid)) === 50)).toBe(true);
+    expect(await eventually(async () => (await remaining(uid)) === 50)).toBe(true);
   });
-  test("leaves no budgets of long ago", async () => {
+  test("deletes unused budgets", async () => {
     const { uid, secret } = await w.aWebhook();
     await w.send(uid, { headers: bearer(secret) });
     w.clock.advance(60_000);

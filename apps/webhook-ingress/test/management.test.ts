@@ -6,7 +6,7 @@ import { domainError } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
 import { teamSecretStore } from "../src/store/team-secret-store.ts";
 import { TeamSecrets } from "../src/usecases/team-secrets.ts";
-import { bearer, MEMBER, NOW, OWNER, startWorld, STRANGER, TEAM, type World } from "./setup.ts";
+import { bearer, MEMBER, NOW, OWNER, startWorld, OTHER_TEAM_OWNER, TEAM, type World } from "./setup.ts";
 
 let w: World;
 beforeAll(async () => void (w = await startWorld()));
@@ -31,8 +31,8 @@ describe("creating", () => {
     ["token", { authMode: "" }, /^[\w-]{43}$/],
     ["url_token", { authMode: "url_token" }, /^[\w-]{43}$/],
     ["signature", { authMode: "signature", signatureScheme: "standard_webhooks" }, /^whsec_[A-Za-z0-9+/]{43}=$/],
-  ])("%s: its secret is generated, and answered once", async (authMode, asked, form) => {
-    const { webhook, secret } = await create(asked);
+  ])("%s: its secret is generated and returned once", async (authMode, input, form) => {
+    const { webhook, secret } = await create(input);
     expect(secret).toMatch(form);
     expect(webhook).toMatchObject({
       authMode,
@@ -54,7 +54,7 @@ describe("creating", () => {
     ]);
   });
   test.each(["github", "stripe", "pagerduty", "vercel", "sentry", "slack"])(
-    "%s without its provider's secret: disabled until rotate brings it, which enables it",
+    "%s without its provider's secret: disabled until rotate sets the secret",
     async (signatureScheme) => {
       const { webhook, secret } = await create({ authMode: "signature", signatureScheme });
       expect([secret, webhook]).toMatchObject(["", { enabled: false, secretSet: false }]);
@@ -73,7 +73,7 @@ describe("creating", () => {
       expect((await w.send(uid)).status).toBe(401);
     },
   );
-  test("disabled on request, and then its rotation leaves it so", async () => {
+  test("disabled on request: rotation does not enable it", async () => {
     const { webhook } = await create({ enabled: false });
     expect(webhook).toMatchObject({ enabled: false, secretSet: true });
     expect((await w.client.rotateSecret({ webhookUid: webhook!.uid }, as)).webhook).toMatchObject({ enabled: false });
@@ -86,13 +86,13 @@ describe("creating", () => {
     ["a signature without scheme", { authMode: "signature" }],
     ["a scheme without signature", { signatureScheme: "github" }],
     [
-      "a header of generic without generic",
+      "a signature header without generic_hmac_sha256",
       { authMode: "signature", signatureScheme: "github", signatureHeader: "X-S" },
     ],
-    ["generic without its header", { authMode: "signature", signatureScheme: "generic_hmac_sha256" }],
-    ["no header name", { deliveryIdHeader: "a b" }],
-    ["the header of a bearer", { deliveryIdHeader: "Authorization" }],
-    ["cookies", { deliveryIdHeader: "cookie" }],
+    ["generic_hmac_sha256 without its header", { authMode: "signature", signatureScheme: "generic_hmac_sha256" }],
+    ["an invalid header name", { deliveryIdHeader: "a b" }],
+    ["the header of a bearer token", { deliveryIdHeader: "Authorization" }],
+    ["the cookie header", { deliveryIdHeader: "cookie" }],
     [
       "a signature as identity",
       { authMode: "signature", signatureScheme: "github", deliveryIdHeader: "Stripe-Signature" },
@@ -106,29 +106,29 @@ describe("creating", () => {
         deliveryIdHeader: "x-s",
       },
     ],
-  ])("is refused for %s", async (_what, asked) => {
+  ])("is rejected for %s", async (_what, input) => {
     const factoryUid = w.aFactory();
-    await expect(create({ factoryUid, ...asked })).rejects.toEqual(
+    await expect(create({ factoryUid, ...input })).rejects.toEqual(
       domainError({ kind: "invalid_argument", reason: "invalid_webhook" }),
     );
     expect((await w.client.listWebhooks({ factoryUid }, as)).webhooks).toEqual([]);
   });
   test.each<[string, object, string]>([
-    ["one for a mode whose secret is generated", {}, "mine"],
+    ["for a mode whose secret is generated", {}, "mine"],
     [
-      "one that is no base64 for Standard Webhooks",
+      "not base64 for Standard Webhooks",
       { authMode: "signature", signatureScheme: "standard_webhooks" },
       "whsec_no base64",
     ],
-    ["one that is too long", { authMode: "signature", signatureScheme: "github" }, "x".repeat(4_097)],
-    ["one beside a managed one", { authMode: "signature", signatureScheme: "github", secretName: "S" }, "x"],
-  ])("is refused with a secret that cannot be: %s", async (_what, asked, secret) =>
-    expect(create(asked, secret)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_secret" })),
+    ["too long", { authMode: "signature", signatureScheme: "github" }, "x".repeat(4_097)],
+    ["in addition to a managed secret", { authMode: "signature", signatureScheme: "github", secretName: "S" }, "x"],
+  ])("is rejected with an invalid secret: %s", async (_what, input, secret) =>
+    expect(create(input, secret)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_secret" })),
   );
-  test("the 21st of a factory is a conflict, disabled ones included, also when many come at once; a deleted one makes room", async () => {
+  test("the 21st of a factory is a conflict, including disabled ones and concurrent requests; a deleted one does not count", async () => {
     const factoryUid = w.aFactory();
     const settled = await Promise.allSettled(
-      Array.from({ length: 25 }, (_one, n) => create({ factoryUid, name: `h${n}`, enabled: n % 2 === 0 })),
+      Array.from({ length: 25 }, (_, n) => create({ factoryUid, name: `h${n}`, enabled: n % 2 === 0 })),
     );
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(20);
     await expect(create({ factoryUid })).rejects.toEqual(
@@ -139,7 +139,7 @@ describe("creating", () => {
     await w.client.deleteWebhook({ webhookUid: webhooks[0]!.uid }, as);
     await create({ factoryUid });
   });
-  test("repeated under one key is answered as the first time, secret and all, whatever has become of the webhook; another body is a conflict; nothing of it lies open", async () => {
+  test("repeated under one key returns the first response with its secret; another body is a conflict; the secret is stored sealed", async () => {
     const factoryUid = w.aFactory();
     const first = await create({ factoryUid }, "", "key");
     await w.client.replaceWebhook({ webhookUid: first.webhook!.uid, name: "renamed", enabled: false }, as);
@@ -150,7 +150,7 @@ describe("creating", () => {
     expect((await w.client.listWebhooks({ factoryUid }, as)).webhooks).toHaveLength(1);
     expect(await w.rows("SELECT 1 FROM idempotency_keys WHERE answer LIKE $1", [`%${first.secret}%`])).toEqual([]);
   });
-  test("is refused where files outside define the factory", async () => {
+  test("is refused if external files define the factory", async () => {
     await expect(create({ factoryUid: w.aFactory("external_files") })).rejects.toEqual(
       domainError({ kind: "conflict", reason: "managed_by_files" }),
     );
@@ -159,7 +159,7 @@ describe("creating", () => {
 });
 
 describe("changing", () => {
-  test("replaces name, header and switch, tells what it is then, and nothing else changes", async () => {
+  test("replaces name, header and enabled, publishes the new state, and changes nothing else", async () => {
     const { uid, webhook } = await w.aWebhook({ deliveryIdHeader: "X-Id" });
     const changed = (await w.client.replaceWebhook({ webhookUid: uid, name: " new ", enabled: false }, as)).webhook!;
     expect(changed).toEqual({
@@ -174,7 +174,7 @@ describe("changing", () => {
       domainError({ reason: "invalid_webhook" }),
     );
   });
-  test("rotate: the new secret counts at once, the old one no longer, at every replica", async () => {
+  test("rotation applies the new secret and rejects the old one at once, at every replica", async () => {
     const { uid, secret } = await w.aWebhook();
     const second = await w.replica();
     expect((await w.send(uid, { headers: bearer(secret) }, second.url)).status).toBe(202);
@@ -190,23 +190,23 @@ describe("changing", () => {
       domainError({ reason: "invalid_secret" }),
     );
   });
-  test("a url_token's rotation answers the whole new address", async () => {
+  test("rotation of a url_token returns the complete new address", async () => {
     const { uid } = await w.aWebhook({ authMode: "url_token" });
     const { webhook, secret } = await w.client.rotateSecret({ webhookUid: uid }, as);
     expect(webhook!.ingressUrl).toBe(`https://hooks.test/webhooks/w/${uid}/${secret}`);
     expect((await w.send(uid, { token: secret })).status).toBe(202);
   });
-  test("a deleted factory's webhooks are deleted: senders get 404, and it is told", async () => {
+  test("a deleted factory's webhooks are deleted: senders get 404, and events are published", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
-    w.happened.push({ type: "millwright.factory.deleted.v1", entityUid: factoryUid });
+    w.factoryEvents.push({ type: "millwright.factory.deleted.v1", entityUid: factoryUid });
     await w.service.factoryEvents.drain();
     expect((await w.send(uid, { headers: bearer(secret) })).status).toBe(404);
     expect((await events(uid)).map(([type]) => type)).toEqual(["created", "deleted"]);
   });
 });
 
-describe("who may", () => {
-  test("members of the team with webhook.manage only; to everybody else it is absent", async () => {
+describe("access", () => {
+  test("requires membership of the team and webhook.manage; for everyone else it is not found", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     await w.send(uid, { headers: bearer(secret) });
     const { deliveries } = await w.client.listDeliveries({ webhookUid: uid }, as);
@@ -231,32 +231,32 @@ describe("who may", () => {
         ),
       ],
     ];
-    for (const [, asked] of asks({ webhookUid: uid, deliveryUid, factoryUid }, MEMBER))
-      await expect(asked).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
+    for (const [, input] of asks({ webhookUid: uid, deliveryUid, factoryUid }, MEMBER))
+      await expect(input).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
     for (const ids of [
       { webhookUid: uid, deliveryUid, factoryUid },
       { webhookUid: newUid(), deliveryUid: newUid(), factoryUid: newUid() },
       { webhookUid: "x", deliveryUid: "x", factoryUid: "x" },
     ]) {
-      for (const [thing, asked] of asks(ids, STRANGER))
-        await expect(asked).rejects.toEqual(domainError({ kind: "not_found", reason: `${thing}_not_found` }));
+      for (const [entity, input] of asks(ids, OTHER_TEAM_OWNER))
+        await expect(input).rejects.toEqual(domainError({ kind: "not_found", reason: `${entity}_not_found` }));
     }
     expect((await w.client.getWebhook({ webhookUid: uid }, as)).webhook).toMatchObject({ name: "hook" });
   });
-  test("a webhook or delivery of another factory than the one named is absent", async () => {
-    const [one, other] = [await w.aWebhook(), await w.aWebhook()];
-    await w.send(one.uid, { headers: bearer(one.secret) });
+  test("a webhook or delivery of another factory than the given one is not found", async () => {
+    const [own, other] = [await w.aWebhook(), await w.aWebhook()];
+    await w.send(own.uid, { headers: bearer(own.secret) });
     const {
       deliveries: [delivery],
-    } = await w.client.listDeliveries({ webhookUid: one.uid, factoryUid: one.factoryUid }, as);
-    await expect(w.client.getWebhook({ webhookUid: one.uid, factoryUid: other.factoryUid }, as)).rejects.toEqual(
+    } = await w.client.listDeliveries({ webhookUid: own.uid, factoryUid: own.factoryUid }, as);
+    await expect(w.client.getWebhook({ webhookUid: own.uid, factoryUid: other.factoryUid }, as)).rejects.toEqual(
       domainError({ reason: "webhook_not_found" }),
     );
     for (const ref of [{ factoryUid: other.factoryUid }, { webhookUid: other.uid }])
       await expect(w.client.getDelivery({ deliveryUid: delivery!.uid, ...ref }, as)).rejects.toEqual(
         domainError({ reason: "delivery_not_found" }),
       );
-    await w.client.deleteWebhook({ webhookUid: one.uid }, as);
+    await w.client.deleteWebhook({ webhookUid: own.uid }, as);
     await expect(w.client.getDelivery({ deliveryUid: delivery!.uid }, as)).rejects.toEqual(
       domainError({ reason: "delivery_not_found" }),
     );
@@ -268,19 +268,21 @@ describe("who may", () => {
   });
 });
 
-test("the log is paged, newest first, over entries of the same moment", async () => {
+test("the log is paged newest first, also over entries of the same time", async () => {
   const { uid, secret } = await w.aWebhook();
   for (let n = 0; n < 5; n++) await w.send(uid, { headers: bearer(secret), body: String(n) });
-  const all = (await w.client.listDeliveries({ webhookUid: uid, pageSize: 100 }, as)).deliveries.map((one) => one.uid);
-  const walked: string[] = [];
+  const uids = (await w.client.listDeliveries({ webhookUid: uid, pageSize: 100 }, as)).deliveries.map(
+    (delivery) => delivery.uid,
+  );
+  const paged: string[] = [];
   for (let token = ""; ;) {
     const page = await w.client.listDeliveries({ webhookUid: uid, pageSize: 2, pageToken: token }, as);
-    walked.push(...page.deliveries.map((one) => one.uid));
+    paged.push(...page.deliveries.map((delivery) => delivery.uid));
     if (page.nextPageToken === "") break;
     token = page.nextPageToken;
   }
-  expect(walked).toEqual(all);
-  expect(all).toHaveLength(5);
+  expect(paged).toEqual(uids);
+  expect(uids).toHaveLength(5);
   await expect(w.client.listDeliveries({ webhookUid: uid, pageToken: "AAAA" }, as)).rejects.toEqual(
     domainError({ reason: "invalid_cursor" }),
   );
@@ -290,7 +292,7 @@ describe("managed secrets", () => {
   const secretAt = (name: string) => `${TEAM} ${name}`;
   const asGateway = call(serviceCaller("gateway", "r"));
 
-  test("are used by name, changed at once by a push, and gone at once with the secret", async () => {
+  test("are used by name, and a push or deletion applies at once", async () => {
     w.secrets.set(secretAt("K"), { value: "first", revision: "a/1" });
     const { uid, secret, webhook } = await w.aWebhook({ secretName: "K" });
     expect([secret, webhook.secretName, webhook.secretSet]).toEqual(["", "K", true]);
@@ -311,7 +313,7 @@ describe("managed secrets", () => {
     );
     expect(await w.rows("SELECT 1 FROM team_secrets s WHERE s::text ~ 'first|second|again'")).toEqual([]);
   });
-  test("that nobody names are not kept; those that do not exist, or cannot be such a secret, are refused", async () => {
+  test("that no webhook names are not stored; absent or unusable ones are rejected", async () => {
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "UNUSED", revision: "a/1", value: "x" }, asGateway);
     expect(await w.rows("SELECT 1 FROM team_secrets WHERE name = 'UNUSED'")).toEqual([]);
     await expect(create({ secretName: "ABSENT" })).rejects.toEqual(
@@ -327,7 +329,7 @@ describe("managed secrets", () => {
     ["token", "", "two words", "one-word"],
     ["signature", "standard_webhooks", "no prefix", "whsec_AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="],
   ])(
-    "that a %s webhook %s uses take only values that it can have, and stay in force otherwise",
+    "that a %s webhook %s uses reject unusable values and stay unchanged",
     async (authMode, signatureScheme, unusable, usable) => {
       const name = `PUSHED_${authMode}`;
       w.secrets.set(secretAt(name), { value: usable, revision: "a/1" });
@@ -343,8 +345,8 @@ describe("managed secrets", () => {
       await push("a/3", unusable);
     },
   );
-  test("that the gateway pushed and then failed to keep are set right", async () => {
-    w.secrets.set(secretAt("HEALED"), { value: "kept", revision: "a/1" });
+  test("that the gateway pushed and then failed to store are corrected", async () => {
+    w.secrets.set(secretAt("HEALED"), { value: "stored", revision: "a/1" });
     const { uid } = await w.aWebhook({ secretName: "HEALED" });
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "HEALED", revision: "a/2", value: "lost" }, asGateway);
     await w.service.confirmSecrets();
@@ -352,35 +354,35 @@ describe("managed secrets", () => {
     w.clock.advance(15_001);
     await w.service.confirmSecrets();
     expect((await w.send(uid, { headers: bearer("lost") })).status).toBe(401);
-    expect((await w.send(uid, { headers: bearer("kept"), body: "1" })).status).toBe(202);
+    expect((await w.send(uid, { headers: bearer("stored"), body: "1" })).status).toBe(202);
     await w.client.pushManagedSecret(
       { teamUid: TEAM, name: "HEALED", revision: "a/2", value: "second-try" },
       asGateway,
     );
     expect((await w.send(uid, { headers: bearer("second-try"), body: "2" })).status).toBe(202);
   });
-  test("are gone for good with the secret: nobody is let in, nothing of the value is kept, and one that was fetched before does not come back", async () => {
+  test("that are deleted authenticate no sender, leave no copy, and do not return with a value fetched earlier", async () => {
     w.secrets.set(secretAt("GONE"), { value: "was", revision: "a/1" });
     const { uid } = await w.aWebhook({ secretName: "GONE" });
     const copy = () => w.rows("SELECT sealed IS NULL AS is_gone FROM team_secrets WHERE name = 'GONE'");
     expect([(await w.send(uid, { headers: bearer("was") })).status, await copy()]).toEqual([202, [{ is_gone: false }]]);
-    let answer: (present: { value: string; revision: string }) => void = () => {};
+    let respond: (present: { value: string; revision: string }) => void = () => {};
     const identity = {
-      secret: () => new Promise<{ value: string; revision: string }>((resolve) => (answer = resolve)),
+      secret: () => new Promise<{ value: string; revision: string }>((resolve) => (respond = resolve)),
     };
     const copies = teamSecretStore(w.t.database, Vault.fromMasterKey(new Uint8Array(32).fill(7)));
-    const following = new TeamSecrets({
-      copies: { ...copies, expect: async () => {} },
+    const tracking = new TeamSecrets({
+      copies: { ...copies, register: async () => {} },
       webhooks: { listNaming: async () => [] },
       identity,
       clock: w.clock,
-    }).follow({ teamUid: TEAM, name: "GONE" });
+    }).track({ teamUid: TEAM, name: "GONE" });
     w.secrets.delete(secretAt("GONE"));
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "a/2" }, asGateway);
     w.clock.advance(15_001);
     await w.service.confirmSecrets();
-    answer({ value: "was", revision: "a/1" });
-    await following;
+    respond({ value: "was", revision: "a/1" });
+    await tracking;
     expect([(await w.send(uid, { headers: bearer("was"), body: "1" })).status, await copy()]).toEqual([
       401,
       [{ is_gone: true }],
@@ -388,7 +390,7 @@ describe("managed secrets", () => {
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "b/1", value: "back" }, asGateway);
     expect((await w.send(uid, { headers: bearer("back"), body: "2" })).status).toBe(202);
   });
-  test("are pushed by the gateway only", async () => {
+  test("are pushed only by the gateway", async () => {
     await expect(
       w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, as),
     ).rejects.toEqual(domainError({ kind: "permission_denied" }));
@@ -404,20 +406,20 @@ describe("managed secrets", () => {
 describe("the test of a filter", () => {
   const ask = async (
     factoryUid: string,
-    asked: { webhookUids: string[]; filter?: unknown; deliveryUid?: string; payload?: string },
+    input: { webhookUids: string[]; filter?: unknown; deliveryUid?: string; payload?: string },
   ) =>
     w.client.testFilter(
       {
         factoryUid,
-        webhookUids: asked.webhookUids,
-        payloadFilter: asked.filter === undefined ? "" : JSON.stringify(asked.filter),
-        deliveryUid: asked.deliveryUid ?? "",
-        ...(asked.payload !== undefined && { payload: Buffer.from(asked.payload) }),
+        webhookUids: input.webhookUids,
+        payloadFilter: input.filter === undefined ? "" : JSON.stringify(input.filter),
+        deliveryUid: input.deliveryUid ?? "",
+        ...(input.payload !== undefined && { payload: Buffer.from(input.payload) }),
       },
       as,
     );
 
-  test("says of a stored delivery whether it would trigger, by both checks, whether enabled or not, and writes nothing", async () => {
+  test("evaluates a stored delivery by webhook and filter, ignores enabled, and writes nothing", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     const other = await w.aWebhook({ factoryUid });
     await w.send(uid, { headers: bearer(secret), body: '{"pull_request":{"draft":true},"n":1.0}' });
@@ -455,7 +457,7 @@ describe("the test of a filter", () => {
     });
     expect(await w.rows("SELECT count(*) FROM deliveries, stream.event_pending")).toEqual(before);
   });
-  test("takes a body instead", async () => {
+  test("accepts a payload instead of a delivery", async () => {
     const { uid, factoryUid } = await w.aWebhook();
     expect(await ask(factoryUid, { webhookUids: [uid], filter: { a: [1] }, payload: '[{"a":1}]' })).toMatchObject({
       wouldTrigger: true,
@@ -466,7 +468,7 @@ describe("the test of a filter", () => {
       failedPaths: [""],
     });
   });
-  test("refuses an invalid filter with every fault, an entry without payload, a delivery of elsewhere, and neither or both", async () => {
+  test("rejects an invalid filter with every problem, an entry without payload, another factory's delivery, and neither or both inputs", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     await w.send(uid, { headers: bearer(secret), body: "x" });
     const {
@@ -486,8 +488,8 @@ describe("the test of a filter", () => {
     await expect(ask(w.aFactory(), { webhookUids: [uid], deliveryUid: rejected!.uid })).rejects.toEqual(
       domainError({ reason: "delivery_not_found" }),
     );
-    for (const asked of [{}, { deliveryUid: rejected!.uid, payload: "{}" }, { payload: "x" }])
-      await expect(ask(factoryUid, { webhookUids: [uid], ...asked })).rejects.toEqual(
+    for (const input of [{}, { deliveryUid: rejected!.uid, payload: "{}" }, { payload: "x" }])
+      await expect(ask(factoryUid, { webhookUids: [uid], ...input })).rejects.toEqual(
         domainError({ reason: "invalid_payload" }),
       );
   });

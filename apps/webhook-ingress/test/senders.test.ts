@@ -22,7 +22,7 @@ type Sender = {
   signsTime: boolean;
 };
 
-/** Each signs with a library that its provider or community publishes. */
+/** Each sender signs with a library of its provider or community. */
 const SENDERS: readonly (readonly [string, Sender])[] = [
   [
     "standardwebhooks",
@@ -98,26 +98,26 @@ describe.each(SENDERS)("a delivery signed by %s", (_library, sender) => {
     }: { secret?: string; time?: Date; body?: string; token?: string } = {},
   ) => w.send(uid, { headers: await sender.headers(secret, id, time), body, ...more });
 
-  test("is accepted, and by its provider's delivery id known again", async () => {
+  test("is accepted and deduplicated by its provider's delivery id", async () => {
     const { uid } = await hook();
     const first = await send(uid, "id-1");
     expect(first.status).toBe(202);
-    expect(first.body.delivery_id).toMatch(sender.scheme === "stripe" ? /^sha256:/ : /^id-1$/); // Stripe names its deliveries in no header
+    expect(first.body.delivery_id).toMatch(sender.scheme === "stripe" ? /^sha256:/ : /^id-1$/); // Stripe sends no delivery id in a header
     expect(await send(uid, "id-1")).toMatchObject({ status: 202, body: first.body });
     expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(["duplicate", "accepted"]);
   });
-  test("is refused with another secret, another body, a body written again, a token in its path, or no signature", async () => {
+  test("is rejected with another secret, another or reformatted body, a token in its path, or no signature", async () => {
     const { uid } = await hook();
-    const answers = [
+    const responses = [
       await send(uid, "id", { secret: sender.otherSecret }),
       await send(uid, "id", { body: `${BODY} ` }),
       await send(uid, "id", { body: JSON.stringify(JSON.parse(BODY), null, 1) }),
       await send(uid, "id", { token: sender.secret }),
       await w.send(uid, { body: BODY, headers: { authorization: `Bearer ${sender.secret}` } }),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
+    expect(responses.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
   });
-  test("is refused with the old secret, and taken with the new one, as soon as it was rotated", async () => {
+  test("after a rotation is rejected with the old secret and accepted with the new one", async () => {
     const { uid } = await hook();
     expect((await send(uid, "a")).status).toBe(202);
     const { secret } = await w.client.rotateSecret({ webhookUid: uid, secret: sender.otherSecret }, call(OWNER));
@@ -125,7 +125,7 @@ describe.each(SENDERS)("a delivery signed by %s", (_library, sender) => {
     expect((await send(uid, "b")).status).toBe(401);
     expect((await send(uid, "b", { secret: sender.otherSecret })).status).toBe(202);
   });
-  test("is good for five minutes of either side, where its time is signed", async () => {
+  test("is valid for five minutes in either direction, if its time is signed", async () => {
     const { uid } = await hook();
     const found: [number, number][] = [];
     for (const seconds of [-299, -301, 299, 301, -3_600])
@@ -140,7 +140,7 @@ describe.each(SENDERS)("a delivery signed by %s", (_library, sender) => {
   });
 });
 
-test("a generated secret of Standard Webhooks is one that their library signs with", async () => {
+test("a generated secret of Standard Webhooks works with their library", async () => {
   const { uid, secret } = await w.aWebhook({ authMode: "signature", signatureScheme: "standard_webhooks" });
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   const headers = {
@@ -151,7 +151,7 @@ test("a generated secret of Standard Webhooks is one that their library signs wi
   expect(await w.send(uid, { headers, body: BODY })).toMatchObject({ status: 202, body: { delivery_id: "m" } });
 });
 
-test("of Standard Webhooks and Svix headers side by side, the id that is signed is the delivery's", async () => {
+test("with both Standard Webhooks and Svix headers, the signed id is the delivery's", async () => {
   const { uid, secret } = await w.aWebhook({ authMode: "signature", signatureScheme: "standard_webhooks" });
   const svix = {
     "svix-id": "signed",
@@ -160,7 +160,7 @@ test("of Standard Webhooks and Svix headers side by side, the id that is signed 
   };
   const others: Record<string, string>[] = [
     {},
-    { "webhook-id": "of nobody" },
+    { "webhook-id": "unsigned" },
     { "webhook-id": "again", "webhook-timestamp": svix["svix-timestamp"] },
     { "webhook-signature": svix["svix-signature"], "webhook-id": "once more" },
   ];

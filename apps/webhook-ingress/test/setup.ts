@@ -38,24 +38,24 @@ export const NOW = new Date("2026-11-20T10:00:00.000Z");
 export const BASE = "https://hooks.test";
 
 const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => aCaller({ teams: [{ teamUid, verbs }] });
-/** May do everything in the team. */
+/** Has every verb in the team. */
 export const OWNER = inTeam(TEAM);
 export const MEMBER = inTeam(TEAM, ["factory.view", "run.view", "run.create"]);
-/** May do everything in another team. */
-export const STRANGER = inTeam(OTHER_TEAM);
+/** Has every verb in another team. */
+export const OTHER_TEAM_OWNER = inTeam(OTHER_TEAM);
 
 type Management = "live" | "service_files" | "external_files";
 export type Sent = { method?: string; token?: string; headers?: Record<string, string>; body?: string | Uint8Array };
-export type Told = { status: number; headers: Headers; body: any };
+export type Received = { status: number; headers: Headers; body: any };
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, seen through its doors; its upstream services answer from memory. */
+/** Starts the service on its own database; tests use its HTTP and RPC API, and its upstream services are in memory. */
 export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
   const known = new Map<string, { teamUid: string; management: Management }>();
   const secrets = new Map<string, { value: string; revision: string }>();
-  const happened: { type: string; entityUid: string; payload?: Record<string, string | number> }[] = [];
+  const factoryEvents: { type: string; entityUid: string; payload?: Record<string, string | number> }[] = [];
 
   const upstream: Routes = (router) => {
     router.service(factories.FactoryService, {
@@ -80,8 +80,8 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     router.service(events.EventFeedService, {
       read: ({ after }) => ({
         logUid: "0199a000-0000-7000-8000-000000000001",
-        head: BigInt(happened.length),
-        events: happened.slice(Number(after)).map(({ type, entityUid, payload = {} }, index) => ({
+        head: BigInt(factoryEvents.length),
+        events: factoryEvents.slice(Number(after)).map(({ type, entityUid, payload = {} }, index) => ({
           position: after + BigInt(index + 1),
           uid: newUid(),
           type,
@@ -98,16 +98,16 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
       }),
     });
   };
-  const neighbourAllow = {
+  const upstreamAllow = {
     ...allowServices(identity.IdentityService, { resolveSecrets: ["webhook-ingress"] }),
     ...allowServices(events.EventFeedService, { read: ["webhook-ingress"] }),
   };
-  const transport = inProcess(upstream, { service: "upstream", verifier, log, metrics, allow: neighbourAllow });
+  const transport = inProcess(upstream, { service: "upstream", verifier, log, metrics, allow: upstreamAllow });
   const closers: (() => Promise<unknown>)[] = [];
 
-  /** One more process of this service on the same database, with a port of its own. */
-  async function replica(more: Partial<WebhookIngressOptions> = {}) {
-    const made = composeWebhookIngress({
+  /** Adds a replica on the same database, with its own port. */
+  async function replica(overrides: Partial<WebhookIngressOptions> = {}) {
+    const ingress = composeWebhookIngress({
       databaseUrl: t.url,
       masterKey: new Uint8Array(32).fill(7),
       publicUrl: "https://mill.test",
@@ -119,21 +119,21 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
       upstreams: { identity: transport, factories: transport },
       poolSize: 3,
       ...options,
-      ...more,
+      ...overrides,
     });
-    const server = createServer(made.requestListener);
+    const server = createServer(ingress.requestListener);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     const close = async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-      await made.stop();
+      await ingress.stop();
     };
     closers.push(close);
-    return { service: made, port, url: `http://127.0.0.1:${port}` };
+    return { service: ingress, port, url: `http://127.0.0.1:${port}` };
   }
-  const transportTo = (made: WebhookIngress) =>
-    inProcess((router) => made.routes(router), {
+  const transportTo = (ingress: WebhookIngress) =>
+    inProcess((router) => ingress.routes(router), {
       service: "webhook-ingress",
       verifier,
       log,
@@ -147,21 +147,21 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     known.set(uid, { teamUid, management });
     return uid;
   };
-  /** A new webhook, through the door; by default with a bearer token. */
+  /** Creates a webhook, by default with a bearer token. */
   const aWebhook = async (
-    asked: MessageInitShape<typeof webhooks.WebhookSchema> & { secret?: string } = {},
+    input: MessageInitShape<typeof webhooks.WebhookSchema> & { secret?: string } = {},
     caller: Caller = OWNER,
   ) => {
-    const { secret = "", ...rest } = asked;
-    const made = await client.createWebhook(
+    const { secret = "", ...rest } = input;
+    const created = await client.createWebhook(
       { webhook: { name: "hook", enabled: true, factoryUid: aFactory(), ...rest }, secret },
       call(caller),
     );
     return {
-      webhook: made.webhook!,
-      uid: made.webhook!.uid,
-      factoryUid: made.webhook!.factoryUid,
-      secret: made.secret || secret,
+      webhook: created.webhook!,
+      uid: created.webhook!.uid,
+      factoryUid: created.webhook!.factoryUid,
+      secret: created.secret || secret,
     };
   };
   return {
@@ -177,7 +177,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     transportTo,
     aFactory,
     aWebhook,
-    happened,
+    factoryEvents,
     clientOf: <S extends DescService>(service: S) =>
       clientFor(service, transportTo(first.service), { signer: factoriesSigner }),
     asMetrics: clientFor(webhooks.CodeHostWebhookService, transportTo(first.service), { signer: metricsSigner }),
@@ -188,7 +188,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
       uid: string,
       { method = "POST", token, headers = {}, body = "{}" }: Sent = {},
       to = first.url,
-    ): Promise<Told> {
+    ): Promise<Received> {
       const response = await fetch(`${to}/webhooks/w/${uid}${token === undefined ? "" : `/${token}`}`, {
         method,
         headers,
@@ -198,7 +198,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
       return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
     },
 
-    /** The log of a webhook, newest first, as [outcome, delivery id, size]. */
+    /** Returns the log of a webhook, newest first, as [outcome, delivery id, size]. */
     async logOf(uid: string): Promise<[string, string, number][]> {
       const { deliveries } = await client.listDeliveries({ webhookUid: uid, pageSize: 100 }, call(OWNER));
       return deliveries.map(({ outcome, deliveryId, sizeBytes }) => [outcome, deliveryId, Number(sizeBytes)]);
@@ -215,7 +215,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
   };
 }
 
-/** What a bearer sends. */
+/** Returns the headers of a bearer token. */
 export const bearer = (secret: string, more: Record<string, string> = {}) => ({
   authorization: `Bearer ${secret}`,
   ...more,

@@ -4,7 +4,7 @@ import { factories } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** Factories, as their webhooks need them. */
+/** Returns a client that reads the factories of webhooks. */
 export function factoriesClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(factories.FactoryService, transport, { signer });
   return {

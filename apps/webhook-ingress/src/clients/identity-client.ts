@@ -4,11 +4,11 @@ import { identity } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** The gateway's managed secrets. */
+/** Returns a client that reads the gateway's managed secrets. */
 export function identityClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
-    /** Undefined: the team has no such secret. */
+    /** Returns the value and revision of a secret; undefined if the team has no such secret. */
     async secret({
       teamUid,
       name,

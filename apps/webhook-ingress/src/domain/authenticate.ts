@@ -2,7 +2,7 @@ import { sameText } from "./constant-time.ts";
 import { SCHEMES, type SignedRequest } from "./signature-schemes.ts";
 import type { AuthMode, WebhookAuth } from "./webhook.ts";
 
-/** What a request shows before its body is read. */
+/** The parts of a request that are available before its body is read. */
 export type Credentials = {
   readonly header: (name: string) => string | undefined;
   /** The path segment after the webhook's uid, decoded. */
@@ -10,8 +10,8 @@ export type Credentials = {
 };
 
 /**
- * The modes in which a credential is seen without the body. Each authenticates through its own mechanism only: a token in
- * the path of a bearer webhook is a wrong credential, and so is a bearer without the path of a url_token webhook.
+ * Verifiers of modes that need no body. Each mode accepts only its own mechanism: a token in the path of a bearer webhook is a
+ * wrong credential, and so is a bearer token for a url_token webhook without the path segment.
  */
 const TOKEN_MODES: Readonly<Record<Exclude<AuthMode, "signature">, (request: Credentials, secret: string) => boolean>> =
   {
@@ -20,14 +20,14 @@ const TOKEN_MODES: Readonly<Record<Exclude<AuthMode, "signature">, (request: Cre
     url_token: ({ token }, secret) => sameText(token ?? "", secret),
   };
 
-/** Whether the credential is right, for webhooks whose credential is a token. A webhook without a secret takes nobody. */
+/** Returns whether the token is right. A webhook without a secret rejects every token. */
 export const isTokenRight = (
   mode: Exclude<AuthMode, "signature">,
   request: Credentials,
   secret: string | undefined,
 ): boolean => secret !== undefined && secret !== "" && TOKEN_MODES[mode](request, secret);
 
-/** Whether the body is signed with the secret. */
+/** Returns whether the body is signed with the secret. */
 export function isSignatureRight(
   auth: WebhookAuth,
   request: Credentials & SignedRequest,

@@ -16,7 +16,7 @@ export type CodeHostWebhook = {
   readonly codeHostUid: CodeHostUid;
   readonly teamUid: TeamUid;
   readonly provider: Provider;
-  /** The account under which the platform acts there; "" = not known. */
+  /** The platform's account on the code host; "": unknown. */
   readonly botLogin: string;
   readonly enabled: boolean;
   readonly version: number;
@@ -25,15 +25,15 @@ export type CodeHostWebhook = {
   readonly lastDeliveryAt: Date | undefined;
 };
 
-/** An entry of a connection's log. Only an accepted one keeps its bytes and headers. */
+/** An entry of a connection's log. Only accepted entries have a body and headers. */
 export type CodeHostDelivery = {
   readonly uid: CodeHostDeliveryUid;
   readonly codeHostUid: CodeHostUid;
   readonly teamUid: TeamUid;
   readonly provider: Provider;
-  /** As its header names it; "" = none, or not read. */
+  /** From the provider's header; "": absent or not read. */
   readonly event: string;
-  /** As its payload names it; "" = none, or not read. */
+  /** From the payload; "": absent or not read. */
   readonly action: string;
   readonly deliveryId: string | undefined;
   readonly outcome: Outcome;
@@ -45,25 +45,25 @@ export type CodeHostIdentity = { readonly kind: "provider" | "provider_hash" | "
 
 export const codeHostIngressUrl = (base: string, codeHostUid: string): string => `${base}/webhooks/c/${codeHostUid}`;
 
-/** GitLab takes a text of this form both as its secret token and as its signing token. */
+/** Returns a new secret. GitLab accepts this format both as a secret token and as a signing token. */
 export const generateCodeHostSecret = (provider: Provider): string =>
   provider === "gitlab" ? `whsec_${randomBytes(32).toString("base64")}` : randomBytes(32).toString("base64url");
 
 const SECRET = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/;
 
-/** Refuses a text that a code host could not send or sign with. Errors: invalid_secret; the text itself is never repeated. */
+/** Throws `invalid_secret` for a text that a code host could not send or sign with. The message never contains the text. */
 export function checkCodeHostSecret(secret: string): void {
   if (!SECRET.test(secret))
     throw invalidArgument(
       "invalid_secret",
-      "A secret has 1 to 4096 visible ASCII characters, and spaces between them.",
+      "secret must have 1 to 4096 visible ASCII characters; spaces are allowed between them.",
     );
 }
 
 /** Errors: invalid_code_host_webhook. */
 export function checkBotLogin(login: string): string {
   if (login === "" || /^[A-Za-z0-9_][\w.-]{0,254}(?:\[bot\])?$/.test(login)) return login;
-  throw invalidArgument("invalid_code_host_webhook", "bot_login is the name of an account, without @.", {
+  throw invalidArgument("invalid_code_host_webhook", "bot_login must be the name of an account, without @.", {
     field: "bot_login",
   });
 }
@@ -71,11 +71,11 @@ export function checkBotLogin(login: string): string {
 /** The headers that carry a GitLab signature: the scheme of Standard Webhooks, with the signing token as the key. */
 const SIGNATURE = "webhook-signature";
 
-/** Whether a request shows before its body is read that its sender does not know the secret: GitLab's token stands in a header. */
-export const isRefusedUnread = (provider: Provider, header: SignedRequest["header"], secret: string): boolean =>
+/** Returns whether a request can be rejected before its body is read: GitLab's token is in a header. */
+export const isRejectedUnread = (provider: Provider, header: SignedRequest["header"], secret: string): boolean =>
   provider === "gitlab" && header(SIGNATURE) === undefined && !sameText(header("x-gitlab-token") ?? "", secret);
 
-/** Whether the sender knows the secret. A GitLab delivery that is signed is believed by its signature alone. */
+/** Returns whether the sender knows the secret. If a GitLab delivery is signed, only its signature counts. */
 export function isCodeHostSender(provider: Provider, request: SignedRequest, secret: string, now: Date): boolean {
   if (secret === "") return false;
   const settings = { secret, now, signatureHeader: undefined, signaturePrefix: undefined };
@@ -85,7 +85,7 @@ export function isCodeHostSender(provider: Provider, request: SignedRequest, sec
     : SCHEMES.standard_webhooks.takesSecret(secret) && SCHEMES.standard_webhooks.verify(request, settings);
 }
 
-/** What makes two deliveries of a connection one: the provider's own id, which it keeps when it sends again. */
+/** Returns the deduplication key of a delivery: the provider's own id, which is the same when it retries. */
 export function codeHostIdentity(
   provider: Provider,
   header: SignedRequest["header"],
@@ -94,7 +94,7 @@ export function codeHostIdentity(
   const own = headerIdentity("provider", header(provider === "github" ? "x-github-delivery" : "idempotency-key"));
   if (own) return own;
   const hash = createHash("sha256").update(body).digest("hex");
-  // Older GitLabs name the event only, and give the events that a webhook's work causes the name of the first.
+  // Older GitLabs send only the event's uuid, which events caused by a webhook's own changes share with the first event.
   const event = provider === "gitlab" ? header("x-gitlab-event-uuid")?.trim() : undefined;
   return event !== undefined && /^[\w-]{1,64}$/.test(event)
     ? { kind: "event", id: `${event}:${hash}` }
@@ -103,11 +103,11 @@ export function codeHostIdentity(
 
 const EVENT_HEADERS: Readonly<Record<Provider, string>> = { github: "x-github-event", gitlab: "x-gitlab-event" };
 
-/** What the provider calls what happened; "" when it does not say. */
+/** Returns the provider's name of the event; "" if absent. */
 export const eventName = (provider: Provider, header: SignedRequest["header"]): string =>
   shownText(header(EVENT_HEADERS[provider]));
 
-const KEPT_HEADERS = [
+const STORED_HEADERS = [
   "content-type",
   "user-agent",
   "x-github-event",
@@ -124,15 +124,15 @@ const KEPT_HEADERS = [
   "webhook-timestamp",
 ];
 
-/** The headers that are stored with a delivery: what says which it is, never a credential. */
-export const keptHeaders = (header: SignedRequest["header"]): Record<string, string> =>
+/** Returns the headers that are stored with a delivery: those that identify it, never a credential. */
+export const storedHeaders = (header: SignedRequest["header"]): Record<string, string> =>
   Object.fromEntries(
-    KEPT_HEADERS.flatMap((name) =>
+    STORED_HEADERS.flatMap((name) =>
       /^[\x20-\x7e]{1,500}$/.test(header(name) ?? "") ? [[name, header(name)!] as const] : [],
     ),
   );
 
-/** What the payload calls what was done; "" when it does not say. */
+/** Returns the action that the payload names; "" if absent. */
 export function actionOf(provider: Provider, payload: unknown): string {
   const of = (value: unknown, name: string): unknown =>
     typeof value === "object" && value !== null && Object.hasOwn(value, name)

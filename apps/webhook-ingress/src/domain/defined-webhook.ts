@@ -2,14 +2,14 @@ import { SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
 import type { Webhook } from "./webhook.ts";
 
-/** A webhook as its file describes it (factory-files §11), in the normalised form of libs/definition. */
+/** A webhook as its file defines it (factory-files §11), in the normalised form of libs/definition. */
 export type DefinedWebhook = Pick<Webhook, "name" | "authMode" | "signatureScheme" | "deliveryIdHeader" | "enabled"> & {
   readonly secretName: string;
 };
 
-/** Takes this service's part out of a normalised definition, whose sender has validated it. Errors: definition_malformed. */
+/** Returns the webhooks of a normalised definition, which its sender has validated. Errors: definition_malformed. */
 export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>>): DefinedWebhook[] {
-  const parts = definition["webhooks"] ?? []; // versions of before this service have none
+  const parts = definition["webhooks"] ?? []; // absent in versions from before this service
   if (!Array.isArray(parts)) throw malformed();
   return parts.map((part: unknown) => {
     const {
@@ -20,8 +20,8 @@ export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>
       delivery_id_header: header,
       enabled,
     } = (part ?? {}) as Record<string, unknown>;
-    const authMode = WEBHOOK_AUTH_MODES.find((one) => one === mode);
-    const signatureScheme = SIGNATURE_SCHEMES.find((one) => one === scheme);
+    const authMode = WEBHOOK_AUTH_MODES.find((known) => known === mode);
+    const signatureScheme = SIGNATURE_SCHEMES.find((known) => known === scheme);
     if (
       typeof name !== "string" ||
       typeof secretName !== "string" ||
@@ -40,7 +40,7 @@ export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>
   });
 }
 
-/** Which webhooks the automations of a definition select, by uid, and which keys lead there; the names of webhook files are none. */
+/** Returns the webhooks that automations of a definition select, by uid, with the path of each reference. */
 export function selectedWebhooks(
   definition: Readonly<Record<string, unknown>>,
 ): { automation: string; keys: string[]; uid: string }[] {
@@ -61,5 +61,4 @@ export function selectedWebhooks(
   );
 }
 
-const malformed = (): Error =>
-  invalidArgument("definition_malformed", "The definition's webhooks do not have the agreed form.");
+const malformed = (): Error => invalidArgument("definition_malformed", "The definition's webhooks are malformed.");

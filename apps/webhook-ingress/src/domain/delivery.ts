@@ -14,35 +14,35 @@ export const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** An entry of a webhook's log. Only an accepted one keeps its payload. */
+/** An entry of a webhook's log. Only accepted entries have a payload. */
 export type Delivery = {
   readonly uid: DeliveryUid;
   readonly webhookUid: WebhookUid;
   readonly teamUid: TeamUid;
   readonly factoryUid: FactoryUid;
-  /** Absent of what nobody vouched for, and of a body too large to be hashed whose sender gave no id. */
+  /** Absent for unauthenticated deliveries, and for bodies too large to be hashed without an id of the sender. */
   readonly deliveryId: string | undefined;
   readonly outcome: Outcome;
-  /** As declared, or as counted so far, when it is too large. */
+  /** For a body that is too large: as declared, or as counted so far. */
   readonly sizeBytes: number;
   readonly receivedAt: Date;
 };
 
 type Source = "configured" | "provider" | "sender";
 
-/** What makes two deliveries one. Ids of different kinds never meet, however alike they look. `…_hash`: of an id that is not stored as it is. */
+/** The deduplication key of a delivery. Ids of different kinds never collide. `…_hash`: the hash of an id that is not stored verbatim. */
 export type DeliveryIdentity = { readonly kind: Source | `${Source}_hash` | "hash"; readonly id: string };
 
-/** The specification's own, then what published senders use. */
+/** The specification's header, then that of published senders. */
 const SENDER_HEADERS = ["x-service-delivery-id", "x-warp-delivery-id"];
 
 type Identified = Pick<WebhookAuth, "signatureScheme"> & Pick<WebhookSettings, "deliveryIdHeader">;
 
-/** The identity of a body: the first of the four sources (spec §4, decisions "delivery identity") that gives a usable value. */
+/** Returns the identity of a delivery: the first of the four sources (spec §4, decisions "delivery identity") with a usable value. */
 export const identityOf = (webhook: Identified, header: Header, body: Uint8Array): DeliveryIdentity =>
   namedIdentity(webhook, header) ?? { kind: "hash", id: `sha256:${createHash("sha256").update(body).digest("hex")}` };
 
-/** The first of the three sources that need no body. */
+/** Returns the identity from the first of the three sources that need no body. */
 export function namedIdentity(webhook: Identified, header: Header): DeliveryIdentity | undefined {
   return (
     headerIdentity(
@@ -57,13 +57,13 @@ export function namedIdentity(webhook: Identified, header: Header): DeliveryIden
   );
 }
 
-/** An id is stored with runs as a metadata value, which has no more bytes than this. */
+/** An id is stored as a metadata value of runs, which has at most this many bytes. */
 const ID_BYTES_MAX = 256;
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u;
 
 /**
- * The identity that a header's value gives: the value itself or, where it is too long or cannot be shown, its SHA-256 as a kind of its own.
- * `value` has one character per byte, as Node.js reads headers. Undefined: the header is absent or empty.
+ * Returns the identity from a header's value: the value, or its SHA-256 as a separate kind if it is too long or not printable.
+ * `value` has one character per byte, as Node.js reads headers. Returns undefined if the header is absent or empty.
  */
 export function headerIdentity<S extends string>(
   source: S,
@@ -77,7 +77,7 @@ export function headerIdentity<S extends string>(
   return { kind: `${source}_hash`, id: `sha256:${createHash("sha256").update(bytes).digest("hex")}` };
 }
 
-/** Undefined for bytes that are not UTF-8: no two values may look the same. */
+/** Returns undefined for bytes that are not UTF-8, so that two different values never decode to the same text. */
 function decoded(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -5,8 +5,8 @@ import type { WebhookAuth, WebhookSettings } from "./webhook.ts";
 
 const NAME_CHARACTERS_MAX = 100;
 
-/** As it is asked for: empty texts are absent. */
-export type AskedAuth = {
+/** Requested authentication; empty texts are absent. */
+export type AuthRequest = {
   authMode: string;
   signatureScheme: string;
   signatureHeader: string;
@@ -14,21 +14,21 @@ export type AskedAuth = {
   secretName: string;
 };
 
-/** How senders will prove themselves. Errors: invalid_webhook. */
-export function readAuth(asked: AskedAuth): WebhookAuth {
-  const authMode = oneOf(WEBHOOK_AUTH_MODES, asked.authMode || "token", "auth_mode");
+/** Returns the validated authentication of senders. Errors: invalid_webhook. */
+export function readAuth(input: AuthRequest): WebhookAuth {
+  const authMode = oneOf(WEBHOOK_AUTH_MODES, input.authMode || "token", "auth_mode");
   const given = {
-    signatureHeader: asked.signatureHeader || undefined,
-    signaturePrefix: asked.signaturePrefix || undefined,
-    secretName: asked.secretName || undefined,
+    signatureHeader: input.signatureHeader || undefined,
+    signaturePrefix: input.signaturePrefix || undefined,
+    secretName: input.secretName || undefined,
   };
   if (authMode !== "signature") {
-    if (asked.signatureScheme || given.signatureHeader || given.signaturePrefix)
-      throw invalid("signature_scheme", "belongs to webhooks whose auth_mode is signature");
+    if (input.signatureScheme || given.signatureHeader || given.signaturePrefix)
+      throw invalid("signature_scheme", "requires the auth_mode signature");
     return { ...given, authMode, signatureScheme: undefined };
   }
-  if (!asked.signatureScheme) throw invalid("signature_scheme", "is required when auth_mode is signature");
-  const signatureScheme = oneOf(ALL_SIGNATURE_SCHEMES, asked.signatureScheme, "signature_scheme");
+  if (!input.signatureScheme) throw invalid("signature_scheme", "is required when auth_mode is signature");
+  const signatureScheme = oneOf(ALL_SIGNATURE_SCHEMES, input.signatureScheme, "signature_scheme");
   checkGeneric(signatureScheme, given);
   return { ...given, authMode, signatureScheme };
 }
@@ -39,37 +39,37 @@ function checkGeneric(
 ): void {
   const isGeneric = scheme === "generic_hmac_sha256";
   if (!isGeneric && (signatureHeader !== undefined || signaturePrefix !== undefined))
-    throw invalid("signature_header", "belongs to generic_hmac_sha256");
+    throw invalid("signature_header", "requires the signature_scheme generic_hmac_sha256");
   if (isGeneric && signatureHeader === undefined)
     throw invalid("signature_header", "is required with generic_hmac_sha256");
   if (signatureHeader !== undefined && !HEADER_NAME.test(signatureHeader))
-    throw invalid("signature_header", "is not the name of a header");
+    throw invalid("signature_header", "must be the name of a header");
   if (signaturePrefix !== undefined && !/^[\x21-\x7e]{1,100}$/.test(signaturePrefix))
-    throw invalid("signature_prefix", "has visible ASCII characters only, at most 100");
+    throw invalid("signature_prefix", "must have 1 to 100 visible ASCII characters");
 }
 
-/** Errors: invalid_webhook. */
+/** Returns the validated settings. Errors: invalid_webhook. */
 export function readSettings(
-  asked: { name: string; deliveryIdHeader: string; enabled: boolean },
+  input: { name: string; deliveryIdHeader: string; enabled: boolean },
   auth?: Pick<WebhookAuth, "signatureHeader">,
 ): WebhookSettings {
-  const name = asked.name.trim();
+  const name = input.name.trim();
   if (name === "" || name.length > NAME_CHARACTERS_MAX)
-    throw invalid("name", `has 1 to ${NAME_CHARACTERS_MAX} characters`);
-  const deliveryIdHeader = asked.deliveryIdHeader || undefined;
+    throw invalid("name", `must have 1 to ${NAME_CHARACTERS_MAX} characters (got ${name.length})`);
+  const deliveryIdHeader = input.deliveryIdHeader || undefined;
   if (deliveryIdHeader !== undefined) {
-    if (!HEADER_NAME.test(deliveryIdHeader)) throw invalid("delivery_id_header", "is not the name of a header");
+    if (!HEADER_NAME.test(deliveryIdHeader)) throw invalid("delivery_id_header", "must be the name of a header");
     if (isCredentialHeader(deliveryIdHeader) || deliveryIdHeader.toLowerCase() === auth?.signatureHeader?.toLowerCase())
-      throw invalid("delivery_id_header", "names a header that carries a credential");
+      throw invalid("delivery_id_header", "must not be a header that carries a credential");
   }
-  return { name, deliveryIdHeader, enabled: asked.enabled };
+  return { name, deliveryIdHeader, enabled: input.enabled };
 }
 
 function oneOf<const T extends string>(values: readonly T[], text: string, field: string): T {
   const found = values.find((value) => value === text);
-  if (found === undefined) throw invalid(field, `is one of ${values.join(", ")}`);
+  if (found === undefined) throw invalid(field, `must be one of ${values.join(", ")}`);
   return found;
 }
 
-const invalid = (field: string, what: string): Error =>
-  invalidArgument("invalid_webhook", `${field} ${what}.`, { field });
+const invalid = (field: string, rule: string): Error =>
+  invalidArgument("invalid_webhook", `${field} ${rule}.`, { field });

@@ -7,7 +7,7 @@ const BYTES = 32;
 const CHARACTERS_MAX = 4096;
 const URL_SAFE = /^[A-Za-z0-9._~-]+$/;
 
-/** A new secret for a webhook that can have one of ours; undefined where only the provider can say it (decisions "blank signature secret"). */
+/** Returns a new secret for a webhook; undefined if only the provider can issue it (decisions "blank signature secret"). */
 export function generateSecret({
   authMode,
   signatureScheme,
@@ -17,19 +17,21 @@ export function generateSecret({
   return signatureScheme === "standard_webhooks" ? `whsec_${bytes.toString("base64")}` : undefined;
 }
 
-/** Refuses a text that cannot be this webhook's secret. Errors: invalid_secret; the text itself is never repeated. */
+/** Throws `invalid_secret` for a text that cannot be this webhook's secret. The message never contains the text. */
 export function checkSecret(
   { authMode, signatureScheme }: Pick<WebhookAuth, "authMode" | "signatureScheme">,
   secret: string,
 ): void {
   if (secret === "" || secret.length > CHARACTERS_MAX)
-    throw invalidSecret(`A secret has 1 to ${CHARACTERS_MAX} characters.`);
+    throw invalidSecret(`secret must have 1 to ${CHARACTERS_MAX} characters (got ${secret.length}).`);
   if (authMode === "url_token" && !URL_SAFE.test(secret))
-    throw invalidSecret("The secret of a url_token webhook has letters, digits, dot, underscore, tilde and dash only.");
+    throw invalidSecret(
+      "The secret of a url_token webhook must consist of letters, digits, dots, underscores, tildes and dashes.",
+    );
   if (authMode === "token" && !/^[\x21-\x7e]+$/.test(secret))
-    throw invalidSecret("A bearer token has visible ASCII characters only.");
+    throw invalidSecret("A bearer token must consist of visible ASCII characters.");
   if (signatureScheme !== undefined && !SCHEMES[signatureScheme].takesSecret(secret))
-    throw invalidSecret("The secret of a Standard Webhooks sender is whsec_ and base64.");
+    throw invalidSecret("The secret of a standard_webhooks webhook must be base64 after the prefix whsec_.");
 }
 
 const invalidSecret = (message: string): Error => invalidArgument("invalid_secret", message);

@@ -2,39 +2,39 @@ import { createHmac } from "node:crypto";
 import { SIGNATURE_SCHEMES } from "@millwright/definition";
 import { sameText } from "./constant-time.ts";
 
-/** Those of definition files, and the one that needs more than a secret (webhooks §4). */
+/** The schemes of definition files, and the one with settings of its own (webhooks §4). */
 export const ALL_SIGNATURE_SCHEMES = [...SIGNATURE_SCHEMES, "generic_hmac_sha256"] as const;
 export type SignatureScheme = (typeof ALL_SIGNATURE_SCHEMES)[number];
 
 /** A header's value as Node reads it (latin1). */
 export type Header = (name: string) => string | undefined;
 
-/** A request as it came, with the body's raw bytes. */
+/** A request with the raw bytes of its body. */
 export type SignedRequest = { readonly header: Header; readonly body: Uint8Array };
 
 export type SignatureSettings = {
   readonly secret: string;
   readonly now: Date;
-  /** Of `generic_hmac_sha256`. */
+  /** Used by `generic_hmac_sha256`. */
   readonly signatureHeader: string | undefined;
   readonly signaturePrefix: string | undefined;
 };
 
 type Scheme = {
-  /** The provider's own delivery id (webhooks §5), of those headers that are verified where it is signed. */
+  /** Returns the provider's own delivery id (webhooks §5); verified headers only where the scheme signs it. */
   readonly deliveryId?: (header: Header) => string | undefined;
-  /** Whether a secret can be the key of this scheme. */
+  /** Returns whether a secret can be the key of this scheme. */
   readonly takesSecret: (secret: string) => boolean;
   readonly verify: (request: SignedRequest, settings: SignatureSettings) => boolean;
 };
 
-/** How far a signed time may lie from ours, in either direction. */
+/** The largest difference between a signed time and now, in either direction. */
 const TOLERANCE_MS = 5 * 60_000;
 const LINEAR_TOLERANCE_MS = 60_000;
 
 const anySecret = (secret: string): boolean => secret !== "";
 
-/** One verifier per scheme; the table of webhooks §4. */
+/** The verifier of each scheme; the table of webhooks §4. */
 export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   github: {
     deliveryId: (header) => header("x-github-delivery"),
@@ -67,7 +67,7 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
       const parts = items(request.header("stripe-signature"), ",");
       const time = parts.flatMap((part) => after("t=", part) ?? []).at(-1);
       if (time === undefined || !isRecent(time, now)) return false;
-      const expected = mac("sha256", secret, Buffer.from(`${time}.`), request.body); // the whole text is the key, whsec_ too
+      const expected = mac("sha256", secret, Buffer.from(`${time}.`), request.body); // the key includes the prefix whsec_
       return parts.some((part) => isHexOf(after("v1=", part), expected));
     },
   },
@@ -117,7 +117,7 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   },
 };
 
-/** Standard Webhooks, also with Svix's names. */
+/** Verifies Standard Webhooks, also with Svix's header names. */
 function verifyStandard({ header, body }: SignedRequest, { secret, now }: SignatureSettings): boolean {
   const key = standardKey(secret);
   const signed = standardHeaders(header);
@@ -126,7 +126,7 @@ function verifyStandard({ header, body }: SignedRequest, { secret, now }: Signat
   return items(signed.signatures, " ").some((item) => sameText(after("v1,", item) ?? "", expected));
 }
 
-/** The first complete set of headers, which alone counts: an id from beside it is signed by nobody. */
+/** Returns the first complete set of headers; only that set is verified, so an id of another set would be unsigned. */
 function standardHeaders(header: Header): { id: string; time: string; signatures: string } | undefined {
   for (const brand of ["webhook", "svix"]) {
     const [id, time, signatures] = ["id", "timestamp", "signature"].map((part) => header(`${brand}-${part}`));
@@ -135,7 +135,7 @@ function standardHeaders(header: Header): { id: string; time: string; signatures
   return undefined;
 }
 
-/** The bytes after `whsec_`; undefined when they are not base64, or none. */
+/** Returns the key after `whsec_`; undefined if it is empty or not base64. */
 function standardKey(secret: string): Buffer | undefined {
   const text = after("whsec_", secret) ?? secret;
   return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && text.length % 4 !== 1 ? Buffer.from(text, "base64") : undefined;
@@ -147,7 +147,7 @@ const mac = (hash: "sha256" | "sha1", key: string | Uint8Array, ...parts: readon
   return hmac.digest();
 };
 
-/** Hexadecimal in either case. */
+/** Compares hexadecimal text in either case. */
 const isHexOf = (text: string | undefined, expected: Buffer): boolean =>
   sameText((text ?? "").toLowerCase(), expected.toString("hex"));
 
@@ -157,11 +157,11 @@ const after = (prefix: string, text: string | undefined): string | undefined =>
 const items = (text: string | undefined, separator: string): string[] =>
   (text ?? "").split(separator).map((item) => item.trim());
 
-/** Unix seconds as a plain whole number. */
+/** Accepts Unix seconds as a plain integer. */
 const isRecent = (seconds: string, now: Date): boolean =>
   /^\d{1,12}$/.test(seconds) && Math.abs(now.getTime() - Number(seconds) * 1000) <= TOLERANCE_MS;
 
-/** Linear signs its time within the body, in milliseconds. */
+/** Checks Linear's time, which is in the signed body, in milliseconds. */
 function isRecentLinear(body: Uint8Array, now: Date): boolean {
   try {
     const { webhookTimestamp } = JSON.parse(Buffer.from(body).toString("utf8")) as { webhookTimestamp?: unknown };
@@ -171,5 +171,5 @@ function isRecentLinear(body: Uint8Array, now: Date): boolean {
   }
 }
 
-/** A header's bytes as the UTF-8 they most likely are. */
+/** Decodes a header's bytes as UTF-8. */
 const textOf = (header: string): string => Buffer.from(header, "latin1").toString("utf8");

@@ -6,19 +6,19 @@ export type WebhookUid = Uid<"webhook">;
 
 export type AuthMode = (typeof WEBHOOK_AUTH_MODES)[number];
 
-/** How senders prove themselves. Never changes after creation. */
+/** How senders authenticate. Immutable after creation. */
 export type WebhookAuth = {
   readonly authMode: AuthMode;
-  /** With `signature` only. */
+  /** Only with `signature`. */
   readonly signatureScheme: SignatureScheme | undefined;
-  /** Of `generic_hmac_sha256`. */
+  /** Only with `generic_hmac_sha256`. */
   readonly signatureHeader: string | undefined;
   readonly signaturePrefix: string | undefined;
-  /** Of a managed secret of the team; absent: a secret of its own. */
+  /** The name of the team's managed secret; absent if the webhook has its own secret. */
   readonly secretName: string | undefined;
 };
 
-/** What may be changed later. */
+/** The mutable settings. */
 export type WebhookSettings = {
   readonly name: string;
   readonly deliveryIdHeader: string | undefined;
@@ -41,7 +41,7 @@ export type Webhook = WebhookAuth &
     readonly lastDeliveryAt: Date | undefined;
   };
 
-/** The address that senders use; of a url_token webhook with its secret, or with the placeholder for it (webhooks §1). */
+/** Returns the address for senders; of a url_token webhook with its secret, or with a placeholder (webhooks §1). */
 export const ingressUrl = (
   base: string,
   { uid, authMode }: Pick<Webhook, "uid" | "authMode">,

@@ -1,17 +1,17 @@
 import type { Clock } from "@millwright/clock";
 import { isDomainError } from "@millwright/errors";
 import { appendEvents, type EventHandlers, type StoredEvent } from "@millwright/events";
-import { forgetDefinitions } from "../store/definition-store.ts";
+import { deleteDefinitions } from "../store/definition-store.ts";
 import { deleteWebhooksOf } from "../store/webhook-store.ts";
 import { activateDefinition } from "../usecases/project-definition.ts";
-import { webhookFact, type Origin } from "./webhook-events.ts";
+import { buildWebhookEvent, type Origin } from "./webhook-events.ts";
 
-/** What becomes of webhooks when factories change: those of a committed definition serve; a deleted factory's are deleted. */
+/** Handles events of factories: activates the webhooks of a definition and deletes those of a deleted factory. */
 export const onFactoryEvents = ({ clock }: { clock: Clock }): EventHandlers => ({
   async "millwright.definition.activated.v1"(sql, event) {
     const { factory_uid: factoryUid, version } = event.payload as { factory_uid: string; version: number };
     await activateDefinition(sql, { clock }, causeOf(event), { factoryUid, version }).catch((error: unknown) => {
-      // Committed before this service was there: it has nothing to serve of that version.
+      // The definition is older than this service, so it has no webhooks here.
       if (!isDomainError(error) || error.reason !== "stage_missing") throw error;
     });
   },
@@ -19,9 +19,11 @@ export const onFactoryEvents = ({ clock }: { clock: Clock }): EventHandlers => (
     const deleted = await deleteWebhooksOf(sql, event.entityUid, clock.now());
     await appendEvents(
       sql,
-      deleted.map((webhook) => webhookFact("deleted", { ...webhook, version: webhook.version + 1 }, causeOf(event))),
+      deleted.map((webhook) =>
+        buildWebhookEvent("deleted", { ...webhook, version: webhook.version + 1 }, causeOf(event)),
+      ),
     );
-    await forgetDefinitions(sql, event.entityUid);
+    await deleteDefinitions(sql, event.entityUid);
   },
 });
 

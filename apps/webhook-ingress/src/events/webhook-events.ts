@@ -5,20 +5,20 @@ import type { Webhook } from "../domain/webhook.ts";
 
 export type Origin = Pick<NewEvent, "actor" | "requestId" | "cause">;
 
-/** Who brought something about, as events say it. */
+/** Returns the actor and request of a change, for events. */
 export function originOf(caller: Caller): Origin {
   const { type, uid } = actorOf(caller);
   return { actor: { type, uid }, requestId: caller.requestId };
 }
 
-/** `millwright.webhook.created|updated|deleted.v1`: the state after the fact, never a secret. `more` says what changed. */
-export const webhookFact = (
-  happened: "created" | "updated" | "deleted",
+/** Builds `millwright.webhook.created|updated|deleted.v1`: the state after the change, without the secret. */
+export const buildWebhookEvent = (
+  verb: "created" | "updated" | "deleted",
   webhook: Webhook,
   origin: Origin,
-  more: JsonObject = {},
+  members: JsonObject = {},
 ): NewEvent => ({
-  type: `millwright.webhook.${happened}.v1`,
+  type: `millwright.webhook.${verb}.v1`,
   entity: "webhook",
   entityUid: webhook.uid,
   entityVersion: webhook.version,
@@ -28,14 +28,14 @@ export const webhookFact = (
     name: webhook.name,
     auth_mode: webhook.authMode,
     enabled: webhook.enabled,
-    ...more,
+    ...members,
   },
   ...origin,
 });
 
 export const webhookEvent = (
-  happened: "created" | "updated" | "deleted",
+  verb: "created" | "updated" | "deleted",
   webhook: Webhook,
   caller: Caller,
-  more?: JsonObject,
-): NewEvent => webhookFact(happened, webhook, originOf(caller), more);
+  members?: JsonObject,
+): NewEvent => buildWebhookEvent(verb, webhook, originOf(caller), members);

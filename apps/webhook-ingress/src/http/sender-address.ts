@@ -1,10 +1,10 @@
 import { BlockList, isIP } from "node:net";
 
-/** Which peers are proxies of ours, whose `X-Forwarded-For` may be believed. */
+/** The proxies whose `X-Forwarded-For` is trusted. */
 export class TrustedProxies {
   readonly #list = new BlockList();
 
-  /** Addresses and networks (`10.0.0.0/8`, `::1`). Errors: a plain Error naming one that is neither. */
+  /** Accepts addresses and networks (`10.0.0.0/8`, `::1`). Throws an Error that names an invalid one. */
   constructor(networks: readonly string[]) {
     for (const network of networks) {
       const [address = "", bits] = network.split("/");
@@ -22,7 +22,7 @@ export class TrustedProxies {
   }
 }
 
-/** Whom a budget is kept for: the peer, or the last address in front of our own proxies. An IPv6 sender is its /64. */
+/** Returns the key of a sender's budget: the peer, or the last address in front of trusted proxies. An IPv6 sender is its /64. */
 export function senderAddress(
   peer: string | undefined,
   forwardedFor: string | undefined,
@@ -34,16 +34,16 @@ export function senderAddress(
   let address = path.pop() ?? "unknown";
   while (proxies.has(address) && path.length > 0) {
     const before = path.pop()!;
-    if (isIP(before) === 0) break; // what a proxy passed on is not an address: the proxy itself is all we know
+    if (isIP(before) === 0) break; // the proxy forwarded something else, so only its own address is known
     address = before;
   }
   return isIP(address) === 6 ? `${firstGroups(address)}::/64` : address;
 }
 
-/** An IPv4 address however it is wrapped. */
+/** Unwraps an IPv4-mapped IPv6 address. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, "");
 
-/** The first four groups of an IPv6 address in full. */
+/** Returns the first four groups of an IPv6 address in full. */
 function firstGroups(address: string): string {
   const [head = "", tail] = (address.split("%")[0] ?? "").toLowerCase().split("::");
   const groups = head === "" ? [] : head.split(":");

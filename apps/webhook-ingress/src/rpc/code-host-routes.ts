@@ -20,7 +20,7 @@ import {
 } from "../usecases/read-code-host-deliveries.ts";
 import { assertService } from "./service-only.ts";
 
-/** Which services read deliveries and settings in their own name. */
+/** Services that may read deliveries and settings in their own name. */
 export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, {
   getCodeHostDelivery: ["factories", "metrics"],
   getCodeHostWebhook: ["metrics"],
@@ -33,7 +33,7 @@ export type CodeHostRoutesDeps = CodeHostWebhooksDeps &
     webhookBase: string;
   };
 
-/** The addresses of code-host connections and their log. */
+/** Registers the RPCs of code-host webhooks and their log. */
 export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps): void {
   const message = (webhook: CodeHostWebhook) => webhookMessage(webhook, deps.webhookBase);
   router.service(webhooks.CodeHostWebhookService, {

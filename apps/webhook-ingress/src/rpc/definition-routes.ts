@@ -11,14 +11,14 @@ import {
   type ProjectDefinitionDeps,
 } from "../usecases/project-definition.ts";
 
-/** Only the owner of definitions drives their projection. */
+/** Only the owner of definitions may stage and activate them. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
   stageDefinition: ["factories"],
   dropDefinition: ["factories"],
   activateDefinition: ["factories"],
 });
 
-/** This service as the owner of webhooks that files define (architecture §6). What a plan says of them, factories compares themselves. */
+/** Registers this service as the owner of webhooks that files define (architecture §6). Factories itself computes the plan of their changes. */
 export function definitionRoutes(router: ConnectRouter, deps: ProjectDefinitionDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     async stageDefinition({ factoryUid, teamUid, version, definition, dryRun }) {
@@ -47,5 +47,5 @@ export function definitionRoutes(router: ConnectRouter, deps: ProjectDefinitionD
 
 function uuid(text: string): string {
   if (isUuid(text)) return text;
-  throw invalidArgument("definition_malformed", "A uid is not a UUID.");
+  throw invalidArgument("definition_malformed", `A uid must be a UUID (got "${text}").`);
 }

@@ -19,19 +19,19 @@ export type RoutesDeps = CreateWebhookDeps &
     webhookBase: string;
   };
 
-/** The door: every RPC of this service and the use case that serves it. */
+/** Registers every RPC of this service with the use case that serves it. */
 export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
   const message = (webhook: Parameters<typeof webhookMessage>[0], token?: string) =>
     webhookMessage(webhook, deps.webhookBase, token);
   router.service(webhooks.WebhookService, {
     listWebhooks: served(async ({ factoryUid }: webhooks.ListWebhooksRequest, caller) => ({
-      webhooks: (await listWebhooks(deps, caller, factoryUid)).map((one) => message(one)),
+      webhooks: (await listWebhooks(deps, caller, factoryUid)).map((webhook) => message(webhook)),
     })),
     getWebhook: served(async (ref: webhooks.GetWebhookRequest, caller) => ({
       webhook: message(await findWebhook(deps, caller, ref)),
     })),
     createWebhook: served(
-      async ({ webhook: asked, secret: supplied, idempotencyKey }: webhooks.CreateWebhookRequest, caller) => {
+      async ({ webhook: input, secret: supplied, idempotencyKey }: webhooks.CreateWebhookRequest, caller) => {
         const {
           factoryUid = "",
           name = "",
@@ -42,7 +42,7 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
           secretName = "",
           deliveryIdHeader = "",
           enabled = false,
-        } = asked ?? {};
+        } = input ?? {};
         const { webhook, secret } = await createWebhook(deps, caller, {
           factoryUid,
           name,
@@ -59,8 +59,8 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
         return { webhook: message(webhook, secret), secret: secret ?? "" };
       },
     ),
-    replaceWebhook: served(async ({ factoryUid, webhookUid, ...asked }: webhooks.ReplaceWebhookRequest, caller) => ({
-      webhook: message(await replaceWebhook(deps, caller, { factoryUid, webhookUid }, asked)),
+    replaceWebhook: served(async ({ factoryUid, webhookUid, ...input }: webhooks.ReplaceWebhookRequest, caller) => ({
+      webhook: message(await replaceWebhook(deps, caller, { factoryUid, webhookUid }, input)),
     })),
     rotateSecret: served(async ({ secret: supplied, ...ref }: webhooks.RotateSecretRequest, caller) => {
       const { webhook, secret } = await rotateSecret(deps, caller, ref, supplied);

@@ -7,6 +7,6 @@ export function assertService(caller: Caller): void {
     throw new DomainError({
       kind: "permission_denied",
       reason: "service_only",
-      message: "Only services may ask this.",
+      message: "This call requires a service as the caller.",
     });
 }

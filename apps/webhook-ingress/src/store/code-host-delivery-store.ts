@@ -15,20 +15,20 @@ import {
   CODE_HOST_DELIVERIES_PER_WINDOW,
   FAILURES_PER_ADDRESS,
   FAILURES_PER_WEBHOOK,
-  KEPT_DAYS,
-  KEPT_NEWEST,
+  RETAINED_NEWEST,
+  RETENTION_DAYS,
 } from "../domain/limits.ts";
 import type { Recorded } from "./delivery-store.ts";
-import { DELIVERIES, FAILURES, failuresOf, hit, refusedFor, secondsUntilRoom } from "./rate-windows.ts";
-import { codeHostSecretPlace } from "./secret-places.ts";
+import { DELIVERIES, FAILURES, failuresOf, hit, refusedFor, secondsUntilCapacity } from "./rate-windows.ts";
+import { codeHostSecretContext } from "./secret-contexts.ts";
 
-/** An open, enabled address as its code host meets it. */
+/** An open, enabled address with what is needed to authenticate a delivery. */
 export type CodeHostReceiver = {
   readonly codeHostUid: CodeHostUid;
   readonly teamUid: TeamUid;
   readonly provider: Provider;
   readonly secret: string;
-  /** Set while the sender's address has used up its failures. */
+  /** Set while the sender's address has exceeded its failures. */
   readonly refusedForSeconds: number | undefined;
 };
 
@@ -47,15 +47,15 @@ export type StoredCodeHostDelivery = {
   readonly delivery: CodeHostDelivery;
   readonly body: Uint8Array | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** As its connection says now. */
+  /** The current bot login of its connection. */
   readonly botLogin: string;
 };
 
-/** The log of code-host connections. */
+/** Queries of the log of code-host connections. */
 export function codeHostDeliveryStore(database: Database, vault: Vault) {
   return {
-    /** An open, enabled address; undefined otherwise. Looked up for every request: what closes it, or changes its secret, counts at once. */
-    async meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined> {
+    /** Returns an open, enabled address; undefined otherwise. Not cached, so that a change applies to the next request. */
+    async findReceiver(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined> {
       const { rows } = await database.lookups.query<{
         team_uid: string;
         provider: Provider;
@@ -73,14 +73,14 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
         codeHostUid: as<CodeHostUid>(codeHostUid),
         teamUid: as<TeamUid>(row.team_uid),
         provider: row.provider,
-        secret: vault.open(row.secret_sealed, codeHostSecretPlace(codeHostUid)),
+        secret: vault.open(row.secret_sealed, codeHostSecretContext(codeHostUid)),
         refusedForSeconds: refusedFor(row.hits, now),
       };
     },
 
     /**
-     * Counts a delivery of somebody who knows the secret, and stores it: an accepted one claims its identity, and is
-     * announced, or is a duplicate. One statement, so that of copies that come at once exactly one is accepted.
+     * Counts and stores an authenticated delivery: an accepted one claims its identity and is published, or is a duplicate. One
+     * statement, so that exactly one of several concurrent copies is accepted.
      */
     async record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded> {
       const scope = currentScope();
@@ -106,12 +106,12 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       if (stored) database.sql.announce?.(EVENTS_APPENDED);
       if (!counted)
         return {
-          limitedForSeconds: await secondsUntilRoom(database.sql, to.codeHostUid, DELIVERIES, entry.receivedAt),
+          limitedForSeconds: await secondsUntilCapacity(database.sql, to.codeHostUid, DELIVERIES, entry.receivedAt),
         };
       return { outcome: entry.outcome === "accepted" && !stored ? "duplicate" : entry.outcome };
     },
 
-    /** Counts a wrong credential, for its address and for the connection; logged while both budgets last. */
+    /** Counts a wrong credential for its address and for the connection; logs it while both budgets last. */
     async recordFailure(
       to: CodeHostReceiver,
       address: string,
@@ -130,7 +130,7 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
       if (ofWebhook) return { outcome: entry.outcome };
       return {
-        limitedForSeconds: await secondsUntilRoom(
+        limitedForSeconds: await secondsUntilCapacity(
           database.sql,
           to.codeHostUid,
           ofAddress ? FAILURES : failuresOf(address),
@@ -139,14 +139,17 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       };
     },
 
-    /** Newest first, after a position. */
+    /** Lists deliveries, newest first, after a position. */
     async list(
       codeHostUid: string,
       after: { at: Date; uid: string } | undefined,
       limit: number,
     ): Promise<CodeHostDelivery[]> {
       const { rows } = await database.sql.query<DeliveryRow>(
-        `SELECT ${COLUMNS} FROM code_host_deliveries d WHERE code_host_uid = $1 AND ($2::timestamptz IS NULL OR (received_at, uid) < ($2, $3::uuid)) ORDER BY received_at DESC, uid DESC LIMIT $4`,
+        `SELECT ${COLUMNS} FROM code_host_deliveries d
+          WHERE code_host_uid = $1 AND ($2::timestamptz IS NULL OR (received_at, uid) < ($2, $3::uuid))
+          ORDER BY received_at DESC, uid DESC
+          LIMIT $4`,
         [codeHostUid, after?.at ?? null, after?.uid ?? null, limit],
       );
       return rows.map(toDelivery);
@@ -170,7 +173,9 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       const { rows } = await database.sql.query<
         DeliveryRow & { body: Uint8Array | null; headers: Record<string, string> | null; bot_login: string | null }
       >(
-        `SELECT ${COLUMNS}, d.body, d.headers, w.bot_login FROM code_host_deliveries d LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid WHERE d.uid = $1`,
+        `SELECT ${COLUMNS}, d.body, d.headers, w.bot_login
+           FROM code_host_deliveries d LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid
+          WHERE d.uid = $1`,
         [uid],
       );
       const row = rows[0];
@@ -184,37 +189,48 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       );
     },
 
-    /** Forgets what is older than a week, and not among the newest fifty of an open address. */
+    /** Deletes entries older than a week, except the newest fifty of an open address. */
     async prune(now: Date): Promise<number> {
       const { rowCount } = await database.sql.query(
         `DELETE FROM code_host_deliveries d USING (
            SELECT o.code_host_uid, CASE WHEN w.secret_sealed IS NULL THEN 'infinity'
-                  ELSE (SELECT n.received_at FROM code_host_deliveries n WHERE n.code_host_uid = o.code_host_uid ORDER BY n.received_at DESC, n.uid DESC OFFSET ${KEPT_NEWEST - 1} LIMIT 1) END AS newest
-             FROM (SELECT DISTINCT code_host_uid FROM code_host_deliveries WHERE received_at < $1) o LEFT JOIN code_host_webhooks w USING (code_host_uid)) k
+                  ELSE (SELECT n.received_at FROM code_host_deliveries n WHERE n.code_host_uid = o.code_host_uid
+                         ORDER BY n.received_at DESC, n.uid DESC OFFSET ${RETAINED_NEWEST - 1} LIMIT 1) END AS newest
+             FROM (SELECT DISTINCT code_host_uid FROM code_host_deliveries WHERE received_at < $1) o
+                  LEFT JOIN code_host_webhooks w USING (code_host_uid)) k
           WHERE d.code_host_uid = k.code_host_uid AND d.received_at < $1 AND d.received_at < k.newest`,
-        [new Date(now.getTime() - KEPT_DAYS * 24 * 3_600_000)],
+        [new Date(now.getTime() - RETENTION_DAYS * 24 * 3_600_000)],
       );
       return rowCount;
     },
   };
 }
 
-// $1 connection, $2 time, $3 uid, $4 team, $5 provider, $6 event, $7 action, $8 outcome, $9 kind of identity, $10 identity, $11 size, $12 headers, $13 body, $14 event's uid, $15 request, $16 trace
+// $1 connection, $2 time, $3 uid, $4 team, $5 provider, $6 event, $7 action, $8 outcome, $9 kind of identity, $10 identity,
+// $11 size, $12 headers, $13 body, $14 event's uid, $15 request, $16 trace
 const RECORD = `
 WITH counted AS (${hit(`'${DELIVERIES}'`, "$2::timestamptz", CODE_HOST_DELIVERIES_PER_WINDOW)}),
 stored AS (
-  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id, size_bytes, received_at, headers, body)
-  SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text, 'accepted', $9::text, $10::text, $11::bigint, $2::timestamptz, $12::jsonb, $13::bytea FROM counted WHERE $8::text = 'accepted'
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id,
+                                    size_bytes, received_at, headers, body)
+  SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text, 'accepted', $9::text, $10::text,
+         $11::bigint, $2::timestamptz, $12::jsonb, $13::bytea
+    FROM counted WHERE $8::text = 'accepted'
   ON CONFLICT (code_host_uid, identity_kind, delivery_id) WHERE outcome = 'accepted' DO NOTHING
   RETURNING 1
 ), logged AS (
-  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id, size_bytes, received_at)
-  SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text, CASE $8::text WHEN 'accepted' THEN 'duplicate' ELSE $8::text END, $9::text, $10::text, $11::bigint, $2::timestamptz
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id,
+                                    size_bytes, received_at)
+  SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text,
+         CASE $8::text WHEN 'accepted' THEN 'duplicate' ELSE $8::text END, $9::text, $10::text, $11::bigint, $2::timestamptz
     FROM counted WHERE NOT EXISTS (SELECT FROM stored)
-), told AS (
-  INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid, request_id, traceparent, occurred_at, payload)
-  SELECT $14::uuid, 'millwright.code_host_delivery.accepted.v1', 'code_host_delivery', $3::uuid::text, 1, $4::uuid, 'code_host', $1::uuid::text, $15::text, $16::text, $2::timestamptz,
-         jsonb_build_object('code_host_uid', $1::uuid, 'provider', $5::text, 'event', $6::text, 'delivery_id', $10::text, 'size_bytes', $11::bigint)
+), published AS (
+  INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid, request_id,
+                                    traceparent, occurred_at, payload)
+  SELECT $14::uuid, 'millwright.code_host_delivery.accepted.v1', 'code_host_delivery', $3::uuid::text, 1, $4::uuid,
+         'code_host', $1::uuid::text, $15::text, $16::text, $2::timestamptz,
+         jsonb_build_object('code_host_uid', $1::uuid, 'provider', $5::text, 'event', $6::text, 'delivery_id', $10::text,
+                            'size_bytes', $11::bigint)
     FROM stored
 )
 SELECT EXISTS (SELECT FROM counted) AS counted, EXISTS (SELECT FROM stored) AS stored`;

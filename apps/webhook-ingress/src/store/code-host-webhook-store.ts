@@ -3,17 +3,17 @@ import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, type TeamUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
 import type { CodeHostUid, CodeHostWebhook, Provider } from "../domain/code-host-webhook.ts";
-import { codeHostSecretPlace } from "./secret-places.ts";
+import { codeHostSecretContext } from "./secret-contexts.ts";
 
-/** What there is of a connection: an open address, or what is left of one. */
-export type CodeHostSlot = {
+/** The stored state of a connection: its open address, or what remains of a closed one. */
+export type CodeHostState = {
   readonly open: CodeHostWebhook | undefined;
   readonly version: number;
   readonly isRetired: boolean;
   readonly owner: string | undefined;
 };
 
-/** What becomes of it, its new secret if any, and the fact to be told. */
+/** A change: the next state, the new secret if any, and the event. */
 export type CodeHostChange = {
   readonly next: CodeHostWebhook;
   readonly state: "open" | "closed" | "retired";
@@ -21,10 +21,10 @@ export type CodeHostChange = {
   readonly event?: NewEvent;
 };
 
-/** The addresses of code-host connections and their secrets. */
+/** Queries of the addresses of code-host connections and their secrets. */
 export function codeHostWebhookStore(database: Database, vault: Vault) {
   return {
-    /** An open address; undefined otherwise. */
+    /** Returns an open address; undefined otherwise. */
     async find(codeHostUid: string): Promise<CodeHostWebhook | undefined> {
       const { rows } = await database.sql.query<CodeHostRow>(
         `${SELECT} WHERE w.code_host_uid = $1 AND w.secret_sealed IS NOT NULL`,
@@ -33,8 +33,8 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
       return rows[0] && toCodeHostWebhook(rows[0]);
     },
 
-    /** Changes what there is of a connection; changes of one wait for each other until their transactions end. */
-    async change(codeHostUid: string, decide: (slot: CodeHostSlot) => CodeHostChange): Promise<CodeHostWebhook> {
+    /** Changes a connection under a lock, so that concurrent changes of the same connection run one after the other. */
+    async change(codeHostUid: string, decide: (current: CodeHostState) => CodeHostChange): Promise<CodeHostWebhook> {
       return database.transaction(async (tx) => {
         await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('code host ' || $1::text, 0))::text", [
           codeHostUid,
@@ -48,10 +48,12 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
           owner: row?.team_uid,
         });
         await tx.query(
-          `INSERT INTO code_host_webhooks AS w (code_host_uid, team_uid, provider, bot_login, enabled, secret_sealed, retired, version, created_at, updated_at)
+          `INSERT INTO code_host_webhooks AS w (code_host_uid, team_uid, provider, bot_login, enabled, secret_sealed, retired,
+                                                version, created_at, updated_at)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
            ON CONFLICT (code_host_uid) DO UPDATE
-              SET provider = excluded.provider, bot_login = excluded.bot_login, enabled = excluded.enabled, retired = w.retired OR excluded.retired, version = excluded.version,
+              SET provider = excluded.provider, bot_login = excluded.bot_login, enabled = excluded.enabled,
+                  retired = w.retired OR excluded.retired, version = excluded.version,
                   secret_sealed = CASE WHEN $11::text = 'open' THEN coalesce(excluded.secret_sealed, w.secret_sealed) END,
                   created_at = excluded.created_at, updated_at = excluded.updated_at`,
           [
@@ -60,7 +62,7 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
             next.provider,
             next.botLogin,
             next.enabled,
-            secret === undefined ? null : vault.seal(secret, codeHostSecretPlace(codeHostUid)),
+            secret === undefined ? null : vault.seal(secret, codeHostSecretContext(codeHostUid)),
             state === "retired",
             next.version,
             next.createdAt,
@@ -76,8 +78,10 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
 }
 
 const SELECT = `
-SELECT w.code_host_uid, w.team_uid, w.provider, w.bot_login, w.enabled, w.secret_sealed IS NOT NULL AS is_open, w.retired, w.version, w.created_at, w.updated_at,
-       (SELECT d.received_at FROM code_host_deliveries d WHERE d.code_host_uid = w.code_host_uid ORDER BY d.received_at DESC, d.uid DESC LIMIT 1) AS last_delivery_at
+SELECT w.code_host_uid, w.team_uid, w.provider, w.bot_login, w.enabled, w.secret_sealed IS NOT NULL AS is_open, w.retired,
+       w.version, w.created_at, w.updated_at,
+       (SELECT d.received_at FROM code_host_deliveries d WHERE d.code_host_uid = w.code_host_uid
+         ORDER BY d.received_at DESC, d.uid DESC LIMIT 1) AS last_delivery_at
   FROM code_host_webhooks w`;
 
 type CodeHostRow = {

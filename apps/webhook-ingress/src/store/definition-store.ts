@@ -11,7 +11,7 @@ export type Stage = {
   readonly webhooks: readonly DefinedWebhook[];
 };
 
-/** Stores a version inert; replaces what was staged for it before. */
+/** Stores an inactive version; replaces an earlier stage of the same version. */
 export async function saveStage(sql: Sql, { factoryUid, teamUid, version, webhooks }: Stage, now: Date): Promise<void> {
   await sql.query(
     `INSERT INTO definition_stages (factory_uid, version, team_uid, webhooks, created_at) VALUES ($1, $2, $3, $4::jsonb, $5)
@@ -24,7 +24,7 @@ export async function dropStage(sql: Sql, factoryUid: string, version: number): 
   await sql.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
 }
 
-/** Which of these texts are no uid of a webhook that the factory has while files define webhooks of these names. */
+/** Returns which of these texts are not the uid of a webhook that the factory has, if files define webhooks of these names. */
 export async function absentWebhooks(
   sql: Sql,
   factoryUid: string,
@@ -32,14 +32,15 @@ export async function absentWebhooks(
   fileNames: readonly string[],
 ): Promise<Set<string>> {
   const { rows } = await sql.query<{ uid: string }>(
-    "SELECT uid FROM webhooks WHERE factory_uid = $1 AND uid::text = ANY ($2) AND deleted_at IS NULL AND (management = 'live' OR name = ANY ($3))",
+    `SELECT uid FROM webhooks
+      WHERE factory_uid = $1 AND uid::text = ANY ($2) AND deleted_at IS NULL AND (management = 'live' OR name = ANY ($3))`,
     [factoryUid, uids, fileNames],
   );
   const known = new Set(rows.map(({ uid }) => uid));
   return new Set(uids.filter((uid) => !known.has(uid)));
 }
 
-/** How many webhooks of a factory no file defines. */
+/** Counts the webhooks of a factory that no file defines. */
 export async function countLive(sql: Sql, factoryUid: string): Promise<number> {
   const { rows } = await sql.query<{ count: number }>(
     "SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL AND management = 'live'",
@@ -48,12 +49,12 @@ export async function countLive(sql: Sql, factoryUid: string): Promise<number> {
   return rows[0]!.count;
 }
 
-/** The version that serves (0: none) and, locked until the transaction ends, the staged one if there is any. */
-export async function openStage(
+/** Locks a factory's webhooks; returns the active version (0: none) and the staged version, if any. */
+export async function lockStage(
   tx: Sql,
   factoryUid: string,
   version: number,
-): Promise<{ serving: number; stage: Stage | undefined }> {
+): Promise<{ activeVersion: number; stage: Stage | undefined }> {
   await lockFactory(tx, factoryUid);
   const { rows } = await tx.query<{ version: number }>(
     "SELECT version FROM definition_versions WHERE factory_uid = $1",
@@ -64,27 +65,31 @@ export async function openStage(
     [factoryUid, version],
   );
   return {
-    serving: rows[0]?.version ?? 0,
+    activeVersion: rows[0]?.version ?? 0,
     stage: stages[0] && { factoryUid, version, teamUid: stages[0].team_uid, webhooks: stages[0].webhooks },
   };
 }
 
-/** The version serves from now on; what was staged up to it is of no further use. */
-export async function closeStage(tx: Sql, factoryUid: string, version: number): Promise<void> {
+/** Records the active version and deletes the stages up to it. */
+export async function completeStage(tx: Sql, factoryUid: string, version: number): Promise<void> {
   await tx.query(
-    "INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version",
+    `INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2)
+     ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version`,
     [factoryUid, version],
   );
   await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version <= $2", [factoryUid, version]);
 }
 
-/** The webhooks that files define, with what their files last said. */
+/** Locks and returns the webhooks that files define, with their files as last projected. */
 export async function fileWebhooks(
   tx: Sql,
   factoryUid: string,
 ): Promise<{ webhook: Webhook; defined: DefinedWebhook | undefined }[]> {
   const { rows } = await tx.query<WebhookRow & { defined: DefinedWebhook | null }>(
-    `${SELECT_WEBHOOKS("w.defined")} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL AND w.management = 'files' ORDER BY w.name FOR UPDATE OF w`,
+    `${SELECT_WEBHOOKS("w.defined")}
+      WHERE w.factory_uid = $1 AND w.deleted_at IS NULL AND w.management = 'files'
+      ORDER BY w.name
+        FOR UPDATE OF w`,
     [factoryUid],
   );
   return rows.map((row) => ({ webhook: toWebhook(row), defined: row.defined ?? undefined }));
@@ -93,7 +98,10 @@ export async function fileWebhooks(
 export async function saveDefined(tx: Sql, webhook: Webhook, defined: DefinedWebhook, isNew: boolean): Promise<void> {
   if (isNew) await insertWebhook(tx, webhook, null);
   await tx.query(
-    `UPDATE webhooks SET auth_mode = $2, signature_scheme = $3, secret_name = $4, delivery_id_header = $5, enabled = $6, defined = $7::jsonb, version = $8, updated_at = $9 WHERE uid = $1`,
+    `UPDATE webhooks
+        SET auth_mode = $2, signature_scheme = $3, secret_name = $4, delivery_id_header = $5, enabled = $6, defined = $7::jsonb,
+            version = $8, updated_at = $9
+      WHERE uid = $1`,
     [
       webhook.uid,
       webhook.authMode,
@@ -116,11 +124,11 @@ export async function deleteDefined(tx: Sql, webhook: Webhook): Promise<void> {
   ]);
 }
 
-export async function forgetDefinitions(tx: Sql, factoryUid: string): Promise<void> {
+export async function deleteDefinitions(tx: Sql, factoryUid: string): Promise<void> {
   await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1", [factoryUid]);
   await tx.query("DELETE FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
 }
 
-/** Whether two descriptions say the same. */
+/** Returns whether two definitions of a webhook are equal. */
 export const sameDefinition = (a: DefinedWebhook | undefined, b: DefinedWebhook): boolean =>
   canonicalJson(a) === canonicalJson(b);

@@ -3,11 +3,11 @@ import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 import type { Vault } from "@millwright/vault";
 import type { Delivery, DeliveryIdentity, DeliveryUid, Outcome } from "../domain/delivery.ts";
-import { FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST } from "../domain/limits.ts";
+import { FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, RETAINED_NEWEST, RETENTION_DAYS } from "../domain/limits.ts";
 import type { WebhookUid } from "../domain/webhook.ts";
-import { DELIVERIES, FAILURES, failuresOf, hit, pruneRateWindows, secondsUntilRoom } from "./rate-windows.ts";
+import { deliveryInserter } from "./insert-deliveries.ts";
+import { DELIVERIES, FAILURES, failuresOf, hit, pruneRateWindows, secondsUntilCapacity } from "./rate-windows.ts";
 import { receivers, type Receiver } from "./receivers.ts";
-import { letterFile } from "./record-deliveries.ts";
 
 export type Entry = {
   readonly outcome: Exclude<Outcome, "duplicate">;
@@ -17,23 +17,23 @@ export type Entry = {
   readonly receivedAt: Date;
 };
 
-/** What became of an entry: recorded, or not, because a budget is used up. */
+/** The outcome of an entry; or not recorded, because a budget is exceeded. */
 export type Recorded = { readonly outcome: Outcome } | { readonly limitedForSeconds: number };
 
-/** The hostile edge's own statements: one to meet a webhook, one to record what was sent to it. */
+/** Queries of webhook deliveries: reading a receiver, recording a delivery, and the log. */
 export function deliveryStore(database: Database, vault: Vault) {
-  const file = letterFile(database);
+  const insert = deliveryInserter(database);
   return {
     ...receivers(database, vault),
 
     /**
-     * Counts a delivery with the right credential, and stores it: an accepted one claims its identity, and is announced, or
-     * is a duplicate. Deliveries that come while others are being stored share the next statement. `changed`: its webhook is
-     * not what the sender was let in by, or refuses the address; nothing was done.
+     * Counts and stores an authenticated delivery: an accepted one claims its identity and is published, or is a duplicate.
+     * Concurrent deliveries share statements. Returns `stale`, and changes nothing, if the webhook differs from `to` or refuses
+     * the address.
      */
-    async record(to: Receiver, address: string, entry: Entry, requestId: string): Promise<Recorded | "changed"> {
+    async record(to: Receiver, address: string, entry: Entry, requestId: string): Promise<Recorded | "stale"> {
       const scope = currentScope();
-      const filed = await file({
+      const result = await insert({
         webhook: to.uid,
         team: to.teamUid,
         factory: to.factoryUid,
@@ -51,14 +51,14 @@ export function deliveryStore(database: Database, vault: Vault) {
         request: requestId,
         trace: scope ? formatTraceparent(scope.trace) : null,
       });
-      if (filed === "changed") return filed;
-      if (filed === "limited")
-        return { limitedForSeconds: await secondsUntilRoom(database.sql, to.uid, DELIVERIES, entry.receivedAt) };
+      if (result === "stale") return result;
+      if (result === "limited")
+        return { limitedForSeconds: await secondsUntilCapacity(database.sql, to.uid, DELIVERIES, entry.receivedAt) };
       if (entry.outcome !== "accepted") return { outcome: entry.outcome };
-      return { outcome: filed === "stored" ? "accepted" : "duplicate" };
+      return { outcome: result === "inserted" ? "accepted" : "duplicate" };
     },
 
-    /** Counts a wrong credential, for its address and for the webhook; logged while both budgets last. */
+    /** Counts a wrong credential for its address and for the webhook; logs it while both budgets last. */
     async recordFailure(
       to: Receiver,
       address: string,
@@ -77,7 +77,7 @@ export function deliveryStore(database: Database, vault: Vault) {
       const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
       if (ofWebhook) return { outcome: entry.outcome };
       return {
-        limitedForSeconds: await secondsUntilRoom(
+        limitedForSeconds: await secondsUntilCapacity(
           database.sql,
           to.uid,
           ofAddress ? FAILURES : failuresOf(address),
@@ -86,10 +86,13 @@ export function deliveryStore(database: Database, vault: Vault) {
       };
     },
 
-    /** Newest first, after a position. */
+    /** Lists deliveries, newest first, after a position. */
     async list(webhookUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<Delivery[]> {
       const { rows } = await database.sql.query<DeliveryRow>(
-        `SELECT ${COLUMNS} FROM deliveries WHERE webhook_uid = $1 AND ($2::timestamptz IS NULL OR (received_at, uid) < ($2, $3::uuid)) ORDER BY received_at DESC, uid DESC LIMIT $4`,
+        `SELECT ${COLUMNS} FROM deliveries
+          WHERE webhook_uid = $1 AND ($2::timestamptz IS NULL OR (received_at, uid) < ($2, $3::uuid))
+          ORDER BY received_at DESC, uid DESC
+          LIMIT $4`,
         [webhookUid, after?.at ?? null, after?.uid ?? null, limit],
       );
       return rows.map(toDelivery);
@@ -101,7 +104,9 @@ export function deliveryStore(database: Database, vault: Vault) {
       const { rows } = await database.sql.query<
         DeliveryRow & { payload: Uint8Array | null; webhook_name: string | null }
       >(
-        `SELECT ${COLUMNS}, payload, (SELECT w.name FROM webhooks w WHERE w.uid = d.webhook_uid) AS webhook_name FROM deliveries d WHERE uid = $1`,
+        `SELECT ${COLUMNS}, payload, (SELECT w.name FROM webhooks w WHERE w.uid = d.webhook_uid) AS webhook_name
+           FROM deliveries d
+          WHERE uid = $1`,
         [uid],
       );
       return (
@@ -113,14 +118,15 @@ export function deliveryStore(database: Database, vault: Vault) {
       );
     },
 
-    /** Forgets what is older than a week and not among the newest fifty of a webhook that is there; and budgets nobody used for a while. */
+    /** Deletes unused budgets, and entries older than a week except the newest fifty of an existing webhook. */
     async prune(now: Date): Promise<number> {
-      const old = new Date(now.getTime() - KEPT_DAYS * 24 * 3_600_000);
+      const old = new Date(now.getTime() - RETENTION_DAYS * 24 * 3_600_000);
       await pruneRateWindows(database.sql, now);
       const { rowCount } = await database.sql.query(
         `DELETE FROM deliveries d USING (
            SELECT w.uid, CASE WHEN w.deleted_at IS NOT NULL THEN 'infinity'
-                  ELSE (SELECT n.received_at FROM deliveries n WHERE n.webhook_uid = w.uid ORDER BY n.received_at DESC, n.uid DESC OFFSET ${KEPT_NEWEST - 1} LIMIT 1) END AS newest
+                  ELSE (SELECT n.received_at FROM deliveries n WHERE n.webhook_uid = w.uid
+                         ORDER BY n.received_at DESC, n.uid DESC OFFSET ${RETAINED_NEWEST - 1} LIMIT 1) END AS newest
              FROM webhooks w WHERE EXISTS (SELECT FROM deliveries o WHERE o.webhook_uid = w.uid AND o.received_at < $1)) k
           WHERE d.webhook_uid = k.uid AND d.received_at < $1 AND d.received_at < k.newest`,
         [old],

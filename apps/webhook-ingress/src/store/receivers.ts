@@ -4,38 +4,38 @@ import type { Vault } from "@millwright/vault";
 import type { SignatureScheme } from "../domain/signature-schemes.ts";
 import type { AuthMode, WebhookAuth, WebhookUid } from "../domain/webhook.ts";
 import { failuresOf, refusedFor } from "./rate-windows.ts";
-import { secretPlace } from "./secret-places.ts";
+import { secretContext } from "./secret-contexts.ts";
 
-/** A webhook as its senders meet it. */
+/** A webhook with what is needed to authenticate its senders. */
 export type Receiver = WebhookAuth & {
   readonly uid: WebhookUid;
   readonly teamUid: TeamUid;
   readonly factoryUid: FactoryUid;
   readonly deliveryIdHeader: string | undefined;
-  /** Absent: nobody can be let in. */
+  /** Absent: every sender is rejected. */
   readonly secret: string | undefined;
-  /** What this was read from; a remembered receiver is right as long as they are the same. */
+  /** The row that this was read from; a cached receiver is valid while both are unchanged. */
   readonly version: number;
   readonly sealed: string | null;
 };
 
-/** `refusedForSeconds`: set while the sender's address has used up its failures. */
-export type Met = { readonly to: Receiver; readonly refusedForSeconds: number | undefined };
+/** `refusedForSeconds`: set while the sender's address has exceeded its failures. */
+export type FoundReceiver = { readonly to: Receiver; readonly refusedForSeconds: number | undefined };
 
-const REMEMBERED_MAX = 10_000;
+const CACHED_MAX = 10_000;
 
-/** Enabled webhooks, by their uids. */
+/** Reads and caches the receivers of enabled webhooks, by uid. */
 export function receivers(database: Database, vault: Vault) {
-  const remembered = new Map<string, Receiver>();
-  const remember = (to: Receiver): Receiver => {
-    if (remembered.size >= REMEMBERED_MAX) remembered.clear();
-    remembered.set(to.uid, to);
+  const cache = new Map<string, Receiver>();
+  const addToCache = (to: Receiver): Receiver => {
+    if (cache.size >= CACHED_MAX) cache.clear();
+    cache.set(to.uid, to);
     return to;
   };
   const read = (row: ReceiverRow): Receiver => {
-    const known = remembered.get(row.uid);
-    if (known?.version === row.version && known.sealed === row.sealed) return known; // opening a secret costs more than all else that a small delivery does
-    return remember({
+    const cached = cache.get(row.uid);
+    if (cached?.version === row.version && cached.sealed === row.sealed) return cached; // opening a secret dominates the cost of a small delivery
+    return addToCache({
       uid: as<WebhookUid>(row.uid),
       teamUid: as<TeamUid>(row.team_uid),
       factoryUid: as<FactoryUid>(row.factory_uid),
@@ -48,19 +48,19 @@ export function receivers(database: Database, vault: Vault) {
       version: row.version,
       sealed: row.sealed,
       secret:
-        row.sealed === null ? undefined : vault.open(row.sealed, secretPlace(row.uid, row.team_uid, row.secret_name)),
+        row.sealed === null ? undefined : vault.open(row.sealed, secretContext(row.uid, row.team_uid, row.secret_name)),
     });
   };
   return {
-    /** A webhook as it was met last, by any sender. It may have changed: whoever relies on it has `record` look again. */
-    recall: (uid: string): Receiver | undefined => remembered.get(uid),
+    /** Returns the receiver as last read. It may be out of date; `record` checks it. */
+    cachedReceiver: (uid: string): Receiver | undefined => cache.get(uid),
 
-    /** A webhook as it is now; undefined: absent or disabled. */
-    async meet(uid: string, address: string, now: Date): Promise<Met | undefined> {
-      const { rows } = await database.lookups.query<ReceiverRow>(MEET, [uid, failuresOf(address)]);
+    /** Returns the current receiver; undefined if the webhook is absent or disabled. */
+    async findReceiver(uid: string, address: string, now: Date): Promise<FoundReceiver | undefined> {
+      const { rows } = await database.lookups.query<ReceiverRow>(FIND_RECEIVER, [uid, failuresOf(address)]);
       const row = rows[0];
       if (!row) {
-        remembered.delete(uid);
+        cache.delete(uid);
         return undefined;
       }
       return { to: read(row), refusedForSeconds: refusedFor(row.hits, now) };
@@ -68,8 +68,9 @@ export function receivers(database: Database, vault: Vault) {
   };
 }
 
-const MEET = `
-SELECT w.uid, w.team_uid, w.factory_uid, w.auth_mode, w.signature_scheme, w.signature_header, w.signature_prefix, w.secret_name, w.delivery_id_header, w.version,
+const FIND_RECEIVER = `
+SELECT w.uid, w.team_uid, w.factory_uid, w.auth_mode, w.signature_scheme, w.signature_header, w.signature_prefix, w.secret_name,
+       w.delivery_id_header, w.version,
        CASE WHEN w.secret_name IS NULL THEN w.secret_sealed ELSE s.sealed END AS sealed, f.hits
   FROM webhooks w LEFT JOIN team_secrets s ON s.team_uid = w.team_uid AND s.name = w.secret_name
                   LEFT JOIN rate_windows f ON f.webhook_uid = w.uid AND f.bucket = $2

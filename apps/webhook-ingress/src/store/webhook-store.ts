@@ -5,9 +5,9 @@ import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
 import type { SignatureScheme } from "../domain/signature-schemes.ts";
 import type { AuthMode, Management, Webhook, WebhookUid } from "../domain/webhook.ts";
-import { secretPlace } from "./secret-places.ts";
+import { secretContext } from "./secret-contexts.ts";
 
-/** A change of one webhook: what it becomes, its new secret of its own if any, and the fact to be told. */
+/** A change of a webhook: the next state, the new secret if any, and the event. */
 export type WebhookChange = {
   readonly next: Webhook;
   readonly secret?: string;
@@ -15,11 +15,11 @@ export type WebhookChange = {
   readonly event: NewEvent;
 };
 
-/** Webhooks and their own secrets. */
+/** Queries of webhooks and their own secrets. */
 export function webhookStore(database: Database, vault: Vault) {
-  const seal = (uid: string, secret: string): string => vault.seal(secret, secretPlace(uid, "", null));
+  const seal = (uid: string, secret: string): string => vault.seal(secret, secretContext(uid, "", null));
   return {
-    /** Undefined when absent or deleted. */
+    /** Returns a webhook; undefined if it is absent or deleted. */
     async find(uid: string): Promise<Webhook | undefined> {
       const { rows } = await database.sql.query<WebhookRow>(
         `${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`,
@@ -28,7 +28,7 @@ export function webhookStore(database: Database, vault: Vault) {
       return rows[0] && toWebhook(rows[0]);
     },
 
-    /** Of every factory of the team, with this managed secret. */
+    /** Lists the webhooks of a team that name a managed secret. */
     async listNaming({ teamUid, name }: { readonly teamUid: string; readonly name: string }): Promise<Webhook[]> {
       const { rows } = await database.sql.query<WebhookRow>(
         `${SELECT_WEBHOOKS()} WHERE w.team_uid = $1 AND w.secret_name = $2 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`,
@@ -37,7 +37,7 @@ export function webhookStore(database: Database, vault: Vault) {
       return rows.map(toWebhook);
     },
 
-    /** Oldest first. */
+    /** Lists the webhooks of a factory, oldest first. */
     async list(factoryUid: string): Promise<Webhook[]> {
       const { rows } = await database.sql.query<WebhookRow>(
         `${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`,
@@ -47,34 +47,34 @@ export function webhookStore(database: Database, vault: Vault) {
     },
 
     /**
-     * Adds a webhook, if its factory has fewer than `most`: undefined otherwise. With a request key that is known, answers
-     * as the first time. Errors: idempotency_mismatch (conflict).
+     * Inserts a webhook and returns it; returns undefined if its factory already has `max` webhooks. A repeated idempotent request
+     * returns the result of the first. Errors: idempotency_mismatch (conflict).
      */
     async create(
       webhook: Webhook,
       secret: string | undefined,
-      answer: string | undefined,
+      generatedSecret: string | undefined,
       event: NewEvent,
       request: IdempotentRequest | undefined,
-      most: number,
+      max: number,
       now: Date,
-    ): Promise<Made | undefined> {
-      const made: Made = { uid: webhook.uid, at: webhook.createdAt.toISOString(), answer };
+    ): Promise<CreatedRecord | undefined> {
+      const created: CreatedRecord = { uid: webhook.uid, at: webhook.createdAt.toISOString(), answer: generatedSecret };
       return database
         .transaction(async (tx) => {
           await lockFactory(tx, webhook.factoryUid);
           if (request) {
-            const first = await storeResponse(tx, request, made, now, vault);
+            const first = await storeResponse(tx, request, created, now, vault);
             if (first.uid !== webhook.uid) return first;
           }
           const { rows } = await tx.query<{ count: number }>(
             "SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL",
             [webhook.factoryUid],
           );
-          if (rows[0]!.count >= most) throw new TooMany();
+          if (rows[0]!.count >= max) throw new TooMany();
           await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
           await appendEvents(tx, [event]);
-          return made;
+          return created;
         })
         .catch((error: unknown) => {
           if (error instanceof TooMany) return undefined;
@@ -82,7 +82,7 @@ export function webhookStore(database: Database, vault: Vault) {
         });
     },
 
-    /** Changes a locked webhook. Undefined when it is absent or deleted. */
+    /** Locks and changes a webhook; returns undefined if it is absent or deleted. */
     async update(uid: string, change: (webhook: Webhook) => WebhookChange, now: Date): Promise<Webhook | undefined> {
       return database.transaction(async (tx) => {
         await tx.query("SELECT 1 FROM webhooks WHERE uid = $1 FOR UPDATE", [uid]);
@@ -92,7 +92,9 @@ export function webhookStore(database: Database, vault: Vault) {
         if (!rows[0]) return undefined;
         const { next, secret, isDeleted, event } = change(toWebhook(rows[0]));
         await tx.query(
-          `UPDATE webhooks SET name = $2, delivery_id_header = $3, enabled = $4, version = $5, updated_at = $6, secret_sealed = CASE WHEN NOT $8::boolean THEN coalesce($7, secret_sealed) END,
+          `UPDATE webhooks
+              SET name = $2, delivery_id_header = $3, enabled = $4, version = $5, updated_at = $6,
+                  secret_sealed = CASE WHEN NOT $8::boolean THEN coalesce($7, secret_sealed) END,
                   deleted_at = CASE WHEN $8::boolean THEN $6::timestamptz END
             WHERE uid = $1`,
           [
@@ -113,18 +115,18 @@ export function webhookStore(database: Database, vault: Vault) {
   };
 }
 
-/** What is remembered of a create: which webhook, when, and the secret that was generated. */
-export type Made = { readonly uid: string; readonly at: string; readonly answer: string | undefined };
+/** The stored result of an idempotent creation; `answer` is the generated secret. */
+export type CreatedRecord = { readonly uid: string; readonly at: string; readonly answer: string | undefined };
 
 export type WebhookStore = ReturnType<typeof webhookStore>;
 
 class TooMany extends Error {}
 
-/** Changes of one factory's set of webhooks wait for each other until their transactions end. */
+/** Locks the webhooks of a factory until the transaction ends. */
 export const lockFactory = (tx: Sql, factoryUid: string) =>
   tx.query("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1::text, 0))::text", [factoryUid]);
 
-/** Deletes every webhook of a deleted factory, in the transaction of the event. Answers those that were not deleted before. */
+/** Deletes every webhook of a deleted factory, in the consumer's transaction. Returns those that it deleted. */
 export async function deleteWebhooksOf(tx: Sql, factoryUid: string, now: Date): Promise<Webhook[]> {
   await lockFactory(tx, factoryUid);
   const { rows } = await tx.query<WebhookRow>(
@@ -132,7 +134,8 @@ export async function deleteWebhooksOf(tx: Sql, factoryUid: string, now: Date): 
     [factoryUid],
   );
   await tx.query(
-    "UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1, secret_sealed = NULL WHERE factory_uid = $1 AND deleted_at IS NULL",
+    `UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1, secret_sealed = NULL
+      WHERE factory_uid = $1 AND deleted_at IS NULL`,
     [factoryUid, now],
   );
   return rows.map(toWebhook);
@@ -140,8 +143,8 @@ export async function deleteWebhooksOf(tx: Sql, factoryUid: string, now: Date): 
 
 export async function insertWebhook(tx: Sql, webhook: Webhook, sealed: string | null): Promise<void> {
   await tx.query(
-    `INSERT INTO webhooks (uid, team_uid, factory_uid, name, auth_mode, signature_scheme, signature_header, signature_prefix, secret_name, secret_sealed,
-                           delivery_id_header, enabled, management, version, created_at, updated_at)
+    `INSERT INTO webhooks (uid, team_uid, factory_uid, name, auth_mode, signature_scheme, signature_header, signature_prefix,
+                           secret_name, secret_sealed, delivery_id_header, enabled, management, version, created_at, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)`,
     [
       webhook.uid,
@@ -163,12 +166,14 @@ export async function insertWebhook(tx: Sql, webhook: Webhook, sealed: string | 
   );
 }
 
-/** `more`: further columns. */
-export const SELECT_WEBHOOKS = (...more: readonly string[]): string => `
-SELECT ${more.map((column) => `${column}, `).join("")}w.uid, w.team_uid, w.factory_uid, w.name, w.auth_mode, w.signature_scheme, w.signature_header, w.signature_prefix, w.secret_name, w.delivery_id_header,
+/** Returns the SELECT of webhooks, with further columns. */
+export const SELECT_WEBHOOKS = (...columns: readonly string[]): string => `
+SELECT ${columns.map((column) => `${column}, `).join("")}w.uid, w.team_uid, w.factory_uid, w.name, w.auth_mode,
+       w.signature_scheme, w.signature_header, w.signature_prefix, w.secret_name, w.delivery_id_header,
        w.enabled, w.management, w.version, w.created_at, w.updated_at,
        CASE WHEN w.secret_name IS NULL THEN w.secret_sealed ELSE s.sealed END IS NOT NULL AS secret_set,
-       (SELECT d.received_at FROM deliveries d WHERE d.webhook_uid = w.uid ORDER BY d.received_at DESC, d.uid DESC LIMIT 1) AS last_delivery_at
+       (SELECT d.received_at FROM deliveries d WHERE d.webhook_uid = w.uid
+         ORDER BY d.received_at DESC, d.uid DESC LIMIT 1) AS last_delivery_at
   FROM webhooks w LEFT JOIN team_secrets s ON s.team_uid = w.team_uid AND s.name = w.secret_name`;
 
 export type WebhookRow = {

@@ -16,11 +16,11 @@ export type ChangeWebhookDeps = ScopeDeps & {
   clock: Clock;
 };
 
-export type AskedSettings = { name: string; deliveryIdHeader: string; enabled: boolean };
+export type SettingsRequest = { name: string; deliveryIdHeader: string; enabled: boolean };
 
 /**
- * Replaces name, delivery-ID header and whether it is enabled. Of what files define only the last can be changed, and
- * nothing where the files are elsewhere (webhooks §10).
+ * Replaces name, delivery-ID header and `enabled`. Of a webhook that a file defines only `enabled` can be changed, and nothing
+ * if the files are outside the platform (webhooks §10).
  *
  * Errors: webhook_not_found · not_authorized · invalid_webhook · secret_missing (conflict) · managed_by_files (conflict).
  */
@@ -28,10 +28,10 @@ export async function replaceWebhook(
   deps: ChangeWebhookDeps,
   caller: Caller,
   ref: WebhookRef,
-  asked: AskedSettings,
+  input: SettingsRequest,
 ): Promise<Webhook> {
   const found = await findWebhook(deps, caller, ref);
-  const settings = readSettings(asked, found);
+  const settings = readSettings(input, found);
   const isExternal =
     found.management === "files" && (await findFactory(deps, caller, found.factoryUid)).management !== "service_files";
   return change(deps, found, (webhook) => {
@@ -41,7 +41,7 @@ export async function replaceWebhook(
       throw new DomainError({
         kind: "conflict",
         reason: "secret_missing",
-        message: "The webhook waits for its secret; give it with rotate.",
+        message: "The webhook has no secret yet. Set the provider's secret with rotate, then enable the webhook.",
       });
     const next = { ...webhook, ...settings };
     return { next, event: webhookEvent("updated", next, caller) };
@@ -49,8 +49,7 @@ export async function replaceWebhook(
 }
 
 /**
- * Gives a webhook another secret of its own. The new one counts at once, the old one no longer; one that waited for its
- * first is enabled by it.
+ * Replaces a webhook's own secret. The new one applies at once and the old one is rejected; a webhook that had none is enabled.
  *
  * Errors: webhook_not_found · not_authorized · invalid_secret · secret_managed (conflict) · managed_by_files (conflict).
  */
@@ -63,24 +62,25 @@ export async function rotateSecret(
   const found = await findWebhook(deps, caller, ref);
   const generated = supplied === "" ? generateSecret(found) : undefined;
   const secret = generated ?? supplied;
-  const webhook = await change(deps, found, (present) => {
-    if (present.management === "files") throw managedByFiles("Files define this webhook; replace its managed secret.");
-    if (present.secretName !== undefined)
+  const webhook = await change(deps, found, (current) => {
+    if (current.management === "files")
+      throw managedByFiles("Files define this webhook; replace its managed secret instead.");
+    if (current.secretName !== undefined)
       throw new DomainError({
         kind: "conflict",
         reason: "secret_managed",
-        message: `The webhook uses the managed secret ${present.secretName}; replace that.`,
+        message: `The webhook uses the managed secret ${current.secretName}; replace that secret instead.`,
       });
-    if (supplied !== "" && present.authMode !== "signature")
-      throw invalidArgument("invalid_secret", "The secret of such a webhook is generated.");
-    checkSecret(present, secret);
-    const next = { ...present, isSecretSet: true, enabled: present.enabled || !present.isSecretSet };
+    if (supplied !== "" && current.authMode !== "signature")
+      throw invalidArgument("invalid_secret", `The secret of a ${current.authMode} webhook is generated; omit secret.`);
+    checkSecret(current, secret);
+    const next = { ...current, isSecretSet: true, enabled: current.enabled || !current.isSecretSet };
     return { next, secret, event: webhookEvent("updated", next, caller, { secret_changed: true }) };
   });
   return { webhook, secret: generated };
 }
 
-/** Errors: webhook_not_found · not_authorized · managed_by_files (conflict). */
+/** Deletes a webhook. Errors: webhook_not_found · not_authorized · managed_by_files (conflict). */
 export async function deleteWebhook(deps: ChangeWebhookDeps, caller: Caller, ref: WebhookRef): Promise<void> {
   const found = await findWebhook(deps, caller, ref);
   await change(deps, found, (webhook) => {
@@ -92,14 +92,14 @@ export async function deleteWebhook(deps: ChangeWebhookDeps, caller: Caller, ref
 async function change(
   deps: ChangeWebhookDeps,
   { uid }: Webhook,
-  make: (webhook: Webhook) => WebhookChange,
+  build: (webhook: Webhook) => WebhookChange,
 ): Promise<Webhook> {
   const now = deps.clock.now();
   const changed = await deps.webhooks.update(
     uid,
-    (webhook) => make({ ...webhook, version: webhook.version + 1, updatedAt: now }),
+    (webhook) => build({ ...webhook, version: webhook.version + 1, updatedAt: now }),
     now,
   );
-  if (!changed) throw notFound("webhook"); // deleted meanwhile
+  if (!changed) throw notFound("webhook"); // deleted concurrently
   return changed;
 }

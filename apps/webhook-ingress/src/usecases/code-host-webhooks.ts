@@ -11,7 +11,7 @@ import {
   type CodeHostWebhook,
 } from "../domain/code-host-webhook.ts";
 import { codeHostWebhookEvent } from "../events/code-host-events.ts";
-import type { CodeHostChange, CodeHostSlot } from "../store/code-host-webhook-store.ts";
+import type { CodeHostChange, CodeHostState } from "../store/code-host-webhook-store.ts";
 
 export type CodeHostScopeDeps = {
   codeHostWebhooks: { find(codeHostUid: string): Promise<CodeHostWebhook | undefined> };
@@ -19,15 +19,19 @@ export type CodeHostScopeDeps = {
 
 export type CodeHostWebhooksDeps = CodeHostScopeDeps & {
   codeHostWebhooks: {
-    change(codeHostUid: string, decide: (slot: CodeHostSlot) => CodeHostChange): Promise<CodeHostWebhook>;
+    change(codeHostUid: string, decide: (current: CodeHostState) => CodeHostChange): Promise<CodeHostWebhook>;
   };
   clock: Clock;
 };
 
-/** A connection, and the team whose it is according to the orchestrator, which the gateway has asked. */
+/** A connection and its team, which the gateway has read from the orchestrator. */
 export type CodeHostRef = { readonly teamUid: string; readonly codeHostUid: string };
 
-/** The one way to reach a connection's webhook. A service reads any of the team that it names. Errors: code_host_not_found (not the caller's team) · not_authorized · code_host_webhook_not_found. */
+/**
+ * Returns a connection's webhook that the caller may manage, or any of the named team's for a service.
+ *
+ * Errors: code_host_not_found (not the caller's team) · not_authorized · code_host_webhook_not_found.
+ */
 export async function findCodeHostWebhook(
   deps: CodeHostScopeDeps,
   caller: Caller,
@@ -39,11 +43,11 @@ export async function findCodeHostWebhook(
   return webhook;
 }
 
-/** What is absent stays as it is; an address that is opened is enabled. */
-export type AskedCodeHostWebhook = { provider: string; botLogin?: string | undefined; enabled?: boolean | undefined };
+/** Requested settings: an absent one is unchanged; a new address is enabled by default. */
+export type CodeHostWebhookRequest = { provider: string; botLogin?: string | undefined; enabled?: boolean | undefined };
 
 /**
- * Opens a connection's address, with a secret that is answered this once; or changes the settings of an open one.
+ * Opens a connection's address and returns its secret once, or changes the settings of an open one.
  *
  * Errors: code_host_not_found (another team's, or removed) · not_authorized · invalid_code_host_webhook.
  */
@@ -51,15 +55,15 @@ export async function putCodeHostWebhook(
   deps: CodeHostWebhooksDeps,
   caller: Caller,
   ref: CodeHostRef,
-  asked: AskedCodeHostWebhook,
+  input: CodeHostWebhookRequest,
 ): Promise<{ webhook: CodeHostWebhook; secret: string | undefined }> {
   const { teamUid, codeHostUid } = checkRef(caller, ref);
-  const provider = PROVIDERS.find((one) => one === asked.provider);
+  const provider = PROVIDERS.find((known) => known === input.provider);
   if (!provider)
-    throw invalidArgument("invalid_code_host_webhook", `A provider is one of ${PROVIDERS.join(", ")}.`, {
+    throw invalidArgument("invalid_code_host_webhook", `provider must be one of ${PROVIDERS.join(", ")}.`, {
       field: "provider",
     });
-  const botLogin = asked.botLogin === undefined ? undefined : checkBotLogin(asked.botLogin);
+  const botLogin = input.botLogin === undefined ? undefined : checkBotLogin(input.botLogin);
   let secret: string | undefined;
   const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, isRetired, owner }) => {
     if (isRetired || (owner !== undefined && owner !== teamUid)) throw notFound("code_host");
@@ -72,7 +76,7 @@ export async function putCodeHostWebhook(
       teamUid,
       provider,
       botLogin: botLogin ?? before.botLogin,
-      enabled: asked.enabled ?? before.enabled,
+      enabled: input.enabled ?? before.enabled,
       version: version + 1,
       updatedAt: now,
     };
@@ -81,7 +85,10 @@ export async function putCodeHostWebhook(
   return { webhook, secret };
 }
 
-/** Gives an address another secret: the code host's own, or a generated one. It counts at once, the old one no longer. Errors: as `findCodeHostWebhook`; invalid_secret. */
+/**
+ * Replaces the secret of an address with the given one, or with a generated one. The new one applies at once and the old one is
+ * rejected. Errors: as `findCodeHostWebhook`; invalid_secret.
+ */
 export async function rotateCodeHostSecret(
   deps: CodeHostWebhooksDeps,
   caller: Caller,
@@ -93,7 +100,7 @@ export async function rotateCodeHostSecret(
   const secret = generated ?? supplied;
   checkCodeHostSecret(secret);
   const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open }) => {
-    if (!open) throw notFound("code_host_webhook"); // closed meanwhile
+    if (!open) throw notFound("code_host_webhook"); // closed concurrently
     const next = { ...open, version: open.version + 1, updatedAt: deps.clock.now() };
     return {
       next,
@@ -105,7 +112,7 @@ export async function rotateCodeHostSecret(
   return { webhook, secret: generated };
 }
 
-/** The code host gets 404 at once. Errors: as `findCodeHostWebhook`. */
+/** Closes an address, so that the code host gets 404. Errors: as `findCodeHostWebhook`. */
 export async function closeCodeHostWebhook(
   deps: CodeHostWebhooksDeps,
   caller: Caller,
@@ -113,14 +120,14 @@ export async function closeCodeHostWebhook(
 ): Promise<void> {
   const { codeHostUid } = await findCodeHostWebhook(deps, caller, ref);
   await deps.codeHostWebhooks.change(codeHostUid, ({ open }) => {
-    if (!open) throw notFound("code_host_webhook"); // closed meanwhile
+    if (!open) throw notFound("code_host_webhook"); // closed concurrently
     const next = { ...open, enabled: false, version: open.version + 1, updatedAt: deps.clock.now() };
     return { next, state: "closed", event: codeHostWebhookEvent("deleted", next, caller) };
   });
 }
 
 /**
- * Closes the address of a connection that is about to be removed, for good: nothing that comes later can open it again.
+ * Closes the address of a connection that is about to be removed. It can never be opened again.
  *
  * Errors: code_host_not_found (another team's) · not_authorized.
  */

@@ -5,10 +5,10 @@ import { DomainError, invalidArgument } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
-import { readAuth, readSettings, type AskedAuth } from "../domain/new-webhook.ts";
+import { readAuth, readSettings, type AuthRequest } from "../domain/new-webhook.ts";
 import { checkSecret, generateSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookAuth, WebhookUid } from "../domain/webhook.ts";
-import type { Made } from "../store/webhook-store.ts";
+import type { CreatedRecord } from "../store/webhook-store.ts";
 import { webhookEvent } from "../events/webhook-events.ts";
 import { managedByFiles } from "./managed-by-files.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
@@ -19,18 +19,18 @@ export type CreateWebhookDeps = ScopeDeps & {
     create(
       webhook: Webhook,
       secret: string | undefined,
-      answer: string | undefined,
+      generatedSecret: string | undefined,
       event: NewEvent,
       request: IdempotentRequest | undefined,
-      most: number,
+      max: number,
       now: Date,
-    ): Promise<Made | undefined>;
+    ): Promise<CreatedRecord | undefined>;
   };
   teamSecrets: TeamSecrets;
   clock: Clock;
 };
 
-export type NewWebhook = AskedAuth & {
+export type NewWebhook = AuthRequest & {
   factoryUid: string;
   name: string;
   deliveryIdHeader: string;
@@ -40,8 +40,8 @@ export type NewWebhook = AskedAuth & {
 };
 
 /**
- * Makes a webhook. Its secret is generated (and answered this once), supplied, or a managed one of the team; a provider that
- * issues its secret only when it has the address gets a webhook that is disabled until then (webhooks §3).
+ * Creates a webhook. Its secret is generated (and returned once), supplied, or a managed one of the team. If the provider issues
+ * the secret only after it has the address, the webhook is disabled until then (webhooks §3).
  *
  * Errors: factory_not_found · not_authorized · managed_by_files · invalid_webhook · invalid_secret · secret_not_found ·
  * too_many_webhooks (conflict) · idempotency_mismatch (conflict).
@@ -49,13 +49,13 @@ export type NewWebhook = AskedAuth & {
 export async function createWebhook(
   deps: CreateWebhookDeps,
   caller: Caller,
-  asked: NewWebhook,
+  input: NewWebhook,
 ): Promise<{ webhook: Webhook; secret: string | undefined }> {
-  const factory = await findFactory(deps, caller, asked.factoryUid);
+  const factory = await findFactory(deps, caller, input.factoryUid);
   if (factory.management === "external_files") throw managedByFiles();
-  const auth = readAuth(asked);
-  const settings = readSettings(asked, auth);
-  const { own, generated } = await secretFor(deps, factory.teamUid, auth, asked.secret);
+  const auth = readAuth(input);
+  const settings = readSettings(input, auth);
+  const { own, generated } = await secretFor(deps, factory.teamUid, auth, input.secret);
   const now = deps.clock.now();
   const isSecretSet = own !== undefined || auth.secretName !== undefined;
   const webhook: Webhook = {
@@ -72,9 +72,9 @@ export async function createWebhook(
     updatedAt: now,
     lastDeliveryAt: undefined,
   };
-  const { idempotencyKey, ...body } = asked;
+  const { idempotencyKey, ...body } = input;
   const request = idempotentRequest(caller.principal.uid, "create-webhook", idempotencyKey, body);
-  const made = await deps.webhooks.create(
+  const created = await deps.webhooks.create(
     webhook,
     own,
     generated,
@@ -83,16 +83,16 @@ export async function createWebhook(
     WEBHOOKS_MAX,
     now,
   );
-  if (!made)
+  if (!created)
     throw new DomainError({
       kind: "conflict",
       reason: "too_many_webhooks",
-      message: `A factory has at most ${WEBHOOKS_MAX} webhooks.`,
+      message: `A factory can have at most ${WEBHOOKS_MAX} webhooks; delete one first.`,
     });
-  const createdAt = new Date(made.at);
+  const createdAt = new Date(created.at);
   return {
-    webhook: { ...webhook, uid: as<WebhookUid>(made.uid), createdAt, updatedAt: createdAt },
-    secret: made.answer,
+    webhook: { ...webhook, uid: as<WebhookUid>(created.uid), createdAt, updatedAt: createdAt },
+    secret: created.answer,
   };
 }
 
@@ -103,16 +103,15 @@ async function secretFor(
   supplied: string,
 ): Promise<{ own?: string; generated?: string }> {
   if (auth.secretName !== undefined) {
-    if (supplied !== "")
-      throw invalidArgument("invalid_secret", "Send a secret, or the name of a managed one; not both.");
-    checkSecret(auth, await deps.teamSecrets.follow({ teamUid, name: auth.secretName }));
+    if (supplied !== "") throw invalidArgument("invalid_secret", "Send either secret or secret_name, not both.");
+    checkSecret(auth, await deps.teamSecrets.track({ teamUid, name: auth.secretName }));
     return {};
   }
   if (supplied !== "") {
     if (auth.authMode !== "signature")
       throw invalidArgument(
         "invalid_secret",
-        "The secret of such a webhook is generated; name a managed secret to bring your own.",
+        `The secret of a ${auth.authMode} webhook is generated; omit secret, or set secret_name to use your own.`,
       );
     checkSecret(auth, supplied);
     return { own: supplied };

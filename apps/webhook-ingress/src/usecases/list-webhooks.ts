@@ -6,7 +6,7 @@ export type ListWebhooksDeps = Pick<ScopeDeps, "factories"> & {
   webhooks: { list(factoryUid: string): Promise<Webhook[]> };
 };
 
-/** A factory's webhooks, oldest first. Errors: factory_not_found · not_authorized. */
+/** Lists a factory's webhooks, oldest first. Errors: factory_not_found · not_authorized. */
 export async function listWebhooks(deps: ListWebhooksDeps, caller: Caller, factoryUid: string): Promise<Webhook[]> {
   const factory = await findFactory(deps, caller, factoryUid);
   return deps.webhooks.list(factory.uid);

@@ -1,5 +1,5 @@
 import { DomainError } from "@millwright/errors";
 
-/** What files define is changed in the files. */
-export const managedByFiles = (message = "Files define this factory's webhooks; change them there."): DomainError =>
+/** Returns the error of changes that have to be made in the files. */
+export const managedByFiles = (message = "Files define this factory's webhooks; change the files."): DomainError =>
   new DomainError({ kind: "conflict", reason: "managed_by_files", message });

@@ -7,15 +7,15 @@ import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { readDefinedWebhooks, selectedWebhooks, type DefinedWebhook } from "../domain/defined-webhook.ts";
 import { checkSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookUid } from "../domain/webhook.ts";
-import { webhookFact, type Origin } from "../events/webhook-events.ts";
+import { buildWebhookEvent, type Origin } from "../events/webhook-events.ts";
 import {
   absentWebhooks,
-  closeStage,
+  completeStage,
   countLive,
   deleteDefined,
   dropStage,
   fileWebhooks,
-  openStage,
+  lockStage,
   sameDefinition,
   saveDefined,
   saveStage,
@@ -28,7 +28,7 @@ export type ProjectDefinitionDeps = {
   clock: Clock;
 };
 
-/** `keys`: what leads to the value in the file. */
+/** `keys`: the path to the value in the file. */
 export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
 export type StageRequest = {
   factoryUid: string;
@@ -39,9 +39,8 @@ export type StageRequest = {
 };
 
 /**
- * Checks the webhooks of a definition: their managed secrets exist and can be such secrets, and there are not too many beside
- * those that no file defines. Stores them inert, unless something is wrong or only a check is wanted. Repeating it converges.
- *
+ * Validates the webhooks of a definition: their managed secrets exist and are usable, and the factory's webhooks stay within the
+ * limit. Stores them as an inactive stage unless there are errors or it is a dry run. Repeating it converges.
  * Errors: definition_malformed.
  */
 export async function stageDefinition(
@@ -52,17 +51,17 @@ export async function stageDefinition(
   const webhooks = readDefinedWebhooks(request.definition);
   const diagnostics: Diagnostic[] = [];
   for (const webhook of webhooks) {
-    const fault = await secretFault(teamSecrets, teamUid, webhook, request.isDryRun);
-    if (fault) diagnostics.push(at(`webhooks/${webhook.name}.yaml`, ["secretName"], fault.code, fault.message));
+    const problem = await secretProblem(teamSecrets, teamUid, webhook, request.isDryRun);
+    if (problem) diagnostics.push(at(`webhooks/${webhook.name}.yaml`, ["secretName"], problem.code, problem.message));
   }
-  const others = webhooks.length === 0 ? 0 : await countLive(database.sql, factoryUid);
-  if (webhooks.length + others > WEBHOOKS_MAX) {
+  const liveCount = webhooks.length === 0 ? 0 : await countLive(database.sql, factoryUid);
+  if (webhooks.length + liveCount > WEBHOOKS_MAX) {
     diagnostics.push(
       at(
         "factory.yaml",
         [],
         "FF_LIMIT_EXCEEDED",
-        `A factory has at most ${WEBHOOKS_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`,
+        `A factory can have at most ${WEBHOOKS_MAX} webhooks: files define ${webhooks.length}, and ${liveCount} were created otherwise.`,
       ),
     );
   }
@@ -73,7 +72,7 @@ export async function stageDefinition(
   return [...diagnostics, ...unknown.filter(({ severity }) => severity === "warning")];
 }
 
-/** Triggers of automations that select webhooks which the factory does not have, or not any more: they stay inert. The name of a webhook's file is no uid (spec §2 "Webhook"). */
+/** Returns diagnostics of triggers that select webhooks which the factory does not have: they are inactive. The name of a webhook's file is not a uid (spec §2 "Webhook"). */
 async function unknownWebhooks(
   sql: Sql,
   { factoryUid, definition }: StageRequest,
@@ -92,18 +91,18 @@ async function unknownWebhooks(
   return selected
     .filter(({ uid }) => absent.has(uid))
     .map(({ automation, keys, uid }): Diagnostic => {
-      const here = (message: string) =>
+      const diagnostic = (message: string) =>
         at(`automations/${automation}/automation.md`, keys, "FF_INVALID_REFERENCE", message);
       return names.has(uid)
-        ? here(`webhook_ids takes the uid of a webhook; ${uid} is the name of a file.`)
+        ? diagnostic(`webhook_ids must contain uids of webhooks; ${uid} is the name of a file.`)
         : {
-            ...here(`With this definition the factory has no webhook ${uid}; the trigger stays inert.`),
+            ...diagnostic(`The factory has no webhook ${uid} with this definition; the trigger is inactive.`),
             severity: "warning",
           };
     });
 }
 
-async function secretFault(
+async function secretProblem(
   teamSecrets: TeamSecrets,
   teamUid: string,
   webhook: DefinedWebhook,
@@ -111,7 +110,7 @@ async function secretFault(
 ): Promise<{ code: string; message: string } | undefined> {
   const secret = { teamUid, name: webhook.secretName };
   try {
-    checkSecret(webhook, isDryRun ? await teamSecrets.peek(secret) : await teamSecrets.follow(secret));
+    checkSecret(webhook, isDryRun ? await teamSecrets.peek(secret) : await teamSecrets.track(secret));
     return undefined;
   } catch (error) {
     if (!isDomainError(error) || error.kind !== "invalid_argument") throw error;
@@ -130,7 +129,7 @@ const at = (path: string, keys: string[], code: string, message: string): Diagno
   severity: "error",
 });
 
-/** Forgets a stage that will never be activated. An absent one is fine. */
+/** Deletes a stage that will not be activated; an absent one is ignored. */
 export const dropDefinition = (
   { database }: Pick<ProjectDefinitionDeps, "database">,
   factoryUid: string,
@@ -138,9 +137,9 @@ export const dropDefinition = (
 ): Promise<void> => dropStage(database.sql, factoryUid, version);
 
 /**
- * Rolls a factory's file webhooks forward to a staged version, in the caller's transaction; an older one changes nothing. A
- * webhook keeps its uid while its file is there, and its switch while its file says the same; without its file it is
- * deleted. Answers the version that serves.
+ * Rolls a factory's file webhooks forward to a staged version, in the caller's transaction; an older version changes nothing. A
+ * webhook keeps its uid while its file exists, and `enabled` while its file is unchanged; without its file it is deleted. Returns
+ * the active version.
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
  */
@@ -150,8 +149,8 @@ export async function activateDefinition(
   origin: Origin,
   { factoryUid, version }: { factoryUid: string; version: number },
 ): Promise<number> {
-  const { serving, stage } = await openStage(tx, factoryUid, version);
-  if (serving >= version) return serving;
+  const { activeVersion, stage } = await lockStage(tx, factoryUid, version);
+  if (activeVersion >= version) return activeVersion;
   if (!stage)
     throw new DomainError({
       kind: "conflict",
@@ -160,13 +159,13 @@ export async function activateDefinition(
       retryable: true,
     });
   const now = clock.now();
-  const before = new Map((await fileWebhooks(tx, factoryUid)).map((one) => [one.webhook.name, one]));
-  const facts: NewEvent[] = [];
+  const before = new Map((await fileWebhooks(tx, factoryUid)).map((known) => [known.webhook.name, known]));
+  const events: NewEvent[] = [];
   for (const { webhook } of before.values()) {
     if (stage.webhooks.some(({ name }) => name === webhook.name)) continue;
     const deleted = { ...webhook, version: webhook.version + 1, updatedAt: now };
     await deleteDefined(tx, deleted);
-    facts.push(webhookFact("deleted", deleted, origin));
+    events.push(buildWebhookEvent("deleted", deleted, origin));
   }
   for (const defined of stage.webhooks) {
     const known = before.get(defined.name);
@@ -188,9 +187,9 @@ export async function activateDefinition(
           lastDeliveryAt: undefined,
         };
     await saveDefined(tx, webhook, defined, !known);
-    facts.push(webhookFact(known ? "updated" : "created", webhook, origin));
+    events.push(buildWebhookEvent(known ? "updated" : "created", webhook, origin));
   }
-  await appendEvents(tx, facts);
-  await closeStage(tx, factoryUid, version);
+  await appendEvents(tx, events);
+  await completeStage(tx, factoryUid, version);
   return version;
 }

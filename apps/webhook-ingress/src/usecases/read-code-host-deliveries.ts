@@ -16,7 +16,7 @@ export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
   cursors: Cursors;
 };
 
-/** A connection's log, newest first. Errors: code_host_not_found · not_authorized · code_host_webhook_not_found · invalid_cursor. */
+/** Lists a connection's deliveries, newest first. Errors: code_host_not_found · not_authorized · code_host_webhook_not_found · invalid_cursor. */
 export async function listCodeHostDeliveries(
   deps: ReadCodeHostDeliveriesDeps,
   caller: Caller,
@@ -43,7 +43,11 @@ export async function listCodeHostDeliveries(
   };
 }
 
-/** One entry, with its bytes and headers if it was accepted. A service reads any. Errors: delivery_not_found (also of another connection) · code_host_not_found · not_authorized · code_host_webhook_not_found. */
+/**
+ * Returns a delivery, with its bytes and headers if it was accepted. Services may read any.
+ *
+ * Errors: delivery_not_found (also of another connection) · code_host_not_found · not_authorized · code_host_webhook_not_found.
+ */
 export async function getCodeHostDelivery(
   deps: ReadCodeHostDeliveriesDeps,
   caller: Caller,

@@ -8,7 +8,8 @@ import { findWebhook, type ScopeDeps, type WebhookRef } from "./scope.ts";
 export type StoredDelivery = {
   readonly delivery: Delivery;
   readonly payload: Uint8Array | undefined;
-  /** Also of a deleted one. */ readonly webhookName: string;
+  /** Also of a deleted webhook. */
+  readonly webhookName: string;
 };
 
 export type ReadDeliveriesDeps = Pick<ScopeDeps, "webhooks"> & {
@@ -19,7 +20,7 @@ export type ReadDeliveriesDeps = Pick<ScopeDeps, "webhooks"> & {
   cursors: Cursors;
 };
 
-/** A webhook's log, newest first. Errors: webhook_not_found · not_authorized · invalid_cursor. */
+/** Lists a webhook's deliveries, newest first. Errors: webhook_not_found · not_authorized · invalid_cursor. */
 export async function listDeliveries(
   deps: ReadDeliveriesDeps,
   caller: Caller,
@@ -46,7 +47,11 @@ export async function listDeliveries(
   };
 }
 
-/** One entry, with its payload if it was accepted. A service reads any. Errors: delivery_not_found (also of another webhook or factory) · not_authorized. */
+/**
+ * Returns a delivery, with its payload if it was accepted. Services may read any.
+ *
+ * Errors: delivery_not_found (also of another webhook or factory) · not_authorized.
+ */
 export async function getDelivery(
   deps: Pick<ReadDeliveriesDeps, "deliveries" | "webhooks">,
   caller: Caller,
@@ -55,10 +60,10 @@ export async function getDelivery(
   const found = isUuid(ref.deliveryUid) ? await deps.deliveries.find(ref.deliveryUid) : undefined;
   if (!found) throw notFound("delivery");
   const { delivery } = found;
-  const isElsewhere =
+  const isOfOtherWebhook =
     (ref.webhookUid !== "" && ref.webhookUid.toLowerCase() !== delivery.webhookUid) ||
     (ref.factoryUid !== "" && ref.factoryUid.toLowerCase() !== delivery.factoryUid);
-  if (isElsewhere) throw notFound("delivery");
+  if (isOfOtherWebhook) throw notFound("delivery");
   if (caller.principal.type === "service") return found;
   requireVerb(caller, delivery.teamUid, "webhook.manage", "delivery");
   if (!(await deps.webhooks.find(delivery.webhookUid))) throw notFound("delivery"); // its webhook was deleted

@@ -7,22 +7,22 @@ import {
   codeHostIdentity,
   eventName,
   isCodeHostSender,
-  isRefusedUnread,
-  keptHeaders,
+  isRejectedUnread,
+  storedHeaders,
 } from "../domain/code-host-webhook.ts";
 import { CODE_HOST_BODY_BYTES_MAX } from "../domain/limits.ts";
 import type { CodeHostEntry, CodeHostReceiver } from "../store/code-host-delivery-store.ts";
 import type { Recorded } from "../store/delivery-store.ts";
 import type { InboundDelivery, Reception } from "./receive-delivery.ts";
 
-/** A POST to a connection's address. Nothing of it is trusted. */
+/** An untrusted POST to a connection's address. */
 export type InboundCodeHostDelivery = Pick<InboundDelivery, "address" | "requestId" | "header" | "body"> & {
   readonly codeHostUid: string;
 };
 
 export type ReceiveCodeHostDeliveryDeps = {
   codeHostDeliveries: {
-    meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined>;
+    findReceiver(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined>;
     record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded>;
     recordFailure(
       to: CodeHostReceiver,
@@ -34,10 +34,9 @@ export type ReceiveCodeHostDeliveryDeps = {
 };
 
 /**
- * Takes one delivery of a code host: answers only after its row is durable, and with what the sender may know. The order of
- * checks is that of webhooks whose senders sign: lookup → failed-auth budget → (a GitLab token) → size → signature over the raw
- * bytes → the connection's budget → JSON → identity, stored. Which events it tells of is nobody's business here: a ping is
- * stored like any other.
+ * Receives a delivery of a code host. Returns only after its row is durable. The order of checks is that of webhooks with
+ * signatures: lookup → failed-auth budget → (GitLab token) → size → signature over the raw bytes → the connection's budget → JSON →
+ * identity, stored. The kind of event is not checked: a ping is stored like any other.
  */
 export async function receiveCodeHostDelivery(
   deps: ReceiveCodeHostDeliveryDeps,
@@ -46,11 +45,13 @@ export async function receiveCodeHostDelivery(
   const { codeHostDeliveries: deliveries } = deps;
   const { address, header } = inbound;
   const receivedAt = deps.clock.now();
-  const to = isUuid(inbound.codeHostUid) ? await deliveries.meet(inbound.codeHostUid, address, receivedAt) : undefined;
+  const to = isUuid(inbound.codeHostUid)
+    ? await deliveries.findReceiver(inbound.codeHostUid, address, receivedAt)
+    : undefined;
   if (!to) return { outcome: "unknown" };
   if (to.refusedForSeconds !== undefined) return { outcome: "limited", retryAfterSeconds: to.refusedForSeconds };
-  if (isRefusedUnread(to.provider, header, to.secret)) {
-    return ended(
+  if (isRejectedUnread(to.provider, header, to.secret)) {
+    return toReception(
       await deliveries.recordFailure(to, address, {
         outcome: "rejected_auth",
         sizeBytes: Number(header("content-length") ?? 0) || 0,
@@ -60,9 +61,9 @@ export async function receiveCodeHostDelivery(
   }
   const read = await inbound.body(CODE_HOST_BODY_BYTES_MAX);
   if ("isLost" in read) return { outcome: "body_lost" };
-  // Nobody has vouched for it: it counts as failed authentication.
+  // It is not authenticated, so it counts as a failure.
   if ("tooLargeBytes" in read)
-    return ended(
+    return toReception(
       await deliveries.recordFailure(to, address, {
         outcome: "rejected_too_large",
         sizeBytes: read.tooLargeBytes,
@@ -71,24 +72,24 @@ export async function receiveCodeHostDelivery(
     );
   const body = read.bytes;
   if (!isCodeHostSender(to.provider, { header, body }, to.secret, receivedAt)) {
-    return ended(
+    return toReception(
       await deliveries.recordFailure(to, address, { outcome: "rejected_auth", sizeBytes: body.length, receivedAt }),
     );
   }
-  const headers = keptHeaders(header);
+  const headers = storedHeaders(header);
   const entry = { event: eventName(to.provider, header), action: "", sizeBytes: body.length, receivedAt };
-  const isPlain = /^(?:identity)?$/i.test(header("content-encoding")?.trim() ?? ""); // a compressed body is no JSON, and never inflated
+  const isPlain = /^(?:identity)?$/i.test(header("content-encoding")?.trim() ?? ""); // a compressed body is never inflated
   if (!isPlain || !isJson(jsonBytes({ headers, body })))
-    return ended(await deliveries.record(to, { ...entry, outcome: "rejected_invalid_json" }, inbound.requestId));
+    return toReception(await deliveries.record(to, { ...entry, outcome: "rejected_invalid_json" }, inbound.requestId));
   const identity = codeHostIdentity(to.provider, header, body);
   const action = actionOf(to.provider, payloadOf({ headers, body }));
-  return ended(
+  return toReception(
     await deliveries.record(to, { ...entry, outcome: "accepted", action, identity, headers, body }, inbound.requestId),
     identity.id,
   );
 }
 
-function ended(recorded: Recorded, deliveryId = ""): Reception {
+function toReception(recorded: Recorded, deliveryId = ""): Reception {
   if ("limitedForSeconds" in recorded) return { outcome: "limited", retryAfterSeconds: recorded.limitedForSeconds };
   const { outcome } = recorded;
   return outcome === "accepted" || outcome === "duplicate" ? { outcome, deliveryId } : { outcome };

@@ -3,7 +3,7 @@ import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import type { Webhook } from "../domain/webhook.ts";
 
-/** A factory as its owner tells of it. */
+/** The parts of a factory that webhooks need. */
 export type FactoryView = {
   readonly uid: string;
   readonly teamUid: string;
@@ -13,12 +13,12 @@ export type FactoryView = {
 export type ScopeDeps = {
   webhooks: { find(uid: string): Promise<Webhook | undefined> };
   factories: {
-    /** For its caller. Errors: factory_not_found (absent or not visible). */
+    /** Returns a factory that the caller may see. Errors: factory_not_found (absent or not visible). */
     get(caller: Caller, uid: string): Promise<FactoryView>;
   };
 };
 
-/** The one way to reach a factory here. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
+/** Returns a factory whose webhooks the caller may manage. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
 export async function findFactory(
   deps: Pick<ScopeDeps, "factories">,
   caller: Caller,
@@ -30,10 +30,14 @@ export async function findFactory(
   return factory;
 }
 
-/** A webhook by its uid, and by its factory's when that is named: to others than its team it is as absent. */
+/** A webhook by its uid, and by its factory's uid if not empty. */
 export type WebhookRef = { readonly factoryUid: string; readonly webhookUid: string };
 
-/** The one way to reach a webhook. Errors: webhook_not_found (absent, malformed, of another factory, or not visible) · not_authorized. */
+/**
+ * Returns a webhook that the caller may manage.
+ *
+ * Errors: webhook_not_found (absent, malformed, of another factory, or not visible) · not_authorized.
+ */
 export async function findWebhook(
   deps: Pick<ScopeDeps, "webhooks">,
   caller: Caller,

@@ -4,14 +4,14 @@ import { checkSecret } from "../domain/secret.ts";
 import type { Webhook } from "../domain/webhook.ts";
 import type { TeamSecretName, TeamSecretValue } from "../store/team-secret-store.ts";
 
-/** A value is compared with the gateway's own this long after it was pushed: by then the gateway has kept it, or never will. */
+/** When a pushed value is compared with the gateway's: by then the gateway has stored it or has failed. */
 const CONFIRM_AFTER_MS = 15_000;
 const BATCH = 50;
 
 export type TeamSecretsDeps = {
   copies: {
-    expect(secret: TeamSecretName): Promise<void>;
-    keep(secret: TeamSecretName, value: TeamSecretValue): Promise<void>;
+    register(secret: TeamSecretName): Promise<void>;
+    storeFetched(secret: TeamSecretName, value: TeamSecretValue): Promise<void>;
     push(secret: TeamSecretName, value: TeamSecretValue, now: Date): Promise<void>;
     unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { pushedAt: Date })[]>;
     confirm(
@@ -21,13 +21,13 @@ export type TeamSecretsDeps = {
   };
   webhooks: { listNaming(secret: TeamSecretName): Promise<readonly Webhook[]> };
   identity: {
-    /** The present value and revision; undefined: the team has no such secret. */
+    /** Returns the current value and revision; undefined if the team has no such secret. */
     secret(secret: TeamSecretName): Promise<{ value: string; revision: string } | undefined>;
   };
   clock: Clock;
 };
 
-/** Managed secrets that webhooks name: the value in force when a delivery is verified (decisions "secrets"). */
+/** Managed secrets that webhooks name: the value that verifies deliveries (decisions "secrets"). */
 export class TeamSecrets {
   readonly #deps: TeamSecretsDeps;
 
@@ -35,26 +35,26 @@ export class TeamSecrets {
     this.#deps = deps;
   }
 
-  /** Keeps a copy from now on; answers the present value. Errors: secret_not_found (invalid_argument). */
-  async follow(secret: TeamSecretName): Promise<string> {
+  /** Stores and updates a copy from now on; returns the current value. Errors: secret_not_found (invalid_argument). */
+  async track(secret: TeamSecretName): Promise<string> {
     const { copies, identity } = this.#deps;
-    await copies.expect(secret);
-    const present = await identity.secret(secret);
-    if (!present) throw unknownSecret(secret);
-    await copies.keep(secret, present);
-    return present.value;
+    await copies.register(secret);
+    const current = await identity.secret(secret);
+    if (!current) throw unknownSecret(secret);
+    await copies.storeFetched(secret, current);
+    return current.value;
   }
 
-  /** The present value, without keeping it. Errors: as `follow`. */
+  /** Returns the current value without storing it. Errors: as `track`. */
   async peek(secret: TeamSecretName): Promise<string> {
-    const present = await this.#deps.identity.secret(secret);
-    if (!present) throw unknownSecret(secret);
-    return present.value;
+    const current = await this.#deps.identity.secret(secret);
+    if (!current) throw unknownSecret(secret);
+    return current.value;
   }
 
   /**
-   * Asked by the gateway, while it changes the value: nothing is verified with the old one after this has been answered.
-   * Errors: invalid_secret, if a webhook that names the secret cannot have the new value.
+   * Stores a value that the gateway is about to change: after it returns, the old value verifies nothing.
+   * Errors: invalid_secret, if a webhook that names the secret cannot use the new value.
    */
   async push(secret: TeamSecretName, value: TeamSecretValue): Promise<void> {
     if (value.value !== undefined)
@@ -62,7 +62,7 @@ export class TeamSecrets {
     await this.#deps.copies.push(secret, value, this.#deps.clock.now());
   }
 
-  /** Takes the gateway's word where a pushed value may not have been kept there. Answers whether there may be more. */
+  /** Replaces pushed values with the gateway's, in case it failed to store them. Returns whether there may be more. */
   async confirm(): Promise<"again" | "idle"> {
     const { copies, identity, clock } = this.#deps;
     const due = await copies.unconfirmed(new Date(clock.now().getTime() - CONFIRM_AFTER_MS), BATCH);

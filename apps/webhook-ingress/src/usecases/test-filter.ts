@@ -15,8 +15,8 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 export type TestFilterDeps = ScopeDeps &
   Pick<ReadDeliveriesDeps, "deliveries"> & { webhooks: { list(factoryUid: string): Promise<Webhook[]> } };
 
-/** `payloadFilter`: JSON text, empty for none. Exactly one of a stored delivery and a body. */
-export type AskedTest = {
+/** `payloadFilter`: JSON text, empty for none. Exactly one of `deliveryUid` and `payload` is set. */
+export type FilterTestRequest = {
   factoryUid: string;
   webhookUids: readonly string[];
   payloadFilter: string;
@@ -32,29 +32,34 @@ export type TestedFilter = {
 };
 
 /**
- * Whether a trigger of these webhooks and this filter would take a delivery; it does not look at what is enabled, and starts
- * and writes nothing (spec §6.2, webhooks §9).
+ * Evaluates whether a trigger of these webhooks and this filter would accept a delivery. It ignores whether they are enabled, and
+ * starts and writes nothing (spec §6.2, webhooks §9).
  *
- * Errors: factory_not_found · not_authorized · invalid_filter (each fault as a detail) · delivery_not_found · payload_not_stored · invalid_payload.
+ * Errors: factory_not_found · not_authorized · invalid_filter (each problem as a detail) · delivery_not_found ·
+ * payload_not_stored · invalid_payload.
  */
-export async function testFilter(deps: TestFilterDeps, caller: Caller, asked: AskedTest): Promise<TestedFilter> {
-  const factory = await findFactory(deps, caller, asked.factoryUid);
-  const filter = readFilter(asked.payloadFilter);
-  const owned = new Map((await deps.webhooks.list(factory.uid)).map((one) => [one.uid as string, one]));
-  const chosen = asked.webhookUids.map((uid) => uid.toLowerCase());
-  const { webhookUid, bytes } = await delivered(deps, caller, asked);
-  const absent = chosen.find((uid) => !owned.has(uid));
+export async function testFilter(
+  deps: TestFilterDeps,
+  caller: Caller,
+  input: FilterTestRequest,
+): Promise<TestedFilter> {
+  const factory = await findFactory(deps, caller, input.factoryUid);
+  const filter = readFilter(input.payloadFilter);
+  const owned = new Map((await deps.webhooks.list(factory.uid)).map((webhook) => [webhook.uid as string, webhook]));
+  const selected = input.webhookUids.map((uid) => uid.toLowerCase());
+  const { webhookUid, bytes } = await readDelivered(deps, caller, input);
+  const absent = selected.find((uid) => !owned.has(uid));
   const webhook: Check =
     absent !== undefined
       ? { passed: false, detail: `The factory has no webhook ${absent}.` }
-      : chosen.length === 0
+      : selected.length === 0
         ? { passed: false, detail: "The trigger selects no webhook." }
         : webhookUid === undefined
           ? {
               passed: true,
-              detail: "A body was sent instead of a stored delivery: it counts as one of the selected webhooks'.",
+              detail: "The payload was sent with the request and counts as a delivery to a selected webhook.",
             }
-          : chosen.includes(webhookUid)
+          : selected.includes(webhookUid)
             ? { passed: true, detail: "The delivery came to a selected webhook." }
             : {
                 passed: false,
@@ -75,22 +80,23 @@ function readFilter(text: string): PayloadFilter {
   });
 }
 
-async function delivered(
+async function readDelivered(
   deps: TestFilterDeps,
   caller: Caller,
-  { factoryUid, deliveryUid, payload }: AskedTest,
+  { factoryUid, deliveryUid, payload }: FilterTestRequest,
 ): Promise<{ webhookUid?: string; bytes: Uint8Array }> {
   if ((deliveryUid === "") === (payload === undefined))
-    throw invalidArgument("invalid_payload", "Name a stored delivery, or send a payload; one of them.");
+    throw invalidArgument("invalid_payload", "Send either delivery_uid or payload, not both.");
   if (payload) return { bytes: payload };
   const found = await getDelivery(deps, caller, { factoryUid, webhookUid: "", deliveryUid });
-  if (!found.payload) throw invalidArgument("payload_not_stored", "Only accepted deliveries keep their payload.");
+  if (!found.payload)
+    throw invalidArgument("payload_not_stored", "The delivery was not accepted, so its payload is not stored.");
   return { webhookUid: found.delivery.webhookUid, bytes: found.payload };
 }
 
 function checkPayload(filter: PayloadFilter, bytes: Uint8Array): { check: Check; failedPaths: readonly string[] } {
   const payload = readable(bytes);
-  if (payload === undefined) throw invalidArgument("invalid_payload", "The payload is not JSON.");
+  if (payload === undefined) throw invalidArgument("invalid_payload", "payload must be valid JSON.");
   if (payload === "unreadable")
     return {
       check: { passed: false, detail: "The payload is nested too deeply to be evaluated, so it does not match." },
@@ -111,7 +117,7 @@ function checkPayload(filter: PayloadFilter, bytes: Uint8Array): { check: Check;
   return {
     check: {
       passed: false,
-      detail: `Does not match: ${failedPaths.map((path) => path || "the body itself").join(", ")}.`,
+      detail: `Does not match: ${failedPaths.map((path) => path || "the whole body").join(", ")}.`,
     },
     failedPaths,
   };

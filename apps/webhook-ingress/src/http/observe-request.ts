@@ -3,7 +3,7 @@ import type { Clock } from "@millwright/clock";
 import { openRequest } from "@millwright/service";
 import type { Logger, Metrics, Scope, Tracer } from "@millwright/telemetry";
 
-export type Watch = {
+export type RequestObservers = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -11,11 +11,11 @@ export type Watch = {
 };
 
 /**
- * Begins a request: its id in the answer, its trace in the scope; at its end one log line, one observation, and the end of its
- * span. They name the template of the path: an address may be a credential, and so may anything else that a sender writes.
+ * Opens a request: sets its id in the response and its trace in the scope. When it ends, writes one log line and one observation
+ * and ends its span. They contain the template of the path, because an address may be a credential.
  */
-export function watchRequest(
-  { clock, log, metrics, tracer }: Watch,
+export function observeRequest(
+  { clock, log, metrics, tracer }: RequestObservers,
   req: IncomingMessage,
   res: ServerResponse,
   route: string,
@@ -28,7 +28,7 @@ export function watchRequest(
   ]);
   const deliveries = metrics.counter(
     "millwright_webhook_requests_total",
-    "Requests to webhook addresses, by what became of them.",
+    "Requests to webhook addresses, by outcome.",
     ["outcome"],
   );
   const startedMs = clock.monotonicMs();

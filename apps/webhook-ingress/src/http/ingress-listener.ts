@@ -9,25 +9,25 @@ import {
   type ReceiveDeliveryDeps,
   type Reception,
 } from "../usecases/receive-delivery.ts";
-import type { Places } from "./places.ts";
+import type { Semaphore } from "./semaphore.ts";
 import { drain, readBody, readLargeBody } from "./read-body.ts";
 import { senderAddress, type TrustedProxies } from "./sender-address.ts";
-import { watchRequest, type Watch } from "./watch-request.ts";
+import { observeRequest, type RequestObservers } from "./observe-request.ts";
 
-export type IngressDoorDeps = ReceiveDeliveryDeps &
+export type IngressListenerDeps = ReceiveDeliveryDeps &
   ReceiveCodeHostDeliveryDeps &
-  Watch & {
+  RequestObservers & {
     publicUrl: string;
     proxies: TrustedProxies;
-    /** A body that has not come to its end by then is given up. */
+    /** Reading a body is given up after this time. */
     bodyTimeoutMs: number;
-    /** How long the rest of a refused body is read after the answer. */
+    /** How long the rest of a refused body is read after the response. */
     drainMs: number;
-    /** For large bodies of code hosts. */
-    largeBodies: Places;
+    /** Limits the large bodies of code hosts in memory. */
+    largeBodies: Semaphore;
   };
 
-/** `path`: what of it may be told; what comes after it may be a credential. */
+/** `path`: the part that may be logged and returned; the rest may be a credential. */
 type Target = {
   readonly kind: "webhook" | "code_host";
   readonly route: string;
@@ -37,15 +37,15 @@ type Target = {
 };
 
 /**
- * The hostile edge: `POST /webhooks/w/<uid>[/<token>]` for senders of factories' webhooks, `POST /webhooks/c/<uid>` for code
- * hosts; bodies as raw bytes. Answers everything below `/webhooks/`.
+ * Serves untrusted senders: `POST /webhooks/w/<uid>[/<token>]` for webhooks of factories, `POST /webhooks/c/<uid>` for code
+ * hosts. Bodies are raw bytes. Handles everything below `/webhooks/`.
  */
-export function ingressDoor(deps: IngressDoorDeps): RequestListener {
+export function ingressListener(deps: IngressListenerDeps): RequestListener {
   return (req, res) => {
     const target = targetOf(req.url ?? "");
     let outcome = "failed";
-    const { requestId, scope } = watchRequest(deps, req, res, target?.route ?? "/webhooks/", () => outcome);
-    const answer = async (): Promise<void> => {
+    const { requestId, scope } = observeRequest(deps, req, res, target?.route ?? "/webhooks/", () => outcome);
+    const respond = async (): Promise<void> => {
       try {
         const reception = await receive(deps, req, res, target, requestId);
         outcome = reception.outcome;
@@ -73,12 +73,12 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
         await send(deps, req, res, problem.status, problem.headers, JSON.stringify(problem.body));
       }
     };
-    void inScope(scope, answer);
+    void inScope(scope, respond);
   };
 }
 
 function receive(
-  deps: IngressDoorDeps,
+  deps: IngressListenerDeps,
   req: IncomingMessage,
   res: ServerResponse,
   target: Target | undefined,
@@ -106,7 +106,7 @@ function receive(
   return receiveDelivery(deps, { ...inbound, webhookUid: target.uid, token: target.token });
 }
 
-/** The status and the text of each refusal; the log's labels are the use case's. */
+/** Status and text of each refusal; the labels of the log are those of the use case. */
 const REFUSALS: Readonly<
   Record<Exclude<Reception["outcome"], "accepted" | "duplicate">, (reception: Reception) => DomainError>
 > = {
@@ -121,26 +121,26 @@ const REFUSALS: Readonly<
     new DomainError({
       kind: "rate_limited",
       reason: "too_many_deliveries",
-      message: "Too many deliveries, or too many failed attempts; wait as Retry-After says.",
+      message: "Too many deliveries or failed attempts; retry after the time in the Retry-After header.",
       ...("retryAfterSeconds" in reception && { retryAfterSeconds: reception.retryAfterSeconds }),
     }),
   rejected_too_large: () =>
     new DomainError({
       kind: "too_large",
       reason: "body_too_large",
-      message: "A delivery has at most 262144 bytes, one of a code host 26214400.",
+      message: "The body must have at most 262144 bytes (26214400 bytes from a code host).",
     }),
   rejected_invalid_json: () =>
-    new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body is not JSON." }),
+    new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body must be valid JSON." }),
   body_lost: () =>
     new DomainError({
       kind: "invalid_argument",
       reason: "body_incomplete",
-      message: "The body did not come to its end in time.",
+      message: "Timed out or disconnected while reading the request body.",
     }),
 };
 
-/** `/webhooks/w/<uid>[/<token>]` or `/webhooks/c/<uid>`; a slash at the end and a query mean nothing. */
+/** Parses `/webhooks/w/<uid>[/<token>]` or `/webhooks/c/<uid>`; a trailing slash and a query are ignored. */
 function targetOf(url: string): Target | undefined {
   const [, kind, uid = "", token, ...rest] = url.split("?")[0]!.replace(/\/$/, "").split("/").slice(1);
   if (uid === "" || rest.length > 0) return undefined;
@@ -152,7 +152,7 @@ function targetOf(url: string): Target | undefined {
   return { ...target, kind: "webhook", route, token: token === undefined ? undefined : decoded(token) };
 }
 
-/** A segment that cannot be decoded is a wrong token like any other. */
+/** Returns "" for a segment that cannot be decoded, which is a wrong token. */
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
@@ -162,7 +162,7 @@ function decoded(segment: string): string {
 }
 
 async function send(
-  { drainMs }: Pick<IngressDoorDeps, "drainMs">,
+  { drainMs }: Pick<IngressListenerDeps, "drainMs">,
   req: IncomingMessage,
   res: ServerResponse,
   status: number,
@@ -170,7 +170,7 @@ async function send(
   body: string,
 ): Promise<void> {
   if (res.destroyed) return;
-  // A body that was not read to its end must not be taken for the next request.
+  // The rest of an unread body must not be parsed as the next request.
   if (!req.complete) res.setHeader("connection", "close");
   res.writeHead(status, {
     ...headers,
@@ -179,7 +179,7 @@ async function send(
     "x-content-type-options": "nosniff",
   });
   res.write(body);
-  // The answer is complete. Closing now would reset the connection of a sender that still writes, and could take the answer from it.
+  // The response is complete. Closing now would reset the connection of a sender that is still writing, which may lose the response.
   if (!req.complete) await drain(req, drainMs);
   res.end();
 }
