@@ -34,12 +34,12 @@ import {
 } from "./store/automation-store.ts";
 import { decisionStore, enqueueDecisions } from "./store/decision-store.ts";
 import { decideDelayed } from "./usecases/decide-delayed.ts";
-import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
+import { decideEvent, type DecideEventDeps, type Evaluators } from "./usecases/decide-event.ts";
 import type { FindBoundTasksDeps } from "./usecases/find-bound-tasks.ts";
-import { lookAtCodeHostDelivery } from "./usecases/look-at-code-host-delivery.ts";
-import { lookAtDelivery } from "./usecases/look-at-delivery.ts";
-import { lookAtSlot } from "./usecases/look-at-slot.ts";
-import { lookAtStageChange, type LookAtStageChangeDeps } from "./usecases/look-at-stage-change.ts";
+import { evaluateCodeHostDelivery } from "./usecases/evaluate-code-host-delivery.ts";
+import { evaluateDelivery } from "./usecases/evaluate-delivery.ts";
+import { evaluateSlot } from "./usecases/evaluate-slot.ts";
+import { evaluateStageChange, type EvaluateStageChangeDeps } from "./usecases/evaluate-stage-change.ts";
 import type { ReplayDeliveryDeps } from "./usecases/replay-delivery.ts";
 import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-decided-run.ts";
 
@@ -48,7 +48,7 @@ export type AutomationsOptions = {
   deps: RoutesDeps & {
     automations: AutomationStore;
     applies: StartDecidedRunDeps["applies"];
-    tasks: LookAtStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"];
+    tasks: EvaluateStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"];
   };
   runs: ReturnType<typeof orchestratorClient>;
   agents: StartDecidedRunDeps["agents"];
@@ -67,25 +67,25 @@ export type Automations = {
   readonly deps: AutomationRoutesDeps;
   readonly consumers: readonly Consumer[];
   readonly work: Readonly<Record<string, WorkHandler>>;
-  /** Kinds of work that wait for code hosts, and how many items of each are carried out at once. */
+  /** Kinds of work that call code hosts, and how many items of each run concurrently. */
   readonly separateWork: Readonly<Record<string, number>>;
   readonly pruner: BackgroundLoop;
   prune(): Promise<number>;
 };
 
-/** Deliveries for which this process asks code hosts at once. */
+/** Deliveries for which this process queries code hosts concurrently. */
 const CODE_HOSTS_ASKED_MAX = 4;
 const PRUNE_EVERY_MS = 3_600_000;
 
-/** What automations add to the object graph: whom they hear, how they decide, and what they leave to be done. */
+/** Adds automations to the object graph: the events they consume, their decisions, and their work. */
 export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.upstreams.webhookIngress, signer);
-  const looksWith: ReplayDeliveryDeps["looksWith"] = (known = {}, asks = true) => {
+  const evaluatorsWith: ReplayDeliveryDeps["evaluatorsWith"] = (known = {}, asks = true) => {
     const from = { ...deliveries, ...known };
-    const fromCodeHost: Looks[string] = (event, automations) =>
-      lookAtCodeHostDelivery(
+    const fromCodeHost: Evaluators[string] = (event, automations) =>
+      evaluateCodeHostDelivery(
         {
           deliveries: from,
           factories: o.deps.factories,
@@ -101,9 +101,9 @@ export function composeAutomations(o: AutomationsOptions): Automations {
         { asks },
       );
     return {
-      webhook: (event) => lookAtDelivery({ deliveries: from }, event),
-      factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
-      schedule: lookAtSlot,
+      webhook: (event) => evaluateDelivery({ deliveries: from }, event),
+      factory: (event) => evaluateStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
+      schedule: evaluateSlot,
       github: fromCodeHost,
       gitlab: fromCodeHost,
     };
@@ -112,7 +112,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     listeningTo: (factoryUid: string, provider: string) => listeningTo(database.sql, factoryUid, provider),
   };
   const deciding: DecideEventDeps<Sql> = {
-    looks: looksWith({}, false),
+    evaluators: evaluatorsWith({}, false),
     automations: listeners,
     decisions,
     clock,
@@ -148,7 +148,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const hearing = { listeningAmong, listeningFactories, enqueueDecisions };
   const prune = () => decisions.prune(clock.now());
   return {
-    deps: { ...o.deps, decisions, deliveries, looksWith, start: (ref) => startDecidedRun(starting, ref) },
+    deps: { ...o.deps, decisions, deliveries, evaluatorsWith, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
       follow("webhook-ingress", feedOf(o.upstreams.webhookIngress), onDeliveryEvents(hearing)),
       follow("gateway", feedOf(o.upstreams.identity), {
@@ -160,8 +160,10 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),
       [DECIDE_DELAYED]: ({ payload }, context) =>
-        decideDelayed({ looks: looksWith(), automations: listeners, decisions, clock }, payload as DelayedRef, (tx) =>
-          context.finish(tx),
+        decideDelayed(
+          { evaluators: evaluatorsWith(), automations: listeners, decisions, clock },
+          payload as DelayedRef,
+          (tx) => context.finish(tx),
         ),
       [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),
     },
@@ -169,8 +171,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     pruner: new BackgroundLoop({
       everyMs: PRUNE_EVERY_MS,
       step: () => prune().then(() => "idle" as const),
-      onError: (error) =>
-        log.warn({ component: "decision pruner", error }, "old decisions were not forgotten; it is tried again"),
+      onError: (error) => log.warn({ component: "decision pruner", error }, "deleting old decisions failed; retrying"),
     }),
     prune,
   };

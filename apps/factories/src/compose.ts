@@ -37,7 +37,7 @@ import { definitionWork } from "./usecases/activate-definition.ts";
 import { lookUpDueHeads } from "./usecases/branch-heads.ts";
 import { pushWork } from "./usecases/register-push.ts";
 
-/** Applied by whoever starts the service, before it is composed. */
+/** Applied by the process that starts the service, before the service is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
@@ -56,16 +56,16 @@ export type FactoriesOptions = ServiceOptions & {
     scoring: Transport;
     webhookIngress: Transport;
   };
-  /** Directories below which definition repositories may lie on disk; none by default. */
+  /** Directories that may contain local definition repositories. Default: none. */
   readonly localRepositoryRoots?: readonly string[];
-  /** What may be reached at addresses that teams have set; by default the outside only. */
+  /** Which addresses set by teams may be reached. Default: public addresses only. */
   readonly outbound?: OutboundRule;
   readonly gitTimeoutMs?: number;
-  /** A file with further certificate authorities of repositories' hosts (PEM). */
+  /** A PEM file with additional certificate authorities for repository hosts. */
   readonly gitCaFile?: string | undefined;
-  /** Of any one file of a fetched repository; 512 MiB by default. */
+  /** Largest file of a fetched repository. Default 512 MiB. */
   readonly gitFileBytesMax?: number;
-  /** Between two looks at the head of a tracked branch; 30 s by default. */
+  /** Interval of polls of a tracked branch's head. Default 30 s. */
   readonly headPollMs?: number;
   /** How long an apply waits for the owners; 10 s by default. */
   readonly activationWaitMs?: number;
@@ -74,26 +74,26 @@ export type FactoriesOptions = ServiceOptions & {
 export type Factories = {
   routes(router: ConnectRouter): void;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
+  /** Stops the background work, above all calls to upstream services; RPCs are still served. Call it before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether the database answers. */
+  /** Returns whether the database responds. */
   ready(): Promise<boolean>;
-  /** The loops that `start` starts, for tests that drive them step by step. */
+  /** The background loops, for tests that run them step by step. */
   readonly tasks: Consumer;
   readonly pushes: Consumer;
   readonly automationEvents: readonly Consumer[];
   readonly work: WorkQueue;
-  /** Forgets old decisions. */
+  /** Deletes old decisions. */
   prune(): Promise<number>;
-  /** Looks up the heads of tracked branches that are due. */
+  /** Polls the heads of tracked branches that are due. */
   lookUpHeads(): Promise<"again" | "idle">;
 };
 
-const LOOK_FOR_DUE_HEADS_MS = 1_000;
+const DUE_HEADS_POLL_MS = 1_000;
 const GIT_FILE_BYTES_MAX = 512 * 1024 * 1024;
 
-/** The object graph of this service. */
+/** Builds the object graph of this service. */
 export async function composeFactories(o: FactoriesOptions): Promise<Factories> {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "factories" });
@@ -112,7 +112,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     [o.upstreams.scoring],
   );
   const branches = branchStore(prisma, changes, database.sql);
-  const heads = { wake: () => looking.wake() };
+  const heads = { wake: () => headPolling.wake() };
   const deps: AutomationsOptions["deps"] = {
     factories: factoryStore(prisma, changes, database.sql),
     branches,
@@ -155,10 +155,10 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     },
     separate: automations.separateWork,
   });
-  const looking = new BackgroundLoop({
-    everyMs: Math.min(LOOK_FOR_DUE_HEADS_MS, deps.headPollMs),
+  const headPolling = new BackgroundLoop({
+    everyMs: Math.min(DUE_HEADS_POLL_MS, deps.headPollMs),
     step: () => lookUpDueHeads(deps),
-    onError: (error) => log.warn({ component: "branch heads", error }, "heads could not be looked up"),
+    onError: (error) => log.warn({ component: "branch heads", error }, "polling branch heads failed; retrying"),
   });
   const self = serviceCaller(signer.service, newUid());
   const tasks = new Consumer({
@@ -202,7 +202,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     consumers: [tasks, pushes, ...automations.consumers],
     work,
   });
-  const loops = [tasks, pushes, ...automations.consumers, automations.pruner, looking];
+  const loops = [tasks, pushes, ...automations.consumers, automations.pruner, headPolling];
   const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
@@ -222,7 +222,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
       relay?.start();
       work.start();
       for (const loop of loops) loop.start();
-      await bestEffort("remove what killed fetches have left", log, removeLeftovers);
+      await bestEffort("remove directories of killed git fetches", log, removeLeftovers);
     },
     pause,
     async stop() {

@@ -2,13 +2,13 @@ import { optional, readConfig, required, type Env } from "@millwright/config";
 import { allowedInternalHosts } from "@millwright/outbound";
 import { serviceSettings } from "@millwright/service";
 
-/** Every environment variable of this service; those of all services are in libs/service. */
+/** Environment variables of this service; those that all services share are in libs/service. */
 export const loadConfig = (env: Env) =>
   readConfig(env, {
     ...serviceSettings,
-    /** RPC addresses of the gateway (identity), with commas between, or a name that stands for many. */
+    /** RPC addresses of the gateway (identity): a comma-separated list, or a DNS name with several addresses. */
     gatewayUrls: required.urls("GATEWAY_URL"),
-    /** `http://…/jwks.json` of the gateway's operations ports. */
+    /** `http://…/jwks.json` on the gateway's operations ports. */
     gatewayJwksUrls: required.urls("GATEWAY_JWKS_URL"),
     /** RPC addresses of the orchestrator. */
     orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
@@ -25,12 +25,12 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the webhook ingress. */
     webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),
-    /** Directories below which definition repositories may lie on disk; none by default. */
+    /** Directories that may contain local definition repositories. Default: none. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
-    /** A file with further certificate authorities that the hosts of definition repositories may have (PEM). */
+    /** A PEM file with additional certificate authorities for the hosts of definition repositories. */
     gitCaFile: optional.string("MILLWRIGHT_GIT_CA_FILE"),
-    /** Between two looks at the head of a tracked branch. */
+    /** Interval of polls of a tracked branch's head. */
     headPollMs: optional.duration("MILLWRIGHT_BRANCH_POLL_INTERVAL", "30s"),
-    /** Internal hosts and networks that definition repositories may be at; none by default. */
+    /** Internal hosts and networks that may serve definition repositories. Default: none. */
     allowedInternalHosts,
   });

@@ -4,7 +4,7 @@ import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
-import { MEMBER, NOW, OWNER, POWERLESS, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+import { MEMBER, NOW, OWNER, POWERLESS, startWorld, OTHER_TEAM_OWNER, TEAM, VIEWER, type World } from "./setup.ts";
 import { aTree } from "./trees.ts";
 
 let w: World;
@@ -241,10 +241,10 @@ describe("managing automations", () => {
     );
     await expect(get(uid, POWERLESS)).rejects.toEqual(domainError({ reason: "not_authorized" }));
     for (const ask of [
-      () => get(uid, STRANGER),
-      () => w.automations.listDecisions({ factoryUid }, call(STRANGER)),
-      () => w.automations.deleteAutomation(ref(uid), call(STRANGER)),
-      () => w.automations.runAutomation(ref(uid), call(STRANGER)),
+      () => get(uid, OTHER_TEAM_OWNER),
+      () => w.automations.listDecisions({ factoryUid }, call(OTHER_TEAM_OWNER)),
+      () => w.automations.deleteAutomation(ref(uid), call(OTHER_TEAM_OWNER)),
+      () => w.automations.runAutomation(ref(uid), call(OTHER_TEAM_OWNER)),
     ]) {
       await expect(ask()).rejects.toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
     }
@@ -713,7 +713,9 @@ describe("replaying a delivery", () => {
     const foreign = w.webhookIngress.accept({ factoryUid: newUid(), teamUid: TEAM, webhookUid: HOOK }, {});
     await expect(replay(uid, foreign.uid)).rejects.toEqual(domainError({ reason: "delivery_not_found" }));
     await expect(replay(uid, delivery.uid, {}, MEMBER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
-    await expect(replay(uid, delivery.uid, {}, STRANGER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+    await expect(replay(uid, delivery.uid, {}, OTHER_TEAM_OWNER)).rejects.toEqual(
+      domainError({ reason: "factory_not_found" }),
+    );
   });
 });
 

@@ -15,7 +15,7 @@ import {
   OWNER,
   POWERLESS,
   startWorld,
-  STRANGER,
+  OTHER_TEAM_OWNER,
   TEAM,
   VIEWER,
   type World,
@@ -65,20 +65,20 @@ const remove = (branchUid: string, caller: Caller = OWNER) =>
   w.branches.deleteBranch({ factoryUid, branchUid }, call(caller));
 const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branches) =>
   (await door.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
-/** Looks up every head now. */
-const look = async () => {
+/** Evaluators up every head now. */
+const pollHeads = async () => {
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
   while ((await w.service.lookUpHeads()) === "again");
 };
-const looked = async (): Promise<factories.Branch> => {
-  await look();
+const polledBranch = async (): Promise<factories.Branch> => {
+  await pollHeads();
   return production();
 };
 const gone = domainError({ kind: "not_found", reason: "branch_not_found" });
 
 describe("what is tracked", () => {
   needs("git", "is the branch that a registered repository names, with every field", async () => {
-    expect(await looked()).toMatchObject({
+    expect(await polledBranch()).toMatchObject({
       factoryUid,
       teamUid: TEAM,
       name: "main",
@@ -140,7 +140,7 @@ describe("what is tracked", () => {
   test("of many at once, on two replicas, one is made", async () => {
     const doors = [w.branches, w.branchesOf(await w.replica())];
     const made = await Promise.all(
-      Array.from({ length: 8 }, (_one, n) => doors[n % 2]!.trackBranch({ factoryUid, name: "one" }, call(OWNER))),
+      Array.from({ length: 8 }, (_, n) => doors[n % 2]!.trackBranch({ factoryUid, name: "one" }, call(OWNER))),
     );
     expect([new Set(made.map(({ branch }) => branch!.uid)).size, made.filter(({ created }) => created).length]).toEqual(
       [1, 1],
@@ -175,11 +175,11 @@ describe("who may", () => {
   test.each(["list", "get"] as const)("%s: every member with the right to view", async (action) => {
     for (const caller of [OWNER, MEMBER, VIEWER]) await actions[action](caller);
     await expect(actions[action](POWERLESS)).rejects.toEqual(refused);
-    await expect(actions[action](STRANGER)).rejects.toEqual(hidden);
+    await expect(actions[action](OTHER_TEAM_OWNER)).rejects.toEqual(hidden);
   });
   test.each(["track", "delete", "apply"] as const)("%s: only with source.apply", async (action) => {
     for (const caller of [MEMBER, VIEWER, POWERLESS]) await expect(actions[action](caller)).rejects.toEqual(refused);
-    await expect(actions[action](STRANGER)).rejects.toEqual(hidden);
+    await expect(actions[action](OTHER_TEAM_OWNER)).rejects.toEqual(hidden);
     expect(
       await w.rows(
         "SELECT 1 FROM tracked_branches WHERE deleted_at IS NOT NULL OR applied_sha IS NOT NULL OR name = 't'",
@@ -192,7 +192,7 @@ describe("who may", () => {
     expect(await list()).toHaveLength(1);
   });
   needs("git", "applying takes the right to change everything that the plan touches, or changes nothing", async () => {
-    const tracked = await looked();
+    const tracked = await polledBranch();
     const { uid } = tracked;
     const before = await w.rows("SELECT name, current_version FROM factories");
     await expect(apply(uid, LETTER_ONLY)).rejects.toEqual(refused);
@@ -203,7 +203,7 @@ describe("who may", () => {
   });
   needs("git", "applying a branch that defines a webhook takes webhook.manage", async () => {
     repository.commit(aTree({ "webhooks/ci.yaml": "secretName: CI\n" }));
-    const { uid } = await looked();
+    const { uid } = await polledBranch();
     const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: VERBS.filter((verb) => verb !== "webhook.manage") }] });
     await expect(apply(uid, applier)).rejects.toMatchObject({
       reason: "not_authorized",
@@ -257,7 +257,7 @@ describe("retiring", () => {
     async () => {
       repository.git("branch", "side");
       const { uid } = await track("side");
-      await look();
+      await pollHeads();
       const applied = await apply(uid);
       expect(applied).toMatchObject({ state: "ACTIVE", freshness: "CURRENT", isServing: true, appliedSha: firstHead });
       const before = [
@@ -302,7 +302,7 @@ describe("retiring", () => {
       await expect(apply(uid)).rejects.toEqual(
         domainError({ kind: "conflict", reason: "branch_deleted", retryable: false }),
       );
-      await look();
+      await pollHeads();
       await put({ branch: "side" });
       expect((await production()).uid).not.toBe(uid);
       await put();
@@ -329,7 +329,7 @@ describe("applying", () => {
     "git",
     "takes the tree at the registered head, not a newer one; that one makes it STALE when it is registered",
     async () => {
-      const { uid } = await looked();
+      const { uid } = await polledBranch();
       const newer = repository.commit([
         { path: "agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nDo it well.\n" },
       ]);
@@ -349,7 +349,7 @@ describe("applying", () => {
         activeRevision: firstHead,
         activeVersion: 1n,
       });
-      await look();
+      await pollHeads();
       expect(await get(uid)).toMatchObject({
         freshness: "STALE",
         registeredHeadSha: newer,
@@ -363,7 +363,7 @@ describe("applying", () => {
     },
   );
   needs("git", "the source instead takes the newest head, and registers it", async () => {
-    await look();
+    await pollHeads();
     const newer = repository.commit();
     await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
     expect(await production()).toMatchObject({
@@ -377,9 +377,9 @@ describe("applying", () => {
     "git",
     "concurrently, on two replicas, is one application with one answer; and again changes nothing",
     async () => {
-      const { uid } = await looked();
+      const { uid } = await polledBranch();
       const doors = [w.branches, w.branchesOf(await w.replica())];
-      const answers = await Promise.all(Array.from({ length: 6 }, (_one, n) => apply(uid, OWNER, doors[n % 2])));
+      const answers = await Promise.all(Array.from({ length: 6 }, (_, n) => apply(uid, OWNER, doors[n % 2])));
       answers.push(await apply(uid));
       for (const answer of answers)
         expect(answer).toMatchObject({ uid, state: "ACTIVE", freshness: "CURRENT", appliedSha: firstHead });
@@ -407,10 +407,10 @@ describe("applying", () => {
     "git",
     "a definition with faults is refused with all of them, they stay to be read, and what served serves on",
     async () => {
-      const { uid } = await looked();
+      const { uid } = await polledBranch();
       await apply(uid);
       repository.commit([{ path: "agents/hand/agent.md", content: "---\nagentType: BOSS\ncolour: red\n---\n" }]);
-      await look();
+      await pollHeads();
       const error = await apply(uid).catch((thrown: unknown) => thrown);
       expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "definition_invalid" }));
       expect((error as { details: unknown[] }).details).toHaveLength(3);
@@ -425,7 +425,7 @@ describe("applying", () => {
         definitionVersion: 1n,
       });
       repository.git("revert", "--no-edit", "HEAD");
-      await look();
+      await pollHeads();
       const mended = await apply(uid);
       expect(mended).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
       expect(mended.lastError).toBeUndefined();
@@ -440,7 +440,7 @@ describe("applying", () => {
         { path: "agents/hand/agent.md", content: "---\nagentType: IMPLEMENT\n---\nAside.\n" },
       ]);
       const { uid } = await track("side");
-      const main = await looked();
+      const main = await polledBranch();
       await apply(main.uid);
       expect(await apply(uid)).toMatchObject({ isServing: true, freshness: "CURRENT", appliedSha: side });
       expect(await get(main.uid)).toMatchObject({
@@ -454,7 +454,7 @@ describe("applying", () => {
         agents: [{ prompt: "Plan." }, { prompt: "Do." }],
       });
       repository.commit([{ path: "factory.yaml", content: "name: 1\n" }]);
-      await look();
+      await pollHeads();
       await expect(apply(uid)).rejects.toEqual(domainError({ reason: "definition_invalid" }));
       expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({
         state: "APPLIED",
@@ -469,7 +469,7 @@ describe("applying", () => {
     async () => {
       repository.git("branch", "side");
       const { uid } = await track("side");
-      await look();
+      await pollHeads();
       w.identity.owner.onStage = async () => void (await remove(uid));
       await expect(apply(uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_deleted" }));
       expect(await get(uid)).toMatchObject({ state: "DELETED" });
@@ -480,7 +480,7 @@ describe("applying", () => {
     },
   );
   needs("git", "what an owner has not confirmed yet is APPLYING", async () => {
-    const { uid } = await looked();
+    const { uid } = await polledBranch();
     let open: () => void = () => {};
     w.orchestrator.owner.gate = new Promise((resolve) => (open = resolve));
     const late = w.branchesOf(await w.replica({ activationWaitMs: 20 }));
@@ -492,10 +492,10 @@ describe("applying", () => {
 
 describe("heads", () => {
   needs("git", "are registered when they move, and told once", async () => {
-    await look();
+    await pollHeads();
     const second = repository.commit();
-    await look();
-    await look();
+    await pollHeads();
+    await pollHeads();
     expect(await production()).toMatchObject({ registeredHeadSha: second, freshness: "STALE" });
     const told = await w.rows<{ payload: object }>(
       "SELECT payload, position AS at FROM stream.event_log WHERE type LIKE '%branch.updated%' UNION ALL SELECT payload, seq FROM stream.event_pending WHERE type LIKE '%branch.updated%' ORDER BY at",
@@ -511,17 +511,21 @@ describe("heads", () => {
     );
   });
   needs("git", "follow a force push", async () => {
-    await apply((await looked()).uid);
+    await apply((await polledBranch()).uid);
     repository.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten");
     const rewritten = repository.git("rev-parse", "HEAD");
-    expect(await looked()).toMatchObject({ registeredHeadSha: rewritten, freshness: "STALE", appliedSha: firstHead });
+    expect(await polledBranch()).toMatchObject({
+      registeredHeadSha: rewritten,
+      freshness: "STALE",
+      appliedSha: firstHead,
+    });
     expect(await apply((await production()).uid)).toMatchObject({ freshness: "CURRENT", appliedSha: rewritten });
   });
   needs(
     "git",
     "a registered head that a force push has swept away is a conflict, until the new one is registered",
     async () => {
-      const { uid } = await looked();
+      const { uid } = await polledBranch();
       repository.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten");
       repository.git("reflog", "expire", "--expire=now", "--all");
       repository.git("gc", "-q", "--prune=now");
@@ -529,7 +533,7 @@ describe("heads", () => {
         domainError({ kind: "conflict", reason: "branch_head_gone", retryable: true }),
       );
       expect(await get(uid)).toMatchObject({ state: "FAILED", lastError: { code: "branch_head_gone" } });
-      await look();
+      await pollHeads();
       expect(await apply(uid)).toMatchObject({ state: "ACTIVE", appliedSha: repository.git("rev-parse", "HEAD") });
     },
   );
@@ -537,10 +541,10 @@ describe("heads", () => {
     "git",
     "of a branch that was deleted are UNKNOWN; when it is there again it goes on under its identity",
     async () => {
-      const applied = await apply((await looked()).uid);
+      const applied = await apply((await polledBranch()).uid);
       repository.git("checkout", "-q", "-b", "elsewhere");
       repository.git("branch", "-q", "-D", "main");
-      const missing = await looked();
+      const missing = await polledBranch();
       expect(missing).toMatchObject({
         uid: applied.uid,
         state: "ACTIVE",
@@ -554,23 +558,31 @@ describe("heads", () => {
         domainError({ kind: "conflict", reason: "branch_head_unknown" }),
       );
       repository.git("branch", "main");
-      expect(await looked()).toMatchObject({ uid: applied.uid, freshness: "CURRENT", registeredHeadSha: firstHead });
+      expect(await polledBranch()).toMatchObject({
+        uid: applied.uid,
+        freshness: "CURRENT",
+        registeredHeadSha: firstHead,
+      });
     },
   );
   needs(
     "git",
     "of a local repository that is missing are UNKNOWN, at once and after an apply that could not read it",
     async () => {
-      const applied = await apply((await looked()).uid);
+      const applied = await apply((await polledBranch()).uid);
       expect(applied).toMatchObject({ freshness: "CURRENT", state: "ACTIVE" });
       rmSync(repository.path, { recursive: true });
       const missing = { freshness: "UNKNOWN", appliedSha: firstHead, registeredHeadSha: firstHead };
       expect([await production(), await get(applied.uid)]).toMatchObject([missing, missing]);
-      expect(await looked()).toMatchObject({ ...missing, state: "ACTIVE", lastError: { code: "source_unreachable" } });
+      expect(await polledBranch()).toMatchObject({
+        ...missing,
+        state: "ACTIVE",
+        lastError: { code: "source_unreachable" },
+      });
     },
   );
   needs("git", "of a repository that an apply could not read are UNKNOWN from then on", async () => {
-    const applied = await apply((await looked()).uid);
+    const applied = await apply((await polledBranch()).uid);
     repository.git("config", "core.repositoryformatversion", "99");
     await expect(w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }))).rejects.toEqual(
       domainError({ reason: "source_unreachable" }),
@@ -585,11 +597,11 @@ describe("heads", () => {
     "git",
     "of a repository that is away are UNKNOWN, and asked for less and less often, until it is back",
     async () => {
-      const before = await looked();
+      const before = await polledBranch();
       repository.git("config", "core.repositoryformatversion", "99");
       const pauses: number[] = [];
       for (let n = 0; n < 4; n += 1) {
-        const away = await looked();
+        const away = await polledBranch();
         expect(away).toMatchObject({
           freshness: "UNKNOWN",
           registeredHeadSha: firstHead,
@@ -605,7 +617,7 @@ describe("heads", () => {
       expect(pauses[3]!).toBeGreaterThan(pauses[0]! * 3);
       expect(Math.max(...pauses)).toBeLessThanOrEqual(360);
       repository.git("config", "--file", `${repository.path}/.git/config`, "core.repositoryformatversion", "0");
-      const back = await looked();
+      const back = await polledBranch();
       expect(back).toMatchObject({ uid: before.uid, freshness: "STALE", registeredHeadSha: firstHead });
       expect(back.lastError).toBeUndefined();
     },
@@ -627,7 +639,7 @@ describe("heads", () => {
   });
   needs("git", "of deleted factories are not asked for", async () => {
     await w.factories.deleteFactory({ uid: factoryUid }, call(OWNER));
-    await look();
+    await pollHeads();
     expect(await w.rows("SELECT last_checked_at FROM tracked_branches")).toEqual([{ last_checked_at: null }]);
   });
 });

@@ -339,7 +339,7 @@ describe("a build of a pull request to which a task is bound", () => {
     expect(others.map(({ outcome }) => outcome)).toEqual(Array(BUILDS_PER_DAY_MAX).fill("continued"));
     expect(last).toMatchObject({
       outcome: "suppressed",
-      explanation: `It matches, but it has continued task ${task.uid} for ${BUILDS_PER_DAY_MAX} builds within a day. Replay the delivery to continue it once more.`,
+      explanation: `It matches, but it has continued task ${task.uid} for ${BUILDS_PER_DAY_MAX} builds within a day (limit 10). Replay the delivery to continue it once more.`,
     });
     fromGithub("pull_request_review", review());
     await settle();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { call } from "@millwright/rpc";
 import { domainError, needs } from "@millwright/testing";
 import { Repository } from "./repository.ts";
-import { OWNER, POWERLESS, startWorld, STRANGER, VIEWER, type World } from "./setup.ts";
+import { OWNER, POWERLESS, startWorld, OTHER_TEAM_OWNER, VIEWER, type World } from "./setup.ts";
 import { aTree } from "./trees.ts";
 
 let w: World;
@@ -166,7 +166,7 @@ test("of files, those that are registered are compared with those in force", asy
 });
 test("it is read by who may see the factory, and takes a source", async () => {
   await expect(drift(POWERLESS)).rejects.toEqual(domainError({ reason: "not_authorized" }));
-  await expect(drift(STRANGER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+  await expect(drift(OTHER_TEAM_OWNER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
   factoryUid = (await w.aFactory({ name: "Live" })).uid;
   await expect(drift()).rejects.toEqual(domainError({ kind: "conflict", reason: "source_missing" }));
 });

@@ -5,7 +5,18 @@ import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { aCaller, domainError, missingTables } from "@millwright/testing";
 import { WORK_TABLES_SQL } from "@millwright/work";
-import { MEMBER, NOW, OTHER_TEAM, OWNER, POWERLESS, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+import {
+  MEMBER,
+  NOW,
+  OTHER_TEAM,
+  OWNER,
+  POWERLESS,
+  startWorld,
+  OTHER_TEAM_OWNER,
+  TEAM,
+  VIEWER,
+  type World,
+} from "./setup.ts";
 
 let w: World;
 beforeAll(async () => {
@@ -91,7 +102,7 @@ describe("aliases", () => {
     await expect(w.aFactory({ alias: "mill.1" })).rejects.toEqual(
       domainError({ kind: "conflict", reason: "alias_taken" }),
     );
-    await w.aFactory({ alias: "mill.1" }, STRANGER);
+    await w.aFactory({ alias: "mill.1" }, OTHER_TEAM_OWNER);
     const second = await w.aFactory();
     const taking = { uid: second.uid, factory: { alias: "MILL.1" }, updateMask: { paths: ["alias"] } };
     await expect(w.factories.updateFactory(taking, call(OWNER))).rejects.toEqual(
@@ -281,10 +292,10 @@ describe("who may see and change", () => {
     const { uid } = await w.aFactory();
     const [here, absent, malformed] = [everything(uid), everything(newUid()), everything("nonsense")];
     for (const [index, [name, act]] of here.entries()) {
-      const hidden = await failure(act(STRANGER));
+      const hidden = await failure(act(OTHER_TEAM_OWNER));
       expect({ name, hidden }).toMatchObject({ hidden: { kind: "not_found", reason: "factory_not_found" } });
-      expect(await failure(absent[index]![1](STRANGER))).toEqual(hidden);
-      expect(await failure(malformed[index]![1](STRANGER))).toEqual(hidden);
+      expect(await failure(absent[index]![1](OTHER_TEAM_OWNER))).toEqual(hidden);
+      expect(await failure(malformed[index]![1](OTHER_TEAM_OWNER))).toEqual(hidden);
       expect(await failure(act(aCaller({ teams: [] })))).toEqual(hidden);
     }
     expect((await w.factories.getFactory({ uid }, call(OWNER))).factory?.name).toBe("Shop");

@@ -251,7 +251,7 @@ export class FakeOrchestrator {
     };
     this.runs.push(run);
     const metadata = request?.metadata ?? {};
-    this.#tell("created", run, {
+    this.#publish("created", run, {
       run_uid: uid,
       conversation_uid: conversationUid,
       root_run_uid: rootRunUid,
@@ -271,7 +271,7 @@ export class FakeOrchestrator {
 
   finished(run: FakeRun, state: string): void {
     run.version += 1;
-    this.#tell("finished", run, {
+    this.#publish("finished", run, {
       run_uid: run.uid,
       root_run_uid: run.rootRunUid,
       conversation_uid: run.conversationUid,
@@ -279,7 +279,7 @@ export class FakeOrchestrator {
     });
   }
 
-  #tell(past: string, run: FakeRun, payload: JsonObject): void {
+  #publish(past: string, run: FakeRun, payload: JsonObject): void {
     this.feed.push({
       type: `millwright.run.${past}.v1`,
       entityUid: run.uid,

@@ -59,7 +59,7 @@ beforeEach(() => void (before = leftovers()));
 const leavesNothing = () => expect(leftovers().filter((name) => !before.includes(name))).toEqual([]);
 
 const skills = (count: number) =>
-  Array.from({ length: count }, (_one, n) => ({
+  Array.from({ length: count }, (_, n) => ({
     path: `skills/s${n}/SKILL.md`,
     content: `---\nname: s${n}\ndescription: d\n---\nDo.\n`,
   }));
@@ -82,7 +82,7 @@ needs("git", "a tree of 2,000 files is applied, and one more is said to be too m
 needs("git", "files beside the definition cost nothing, however many they are", async () => {
   repository.commit([
     ...aTree(),
-    ...Array.from({ length: 3_000 }, (_one, n) => ({ path: `src/${n}.ts`, content: String(n) })),
+    ...Array.from({ length: 3_000 }, (_, n) => ({ path: `src/${n}.ts`, content: String(n) })),
   ]);
   await put();
   expect(await apply()).toMatchObject({ state: "ACTIVE" });
@@ -209,7 +209,7 @@ needs("git", "a host that answers nothing is given up in time, with its processe
   ).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable" }));
   expect(await production()).toMatchObject({
     freshness: "UNKNOWN",
-    lastError: { message: "The repository did not answer in time." },
+    lastError: { message: "Timed out while reading the repository." },
   });
   // A git that lived on would keep its connection.
   await eventually(() => sockets.length > 0 && sockets.every((socket) => socket.destroyed || socket.readableEnded));

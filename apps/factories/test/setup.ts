@@ -35,7 +35,7 @@ export const VIEWER = inTeam(TEAM, ["factory.view", "run.view"]);
 /** In the team without any right. */
 export const POWERLESS = inTeam(TEAM, []);
 /** May do everything in another team. */
-export const STRANGER = inTeam(OTHER_TEAM);
+export const OTHER_TEAM_OWNER = inTeam(OTHER_TEAM);
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 

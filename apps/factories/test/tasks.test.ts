@@ -4,7 +4,18 @@ import type { factories } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
-import { aRun, MEMBER, NOW, OTHER_TEAM, OWNER, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+import {
+  aRun,
+  MEMBER,
+  NOW,
+  OTHER_TEAM,
+  OWNER,
+  startWorld,
+  OTHER_TEAM_OWNER,
+  TEAM,
+  VIEWER,
+  type World,
+} from "./setup.ts";
 
 let w: World;
 let factoryUid: string;
@@ -24,7 +35,7 @@ async function aTask(title: string, more: { factoryUid?: string; teamUid?: strin
   await w.service.tasks.drain();
   const { task } = await w.tasks.getTaskByRun(
     { factoryUid: run.factoryUid, runUid: run.uid },
-    call(more.teamUid === OTHER_TEAM ? STRANGER : VIEWER),
+    call(more.teamUid === OTHER_TEAM ? OTHER_TEAM_OWNER : VIEWER),
   );
   if (!task) throw new Error("no task");
   return task;
@@ -59,7 +70,7 @@ describe("finding a task", () => {
 
   test("finds nothing across factories, teams, or for what is no uid", async () => {
     const other = (await w.aFactory({ name: "Other" })).uid;
-    const theirs = (await w.aFactory({ name: "Theirs" }, STRANGER)).uid;
+    const theirs = (await w.aFactory({ name: "Theirs" }, OTHER_TEAM_OWNER)).uid;
     const [here, there] = [
       await aTask("Elsewhere", { factoryUid: other }),
       await aTask("Theirs", { factoryUid: theirs, teamUid: OTHER_TEAM }),
@@ -78,7 +89,9 @@ describe("finding a task", () => {
       await expect(w.tasks.getTaskByRun({ factoryUid, runUid }, call(VIEWER))).rejects.toEqual(absent);
       await expect(update(uid, { title: "Mine" }, ["title"])).rejects.toEqual(absent);
     }
-    expect((await w.tasks.getTask({ factoryUid: theirs, taskUid: there.uid }, call(STRANGER))).task).toEqual(there);
+    expect((await w.tasks.getTask({ factoryUid: theirs, taskUid: there.uid }, call(OTHER_TEAM_OWNER))).task).toEqual(
+      there,
+    );
   });
 
   test("needs something to look for", async () => {

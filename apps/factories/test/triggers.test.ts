@@ -4,7 +4,7 @@ import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
-import { aRun, MEMBER, OTHER_TEAM, OWNER, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+import { aRun, MEMBER, OTHER_TEAM, OWNER, startWorld, OTHER_TEAM_OWNER, TEAM, VIEWER, type World } from "./setup.ts";
 
 let w: World;
 let factoryUid: string;
@@ -120,7 +120,7 @@ describe("a task that moves to another stage", () => {
     expect(runsOf(one)).toHaveLength(1);
     expect((await decisions(one))[0]).toMatchObject({
       outcome: "suppressed",
-      explanation: "It matches, but a run that this automation has brought about made the change.",
+      explanation: "It matches, but the change was made by a run that this automation started.",
     });
     const second = runsOf(two)[0]!;
     expect(second.request!.metadata).toMatchObject({ automation_uid: two, automation_chain: `${one},${two}` });
@@ -286,7 +286,7 @@ describe("a delivery of a code host", () => {
     expect(request!.prompt).toContain("[github event]\nevents: issue_labeled\nrepository: acme/shop\ndelivery: d-");
     expect(payloadOf(runsOf(own)[0])).toEqual(issue());
     expect(await decisions(foreign, other)).toMatchObject([
-      { outcome: "not_matched", explanation: "acme/shop is none of the factory's repositories." },
+      { outcome: "not_matched", explanation: "acme/shop is not a repository of the factory." },
     ]);
     expect(await decisions(not)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["labels"] }] }]);
   });
@@ -404,7 +404,9 @@ describe("a delivery of a code host", () => {
         await expect(asking()).rejects.toEqual(absent);
       await expect(replay(newUid(), delivered)).rejects.toEqual(domainError({ reason: "automation_not_found" }));
       await expect(replay(uid, delivered, {}, MEMBER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
-      await expect(replay(uid, delivered, {}, STRANGER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+      await expect(replay(uid, delivered, {}, OTHER_TEAM_OWNER)).rejects.toEqual(
+        domainError({ reason: "factory_not_found" }),
+      );
       await settle();
       expect([runsOf(uid).length, await facts()]).toEqual([before, []]);
     });
@@ -501,7 +503,7 @@ describe("a delivery of a code host", () => {
       });
       const [waiting] = (await about(delivery)).filter(({ automationUid }) => automationUid === delayed);
       expect(waiting).toMatchObject({
-        explanation: "The code host could not be asked for what a filter needs: The code host is away.",
+        explanation: "The code host could not be queried for data that a filter needs: The code host is away.",
         checks: [{ failed: ["authors"] }],
       });
       const [item] = await w.rows<{ due_at: Date }>("SELECT due_at FROM stream.work_items WHERE state = 'waiting'");

@@ -10,15 +10,15 @@ import type { Factory } from "../domain/factory.ts";
 import { readPlanItem, type PlanItem } from "../domain/plan.ts";
 import type { UnplacedDiagnostic } from "../domain/source.ts";
 
-/** This service's own caller, carrying out what a principal was allowed to ask for. */
+/// Returns this service as the caller, on behalf of the principal that requested an apply.
 export const callerFor = (service: string, { factory, actor, requestId }: Activation): Caller =>
   serviceCaller(service, requestId, { type: actor.type as PrincipalType, uid: actor.uid }, [
     { teamUid: factory.teamUid, verbs: ["factory.view", "source.apply"] },
   ]);
 
 /**
- * The owners of parts of a definition, each behind its transport (architecture §6). The parts of `dependents` name agents: they are activated
- * once the others serve the version.
+ * Returns a client of all owners of parts of a definition (architecture §6). The parts of `dependents` name agents, so they are
+ * activated after the other owners.
  */
 export function definitionOwners(
   transports: readonly Transport[],
@@ -41,10 +41,10 @@ export function definitionOwners(
         dryRun: stage.isDryRun,
         definition: stage.definition as unknown as JsonObject,
       };
-      const answers = await all(owners.map((owner) => owner.stageDefinition(request, call(self))));
+      const responses = await settleAll(owners.map((owner) => owner.stageDefinition(request, call(self))));
       return {
-        diagnostics: answers.flatMap((answer) => answer.diagnostics.map(toDiagnostic)),
-        plan: answers.flatMap((answer) => answer.plan.map(readPlanItem)),
+        diagnostics: responses.flatMap((response) => response.diagnostics.map(toDiagnostic)),
+        plan: responses.flatMap((response) => response.plan.map(readPlanItem)),
       };
     },
 
@@ -53,27 +53,29 @@ export function definitionOwners(
       const self = callerFor(signer.service, activation);
       const request = { factoryUid: factory.uid, version: BigInt(version) };
       for (const group of [first, second]) {
-        const answers = await all(group.map((owner) => owner.activateDefinition(request, call(self))));
-        if (answers.every(({ activeVersion }) => activeVersion >= request.version)) continue;
+        const responses = await settleAll(group.map((owner) => owner.activateDefinition(request, call(self))));
+        if (responses.every(({ activeVersion }) => activeVersion >= request.version)) continue;
         throw new DomainError({
           kind: "unavailable",
           reason: "definition_not_active",
-          message: "An owner does not serve the version yet.",
+          message: "An owner has not activated the version yet.",
         });
       }
     },
 
     async drop(activation: Activation): Promise<void> {
       const request = { factoryUid: activation.factory.uid, version: BigInt(activation.version) };
-      await all(owners.map((owner) => owner.dropDefinition(request, call(callerFor(signer.service, activation)))));
+      await settleAll(
+        owners.map((owner) => owner.dropDefinition(request, call(callerFor(signer.service, activation)))),
+      );
     },
   };
 }
 
-/** Waits for every answer, also when one is a failure: nothing may still be under way afterwards. */
-async function all<T>(answers: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(answers);
-  return Promise.all(answers);
+/** Waits until every call has ended, also if one fails, so that none is in flight afterwards. */
+async function settleAll<T>(calls: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(calls);
+  return Promise.all(calls);
 }
 
 const toDiagnostic = ({ path, keys, code, message, severity }: definitions.Diagnostic): UnplacedDiagnostic => ({

@@ -4,11 +4,11 @@ import { checkRepository, isAbsentHere, type GitCredential, type GitRules } from
 import { readGitHead, readGitTree } from "./git-tree.ts";
 
 export type TreeDeps = GitRules & {
-  /** The value of a team's managed secret, as it is now; undefined: there is none of this name. */
+  /** Returns the current value of a team's managed secret; undefined if absent. */
   secretOf: (teamUid: string, name: string) => Promise<string | undefined>;
 };
 
-/** Definition trees, and the heads of branches, from wherever a source says. */
+/** Returns a reader of definition trees and branch heads. */
 export const definitionTrees = (deps: TreeDeps) => ({
   check(source: SourceSettings): void {
     if (source.kind === "git") checkRepository(deps, source.url);
@@ -34,12 +34,12 @@ async function credentialOf(
   if (password === undefined)
     throw invalidArgument(
       "secret_missing",
-      `The team has no managed secret named ${secretName}, which the repository is read with.`,
+      `The team has no managed secret named ${secretName}; the source needs it to read the repository.`,
     );
   if (/[\r\n\0]/.test(password))
     throw invalidArgument(
       "secret_malformed",
-      `The managed secret ${secretName} has more than one line: it is no password or token.`,
+      `The managed secret ${secretName} must be a password or token on one line.`,
     );
   return {
     username: username ?? (/(^|\.)gitlab\./.test(new URL(url).hostname) ? "oauth2" : "x-access-token"),

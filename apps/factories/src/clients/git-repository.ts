@@ -7,42 +7,42 @@ import { refusalIn, type OutboundRule } from "@millwright/outbound";
 import { runGit, type GitCommand, type GitResult } from "./run-git.ts";
 
 export type GitRules = {
-  /** Directories below which local repositories may lie; none: local paths are refused. */
+  /** Directories that may contain local repositories; with none, local paths are refused. */
   localRepositoryRoots: readonly string[];
   outbound: OutboundRule;
-  /** Of one command. */
+  /** Limit of one command. */
   timeoutMs: number;
-  /** A file with further certificate authorities that repositories' hosts may have (PEM). */
+  /** A PEM file with additional certificate authorities for repository hosts. */
   caFile?: string;
-  /** Of any one file that git writes: a repository of giants ends there, not when the disk is full. */
+  /** Largest file that git may write, so that a huge repository cannot fill the disk. */
   fileBytesMax: number;
 };
 
-/** Who git is to the repository; a user name and a token, say. */
+/** The credential for a repository, such as a user name and a token. */
 export type GitCredential = { username: string; password: string };
 
 export type Repository = { url: string; credential?: GitCredential };
 
 const PREFIX = "millwright-definition-";
-/** No call takes that long. */
+/** Older directories belong to no running call. */
 const LEFTOVER_MS = 3_600_000;
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Errors: repository_not_allowed, for a path that lies below no allowed root · internal_address_refused. */
+/** Errors: repository_not_allowed, for a path outside the allowed roots · internal_address_refused. */
 export function checkRepository({ localRepositoryRoots, outbound }: GitRules, url: string): void {
   if (!isLocal(url) && outbound.refuses(new URL(url).hostname)) throw internal();
   if (isLocal(url) && !localRepositoryRoots.some((root) => isBelow(resolve(root), resolve(url)))) throw notAllowed();
 }
 
 export type Git = {
-  /** Where the repository is, as git is told. */
+  /** The URL or path that is passed to git. */
   url: string;
   run(args: readonly string[], more?: Pick<Partial<GitCommand>, "stdin" | "stdoutBytesMax">): Promise<GitResult>;
 };
 
 /**
- * Lets `f` work with git in an empty repository of our own, which lives as long as the call. Git reaches the one repository over
- * its one transport, follows no redirect, and gets a credential through its environment: none is in an argument or on the disk.
+ * Runs `f` with git in an empty temporary repository, which is deleted afterwards. Git can reach only the given repository over
+ * one transport, follows no redirects, and gets the credential through its environment, not through an argument or a file.
  *
  * Errors: source_unreachable · repository_not_allowed · internal_address_refused.
  */
@@ -71,7 +71,7 @@ export async function withGit<T>(
     };
     const run: Git["run"] = (args, more = {}) =>
       runGit({ ...base, environment, ...more, args }).catch((cause: unknown) => {
-        throw unreachable("The repository could not be read: git is not available.", cause);
+        throw unreachable("The repository could not be read: git is not installed.", cause);
       });
     ok(await run(["init", "--quiet", "--bare"]));
     return await f({ url, run });
@@ -80,9 +80,9 @@ export async function withGit<T>(
   }
 }
 
-/** Removes what processes have left that were killed while they worked. */
+/** Removes directories of processes that were killed. */
 export async function removeLeftovers(): Promise<void> {
-  for (const name of (await readdir(tmpdir())).filter((one) => one.startsWith(PREFIX))) {
+  for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
     const path = join(tmpdir(), name);
     const changed = await stat(path).catch(() => undefined);
     if (changed && Date.now() - changed.mtimeMs > LEFTOVER_MS) await rm(path, { recursive: true, force: true });
@@ -91,7 +91,7 @@ export async function removeLeftovers(): Promise<void> {
 
 const [USERNAME, PASSWORD] = ["MILLWRIGHT_GIT_USERNAME", "MILLWRIGHT_GIT_PASSWORD"] as const;
 
-/** The operator allowed the root; the repository may be another user's. Redirects could lead past what was allowed, and take a credential along. */
+/** The operator allowed the root, so the repository may belong to another user. Redirects could leave the allowed host with the credential. */
 async function configuration(rules: GitRules, url: string, hasCredential: boolean): Promise<string> {
   const helper = `!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$${USERNAME}" "$${PASSWORD}"; }; f`;
   return [
@@ -102,7 +102,7 @@ async function configuration(rules: GitRules, url: string, hasCredential: boolea
     ...(await pinned(rules, url)),
     "[core]",
     "\thooksPath = /dev/null",
-    "\tbigFileThreshold = 1m", // large files are streamed, not held
+    "\tbigFileThreshold = 1m", // large files are streamed
     ...(hasCredential
       ? [`[credential ${JSON.stringify(new URL(url).origin)}]`, `\thelper = ${JSON.stringify(helper)}`]
       : []),
@@ -110,20 +110,20 @@ async function configuration(rules: GitRules, url: string, hasCredential: boolea
   ].join("\n");
 }
 
-/** Has git connect to the addresses that were judged, whatever the name leads to a moment later. */
+/** Pins the addresses that were checked, so that a changed DNS record has no effect. */
 async function pinned({ outbound }: GitRules, url: string): Promise<string[]> {
   if (isLocal(url)) return [];
   const { hostname, port } = new URL(url);
   const addresses = await outbound.addressesOf(hostname).catch((error: unknown) => {
-    throw refusalIn(error) ? internal() : unreachable("The repository's host is not known.", error);
+    throw refusalIn(error) ? internal() : unreachable("The repository's host could not be resolved.", error);
   });
   if (isIP(hostname.replace(/^\[|\]$/g, "")) !== 0) return [];
   return [
-    `\tcurloptResolve = ${hostname}:${port || "443"}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}`,
+    `\tcurloptResolve = ${hostname}:${port || "443"}:${addresses.map((address) => (isIP(address) === 6 ? `[${address}]` : address)).join(",")}`,
   ];
 }
 
-/** The real place of a local repository, which must lie below a root as well. */
+/** Returns the real path of a local repository, which must also be below a root. */
 async function localRepository({ localRepositoryRoots }: GitRules, path: string): Promise<string> {
   const real = await realpath(path).catch(() => undefined);
   if (real === undefined) throw invalidArgument("source_unreachable", "There is no repository at this path.");
@@ -132,38 +132,38 @@ async function localRepository({ localRepositoryRoots }: GitRules, path: string)
   return real;
 }
 
-/** Whether a URL names a directory of this server's disk that does not exist. */
+/** Returns whether a URL is a path on this server that does not exist. */
 export const isAbsentHere = async (url: string): Promise<boolean> =>
   isLocal(url) && (await stat(url).catch(() => undefined)) === undefined;
 
 const isLocal = (url: string): boolean => url.startsWith("/");
 const isBelow = (root: string, path: string): boolean => path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
 
-/** The output of a command that must succeed. Errors: source_unreachable. */
-export function ok({ exitCode, stdout, complaint }: GitResult): Buffer {
+/** Returns the output of a local command that must succeed. Errors: source_unreachable. */
+export function ok({ exitCode, stdout, stderr }: GitResult): Buffer {
   if (exitCode === 0) return stdout;
-  throw unreachable("The repository could not be read.", new Error(`git: ${complaint || "killed, or out of time"}`));
+  throw unreachable("The repository could not be read.", new Error(`git: ${stderr || "killed, or out of time"}`));
 }
 
 /**
- * The output of a command that asked the repository, or what its complaint means. What only the repository or its people can
- * change is said to the caller; what may pass is source_unreachable.
+ * Returns the output of a command that contacted the repository, or throws the meaning of its error output. What only the
+ * repository's owner can change is reported to the caller; what may be temporary is source_unreachable.
  *
  * Errors: source_unreachable · source_refused · source_too_large (all but source_unreachable: invalid_argument).
  */
-export function answered(result: GitResult): Buffer {
-  const { exitCode, complaint, stdout, isOutOfTime } = result;
+export function remoteOutput(result: GitResult): Buffer {
+  const { exitCode, stderr, stdout, isOutOfTime } = result;
   if (exitCode === 0) return stdout;
-  const cause = new Error(`git: ${complaint || "killed, or out of time"}`);
-  const fault = isOutOfTime ? undefined : FAULTS.find(({ sign }) => sign.test(complaint));
+  const cause = new Error(`git: ${stderr || "killed, or out of time"}`);
+  const fault = isOutOfTime ? undefined : FAULTS.find(({ sign }) => sign.test(stderr));
   if (fault) throw new DomainError({ kind: "invalid_argument", reason: fault.reason, message: fault.message, cause });
   throw unreachable(
-    isOutOfTime ? "The repository did not answer in time." : "The repository could not be fetched.",
+    isOutOfTime ? "Timed out while reading the repository." : "The repository could not be fetched.",
     cause,
   );
 }
 
-const REFUSED = "The repository refused to be read: it wants other credentials.";
+const REFUSED = "The repository rejected the credentials; set or replace the source's secret.";
 const FAULTS: readonly { sign: RegExp; reason: string; message: string }[] = [
   {
     sign: /Authentication failed|could not read (?:Username|Password)|returned error: 40[13]/,
@@ -173,12 +173,12 @@ const FAULTS: readonly { sign: RegExp; reason: string; message: string }[] = [
   {
     sign: /returned error: 3\d\d|redirect/,
     reason: "source_redirected",
-    message: "The repository is at another address: register that one. Redirects are not followed.",
+    message: "The repository has moved: use its new address. Redirects are not followed.",
   },
   {
     sign: /repository '.*' not found|does not appear to be a git repository|returned error: 404/,
     reason: "source_unreachable",
-    message: "There is no repository at this address.",
+    message: "No repository found at this address.",
   },
   {
     sign: /died of signal (?:25|31)\b|File too large/,
@@ -192,10 +192,10 @@ export const unreachable = (message: string, cause: unknown): DomainError =>
 const internal = (): DomainError =>
   invalidArgument(
     "internal_address_refused",
-    "The repository is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).",
+    "The repository is in an internal network; an operator can allow its host (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).",
   );
 const notAllowed = (): DomainError =>
   invalidArgument(
     "repository_not_allowed",
-    "Repositories of this server's disk are allowed below configured directories only; this path is not.",
+    "The path is outside the directories in which local repositories are allowed (MILLWRIGHT_LOCAL_REPOSITORY_ROOTS).",
   );

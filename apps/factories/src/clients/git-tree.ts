@@ -2,13 +2,13 @@ import { isDefinitionPath, treeFault, type TreeFile } from "@millwright/definiti
 import { invalidArgument } from "@millwright/errors";
 import { headGone } from "../domain/branch.ts";
 import { definitionInvalid, type GitSettings, type Tree } from "../domain/source.ts";
-import { answered, ok, withGit, type Git, type GitCredential, type GitRules } from "./git-repository.ts";
+import { ok, remoteOutput, withGit, type Git, type GitCredential, type GitRules } from "./git-repository.ts";
 
 const CONTENT_BYTES_MAX = 24 * 1024 * 1024;
 const HEADS_BYTES_MAX = 64 * 1024;
 const HEAD = "refs/millwright/head";
 
-/** The commit that the branch is at; undefined: the repository has no such branch. Errors: as `withGit` and `answered`. */
+/** Returns the commit of a branch; undefined if the branch does not exist. Errors: as `withGit` and `remoteOutput`. */
 export const readGitHead = (
   rules: GitRules,
   source: GitSettings,
@@ -16,7 +16,7 @@ export const readGitHead = (
 ): Promise<string | undefined> =>
   withGit(rules, { url: source.url, ...(credential && { credential }) }, async (git) => {
     const ref = `refs/heads/${source.branch}`;
-    const heads = answered(
+    const heads = remoteOutput(
       await git.run(["ls-remote", "--quiet", "--refs", "--end-of-options", git.url, ref], {
         stdoutBytesMax: HEADS_BYTES_MAX,
       }),
@@ -24,16 +24,16 @@ export const readGitHead = (
     const line = heads
       .toString("utf8")
       .split("\n")
-      .find((one) => one.endsWith(`\t${ref}`));
+      .find((entry) => entry.endsWith(`\t${ref}`));
     return line?.split("\t")[0];
   });
 
 /**
- * The definition files of a branch, at its head or at the commit `sha`. Symbolic links and submodules are not followed; files
- * outside the layout of a definition are not read, nor fetched where the repository's server can leave files out.
+ * Reads the definition files of a branch at its head or at the commit `sha`. Symbolic links and submodules are not followed. Files
+ * outside the layout of a definition are not read, and not fetched if the server supports filters.
  *
- * Errors: as `withGit` and `answered`; source_unreachable (invalid_argument), when there is no such branch · branch_head_gone
- *   · definition_invalid, when the tree is beyond its bounds.
+ * Errors: as `withGit` and `remoteOutput`; source_unreachable (invalid_argument), if the branch does not exist ·
+ * branch_head_gone · definition_invalid, if the tree exceeds its limits.
  */
 export async function readGitTree(
   rules: GitRules,
@@ -44,13 +44,14 @@ export async function readGitTree(
   const repository = { url: source.url, ...(credential && { credential }) };
   const isRemote = !source.url.startsWith("/");
   return withGit(rules, repository, (git) => readTree(git, source, sha, isRemote)).catch((error: unknown) => {
-    if (error instanceof FilesNotGiven) return withGit(rules, repository, (git) => readTree(git, source, sha, false));
+    if (error instanceof FilesUnavailable)
+      return withGit(rules, repository, (git) => readTree(git, source, sha, false));
     throw error;
   });
 }
 
-/** The server leaves files out, and gives none by itself. */
-class FilesNotGiven extends Error {}
+/** The server omits filtered files and does not serve them one by one. */
+class FilesUnavailable extends Error {}
 
 async function readTree(git: Git, source: GitSettings, sha: string | undefined, isFiltered: boolean): Promise<Tree> {
   const revision = await fetchCommit(git, source, sha, isFiltered ? FILTER : []);
@@ -80,9 +81,9 @@ function refuse(fault: ReturnType<typeof treeFault>): void {
 }
 
 const FETCH = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
-/** Servers that cannot leave files out send them all. */
+/** Ignored by servers without filters, which send all files. */
 const FILTER = ["--filter=blob:none"];
-const NOT_GIVEN = /not our ref|unadvertised object/;
+const UNAVAILABLE_FILE = /not our ref|unadvertised object/;
 
 async function fetchCommit(
   git: Git,
@@ -92,10 +93,10 @@ async function fetchCommit(
 ): Promise<string> {
   const what = sha ?? `refs/heads/${branch}`;
   const result = await git.run([...FETCH, ...filter, "--depth=1", "--end-of-options", git.url, `+${what}:${HEAD}`]);
-  if (result.exitCode !== 0 && /couldn't find remote ref/.test(result.complaint))
+  if (result.exitCode !== 0 && /couldn't find remote ref/.test(result.stderr))
     throw invalidArgument("source_unreachable", `The repository has no branch ${branch}.`);
-  if (result.exitCode !== 0 && NOT_GIVEN.test(result.complaint)) throw headGone();
-  answered(result);
+  if (result.exitCode !== 0 && UNAVAILABLE_FILE.test(result.stderr)) throw headGone();
+  remoteOutput(result);
   return ok(await git.run(["rev-parse", "--verify", `${HEAD}^{commit}`]))
     .toString("utf8")
     .trim();
@@ -104,14 +105,14 @@ async function fetchCommit(
 type Named = { path: string; oid: string };
 type Entry = Named & { bytes: number };
 
-/** Fetches those that are not there. Errors: as `answered`; FilesNotGiven. */
+/** Fetches the files that the filter left out. Errors: as `remoteOutput`; FilesUnavailable. */
 async function fetchFiles(git: Git, named: readonly Named[]): Promise<void> {
   const result = await git.run(
     ["-c", "fetch.negotiationAlgorithm=noop", ...FETCH, ...FILTER, "--stdin", "--end-of-options", git.url],
     { stdin: linesOf(named) },
   );
-  if (result.exitCode !== 0 && NOT_GIVEN.test(result.complaint)) throw new FilesNotGiven();
-  answered(result);
+  if (result.exitCode !== 0 && UNAVAILABLE_FILE.test(result.stderr)) throw new FilesUnavailable();
+  remoteOutput(result);
 }
 
 const linesOf = (named: readonly Named[]): string => named.map(({ oid }) => `${oid}\n`).join("");
@@ -120,10 +121,10 @@ async function withSizes(git: Git, named: readonly Named[]): Promise<Entry[]> {
   const lines = ok(await git.run(["cat-file", "--batch-check=%(objectsize)"], { stdin: linesOf(named) }))
     .toString("utf8")
     .split("\n");
-  return named.map((one, n) => ({ ...one, bytes: Number(lines[n]) }));
+  return named.map((entry, n) => ({ ...entry, bytes: Number(lines[n]) }));
 }
 
-/** Regular files of the layout below `directory`, out of `ls-tree -z`. */
+/** Returns the regular files of the layout below `directory` from the output of `ls-tree -z`. */
 function definitionEntries(listing: Buffer, directory: string): Named[] {
   const prefix = directory === "" ? "" : `${directory}/`;
   return listing
@@ -137,7 +138,7 @@ function definitionEntries(listing: Buffer, directory: string): Named[] {
     });
 }
 
-/** Splits the answer of `cat-file --batch`: a line `<oid> blob <bytes>`, the bytes, a line feed; in the order asked. */
+/** Splits the output of `cat-file --batch`: a line `<oid> blob <bytes>`, the bytes, a line feed; in the order of the input. */
 function filesOf(entries: readonly Entry[], contents: Buffer): TreeFile[] {
   let offset = 0;
   return entries.map(({ path, bytes }) => {

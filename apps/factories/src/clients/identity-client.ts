@@ -9,7 +9,7 @@ import type { Factory } from "../domain/factory.ts";
 import { foremanMissing, type Foreman } from "../domain/dispatch.ts";
 import { callerFor } from "./definition-owners.ts";
 
-/** Agents, as factories need them. */
+/** Returns a client for agents, profiles and secrets. */
 export function identityClient(transport: Transport, signer: CallerSigner) {
   const agents = clientFor(identity.IdentityService, transport, { signer });
   return {
@@ -24,13 +24,13 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
       return { agentUid: found.agentUid, agentName: found.agentName };
     },
 
-    /** Uids of the team's users with these addresses; unknown ones are left out. */
+    /** Returns the uids of the team's users with these addresses; unknown addresses are left out. */
     async findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> {
       const { profiles } = await agents.getProfiles({ teamUid, emails: [...emails] }, call(caller));
       return profiles.map(({ uid }) => uid);
     },
 
-    /** The value of a team's managed secret as it is now; undefined: there is none of this name. */
+    /** Returns the current value of a team's managed secret; undefined if absent. */
     async secretOf(teamUid: string, name: string): Promise<string | undefined> {
       const { values } = await agents.resolveSecrets(
         { teamUid, optionalNames: [name] },

@@ -11,9 +11,9 @@ import type { BoundTask } from "../domain/bound-task.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { AutomationRun } from "../domain/decision.ts";
 import type { NewRun } from "../domain/dispatch.ts";
-import type { RunVersion, Standing } from "../domain/task.ts";
+import type { RunVersion, ConversationState } from "../domain/task.ts";
 
-/** Runs, as factories and tasks need them. */
+/** Returns a client for runs and conversations. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
@@ -25,7 +25,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       runs: [created],
     } = await runs.createRuns({ runs: [request] }, call(caller));
     if (!created?.run)
-      throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
+      throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The response contains no run." });
     return { runUid: created.run.uid };
   };
   return {
@@ -35,7 +35,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return found?.run?.factoryUid || undefined;
     },
 
-    /** For this service itself, of a run that the team may have. */
+    /** Called as this service, for a run that the team may see. */
     async chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]> {
       const self = serviceCaller(signer.service, newUid(), undefined, [
         { teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] },
@@ -44,7 +44,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return chainOf(found?.run?.metadata ?? {});
     },
 
-    /** For this service itself. */
+    /** Called as this service. */
     async describePullRequests(
       teamUid: string,
       codeHostUid: string,
@@ -62,7 +62,11 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return (await orAbsent(runs.describeConversation({ runUid }, call(caller))))?.conversationUid;
     },
 
-    async standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined> {
+    async conversationStateOf(
+      caller: Caller,
+      teamUid: string,
+      conversationUid: string,
+    ): Promise<ConversationState | undefined> {
       const {
         conversations: [found],
       } = await runs.describeConversations({ conversationUids: [conversationUid], teamUid }, call(caller));
@@ -80,7 +84,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
           };
     },
 
-    /** For this service itself: the team's current run of a conversation. */
+    /** Called as this service; returns the team's current run of a conversation. */
     async currentRunOf(teamUid: string, conversationUid: string): Promise<RunVersion | undefined> {
       const self = serviceCaller(signer.service, newUid(), undefined, [
         { teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] },
@@ -100,7 +104,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return (await runs.closeFactory({ factoryUid: factory.uid, withLiveRuns }, call(caller))).live;
     },
 
-    /** For this service itself, whosever the runs are. */
+    /** Called as this service; runs of any team. */
     async titlesOf(self: Caller, runUids: readonly string[]): Promise<Record<string, string>> {
       return (await runs.getRunTitles({ runUids: [...runUids] }, call(self))).titles;
     },
@@ -131,16 +135,16 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       run: AutomationRun,
       conversationUid: string,
     ): Promise<{ runUid: string } | undefined> {
-      const told = await runs
+      const continued = await runs
         .continueConversation({ run: { ...automatedRun(run), conversationUid } }, call(caller))
         .catch((error: unknown) => {
           if (isDomainError(error) && error.reason === "conversation_not_found") return undefined;
           throw error;
         });
-      return told && { runUid: told.runUid };
+      return continued && { runUid: continued.runUid };
     },
 
-    /** For this service itself. What is no URL is nobody's. */
+    /** Called as this service. Returns none for an invalid URL. */
     async conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]> {
       const found = await runs
         .findConversationsByUrl({ teamUid, url }, call(serviceCaller(signer.service, newUid())))
@@ -151,8 +155,8 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return found?.conversationUids ?? [];
     },
 
-    /** For this service itself, of runs that the team may have; what is hidden from it is left out. */
-    async standingsOf(
+    /** Called as this service, for runs that the team may see; hidden conversations are left out. */
+    async currentRunsOf(
       teamUid: string,
       conversationUids: readonly string[],
     ): Promise<Map<string, NonNullable<BoundTask["at"]>>> {
@@ -201,7 +205,7 @@ function automatedRun({
   };
 }
 
-/** What is not there, or not for the caller to see, is undefined. */
+/** Returns undefined for what is absent or not visible to the caller. */
 const orAbsent = <T>(answer: Promise<T>): Promise<T | undefined> =>
   answer.catch((error: unknown) => {
     if (isDomainError(error) && error.kind === "not_found") return undefined;

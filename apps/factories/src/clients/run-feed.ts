@@ -4,8 +4,8 @@ import type { FeedReader, StoredEvent } from "@millwright/events";
 export type FindTitles = (runUids: readonly string[]) => Promise<Readonly<Record<string, string>>>;
 
 /**
- * The orchestrator's feed, with a title for every dispatched run. Its events carry only titles that somebody gave, for one made of the
- * prompt would tell it; the others are asked for here, where nothing is locked.
+ * Adds a title to every dispatched run of the orchestrator's feed. Events contain only explicit titles, because generated ones
+ * would disclose the prompt; the others are read here, outside of any transaction.
  */
 export const withTitles =
   (read: FeedReader, findTitles: FindTitles): FeedReader =>

@@ -1,27 +1,27 @@
 import { spawn } from "node:child_process";
 
-/** What a git command left: its exit code (null: killed, or out of time), its output, and the beginning of its complaint. */
-export type GitResult = { exitCode: number | null; stdout: Buffer; complaint: string; isOutOfTime: boolean };
+/** The result of a git command: its exit code (null: killed, or timed out), its output, and the beginning of its error output. */
+export type GitResult = { exitCode: number | null; stdout: Buffer; stderr: string; isOutOfTime: boolean };
 
 export type GitCommand = {
   args: readonly string[];
   gitDir: string;
-  /** The only configuration file that git reads besides the repository's, which we made. */
+  /** The only configuration file that git reads, besides that of the temporary repository. */
   configFile: string;
   /** "https" or "file": git refuses every other transport. */
   protocol: string;
   timeoutMs: number;
   stdin?: string;
   stdoutBytesMax: number;
-  /** Of any one file that the command writes. */
+  /** Largest file that the command may write. */
   fileBytesMax: number;
-  /** Further variables, for what must be in no argument. */
+  /** Additional variables, for values that must not be arguments. */
   environment?: Readonly<Record<string, string>>;
 };
 
 /**
- * Runs git against a repository that we made ourselves, shielded from the machine: no system or user configuration, no prompts,
- * no hooks, one transport, and of credential helpers only what the given configuration says. Ends the command with all its children when it is out of time or says too much.
+ * Runs git in a temporary repository, isolated from the machine: no system or user configuration, prompts or hooks, one transport,
+ * and only the credential helper of the given configuration. Kills the command and its children when it times out or its output is too large.
  */
 export async function runGit({
   args,
@@ -58,10 +58,10 @@ export async function runGit({
     try {
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
-      // it is gone already
+      // already ended
     }
   };
-  let [bytes, complaint, isOutOfTime] = [0, "", false];
+  let [bytes, stderr, isOutOfTime] = [0, "", false];
   const timer = setTimeout(() => {
     isOutOfTime = true;
     end();
@@ -73,9 +73,9 @@ export async function runGit({
     else chunks.push(chunk);
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    if (complaint.length < 4_096) complaint += text;
+    if (stderr.length < 4_096) stderr += text;
   });
-  child.stdin.on("error", () => {}); // it ended before it had read everything: its exit code says so
+  child.stdin.on("error", () => {}); // the command ended early; its exit code reports it
   child.stdin.end(stdin ?? "");
   try {
     const exitCode = await new Promise<number | null>((resolve, reject) => {
@@ -84,7 +84,7 @@ export async function runGit({
     return {
       exitCode: bytes > stdoutBytesMax ? null : exitCode,
       stdout: Buffer.concat(chunks),
-      complaint: complaint.trim(),
+      stderr: stderr.trim(),
       isOutOfTime,
     };
   } finally {

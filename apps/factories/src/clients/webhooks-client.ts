@@ -8,12 +8,12 @@ import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
 
-/** Stored deliveries, for this service itself: whose they are is decided here. */
+/** Returns a client for stored deliveries, as this service; use cases check the team. */
 export function webhooksClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.WebhookService, transport, { signer });
   const codeHosts = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
   const self = () => call(serviceCaller(signer.service, newUid()));
-  /** Undefined: there is none, or it was forgotten. Only an accepted one tells anything. */
+  /** Returns a delivery; undefined if it is absent or pruned. Only accepted deliveries have content. */
   const codeHostEntry = async (uid: string): Promise<StoredCodeHostDelivery | undefined> => {
     const found = await orAbsent(codeHosts.getCodeHostDelivery({ deliveryUid: uid }, self()));
     if (!found?.delivery) return undefined;
@@ -26,18 +26,18 @@ export function webhooksClient(transport: Transport, signer: CallerSigner) {
       deliveryId,
       sizeBytes: Number(sizeBytes),
       receivedAt: receivedAt ? timestampDate(receivedAt) : new Date(0),
-      told: found.body && { provider, headers: found.headers, body: found.body, botLogin: found.botLogin },
+      content: found.body && { provider, headers: found.headers, body: found.body, botLogin: found.botLogin },
     };
   };
   return {
-    /** Undefined: there is none, or it was forgotten. */
+    /** Returns a delivery's content; undefined if it is absent or pruned. */
     async codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined> {
-      return (await codeHostEntry(uid))?.told;
+      return (await codeHostEntry(uid))?.content;
     },
 
     codeHostEntry,
 
-    /** Undefined: there is none, or it was forgotten. */
+    /** Returns a delivery; undefined if it is absent or pruned. */
     async delivery(uid: string): Promise<StoredDelivery | undefined> {
       const found = await orAbsent(client.getDelivery({ deliveryUid: uid }, self()));
       if (!found?.delivery) return undefined;

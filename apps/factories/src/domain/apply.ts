@@ -7,7 +7,7 @@ import type { Factory } from "./factory.ts";
 import type { PlanItem } from "./plan.ts";
 import type { OwnedDiagnostic, Tree } from "./source.ts";
 
-/** A version of a factory's definition, and for whom it is brought about. */
+/** A version of a factory's definition and the principal that requested it. */
 export type Activation = {
   factory: { uid: FactoryUid; teamUid: TeamUid };
   version: number;
@@ -19,13 +19,13 @@ export type Activation = {
 export type AppliedBranch = {
   uid: string;
   isProduction: boolean;
-  /** Its registered head as it was when the apply began. */
+  /** Its registered head when the apply began. */
   headBefore: string | null;
-  /** The apply took the newest head, which is thereby reported. */
+  /** The apply read the newest head, which is registered with it. */
   isNewest: boolean;
 };
 
-/** What a version consists of before anybody has staged it. */
+/** The content of a version before it is staged. */
 export type NewVersion = {
   fingerprint: string;
   tree: Tree;
@@ -33,7 +33,7 @@ export type NewVersion = {
   activation: Omit<Activation, "version">;
 };
 
-/** What is kept of an apply that failed: the error, where people look for it. `dropped`: the version that was opened for it. */
+/** What is stored of a failed apply. `dropped`: the version that was allocated for it. */
 export type FailedApply = { error?: BranchError; branch?: AppliedBranch; dropped?: Activation; now: Date };
 
 /** What the commit point writes. */
@@ -43,14 +43,14 @@ export type Commit<Event> = {
   diagnostics: OwnedDiagnostic[];
   plan: PlanItem[];
   now: Date;
-  /** The record as the definition has it. */
+  /** Returns the record with the settings of the definition. */
   define: (factory: Factory) => Factory;
-  /** Of the files: in force with the commit. */
+  /** Of the files; active with the commit. */
   automations: readonly AutomationPart[];
   facts: (factory: Factory, automations: readonly ProjectedChange[]) => Event[];
 };
 
-/** Kinds of durable work that applies leave; its payload is an Activation. */
+/** Kinds of durable work of applies; the payload is an Activation. */
 export const ACTIVATE = "definition.activate";
 export const DROP = "definition.drop";
 
@@ -61,6 +61,6 @@ export const applyInProgress = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "apply_in_progress",
-    message: "Another apply of this factory is under way; retry in a moment.",
+    message: "Another apply of this factory is in progress; retry in a moment.",
     retryable: true,
   });

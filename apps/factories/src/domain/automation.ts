@@ -6,10 +6,10 @@ import type { JsonObject } from "@millwright/json";
 
 export type AutomationUid = Uid<"automation">;
 
-/** What starts when: triggers, prompt, agent, and the execution keys that override the agent's. `name` and `enabled` are the record's. */
+/** Triggers, prompt, agent, and the execution keys that override the agent's. `name` and `enabled` belong to the record. */
 export type AutomationRules = Omit<AutomationPart, "name" | "enabled">;
 
-/** Work of a factory that starts by itself. Source: factory-files §6. */
+/** Starts runs of a factory on events. Source: factory-files §6. */
 export type Automation = {
   readonly uid: AutomationUid;
   readonly factoryUid: FactoryUid;
@@ -18,9 +18,9 @@ export type Automation = {
   readonly enabled: boolean;
   readonly rules: AutomationRules;
   readonly management: "live" | "files";
-  /** Of files: what the file said when it was projected. */
+  /** Of files: the file as last projected. */
   readonly defined: AutomationPart | null;
-  /** The principal for whom its runs are made. */
+  /** The principal for whom its runs are created. */
   readonly creator: { readonly type: string; readonly uid: string };
   /** The creator was removed from the team or became a viewer; the automation is disabled. */
   readonly creatorLeft: boolean;
@@ -30,27 +30,29 @@ export type Automation = {
   readonly lastFiredAt: Date | null;
 };
 
-/** Limits of ours: what one event may make a factory look at, and what one request may say. */
+/** Limits of the number of automations per event and the size of a request. */
 export const AUTOMATIONS_PER_FACTORY_MAX = 200;
 const NAME_CHARACTERS_MAX = 100;
 const PROMPT_BYTES_MAX = 256 * 1024;
 const TRIGGERS_MAX = 50;
 const DEFINITION_BYTES_MAX = 128 * 1024;
 
-/** What is wrong with an automation; codes are those of files. */
+/** An error in an automation; the codes are those of definition files. */
 export type AutomationFault = { readonly code: string; readonly message: string };
-/** An automation as it is asked for. With faults, `part` is what could be read of it. */
+/** A parsed automation. With faults, `part` is what could be parsed. */
 export type ReadAutomation = { readonly part: AutomationPart | undefined; readonly faults: readonly AutomationFault[] };
 
 /**
- * Reads an automation as it is asked for, by the rules of files.
+ * Parses a requested automation by the rules of definition files.
  *
- * Errors: invalid_automation, when it is beyond its bounds.
+ * Errors: invalid_automation, if it exceeds its limits.
  */
 export function readAutomation(asked: JsonObject): ReadAutomation {
   const { name, prompt, ...keys } = asked;
   if (typeof name !== "string" || name.trim() === "" || name.trim().length > NAME_CHARACTERS_MAX)
-    throw invalid(`name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
+    throw invalid(
+      `name must have 1 to ${NAME_CHARACTERS_MAX} characters${typeof name === "string" ? ` (got ${name.trim().length})` : ""}.`,
+    );
   if (typeof prompt !== "string" || !prompt.isWellFormed() || Buffer.byteLength(prompt) > PROMPT_BYTES_MAX)
     throw invalid(
       `prompt must be text of at most ${PROMPT_BYTES_MAX} bytes${typeof prompt === "string" ? ` (got ${Buffer.byteLength(prompt)})` : ""}.`,
@@ -60,19 +62,19 @@ export function readAutomation(asked: JsonObject): ReadAutomation {
     (Array.isArray(keys["triggers"]) && keys["triggers"].length > TRIGGERS_MAX)
   ) {
     throw invalid(
-      `An automation has at most ${TRIGGERS_MAX} triggers, and ${DEFINITION_BYTES_MAX} bytes without its prompt.`,
+      `An automation must have at most ${TRIGGERS_MAX} triggers, and at most ${DEFINITION_BYTES_MAX} bytes without its prompt.`,
     );
   }
   const { automation, draft, faults } = parseAutomation(name.trim(), { ...keys, prompt });
   const part = automation ?? draft;
   const found = faults.map(({ code, message }): AutomationFault => ({ code, message }));
   if (part?.triggers.some(({ filter }) => filter["webhook_ids"]?.in?.some((uid) => !isUuid(uid))))
-    found.push({ code: "FF_INVALID_REFERENCE", message: "webhook_ids takes the uid of a webhook." });
-  if (!name.isWellFormed()) found.push({ code: "FF_INVALID_VALUE", message: "name is not a text." });
+    found.push({ code: "FF_INVALID_REFERENCE", message: "webhook_ids must contain uids of webhooks." });
+  if (!name.isWellFormed()) found.push({ code: "FF_INVALID_VALUE", message: "name must be well-formed Unicode." });
   return { part, faults: found };
 }
 
-/** The whole automation. Errors: invalid_automation; every fault is a detail. */
+/** Returns a valid automation. Errors: invalid_automation, with every fault as a detail. */
 export function faultless({ part, faults }: ReadAutomation): AutomationPart {
   if (part && faults.length === 0) return part;
   throw new DomainError({
@@ -85,7 +87,7 @@ export function faultless({ part, faults }: ReadAutomation): AutomationPart {
 
 const invalid = (message: string): DomainError => invalidArgument("invalid_automation", message);
 
-/** An automation that begins now; with `defined` it is a file's. */
+/** Returns a new automation; with `management: "files"` it is a file's. */
 export function newAutomation(
   part: AutomationPart,
   at: Pick<Automation, "factoryUid" | "teamUid" | "creator" | "management">,
@@ -107,13 +109,13 @@ export function newAutomation(
   };
 }
 
-/** The automation as its maker says it now. */
+/** Returns the automation with new rules. */
 export function changeAutomation(automation: Automation, part: AutomationPart, now: Date): Automation {
   const { name, enabled, ...rules } = part;
   return { ...automation, name, enabled, rules, version: automation.version + 1, updatedAt: now };
 }
 
-/** Whether two say the same, but for the switch. */
+/** Returns whether two are equal except for `enabled`. */
 export const isSameButSwitch = (
   automation: Automation,
   { name, enabled: _switch, ...rules }: AutomationPart,
@@ -122,8 +124,8 @@ export const isSameButSwitch = (
 export type ProjectedChange = { readonly happened: "created" | "updated" | "deleted"; readonly automation: Automation };
 
 /**
- * What a definition makes of a factory's file automations: each keeps its uid while its file is there, and its switch while
- * the file says the same; without its file it is deleted.
+ * Returns the changes that a definition makes to a factory's file automations: each keeps its uid while its file exists, and
+ * `enabled` while the file is unchanged; without its file it is deleted.
  */
 export function projectAutomations(
   before: readonly Automation[],
@@ -131,12 +133,12 @@ export function projectAutomations(
   at: Pick<Automation, "factoryUid" | "teamUid" | "creator">,
   now: Date,
 ): ProjectedChange[] {
-  const known = new Map(before.map((one) => [one.name, one]));
-  const gone = before.filter(({ name }) => parts.every((part) => part.name !== name));
+  const known = new Map(before.map((automation) => [automation.name, automation]));
+  const removed = before.filter(({ name }) => parts.every((part) => part.name !== name));
   return [
-    ...gone.map((one): ProjectedChange => ({
+    ...removed.map((automation): ProjectedChange => ({
       happened: "deleted",
-      automation: { ...one, version: one.version + 1, updatedAt: now },
+      automation: { ...automation, version: automation.version + 1, updatedAt: now },
     })),
     ...parts.flatMap((part): ProjectedChange[] => {
       const old = known.get(part.name);
@@ -152,7 +154,7 @@ export function projectAutomations(
   ];
 }
 
-/** What its execution keys say of a run, in the keys of AgentConfigSnapshot (fields-runs §4). */
+/** Returns the run configuration of its execution keys, with the keys of AgentConfigSnapshot (fields-runs §4). */
 export function dispatcherConfig({
   model,
   harness,
@@ -183,43 +185,43 @@ export function dispatcherConfig({
   });
 }
 
-/** Its one run for an event, for ever. */
+/** Returns the deduplication key of its run for an event. */
 export const causeKeyOf = (eventUid: string, automationUid: string): string =>
   `automation/${automationUid}/${eventUid}`;
 
-/** An event's uid that repetitions of one request share. */
+/** Returns an event uid; retries of one idempotent request get the same one. */
 export const eventUidOf = (principalUid: string, operation: string, key: string): string =>
   key === "" ? newUid() : uidOf(JSON.stringify([principalUid, operation, key]));
 
-/** After so many automations that have set each other off, the next one does not start. */
+/** The longest chain of automations that start each other. */
 const CHAIN_MAX = 5;
 
-/** What the metadata of a root run say: by which automations it came about, the first one first. */
+/** Returns the automations that caused a root run, oldest first, from its metadata. */
 export function chainOf(metadata: Readonly<Record<string, string>>): readonly string[] {
   const { automation_chain: chain = "", automation_uid: uid = "" } = metadata;
-  return (chain || uid).split(",").filter((one) => one !== "");
+  return (chain || uid).split(",").filter((automationUid) => automationUid !== "");
 }
 
-/** The same as metadata: a chain of one is told by the automation alone. */
+/** Returns the chain as metadata; a chain of one is in `automation_uid` already. */
 export const chainMetadata = (chain: readonly string[]): Readonly<Record<string, string>> =>
   chain.length > 1 ? { automation_chain: chain.slice(-CHAIN_MAX).join(",") } : {};
 
 /**
- * Why an automation must not start by what a run has done: the run came about by itself, or at the end of a long chain.
- * Undefined: it may.
+ * Returns why an automation must not start because of a run's change: the automation caused the run, or the chain is too long.
+ * Returns undefined if it may start.
  */
 export function loopOf(automation: Pick<Automation, "uid">, chain: readonly string[]): string | undefined {
   if (chain.includes(automation.uid))
-    return "It matches, but a run that this automation has brought about made the change.";
+    return "It matches, but the change was made by a run that this automation started.";
   return chain.length >= CHAIN_MAX
-    ? `It matches, but ${CHAIN_MAX} automations have set each other off already.`
+    ? `It matches, but the chain of automations that started each other is ${CHAIN_MAX} long.`
     : undefined;
 }
 
 export const CREATOR_LEFT =
   "its creator was removed from the team or became a viewer. Enable the automation to run it as yourself.";
 
-/** Disables the automation of a person who may not create runs in the team any more. */
+/** Disables the automation of a person who lost the right to create runs in the team. */
 export const withoutCreator = (automation: Automation, now: Date): Automation => ({
   ...automation,
   enabled: false,
@@ -239,5 +241,5 @@ export const managedByFiles = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "managed_by_files",
-    message: "Files define this factory's automations; change them there.",
+    message: "Files define this factory's automations; change the files.",
   });

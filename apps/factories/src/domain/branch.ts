@@ -2,10 +2,10 @@ import { DomainError, invalidArgument, isDomainError } from "@millwright/errors"
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import { fingerprintOf, type OwnedDiagnostic, type Source } from "./source.ts";
 
-/** Why an apply, or a look for a head, came to nothing. Codes are those of our problems. */
+/** Why an apply or a poll failed. Codes are those of public problems. */
 export type BranchError = { code: string; message: string; diagnostics: readonly OwnedDiagnostic[] };
 
-/** A branch of the source's repository whose head is kept an eye on. Source: API spec §3, fields-factory §4. */
+/** A branch of the source's repository whose head is polled. Source: API spec §3, fields-factory §4. */
 export type TrackedBranch = {
   uid: string;
   factoryUid: FactoryUid;
@@ -26,21 +26,21 @@ export type TrackedBranch = {
   version: number;
   createdAt: Date;
   updatedAt: Date;
-  /** Tracking was retired; such an identity never lives again. */
+  /** Tracking has ended; tracking the branch again creates a new one. */
   deletedAt: Date | null;
 };
 
-/** Kind of the work that a push leaves. Its payload: `{deliveryUid, teamUid}`. */
+/** Kind of the work for a push. Its payload: `{deliveryUid, teamUid}`. */
 export const REGISTER_PUSH = "branch.register-push";
 
-/** Tracked at once by one factory: each is looked up again and again. */
+/** Tracked branches per factory: each is polled. */
 export const BRANCHES_MAX = 50;
-/** How long a retired identity can be read before it is forgotten. */
+/** How long a deleted branch can be read before it is pruned. */
 export const RETIRED_DAYS = 30;
 
 export type Freshness = "CURRENT" | "STALE" | "UNKNOWN";
 
-/** Failures that mean that the repository could not be read, so that its head is not known now. */
+/** Errors that mean that the repository could not be read, so its head is unknown. */
 const UNREAD: ReadonlySet<string> = new Set([
   "source_unreachable",
   "source_refused",
@@ -52,7 +52,7 @@ const UNREAD: ReadonlySet<string> = new Set([
 ]);
 export const isUnread = ({ code }: BranchError): boolean => UNREAD.has(code);
 
-/** How what was applied compares with the registered head; UNKNOWN when the head cannot be known now, as of a repository that is missing. */
+/** Compares the applied head with the registered one; UNKNOWN if the head cannot be known, as of a missing repository. */
 export function freshnessOf(branch: TrackedBranch, source: Source | undefined, isMissing: boolean): Freshness {
   const head = branch.registeredHeadSha;
   if (isMissing || branch.deletedAt || head === null || branch.checkError || source?.settings.kind !== "git")
@@ -68,7 +68,7 @@ export type BranchRepository = {
   codeForge: "GITHUB" | "GITLAB" | "AZURE_DEVOPS" | "NONE";
 };
 
-/** Owner, name and code host as the address of a repository tells them; a path, or a host that we do not know, is NONE. */
+/** Returns owner, name and code host of a repository's URL; NONE for a path or an unknown host. */
 export function repositoryOf(url: string): BranchRepository {
   const isLocal = url.startsWith("/");
   const { hostname, pathname } = isLocal ? { hostname: "", pathname: url } : new URL(url);
@@ -94,7 +94,7 @@ function decoded(path: string): string {
   }
 }
 
-/** What is kept of a failure: never more than its public text. */
+/** Returns what is stored of an error: only its public text. */
 export const branchErrorOf = (error: unknown): BranchError =>
   isDomainError(error)
     ? {
@@ -105,9 +105,9 @@ export const branchErrorOf = (error: unknown): BranchError =>
             ? (error.details as OwnedDiagnostic[]).filter(({ severity }) => severity === "error")
             : [],
       }
-    : { code: "internal_error", message: "Something went wrong on this side; it is in the log.", diagnostics: [] };
+    : { code: "internal_error", message: "An internal error occurred; see the service's log.", diagnostics: [] };
 
-/** The same as an answer. */
+/** Returns the error to throw for a stored one. */
 export const problemOf = ({ code, message }: BranchError): DomainError =>
   new DomainError({
     kind: code === "source_unreachable" || code === "internal_error" ? "unavailable" : "invalid_argument",
@@ -119,18 +119,18 @@ const conflict = (reason: string, message: string, retryable = false): DomainErr
   new DomainError({ kind: "conflict", reason, message, retryable });
 
 export const branchDeleted = (): DomainError =>
-  conflict("branch_deleted", "This branch is not tracked any more; its identity does not come back.");
+  conflict("branch_deleted", "This branch is no longer tracked; track it again to get a new one.");
 export const productionBranch = (): DomainError =>
-  conflict("production_branch", "The factory's definition comes from this branch: name another source first.");
+  conflict("production_branch", "The factory's definition comes from this branch; set another source first.");
 export const headUnknown = (): DomainError =>
-  conflict("branch_head_unknown", "No head of this branch is registered: the repository has no such branch.");
+  conflict("branch_head_unknown", "The repository has no such branch, so no head is registered.");
 export const headGone = (): DomainError =>
   conflict(
     "branch_head_gone",
-    "The repository does not have the registered head any more; its new head is registered soon.",
+    "The repository no longer has the registered head; retry after its new head is registered.",
     true,
   );
 export const noRepository = (): DomainError =>
-  conflict("source_not_git", "Only a factory whose source is a git repository has branches.");
+  conflict("source_not_git", "Branches require a factory whose source is a git repository.");
 export const tooManyBranches = (): DomainError =>
-  invalidArgument("too_many_branches", `A factory tracks at most ${BRANCHES_MAX} branches.`);
+  invalidArgument("too_many_branches", `A factory can track at most ${BRANCHES_MAX} branches.`);

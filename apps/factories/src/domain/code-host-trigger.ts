@@ -4,9 +4,9 @@ import type { CheckTrigger } from "./decision.ts";
 import type { Repository } from "./factory.ts";
 
 /**
- * Triggers of code hosts; one delivery can tell of several events, of which one is enough. Undefined: it tells of none that the
- * trigger is about. A factory hears of its own repositories, or of all when it names none. `unanswered`: the events for which the
- * code host has not answered yet; a filter that needs its answer is undecided.
+ * Evaluates triggers of code hosts; a delivery can contain several events, of which one match is enough. Returns undefined if no
+ * event is of the trigger's kind. A factory receives events of its own repositories, or of all if it names none. `unanswered`: events
+ * for which the code host has not been queried successfully yet; a filter that needs its response is undecided.
  */
 export const checkCodeHostEvents =
   (
@@ -15,13 +15,13 @@ export const checkCodeHostEvents =
     unanswered: ReadonlySet<CodeHostEvent> = new Set(),
   ): CheckTrigger =>
   (trigger) => {
-    const heard = events.filter(({ provider, event }) => provider === trigger.provider && event === trigger.event);
-    if (heard.length === 0) return undefined;
-    const judged = heard.map((event) => judgeEvent(trigger, event, repositories, unanswered.has(event)));
-    return judged.find(({ passed }) => passed) ?? judged.find(({ isUndecided }) => isUndecided) ?? judged[0]!;
+    const relevant = events.filter(({ provider, event }) => provider === trigger.provider && event === trigger.event);
+    if (relevant.length === 0) return undefined;
+    const results = relevant.map((event) => evaluateEvent(trigger, event, repositories, unanswered.has(event)));
+    return results.find(({ passed }) => passed) ?? results.find(({ isUndecided }) => isUndecided) ?? results[0]!;
   };
 
-function judgeEvent(
+function evaluateEvent(
   trigger: TriggerPart,
   event: CodeHostEvent,
   repositories: readonly Repository[],
@@ -30,13 +30,13 @@ function judgeEvent(
   if (!isOwn(event, repositories))
     return {
       passed: false,
-      detail: `${event.repository} is none of the factory's repositories.`,
+      detail: `${event.repository} is not a repository of the factory.`,
       failed: ["repositories"],
     };
   const verdict = matches(trigger, event);
   const failed = verdict.checks.filter(({ passed }) => !passed);
   if (verdict.matches)
-    return { passed: true, detail: `Every filter holds for ${event.event} of ${event.repository}.`, failed: [] };
+    return { passed: true, detail: `Every filter matches ${event.event} of ${event.repository}.`, failed: [] };
   return {
     passed: false,
     detail: failed.map(({ key, detail }) => `${key}: ${detail}`).join(" "),
@@ -49,6 +49,6 @@ export const isOwn = ({ repository }: CodeHostEvent, repositories: readonly Repo
   repositories.length === 0 ||
   repositories.some(({ owner, repo }) => `${owner}/${repo}`.toLowerCase() === repository.toLowerCase());
 
-/** Whether a filter of any trigger asks what the payload leaves out, and all else holds. */
-export const isUntold = (event: CodeHostEvent, triggers: readonly TriggerPart[]): boolean =>
+/** Returns whether a filter of any trigger needs data that is not in the payload, and all other filters match. */
+export const needsCodeHost = (event: CodeHostEvent, triggers: readonly TriggerPart[]): boolean =>
   triggers.some((trigger) => matches(trigger, event).needs.length > 0);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { TriggerPart } from "@millwright/definition";
-import { judge } from "./decision.ts";
+import { evaluateAutomation } from "./decision.ts";
 import { bodyOf, checkDelivery } from "./webhook-trigger.ts";
 
 const HOOK = "0198c2d0-0000-7000-8000-0000000000a1";
@@ -21,7 +21,7 @@ const verdict = (
   triggers: TriggerPart[],
   body: Parameters<typeof bodyOf>[0],
   more: { enabled?: boolean; veto?: string } = {},
-) => judge(automation(triggers, more.enabled ?? true), checkDelivery(HOOK, bodyOf(body)), more.veto);
+) => evaluateAutomation(automation(triggers, more.enabled ?? true), checkDelivery(HOOK, bodyOf(body)), more.veto);
 
 describe("a webhook trigger", () => {
   test.each([
@@ -36,9 +36,9 @@ describe("a webhook trigger", () => {
       `${"[".repeat(60_000)}1234567890123456.5${"]".repeat(60_000)}`,
       "not_matched",
     ],
-    ["a payload that is not kept", trigger(), undefined, "not_matched"],
-  ])("with %s", (_case, one, body, outcome) =>
-    expect(verdict([one], body === undefined ? undefined : bytes(body))).toMatchObject({ outcome }),
+    ["a payload that was pruned", trigger(), undefined, "not_matched"],
+  ])("with %s", (_case, triggerPart, body, outcome) =>
+    expect(verdict([triggerPart], body === undefined ? undefined : bytes(body))).toMatchObject({ outcome }),
   );
 
   test("names the fields that do not match", () =>
@@ -48,7 +48,7 @@ describe("a webhook trigger", () => {
       checks: [{ trigger: 0, passed: false, detail: "The payload does not match: a.b.", failed: ["a.b"] }],
     }));
 
-  test("does not listen to another webhook, nor to events of others", () => {
+  test("ignores other webhooks and other providers", () => {
     expect(verdict([trigger(undefined, OTHER)], bytes({}))).toBeUndefined();
     expect(
       verdict([{ provider: "schedule", event: "cron_fired", filter: {}, schedule: { cron: "@daily" } }], bytes({})),
@@ -66,7 +66,7 @@ test("several matching triggers of one automation start one run", () =>
     ],
   }));
 
-test("what matches and is disabled, or would loop, starts nothing", () => {
+test("an automation that matches but is disabled, or would loop, starts nothing", () => {
   expect(verdict([trigger()], bytes({}), { enabled: false })).toMatchObject({ outcome: "disabled" });
   expect(verdict([trigger()], bytes({}), { veto: "A loop." })).toMatchObject({
     outcome: "suppressed",

@@ -4,7 +4,7 @@ import type { Factory } from "./factory.ts";
 /** The agent that receives a factory's work. */
 export type Foreman = { agentUid: string; agentName: string };
 
-/** The run that a dispatch asks for. */
+/** The run of a dispatch. */
 export type NewRun = {
   factory: Factory;
   agentUid: string;

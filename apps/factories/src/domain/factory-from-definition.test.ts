@@ -91,7 +91,7 @@ test.each(["claude", "codex", "gemini", "opencode"])("the named secret of %s is 
   });
 });
 
-test("a definition replaces every setting, also by leaving it out", () => {
+test("a definition replaces every setting, including those that it omits", () => {
   const definition = definitionOf("repositories: []\nagentDefaults: { model: auto }");
   expect(changedSettings(live, { definition, before: undefined })).toEqual(["default_model", "description", "name"]);
   const next = defineBy(live, { definition, before: undefined }, 4, "external_files", NOW);
@@ -106,7 +106,7 @@ test("a definition replaces every setting, also by leaving it out", () => {
   expect(changedSettings(next, { definition, before: definition })).toEqual([]);
 });
 
-test("an alias that was set at creation stays until a definition names one, and goes with the definition that named it", () => {
+test("an alias that was set at creation stays until a definition names one, and is removed with that definition", () => {
   const defaults = "repositories: []\nagentDefaults: { model: auto }";
   const [without, named] = [definitionOf(defaults), definitionOf(`alias: filed\n${defaults}`)];
   const first = defineBy(

@@ -2,7 +2,7 @@ import type { Definition, ExecutionBlock, FactoryPart } from "@millwright/defini
 import { newSettings, type Factory, type FactorySettings, type Management } from "./factory.ts";
 import { canonicalJson, type JsonObject } from "@millwright/json";
 
-/** What a definition says about the factory record itself. Source: factory-files §3, fields-factory §1.2. */
+/** Returns the settings of the factory record that a definition contains. Source: factory-files §3, fields-factory §1.2. */
 export function settingsFrom({ factory }: Definition): FactorySettings {
   const defaults = factory.agent_defaults;
   return newSettings({
@@ -21,16 +21,16 @@ export function settingsFrom({ factory }: Definition): FactorySettings {
   });
 }
 
-/** The settings that a definition gives a factory. An alias that no definition names, one that was set at creation, stays. */
+/** Returns the settings that a definition gives a factory. An alias that was set at creation and that no definition named stays. */
 function settingsOf(factory: Factory, { definition, before }: Definitions): FactorySettings {
   const next = settingsFrom(definition);
   return { ...next, alias: next.alias ?? (before?.factory.alias === undefined ? factory.alias : null) };
 }
 
-/** A definition, and the one in force before it. */
+/** A definition, and the previously active one. */
 export type Definitions = { readonly definition: Definition; readonly before: Definition | undefined };
 
-/** The record after a definition version was committed. */
+/** Returns the record after a definition version was committed. */
 export const defineBy = (
   factory: Factory,
   definitions: Definitions,
@@ -46,7 +46,7 @@ export const defineBy = (
   updatedAt: now,
 });
 
-/** Names of the record's settings that a definition would change; all of them when the factory is new to files. */
+/** Returns the names of settings that a definition would change; all of them if the factory is new to files. */
 export function changedSettings(factory: Factory, definitions: Definitions): string[] {
   const next = settingsOf(factory, definitions);
   const keys = Object.keys(next) as (keyof FactorySettings)[];
@@ -56,7 +56,7 @@ export function changedSettings(factory: Factory, definitions: Definitions): str
     .sort();
 }
 
-/** As agents inherit them: what the factory grants to everyone is always added. */
+/** Returns the defaults that agents inherit; what the factory grants to every agent is always added. */
 function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObject {
   const { harness } = defaults;
   const secret = harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : undefined;

@@ -15,7 +15,7 @@ export type Repository = { owner: string; repo: string; code_forge?: string };
 /** Where a factory is edited: through the API, or in files that an apply brings in (factory-files §1). */
 export type Management = "live" | "service_files" | "external_files";
 
-/** What a team may set itself on a live factory; null is "none". Source: fields-factory §1.2. */
+/** The settings that a team may change on a live factory; null means none. Source: fields-factory §1.2. */
 export type FactorySettings = {
   name: string;
   alias: string | null;
@@ -36,11 +36,11 @@ export type FactorySettings = {
   integrations: JsonObject[] | null;
 };
 
-/** What people say about a factory in the queue; no file says it, so it can be changed on every factory. */
+/** The queue settings, which files cannot define, so they can be changed on every factory. */
 export type FactoryQueue = {
-  /** Executions at once; 0 = the platform's default. */
+  /** Concurrent executions; 0 = the platform's default. */
   concurrencyLimit: number;
-  /** Nothing new of it is started. */
+  /** Queued runs are not started. */
   queuePaused: boolean;
 };
 
@@ -53,7 +53,7 @@ export type Factory = FactorySettings &
     teamUid: TeamUid;
     creatorUid: string;
     management: Management;
-    /** The definition version that serves; 0 = none. */
+    /** The active definition version; 0 = none. */
     currentVersion: number;
     foremanAgentUid: AgentUid | null;
     version: number;
@@ -73,11 +73,11 @@ const CONCURRENCY_MAX = 100_000;
 /** Errors: invalid_factory. */
 export function newQueue({ concurrencyLimit = 0, queuePaused = false }: Partial<FactoryQueue>): FactoryQueue {
   if (!Number.isInteger(concurrencyLimit) || concurrencyLimit < 0 || concurrencyLimit > CONCURRENCY_MAX)
-    throw wrong("concurrency_limit", `is a number from 0 to ${CONCURRENCY_MAX}`);
+    throw invalid("concurrency_limit", `must be an integer between 0 and ${CONCURRENCY_MAX} (got ${concurrencyLimit})`);
   return { concurrencyLimit, queuePaused };
 }
 
-/** The settings of a factory of which only these are given. Errors: as `checkSettings`. */
+/** Returns the settings of a new factory; the rest are defaults. Errors: as `checkSettings`. */
 export function newSettings(given: Partial<FactorySettings>): FactorySettings {
   return checkSettings(
     withForges({
@@ -100,9 +100,9 @@ export function newSettings(given: Partial<FactorySettings>): FactorySettings {
 }
 
 /**
- * A factory with exactly the given settings replaced.
+ * Returns the factory with exactly the given settings replaced.
  *
- * Errors: as `checkSettings`, and managed_by_files (invalid_argument): what files say about a factory, only they change.
+ * Errors: as `checkSettings`, and managed_by_files (invalid_argument) for settings that files define.
  */
 export function changeSettings(factory: Factory, changes: FactoryChanges, now: Date): Factory {
   if (Object.keys(changes).length === 0) return factory;
@@ -110,7 +110,7 @@ export function changeSettings(factory: Factory, changes: FactoryChanges, now: D
   const queue = newQueue({ concurrencyLimit, queuePaused });
   if (Object.keys(given).length === 0) return { ...factory, ...queue, version: factory.version + 1, updatedAt: now };
   if (factory.management !== "live") {
-    throw invalidArgument("managed_by_files", "This factory is defined by files: change them and apply.", {
+    throw invalidArgument("managed_by_files", "Files define this factory; change the files and apply them.", {
       management: factory.management,
     });
   }
@@ -119,7 +119,7 @@ export function changeSettings(factory: Factory, changes: FactoryChanges, now: D
   return { ...factory, ...settings, ...queue, version: factory.version + 1, updatedAt: now };
 }
 
-/** Fills what follows from other settings: forges from repositories, the fixed members of agent defaults. */
+/** Derives settings from others: forges from repositories, the fixed members of agent defaults. */
 const withForges = (settings: FactorySettings): FactorySettings => {
   const named =
     settings.codeForges.length > 0
@@ -138,13 +138,13 @@ const FORGES: readonly string[] = [...CODE_FORGES, "NONE"];
 
 /** Errors: invalid_factory naming the field. */
 function checkSettings<T extends FactorySettings>(settings: T): T {
-  if (!isFactoryName(settings.name)) throw wrong("name", "must have 1 to 100 characters");
+  if (!isFactoryName(settings.name)) throw invalid("name", "must have 1 to 100 characters");
   if (settings.alias !== null && !isAlias(settings.alias))
-    throw wrong("alias", "has at most 60 letters, digits, spaces and . _ -");
+    throw invalid("alias", "must have at most 60 characters: letters, digits, spaces and . _ -");
   if (!CREDENTIAL_STRATEGIES.some((known) => known === settings.credentialStrategy))
-    throw wrong("credential_strategy", "is EXECUTOR or CREATOR");
+    throw invalid("credential_strategy", "must be EXECUTOR or CREATOR");
   if (![settings.codeForge, ...settings.codeForges].every((forge) => FORGES.includes(forge)))
-    throw wrong("code_forge", `is one of ${FORGES.join(", ")}`);
+    throw invalid("code_forge", `must be one of ${FORGES.join(", ")}`);
   const pairs = settings.repositories.map(({ owner, repo }) => `${owner}/${repo}`.toLowerCase());
   const isNamed = settings.repositories.every(
     ({ owner, repo, code_forge: forge }) =>
@@ -153,17 +153,17 @@ function checkSettings<T extends FactorySettings>(settings: T): T {
       (forge === undefined || CODE_FORGES.some((known) => known === forge)),
   );
   if (!isNamed || new Set(pairs).size < pairs.length)
-    throw wrong("repositories", "are distinct pairs of owner and repo, with a known code_forge");
+    throw invalid("repositories", "must be distinct pairs of owner and repo, with a known code_forge");
   return settings;
 }
 
-const wrong = (field: string, what: string): DomainError =>
-  invalidArgument("invalid_factory", `${field} ${what}.`, { field });
+const invalid = (field: string, rule: string): DomainError =>
+  invalidArgument("invalid_factory", `${field} ${rule}.`, { field });
 
 export const aliasTaken = (cause?: unknown): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "alias_taken",
-    message: "Another factory of the team has this alias.",
+    message: "Another factory of the team has this alias; choose another one.",
     cause,
   });

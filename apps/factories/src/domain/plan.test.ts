@@ -17,7 +17,7 @@ const lines = (before: Definition | undefined, after: Definition) =>
     [action, kind, name, ...changedFields].join(" "),
   );
 
-test("resources that no owner takes yet are in the plan, field by field", () => {
+test("the plan contains resources of which no owner reports changes, field by field", () => {
   expect(lines(undefined, definition({ ...HOOK, ...SCORER("Tidy") }))).toEqual([
     "create scorer tidy",
     "create webhook ci",
@@ -29,17 +29,17 @@ test("resources that no owner takes yet are in the plan, field by field", () => 
   expect(lines(before, definition(SCORER("Neat")))).toEqual(["update scorer tidy name", "delete webhook ci"]);
 });
 
-test("a version that was stored before a kind was known plans it as new", () => {
+test("a version from before a kind existed plans its resources as new", () => {
   const { automations: _, webhooks: __, scorers: ___, benchmarks: ____, ...old } = definition({});
   expect(lines(old as Definition, definition(HOOK))).toEqual(["create webhook ci"]);
 });
 
-test("an owner's word on a resource and ours are one item", () => {
+test("an owner's item and a derived one for the same resource are merged", () => {
   const plan: PlanItem[] = [{ kind: "webhook", name: "ci", action: "create", changedFields: ["x"] }];
   expect(completePlan(plan, undefined, definition(HOOK))).toEqual(plan);
 });
 
-test("an apply needs the right of every kind of resource that its plan touches", () => {
+test("an apply requires the right of every kind of resource that its plan changes", () => {
   const touching = (kind: ResourceKind, action: string): PlanItem => ({ kind, name: "x", action, changedFields: [] });
   for (const action of ["create", "update", "delete"]) {
     expect(verbsFor([touching("webhook", action), touching("agent", "unchanged")])).toEqual(["webhook.manage"]);
@@ -52,7 +52,7 @@ test("an apply needs the right of every kind of resource that its plan touches",
   expect(RESOURCE_KINDS.filter((kind) => verbsFor([touching(kind, "update")]).length !== 1)).toEqual([]);
 });
 
-test("a plan item of an unknown kind is refused, as no right is known for it", () => {
+test("a plan item of an unknown kind is rejected, because its right is unknown", () => {
   const item = { kind: "vault", name: "x", action: "create", changedFields: [] };
   expect(() => readPlanItem(item)).toThrow(expect.objectContaining({ reason: "resource_kind_unknown" }));
 });

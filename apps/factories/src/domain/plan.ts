@@ -28,8 +28,8 @@ export function readPlanItem({
 }
 
 /**
- * The whole plan: what the owners said, and the deletions that follow from the version that serves where no owner said so
- * itself. Items of one resource are one item; by kind, then name.
+ * Returns the complete plan: what the owners reported, and the deletions that follow from the active version. Items of the same
+ * resource are merged; sorted by kind, then name.
  */
 export function completePlan(plan: readonly PlanItem[], before: Definition | undefined, after: Definition): PlanItem[] {
   const gone = (kind: ResourceKind, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
@@ -60,7 +60,7 @@ const merge = (first: PlanItem, second: PlanItem): PlanItem => ({
   changedFields: [...new Set([...first.changedFields, ...second.changedFields])].sort(),
 });
 
-/** An older version may not have known the kind. */
+/** The older version may not have the kind. */
 const compared = <T extends object>(
   kind: ResourceKind,
   before: readonly T[] = [],
@@ -75,7 +75,7 @@ function changedKeys(a: object, b: object): string[] {
     .sort();
 }
 
-/** The right that the API demands to create, change or delete one resource of a kind. A new kind does not compile without its right. */
+/** The right that the API requires for a kind of resource. A new kind does not compile without its right. */
 const VERB_OF_KIND: Readonly<Record<ResourceKind, Verb>> = {
   factory: "factory.manage",
   agent: "agent.manage",
@@ -87,7 +87,7 @@ const VERB_OF_KIND: Readonly<Record<ResourceKind, Verb>> = {
   benchmark: "factory.manage",
 };
 
-/** The rights that applying a plan needs beside `source.apply`: to change every resource that it touches (spec/decisions). */
+/** Returns the rights that a plan requires besides `source.apply`: to change every resource that it touches (spec/decisions). */
 export const verbsFor = (plan: readonly PlanItem[]): Verb[] => [
   ...new Set(plan.filter(({ action }) => action !== "unchanged").map(({ kind }) => VERB_OF_KIND[kind])),
 ];

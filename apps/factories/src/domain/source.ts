@@ -14,19 +14,19 @@ export type GitSettings = {
   /** https, or the path of a repository below an allowed root. */
   url: string;
   branch: string;
-  /** Of the tree inside the repository; "" = its root. */
+  /** Directory inside the repository; "" = its root. */
   directory: string;
-  /** The team's managed secret that the repository is read with; https only. */
+  /** The team's managed secret for reading the repository; https only. */
   secretName?: string;
-  /** Beside the secret; absent: what code hosts expect beside a token. */
+  /** With the secret; absent: the default of the code host for tokens. */
   username?: string;
 };
 
-/** How the registered source stands to what serves. */
+/** The result of the last apply and the active version. */
 export type SourceStatus = {
   state: "NONE" | "APPLYING" | "APPLIED" | "FAILED";
   appliedFingerprint: string | null;
-  /** Of the version that serves. git: commit; files: hash of the tree. */
+  /** Of the active version. git: commit; files: hash of the tree. */
   appliedRevision: string | null;
   appliedAt: Date | null;
   /** Of the last apply. */
@@ -35,32 +35,32 @@ export type SourceStatus = {
 
 export type Source = { settings: SourceSettings; status: SourceStatus };
 
-/** A diagnostic of ours or of an owner, whose codes we do not know. */
+/** A diagnostic of this service or of an owner, whose codes are unknown here. */
 export type OwnedDiagnostic = Omit<Diagnostic, "code"> & { code: string };
 
-/** One of an owner, with the keys that lead to its place in the file. */
+/** A diagnostic of an owner, with the path of keys to the value in the file. */
 export type UnplacedDiagnostic = Omit<OwnedDiagnostic, "line" | "column"> & { keys: readonly string[] };
 
-/** A definition tree as it was taken from its source. */
+/** A definition tree as read from its source. */
 export type Tree = { revision: string; files: readonly TreeFile[] };
 
-/** Raised when the same files would be projected differently, so that the next apply does it. */
+/** Increment it when the same files would be projected differently, so that the next apply is not skipped. */
 const PROJECTION = 2;
 
-/** What was applied: equal fingerprints are the same application. */
+/** Returns the identity of an apply: an equal fingerprint would apply the same. */
 export const fingerprintOf = (settings: SourceSettings, revision: string): string => {
   const place = settings.kind === "git" ? [settings.url, settings.branch, settings.directory] : [];
   return hash([PROJECTION, settings.kind, ...place, revision]);
 };
 
-/** The revision of files that the service keeps: a hash of paths and contents, whatever their order. */
+/** Returns the revision of files stored in the service: a hash of paths and contents, in any order. */
 export const revisionOf = (files: readonly DefinitionFile[]): string =>
   hash(Object.fromEntries(files.map(({ path, content }) => [path, content])));
 
 const hash = (value: unknown): string => createHash("sha256").update(canonicalJson(value)).digest("hex");
 
 /**
- * Checks a source before it is registered; whether it holds a valid definition is for check and apply.
+ * Validates a source before it is registered; check and apply validate its definition.
  *
  * Errors: invalid_source, source_too_large (too_large).
  */
@@ -69,7 +69,7 @@ export function checkSourceSettings(settings: SourceSettings): SourceSettings {
   const { branch } = settings;
   const directory = settings.directory.replace(/^\.?\/+|\/+$/g, "").replace(/^\.$/, "");
   if (directory !== "" && !isPlainPath(directory))
-    throw invalidArgument("invalid_source", "directory is a relative path inside the repository.");
+    throw invalidArgument("invalid_source", "directory must be a relative path inside the repository.");
   checkBranchName(branch);
   const url = checkUrl(settings.url);
   checkCredential(settings);
@@ -78,19 +78,18 @@ export function checkSourceSettings(settings: SourceSettings): SourceSettings {
 
 function checkCredential({ url, secretName, username }: GitSettings): void {
   if (username !== undefined && secretName === undefined)
-    throw invalidArgument("invalid_source", "username comes with secret_name.");
+    throw invalidArgument("invalid_source", "username requires secret_name.");
   if (secretName === undefined) return;
-  if (url.startsWith("/"))
-    throw invalidArgument("invalid_source", "secret_name is for repositories that are reached over https.");
+  if (url.startsWith("/")) throw invalidArgument("invalid_source", "secret_name requires an https repository_url.");
   if (!/^[\w.-]{1,128}$/.test(secretName))
-    throw invalidArgument("invalid_source", "secret_name is not the name of a managed secret.");
+    throw invalidArgument("invalid_source", "secret_name must be the name of a managed secret.");
   if (username !== undefined && !/^[^\p{Cc}:]{1,128}$/u.test(username))
-    throw invalidArgument("invalid_source", "username has 1 to 128 characters, without colons.");
+    throw invalidArgument("invalid_source", "username must have 1 to 128 characters, without colons.");
 }
 
 /** Errors: invalid_source. */
 export function checkBranchName(name: string): string {
-  if (!isBranchName(name)) throw invalidArgument("invalid_source", "branch is not the name of a branch.");
+  if (!isBranchName(name)) throw invalidArgument("invalid_source", "branch must be a valid branch name.");
   return name;
 }
 
@@ -100,14 +99,14 @@ function checkUrl(url: string): string {
   if (parsed?.protocol !== "https:")
     throw invalidArgument(
       "invalid_source",
-      "repository_url is an https URL, or the path of a repository on this server.",
+      "repository_url must be an https URL, or the path of a repository on this server.",
     );
   if (parsed.username !== "" || parsed.password !== "")
     throw invalidArgument("invalid_source", "repository_url must not contain credentials.");
   return parsed.href;
 }
 
-/** The rules of `git check-ref-format --branch`, a little stricter. */
+/** Slightly stricter than `git check-ref-format --branch`. */
 const isBranchName = (name: string): boolean =>
   /^[A-Za-z0-9_][A-Za-z0-9._/+@#-]*$/.test(name) &&
   name.length <= 255 &&
@@ -122,15 +121,15 @@ function checkFiles(files: readonly DefinitionFile[]): DefinitionFile[] {
     sizes.some((size) => size > fileBytesMax) ||
     sizes.reduce((a, b) => a + b, 0) > treeBytesMax
   ) {
-    const message = "A definition has at most 2,000 files, of at most 2 MiB each and 20 MiB together.";
+    const message = "A definition must have at most 2,000 files, of at most 2 MiB each and 20 MiB in total.";
     throw new DomainError({ kind: "too_large", reason: "source_too_large", message });
   }
   const paths = new Set(files.map(({ path }) => path));
   if (paths.size < files.length || ![...paths].every(isPlainPath)) {
-    throw invalidArgument("invalid_source", "files have distinct relative paths without empty, . or .. segments.");
+    throw invalidArgument("invalid_source", "files must have distinct relative paths without empty, . or .. segments.");
   }
   if (files.some(({ path, content }) => `${path}${content}`.includes("\0")))
-    throw invalidArgument("invalid_source", "files are texts; one contains a NUL.");
+    throw invalidArgument("invalid_source", "files must be text without NUL characters.");
   return files.map(({ path, content }) => ({ path, content }));
 }
 
@@ -138,13 +137,13 @@ export const sourceMissing = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "source_missing",
-    message: "The factory has no definition source yet: put files or name a repository first.",
+    message: "The factory has no definition source yet; put files or set a repository first.",
   });
 
-/** A definition that cannot serve; the details are all its diagnostics. */
+/** Returns the error of an invalid definition, with all its diagnostics as details. */
 export const definitionInvalid = (diagnostics: readonly OwnedDiagnostic[]): DomainError => {
   const count = diagnostics.filter(({ severity }) => severity === "error").length;
-  const message = `The definition has ${count === 1 ? "one error" : `${count} errors`}; what served before serves on.`;
+  const message = `The definition has ${count === 1 ? "one error" : `${count} errors`}; the active version is unchanged.`;
   return new DomainError({ kind: "invalid_argument", reason: "definition_invalid", message, details: diagnostics });
 };
 

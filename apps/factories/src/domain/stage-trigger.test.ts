@@ -20,11 +20,11 @@ test.each<[string, TriggerPart["filter"], boolean]>([
   ["both, of which one does not hold", { stages: { in: ["REVIEW"] }, from_stages: { in: ["TRIAGE"] } }, false],
   ["the source of the ticket", { ticket_sources: { in: ["linear"] } }, true],
   ["another source", { ticket_sources: { not_in: ["linear"] } }, false],
-])("a trigger that asks for %s", (_asked, filter, passed) =>
+])("a trigger that filters by %s", (_filter, filter, passed) =>
   expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed }),
 );
 
-test("a task without a ticket has none of the sources, and none is excluded", () => {
+test("a task without a ticket matches no ticket source and no exclusion", () => {
   expect(
     checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { in: ["linear"] } })),
   ).toMatchObject({ passed: false, failed: ["ticket_sources"] });
@@ -35,15 +35,15 @@ test("a task without a ticket has none of the sources, and none is excluded", ()
 });
 
 describe("a loop", () => {
-  const uids = Array.from({ length: 6 }, (_one, n) => `0198c2d0-0000-7000-8000-00000000000${n}` as AutomationUid);
-  test("is what an automation's own run brings about, at any distance, and a chain that is too long", () => {
+  const uids = Array.from({ length: 6 }, (_, n) => `0198c2d0-0000-7000-8000-00000000000${n}` as AutomationUid);
+  test("is detected at any distance in the chain, and a chain that is too long is refused", () => {
     expect(loopOf({ uid: uids[0]! }, [])).toBeUndefined();
     expect(loopOf({ uid: uids[0]! }, [uids[1]!, uids[2]!])).toBeUndefined();
     expect(loopOf({ uid: uids[1]! }, [uids[1]!, uids[2]!])).toContain("this automation");
     expect(loopOf({ uid: uids[5]! }, uids.slice(0, 4))).toBeUndefined();
-    expect(loopOf({ uid: uids[5]! }, uids.slice(0, 5))).toContain("5 automations");
+    expect(loopOf({ uid: uids[5]! }, uids.slice(0, 5))).toContain("is 5 long");
   });
-  test("is seen by what the metadata of runs say, which have room for it", () => {
+  test("is detected from the metadata of runs, within their size limit", () => {
     for (let length = 1; length <= 5; length += 1) {
       const chain = uids.slice(0, length);
       const metadata = { automation_uid: chain.at(-1)!, ...chainMetadata(chain) };

@@ -4,24 +4,24 @@ import type { CheckTrigger } from "./decision.ts";
 /** A task that moved from one stage to another. */
 export type StageMove = { readonly stage: string; readonly from: string; readonly ticketSource: string | null };
 
-/** Triggers `factory`/`work_item_stage_changed` (factory-files §6.1). A task that is made has not changed its stage. */
+/** Evaluates triggers `factory`/`work_item_stage_changed` (factory-files §6.1). Creating a task is not a change of its stage. */
 export const checkStageMove =
   ({ stage, from, ticketSource }: StageMove): CheckTrigger =>
   ({ provider, event, filter }) => {
     if (provider !== "factory" || event !== "work_item_stage_changed") return undefined;
     const values = { stages: stage, from_stages: from, ticket_sources: ticketSource };
-    const failed = Object.entries(values).flatMap(([key, value]) => (holds(filter[key], value) ? [] : [key]));
+    const failed = Object.entries(values).flatMap(([key, value]) => (isInSet(filter[key], value) ? [] : [key]));
     if (failed.length === 0) return { passed: true, detail: `The task moved from ${from} to ${stage}.`, failed };
     return {
       passed: false,
-      detail: `The task moved from ${from} to ${stage}, ticket source ${ticketSource ?? "none"}: ${failed.join(", ")} does not hold.`,
+      detail: `The task moved from ${from} to ${stage}, ticket source ${ticketSource ?? "none"}: ${failed.join(", ")} does not match.`,
       failed,
     };
   };
 
-/** Whatever the case: stages are written as people like. What is not there passes `not_in` alone. */
-function holds(set: TriggerPart["filter"][string] | undefined, value: string | null): boolean {
+/** Compares without case. An absent value passes only `not_in`. */
+function isInSet(set: TriggerPart["filter"][string] | undefined, value: string | null): boolean {
   const isIn = (values: readonly string[] = []): boolean =>
-    values.some((one) => one.toLowerCase() === value?.toLowerCase());
+    values.some((member) => member.toLowerCase() === value?.toLowerCase());
   return ((set?.in ?? []).length === 0 || isIn(set?.in)) && !isIn(set?.not_in);
 }

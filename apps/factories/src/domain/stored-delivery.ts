@@ -1,6 +1,6 @@
 import type { CodeHostDelivery } from "@millwright/code-host-events";
 
-/** An entry of a webhook's log, as its owner tells of it. */
+/** An entry of a webhook's log, as read from the webhook ingress. */
 export type StoredDelivery = {
   readonly uid: string;
   readonly factoryUid: string;
@@ -10,11 +10,11 @@ export type StoredDelivery = {
   readonly deliveryId: string;
   readonly sizeBytes: number;
   readonly receivedAt: Date;
-  /** The bytes as received; of accepted ones only. */
+  /** The bytes as received; only of accepted deliveries. */
   readonly payload: Uint8Array | undefined;
 };
 
-/** An entry of a code-host connection's log, as its owner tells of it. */
+/** An entry of a code-host connection's log, as read from the webhook ingress. */
 export type StoredCodeHostDelivery = {
   readonly uid: string;
   readonly teamUid: string;
@@ -23,6 +23,6 @@ export type StoredCodeHostDelivery = {
   readonly deliveryId: string;
   readonly sizeBytes: number;
   readonly receivedAt: Date;
-  /** What it says; of accepted ones only. */
-  readonly told: CodeHostDelivery | undefined;
+  /** Headers and body; only of accepted deliveries. */
+  readonly content: CodeHostDelivery | undefined;
 };

@@ -9,7 +9,7 @@ import {
   type TeamUid,
 } from "@millwright/ids";
 
-/** Where a task is; any stage may follow any other (API spec §3). */
+/** The stage of a task; any stage may follow any other (API spec §3). */
 export type TaskStage = (typeof TASK_STAGES)[number];
 
 /** A tracked piece of work of a factory, bound to one conversation. Source: API spec §2 "Factory task". */
@@ -22,9 +22,9 @@ export type Task = {
   runUid: RunUid;
   /** The newest top-level run of the conversation. */
   currentRunUid: RunUid;
-  /** The newest version of a run whose end the stage already takes into account: a cancellation up to there no longer changes it. */
+  /** The newest version of a run whose end the stage reflects: a cancellation up to it no longer changes the stage. */
   stageBasis: RunVersion | null;
-  /** The principal that started the run of `runUid`; null: not known. */
+  /** The principal that started the run of `runUid`; null: unknown. */
   starterUid: string | null;
   title: string;
   description: string | null;
@@ -36,26 +36,26 @@ export type Task = {
   updatedAt: Date;
 };
 
-/** A run at one of its versions, as its lifecycle events count them. */
+/** A run at one version, as counted by its lifecycle events. */
 export type RunVersion = { readonly runUid: string; readonly version: number };
 
-/** Whether the stage of a task was set with knowledge of a run at this version. */
+/** Returns whether the stage of a task was set with knowledge of a run at this version. */
 export const isStageSince = ({ stageBasis }: Task, { runUid, version }: RunVersion): boolean =>
   stageBasis?.runUid === runUid && stageBasis.version >= version;
 
-/** What a client may change; an absent member stays. */
+/** A requested change; an absent member is unchanged. */
 export type TaskChange = { title?: string; description?: string | null; stage?: string };
 
 /** Errors: invalid_stage. */
 export function readStage(text: string): TaskStage {
   const stage = TASK_STAGES.find((known) => known === text);
   if (stage) return stage;
-  throw invalidArgument("invalid_stage", `stage is one of ${TASK_STAGES.join(", ")}.`);
+  throw invalidArgument("invalid_stage", `stage must be one of ${TASK_STAGES.join(", ")} (got "${text}").`);
 }
 
 /**
- * The task with exactly the given members replaced; without any, the same task, unmoved in time.
- * An empty description clears it. `stageBasis`: the current run as it was when the new stage was chosen.
+ * Returns the task with exactly the given members replaced; without any, the same task with the same update time.
+ * An empty description clears it. `stageBasis`: the current run when the new stage was chosen.
  *
  * Errors: title_required, invalid_stage.
  */
@@ -71,20 +71,20 @@ export function changeTask(task: Task, change: TaskChange, now: Date, stageBasis
   };
 }
 
-/** The newest run that a team has in a conversation. Of a hidden one nothing is known. */
-export type Standing =
+/** The newest run that a team has in a conversation. A hidden one has no data. */
+export type ConversationState =
   | { readonly isHidden: true }
   | {
       readonly isHidden: false;
       readonly runUid: string;
       readonly version: number;
-      /** Absent: somebody's own run. */
+      /** Absent: a personal run. */
       readonly teamUid?: string;
       readonly creatorUid: string;
       readonly metadata: Readonly<Record<string, string>>;
     };
 
-/** What a task is made of. */
+/** The input of a new task. */
 export type NewTask = Pick<
   Task,
   "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "starterUid" | "title" | "ticketSource" | "ticketId"
@@ -94,7 +94,7 @@ export type NewTask = Pick<
   stage?: TaskStage;
 };
 
-/** A new task; an empty description is none. */
+/** Returns a new task; an empty description means none. */
 export const newTask = ({ description, stage, stageBasis, ...given }: NewTask, now: Date): Task => ({
   ...given,
   uid: newUid<TaskUid>(),
@@ -117,29 +117,29 @@ export const conversationBound = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "conversation_bound",
-    message: "The conversation is bound to another live task.",
+    message: "The conversation is bound to another task; delete that task first.",
   });
 
-/** Which tasks of a factory a list shows. */
+/** The filter of a task list. */
 export type TaskFilter = {
   /** Any of these; empty: all. */
   stages: TaskStage[];
-  /** A literal part of the title, whatever the case; "": all. */
+  /** A literal part of the title, ignoring case; "": all. */
   q: string;
   /** Bounds are strict. */
   createdAfter?: Date;
   createdBefore?: Date;
   updatedAfter?: Date;
-  /** Who started the task's run: any of these; absent: anybody. */
+  /** Principals that started the task's run; absent: any. */
   starterUids?: readonly string[];
 };
 
-/** One page of such a list. */
+/** One page of a task list. */
 export type TaskQuery = TaskFilter & {
   factoryUid: FactoryUid;
   sortBy: "created_at" | "updated_at";
   sortOrder: "asc" | "desc";
-  /** Rows that moved since the first page of a walk are left out: they would be seen twice. */
+  /** Excludes rows updated since the first page, because they would be listed twice. */
   notAfter?: Date;
   after?: { at: Date; uid: string };
   limit: number;

@@ -10,10 +10,10 @@ test.each([
   expect(parseTicketRef(ref)).toEqual(ticket);
 });
 
-test.each(["", ":", "linear:", ":ABC", "ABC-12", " : ", "a: ", `a:${"b".repeat(511)}`])("%j is refused", (ref) => {
+test.each(["", ":", "linear:", ":ABC", "ABC-12", " : ", "a: ", `a:${"b".repeat(511)}`])("%j is rejected", (ref) => {
   expect(() => parseTicketRef(ref)).toThrow(domainError({ kind: "invalid_argument", reason: "invalid_ticket_ref" }));
 });
 
-test("a minted reference can be sent back", () => {
+test("a generated reference can be parsed", () => {
   expect(parseTicketRef(ticketRef(mintTicket("1")))).toEqual({ source: "adhoc", id: "1" });
 });

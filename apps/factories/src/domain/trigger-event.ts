@@ -1,20 +1,20 @@
 import type { JsonObject } from "@millwright/json";
 
-/** The event of a delivery that somebody has an automation look at again. */
+/** The event of a delivery that a user has an automation evaluate again. */
 export const REPLAYED = "replayed";
 
-/** Something that happened and that automations of a factory may listen to. Plain JSON: it travels in rows of work. */
+/** An event that automations of a factory may have triggers for. Plain JSON, because it is the payload of work rows. */
 export type TriggerEvent = {
-  /** Of a delivery its own uid. */
+  /** Of a delivery: the delivery's uid. */
   readonly uid: string;
   readonly factoryUid: string;
   readonly teamUid: string;
-  /** As triggers name it; `manual` for what people ask for. */
+  /** As in triggers; `manual` for requests of users. */
   readonly provider: string;
   readonly event: string;
-  /** The stored delivery that it is about; null: none. */
+  /** The stored delivery; null: none. */
   readonly deliveryUid: string | null;
-  /** What is known of it; never a payload. */
+  /** Data about the event; never a payload. */
   readonly subject: JsonObject;
   readonly requestId: string;
   /** RFC 3339. */

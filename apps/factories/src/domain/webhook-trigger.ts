@@ -1,12 +1,12 @@
 import { evaluateFilter, parseFilter, parsePayload, type Payload } from "@millwright/payload-filter";
 import type { CheckTrigger } from "./decision.ts";
 
-/** A delivered body as filters see it, or why they cannot. */
-export type Body = Payload | "not kept" | "unreadable";
+/** A delivered body for filters, or why it cannot be evaluated. */
+export type Body = Payload | "not stored" | "unreadable";
 
-/** Reads a stored body once for all filters. Bytes that are kept are JSON; depth may make them unreadable. */
+/** Parses a stored body once for all filters. Stored bytes are JSON; deep nesting may make them unreadable. */
 export function bodyOf(bytes: Uint8Array | undefined): Body {
-  if (!bytes) return "not kept";
+  if (!bytes) return "not stored";
   try {
     return parsePayload(bytes) ?? "unreadable";
   } catch {
@@ -14,7 +14,7 @@ export function bodyOf(bytes: Uint8Array | undefined): Body {
   }
 }
 
-/** Triggers `webhook`/`received` that select the webhook; what cannot be evaluated does not match (factory-files §7.2). */
+/** Evaluates triggers `webhook`/`received` that select the webhook; what cannot be evaluated does not match (factory-files §7.2). */
 export const checkDelivery =
   (webhookUid: string, body: Body): CheckTrigger =>
   ({ provider, event, filter, payload }) => {
@@ -24,7 +24,7 @@ export const checkDelivery =
       !filter["webhook_ids"]?.in?.some((uid) => uid.toLowerCase() === webhookUid)
     )
       return undefined;
-    if (body === "not kept") return { passed: false, detail: "The payload is not kept any more.", failed: [] };
+    if (body === "not stored") return { passed: false, detail: "The payload is no longer stored.", failed: [] };
     const { filter: parsed } = parseFilter(payload);
     if (!parsed) return { passed: false, detail: "The payload filter cannot be read.", failed: [] };
     if (parsed.fields.length === 0)
@@ -39,7 +39,7 @@ export const checkDelivery =
     if (matches) return { passed: true, detail: "Every field of the payload filter matches.", failed: [] };
     return {
       passed: false,
-      detail: `The payload does not match: ${failedPaths.map((path) => path || "the body itself").join(", ")}.`,
+      detail: `The payload does not match: ${failedPaths.map((path) => path || "the whole body").join(", ")}.`,
       failed: failedPaths,
     };
   };

@@ -4,10 +4,10 @@ import type { JsonObject } from "@millwright/json";
 import type { Origin } from "./origin.ts";
 
 /**
- * Facts about automations. Payload: `{factory_uid, name, enabled, management, schedules}`, all schedules that trigger it each time; never a prompt. `requested`: somebody had it run, or replayed a
- * delivery (`{mode, event_uid, delivery_uid?, dry_run?, outcome}`).
+ * Builds events of automations. Payload: `{factory_uid, name, enabled, management, schedules}`, always with all schedules, never a
+ * prompt. `requested`: a user ran it or replayed a delivery (`{mode, event_uid, delivery_uid?, dry_run?, outcome}`).
  */
-export const automationFact = (
+export const automationEvent = (
   happened: "created" | "updated" | "deleted" | "requested",
   automation: Automation,
   origin: Origin,
@@ -30,6 +30,6 @@ export const automationFact = (
   },
 });
 
-/** The scheduler follows them; one rule twice is one. */
+/** Returns the schedules for the scheduler. */
 const schedulesOf = ({ rules }: Automation): { cron: string; name?: string }[] =>
   rules.triggers.flatMap(({ provider, schedule }) => (provider === "schedule" && schedule ? [{ ...schedule }] : []));

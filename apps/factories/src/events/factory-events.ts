@@ -2,13 +2,13 @@ import type { NewEvent } from "@millwright/events";
 import type { Factory } from "../domain/factory.ts";
 import type { Origin } from "./origin.ts";
 
-/** Facts about factories. Payload: `{factory_uid, team_uid, concurrency_limit, queue_paused}`, and for updates the record's changed members. */
+/** Events of factories. Payload: `{factory_uid, team_uid, concurrency_limit, queue_paused}`, and for updates the changed members. */
 export const factoryCreated = (factory: Factory, origin: Origin): NewEvent => fact("created", factory, origin);
 export const factoryUpdated = (factory: Factory, origin: Origin, changed: readonly string[]): NewEvent =>
   fact("updated", factory, origin, { changed: [...changed] });
 export const factoryDeleted = (factory: Factory, origin: Origin): NewEvent => fact("deleted", factory, origin);
 
-/** A version of the factory's definition became the one that serves: its owners roll forward. Payload: `{factory_uid, version}`. */
+/** A version of the factory's definition was committed: its owners activate it. Payload: `{factory_uid, version}`. */
 export const definitionActivated = (factory: Factory, origin: Origin): NewEvent => ({
   type: "millwright.definition.activated.v1",
   entity: "definition",

@@ -1,18 +1,18 @@
 import type { Sql } from "@millwright/database";
 import type { EventHandlers, EventsHandlers, StoredEvent } from "@millwright/events";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import { hearEvents, type HearEventsDeps } from "./hear-events.ts";
+import { enqueueTriggerEvents, type EnqueueTriggerEventsDeps } from "./enqueue-trigger-events.ts";
 
-export type OnDeliveryEventsDeps = HearEventsDeps & {
-  /** The factories of a team in which an automation has a trigger of the provider. */
+export type OnDeliveryEventsDeps = EnqueueTriggerEventsDeps & {
+  /** Returns the factories of a team in which an automation has a trigger of the provider. */
   listeningFactories: (tx: Sql, teamUid: string, provider: string) => Promise<string[]>;
 };
 
-/** Deliveries that webhook-ingress has accepted: automations look at them. Those of code hosts belong to a team, and all its factories hear of them. */
+/** Enqueues accepted deliveries for automations. Deliveries of code hosts belong to a team and go to all its factories. */
 export const onDeliveryEvents = (
   deps: OnDeliveryEventsDeps,
 ): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
-  batchHandlers: { "millwright.delivery.accepted.v1": hearEvents(deps, "webhook", deliveredBy) },
+  batchHandlers: { "millwright.delivery.accepted.v1": enqueueTriggerEvents(deps, "webhook", deliveredBy) },
   handlers: {
     async "millwright.code_host_delivery.accepted.v1"(
       tx,
@@ -25,7 +25,7 @@ export const onDeliveryEvents = (
         delivery_id: string;
         size_bytes: number;
       };
-      const told = {
+      const triggerEvent = {
         uid: entityUid,
         teamUid,
         provider,
@@ -38,7 +38,7 @@ export const onDeliveryEvents = (
       const factoryUids = await deps.listeningFactories(tx, teamUid, provider);
       await deps.enqueueDecisions(
         tx,
-        factoryUids.map((factoryUid) => ({ event: { ...told, factoryUid }, traceparent })),
+        factoryUids.map((factoryUid) => ({ event: { ...triggerEvent, factoryUid }, traceparent })),
       );
     },
   },

@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
 import type { EventHandler, NewEvent, StoredEvent } from "@millwright/events";
 import { withoutCreator, type Automation } from "../domain/automation.ts";
-import { automationFact } from "./automation-events.ts";
+import { automationEvent } from "./automation-events.ts";
 import { causedBy } from "./origin.ts";
 
 export type OnMemberEventsDeps = {
@@ -23,7 +23,7 @@ export const onMemberEvents = ({
     const [teamUid = "", userUid = ""] = event.entityUid.split(":");
     return updateAutomationsOfMember(tx, { teamUid, userUid, since: event.occurredAt }, (automation) => {
       const next = withoutCreator(automation, clock.now());
-      return { next, fact: automationFact("updated", next, causedBy(event)) };
+      return { next, fact: automationEvent("updated", next, causedBy(event)) };
     });
   };
   return {

@@ -3,15 +3,15 @@ import type { EventHandlers } from "@millwright/events";
 import { enqueueWork } from "@millwright/work";
 import { REGISTER_PUSH } from "../domain/branch.ts";
 
-/** As the code hosts' headers name it. */
+/** The names of push events in the code hosts' headers. */
 const PUSHES: readonly unknown[] = ["push", "Push Hook"];
 
 export type OnPushEventsDeps = {
-  /** Whether the team tracks any branch at a code host. */
+  /** Returns whether the team tracks any branch at a code host. */
   tracksAny: (tx: Sql, teamUid: string) => Promise<boolean>;
 };
 
-/** Pushes that a code host has told: they may have moved a tracked branch. What was pushed is in the delivery, which is elsewhere. */
+/** Enqueues pushes, which may have moved a tracked branch. The pushed refs are in the delivery, which the webhook ingress stores. */
 export const onPushEvents = ({ tracksAny }: OnPushEventsDeps): EventHandlers => ({
   async "millwright.code_host_delivery.accepted.v1"(tx, { entityUid: deliveryUid, teamUid, payload }) {
     if (teamUid === undefined || !PUSHES.includes(payload["event"]) || !(await tracksAny(tx, teamUid))) return;

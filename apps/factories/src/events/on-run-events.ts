@@ -1,13 +1,13 @@
 import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
 import type { EventHandler, StoredEvent } from "@millwright/events";
-import { followRunEnd, followRunStart, type TaskTransaction } from "../usecases/keep-task.ts";
+import { trackRunEnd, trackRunStart, type TaskTransaction } from "../usecases/track-runs.ts";
 import { causedBy, type Origin } from "./origin.ts";
 import { present } from "@millwright/json";
 
 export type OnRunEventsDeps = { tasksIn: (tx: Sql, origin: Origin) => TaskTransaction; clock: Clock };
 
-/** Reactions to the orchestrator's facts: tasks begin with a dispatched run and follow its cancellation. */
+/** Handles events of runs: a dispatched run creates a task, and the cancellation of its current run cancels it. */
 export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string, EventHandler> => ({
   "millwright.run.created.v1": (tx, event) => {
     const text = textsOf(event);
@@ -25,11 +25,11 @@ export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string,
       }),
       ...present({ ticketSource: text("ticket_source"), ticketId: text("ticket_id") }),
     };
-    return followRunStart(tasksIn(tx, causedBy(event)), clock, run);
+    return trackRunStart(tasksIn(tx, causedBy(event)), clock, run);
   },
   "millwright.run.finished.v1": (tx, event) => {
     const text = textsOf(event);
-    return followRunEnd(tasksIn(tx, causedBy(event)), clock, {
+    return trackRunEnd(tasksIn(tx, causedBy(event)), clock, {
       runUid: required(text("run_uid")),
       version: event.entityVersion,
       state: text("state") ?? "",
@@ -45,6 +45,6 @@ const textsOf =
   };
 
 function required(text: string | undefined): string {
-  if (text === undefined) throw new Error("the event lacks a uid that its type promises");
+  if (text === undefined) throw new Error("the event lacks a required uid");
   return text;
 }

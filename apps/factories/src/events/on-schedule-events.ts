@@ -1,9 +1,9 @@
 import type { EventsHandlers } from "@millwright/events";
-import { hearEvents, type HearEventsDeps } from "./hear-events.ts";
+import { enqueueTriggerEvents, type EnqueueTriggerEventsDeps } from "./enqueue-trigger-events.ts";
 
-/** Slots of automations' schedules, each told once for ever by the scheduler. */
-export const onScheduleEvents = (deps: HearEventsDeps): EventsHandlers => ({
-  "millwright.schedule_trigger.fired.v1": hearEvents(
+/** Enqueues fired slots of automations' schedules; the scheduler publishes each once. */
+export const onScheduleEvents = (deps: EnqueueTriggerEventsDeps): EventsHandlers => ({
+  "millwright.schedule_trigger.fired.v1": enqueueTriggerEvents(
     deps,
     "schedule",
     ({ uid, teamUid = "", requestId, occurredAt, payload }) => {

@@ -1,7 +1,7 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { StoredEvent } from "@millwright/events";
 
-/** Who and what brought a fact about; part of every event. */
+/** The actor, request and cause of a change; part of every event. */
 export type Origin = { actor: { type: string; uid: string }; requestId: string; cause?: string };
 
 export const originOf = (caller: Caller): Origin => {
@@ -9,7 +9,7 @@ export const originOf = (caller: Caller): Origin => {
   return { actor: { type, uid }, requestId: caller.requestId };
 };
 
-/** Of what an event brought about here. */
+/** Returns the origin of a change that an event caused. */
 export const causedBy = (event: StoredEvent): Origin => ({
   actor: event.actor,
   requestId: event.requestId,

@@ -16,7 +16,7 @@ import { toAutomationMessage, toDecisionMessage } from "./automation-messages.ts
 
 export type AutomationRoutesDeps = ManageAutomationsDeps & ListDecisionsDeps & RunAutomationDeps & ReplayDeliveryDeps;
 
-/** Automations, and what they decided. */
+/** Registers the RPCs of automations and decisions. */
 export function automationRoutes(router: ConnectRouter, deps: AutomationRoutesDeps): void {
   router.service(factories.AutomationService, {
     listAutomations: served(async ({ factoryUid, pageSize, pageToken }: factories.ListAutomationsRequest, caller) => {

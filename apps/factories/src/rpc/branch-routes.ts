@@ -20,7 +20,7 @@ export type BranchRoutesDeps = TrackBranchDeps &
   HeadDeps &
   Parameters<typeof listBranches>[0];
 
-/** Tracked branches: every RPC and the use case that serves it. */
+/** Registers every RPC of tracked branches with the use case that serves it. */
 export function branchRoutes(router: ConnectRouter, deps: BranchRoutesDeps): void {
   router.service(factories.BranchService, {
     getBranch: served(async ({ factoryUid, branchUid }: factories.GetBranchRequest, caller) => ({

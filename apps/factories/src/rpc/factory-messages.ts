@@ -38,7 +38,7 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
   };
 }
 
-/** Files name runners; the record shows their uids. */
+/** Files name runners; the record contains their uids. */
 function withRunnerUid({ uid, management }: Factory, defaults: JsonObject): JsonObject {
   const { default_runner_uid: name } = defaults;
   return management === "live" || typeof name !== "string" || name === ""
@@ -46,7 +46,7 @@ function withRunnerUid({ uid, management }: Factory, defaults: JsonObject): Json
     : { ...defaults, default_runner_uid: runnerUidOf(uid, name) };
 }
 
-/** The public field names, each with how a message says it. Clearing is an absent value or an empty text. */
+/** The public field names, each with its reader. An absent value or an empty text clears a field. */
 const READERS = {
   name: ({ name }) => ({ name }),
   alias: ({ alias }) => ({ alias: alias || null }),
@@ -74,10 +74,10 @@ const READERS = {
 type Field = keyof typeof READERS;
 const FIELDS = Object.keys(READERS) as Field[];
 
-/** What a new factory is given; everything unset has its default. */
+/** Reads the settings of a new factory; unset fields have defaults. */
 export const readNewSettings = (message: factories.Factory): FactoryChanges =>
   Object.assign({}, ...FIELDS.map((field) => READERS[field](message)));
 
-/** Exactly the masked settings. Errors: unknown_field. */
+/** Reads exactly the masked settings. Errors: unknown_field. */
 export const readMaskedSettings = (message: factories.Factory, paths: readonly string[]): FactoryChanges =>
   Object.assign({}, ...[...checkMask(paths, FIELDS)].map((field) => READERS[field](message)));

@@ -1,6 +1,6 @@
 import { invalidArgument } from "@millwright/errors";
 
-/** Errors: unknown_field, for a mask that names what cannot be set. */
+/** Errors: unknown_field, for a mask that names a field that cannot be set. */
 export function checkMask<const T extends string>(paths: readonly string[], known: readonly T[]): Set<T> {
   const unknown = paths.find((path) => !known.some((name) => name === path));
   if (unknown !== undefined)

@@ -46,7 +46,7 @@ export type RoutesDeps = CreateFactoryDeps &
   DeleteTaskDeps &
   CancelTaskDeps;
 
-/** The door: every RPC of this service and the use case that serves it. */
+/** Registers every RPC of factories, sources and tasks with the use case that serves it. */
 export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
   router.service(factories.FactoryService, {
     createFactory: served(async ({ teamUid, factory, idempotencyKey }: factories.CreateFactoryRequest, caller) => {

@@ -39,7 +39,7 @@ export const readNewTask = ({
   ...(description !== undefined && { description }),
 });
 
-/** Exactly the masked members; a masked description that is unset is cleared. Errors: unknown_field. */
+/** Reads exactly the masked members; a masked description that is unset is cleared. Errors: unknown_field. */
 export function readTaskChange(task: factories.Task | undefined, paths: readonly string[]): TaskChange {
   const mask = checkMask(paths, ["title", "description", "stage"]);
   return {
@@ -66,7 +66,7 @@ export function readListTasks(request: factories.ListTasksRequest): ListTasksInp
   };
 }
 
-/** Errors: invalid_time, for a time that no calendar we use has. */
+/** Errors: invalid_time, for a time outside the supported range. */
 function readTime(timestamp: Timestamp): Date {
   const date = timestampDate(timestamp);
   if (date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999) return date;

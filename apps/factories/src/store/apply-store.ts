@@ -23,10 +23,10 @@ import { lockFactory, lockSource, orAliasTaken } from "./factory-store.ts";
 import { noteApplied, noteFailed } from "./branch-store.ts";
 import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
 
-/** The course of applies: who may apply, which versions there are, which one serves. */
+/** Applies: their lease, their versions, and the active version. */
 export function applyStore(prisma: PrismaClient, changes: Changes) {
   return {
-    /** The database's clock decides, so that replicas agree. */
+    /** Uses the database's clock, so that replicas agree. */
     async begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean> {
       const taken = await prisma.$executeRaw`
         UPDATE definition_sources SET apply_token = ${token}::uuid, apply_until = now() + make_interval(secs => ${seconds}::double precision)
@@ -220,7 +220,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
   };
 }
 
-/** Locks the source and checks whose turn it is: who lost the lease writes nothing more. */
+/** Locks the source and checks the lease: an apply that lost it cannot write. */
 async function holdLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {
   if ((await lockSource(tx, uid)) !== token) throw applyInProgress();
 }
@@ -234,6 +234,6 @@ async function dropVersion(tx: PrismaTx, sql: Sql, activation: Activation): Prom
   await enqueueWork(sql, { kind: DROP, key: workKey(activation), payload: activation, teamUid: factory.teamUid });
 }
 
-/** A broken skill may hold bytes that no text column can. */
+/** Replaces bytes of malformed skills that a text column cannot store. */
 const storable = (content: string | Uint8Array): string =>
   (typeof content === "string" ? content : Buffer.from(content).toString("utf8")).replaceAll("\0", "\uFFFD");

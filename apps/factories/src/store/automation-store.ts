@@ -12,10 +12,10 @@ import {
 } from "../domain/automation.ts";
 import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 
-/** What is remembered of a request; answers of earlier releases are without the time. */
+/** The stored result of an idempotent request; results of earlier releases have no time. */
 type Made = { readonly uid: AutomationUid; readonly at?: string };
 
-/** Automations; deleted ones are hidden from every method. */
+/** Queries of automations; deleted automations are hidden from every method. */
 export function automationStore(database: Database) {
   const { sql } = database;
   return {
@@ -23,7 +23,7 @@ export function automationStore(database: Database) {
       return (await select(sql, "factory_uid = $1::uuid AND uid = $2::uuid", [factoryUid, uid]))[0];
     },
 
-    /** Oldest first, after a position. */
+    /** Lists automations, oldest first, after a position. */
     list: (
       factoryUid: FactoryUid,
       after: { at: Date; uid: string } | undefined,
@@ -38,7 +38,7 @@ export function automationStore(database: Database) {
 
     countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
 
-    /** Saves it with its fact, unless the factory has too many: undefined then. With a request key that is known, answers the one of then as it was made. */
+    /** Inserts an automation with its event; undefined if the factory has too many. A repeated request returns the automation as it was created. */
     create: (
       automation: Automation,
       fact: NewEvent,
@@ -72,7 +72,7 @@ export function automationStore(database: Database) {
     remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
       (await storedResponse<Made>(sql, request, now)) !== undefined,
 
-    /** Changes a locked automation, unless the change gives the same one back. Errors: automation_not_found. */
+    /** Locks and changes an automation, unless the change returns it unchanged. Errors: automation_not_found. */
     update: (
       factoryUid: FactoryUid,
       uid: string,
@@ -91,7 +91,7 @@ export type AutomationStore = ReturnType<typeof automationStore>;
 
 class TooMany extends Error {}
 
-/** Brings the automations of files into force, in the transaction of the commit. `project` is the rule; answers what it said. */
+/** Projects the automations of files, in the transaction of the commit. Returns the changes of `project`. */
 export async function applyAutomations(
   tx: Sql,
   factoryUid: FactoryUid,
@@ -107,9 +107,9 @@ export async function applyAutomations(
 }
 
 /**
- * Changes the automations of a team that no file defines and whose runs are created for a person, in the caller's transaction.
- * Whoever changes an automation becomes its creator, so one that was changed after `since` is left as it is; the minute
- * allows for clocks that differ.
+ * Changes the automations of a team that no file defines and whose creator is the given member, in the caller's transaction.
+ * Replacing an automation makes the caller its creator, so one that was changed after `since` is skipped; one minute is allowed
+ * for clock differences.
  */
 export async function updateAutomationsOfMember(
   tx: Sql,
@@ -130,11 +130,11 @@ export async function updateAutomationsOfMember(
   }
 }
 
-/** Those of a factory that have a trigger of the provider, in the caller's transaction. */
+/** Lists automations of a factory with a trigger of the provider. */
 export const listeningTo = (sql: Sql, factoryUid: string, provider: string): Promise<Automation[]> =>
   select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]);
 
-/** Those of some factories in which any listens: what nobody listens to leaves no trace. */
+/** Returns those of the factories that have an automation with a trigger of the provider; events for others are not stored. */
 export async function listeningAmong(sql: Sql, factoryUids: readonly string[], provider: string): Promise<Set<string>> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT DISTINCT factory_uid AS uid FROM automations WHERE factory_uid IN (SELECT jsonb_array_elements_text($1::jsonb)::uuid) AND $2 = ANY (providers) AND deleted_at IS NULL",
@@ -143,7 +143,7 @@ export async function listeningAmong(sql: Sql, factoryUids: readonly string[], p
   return new Set(rows.map(({ uid }) => uid));
 }
 
-/** The factories of a team in which any listens. */
+/** Returns the factories of a team that have an automation with a trigger of the provider. */
 export async function listeningFactories(sql: Sql, teamUid: string, provider: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT DISTINCT factory_uid AS uid FROM automations WHERE team_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL ORDER BY 1",
@@ -152,7 +152,7 @@ export async function listeningFactories(sql: Sql, teamUid: string, provider: st
   return rows.map(({ uid }) => uid);
 }
 
-/** Part of deleting their factory. */
+/** Deletes the automations of a factory that is being deleted. */
 export async function deleteAutomationsOf(tx: Sql, factoryUid: string, now: Date): Promise<void> {
   await tx.query(
     "UPDATE automations SET deleted_at = $2::timestamptz, updated_at = $2::timestamptz, version = version + 1 WHERE factory_uid = $1::uuid AND deleted_at IS NULL",
@@ -160,7 +160,7 @@ export async function deleteAutomationsOf(tx: Sql, factoryUid: string, now: Date
   );
 }
 
-/** Changes of one factory's set wait for each other until their transactions end. */
+/** Locks the automations of a factory until the transaction ends. */
 const lockSet = (tx: Sql, factoryUid: string) =>
   tx.query("SELECT pg_advisory_xact_lock(hashtextextended('automations ' || $1::text, 0))::text", [factoryUid]);
 

@@ -24,5 +24,5 @@ export const toBranch = (row: BranchRow): TrackedBranch => ({
   deletedAt: row.deletedAt,
 });
 
-/** For a column that holds an error or nothing. */
+/** Serializes an error for a nullable column. */
 export const errorData = (error: BranchError | null) => (error ? json(error) : Prisma.DbNull);

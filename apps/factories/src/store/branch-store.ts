@@ -19,15 +19,15 @@ import { errorData, toBranch } from "./branch-rows.ts";
 import { lockFactory } from "./factory-store.ts";
 import type { Changes, PrismaTx } from "./prisma-client.ts";
 
-/** What a look for a head found: a commit, that there is no such branch (null), or why nobody could say. */
+/** The result of a poll: a commit, null if the branch does not exist, or an error. */
 export type Observation = { head: string | null; error: BranchError | null };
 
-/** A branch whose turn it is, and what says that nobody has looked, or been told, since. */
+/** A claimed branch; the claim is valid until the branch is polled, pushed or requested again. */
 export type DueBranch = { readonly branch: TrackedBranch; readonly claim: string };
 
 export type BranchFacts = Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
 
-/** Tracked branches of live factories. Retired ones stay to be read until they are forgotten. */
+/** Queries of tracked branches of live factories. Deleted ones can be read until they are pruned. */
 export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   return {
     async find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> {
@@ -40,7 +40,7 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return row ? toBranch(row) : undefined;
     },
 
-    /** The live ones: the production branch first, then by name. */
+    /** Lists tracked branches: the production branch first, then by name. */
     async list(factoryUid: FactoryUid): Promise<TrackedBranch[]> {
       const rows = await prisma.trackedBranch.findMany({
         where: { factoryUid, deletedAt: null },
@@ -79,7 +79,7 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         if (branch && !branch.deletedAt) await retire(tx, inTx, branch, now, fact);
       }),
 
-    /** Keeps what a look has found, and says when the next one is due; a retired branch stays as it is. Gives the branch afterwards. */
+    /** Stores the result of a poll and the time of the next one; a deleted branch is unchanged. Returns the branch afterwards. */
     observe: (
       uid: string,
       { head, error }: Observation,
@@ -108,7 +108,7 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         return toBranch(row);
       }),
 
-    /** Up to `limit` branches whose heads are due to be looked up, taken so that nobody else looks for `leaseSeconds`. */
+    /** Claims up to `limit` due branches, so that no other replica polls them for `leaseSeconds`. */
     async claimDue(limit: number, leaseSeconds: number): Promise<DueBranch[]> {
       const { rows } = await sql.query<{ uid: string; claim: string }>(
         `UPDATE tracked_branches SET check_at = now() + make_interval(secs => $2)
@@ -135,14 +135,14 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       );
     },
 
-    /** Forgets identities that were retired so long ago. */
+    /** Deletes branches that were retired long ago. */
     async forget(days: number): Promise<void> {
       await sql.query("DELETE FROM tracked_branches WHERE deleted_at < now() - make_interval(days => $1)", [days]);
     },
   };
 }
 
-/** Has the tracked branches follow a source that is being registered: its branch is the production branch, those of another repository are retired. */
+/** Updates the tracked branches for a source that is being registered: its branch becomes the production branch, and those of another repository are retired. */
 export async function followSource(
   tx: PrismaTx,
   sql: Sql,
@@ -218,7 +218,7 @@ async function retire(
   await appendEvents(sql, [fact(toBranch(row))]);
 }
 
-/** Every claim, finding and wish for a look moves the time of the next one. */
+/** Every claim, result and request for a poll changes the time of the next one. */
 async function isClaimed(tx: PrismaTx, uid: string, claim: string): Promise<boolean> {
   const rows = await tx.$queryRaw<
     unknown[]
@@ -233,8 +233,8 @@ async function lockBranch(tx: PrismaTx, uid: string): Promise<TrackedBranch | un
 }
 
 /**
- * Notes that a branch was applied; `state` says whether every owner has confirmed it. Errors: branch_deleted, when its tracking
- * was retired meanwhile.
+ * Records the apply of a branch; `state` says whether every owner has confirmed it. Errors: branch_deleted, if tracking ended
+ * concurrently.
  */
 export async function noteApplied(
   tx: PrismaTx,
@@ -255,7 +255,7 @@ export async function noteApplied(
   });
   if (count === 0) throw branchDeleted();
   if (!branch.isNewest) return;
-  // Unless somebody has reported another one since.
+  // Unless another head was registered since.
   const { uid, headBefore } = branch;
   await tx.trackedBranch.updateMany({
     where: { uid, registeredHeadSha: headBefore },
@@ -271,7 +271,7 @@ export async function noteFailed(tx: PrismaTx, { uid }: AppliedBranch, error: Br
   });
 }
 
-/** Whether a team tracks any branch at a code host. */
+/** Returns whether a team tracks any branch at a code host. */
 export async function tracksAny(tx: Sql, teamUid: string): Promise<boolean> {
   const { rows } = await tx.query(
     "SELECT 1 FROM tracked_branches WHERE team_uid = $1 AND deleted_at IS NULL AND repository_url LIKE 'https:%' LIMIT 1",

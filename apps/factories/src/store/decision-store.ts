@@ -7,7 +7,7 @@ import type { BuildsOfTask } from "../domain/bound-task.ts";
 import {
   DECIDE,
   DECIDE_DELAYED,
-  KEEP_DAYS,
+  RETENTION_DAYS,
   START,
   type Decision,
   type DecisionEnd,
@@ -33,11 +33,11 @@ export type StoredOrder = {
 
 const MS_PER_DAY = 24 * 3_600_000;
 
-/** Events that automations have looked at, and what became of them. */
+/** Queries of trigger events and decisions. */
 export function decisionStore(database: Database) {
   const { sql } = database;
   return {
-    /** Keeps decisions with their event, and work for those that are pending. What was decided before stays as it is. */
+    /** Stores decisions with their event, and work for pending ones. Existing decisions are unchanged. */
     keep: (
       event: TriggerEvent,
       decisions: readonly Decision[],
@@ -49,13 +49,13 @@ export function decisionStore(database: Database) {
         await more(tx);
       }),
 
-    /** The same with a fact, which is told once. */
+    /** Stores decisions with an event that is published once. */
     keepTold: (event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void> =>
       database.transaction(async (tx) => {
         if (await keepDecisions(tx, event, decisions, now)) await appendEvents(tx, [fact]);
       }),
 
-    tell: (fact: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [fact])),
+    publish: (fact: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [fact])),
 
     async order({ factoryUid, eventUid, automationUid }: DecisionRef): Promise<StoredOrder | undefined> {
       const { rows } = await sql.query<
@@ -69,7 +69,7 @@ export function decisionStore(database: Database) {
       return row && { event: toEvent(row), outcome: row.outcome, order: row.request, runUid: row.run_uid };
     },
 
-    /** The end of a pending decision; one that has ended stays. */
+    /** Ends a pending decision; one that has ended is unchanged. */
     async settle({ factoryUid, eventUid, automationUid }: DecisionRef, end: DecisionEnd): Promise<void> {
       await sql.query(
         `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), request = NULL
@@ -85,7 +85,7 @@ export function decisionStore(database: Database) {
       );
     },
 
-    /** Decisions of an event that wait for the code host, with what they are about. */
+    /** Returns decisions of an event that wait for the code host, with the event. */
     async delayed({ factoryUid, eventUid }: DelayedRef): Promise<Delayed | undefined> {
       const { rows } = await sql.query<EventRow & { automation_uid: string; automation_name: string }>(
         `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
@@ -100,7 +100,7 @@ export function decisionStore(database: Database) {
       );
     },
 
-    /** Stores what became of delayed decisions, and work: for runs of those that match, and one more attempt for those that stay delayed. */
+    /** Stores the results of delayed decisions, and work: runs of matches, and another attempt for those that stay delayed. */
     resolve: (
       ref: DelayedRef,
       event: TriggerEvent,
@@ -137,7 +137,7 @@ export function decisionStore(database: Database) {
         await finish(tx);
       }),
 
-    /** Newest first. An event is also found by the delivery that it is about. */
+    /** Lists decisions, newest first. An event is also found by its delivery. */
     async list({ factoryUid, automationUid, eventUid, after, limit }: DecisionQuery): Promise<ShownDecision[]> {
       const { rows } = await sql.query<DecisionRow>(
         `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name, d.outcome, d.explanation, d.checks, d.run_uid, d.decided_at AS at,
@@ -181,7 +181,7 @@ export function decisionStore(database: Database) {
       return rows[0] && { event: toEvent(rows[0]), decidedAt: rows[0].decided_at };
     },
 
-    /** How often builds have had automations continue these tasks since then; those that are about to be told count. */
+    /** Counts how often builds continued these tasks since a time, including pending decisions. */
     async continuedFor(factoryUid: string, taskUids: readonly string[], since: Date): Promise<BuildsOfTask[]> {
       const { rows } = await sql.query<BuildsOfTask>(
         `SELECT automation_uid AS "automationUid", built_task_uid AS "taskUid", count(*)::int AS times FROM decisions
@@ -191,7 +191,7 @@ export function decisionStore(database: Database) {
       return rows;
     },
 
-    /** Runs of events and of the deliveries that they are about, oldest first. */
+    /** Lists runs of events and their deliveries, oldest first. */
     async runsOf(factoryUid: FactoryUid, eventUids: readonly string[]): Promise<EventRun[]> {
       const { rows } = await sql.query<EventRun>(
         `SELECT coalesce(e.delivery_uid, e.uid) AS "eventUid", d.automation_uid AS "automationUid", d.automation_name AS "automationName", d.run_uid AS "runUid"
@@ -204,13 +204,13 @@ export function decisionStore(database: Database) {
       return rows;
     },
 
-    /** Forgets what is old; decisions go with their events. */
+    /** Deletes old events with their decisions. */
     async prune(now: Date): Promise<number> {
       const before = (days: number) => new Date(now.getTime() - days * MS_PER_DAY);
       const { rowCount } = await sql.query(
         `DELETE FROM trigger_events e WHERE e.decided_at < $1
             AND (e.decided_at < $2 OR NOT EXISTS (SELECT FROM decisions d WHERE d.factory_uid = e.factory_uid AND d.event_uid = e.uid AND d.outcome IN ('fired', 'continued', 'pending')))`,
-        [before(KEEP_DAYS.others), before(KEEP_DAYS.fired)],
+        [before(RETENTION_DAYS.others), before(RETENTION_DAYS.fired)],
       );
       return rowCount;
     },
@@ -219,7 +219,7 @@ export function decisionStore(database: Database) {
 
 export type DecisionStore = ReturnType<typeof decisionStore>;
 
-/** Events that are to be decided about, in the transaction that heard of them; each with the trace of what brought it about. */
+/** Enqueues events to be decided, in the consumer's transaction, each with its trace. */
 export const enqueueDecisions = (
   sql: Sql,
   all: readonly { event: TriggerEvent; traceparent: string | undefined }[],
@@ -236,7 +236,7 @@ const toDecide = (event: TriggerEvent): NewWork => ({
   teamUid: event.teamUid,
 });
 
-/** The decisions about an event, in the caller's transaction. What was decided before stays as it is. Answers whether the event is new. */
+/** Inserts the decisions about an event, in the caller's transaction. Existing ones are unchanged. Returns whether the event is new. */
 async function keepDecisions(
   tx: Sql,
   event: TriggerEvent,
@@ -287,7 +287,7 @@ async function keepDecisions(
   return isNew > 0;
 }
 
-/** Work that creates the runs of decisions that match. */
+/** Enqueues work that starts the runs of matching decisions. */
 async function enqueueRuns(tx: Sql, event: TriggerEvent, decisions: readonly Decision[]): Promise<void> {
   for (const { automationUid, outcome, isDelayed } of decisions) {
     if (outcome !== "pending" || isDelayed) continue;
@@ -310,7 +310,7 @@ const toDecideDelayed = (
   return { kind: DECIDE_DELAYED, key: `${factoryUid}/${eventUid}/${attempt}`, payload, teamUid, runAt };
 };
 
-/** A moment by the database's clock, by which work becomes due. */
+/** Returns a time of the database's clock, at which work becomes due. */
 async function momentIn(tx: Sql, seconds: number): Promise<Date> {
   const { rows } = await tx.query<{ at: Date }>(
     "SELECT date_trunc('milliseconds', now() + make_interval(secs => $1)) AS at",

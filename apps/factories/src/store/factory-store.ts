@@ -17,7 +17,7 @@ export type ListQuery = {
   limit: number;
 };
 
-/** Factories; deleted ones are hidden from every method. */
+/** Queries of factories; deleted factories are hidden from every method. */
 export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   return {
     async find(uid: FactoryUid): Promise<Factory | undefined> {
@@ -31,7 +31,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return rows[0] && as<FactoryUid>(rows[0].uid);
     },
 
-    /** SQL: the order is by an expression, and the position is what the database makes of it. */
+    /** SQL, because the order is by an expression, and the position is computed by the database. */
     async list({
       teams,
       only,
@@ -108,7 +108,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   };
 }
 
-/** Locks the source, if there is one, until the transaction ends; answers the token of the apply under way. Whoever locks the factory too does this first. */
+/** Locks the source, if any, until the transaction ends; returns the token of the running apply. Lock the source before the factory. */
 export async function lockSource(tx: PrismaTx, uid: FactoryUid): Promise<string | null> {
   const rows = await tx.$queryRaw<
     { token: string | null }[]
@@ -116,7 +116,7 @@ export async function lockSource(tx: PrismaTx, uid: FactoryUid): Promise<string 
   return rows[0]?.token ?? null;
 }
 
-/** The factory, locked until the transaction ends. Errors: factory_not_found. */
+/** Locks and returns the factory. Errors: factory_not_found. */
 export async function lockFactory(tx: PrismaTx, uid: FactoryUid): Promise<Factory> {
   await tx.$queryRaw`SELECT 1 FROM factories WHERE uid = ${uid}::uuid FOR UPDATE`;
   const row = await tx.factory.findFirst({ where: { uid, deletedAt: null } });
@@ -124,7 +124,7 @@ export async function lockFactory(tx: PrismaTx, uid: FactoryUid): Promise<Factor
   return toFactory(row);
 }
 
-/** The only unique index that a factory can violate, its own uid apart, is that of aliases. */
+/** Besides the primary key, the index of aliases is the only unique index of factories. */
 export const orAliasTaken = <T>(change: Promise<T>): Promise<T> =>
   change.catch((error: unknown) => {
     throw isUniqueViolation(error) ? aliasTaken(error) : error;

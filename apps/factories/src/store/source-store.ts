@@ -7,10 +7,10 @@ import { followSource, type BranchFacts } from "./branch-store.ts";
 import { lockFactory, lockSource } from "./factory-store.ts";
 import { json, type Changes } from "./prisma-client.ts";
 
-/** What registering a source tells: of the factory, and of the branches that are tracked, or are no more. */
+/** The events of registering a source: of the factory, and of branches that become or are no longer tracked. */
 export type SourceFacts = BranchFacts & { updated: (factory: Factory) => NewEvent };
 
-/** Where definitions come from. */
+/** Queries of definition sources. */
 export function sourceStore(prisma: PrismaClient, changes: Changes) {
   return {
     async find(uid: FactoryUid): Promise<Source | undefined> {

@@ -10,10 +10,10 @@ const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conver
   current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, stage_basis AS "stageBasis", ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
 
-/** As many conversations as are described at once hold that many tasks. */
+/** As many as conversations per request. */
 const BOUND_MAX = 100;
 
-/** Live tasks; soft-deleted ones are hidden from every method. */
+/** Queries of live tasks; deleted tasks are hidden from every method. */
 export function taskStore(database: Database, clock: Clock) {
   const { sql } = database;
   const one = async (where: string, params: unknown[]): Promise<Task | undefined> =>
@@ -24,11 +24,11 @@ export function taskStore(database: Database, clock: Clock) {
     findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
       one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
 
-    /** By the run that the task was created for, whatever its conversation is now. */
+    /** Finds a task by the run that it was created for, whatever its conversation is now. */
     findByFirstRun: (factoryUid: FactoryUid, runUid: RunUid) =>
       one("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
 
-    /** Those of a ticket, whatever the case, and those of conversations; newest first, without cancelled ones. */
+    /** Lists tasks of tickets (ignoring case) and of conversations; newest first, without cancelled ones. */
     boundTo: async (
       factoryUid: FactoryUid,
       {
@@ -46,7 +46,7 @@ export function taskStore(database: Database, clock: Clock) {
         )
       ).rows,
 
-    /** With a request key that is known, answers the task as it was made then. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
+    /** Inserts a task; a repeated request returns the task as it was created. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
         const made = request && (await storeResponse(tx, request, task, clock.now()));
@@ -72,7 +72,7 @@ export function taskStore(database: Database, clock: Clock) {
       }),
 
     async list(query: TaskQuery): Promise<Task[]> {
-      const { sortBy, sortOrder } = query; // of closed sets: safe in the text
+      const { sortBy, sortOrder } = query; // validated enums: safe in SQL
       const beyond = sortOrder === "asc" ? ">" : "<";
       const { rows } = await sql.query<Task>(
         `SELECT ${COLUMNS} FROM tasks
@@ -128,11 +128,11 @@ async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Ta
   return task;
 }
 
-/** Whether the factory is there; if so, it stays until the transaction ends. */
+/** Returns whether the factory exists; if so, it cannot be deleted until the transaction ends. */
 const holdFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
   (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL FOR KEY SHARE", [uid])).rowCount > 0;
 
-/** Whether it was inserted: a conversation has one live task, over all factories. */
+/** Inserts a task unless its conversation has a live task in any factory; returns whether it was inserted. */
 async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   const { rowCount } = await tx.query(
     `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, starter_uid, title, description, stage,
@@ -171,7 +171,7 @@ export type TaskFacts = {
   cancelled: (task: Task, before: Task) => NewEvent;
 };
 
-/** Tasks inside the transaction that applies an event; `facts` name that event as their cause. */
+/** Operations on tasks in the transaction that handles an event; published events name that event as their cause. */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   hasFactory: (uid: FactoryUid) => holdFactory(tx, uid),
 
@@ -210,7 +210,7 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   },
 });
 
-/** Saves a locked task with its fact, unless the change gave the same task back. */
+/** Stores a locked task with its event, unless the change returned it unchanged. */
 async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
   await tx.query(

@@ -5,14 +5,14 @@ import { ACTIVATE, DROP, type Activation } from "../domain/apply.ts";
 
 export type ActivateDeps = {
   activation: {
-    /** Rolls every owner forward to the version. Errors: when one of them could not. */
+    /** Rolls every owner forward to the version. Throws if any of them fails. */
     activate(activation: Activation): Promise<void>;
-    /** The agent that receives the factory's work now. */
+    /** Returns the current foreman. */
     foremanOf(activation: Activation): Promise<AgentUid | undefined>;
     drop(activation: Activation): Promise<void>;
   };
   applies: {
-    /** Notes that every owner serves the version, unless a newer one was committed since. */
+    /** Records that every owner has activated the version, unless a newer one was committed. */
     confirm(uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void>;
   };
   log: WarnLog;
@@ -20,14 +20,14 @@ export type ActivateDeps = {
   activationWaitMs: number;
 };
 
-/** Makes a committed version serve everywhere. Repeating it changes nothing. */
+/** Activates a committed version at every owner. Idempotent. */
 export async function activateDefinition(deps: ActivateDeps, activation: Activation): Promise<void> {
   await deps.activation.activate(activation);
   const foreman = await deps.activation.foremanOf(activation);
   await deps.applies.confirm(activation.factory.uid, activation.version, foreman ?? null);
 }
 
-/** The same, promptly if it can be: an owner that is late or away is left to the durable work of the commit. */
+/** Activates promptly if possible: owners that are late or unavailable are left to the durable work of the commit. */
 export async function activateWithin(deps: ActivateDeps, activation: Activation): Promise<void> {
   const waiting = new AbortController();
   const activated = bestEffort("activate a definition", deps.log, () => activateDefinition(deps, activation));
@@ -36,7 +36,7 @@ export async function activateWithin(deps: ActivateDeps, activation: Activation)
   waiting.abort();
 }
 
-/** Carries out what a commit or a failed apply left to be done at the owners; tried until they have answered. */
+/** Handles the durable work of commits and failed applies at the owners; retried until all have responded. */
 export const definitionWork = (deps: ActivateDeps) => ({
   [ACTIVATE]: ({ payload }: { payload: unknown }) => activateDefinition(deps, payload as Activation),
   [DROP]: ({ payload }: { payload: unknown }) => deps.activation.drop(payload as Activation),

@@ -6,24 +6,24 @@ import { applyInProgress } from "../domain/apply.ts";
 
 export type LeaseDeps = {
   applies: {
-    /** Takes the factory's apply lease for `seconds`, unless somebody holds it. */
+    /** Acquires the factory's apply lease for `seconds`, unless it is held. */
     begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean>;
-    /** Has it for `seconds` from now, if nobody has taken it since. */
+    /** Renews the lease for `seconds`, unless another apply has acquired it. */
     renew(uid: FactoryUid, token: string, seconds: number): Promise<void>;
     end(uid: FactoryUid, token: string): Promise<void>;
   };
   clock: Clock;
 };
 
-/** After so long without renewal the process of an apply counts as dead. */
+/** The lease time; without renewal, the apply is considered dead after it. */
 const LEASE_SECONDS = 10;
 const RENEW_EVERY_MS = 2_000;
 const WAIT_MS = 30_000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * Runs one apply of a factory at a time, on whichever replica; others wait up to 30 s for their turn, longer than an apply is
- * missed whose process has died. Whoever loses the lease cannot commit any more: every write names the token.
+ * Runs one apply of a factory at a time, across replicas; others wait for up to 30 s, longer than the lease of a dead process. An
+ * apply that loses the lease can no longer commit: every write checks the token.
  *
  * Errors: apply_in_progress (conflict, retryable).
  */
@@ -40,7 +40,7 @@ export async function underLease<T>(
     await pause(LOOK_EVERY_MS);
   }
   let renewed: Promise<unknown> = Promise.resolve();
-  // One that fails is made up for by the next; whether the lease is still held, every write finds out.
+  // A failed renewal is repaired by the next one; every write checks the lease itself.
   const renewing = setInterval(
     () => void (renewed = renewed.then(() => deps.applies.renew(uid, token, LEASE_SECONDS)).catch(() => {})),
     renewEveryMs,

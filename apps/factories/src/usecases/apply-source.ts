@@ -18,7 +18,7 @@ import {
   type SourceSettings,
   type Tree,
 } from "../domain/source.ts";
-import { automationFact } from "../events/automation-events.ts";
+import { automationEvent } from "../events/automation-events.ts";
 import { definitionActivated, factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 import { activateWithin, type ActivateDeps } from "./activate-definition.ts";
@@ -37,13 +37,13 @@ export type ApplySourceDeps = SourceDeps &
       SourceWarningsDeps["applies"] &
       LeaseDeps["applies"] &
       ActivateDeps["applies"] & {
-        /** Hands out the next version number and keeps what it consists of; drops what an apply that died had staged. */
+        /** Allocates the next version and stores its content; drops what a dead apply had staged. */
         open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
-        /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken · branch_deleted. */
+        /** The commit point, in one transaction: version, record, events, and the work that guarantees activation. Errors: alias_taken · branch_deleted. */
         commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
-        /** What serves, serves on; the version, if there is one, is dropped everywhere. Without an error, nothing is to be read of it. */
+        /** Records a failed apply; the active version is unchanged, and the failed version, if any, is dropped at every owner. Without `error`, nothing is recorded. */
         fail(uid: FactoryUid, token: string, failed: FailedApply): Promise<void>;
-        /** What was to be applied serves already. Errors: branch_deleted. */
+        /** Records an apply of the active version. Errors: branch_deleted. */
         settle(uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void>;
         currentPlan(uid: FactoryUid): Promise<PlanItem[]>;
       };
@@ -57,12 +57,12 @@ export type ApplySourceDeps = SourceDeps &
 export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
 
 /**
- * Brings the registered source into force: takes its tree, validates it, has every owner stage its part, commits the version
- * and waits up to 10 s for the owners to switch (state APPLYING when one is late; it follows by itself). Any failure leaves
- * the version that served. One apply at a time per factory; applying what serves already answers the same again, unless it is a
- * repair: that makes another version of it, for owners that serve something else, whatever they have lost.
+ * Applies the registered source: reads its tree, validates it, stages it at every owner, commits the version and waits for up to 10 s
+ * for activation (state APPLYING if an owner is late; activation continues). A failure leaves the active version unchanged. One
+ * apply at a time per factory; applying the active revision returns it, unless it is a repair: that creates another version, for
+ * owners that have lost their state.
  *
- * Errors: factory_not_found · not_authorized (also when the plan touches what the caller may not change) · source_missing (conflict) · source_unreachable · repository_not_allowed
+ * Errors: factory_not_found · not_authorized (also if the plan changes what the caller may not change) · source_missing (conflict) · source_unreachable · repository_not_allowed
  *   · definition_invalid (all diagnostics as details) · apply_in_progress (conflict, retryable). Source: architecture §6, factory-files §13.3.
  */
 export async function applySource(
@@ -79,7 +79,7 @@ export async function applySource(
 /** `branchUid`: a tracked branch instead of the production branch's newest head. */
 export type ApplyWhat = { readonly branchUid?: string; readonly isRepair?: boolean };
 
-/** Applies the registered source, or a tracked branch of it at its registered head. Errors: as its callers say. */
+/** Applies the registered source, or a tracked branch of it at its registered head. Errors: as those of its callers. */
 export async function putInForce(
   deps: ApplySourceDeps,
   caller: Caller,
@@ -89,7 +89,7 @@ export async function putInForce(
   const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token, what));
   await activateWithin(deps, { ...activationFor(caller, found), version });
   const [factory, source] = [await deps.factories.find(found.uid), await deps.sources.find(found.uid)];
-  if (!factory || !source) throw sourceMissing(); // deleted meanwhile
+  if (!factory || !source) throw sourceMissing(); // deleted concurrently
   return {
     factory,
     source: await withWarnings(deps, caller, factory, source),
@@ -97,7 +97,7 @@ export async function putInForce(
   };
 }
 
-/** What is to be applied: settings that name the branch, the commit (none: the newest), and whose state tells how it went. */
+/** The target of an apply: settings that name the branch, the commit (none: the newest), and where the state is recorded. */
 type Target = { settings: SourceSettings; sha?: string; branch?: AppliedBranch };
 
 /** Read under the lease, so that the head is the one that is registered now. Errors: branch_not_found · branch_deleted · branch_head_unknown · source_not_git (all but the first conflict). */
@@ -130,7 +130,7 @@ const appliedBranch = ({ uid, isProduction, registeredHeadSha }: TrackedBranch, 
   isNewest,
 });
 
-/** Gives the version that serves afterwards. */
+/** Applies under the lease; returns the active version. */
 async function applyOnce(
   deps: ApplySourceDeps,
   caller: Caller,
@@ -224,7 +224,7 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
     facts: (next, automations) => [
       factoryUpdated(next, originOf(caller), ["definition"]),
       definitionActivated(next, originOf(caller)),
-      ...automations.map((change) => automationFact(change.happened, change.automation, originOf(caller))),
+      ...automations.map((change) => automationEvent(change.happened, change.automation, originOf(caller))),
     ],
   };
   await deps.applies.commit(factory.uid, token, commit).catch(async (error: unknown) => {

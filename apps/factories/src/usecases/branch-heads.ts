@@ -20,24 +20,24 @@ export type HeadDeps = {
       fact: (branch: TrackedBranch) => NewEvent,
       claim?: string,
     ): Promise<TrackedBranch | undefined>;
-    /** `claim` stays true until somebody else looks, is told, or wants a look. */
+    /** `claim` is valid until the head is polled, pushed or requested again. */
     claimDue(limit: number, leaseSeconds: number): Promise<{ branch: TrackedBranch; claim: string }[]>;
     forget(days: number): Promise<void>;
   };
   trees: {
-    /** The commit that a branch is at; undefined: there is no such branch. Errors: as `take`. */
+    /** Returns the commit of a branch; undefined if the branch does not exist. Errors: as `take`. */
     headOf(settings: GitSettings, teamUid: TeamUid): Promise<string | undefined>;
   };
   clock: Clock;
   log: WarnLog;
-  /** Between two looks at one branch. */
+  /** Interval of polls of one branch. */
   headPollMs: number;
 };
 
 const AT_ONCE = 4;
-/** Longer than a look can take: git has a deadline of its own. */
+/** Longer than a poll can take: git has its own timeout. */
 const CLAIM_SECONDS = 120;
-/** What cannot be reached is asked less and less often, up to this pause. */
+/** The longest pause of the backoff for unreachable repositories. */
 const PAUSE_MS_MAX = 300_000;
 
 export const MISSING: BranchError = {
@@ -47,10 +47,10 @@ export const MISSING: BranchError = {
 };
 
 /**
- * Asks the repository for the head of a tracked branch and registers it. That it cannot be reached, or has no such branch, is a
- * finding as well; it is no error. Gives the branch afterwards; undefined: it was forgotten meanwhile.
+ * Polls the head of a tracked branch and registers it. An unreachable repository or a missing branch is recorded as a result, not
+ * thrown. Returns the branch afterwards; undefined if it was pruned.
  *
- * @param claim of a look that counts only while the claim holds: one that takes long must not undo what was found since
+ * @param claim makes the result count only while the claim is valid, so that a slow poll does not overwrite a newer result
  */
 export async function lookUpHead(
   deps: HeadDeps,
@@ -58,19 +58,20 @@ export async function lookUpHead(
   claim?: string,
 ): Promise<TrackedBranch | undefined> {
   const source = await deps.sources.find(branch.factoryUid);
-  if (source?.settings.kind !== "git" || source.settings.url !== branch.repositoryUrl) return branch; // named another repository meanwhile
+  if (source?.settings.kind !== "git" || source.settings.url !== branch.repositoryUrl) return branch; // the source was changed
   const settings = { ...source.settings, branch: branch.name };
   const found = await deps.trees.headOf(settings, branch.teamUid).then(
     (head) => (head === undefined ? { head: null, error: MISSING } : { head, error: null }),
     (error: unknown) => {
-      if (!isDomainError(error)) deps.log.warn({ operation: "look up a branch's head", error }, "a look failed");
+      if (!isDomainError(error))
+        deps.log.warn({ operation: "poll a branch head", error }, "polling a branch head failed");
       return { head: null, error: branchErrorOf(error) };
     },
   );
   return registerHead(deps, branch, found, claim);
 }
 
-/** Keeps what was found about a branch's head, and when to look again. Gives the branch afterwards; undefined: it was forgotten meanwhile. */
+/** Stores the result of a poll and the time of the next one. Returns the branch afterwards; undefined if it was pruned. */
 export const registerHead = (
   deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">,
   { uid }: TrackedBranch,
@@ -86,18 +87,18 @@ export const registerHead = (
     claim,
   );
 
-/** Looks up what is due, a few at once. More may be due when it answers "again". */
+/** Polls the due heads concurrently. Returns "again" if more may be due. */
 export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> {
   const due = await deps.branches.claimDue(AT_ONCE, CLAIM_SECONDS);
-  const looks = await Promise.allSettled(due.map(({ branch, claim }) => lookUpHead(deps, branch, claim)));
-  const failed = looks.find((look) => look.status === "rejected");
+  const results = await Promise.allSettled(due.map(({ branch, claim }) => lookUpHead(deps, branch, claim)));
+  const failed = results.find((result) => result.status === "rejected");
   if (failed) throw failed.reason;
   if (due.length === AT_ONCE) return "again";
   await deps.branches.forget(RETIRED_DAYS);
   return "idle";
 }
 
-/** With jitter, so that what was registered together is not asked for together for ever. */
+/** Adds jitter, so that branches that were registered at the same time are not polled at the same time. */
 function pauseAfter(everyMs: number, failed: number): number {
   const pauseMs =
     failed === 0 ? everyMs : Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failed, 10), PAUSE_MS_MAX));

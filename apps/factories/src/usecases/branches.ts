@@ -15,16 +15,16 @@ type ReadDeps = ScopeDeps & {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   branches: { find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> };
   trees: {
-    /** Whether a source is a repository of this server's disk that is not there. Of other repositories, only a check of the head can tell. */
+    /** Returns whether a source is a local repository that does not exist. For other repositories only a poll can tell. */
     isMissing(settings: SourceSettings): Promise<boolean>;
   };
 };
 
-/** A branch, how fresh what was applied of it is, and whether the definition that serves is its. */
+/** A branch with its freshness, and whether the active definition came from it. */
 export type BranchStatus = { branch: TrackedBranch; freshness: Freshness; isServing: boolean };
 
 /**
- * Reads a tracked branch; writes nothing and asks no repository, only whether a local one is there.
+ * Reads a tracked branch; writes nothing and contacts no repository, except that it checks whether a local one exists.
  *
  * Errors: factory_not_found · not_authorized · branch_not_found (absent, of another factory, forgotten). Source: API spec §4.
  */
@@ -38,7 +38,7 @@ export async function getBranch(
   return statusOf(deps, await findBranch(deps, factory.uid, branchUid));
 }
 
-/** The branches that a factory tracks, the production branch first. Errors: factory_not_found · not_authorized. */
+/** Lists the branches that a factory tracks, the production branch first. Errors: factory_not_found · not_authorized. */
 export async function listBranches(
   deps: ReadDeps & { branches: { list(factoryUid: FactoryUid): Promise<TrackedBranch[]> } },
   caller: Caller,
@@ -52,7 +52,7 @@ export async function listBranches(
 
 export type TrackBranchDeps = ReadDeps & {
   branches: {
-    /** Answers the tracked branch of this name if there is one. Errors: source_not_git · too_many_branches · factory_not_found. */
+    /** Inserts a branch, or returns the tracked branch of this name. Errors: source_not_git · too_many_branches · factory_not_found. */
     track(
       factoryUid: FactoryUid,
       name: string,
@@ -65,7 +65,7 @@ export type TrackBranchDeps = ReadDeps & {
 };
 
 /**
- * Tracks another branch of the source's repository. A branch whose tracking was retired gets a new identity.
+ * Tracks another branch of the source's repository. A branch that was tracked before gets a new uid.
  *
  * Errors: factory_not_found · not_authorized · invalid_source · too_many_branches · source_not_git (conflict).
  */
@@ -87,15 +87,15 @@ export async function trackBranch(
 
 export type DeleteBranchDeps = ReadDeps & {
   branches: {
-    /** Retires the tracking; of a branch that is gone, nothing. Errors: production_branch. */
+    /** Ends the tracking; does nothing for an absent branch. Errors: production_branch. */
     retire(uid: string, now: Date, fact: (branch: TrackedBranch) => NewEvent): Promise<void>;
   };
   clock: Clock;
 };
 
 /**
- * Retires the tracking of a branch. What serves, the repository and existing runs stay as they are. An absent branch, one of
- * another factory and a retired one are fine alike.
+ * Ends the tracking of a branch. The active definition, the repository and existing runs are unchanged. An absent branch, a branch
+ * of another factory and a deleted one are ignored.
  *
  * Errors: factory_not_found · not_authorized · production_branch (conflict). Source: API spec §3, §4.
  */
@@ -112,8 +112,8 @@ export async function deleteBranch(
 }
 
 /**
- * Brings the definition at a branch's registered head into force. Requests for the same head converge on one application; a head
- * that moves meanwhile stays to be applied. A branch without a head is looked up once. Existing runs keep their settings.
+ * Applies the definition at a branch's registered head. Requests for the same head converge on one apply; a head that moves during
+ * the apply is not applied. A branch without a head is polled once. Existing runs keep their settings.
  *
  * Errors: as `applySource`, and branch_not_found · branch_deleted, branch_head_unknown, branch_head_gone, source_not_git (conflict).
  */
@@ -127,8 +127,8 @@ export async function applyBranch(
   const found = await findBranch(deps, factory.uid, branchUid);
   if (found.deletedAt) throw branchDeleted();
   if (found.registeredHeadSha === null) {
-    const looked = await lookUpHead(deps, found);
-    if (looked?.checkError && looked.checkError.code !== "branch_missing") throw problemOf(looked.checkError);
+    const polled = await lookUpHead(deps, found);
+    if (polled?.checkError && polled.checkError.code !== "branch_missing") throw problemOf(polled.checkError);
   }
   await putInForce(deps, caller, factory, { branchUid: found.uid });
   return statusOf(deps, await findBranch(deps, factory.uid, found.uid));

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
-import { changeTask, type Standing, type Task } from "../domain/task.ts";
+import { changeTask, type ConversationState, type Task } from "../domain/task.ts";
 import { originOf } from "../events/origin.ts";
 import { taskUpdated } from "../events/task-events.ts";
 import { getTask, type FindTaskDeps } from "./find-task.ts";
@@ -10,16 +10,20 @@ import type { UpdateTaskDeps } from "./update-task.ts";
 export type CancelTaskDeps = FindTaskDeps &
   UpdateTaskDeps & {
     runs: {
-      /** Where the team's newest run of the conversation is. */
-      standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined>;
-      /** With everything live beneath it. Errors: those of cancelling a run. */
+      /** Returns the state of the team's newest run of the conversation. */
+      conversationStateOf(
+        caller: Caller,
+        teamUid: string,
+        conversationUid: string,
+      ): Promise<ConversationState | undefined>;
+      /** Cancels a run and its live descendants. Errors: those of cancelling a run. */
       cancelTree(caller: Caller, runUid: string, cause: string, idempotencyKey: string): Promise<void>;
     };
   };
 
 /**
- * Cancels the current top-level run with every live run beneath it; then the task's stage is CANCELLED. A crash between the
- * two is made good by the run's event.
+ * Cancels the current top-level run with all its live descendants, then sets the task's stage to CANCELLED. After a crash in
+ * between, the run's event completes it.
  *
  * Errors, in this order: factory_not_found · not_authorized · task_not_found · run_not_found (no run serves the conversation)
  *   · run_access_denied (permission_denied: the caller may not view it) · run_already_finished · run_not_cancellable · run_pending.
@@ -32,7 +36,7 @@ export async function cancelTask(
 ): Promise<Task> {
   const task = await getTask(deps, caller, ref.factoryUid, ref.taskUid);
   await findFactory(deps, caller, ref.factoryUid, "task.manage");
-  const current = await deps.runs.standingOf(caller, task.teamUid, task.conversationUid);
+  const current = await deps.runs.conversationStateOf(caller, task.teamUid, task.conversationUid);
   if (!current) throw notFound("run");
   if (current.isHidden)
     throw new DomainError({
@@ -40,7 +44,7 @@ export async function cancelTask(
       reason: "run_access_denied",
       message: "You may not act on the task's current run.",
     });
-  // Without a key of the client's, a repetition is told that the run has ended.
+  // Without the client's key, a repeated request fails because the run has ended.
   await deps.runs.cancelTree(caller, current.runUid, task.uid, ref.idempotencyKey && `task-${ref.idempotencyKey}`);
   return deps.tasks.update(
     task.factoryUid,

@@ -5,10 +5,10 @@ import type { Factory } from "../domain/factory.ts";
 import type { Owners } from "./source-deps.ts";
 
 /**
- * What an automation of the API names and the factory or its team does not have: an agent, a runner, a model, an environment, a
- * secret. The owners are asked as they are for files, so both are refused for the same reasons.
+ * Returns what an automation names and the factory or its team does not have: an agent, a runner, a model, an environment, a secret.
+ * Owners validate it as they validate files, so both are refused for the same reasons.
  *
- * Errors: unavailable, when an owner is away.
+ * Errors: unavailable, if an owner is unavailable.
  */
 export async function missingReferences(
   { owners }: { owners: Owners },
@@ -28,7 +28,7 @@ export async function missingReferences(
     .map(({ code, message }) => ({ code, message }));
 }
 
-/** A definition with nothing but an automation. */
+/** Returns a definition that contains only an automation. */
 const only = (automation: AutomationPart): Definition => ({
   schema_version: SCHEMA_VERSION,
   factory: {

@@ -32,8 +32,8 @@ export type CheckSourceDeps = SourceDeps &
 export type Checked = { revision: string; diagnostics: OwnedDiagnostic[]; plan: PlanItem[] };
 
 /**
- * Parses and validates the given files, or the registered source, and asks every owner what an apply would do: what apply refuses
- * is refused here. With `plan`, also returns the plan. Changes nothing.
+ * Parses and validates the given files, or the registered source, and dry-runs the stages of every owner: what apply refuses is
+ * refused here. With `plan`, also returns the plan. Changes nothing.
  *
  * Errors: factory_not_found · not_authorized · source_missing (conflict) · source_unreachable · source_too_large · invalid_source.
  */
@@ -71,8 +71,8 @@ async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFil
 }
 
 /**
- * A definition only when its files are valid by themselves; then the owners are still to be asked. Otherwise all that is wrong,
- * with what the owners find wrong in the parts that can be read.
+ * Returns a definition if its files are valid without the owners. Otherwise returns all diagnostics, including those of the owners
+ * for the parts that could be parsed.
  */
 export async function validate(
   deps: ValidateDeps,
@@ -94,7 +94,7 @@ export async function validate(
 
 const placeOf = ({ path, line, column, code }: OwnedDiagnostic): string => [path, line, column, code].join(" ");
 
-/** What the owners find wrong in a definition that is refused anyway; nothing when one of them cannot read it, or is away. */
+/** Returns the owners' diagnostics of an invalid definition; none if an owner cannot parse it or is unavailable. */
 async function ofOwners(
   deps: ValidateDeps,
   caller: Caller,
@@ -112,7 +112,7 @@ async function ofOwners(
   }
 }
 
-/** The diagnostic for an alias that another factory of the team has. */
+/** Returns the diagnostic for an alias of another factory of the team. */
 export async function aliasTakenAt(tree: Tree): Promise<OwnedDiagnostic> {
   const message = "Another factory of the team has this alias.";
   const [taken] = await placed(
@@ -122,7 +122,7 @@ export async function aliasTakenAt(tree: Tree): Promise<OwnedDiagnostic> {
   return taken!;
 }
 
-/** With the positions of the values that owners, who have no files, speak of. */
+/** Adds line and column to the diagnostics of owners, who do not have the files. */
 export async function placed(
   found: readonly UnplacedDiagnostic[],
   { files }: Pick<Tree, "files">,
@@ -131,7 +131,7 @@ export async function placed(
   return found.map(({ keys: _keys, ...diagnostic }, index) => ({ ...diagnostic, ...places[index]! }));
 }
 
-/** Asks every owner to stage a definition (or only to check it), and completes their plans. Places in files are told where there is a tree. */
+/** Stages a definition at every owner (or dry-runs it), and completes their plans. Positions in files are added if there is a tree. */
 export async function stageAt(
   deps: Pick<ValidateDeps, "owners" | "applies" | "automations">,
   caller: Caller,

@@ -11,7 +11,7 @@ import { originOf } from "../events/origin.ts";
 
 export type CreateFactoryDeps = {
   factories: {
-    /** Saves factory and event together. With a request key that is known, answers the factory it made then. Errors: alias_taken, idempotency_mismatch. */
+    /** Inserts a factory with its event. A repeated request returns the factory as it was created. Errors: alias_taken, idempotency_mismatch. */
     create(factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory>;
   };
   clock: Clock;
@@ -20,7 +20,7 @@ export type CreateFactoryDeps = {
 export type CreateFactoryInput = { teamUid: string; settings: FactoryChanges; idempotencyKey: string };
 
 /**
- * Makes a live factory without agents.
+ * Creates a live factory without agents.
  *
  * Errors: team_not_found · not_authorized · invalid_factory · alias_taken (conflict) · idempotency_mismatch (conflict).
  */

@@ -4,18 +4,22 @@ import { invalidArgument } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, type ConversationUid, type RunUid } from "@millwright/ids";
-import { newTask, readStage, readTitle, type Standing, type Task } from "../domain/task.ts";
+import { newTask, readStage, readTitle, type ConversationState, type Task } from "../domain/task.ts";
 import { originOf } from "../events/origin.ts";
 import { taskCreated } from "../events/task-events.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type CreateTaskDeps = ScopeDeps & {
   tasks: {
-    /** Saves task and event together. With a request key that is known, answers the task as it was made then. Errors: factory_not_found, conversation_bound, idempotency_mismatch. */
+    /** Inserts a task with its event. A repeated request returns the task as it was created. Errors: factory_not_found, conversation_bound, idempotency_mismatch. */
     create(task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task>;
   };
   runs: ScopeDeps["runs"] & {
-    standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined>;
+    conversationStateOf(
+      caller: Caller,
+      teamUid: string,
+      conversationUid: string,
+    ): Promise<ConversationState | undefined>;
   };
   clock: Clock;
 };
@@ -30,9 +34,9 @@ export type CreateTaskInput = {
 };
 
 /**
- * Binds a new task to a conversation in which the factory's team has a run. Somebody's personal run in it changes nothing.
+ * Binds a new task to a conversation in which the factory's team has a run. Personal runs in it are ignored.
  *
- * Errors: factory_not_found · not_authorized · title_required · invalid_stage · invalid_conversation (unknown, foreign and personal ones alike)
+ * Errors: factory_not_found · not_authorized · title_required · invalid_stage · invalid_conversation (unknown, foreign or personal)
  *   · conversation_bound (conflict) · idempotency_mismatch (conflict). Source: API spec §3, decisions "task create".
  */
 export async function createTask(
@@ -45,7 +49,7 @@ export async function createTask(
   const stage = readStage(input.stage || "TRIAGE");
   const conversationUid = as<ConversationUid>(input.conversationUid.toLowerCase());
   const standing = isUuid(conversationUid)
-    ? await deps.runs.standingOf(caller, factory.teamUid, conversationUid)
+    ? await deps.runs.conversationStateOf(caller, factory.teamUid, conversationUid)
     : undefined;
   if (!standing || standing.isHidden || standing.teamUid !== factory.teamUid) {
     throw invalidArgument(

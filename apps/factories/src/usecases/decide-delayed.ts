@@ -2,18 +2,18 @@ import type { Clock } from "@millwright/clock";
 import { isDomainError } from "@millwright/errors";
 import type { Automation } from "../domain/automation.ts";
 import type { Decision, Delayed, DelayedRef } from "../domain/decision.ts";
-import { isPassing } from "../domain/passing.ts";
+import { isTransientError } from "../domain/transient.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import { decideOne, delayOf, type Look, type Looks } from "./decide-event.ts";
+import { decideOne, delayOf, type EventEvaluation, type Evaluators } from "./decide-event.ts";
 
 export type DecideDelayedDeps<Tx> = {
-  /** They ask the code host. */
-  looks: Looks;
+  /** Evaluators that query the code host. */
+  evaluators: Evaluators;
   automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
   decisions: {
-    /** The decisions of an event that wait for the code host; undefined: none. */
+    /** Returns the decisions of an event that wait for the code host; undefined if there are none. */
     delayed(ref: DelayedRef): Promise<Delayed | undefined>;
-    /** Stores what became of delayed decisions, and work for those that stay delayed, due after `delaySeconds`. A decision that is no longer delayed stays. */
+    /** Stores the results of delayed decisions, and work after `delaySeconds` for those that stay delayed. A decision that is no longer delayed is unchanged. */
     resolve(
       ref: DelayedRef,
       event: TriggerEvent,
@@ -25,16 +25,16 @@ export type DecideDelayedDeps<Tx> = {
   clock: Clock;
 };
 
-/** Pauses after the first attempts; then one hour between any two. */
+/** Pauses after the first attempts, then one hour each. */
 const PAUSES_SECONDS = [5, 15, 60, 300, 900];
 const PAUSE_SECONDS_MAX = 3_600;
 /** About a day. */
 const ATTEMPTS_MAX = 28;
 
 /**
- * Decides what was delayed about an event, once the code host answers; until then it stays pending, with the reason and the time
- * of the next attempt. `finish` ends this work in the transaction that stores the outcome: a process that dies, or a second
- * replica, decides nothing twice.
+ * Decides the delayed decisions of an event once the code host responds; until then they stay pending, with the reason and the time
+ * of the next attempt. `finish` finishes this work in the transaction that stores the result, so that a crash or a second replica
+ * repeats nothing.
  *
  * Errors: those of this service's own database.
  */
@@ -50,37 +50,37 @@ export async function decideDelayed<Tx>(
   const automations = (await deps.automations.listeningTo(event.factoryUid, event.provider)).filter(({ uid }) =>
     waiting.has(uid),
   );
-  const look = await lookAt(deps, event, automations);
-  const decisions = delayed.automations.map((one) => {
-    const automation = automations.find(({ uid }) => uid === one.uid);
+  const evaluation = await evaluate(deps, event, automations);
+  const decisions = delayed.automations.map((named) => {
+    const automation = automations.find(({ uid }) => uid === named.uid);
     return ended(
       ref,
-      automation && "check" in look
-        ? (decideOne(automation, look) ?? unheard(one))
+      automation && "check" in evaluation
+        ? (decideOne(automation, evaluation) ?? noLongerListening(named))
         : automation
-          ? waits(one, look.delay)
-          : unheard(one),
+          ? waits(named, evaluation.delay)
+          : noLongerListening(named),
     );
   });
   await deps.decisions.resolve(
     ref,
     event,
     decisions,
-    { now: deps.clock.now(), delaySeconds: pauseAfter(ref.attempt, look.delay?.retryAfterSeconds ?? 0) },
+    { now: deps.clock.now(), delaySeconds: pauseAfter(ref.attempt, evaluation.delay?.retryAfterSeconds ?? 0) },
     finish,
   );
 }
 
-/** Without a `check`: something of the platform's own could not be reached. */
-async function lookAt<Tx>(
-  { looks }: DecideDelayedDeps<Tx>,
+/** Returns no `check` if an upstream service could not be reached. */
+async function evaluate<Tx>(
+  { evaluators }: DecideDelayedDeps<Tx>,
   event: TriggerEvent,
   automations: readonly Automation[],
-): Promise<Look | Pick<Look, "delay">> {
-  const look = looks[event.provider];
-  if (automations.length === 0 || !look) return {};
-  return look(event, automations).catch((error: unknown) => {
-    if (!isDomainError(error) || !isPassing(error)) throw error;
+): Promise<EventEvaluation | Pick<EventEvaluation, "delay">> {
+  const evaluator = evaluators[event.provider];
+  if (automations.length === 0 || !evaluator) return {};
+  return evaluator(event, automations).catch((error: unknown) => {
+    if (!isDomainError(error) || !isTransientError(error)) throw error;
     return { delay: error };
   });
 }
@@ -97,20 +97,20 @@ const of = ({ uid, name }: Named) => ({
   runUid: null,
 });
 
-const waits = (automation: Named, delay: Look["delay"]): Decision => ({
+const waits = (automation: Named, delay: EventEvaluation["delay"]): Decision => ({
   ...of(automation),
   outcome: "pending",
   explanation: delayOf(delay),
   isDelayed: true,
 });
 
-const unheard = (automation: Named): Decision => ({
+const noLongerListening = (automation: Named): Decision => ({
   ...of(automation),
   outcome: "not_matched",
   explanation: "The automation was deleted, or stopped listening to such events, before the code host answered.",
 });
 
-/** A decision that has waited for about a day ends. */
+/** Ends a decision that has waited for about a day. */
 const ended = ({ attempt }: DelayedRef, decision: Decision): Decision => {
   if (!decision.isDelayed || attempt < ATTEMPTS_MAX) return decision;
   const { isDelayed: _, ...rest } = decision;

@@ -1,34 +1,34 @@
 import type { Clock } from "@millwright/clock";
 import type { DomainError } from "@millwright/errors";
 import { chainMetadata, dispatcherConfig, type Automation } from "../domain/automation.ts";
-import { judge, type CheckTrigger, type Decision, type RunOrder } from "../domain/decision.ts";
+import { evaluateAutomation, type CheckTrigger, type Decision, type RunOrder } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
-/** How an event looks to automations: what triggers say to it, what must not start, and what a run of it is told. */
-export type Look = {
-  /** Whether the event is the automation's to look at; absent: every listener's. */
+/** The evaluation of an event: how triggers match it, what must not start, and the input of its runs. */
+export type EventEvaluation = {
+  /** Returns whether the event is for the automation; absent: it is for every automation with such a trigger. */
   readonly concerns?: (automation: Automation) => boolean;
   readonly check: CheckTrigger;
-  /** Why the code host has not answered what filters need; absent: it has answered, or was not asked. */
+  /** The error of the code host that filters wait for; absent: it has responded, or was not queried. */
   readonly delay?: DomainError;
-  /** Why a matching automation must not start; undefined: it may. */
+  /** Returns why a matching automation must not start; undefined if it may. */
   readonly veto: (automation: Automation) => string | undefined;
-  readonly tell: (automation: Automation) => Pick<
+  readonly runInput: (automation: Automation) => Pick<
     RunOrder,
     "prompt" | "source" | "metadata" | "payload" | "continues"
   > & {
-    /** Automations whose runs have led to this one, the first one first. */
+    /** The automations that caused this run, oldest first. */
     readonly chain?: readonly string[];
   };
 };
 
-/** By provider: gathers what deciding needs, asking whoever has it. */
-export type Looks = Readonly<
-  Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<Look>>
+/** Evaluators by provider; each reads what the decision needs from the service that owns it. */
+export type Evaluators = Readonly<
+  Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<EventEvaluation>>
 >;
 
 export type DecideEventDeps<Tx> = {
-  looks: Looks;
+  evaluators: Evaluators;
   automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
   decisions: {
     keep(
@@ -42,9 +42,9 @@ export type DecideEventDeps<Tx> = {
 };
 
 /**
- * Decides about an event, by the automations that serve now: one decision for each that listens, and work that makes the run
- * of each that matches. No code host is asked here: an automation whose filter needs its answer is delayed, and its siblings are
- * not. `finish` ends the work of deciding in the same transaction, so that nothing is lost or done twice.
+ * Decides an event with the current automations: one decision for each automation with such a trigger, and work that starts the run
+ * of each match. No code host is queried here: an automation whose filter needs its response is delayed, without delaying others.
+ * `finish` finishes the work in the same transaction, so that nothing is lost or repeated.
  */
 export async function decideEvent<Tx>(
   deps: DecideEventDeps<Tx>,
@@ -52,15 +52,15 @@ export async function decideEvent<Tx>(
   finish?: (tx: Tx) => Promise<void>,
 ): Promise<void> {
   const automations = await deps.automations.listeningTo(event.factoryUid, event.provider);
-  const look = automations.length > 0 ? await deps.looks[event.provider]?.(event, automations) : undefined;
-  const decisions = look ? automations.flatMap((automation) => decideOne(automation, look) ?? []) : [];
+  const evaluation = automations.length > 0 ? await deps.evaluators[event.provider]?.(event, automations) : undefined;
+  const decisions = evaluation ? automations.flatMap((automation) => decideOne(automation, evaluation) ?? []) : [];
   await deps.decisions.keep(event, decisions, deps.clock.now(), finish);
 }
 
-/** Undefined: the automation does not listen to such events. */
-export function decideOne(automation: Automation, look: Look): Decision | undefined {
-  if (look.concerns?.(automation) === false) return undefined;
-  const verdict = judge(automation, look.check, look.veto(automation));
+/** Returns the decision of an automation; undefined if it has no trigger for such events. */
+export function decideOne(automation: Automation, evaluation: EventEvaluation): Decision | undefined {
+  if (evaluation.concerns?.(automation) === false) return undefined;
+  const verdict = evaluateAutomation(automation, evaluation.check, evaluation.veto(automation));
   if (!verdict) return undefined;
   const of = { automationUid: automation.uid, automationName: automation.name, order: null, runUid: null };
   if (verdict.outcome === "undecided")
@@ -68,26 +68,26 @@ export function decideOne(automation: Automation, look: Look): Decision | undefi
       ...verdict,
       ...of,
       outcome: "pending",
-      ...(look.delay && { explanation: delayOf(look.delay) }),
+      ...(evaluation.delay && { explanation: delayOf(evaluation.delay) }),
       isDelayed: true,
     };
-  const order = verdict.outcome === "pending" ? orderOf(automation, look.tell(automation)) : null;
+  const order = verdict.outcome === "pending" ? orderOf(automation, evaluation.runInput(automation)) : null;
   return { ...verdict, ...of, outcome: verdict.outcome, order };
 }
 
-/** Why a decision is delayed, as it is shown. */
-export const delayOf = (delay: Look["delay"]): string =>
-  `The code host could not be asked for what a filter needs: ${delay?.message ?? "it does not answer."}`;
+/** Returns the public explanation of a delay. */
+export const delayOf = (delay: EventEvaluation["delay"]): string =>
+  `The code host could not be queried for data that a filter needs: ${delay?.message ?? "it does not respond."}`;
 
-/** What a run of the automation is made of. */
+/** Returns the input of an automation's run. */
 export const orderOf = (
   { uid, name, rules, creator }: Automation,
-  { chain = [], ...told }: ReturnType<Look["tell"]>,
+  { chain = [], ...input }: ReturnType<EventEvaluation["runInput"]>,
 ): RunOrder => ({
-  ...told,
+  ...input,
   ...(rules.agent !== undefined && { agent: rules.agent }),
   title: name,
   config: dispatcherConfig(rules),
   creator,
-  metadata: { ...told.metadata, automation_uid: uid, ...chainMetadata([...chain, uid]) },
+  metadata: { ...input.metadata, automation_uid: uid, ...chainMetadata([...chain, uid]) },
 });

@@ -13,16 +13,16 @@ export type DeleteFactoryDeps = ScopeDeps & {
     delete(factory: Factory, event: NewEvent, now: Date): Promise<void>;
   };
   runs: ScopeDeps["runs"] & {
-    /** Lets the factory get no new runs, for good, if none of it is live, or with those that are. Answers how many are. */
+    /** Refuses new runs of the factory permanently if it has no live runs, or also with live runs. Returns the number of live runs. */
     close(caller: Caller, factory: Factory, withLiveRuns: boolean): Promise<number>;
   };
   clock: Clock;
 };
 
 /**
- * Deletes a factory that has no run under way, or with them: they are cancelled as runs of its agents. Agents and definition follow
- * when their owners hear of it. Closed first, where its runs are: a dispatch on its way is either counted, or refused. Dies in
- * between? The delete can be repeated.
+ * Deletes a factory without live runs, or with them: they are cancelled. Owners delete its agents and definition when they handle
+ * the event. The orchestrator closes the factory first, so that a concurrent dispatch is either counted or refused. After a crash
+ * in between, the delete can be repeated.
  *
  * Errors: factory_not_found · not_authorized · factory_has_live_runs (conflict).
  */

@@ -14,7 +14,7 @@ export type DeleteTaskDeps = ScopeDeps & {
   };
 };
 
-/** Runs, artifacts and the conversation stay. Errors: factory_not_found · not_authorized · task_not_found. Source: API spec §3. */
+/** Deletes a task; runs, artifacts and the conversation are retained. Errors: factory_not_found · not_authorized · task_not_found. Source: API spec §3. */
 export async function deleteTask(
   deps: DeleteTaskDeps,
   caller: Caller,

@@ -6,17 +6,17 @@ import type { TriggerEvent } from "../domain/trigger-event.ts";
 
 export type FindBoundTasksDeps = {
   tasks: {
-    /** Live tasks that are not cancelled, newest first: those of the ticket, and those of the conversations. */
+    /** Lists live tasks that are not cancelled, newest first: those of the tickets and those of the conversations. */
     boundTo(
       factoryUid: FactoryUid,
       bound: { ticket: { source: string; ids: readonly string[] }; conversationUids: readonly string[] },
     ): Promise<Task[]>;
   };
   runs: {
-    /** Conversations of the team that are about what is at a URL. */
+    /** Lists conversations of the team that are about a URL. */
     conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]>;
-    /** Where conversations stand, as the team may know it; others are left out. */
-    standingsOf(
+    /** Returns the newest runs of conversations that are visible to the team; others are left out. */
+    currentRunsOf(
       teamUid: string,
       conversationUids: readonly string[],
     ): Promise<ReadonlyMap<string, NonNullable<BoundTask["at"]>>>;
@@ -24,8 +24,8 @@ export type FindBoundTasksDeps = {
 };
 
 /**
- * The tasks of a factory that are bound to any of these items, newest first: by their ticket, by the ticket's URL, or because a run of theirs has reported the item
- * as its pull request or as an external reference. Deleted and cancelled tasks are bound to nothing.
+ * Lists the tasks of a factory that are bound to any of these items, newest first: by their ticket, by the ticket's URL, or because
+ * one of their runs reported the item as its pull request or external reference. Deleted and cancelled tasks are not bound.
  */
 export async function findBoundTasks(
   { tasks, runs }: FindBoundTasksDeps,
@@ -39,7 +39,7 @@ export async function findBoundTasks(
   });
   const standings =
     found.length > 0
-      ? await runs.standingsOf(
+      ? await runs.currentRunsOf(
           teamUid,
           found.map((task) => task.conversationUid),
         )

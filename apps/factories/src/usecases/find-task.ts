@@ -12,18 +12,18 @@ export type FindTaskDeps = ScopeDeps & {
     findByFirstRun(factoryUid: FactoryUid, runUid: RunUid): Promise<Task | undefined>;
   };
   runs: ScopeDeps["runs"] & {
-    /** The conversation of the run's root ancestor; undefined when the caller sees no such run. */
+    /** Returns the conversation of the run's root ancestor; undefined if the caller sees no such run. */
     conversationOf(caller: Caller, runUid: string): Promise<string | undefined>;
   };
 };
 
-/** A live task of a factory. Errors: factory_not_found · not_authorized · task_not_found (absent, malformed, of another factory). */
+/** Returns a live task of a factory. Errors: factory_not_found · not_authorized · task_not_found (absent, malformed, of another factory). */
 export async function getTask(deps: FindTaskDeps, caller: Caller, factoryUid: string, taskUid: string): Promise<Task> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   return found(isUuid(taskUid) ? await deps.tasks.find(factory.uid, as<TaskUid>(taskUid)) : undefined);
 }
 
-/** The live task of this factory that is bound to a conversation. Errors: conversation_id_required, and as getTask. */
+/** Returns the live task of this factory that is bound to a conversation. Errors: conversation_id_required, and as getTask. */
 export async function getTaskByConversation(
   deps: FindTaskDeps,
   caller: Caller,
@@ -36,8 +36,8 @@ export async function getTaskByConversation(
 }
 
 /**
- * The live task of this factory to whose run tree a run belongs. The run that a task was created for finds it also after a retry
- * took the task to another conversation. Errors: run_id_required, and as getTask.
+ * Returns the live task of this factory whose run tree contains a run. The run that a task was created for also finds it after a
+ * retry moved the task to another conversation. Errors: run_id_required, and as getTask.
  */
 export async function getTaskByRun(
   deps: FindTaskDeps,

@@ -12,7 +12,7 @@ export type GetDriftDeps = CheckSourceDeps & {
   branches: { findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined> };
 };
 
-/** Against the definition in force: what is served otherwise, and what the registered head would change. Unchanged things are left out. */
+/** Differences from the active definition: what owners have, and what the registered head would change. Equal resources are left out. */
 export type Drift = {
   activeVersion: number;
   activeRevision: string | null;
@@ -20,7 +20,7 @@ export type Drift = {
   head: DriftFromHead;
 };
 
-/** UNKNOWN: the head is not known or its tree could not be taken, for the reason given. INVALID: it could not be applied. */
+/** UNKNOWN: the head is unknown or its tree could not be read, for the reason given. INVALID: it could not be applied. */
 export type DriftFromHead = {
   state: "SAME" | "DIFFERS" | "INVALID" | "UNKNOWN";
   revision: string | null;
@@ -30,10 +30,10 @@ export type DriftFromHead = {
 };
 
 /**
- * Compares, field by field: what every owner serves with the definition in force, and that definition with the one at the
- * production branch's registered head (of files: those that are registered). Changes nothing.
+ * Compares, field by field, what every owner has with the active definition, and that definition with the one at the production
+ * branch's registered head (or with the registered files). Changes nothing.
  *
- * Errors: factory_not_found · not_authorized · source_missing (conflict) · unavailable, when an owner is away.
+ * Errors: factory_not_found · not_authorized · source_missing (conflict) · unavailable, if an owner is unavailable.
  */
 export async function getDrift(deps: GetDriftDeps, caller: Caller, factoryUid: string): Promise<Drift> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");

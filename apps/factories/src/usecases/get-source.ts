@@ -5,7 +5,7 @@ import { findFactory } from "./scope.ts";
 import type { SourceDeps } from "./source-deps.ts";
 import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
-/** Where a factory's definition comes from and which version serves. Errors: factory_not_found · not_authorized. */
+/** Returns a factory's source and active version. Errors: factory_not_found · not_authorized. */
 export async function getSource(
   deps: Pick<SourceDeps, "factories" | "runs" | "sources"> & SourceWarningsDeps,
   caller: Caller,

@@ -28,10 +28,10 @@ export type DecisionsAsked = {
 };
 
 /**
- * Why automations fired or did not, newest first: of one automation, about one event (or the delivery that it is about), or both. Where an
- * automation does not listen to an event at all, that is the answer.
+ * Lists why automations started or did not, newest first: by automation, by event (or its delivery), or both. If an automation has no
+ * trigger for an event, it returns that.
  *
- * Errors: factory_not_found · automation_not_found · event_not_found (nothing was decided about it, or it was forgotten) · invalid_cursor.
+ * Errors: factory_not_found · automation_not_found · event_not_found (not decided, or pruned) · invalid_cursor.
  */
 export async function listDecisions(
   deps: ListDecisionsDeps,
@@ -100,7 +100,7 @@ async function unheard(
   ];
 }
 
-/** The runs that events, or the deliveries they are about, have started. Errors: factory_not_found · too_many_events. */
+/** Lists the runs that events or their deliveries have started. Errors: factory_not_found · too_many_events. */
 export async function listEventRuns(
   deps: ListDecisionsDeps,
   caller: Caller,

@@ -4,12 +4,12 @@ import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Factory } from "../domain/factory.ts";
 import type { ScopeDeps } from "./scope.ts";
 
-/** What a page of factories continues after: the last one's name as the database orders it, then its uid. */
+/** The position of a page: the last factory's name in the database's order, then its uid. */
 export type FactoryPosition = { nameKey: string; uid: string };
 
 export type ListFactoriesDeps = {
   factories: {
-    /** By name (case-insensitive), then uid. Each with its position. */
+    /** Lists by name (case-insensitive), then uid, each with its position. */
     list(query: {
       teams: readonly TeamUid[];
       only?: string;
@@ -25,8 +25,8 @@ export type ListFactoriesDeps = {
 export type ListFactoriesInput = { teamUid: string; search: string; pageSize: number; pageToken: string };
 
 /**
- * The factories the caller may view, by name then uid. `teamUid` wins over the active team; a team the caller is not in
- * gives an empty list. `search` is a literal part of name or alias, whatever the case. A run sees its own factory.
+ * Lists the factories that the caller may view, by name then uid. `teamUid` takes precedence over the active team; for another
+ * team the list is empty. `search` is a literal part of name or alias, ignoring case. A run sees its own factory.
  *
  * Errors: invalid_cursor. Source: fields-factory §1.1.
  */

@@ -7,7 +7,7 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type ListTasksDeps = ScopeDeps & {
   tasks: { list(query: TaskQuery): Promise<Task[]> };
-  /** Uids of a team's users with these addresses; unknown ones are left out. */
+  /** Returns the uids of a team's users with these addresses; unknown ones are left out. */
   agents: { findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> };
   cursors: Cursors;
   clock: Clock;
@@ -16,7 +16,7 @@ export type ListTasksDeps = ScopeDeps & {
 export type ListTasksInput = Omit<TaskFilter, "stages" | "starterUids"> & {
   factoryUid: string;
   stages: readonly string[];
-  /** E-mail addresses of who started the tasks' runs; empty: anybody. */
+  /** E-mail addresses of the users who started the tasks' runs; empty: any. */
   createdBy: readonly string[];
   sortBy: string;
   sortOrder: string;
@@ -25,8 +25,8 @@ export type ListTasksInput = Omit<TaskFilter, "stages" | "starterUids"> & {
 };
 
 /**
- * A factory's live tasks, newest first unless sorted otherwise, ties by uid. Over the pages of one walk, a task whose sort key
- * does not change appears exactly once, any other at most once.
+ * Lists a factory's live tasks, newest first by default, ties by uid. Across pages, a task whose sort key does not change appears
+ * exactly once, any other at most once.
  *
  * Errors: factory_not_found · not_authorized · invalid_stage · invalid_sort · invalid_cursor. Source: fields-factory §2.5.
  */

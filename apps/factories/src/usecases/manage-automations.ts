@@ -18,7 +18,7 @@ import {
 } from "../domain/automation.ts";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import type { JsonObject } from "@millwright/json";
-import { automationFact } from "../events/automation-events.ts";
+import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import type { Factory } from "../domain/factory.ts";
@@ -31,13 +31,13 @@ type Change = { next: Automation; isDeleted?: boolean; fact: NewEvent };
 export type ManageAutomationsDeps = AutomationScopeDeps & {
   automations: AutomationScopeDeps["automations"] & {
     list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
-    /** Undefined: the factory has too many. With a request key that is known, answers the one of then as it was made. Errors: idempotency_mismatch. */
+    /** Inserts an automation; undefined if the factory has too many. A repeated request returns the result of the first. Errors: idempotency_mismatch. */
     create(
       automation: Automation,
       fact: NewEvent,
       request: IdempotentRequest | undefined,
     ): Promise<Automation | undefined>;
-    /** Whether the request was answered before. Errors: idempotency_mismatch. */
+    /** Returns whether the request was handled before. Errors: idempotency_mismatch. */
     remembers(request: IdempotentRequest, now: Date): Promise<boolean>;
     /** Errors: automation_not_found. */
     update(factoryUid: FactoryUid, uid: string, change: (automation: Automation) => Change): Promise<Automation>;
@@ -47,7 +47,7 @@ export type ManageAutomationsDeps = AutomationScopeDeps & {
   clock: Clock;
 };
 
-/** Of one factory, oldest first. Errors: factory_not_found · not_authorized · invalid_cursor. */
+/** Lists the automations of a factory, oldest first. Errors: factory_not_found · not_authorized · invalid_cursor. */
 export async function listAutomations(
   deps: ManageAutomationsDeps,
   caller: Caller,
@@ -72,7 +72,7 @@ export async function listAutomations(
 }
 
 /**
- * Makes an automation that no file defines.
+ * Creates an automation that no file defines.
  *
  * Errors: factory_not_found · not_authorized · managed_by_files (conflict: the files are elsewhere) · invalid_automation · too_many_automations (conflict) · idempotency_mismatch.
  */
@@ -99,7 +99,7 @@ export async function createAutomation(
     { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" },
     deps.clock.now(),
   );
-  const kept = await deps.automations.create(made, automationFact("created", made, origin), request);
+  const kept = await deps.automations.create(made, automationEvent("created", made, origin), request);
   if (!kept)
     throw new DomainError({
       kind: "conflict",
@@ -109,7 +109,7 @@ export async function createAutomation(
   return kept;
 }
 
-/** The automation, when nothing is wrong with it and everything that it names is there. Errors: invalid_automation; every fault is a detail. */
+/** Returns the automation if it is valid and everything that it names exists. Errors: invalid_automation, with every fault as a detail. */
 async function checkedPart(
   deps: ManageAutomationsDeps,
   caller: Caller,
@@ -121,8 +121,8 @@ async function checkedPart(
 }
 
 /**
- * Replaces an automation; its runs are made for whoever did so from now on. Of one that a file defines only the switch can be
- * changed, and nothing where the files are elsewhere.
+ * Replaces an automation; its runs are created for the caller from now on. Of one that a file defines only `enabled` can be changed,
+ * and nothing if the files are external.
  *
  * Errors: automation_not_found · not_authorized · managed_by_files (conflict) · invalid_automation.
  */
@@ -145,16 +145,16 @@ export async function replaceAutomation(
       ...changeAutomation(present, part, deps.clock.now()),
       ...(!isFile && { creator: origin.actor, creatorLeft: false }),
     };
-    return { next, fact: automationFact("updated", next, origin) };
+    return { next, fact: automationEvent("updated", next, origin) };
   });
 }
 
-/** It fires no more; its runs and decisions stay. Errors: automation_not_found · not_authorized · managed_by_files (conflict). */
+/** Deletes an automation; its runs and decisions are retained. Errors: automation_not_found · not_authorized · managed_by_files (conflict). */
 export async function deleteAutomation(deps: ManageAutomationsDeps, caller: Caller, ref: AutomationRef): Promise<void> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
   await deps.automations.update(factory.uid, automation.uid, (present) => {
     if (present.management === "files") throw managedByFiles();
     const next = { ...present, version: present.version + 1, updatedAt: deps.clock.now() };
-    return { next, isDeleted: true, fact: automationFact("deleted", next, originOf(caller)) };
+    return { next, isDeleted: true, fact: automationEvent("deleted", next, originOf(caller)) };
   });
 }

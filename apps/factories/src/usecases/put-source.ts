@@ -15,22 +15,22 @@ import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 export type PutSourceDeps = SourceDeps &
   SourceWarningsDeps & {
     sources: SourceDeps["sources"] & {
-      /** Replaces the registered source; what serves, serves on. Errors: factory_not_found. */
+      /** Replaces the registered source; the active version is unchanged. Errors: factory_not_found. */
       put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
     };
     heads: { wake(): void };
     clock: Clock;
   };
 
-/** What is told about the factory, about a branch that becomes tracked, and about one that is no more. */
+/** The events of the factory, of a branch that becomes tracked, and of one that is no longer tracked. */
 type SourceFacts = { updated(factory: Factory): NewEvent } & Record<
   "created" | "deleted",
   (branch: TrackedBranch) => NewEvent
 >;
 
 /**
- * Registers where a factory's definition comes from: files that the service keeps, or a git repository, whose branch is
- * tracked from then on. Does not apply it. To name a secret takes the right to manage secrets: the repository is told its value.
+ * Registers the source of a factory's definition: files that the service stores, or a git repository, whose branch is tracked from
+ * then on. Does not apply it. Naming a secret requires the right to manage secrets, because the repository receives its value.
  *
  * Errors: factory_not_found · not_authorized · invalid_source · source_too_large (too_large) · repository_not_allowed.
  */

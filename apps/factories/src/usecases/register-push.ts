@@ -4,21 +4,21 @@ import { MISSING, registerHead, type HeadDeps } from "./branch-heads.ts";
 
 export type RegisterPushDeps = HeadDeps & {
   deliveries: {
-    /** Undefined: there is none, or it was forgotten. */
+    /** Returns a delivery; undefined if it is absent or pruned. */
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
   branches: {
-    /** The live tracked branches of a team that have this name. */
+    /** Returns the tracked branches of a team with this name. */
     findNamed(teamUid: string, name: string): Promise<TrackedBranch[]>;
-    /** Has their heads looked up at once. */
+    /** Makes their heads due for a poll. */
     lookSoon(uids: readonly string[]): Promise<void>;
   };
   heads: { wake(): void };
 };
 
 /**
- * Registers what a code host says was pushed. Deliveries come in any order: one that continues from the registered head is taken
- * at its word, and the repository is asked after every one.
+ * Registers a push of a code host. Deliveries come in any order: a push that continues from the registered head is registered, and
+ * the head is polled after every push.
  */
 export async function registerPush(
   deps: RegisterPushDeps,
@@ -41,7 +41,7 @@ export async function registerPush(
   deps.heads.wake();
 }
 
-/** The work that a push leaves: whatever fails of it is tried again. */
+/** The work of a push; failures are retried. */
 export const pushWork = (deps: RegisterPushDeps) => ({
   [REGISTER_PUSH]: ({ payload }: { payload: unknown }) =>
     registerPush(deps, payload as { deliveryUid: string; teamUid: string }),

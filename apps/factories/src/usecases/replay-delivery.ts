@@ -8,27 +8,27 @@ import type { ShownDecision } from "../domain/decision.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
-import { automationFact } from "../events/automation-events.ts";
+import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
-import { decideOne, type Looks } from "./decide-event.ts";
-import type { LookAtCodeHostDeliveryDeps } from "./look-at-code-host-delivery.ts";
-import type { LookAtDeliveryDeps } from "./look-at-delivery.ts";
+import { decideOne, type Evaluators } from "./decide-event.ts";
+import type { EvaluateCodeHostDeliveryDeps } from "./evaluate-code-host-delivery.ts";
+import type { EvaluateDeliveryDeps } from "./evaluate-delivery.ts";
 import { started, type KeepToldDeps } from "./run-automation.ts";
 
 export type ReplayDeliveryDeps = AutomationScopeDeps &
   KeepToldDeps & {
-    decisions: KeepToldDeps["decisions"] & { tell(fact: NewEvent): Promise<void> };
+    decisions: KeepToldDeps["decisions"] & { publish(event: NewEvent): Promise<void> };
     deliveries: {
-      /** Undefined: there is none, or it was forgotten. */
+      /** Returns a delivery; undefined if it is absent or pruned. */
       delivery(uid: string): Promise<StoredDelivery | undefined>;
       codeHostEntry(uid: string): Promise<StoredCodeHostDelivery | undefined>;
     };
-    /** Looks for which some deliveries are known already. `asks`: they ask the code host for what filters need; by default they do. */
-    looksWith(known?: Partial<KnownDeliveries>, asks?: boolean): Looks;
+    /** Returns evaluators with known deliveries. `asks`: whether they query the code host for filters; default true. */
+    evaluatorsWith(known?: Partial<KnownDeliveries>, asks?: boolean): Evaluators;
   };
-type KnownDeliveries = LookAtDeliveryDeps["deliveries"] & LookAtCodeHostDeliveryDeps["deliveries"];
-/** Of a webhook of the factory, or of a code-host connection of its team; "" = not that. */
+type KnownDeliveries = EvaluateDeliveryDeps["deliveries"] & EvaluateCodeHostDeliveryDeps["deliveries"];
+/** A delivery to a webhook of the factory, or to a code-host connection of its team; "": not of this kind. */
 export type ReplayAsked = AutomationRef & {
   webhookUid: string;
   codeHostUid: string;
@@ -38,11 +38,11 @@ export type ReplayAsked = AutomationRef & {
 };
 
 /**
- * Has one automation look at a stored delivery again, as it is now; unless it is a dry run, a match starts another run, or continues the
- * task that is bound to the item. Either is told to the audit log.
+ * Evaluates a stored delivery again with the current state of one automation; unless it is a dry run, a match starts another run, or
+ * continues the task that is bound to the item. Both are recorded in the audit log.
  *
  * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory or team) · payload_not_stored · not_authorized · automation_failed (conflict)
- *   · those of a code host that does not answer what a filter needs.
+ *   · those of a code host that does not respond with what a filter needs.
  */
 export async function replayDelivery(
   deps: ReplayDeliveryDeps,
@@ -69,10 +69,10 @@ export async function replayDelivery(
     occurredAt: now.toISOString(),
     subject: { ...subject, replayed_by: origin.actor.uid },
   };
-  const evaluators = deps.looksWith(known);
-  const look = await evaluators[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
-  const decision = look && decideOne(automation, look);
-  if (decision?.isDelayed && look?.delay) throw look.delay;
+  const evaluators = deps.evaluatorsWith(known);
+  const evaluation = await evaluators[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
+  const decision = evaluation && decideOne(automation, evaluation);
+  if (decision?.isDelayed && evaluation?.delay) throw evaluation.delay;
   const wouldTrigger = decision?.outcome === "pending";
   const more = {
     mode: "replay",
@@ -81,9 +81,9 @@ export async function replayDelivery(
     dry_run: asked.dryRun,
     outcome: decision?.outcome ?? "not_listening",
   };
-  const fact = automationFact("requested", automation, origin, more);
+  const fact = automationEvent("requested", automation, origin, more);
   if (!asked.dryRun) await deps.decisions.keepTold(event, decision ? [decision] : [], now, fact);
-  else await deps.decisions.tell(fact);
+  else await deps.decisions.publish(fact);
   if (decision && !asked.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };
   const unheard = {
     outcome: "not_listening" as const,
@@ -105,7 +105,7 @@ export async function replayDelivery(
   };
 }
 
-/** Who told of it, when, what is known of it, and itself. Errors: delivery_not_found · payload_not_stored. */
+/** Returns the event of a delivery with its content. Errors: delivery_not_found · payload_not_stored. */
 async function findDelivery(
   { deliveries }: ReplayDeliveryDeps,
   factory: Factory,
@@ -124,13 +124,13 @@ async function findDelivery(
   const found = await deliveries.codeHostEntry(uid);
   if (!found || found.teamUid !== factory.teamUid || found.codeHostUid !== asked.codeHostUid.toLowerCase())
     throw notFound("delivery");
-  if (!found.told) throw notStored();
+  if (!found.content) throw notStored();
   const subject = { code_host_uid: found.codeHostUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes };
   return {
     provider: found.provider,
     receivedAt: found.receivedAt,
     subject,
-    known: { codeHostDelivery: async () => found.told },
+    known: { codeHostDelivery: async () => found.content },
   };
 }
 

@@ -5,18 +5,18 @@ import type { NewEvent } from "@millwright/events";
 import { automationDisabled, eventUidOf } from "../domain/automation.ts";
 import type { Decision, DecisionQuery, DecisionRef, ShownDecision } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import { automationFact } from "../events/automation-events.ts";
+import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { orderOf } from "./decide-event.ts";
 
 export type KeepToldDeps = {
   decisions: {
-    /** Keeps decisions, and work for pending ones, with a fact that is told once. */
+    /** Stores decisions, and work for pending ones, with an event that is published once. */
     keepTold(event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void>;
     list(query: DecisionQuery): Promise<ShownDecision[]>;
   };
-  /** Makes the run of a pending decision. */
+  /** Starts the run of a pending decision. */
   start(ref: DecisionRef): Promise<void>;
   clock: Clock;
   log: WarnLog;
@@ -25,9 +25,9 @@ export type KeepToldDeps = {
 export type RunAutomationDeps = AutomationScopeDeps & KeepToldDeps;
 
 /**
- * Starts a run of an automation for whoever asks, whatever its triggers are. A repetition with the same key is the same run.
+ * Starts a run of an automation for the caller, regardless of its triggers. A retry with the same key returns the same run.
  *
- * Errors: automation_not_found · not_authorized · automation_disabled (conflict) · automation_failed (conflict: no run can be made of it).
+ * Errors: automation_not_found · not_authorized · automation_disabled (conflict) · automation_failed (conflict: its run cannot be created).
  */
 export async function runAutomation(
   deps: RunAutomationDeps,
@@ -66,12 +66,12 @@ export async function runAutomation(
     event,
     [decision],
     now,
-    automationFact("requested", automation, origin, { mode: "run_now", event_uid: event.uid }),
+    automationEvent("requested", automation, origin, { mode: "run_now", event_uid: event.uid }),
   );
   return started(deps, event, automation.uid);
 }
 
-/** Makes the run at once if it can be made, and tells how it stands; otherwise it follows. Errors: automation_failed. */
+/** Starts the run at once if possible and returns its state; otherwise the work starts it later. Errors: automation_failed. */
 export async function started(deps: KeepToldDeps, event: TriggerEvent, automationUid: string): Promise<ShownDecision> {
   await bestEffort("start the run of a decision", deps.log, () =>
     deps.start({ factoryUid: event.factoryUid, eventUid: event.uid, automationUid }),

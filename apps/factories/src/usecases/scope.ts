@@ -6,14 +6,14 @@ import type { Factory } from "../domain/factory.ts";
 export type ScopeDeps = {
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
   runs: {
-    /** The factory of the run whose token the caller holds. */
+    /** Returns the factory of the run whose token the caller uses. */
     factoryOfRun(caller: Caller): Promise<string | undefined>;
   };
 };
 
 /**
- * The one way to reach a factory: it exists, the caller's team owns it, and the caller may do `verb` there. A run reaches
- * its own factory only.
+ * Returns a factory that exists, that the caller's team owns, and for which the caller has `verb`. A run can access only its own
+ * factory.
  *
  * Errors: factory_not_found (absent, malformed, or not visible) · not_authorized.
  */

@@ -6,7 +6,7 @@ import type { PlanItem } from "../domain/plan.ts";
 import type { Source, SourceSettings, Tree, UnplacedDiagnostic } from "../domain/source.ts";
 import type { ScopeDeps } from "./scope.ts";
 
-/** What every use case about definition sources needs. */
+/** Dependencies of every use case about definition sources. */
 export type SourceDeps = ScopeDeps & {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   trees: {
@@ -21,9 +21,9 @@ export type SourceDeps = ScopeDeps & {
   };
 };
 
-/** The services that own parts of a definition; each sees it whole and takes its own. */
+/** The services that own parts of a definition; each receives the whole definition and uses its part. */
 export type Owners = {
-  /** Asks all of them, or none of the stages counts. Errors: what one of them refuses with, or unavailable. */
+  /** Stages at every owner. Errors: the error of any owner, or unavailable. */
   stage(
     caller: Caller,
     stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean },

@@ -11,14 +11,14 @@ export type SourceWarningsDeps = {
   owners: Owners;
   applies: {
     currentDefinition(uid: FactoryUid): Promise<Definition | undefined>;
-    /** The files of the version in force. */
+    /** Returns the files of the active version. */
     currentFiles(uid: FactoryUid): Promise<readonly TreeFile[]>;
   };
 };
 
 /**
- * A source with the warnings of its definition in force as they are now: a worker may have connected since it was applied, or a
- * code host been removed. Without an owner that is away, the warnings of its part are left out.
+ * Returns a source with the current warnings of its active definition: since the apply a worker may have connected, or a code host
+ * may have been removed. If an owner is unavailable, the warnings of its part are left out.
  */
 export async function withWarnings(
   deps: SourceWarningsDeps,
@@ -33,7 +33,7 @@ export async function withWarnings(
   return { ...source, status: { ...status, diagnostics } };
 }
 
-/** Earlier releases stored the warnings of owners, too. */
+/** Earlier releases also stored the warnings of owners. */
 const isOfFiles = ({ severity, code }: OwnedDiagnostic): boolean => severity === "error" || code === "FF_NOT_SERVED";
 
 async function warningsNow(

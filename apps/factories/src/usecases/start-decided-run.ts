@@ -18,7 +18,7 @@ export type StartDecidedRunDeps = {
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
   automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> };
   applies: {
-    /** Whether an owner of its definition has not been seen to serve the newest version. */
+    /** Returns whether an owner of its definition has not confirmed the newest version. */
     isSettling(uid: FactoryUid): Promise<boolean>;
   };
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
@@ -27,9 +27,9 @@ export type StartDecidedRunDeps = {
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
   runs: {
-    /** The one run of a cause, for ever. */
+    /** Creates a run; one per cause. */
     startAutomated(caller: Caller, run: AutomationRun): Promise<{ runUid: string }>;
-    /** Goes on with a conversation: its run is told, or another one made after it; once per cause, for ever. Undefined: nobody can. */
+    /** Continues a conversation with a message to its run or a new run, once per cause. Returns undefined if that is impossible. */
     continueAutomated(
       caller: Caller,
       run: AutomationRun,
@@ -37,15 +37,15 @@ export type StartDecidedRunDeps = {
     ): Promise<{ runUid: string } | undefined>;
   };
   publicUrl: string;
-  /** This service's name, in which runs are asked for. */
+  /** This service's name as a caller. */
   service: string;
 };
 
 /**
- * Makes the run of a pending decision, for the automation's maker, or goes on with the task that it continues. Dies it at any line, it is tried again and the cause gives the same run.
- * What can never become a run ends as failed, with the reason; while a new version of the definition is on its way, that is not yet known.
+ * Starts the run of a pending decision for the automation's creator, or continues the task. After a crash it is retried, and the cause
+ * gives the same run. A decision that can never become a run ends as failed, with the reason; while owners activate a new version, it is retried instead.
  *
- * Errors: those of making a run that may pass.
+ * Errors: temporary errors of creating a run.
  */
 export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRef): Promise<void> {
   const stored = await deps.decisions.order(ref);
@@ -62,7 +62,7 @@ export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRe
   }
 }
 
-/** Asked again, the answer would be the same. */
+/** Returns whether a retry would fail in the same way. */
 const FINAL: ReadonlySet<string> = new Set([
   "invalid_argument",
   "not_found",

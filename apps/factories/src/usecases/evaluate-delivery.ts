@@ -2,31 +2,34 @@ import { deliveryText } from "../domain/envelope.ts";
 import type { StoredDelivery } from "../domain/stored-delivery.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { bodyOf, checkDelivery } from "../domain/webhook-trigger.ts";
-import type { Look } from "./decide-event.ts";
+import type { EventEvaluation } from "./decide-event.ts";
 
-export type LookAtDeliveryDeps = {
+export type EvaluateDeliveryDeps = {
   deliveries: {
-    /** Undefined: there is none, or it was forgotten. */
+    /** Returns a delivery; undefined if it is absent or pruned. */
     delivery(uid: string): Promise<StoredDelivery | undefined>;
   };
 };
 
-/** A delivery to a webhook, whose payload is read once for all automations. */
-export async function lookAtDelivery({ deliveries }: LookAtDeliveryDeps, event: TriggerEvent): Promise<Look> {
+/** Evaluates a delivery to a webhook; its payload is parsed once for all automations. */
+export async function evaluateDelivery(
+  { deliveries }: EvaluateDeliveryDeps,
+  event: TriggerEvent,
+): Promise<EventEvaluation> {
   const uid = event.deliveryUid ?? event.uid;
   const delivery = await deliveries.delivery(uid);
   const { webhook_uid: webhookUid } = event.subject as { webhook_uid: string };
   return {
     check: checkDelivery(webhookUid, bodyOf(delivery?.payload)),
     veto: () => undefined,
-    tell: ({ rules }) => tellOf(rules.prompt, delivery!), // without one nothing matches
+    runInput: ({ rules }) => runInputOf(rules.prompt, delivery!), // without a delivery nothing matches
   };
 }
 
-const tellOf = (
+const runInputOf = (
   prompt: string,
   { uid, webhookUid, webhookName, deliveryId, receivedAt, sizeBytes }: StoredDelivery,
-): ReturnType<Look["tell"]> => ({
+): ReturnType<EventEvaluation["runInput"]> => ({
   prompt: deliveryText(prompt, {
     webhookName,
     webhookUid,

@@ -11,30 +11,30 @@ import { isDomainError, type DomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import type { Automation } from "../domain/automation.ts";
 import { continuationOf, ticketMetadata, tooManyBuilds, type BuildsOfTask } from "../domain/bound-task.ts";
-import { checkCodeHostEvents, isOwn, isUntold } from "../domain/code-host-trigger.ts";
+import { checkCodeHostEvents, isOwn, needsCodeHost } from "../domain/code-host-trigger.ts";
 import type { Foreman } from "../domain/dispatch.ts";
 import { withEnvelope } from "../domain/envelope.ts";
 import type { Factory } from "../domain/factory.ts";
-import { isPassing } from "../domain/passing.ts";
+import { isTransientError } from "../domain/transient.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
-import type { Look } from "./decide-event.ts";
+import type { EventEvaluation } from "./decide-event.ts";
 import { findBoundTasks, type FindBoundTasksDeps } from "./find-bound-tasks.ts";
 
-export type LookAtCodeHostDeliveryDeps = FindBoundTasksDeps & {
+export type EvaluateCodeHostDeliveryDeps = FindBoundTasksDeps & {
   deliveries: {
-    /** Undefined: there is none, or it was forgotten. */
+    /** Returns a delivery; undefined if it is absent or pruned. */
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
   builds: {
-    /** How often builds have had automations continue these tasks since then. */
+    /** Counts how often builds have continued these tasks since a time. */
     continuedFor(factoryUid: string, taskUids: readonly string[], since: Date): Promise<readonly BuildsOfTask[]>;
   };
-  /** This service's name, in which it asks. */
+  /** This service's name as a caller. */
   service: string;
   codeHosts: {
-    /** What filters ask and payloads leave out. Errors: those of the code host. */
+    /** Returns data that filters need and payloads omit. Errors: those of the code host. */
     describePullRequests(
       teamUid: string,
       codeHostUid: string,
@@ -44,38 +44,41 @@ export type LookAtCodeHostDeliveryDeps = FindBoundTasksDeps & {
   };
 };
 
-/** As many as are asked about at once. */
+/** Pull requests per query. */
 const PULL_REQUESTS_MAX = 10;
 const SOURCES = { github: "GITHUB_WEBHOOK", gitlab: "GITLAB_WEBHOOK" } as const;
 
-/** `asks`: the code host is asked, and may take its time. */
-export type LookAtCodeHostOptions = { readonly asks: boolean };
+/** `asks`: whether to query the code host, which may take time. */
+export type EvaluateCodeHostOptions = { readonly asks: boolean };
 
 /**
- * A delivery of a code host. With `asks`, what a filter needs and its payload leaves out is asked of the code host, once for all automations. What happens on an issue or a
- * pull request to which a task of the factory is bound, or in a build of one, continues that task.
+ * Evaluates a delivery of a code host. With `asks`, it queries the code host for data that filters need and the payload omits, once
+ * for all automations. An event on an issue or pull request to which a task of the factory is bound, or of a build of one,
+ * continues that task.
  */
-export async function lookAtCodeHostDelivery(
-  deps: LookAtCodeHostDeliveryDeps,
+export async function evaluateCodeHostDelivery(
+  deps: EvaluateCodeHostDeliveryDeps,
   event: TriggerEvent,
   automations: readonly Automation[],
-  { asks }: LookAtCodeHostOptions,
-): Promise<Look> {
+  { asks }: EvaluateCodeHostOptions,
+): Promise<EventEvaluation> {
   const uid = event.deliveryUid ?? event.uid;
   const delivery = await deps.deliveries.codeHostDelivery(uid);
   const factory = await deps.factories.find(as<FactoryUid>(event.factoryUid));
   const repositories = factory?.repositories ?? [];
   const triggers = automations.filter(({ enabled }) => enabled).flatMap(({ rules }) => rules.triggers);
-  const answers = await Promise.all(
-    (delivery ? codeHostEventsOf(delivery) : []).map(async (one): Promise<Answer> =>
-      isOwn(one, repositories) && isUntold(one, triggers) ? completed(deps, event, one, asks) : { event: one },
+  const completedEvents = await Promise.all(
+    (delivery ? codeHostEventsOf(delivery) : []).map(async (codeHostEvent): Promise<CompletedEvent> =>
+      isOwn(codeHostEvent, repositories) && needsCodeHost(codeHostEvent, triggers)
+        ? completeEvent(deps, event, codeHostEvent, asks)
+        : { event: codeHostEvent },
     ),
   );
-  const told = answers.map((answer) => answer.event);
-  const unanswered = answers.filter(({ isUnanswered }) => isUnanswered);
-  const failure = unanswered.find((answer) => answer.failure)?.failure;
-  const check = checkCodeHostEvents(told, repositories, new Set(unanswered.map((answer) => answer.event)));
-  const own = told.find((one) => one.items.length > 0 && isOwn(one, repositories));
+  const events = completedEvents.map((completed) => completed.event);
+  const unanswered = completedEvents.filter(({ isUnanswered }) => isUnanswered);
+  const failure = unanswered.find((completed) => completed.failure)?.failure;
+  const check = checkCodeHostEvents(events, repositories, new Set(unanswered.map((completed) => completed.event)));
+  const own = events.find((candidate) => candidate.items.length > 0 && isOwn(candidate, repositories));
   const bound =
     own && factory && triggers.some((trigger) => check(trigger)?.passed)
       ? await findBoundTasks(deps, event, own.items.slice(0, PULL_REQUESTS_MAX))
@@ -101,11 +104,11 @@ export async function lookAtCodeHostDelivery(
     check,
     ...(failure && { delay: failure }),
     veto: (automation) => tooManyBuilds(continuationOf(bound, automation, foremanUid), automation, builds),
-    tell: (automation) => {
+    runInput: (automation) => {
       const continues = continuationOf(bound, automation, foremanUid);
       const facts = {
-        events: [...new Set(told.map((one) => one.event))].join(", "),
-        repository: told[0]!.repository.slice(0, 300),
+        events: [...new Set(events.map((codeHostEvent) => codeHostEvent.event))].join(", "),
+        repository: events[0]!.repository.slice(0, 300),
         delivery: `${deliveryId} received ${event.occurredAt}`,
       };
       return {
@@ -130,9 +133,9 @@ export async function lookAtCodeHostDelivery(
 
 const dayBefore = (time: string): Date => new Date(Date.parse(time) - 24 * 3_600_000);
 
-/** Undefined: there is none, and who is not there holds no conversation. */
+/** Returns the foreman's uid; undefined if there is none. */
 async function foremanOf(
-  { agents, service }: LookAtCodeHostDeliveryDeps,
+  { agents, service }: EvaluateCodeHostDeliveryDeps,
   { requestId, teamUid }: TriggerEvent,
   factory: Factory,
 ): Promise<string | undefined> {
@@ -146,16 +149,16 @@ async function foremanOf(
   );
 }
 
-/** An event with what the code host answered. `isUnanswered`: it must still be asked; `failure`: why it could not be. */
-type Answer = { readonly event: CodeHostEvent; readonly isUnanswered?: true; readonly failure?: DomainError };
+/** An event with the code host's data. `isUnanswered`: it must still be queried; `failure`: why the query failed. */
+type CompletedEvent = { readonly event: CodeHostEvent; readonly isUnanswered?: true; readonly failure?: DomainError };
 
-/** A code host that refuses leaves the event as it is, and a filter that needs more does not match. One that cannot be reached is asked again later. */
-async function completed(
-  { codeHosts }: LookAtCodeHostDeliveryDeps,
+/** If the code host refuses, the event is unchanged and filters that need more do not match. If it is unreachable, the query is retried later. */
+async function completeEvent(
+  { codeHosts }: EvaluateCodeHostDeliveryDeps,
   { teamUid, subject }: TriggerEvent,
   event: CodeHostEvent,
   asks: boolean,
-): Promise<Answer> {
+): Promise<CompletedEvent> {
   const numbers = event.pullRequests.slice(0, PULL_REQUESTS_MAX);
   if (numbers.length === 0)
     return { event: withAttributes(event, Object.fromEntries(event.unresolved.map((key) => [key, []]))) };
@@ -165,7 +168,7 @@ async function completed(
     (attributes) => ({ event: withAttributes(event, attributes) }),
     (error: unknown) => {
       if (!isDomainError(error)) throw error;
-      return isPassing(error) ? { event, isUnanswered: true as const, failure: error } : { event };
+      return isTransientError(error) ? { event, isUnanswered: true as const, failure: error } : { event };
     },
   );
 }

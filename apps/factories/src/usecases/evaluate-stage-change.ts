@@ -4,27 +4,30 @@ import { withEnvelope } from "../domain/envelope.ts";
 import { checkStageMove } from "../domain/stage-trigger.ts";
 import type { Task } from "../domain/task.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import type { Look } from "./decide-event.ts";
+import type { EventEvaluation } from "./decide-event.ts";
 
-export type LookAtStageChangeDeps = {
+export type EvaluateStageChangeDeps = {
   tasks: { find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined> };
   runs: {
-    /** The automations by which a root run came about, the first one first; none for what people started. */
+    /** Returns the automations that caused a root run, oldest first; none for runs that users started. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
 };
 
 type Subject = { task_uid: string; stage: string; previous_stage: string; by_root_run_uid?: string };
 
-/** A task whose stage changed. What a run of an automation has changed does not fire that automation again. */
-export async function lookAtStageChange({ tasks, runs }: LookAtStageChangeDeps, event: TriggerEvent): Promise<Look> {
+/** Evaluates a change of a task's stage. A change by an automation's run does not start that automation again. */
+export async function evaluateStageChange(
+  { tasks, runs }: EvaluateStageChangeDeps,
+  event: TriggerEvent,
+): Promise<EventEvaluation> {
   const { task_uid: uid, stage, previous_stage: from, by_root_run_uid: rootRunUid } = event.subject as Subject;
   const task = await tasks.find(as<FactoryUid>(event.factoryUid), as<TaskUid>(uid));
   const chain = rootRunUid === undefined ? [] : await runs.chainOf(event.teamUid, rootRunUid);
   return {
     check: checkStageMove({ stage, from, ticketSource: task?.ticketSource ?? null }),
     veto: (automation) => loopOf(automation, chain),
-    tell: ({ rules }) => {
+    runInput: ({ rules }) => {
       const json = JSON.stringify(
         { ...event.subject, occurred_at: event.occurredAt, ...(task && known(task)) },
         undefined,

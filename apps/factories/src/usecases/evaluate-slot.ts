@@ -1,11 +1,11 @@
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { withEnvelope } from "../domain/envelope.ts";
-import type { Look } from "./decide-event.ts";
+import type { EventEvaluation } from "./decide-event.ts";
 
 type Subject = { automation_uid: string; cron: string; slot_at: string; name?: string };
 
-/** A slot of one automation's schedule; only that automation looks at it, by the triggers that still say so. */
-export async function lookAtSlot(event: TriggerEvent): Promise<Look> {
+/** Evaluates a slot of an automation's schedule, for this automation only, with its current triggers. */
+export async function evaluateSlot(event: TriggerEvent): Promise<EventEvaluation> {
   const { automation_uid: uid, cron, slot_at: slotAt, name = "" } = event.subject as Subject;
   return {
     concerns: (automation) => automation.uid === uid,
@@ -14,7 +14,7 @@ export async function lookAtSlot(event: TriggerEvent): Promise<Look> {
         ? { passed: true, detail: `The slot ${slotAt} of ${name || cron} came due.`, failed: [] }
         : undefined,
     veto: () => undefined,
-    tell: ({ rules }) => ({
+    runInput: ({ rules }) => ({
       prompt: withEnvelope(
         rules.prompt,
         "schedule",
