@@ -34,6 +34,7 @@ import { keyRoutes } from "./routes/keys.ts";
 import { invitationRoutes } from "./routes/invitations.ts";
 import { memberRoutes } from "./routes/members.ts";
 import { metricsRoute } from "./routes/metrics.ts";
+import { modelPriceRoutes } from "./routes/model-prices.ts";
 import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
 import { networkingRoutes } from "./routes/networking.ts";
 import { priceRoutes } from "./routes/prices.ts";
@@ -104,6 +105,7 @@ export function publicDoor({ options: o, identity, upstreams, answerOnce, limitM
     ...networkingRoutes(o),
     ...budgetRoutes(upstreams),
     ...priceRoutes(upstreams),
+    ...modelPriceRoutes(upstreams),
     ...creditRoutes({
       upstreams,
       hasTeam: async (uid) => (await listTeams(identity.db.now, [uid])).length > 0,

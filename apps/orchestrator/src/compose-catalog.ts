@@ -29,6 +29,7 @@ import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definit
 import { budgetEvents } from "./events/budget-events.ts";
 import { artifactRoutes } from "./rpc/artifact-routes.ts";
 import { budgetRoutes } from "./rpc/budget-routes.ts";
+import { modelPriceRoutes } from "./rpc/model-price-routes.ts";
 import { catalogRoutes } from "./rpc/catalog-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { evidenceAllowList, evidenceRoutes } from "./rpc/evidence-routes.ts";
@@ -77,6 +78,7 @@ import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
 import { teamEventReader } from "./store/team-event-store.ts";
 import { harnessTranscriptStore, transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
+import { modelPriceStore } from "./store/model-price-store.ts";
 import { usageStore } from "./store/usage-store.ts";
 import { findStartingCommits } from "./store/workspace-store.ts";
 import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
@@ -135,7 +137,7 @@ export function composeCatalog(options: CatalogOptions) {
     definitions: definitionStore(database),
     artifacts: artifactStore,
     pullRequests: pullRequestStore,
-    usage: usageStore,
+    usage: { ...usageStore, currentPrice: (on: Sql, modelId: string) => modelPriceStore.current(on, modelId) },
     snapshots: snapshotStore,
   };
   const budgeting = { clock, announce: budgetEvents, budgets: budgetStore };
@@ -145,7 +147,7 @@ export function composeCatalog(options: CatalogOptions) {
   const shared = {
     ...{ ...stores, blobs, clock, transaction, activateVersion },
     ...{ identity, models, modelProviders: options.modelProviders, managedMcpServers: options.managedMcpServers },
-    isPriced: async (modelId: string) => (await usageStore.currentPrice(sql, modelId)) !== undefined,
+    isPriced: async (modelId: string) => (await modelPriceStore.current(sql, modelId)) !== undefined,
     teamModels: async (teamUid: string | undefined) =>
       models(
         teamUid === undefined
@@ -280,9 +282,10 @@ export function composeCatalog(options: CatalogOptions) {
         lockBudgets: (...asked) => lockBudgets(budgeting, ...asked),
         spendBudgets: (...asked) => spendBudgets(budgeting, ...asked),
       }),
-    /** ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
+    /** ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService and ModelPriceService. */
     routes(router: ConnectRouter): void {
       budgetRoutes(router, { ...budgeting, sql, transaction, once });
+      modelPriceRoutes(router, { sql, transaction, once, cursors: options.cursors });
       factsRoutes(router, {
         runSnapshots: (uids) => runFactsStore.snapshots(sql, uids),
         modelCallsOfRuns: (uids) => runSpendStore.modelCalls(sql, uids),
@@ -310,7 +313,7 @@ export function composeCatalog(options: CatalogOptions) {
       catalogRoutes(router, {
         ...skills,
         environmentUse: (caller, uids) => environmentUse(sql, caller, uids),
-        currentPrices: (ids) => usageStore.currentPrices(sql, ids),
+        currentPrices: (ids) => modelPriceStore.currentOf(sql, ids),
         connectedWorkers: (teams) => connectedWorkers(sql, teams),
         checkEnvironment: async (caller, owner, uid) => void (await findEnvironment(resolving, caller, owner, uid)),
       });

@@ -15,6 +15,7 @@ export {
   chooseTeam,
   isMember,
   ownersWith,
+  requirePlatformAdmin,
   requireVerb,
   requireVerbAs,
   serviceCaller,

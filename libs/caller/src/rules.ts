@@ -101,6 +101,16 @@ export function chooseTeam(caller: Caller): TeamUid {
  */
 export const actorOf = (caller: Caller): Principal => caller.actsFor ?? caller.principal;
 
+/** Throws `not_authorized` unless a platform administrator calls; the token of a run never carries that right. */
+export function requirePlatformAdmin(caller: Caller, action: string): void {
+  if (caller.platformAdmin && !caller.run) return;
+  throw new DomainError({
+    kind: "permission_denied",
+    reason: "not_authorized",
+    message: `${action} requires platform administrator rights.`,
+  });
+}
+
 /** Returns the caller of a service that calls an upstream service, for itself or on behalf of a principal. */
 export const serviceCaller = (
   name: string,

@@ -15,6 +15,7 @@ import { factoryCommands } from "./factory.ts";
 import { invitationCommands } from "./invitation.ts";
 import { localRunCommand } from "./local-run.ts";
 import { metricsCommands } from "./metrics.ts";
+import { modelPriceCommands } from "./model-price.ts";
 import { priceCommands } from "./price.ts";
 import { pullRequestCommands } from "./pull-request.ts";
 import { runCommands } from "./run.ts";
@@ -42,6 +43,7 @@ export const COMMANDS: Command[] = [
   ...invitationCommands,
   localRunCommand,
   ...metricsCommands,
+  ...modelPriceCommands,
   ...priceCommands,
   ...pullRequestCommands,
   ...runCommands,

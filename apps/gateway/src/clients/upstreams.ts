@@ -11,6 +11,7 @@ export type Upstreams = {
   readonly artifacts: Client<typeof orchestrator.ArtifactService>;
   readonly catalog: Client<typeof orchestrator.CatalogService>;
   readonly budgets: Client<typeof orchestrator.BudgetService>;
+  readonly modelPrices: Client<typeof orchestrator.ModelPriceService>;
   readonly factories: Client<typeof factories.FactoryService>;
   readonly branches: Client<typeof factories.BranchService>;
   readonly tasks: Client<typeof factories.TaskService>;
@@ -30,6 +31,7 @@ export function connectUpstreams(transports: GatewayOptions["upstreams"], signer
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
     catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
     budgets: clientFor(orchestrator.BudgetService, transports.orchestrator, { signer }),
+    modelPrices: clientFor(orchestrator.ModelPriceService, transports.orchestrator, { signer }),
     factories: clientFor(factories.FactoryService, transports.factories, { signer }),
     branches: clientFor(factories.BranchService, transports.factories, { signer }),
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),

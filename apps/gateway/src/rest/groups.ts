@@ -76,7 +76,7 @@ const GROUPS: readonly Group[] = [
     paths: /^\/(team|invitations)(\/|$)/,
   },
   { name: "Networking", description: "Where the platform's requests come from.", paths: /^\/networking(\/|$)/ },
-  { name: "Platform", description: "Who one is, and this document.", paths: /^\// },
+  { name: "Platform", description: "The caller, prices, and this document.", paths: /^\// },
 ];
 
 /** The group of a route's path (below `/api/v1`). */

@@ -58,6 +58,7 @@ import { scorerRoutes } from "../../src/routes/scorers.ts";
 import { selfImprovementRoutes } from "../../src/routes/self-improvement.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { creditRoutes } from "../../src/routes/credits.ts";
+import { modelPriceRoutes } from "../../src/routes/model-prices.ts";
 import { priceRoutes } from "../../src/routes/prices.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
 import { skillRoutes } from "../../src/routes/skills.ts";
@@ -75,6 +76,7 @@ const SERVICES = [
   orchestrator.ArtifactService,
   orchestrator.CatalogService,
   orchestrator.BudgetService,
+  orchestrator.ModelPriceService,
   factories.FactoryService,
   factories.BranchService,
   factories.TaskService,
@@ -185,6 +187,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...budgetRoutes(upstreams),
     ...priceRoutes(upstreams),
+    ...modelPriceRoutes(upstreams),
     ...creditRoutes({ upstreams, hasTeam: async (uid) => uid === TEAM || uid === OTHER_TEAM }),
     ...codeHostRoutes(upstreams),
     ...codeHostWebhookRoutes(upstreams),

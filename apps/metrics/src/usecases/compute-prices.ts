@@ -1,7 +1,7 @@
-import { actorOf, type Caller } from "@millwright/caller";
+import { actorOf, requirePlatformAdmin, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
-import { DomainError, invalidArgument } from "@millwright/errors";
+import { invalidArgument } from "@millwright/errors";
 import { idempotentRequest, storedResponse, storeResponse } from "@millwright/idempotency";
 import type { Cursors } from "@millwright/paging";
 import { enqueueWork } from "@millwright/work";
@@ -71,16 +71,6 @@ export async function addComputePrice(
     return request ? storeResponse(tx, request, added, now) : added;
   });
   return (await listComputePrices(database.sql, version + 1, 1))[0]!;
-}
-
-/** Errors: not_authorized. */
-export function requirePlatformAdmin(caller: Caller, action: string): void {
-  if (caller.platformAdmin && !caller.run) return;
-  throw new DomainError({
-    kind: "permission_denied",
-    reason: "not_authorized",
-    message: `${action} requires platform administrator rights.`,
-  });
 }
 
 function checkPrice(price: AskedComputePrice): AskedComputePrice {

@@ -1,4 +1,4 @@
-import { actorOf, requireVerb, type Caller } from "@millwright/caller";
+import { actorOf, requirePlatformAdmin, requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { invalidArgument, notFound } from "@millwright/errors";
@@ -7,7 +7,6 @@ import { isUuid, newUid } from "@millwright/ids";
 import type { Cursors } from "@millwright/paging";
 import { creditBalance, type CreditBalance } from "../domain/credit-balance.ts";
 import { creditStore, type CreditGrant } from "../store/credit-store.ts";
-import { requirePlatformAdmin } from "./compute-prices.ts";
 import { pageSizeOf } from "./page-size.ts";
 
 export type CreditsDeps = {

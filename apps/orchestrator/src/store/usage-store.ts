@@ -1,12 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { IS_BUDGETED } from "./budget-store.ts";
-import {
-  MODEL_ACCESS,
-  type ModelAccess,
-  type ModelUsage,
-  type PriceVersion,
-  type TokenCounts,
-} from "../domain/usage.ts";
+import { PRICE, toPrice, type PriceRow } from "./model-price-store.ts";
+import { MODEL_ACCESS, type ModelAccess, type ModelUsage, type TokenCounts } from "../domain/usage.ts";
 
 export type UsageInsert = {
   readonly runUid: string;
@@ -20,22 +15,8 @@ export type UsageInsert = {
   readonly access?: ModelAccess;
 };
 
-/** Usage of model calls, and the prices in force. Micro-dollars travel as text: int8 may exceed what a number holds. */
+/** Usage of model calls. Micro-dollars are text: int8 may exceed what a number holds. */
 export const usageStore = {
-  /** The newest price in force now. */
-  async currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined> {
-    return (await usageStore.currentPrices(sql, [modelId])).get(modelId);
-  },
-
-  async currentPrices(sql: Sql, modelIds: readonly string[]): Promise<Map<string, PriceVersion>> {
-    const { rows } = await sql.query<PriceRow & { model_id: string }>(
-      `SELECT DISTINCT ON (model_id) model_id, ${PRICE} FROM model_prices p WHERE model_id = ANY($1) AND effective_from <= now() ORDER BY model_id, version DESC`,
-      [modelIds],
-    );
-    const prices = rows.map((row) => [row.model_id, toPrice(row)] as const);
-    return new Map(prices.flatMap(([modelId, price]) => (price ? [[modelId, price]] : [])));
-  },
-
   /** Returns the provider of the run's model and whether a budget covers the run; undefined when this call was recorded before: nothing changes then. */
   async insert(tx: Sql, usage: UsageInsert): Promise<{ provider: string; isBudgeted: boolean } | undefined> {
     const { tokens } = usage;
@@ -74,16 +55,6 @@ export const usageStore = {
 
 export type UsageStore = typeof usageStore;
 
-const PRICE = `p.version, p.input_per_million_micros::text AS input_price, p.output_per_million_micros::text AS output_price,
-  p.cache_read_per_million_micros::text AS cache_read_price, p.cache_write_per_million_micros::text AS cache_write_price`;
-
-type PriceRow = {
-  version: number | null;
-  input_price: string | null;
-  output_price: string | null;
-  cache_read_price: string | null;
-  cache_write_price: string | null;
-};
 type UsageRow = PriceRow & {
   run_uid: string;
   model_id: string;
@@ -96,17 +67,6 @@ type UsageRow = PriceRow & {
   unmeasured: number;
   unpriced: number;
 };
-
-function toPrice(row: PriceRow): PriceVersion | undefined {
-  if (row.version === null || row.input_price === null || row.output_price === null) return undefined;
-  return {
-    version: row.version,
-    inputPerMillionMicros: BigInt(row.input_price),
-    outputPerMillionMicros: BigInt(row.output_price),
-    ...(row.cache_read_price === null ? {} : { cacheReadPerMillionMicros: BigInt(row.cache_read_price) }),
-    ...(row.cache_write_price === null ? {} : { cacheWritePerMillionMicros: BigInt(row.cache_write_price) }),
-  };
-}
 
 function toUsage(row: UsageRow): ModelUsage {
   const price = toPrice(row);

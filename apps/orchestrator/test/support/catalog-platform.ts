@@ -146,6 +146,7 @@ export async function catalogPlatform(
     artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway! }),
     catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway! }),
     budgets: clientFor(orchestrator.BudgetService, transport, { signer: gateway! }),
+    modelPrices: clientFor(orchestrator.ModelPriceService, transport, { signer: gateway! }),
     catalogueByFactories: clientFor(orchestrator.CatalogService, transport, { signer: factories! }),
     catalogueByMetrics: clientFor(orchestrator.CatalogService, transport, { signer: metrics! }),
     definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories! }),
