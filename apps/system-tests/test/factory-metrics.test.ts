@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { sign as signForGitHub } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually, ModelServer, type ModelAnswer } from "@millwright/testing";
-import { bareRepository } from "../src/git.ts";
+import { bareRepository, git } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
@@ -223,5 +224,20 @@ onDeployments(["standalone", "processes"], (deployment) => {
       { timeoutMs: RUN_TIMEOUT_MS },
     );
     expect(again).toBe(before);
+  });
+
+  test("a local pull request is merged when a person merges its branch", async () => {
+    const bare = join(platform.path("repositories"), "acme", "shop.git");
+    git(bare, "update-ref", "refs/heads/main", git(bare, "rev-parse", `agent/${root.run_id}`).trim());
+    const [record] = await eventually(
+      async () => {
+        const { data } = await of("/pull-requests?state=merged");
+        return data.length === 1 && data;
+      },
+      { timeoutMs: RUN_TIMEOUT_MS, everyMs: 2_000 }, // below the limit of 60 requests a minute,
+    );
+    expect(record).toMatchObject({ title: "Lower the price", human_code_change: false, history_complete: true });
+    const { autonomy_funnel: funnel } = await eventually(() => of("/metrics"), { everyMs: 2_000 });
+    expect(funnel).toMatchObject({ factory_merged: 1, factory_merged_observed: 1 });
   });
 });
