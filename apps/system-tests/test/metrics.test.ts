@@ -141,7 +141,7 @@ test("the documentation has every metric, and neither it, an alert nor the dashb
     for (const label of labels) expect([name, label, labelNames.get(name)!.has(label)]).toEqual([name, label, true]);
   }
   const alerts = [...rules.matchAll(/alert: (\w+)/g)].map(([, alert]) => alert!);
-  const explained = [...fileAt("docs/operations/observability.md").matchAll(/^\| `(Millwright\w+)` \|/gm)].map(
+  const explained = [...fileAt("docs/operations/observability.md").matchAll(/^\| `(Millwright\w+)` *\|/gm)].map(
     ([, alert]) => alert!,
   );
   expect(explained).toEqual(alerts);
