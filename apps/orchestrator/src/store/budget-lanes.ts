@@ -2,22 +2,25 @@ import type { Database, Sql } from "@millwright/database";
 import { topics } from "../bell.ts";
 import { MAY_COST, SCOPES_OF_ROOT } from "./budget-store.ts";
 
-/** What two lanes have in common of which one waits for a budget and the other does not. */
+/** The columns (besides `is_background`) in which a lane that waits for a budget equals the lane that does not. */
 const KEY = ["owner_type", "owner_uid", "agent_uid", "factory_uid", "worker_host", "harness", "image", "arch"];
 const keyOf = (lane: string): string => [...KEY, "is_background"].map((column) => `${lane}.${column}`).join(", ");
 const isTwin = (lane: string, other: string): string =>
   `${lane}.owner_uid = ${other}.owner_uid AND (${keyOf(lane)}) IS NOT DISTINCT FROM (${keyOf(other)})`;
 
-/** Of one lane in one transaction. */
+/** Maximum number of executions moved from one lane in one transaction. */
 const MOVED_MAX = 256;
 
-/** Whether a team (a column or parameter) has an exhausted budget at all. One look-up in an index that holds only exhausted ones. */
+/**
+ * Returns the condition that a team (a column or parameter) has an exhausted budget. Costs one lookup in an index of
+ * exhausted budgets.
+ */
 export const hasExhaustedBudget = (teamUid: string): string =>
   `EXISTS (SELECT 1 FROM budgets b WHERE b.team_uid = ${teamUid} AND b.exhausted_until > clock_timestamp())`;
 
 /**
- * The exhausted budgets that cover the run `r`, those that stay exhausted longest first. Runs of the scripted model cost nothing, so none
- * covers them.
+ * Exhausted budgets that cover the run `r`, the one exhausted for longest first. Runs of the scripted model cost
+ * nothing, so no budget covers them.
  */
 export const EXHAUSTED_BUDGETS_OF_RUN = `
   SELECT b.uid FROM runs root JOIN budgets b ON b.team_uid = root.owner_uid AND b.exhausted_until > clock_timestamp()
@@ -26,8 +29,9 @@ export const EXHAUSTED_BUDGETS_OF_RUN = `
    ORDER BY b.exhausted_until DESC, b.uid`;
 
 /**
- * Moves the first executions of a lane that exhausted budgets cover to lanes which no claim reads; returns how many. Runs whose row another
- * transaction has locked are skipped. A budget that is raised at the same moment is noticed by the next `requeueFunded`.
+ * Moves those of a lane's first executions that exhausted budgets cover to lanes that no claim reads; returns their
+ * number. Skips runs whose row another transaction has locked. If a budget is raised concurrently, the next
+ * `requeueFunded` moves its executions back.
  */
 export async function moveExhausted(tx: Sql, laneId: number): Promise<number> {
   const { rows } = await tx.query<{ id: number; budget_uid: string }>(
@@ -57,12 +61,12 @@ export async function moveExhausted(tx: Sql, laneId: number): Promise<number> {
   return rows.length;
 }
 
-/** In one statement. */
+/** Maximum number of executions requeued in one statement. */
 const REQUEUED_MAX = 1_000;
 
 /**
- * Queues the executions again whose budget was raised, was deleted, or has begun another period; returns how many. Another exhausted budget
- * that covers one makes it wait again when it is claimed.
+ * Requeues executions whose budget was raised, was deleted, or began a new period; returns their number. If another
+ * exhausted budget covers an execution, the next claim makes it wait again.
  */
 export async function requeueFunded(database: Database): Promise<number> {
   for (let total = 0; ;) {

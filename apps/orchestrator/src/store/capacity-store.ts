@@ -7,15 +7,17 @@ import type { CapacitySubject } from "../domain/run-transaction.ts";
 export type Scope = "agent" | "factory" | "team" | "user";
 export type CapacityKey = { readonly scope: Scope; readonly uid: string };
 
-/** Which capacities an execution of a run uses, in lock order (scope, uid). */
+/** Returns the capacities that an execution of a run uses, in lock order (scope, uid). */
 export const capacityKeys = (run: CapacitySubject): CapacityKey[] => [
   ...(run.agentUid ? [{ scope: "agent" as const, uid: run.agentUid }] : []),
   ...(run.factoryUid ? [{ scope: "factory" as const, uid: run.factoryUid }] : []),
   { scope: run.owner.type, uid: run.owner.uid },
 ];
 
-/** Inserts missing capacity rows and adopts newer settings; writes nothing when nothing changed. Answers whether a maximum is reached.
- * Reads at once, and writes after `before`: lanes are locked before capacities. */
+/**
+ * Inserts missing capacity rows and stores newer settings; writes nothing if nothing changed. Returns whether a maximum
+ * is reached. Reads immediately, but writes only after `before`, because lanes are locked before capacities.
+ */
 export async function ensureCapacity(
   tx: Sql,
   subject: CapacitySubject,
@@ -39,7 +41,10 @@ export async function ensureCapacity(
   return outdated.length === 0 ? rows.length > 0 : isAtCapacity(tx, keys);
 }
 
-/** As JSON, since for arrays PostgreSQL would make a new plan each time, which takes longer than to carry it out. */
+/**
+ * Passed as JSON, because PostgreSQL plans statements with array parameters on each execution, which takes longer than
+ * executing them.
+ */
 const given = (n: number, scope: Scope, uid: string, settings: QueueSettings, defaults: CapacityDefaults) => ({
   n,
   scope,
@@ -54,7 +59,10 @@ const given = (n: number, scope: Scope, uid: string, settings: QueueSettings, de
 const maxOf = (scope: Scope, { concurrencyLimit }: QueueSettings, defaults: CapacityDefaults): number =>
   concurrencyLimit || defaults[scope === "user" ? "team" : scope];
 
-/** Writes the settings of a scope, unless newer ones are known; what waits may be able to go on. */
+/**
+ * Stores the settings of a scope unless newer ones are stored. Notifies the queue, because the settings may let waiting
+ * executions start.
+ */
 export async function putSettings(
   tx: Sql,
   { scope, uid }: CapacityKey,
@@ -72,7 +80,7 @@ export async function putSettings(
   tx.announce?.(topics.work);
 }
 
-/** Gives back one unit of every capacity that each run's execution held, locking in (scope, uid) order. */
+/** Releases one unit of every capacity that each run's execution used, locking in (scope, uid) order. */
 export async function releaseCapacity(
   tx: Sql,
   runs: readonly Pick<LockedRun, "owner" | "agentUid" | "factoryUid">[],
@@ -87,7 +95,7 @@ export async function releaseCapacity(
   }
 }
 
-/** As seen now, without a lock. */
+/** Whether a maximum is reached at the moment, read without a lock. */
 async function isAtCapacity(sql: Sql, keys: readonly CapacityKey[]): Promise<boolean> {
   const { rowCount } = await sql.query(
     `SELECT 1 FROM capacity c JOIN unnest($1::text[], $2::uuid[]) AS k (scope, uid) ON c.scope = k.scope AND c.uid = k.uid

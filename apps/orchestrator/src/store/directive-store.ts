@@ -3,7 +3,7 @@ import type { Directive } from "../domain/directive.ts";
 import type { NewDirective } from "../domain/run-change.ts";
 import type { JsonObject } from "@millwright/json";
 
-/** Stores a directive for the present attempt. The run must be locked. */
+/** Inserts a directive for the current attempt. The run must be locked. */
 export async function addDirective(
   tx: Sql,
   execution: { id: number; attempt: number },
@@ -26,12 +26,12 @@ type Row = {
   payload: JsonObject;
 };
 
-/** Columns of a `Directive`, for `execution_directives d`. Acknowledged directives count as previous ones too. */
+/** Columns of a `Directive`, for `execution_directives d`. `previous_seq` counts acknowledged directives too. */
 const COLUMNS = `d.execution_id, d.seq, d.attempt, d.kind, d.payload,
   coalesce((SELECT max(p.seq) FROM execution_directives p WHERE p.execution_id = d.execution_id AND p.attempt = d.attempt AND p.seq < d.seq), 0)
     AS previous_seq`;
 
-/** What a worker session has not yet acknowledged, for the leases it holds, in order. */
+/** Returns the directives that a worker session has not yet acknowledged, for the leases it owns, in order. */
 export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<Directive[]> {
   const { rows } = await sql.query<Row>(
     `SELECT ${COLUMNS}
@@ -43,8 +43,9 @@ export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<D
 }
 
 /**
- * Gives the present attempt the interrupts that an earlier one had not taken: the turn that it goes on with is the one that was to end. Other directives
- * die with their attempt (a message is told anew as input, and who is to stop is not restarted). Answers them, in order. The run must be locked.
+ * Assigns interrupts that an earlier attempt did not acknowledge to the current attempt, because it continues the turn
+ * that they were to end. Returns them, in order. Other directives end with their attempt: a message is delivered again
+ * as input, and an execution that was to stop is not restarted. The run must be locked.
  */
 export async function takeOverDirectives(tx: Sql, executionId: number, attempt: number): Promise<Directive[]> {
   const taken = "execution_id = $1 AND kind = 'interrupt' AND acked_at IS NULL";
@@ -63,7 +64,10 @@ const toDirective = ({ execution_id, previous_seq, ...rest }: Row): Directive =>
 
 export type DirectiveAck = { readonly executionId: number; readonly attempt: number; readonly seq: number };
 
-/** Marks directives as received. Only the holder's own heartbeat writes these columns, so the run need not be locked. */
+/**
+ * Marks directives as received. Only heartbeats of the lease's owner write these columns, so the run need not be
+ * locked.
+ */
 export async function ackDirectives(sql: Sql, sessionUid: string, acks: readonly DirectiveAck[]): Promise<void> {
   const told = acks.filter(({ seq }) => seq > 0);
   if (told.length === 0) return;

@@ -4,7 +4,10 @@ import type { DispatchStatus, LeaseRef, OfferedLease } from "../domain/worker-se
 
 const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");
 
-/** Opens an accepted lease of a session to whoever brings the token; an earlier token is dead. The run must be locked. */
+/**
+ * Opens an accepted lease of a session to the caller that presents the token; an earlier token becomes invalid. The run
+ * must be locked.
+ */
 export async function openToOffer(
   tx: Sql,
   sessionUid: string,
@@ -17,7 +20,10 @@ export async function openToOffer(
   );
 }
 
-/** The live lease of a token; undefined when it was lost, has ended, is to end, or was never opened to this token. Locks its run. */
+/**
+ * Returns the live lease of a token, or undefined if the lease was lost, has ended, is to end, or was never opened to
+ * this token. Locks its run.
+ */
 export async function findOfferedLease(
   tx: Sql,
   { executionId, attempt }: LeaseRef,
@@ -55,7 +61,10 @@ export async function findOfferedLease(
   );
 }
 
-/** The lease is another session's from now on. What counts from the claim (setup, run time) counts from here. The run must be locked. */
+/**
+ * Transfers the lease to another session. Limits that count from the claim (setup, run time) count from this transfer.
+ * The run must be locked.
+ */
 export async function handLeaseOver(
   tx: Sql,
   { executionId, attempt }: LeaseRef,
@@ -70,8 +79,8 @@ export async function handLeaseOver(
 }
 
 /**
- * What has become of executions that a session dispatched. Those that nobody has taken are renewed; the others are renewed by
- * whoever took them. Locks lease rows only, in id order.
+ * Returns the state of executions that a session dispatched. Renews those that no other session has taken; a session
+ * that took one renews it itself. Locks lease rows only, in id order.
  */
 export async function watchDispatches(
   sql: Sql,

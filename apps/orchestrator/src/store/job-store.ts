@@ -16,7 +16,10 @@ type Row = RunRefRow & {
   is_budgeted: boolean;
 };
 
-/** What an execution is for that a session has on offer or holds. Nothing of it changes, so nothing is locked. */
+/**
+ * Returns the job of an execution that is offered to a session or whose lease the session owns. None of it ever
+ * changes, so nothing is locked.
+ */
 export async function findJob(
   sql: Sql,
   session: Pick<WorkerSession, "uid">,

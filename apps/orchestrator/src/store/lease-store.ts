@@ -33,7 +33,9 @@ export const toRunRef = (row: RunRefRow): RunRef => ({
 export type HeldLease = LeaseRef & { readonly phase: string };
 export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
-/** Renews what a session holds. Leases that are not answered are lost. Locks lease rows only, in id order. */
+/**
+ * Renews the leases that a session owns. Leases missing from the result are lost. Locks lease rows only, in id order.
+ */
 export async function renewLeases(
   sql: Sql,
   sessionUid: string,
@@ -68,7 +70,7 @@ export async function renewLeases(
   }));
 }
 
-/** The run of an attempt that a session holds, read without a lock. */
+/** Returns the run of an attempt whose lease a session owns. Reads without a lock. */
 export async function findRunOfLease(
   sql: Sql,
   session: Pick<WorkerSession, "uid">,
@@ -82,8 +84,8 @@ export async function findRunOfLease(
 }
 
 /**
- * For writes of an attempt: locks its run and answers whose it is, if the attempt still holds the execution (and, when
- * given, through this session). A stopping execution may only save its workspace.
+ * Locks the run of an attempt, for a write of the attempt, and returns a reference to it. The attempt must own the
+ * execution (with `sessionUid`, through this session). A stopping execution may only save its workspace (`orStopping`).
  *
  * Errors: lease_lost (conflict).
  */
@@ -105,7 +107,10 @@ export async function requireLease(
   return toRunRef(rows[0]);
 }
 
-/** Whether an attempt's run token is still good: it holds an unexpired lease and was not told to stop. */
+/**
+ * Returns the run if the attempt's run token is still valid: the attempt owns an unexpired lease and was not asked to
+ * stop.
+ */
 export async function findLiveLease(sql: Sql, lease: LeaseRef): Promise<RunRef | undefined> {
   const { rows } = await sql.query<RunRefRow>(
     `SELECT ${RUN_REF} FROM leases l JOIN runs r ON r.uid = l.run_uid

@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import type { RunState } from "../domain/run.ts";
 
-/** What the platform has in hand now. Everything here is bounded by what is live, whatever has been. */
+/** The current load of the platform. Its size depends on what is active, not on history. */
 export type Load = {
   readonly runs: readonly { readonly state: RunState; readonly count: number }[];
   readonly leases: readonly { readonly isAccepted: boolean; readonly phase: string; readonly count: number }[];
@@ -11,11 +11,11 @@ export type Load = {
     readonly slots: number;
     readonly used: number;
   }[];
-  /** Runs that wait for children. */
+  /** Number of runs that wait for children. */
   readonly waits: number;
 };
 
-/** A worker counts while it was seen within `presentMs`. */
+/** Returns the current load. A worker counts if it was seen within `presentMs`. */
 export async function readLoad(sql: Sql, presentMs: number): Promise<Load> {
   const [runs, leases, workers, waits] = await Promise.all([
     sql.query<Load["runs"][number]>(

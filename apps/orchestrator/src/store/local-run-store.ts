@@ -2,7 +2,10 @@ import type { Sql } from "@millwright/database";
 import type { Message } from "../domain/message.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 
-/** Opens the offer of a run's first execution, which nobody has seen yet, to the client that executes it. Answers the execution. */
+/**
+ * Offers a new run's first execution to the client that executes it, before a worker can see it. Returns the
+ * execution's id.
+ */
 export async function holdForClient(tx: Sql, runUid: string, clientUid: string, ttlMs: number): Promise<number> {
   const { rows } = await tx.query<{ id: number }>(
     `WITH taken AS (
@@ -17,7 +20,7 @@ export async function holdForClient(tx: Sql, runUid: string, clientUid: string, 
   return (rows[0] as { id: number }).id;
 }
 
-/** What a client holds of a run. */
+/** Returns the lease of a run that a client owns. */
 export async function findLocalLease(sql: Sql, runUid: string, clientUid: string): Promise<LeaseRef | undefined> {
   const { rows } = await sql.query<LeaseRef>(
     `SELECT l.execution_id AS "executionId", l.attempt FROM leases l JOIN executions x ON x.id = l.execution_id
@@ -27,7 +30,10 @@ export async function findLocalLease(sql: Sql, runUid: string, clientUid: string
   return rows[0];
 }
 
-/** Follow-ups that an execution was sent and that nobody has said were handed over, oldest first. Their files stay here, and they say so. */
+/**
+ * Returns follow-ups that were sent to an execution and whose delivery is not reported yet, oldest first. Their
+ * attachments are not transferred, which the returned text states.
+ */
 export async function undeliveredFollowups(
   sql: Sql,
   runUid: string,
@@ -42,7 +48,7 @@ export async function undeliveredFollowups(
   return rows;
 }
 
-/** The texts of follow-ups that an execution of a run was sent, by uid. */
+/** Returns the texts of follow-ups that were sent to an execution of a run, by uid. */
 export async function textsOfFollowups(
   sql: Sql,
   runUid: string,

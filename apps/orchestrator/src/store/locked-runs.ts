@@ -47,7 +47,10 @@ type Row = {
   is_window_over: boolean | null;
 };
 
-/** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
+/**
+ * Returns the statement that reads locked runs. It runs after the locks are acquired, in a statement of its own, so
+ * that it sees what earlier owners of the locks have committed.
+ */
 const lockedRuns = (which: string): string => `
   SELECT r.uid, r.version, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
          r.title, r.source, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
@@ -65,13 +68,16 @@ const lockedRuns = (which: string): string => `
 
 const lock = (which: string): string => `SELECT r.uid FROM runs r WHERE ${which} ORDER BY r.uid FOR NO KEY UPDATE`;
 
-/** A run and its parent at most: by single values, since for a list PostgreSQL would make a new plan each time, which takes longer than to carry it out. */
+/**
+ * For a run and its parent. Passes scalars, because PostgreSQL plans statements with an array parameter on each
+ * execution, which takes longer than executing them.
+ */
 const FEW = { lock: lock("r.uid IN ($1::uuid, $2::uuid)"), read: lockedRuns("r.uid IN ($2::uuid, $3::uuid)") };
 const MANY = { lock: lock("r.uid = ANY($1::uuid[])"), read: lockedRuns("r.uid = ANY($2::uuid[])") };
 
 /**
- * Locks runs in uid order and reads them with their newest execution, or with the one of `executionIds` that is theirs.
- * Runs that do not exist are left out.
+ * Locks runs in uid order. Returns them with their newest execution, or with the one of `executionIds` that belongs to
+ * them. Runs that do not exist are left out.
  */
 export async function lockRuns(
   tx: Sql,
@@ -86,7 +92,7 @@ export async function lockRuns(
   return rows.map(toLockedRun);
 }
 
-/** The run of an execution and its parent; neither ever changes, so they may be read before locking. */
+/** Returns the run of an execution and its parent. Neither ever changes, so they may be read before locking. */
 export async function runOfExecution(sql: Sql, executionId: number): Promise<RunOfExecution | undefined> {
   const { rows } = await sql.query<{ uid: RunUid; parent_run_uid: RunUid | null }>(
     "SELECT r.uid, r.parent_run_uid FROM executions x JOIN runs r ON r.uid = x.run_uid WHERE x.id = $1",
@@ -96,7 +102,10 @@ export async function runOfExecution(sql: Sql, executionId: number): Promise<Run
   return row && { uid: row.uid, ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid } : {}) };
 }
 
-/** Live runs below `uid`, at any depth, found through ended ones too; and those of which a worker keeps a failed setup. */
+/**
+ * Returns the active descendants of `uid` at any depth, including those below terminal runs, and descendants whose
+ * failed setup a worker retains for debugging.
+ */
 export async function liveDescendants(sql: Sql, uid: string): Promise<RunUid[]> {
   const { rows } = await sql.query<{ uid: RunUid }>(
     `WITH RECURSIVE tree AS (

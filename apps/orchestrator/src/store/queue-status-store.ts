@@ -20,26 +20,32 @@ type Row = {
   free_slots: number;
 };
 
-/** Caps and pauses that concern a lane `l`, as `used`. */
+/** Full and paused capacity scopes that apply to a lane `l`, as `used`. */
 const CAPACITY_OF_LANE = `
   CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(c.scope) FILTER (WHERE c.in_use >= c.in_use_max), '{}') AS full_scopes,
            coalesce(array_agg(c.scope ORDER BY c.scope) FILTER (WHERE c.paused), '{}') AS paused_scopes
       FROM capacity c WHERE (c.scope, c.uid) IN ((l.owner_type, l.owner_uid), ('agent', l.agent_uid), ('factory', l.factory_uid))) used`;
 
-/** Whether a connected worker `ws`, seen within `presentMs`, may serve the owner of a lane at all. Machines of a dispatcher take nothing themselves. */
+/**
+ * Returns the condition that a connected worker `ws`, seen within `presentMs`, may serve the owner of a lane. Machines
+ * of a dispatcher do not claim executions themselves.
+ */
 const mayServe = (lane: string, presentMs: string): string => `(
   ws.backend <> 'machine' AND ws.last_seen_at > clock_timestamp() - ${presentMs} * interval '1 ms'
   AND (ws.team_uid IS NULL OR (${lane}.owner_type = 'team' AND ws.team_uid = ${lane}.owner_uid)))`;
 
-/** Whether a worker `ws` offers what the executions of a lane need. */
+/** Returns the condition that a worker `ws` offers what the executions of a lane require. */
 const fits = (lane: string): string => `(
   ${lane}.harness = ANY(ws.harness_types)
   AND (${lane}.image IS NULL OR ws.images = '{}' OR ${lane}.image = ANY(ws.images))
   AND (${lane}.arch IS NULL OR ws.arch IN ('', ${lane}.arch))
   AND (${lane}.worker_host IS NULL OR (ws.team_uid IS NOT NULL AND ws.worker_host = ${lane}.worker_host)))`;
 
-/** Connected workers that may serve a lane `l`, as `s`. Only a dispatcher itself can count the free slots of its machines. */
+/**
+ * Counts connected workers that may serve a lane `l`, as `s`. For a dispatcher, uses the free slots that it reports,
+ * because only the dispatcher can count those of its machines.
+ */
 const workersOfLane = (presentMs: string): string => `
   CROSS JOIN LATERAL (
     SELECT count(*) AS workers, count(*) FILTER (WHERE m.fits) AS matching_workers, coalesce(sum(m.free) FILTER (WHERE m.fits), 0)::bigint AS free_slots
@@ -51,8 +57,9 @@ const workersOfLane = (presentMs: string): string => `
          WHERE ${mayServe("l", presentMs)}) m) s`;
 
 /**
- * Lanes `o` whose executions compete with those of a lane `l` for its owner's share of the workers: `l` itself, and lanes of the
- * same owner whose caps leave room and that some worker can take as well as `l`.
+ * Returns the condition that executions of a lane `o` compete with those of a lane `l` for their owner's share of the
+ * workers: `o` is `l` itself, or a lane of the same owner whose caps leave free capacity and that some worker can serve
+ * as well as `l`.
  */
 const competes = (presentMs: string): string => `
   o.owner_type = l.owner_type AND o.owner_uid = l.owner_uid AND (o.id = l.id OR (
@@ -61,12 +68,18 @@ const competes = (presentMs: string): string => `
                  WHERE (c.in_use >= c.in_use_max OR c.paused) AND (c.scope, c.uid) IN (('agent', o.agent_uid), ('factory', o.factory_uid)))
     AND EXISTS (SELECT 1 FROM worker_sessions ws WHERE ${mayServe("l", presentMs)} AND ${fits("l")} AND ${fits("o")})))`;
 
-/** Since when an execution of a lane waits, with the priority of the lane's agent, as the claim orders them (queue-store.ts). */
+/**
+ * Returns since when an execution of a lane waits, adjusted by priority and background delay, as the claim orders
+ * executions (queue-store.ts).
+ */
 const waitsSince = (execution: string, lane: string): string => `
   ${execution}.queued_at - coalesce((SELECT c.priority FROM capacity c WHERE c.scope = 'agent' AND c.uid = ${lane}.agent_uid), 0) * interval '${PRIORITY_STEP_MS} ms'
     + ${lane}.is_background::integer * interval '${BACKGROUND_DELAY_MS} ms'`;
 
-/** Executions of the owner of `x` (in lane `l`) that are served before it: deeper ones first, then those that wait for longer. */
+/**
+ * Counts executions of the owner of `x` (in lane `l`) that are served before it: deeper ones first, then those that
+ * have waited longer.
+ */
 const servedBefore = (presentMs: string): string => `
   SELECT coalesce(sum(n), 0)::integer
     FROM lanes o
@@ -79,7 +92,10 @@ const servedBefore = (presentMs: string): string => `
                ELSE (${waitsSince("q", "o")}, q.id) < (self.x_since, x.id) END))) before
    WHERE ${competes(presentMs)}`;
 
-/** Everything that decides whether and why a run waits, of one moment. A worker counts while it was seen within `presentMs`. */
+/**
+ * Returns everything that determines whether and why a run waits, as of one moment. A worker counts if it was seen
+ * within `presentMs`.
+ */
 export async function readQueueFacts(sql: Sql, runUid: string, presentMs: number): Promise<QueueFacts> {
   const { rows } = await sql.query<Row>(
     `SELECT r.state, w.run_uid IS NOT NULL AS is_waiting, l.harness, l.image, l.arch, l.worker_host,
@@ -135,7 +151,7 @@ const factsOfLane = (row: LaneRow) => ({
 
 export type QueuedLane = { readonly queued: number; readonly oldestSeconds: number; readonly facts: QueueFacts };
 
-/** Every lane in which executions are queued, with what its first one waits for. */
+/** Returns every lane that has queued executions, with the reason why its first execution waits. */
 export async function readQueuedLanes(sql: Sql, presentMs: number): Promise<QueuedLane[]> {
   const { rows } = await sql.query<LaneRow & { waits_for_budget: string | null; queued: number; age: number }>(
     `SELECT l.harness, l.image, l.arch, l.worker_host, l.waits_for_budget, q.queued, q.age, used.full_scopes, used.paused_scopes, s.workers, s.matching_workers, s.free_slots

@@ -17,19 +17,24 @@ type Lane = {
   factory_uid: string | null;
   start: number;
   share: number;
-  /** Its owner has an exhausted budget: some of its executions may have to wait. */
+  /** Whether the owner has an exhausted budget, so that some of its executions may have to wait. */
   is_limited: boolean;
 };
 
 /**
- * The lane to serve next for a worker: of the owner with the least virtual time whose caps leave room; within an owner the
- * lane with the deepest run first (descendants before roots: a tree must be able to finish), then the one that has waited
- * longest, where each level of priority counts as PRIORITY_STEP_MS of waiting (so that nobody waits for ever), and background work as queued
- * BACKGROUND_DELAY_MS later.
+ * Selects the lane to serve next for a worker. Caps of the owner, the agent and the factory must leave free capacity.
  *
- * An owner that lags behind the queue's clock starts at it: being away saves nothing up. Several may start there at once, as
- * the clock also goes on by claims that they could not take part in; then the one that was served less goes first.
- * Active lanes are found by hopping over the index of queued executions, so empty lanes cost nothing.
+ * The owner with the least virtual time comes first. Within an owner, the lane with the deepest run comes first
+ * (descendants before roots, so that a tree can finish), then the lane that has waited longest. Each level of priority
+ * counts as PRIORITY_STEP_MS of waiting, so that no lane starves. Background work counts as queued BACKGROUND_DELAY_MS
+ * later.
+ *
+ * An owner whose virtual time is behind the queue's clock starts at the clock, so an idle owner accumulates no credit.
+ * Several owners may start at the clock, because claims in which an owner could not take part advance it too; the owner
+ * with the smaller virtual time comes first then.
+ *
+ * Active lanes are found by skipping through the index of queued executions (recursive CTE), so empty lanes cost
+ * nothing.
  */
 const NEXT_LANE = `
   WITH RECURSIVE active (lane_id) AS (
@@ -67,8 +72,9 @@ const NEXT_LANE = `
   SELECT *, ${hasExhaustedBudget("next.owner_uid")} AS is_limited FROM next`;
 
 /**
- * Offers queued executions to a worker, up to its free slots (and never more than it registered): raises each attempt, opens
- * the offers, and takes the capacity they need, which is never exceeded. Each lane is a transaction of its own.
+ * Offers queued executions to a worker: at most `freeSlots`, and never more than the slots it registered. Raises the
+ * attempt of each execution, inserts the offers and takes the capacity they need, which never exceeds its maximum. Each
+ * lane is claimed in a transaction of its own.
  */
 export async function claim(
   database: Database,
@@ -83,12 +89,15 @@ export async function claim(
     if (!taken) break;
     offers.push(...taken.offers);
     const isUnchanged = taken.offers.length === 0 && taken.movedCount === 0;
-    if (isUnchanged) passed.push(taken.laneId); // others were faster, or hold its runs just now
+    if (isUnchanged) passed.push(taken.laneId); // other claims were faster, or other transactions lock its runs
   }
   return offers;
 }
 
-/** The lane is chosen without a transaction: nothing of the choice is locked, and most looks find nothing. */
+/**
+ * Claims from one lane. Selects the lane outside the transaction: the selection locks nothing, and most polls find no
+ * lane.
+ */
 async function claimFromOneLane(
   database: Database,
   session: WorkerSession,
@@ -114,7 +123,7 @@ async function claimFromOneLane(
   });
   return database.transaction(async (tx) => {
     const free = await lockFreeCapacity(tx, session, keys);
-    // While several owners wait, nobody takes all slots of a worker at once.
+    // While several owners wait, no owner takes all slots of a worker at once.
     const share = Math.max(1, Math.floor(slots * lane.share));
     const movedCount = lane.is_limited ? await moveExhausted(tx, lane.id) : 0;
     return {
@@ -125,7 +134,10 @@ async function claimFromOneLane(
   });
 }
 
-/** Locks the worker's session, then the capacities; what they leave is right until the transaction ends. */
+/**
+ * Locks the worker's session, then the capacities. Returns the free capacity, which is valid until the transaction
+ * ends.
+ */
 async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly CapacityKey[]): Promise<number> {
   const { rows } = await tx.query<{ free: number }>(
     `WITH worker AS MATERIALIZED (SELECT uid FROM worker_sessions WHERE uid = $2 FOR NO KEY UPDATE)
@@ -136,7 +148,10 @@ async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly 
   return rows.length < keys.length ? 0 : Math.max(0, Math.min(...rows.map(({ free }) => free)));
 }
 
-/** How many executions of a lane are looked at for how many offers: some more, for those whose run somebody holds just now. */
+/**
+ * Number of executions of a lane that are read as candidates (`looked`) for a number of offers. The surplus replaces
+ * candidates whose run another transaction has locked.
+ */
 const CANDIDATES = [
   { offers: 4, looked: 16 },
   { offers: 32, looked: 64 },
@@ -144,10 +159,13 @@ const CANDIDATES = [
 ] as const;
 
 /**
- * Offers the lane's first executions and takes the capacity they need, in one statement. Runs whose row somebody holds are
- * passed over, so that a claim never waits for a run. `looked` is a constant of the text: by a limit that it cannot know the
- * planner would take for a tenth of the lane, and read whole tables for a long one. What another worker keeps the workspace of, and could take,
- * is left to it for a moment. Only of an owner with exhausted budgets (`isLimited`) each run is checked for those that cover it.
+ * Returns the statement that offers the lane's first executions and takes the capacity they need.
+ *
+ * Runs whose row another transaction has locked are skipped, so a claim never waits for a run. `looked` is a constant
+ * of the text: with a parameter as limit, the planner assumes a tenth of the lane and scans whole tables for a long
+ * lane. An execution whose workspace another worker retains is left to that worker until `preferred_until`, as long as
+ * the worker is ready and has a free slot. If `isLimited` (the owner has exhausted budgets), runs that an exhausted
+ * budget covers are not offered.
  */
 const offerText = (looked: number, isLimited: boolean): string => `
   WITH first AS MATERIALIZED (
@@ -183,7 +201,9 @@ const offerText = (looked: number, isLimited: boolean): string => `
 const OFFER_TEXTS = CANDIDATES.flatMap(({ offers, looked }) =>
   [false, true].map((isLimited) => ({ offers, isLimited, text: offerText(looked, isLimited) })),
 );
-/** Of one lane at once; a worker that has more room takes from it again. */
+/**
+ * Maximum number of offers from one lane in one transaction. A worker with more free slots claims from the lane again.
+ */
 const OFFERS_MAX = 200;
 
 type Offered = Offer & {
@@ -206,7 +226,7 @@ async function offer(
   if (count === 0 || text === undefined) return [];
   const { rows } = await tx.query<Offered>(text, [
     ...[lane.id, count, session.workerHost, session.uid, offerTtlMs],
-    // A team's own workers serve nobody else: what they take is no share of the others'.
+    // A team's own workers serve only that team, so their claims do not raise its virtual time.
     ...[
       keys.map(({ scope }) => scope),
       keys.map(({ uid }) => uid),

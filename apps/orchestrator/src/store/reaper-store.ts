@@ -4,15 +4,21 @@ import type { Timings } from "../domain/timings.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 
 const REAPER_LOCK = 7_021_001;
-/** As many as are judged within a part of `reaperPauseMs`, for between two looks the reaper must not seem to have paused. */
+/**
+ * Maximum number of leases per tick. They are processed within a fraction of `reaperPauseMs`, because a longer time
+ * between two ticks counts as a pause of the reaper.
+ */
 export const REAPER_BATCH = 100;
 
-/** What a look of the reaper found. `skipped`: another replica looks just now. */
+/**
+ * Result of a tick of the reaper. `skipped`: another replica is running a tick. `extended`: all leases were extended
+ * after a pause. `looked`: the leases were checked.
+ */
 export type Tick = { readonly outcome: "skipped" | "extended" | "looked"; readonly overdue: readonly LeaseRef[] };
 
 /**
- * A look at all leases, by the database's clock, for the first ones after an execution. After a pause in which no replica
- * looked, nobody may have been able to renew: then all leases are extended once and nothing is overdue.
+ * Checks the first leases after an execution for expiry, by the database's clock. After a pause in which no replica ran
+ * a tick, workers may have been unable to renew their leases: then all leases are extended once and none is overdue.
  */
 export const tickReaper = (database: Database, timings: Timings, afterExecutionId: number): Promise<Tick> =>
   database.transaction(async (tx) => {
@@ -47,10 +53,13 @@ async function findOverdue(tx: Sql, afterExecutionId: number): Promise<LeaseRef[
   return rows;
 }
 
-/** Executions after another that have used up a time limit, and running ones whose silence is worth a word (once per silence). */
+/**
+ * Returns executions after `afterExecutionId` that exceeded a time limit, and running ones whose silence is due for a
+ * warning (once per silence).
+ */
 export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutionId: number): Promise<BrokenLimit[]> {
-  // Waiting for a machine is no part of the setup: whoever dispatched it gives it up.
-  const graceMs = timings.leaseTtlMs; // the worker enforces the same limits itself, and reports better
+  // The wait for a machine does not count as setup: the dispatcher gives up such executions.
+  const graceMs = timings.leaseTtlMs; // the worker enforces the same limits, with more precise errors
   const { rows } = await sql.query<BrokenLimit>(
     `SELECT * FROM (
        SELECT l.execution_id AS "executionId", l.attempt, idle.ms AS "idleMs", CASE
@@ -76,7 +85,7 @@ export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutio
   return rows;
 }
 
-/** Notes that a silence was reported. */
+/** Records that a silence was reported. */
 export async function markStallWarned(sql: Sql, executionId: number): Promise<void> {
   await sql.query("UPDATE executions SET stall_warned_at = clock_timestamp() WHERE id = $1", [executionId]);
 }

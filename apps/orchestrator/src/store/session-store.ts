@@ -38,11 +38,14 @@ export type NewSession = {
   readonly sealedKey: string;
   readonly teamUid?: string;
   readonly registration: WorkerRegistration;
-  /** Seen longer ago than this, it was away and has connected anew. */
+  /** A worker last seen longer ago than this, in milliseconds, counts as newly connected. */
   readonly absentAfterMs: number;
 };
 
-/** Stores a registration. A process that registers again keeps its uid, so that it keeps its leases; its old token is dead. */
+/**
+ * Stores a registration. A process that registers again retains its uid, and thereby its leases; its old token becomes
+ * invalid.
+ */
 export async function putSession(sql: Sql, session: NewSession): Promise<WorkerSession> {
   const { token, ttlMs, keyUid, sealedKey, teamUid, registration: worker, absentAfterMs } = session;
   const { rows } = await sql.query<Row>(
@@ -92,7 +95,7 @@ export type FoundSession = {
   readonly isKeyCheckDue: boolean;
 };
 
-/** The session of a token that has not expired. */
+/** Returns the session of a token that has not expired. */
 export async function findSession(sql: Sql, token: string, keyCheckMs: number): Promise<FoundSession | undefined> {
   const { rows } = await sql.query<Row>(
     `SELECT ${COLUMNS}, key_checked_at < clock_timestamp() - $2 * interval '1 ms' AS is_key_check_due
@@ -103,19 +106,19 @@ export async function findSession(sql: Sql, token: string, keyCheckMs: number): 
   return row && { session: toSession(row), sealedKey: row.key_sealed, isKeyCheckDue: row.is_key_check_due };
 }
 
-/** Notes that the key of a session is still good. */
+/** Records that the key of a session was checked and is still valid. */
 export async function markKeyChecked(sql: Sql, sessionUid: string): Promise<void> {
   await sql.query("UPDATE worker_sessions SET key_checked_at = clock_timestamp() WHERE uid = $1", [sessionUid]);
 }
 
-/** The session's token is good for nothing any more. Its leases run out by themselves. */
+/** Invalidates the session's token. Its leases expire on their own. */
 export async function endSession(sql: Sql, sessionUid: string): Promise<void> {
   await sql.query("UPDATE worker_sessions SET expires_at = clock_timestamp(), last_seen_at = 'epoch' WHERE uid = $1", [
     sessionUid,
   ]);
 }
 
-/** Notes a heartbeat. */
+/** Records a heartbeat. */
 export async function touchSession(
   sql: Sql,
   sessionUid: string,
@@ -127,7 +130,7 @@ export async function touchSession(
   );
 }
 
-/** Forgets processes that have been gone for a day and hold nothing. */
+/** Deletes sessions that were last seen more than a day ago and own no leases. */
 export async function sweepSessions(sql: Sql): Promise<void> {
   await sql.query(
     `DELETE FROM worker_sessions s WHERE s.last_seen_at < now() - interval '1 day'
