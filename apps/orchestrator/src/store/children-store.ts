@@ -4,7 +4,10 @@ import type { Child } from "../domain/wait.ts";
 
 type Row = { uid: string; title: string; state: RunState; status_message: string | null };
 
-/** Children whose (latest) end the parent has not been told; only those named, when any are. The parent must be locked. */
+/**
+ * Returns children whose latest end was not reported to the parent; if `named` is not empty, only these. The parent
+ * must be locked.
+ */
 export async function unreportedChildren(tx: Sql, parentUid: string, named: readonly string[] = []): Promise<Child[]> {
   const { rows } = await tx.query<Row>(
     `SELECT c.uid, c.title, c.state, c.status_message FROM runs c
@@ -22,7 +25,7 @@ export async function unreportedChildren(tx: Sql, parentUid: string, named: read
   }));
 }
 
-/** Notes that the parent, which must be locked, is being told these children's ends. */
+/** Records that the ends of these children are being reported to the parent, which must be locked. */
 export async function markReported(tx: Sql, parentUid: string, children: readonly Child[]): Promise<void> {
   if (children.length === 0) return;
   await tx.query(

@@ -10,7 +10,10 @@ import { ensureLane, laneKey, text } from "./create-store.ts";
 import { presentTrace } from "./present-trace.ts";
 import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
-/** The runs that causes have made already, in the order of the causes. Each is looked up by itself: joined, all runs of causes could be read. */
+/**
+ * Returns the runs that causes have already created, in the order of the causes. Each cause is looked up on its own:
+ * with a join, the planner may read all runs that have a cause.
+ */
 export async function findByCauses(
   sql: Sql,
   causes: readonly { readonly ownerUid: string; readonly causeKey: string }[],
@@ -23,7 +26,10 @@ export async function findByCauses(
   return causes.map((_cause, n) => found.get(n) ?? undefined);
 }
 
-/** As `insertRun` of create-store.ts does for one: runs without parents and files, each with a cause. Answers those that are new. */
+/**
+ * Inserts runs as `insertRun` of create-store.ts inserts one. The runs have no parents and no files, and each has a
+ * cause. Returns those that are new.
+ */
 export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: ChangeContext): Promise<Run[]> {
   if (runs.length === 0) return [];
   const lanes = new Map<string, number>();
@@ -52,7 +58,10 @@ export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: C
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** What all rows have: written and read once, which is most of them where many schedules ask for the same. Objects are so when they are one. */
+/**
+ * Returns the columns whose value is the same in all rows, so that it is written and parsed once. When many schedules
+ * create the same run, most columns are common. Objects are compared by identity.
+ */
 const commonOf = ([first = {}, ...others]: readonly Row[]): ReadonlyMap<string, unknown> =>
   new Map(Object.entries(first).filter(([name, value]) => others.every((row) => row[name] === value)));
 
@@ -117,7 +126,7 @@ const INSERT_RUNS = `
     SELECT uid, 1, event_uid, 'run_created', clock_timestamp(), '{}' FROM fresh)
   SELECT ${NEW_RUN_COLUMNS} FROM run r`;
 
-/** A member that is absent becomes null. */
+/** Absent properties become null. */
 const rowOf = (run: RunRecord, laneId: number): Row => ({
   uid: run.uid,
   root_run_uid: run.rootRunUid,

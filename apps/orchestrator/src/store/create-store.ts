@@ -13,7 +13,7 @@ import { addAttachments } from "./message-store.ts";
 import { presentTrace } from "./present-trace.ts";
 import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
-/** Share locks let siblings be created at once, and hold back whoever would end a parent. */
+/** Locks parents. Share locks let siblings be created concurrently, and block transactions that would end a parent. */
 export async function lockParents(tx: Sql, uids: readonly string[]): Promise<RunParent[]> {
   if (uids.length === 0) return [];
   const { rows } = await tx.query<{
@@ -42,7 +42,7 @@ export async function lockParents(tx: Sql, uids: readonly string[]): Promise<Run
   );
 }
 
-/** The run that a cause has already made. */
+/** Returns the run that a cause has already created. */
 export async function findByCause(sql: Sql, ownerUid: string, causeKey: string): Promise<RunUid | undefined> {
   const { rows } = await sql.query<{ uid: RunUid }>("SELECT uid FROM runs WHERE owner_uid = $1 AND cause_key = $2", [
     ownerUid,
@@ -67,8 +67,8 @@ export async function holdConversation(
 }
 
 /**
- * Inserts a run with its first execution, queued, its prompt and its first events, and answers it. Answers undefined, and
- * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).
+ * Inserts a run with its first execution, queued, its prompt and its first events, and returns it. Returns undefined
+ * and inserts nothing if its cause has already created a run; waits for a concurrent transaction with the same cause.
  */
 export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
   const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [
@@ -104,7 +104,7 @@ const laterColumns = (run: RunRecord): unknown[] => [
   isBackground(run.source),
 ];
 
-/** Everything of a new run in one statement: one round trip under load costs more than the whole of it. */
+/** Inserts all rows of a new run in one statement: under load, one round trip costs more than the whole statement. */
 const INSERT_RUN = `
   WITH run AS (
     INSERT INTO runs (uid, root_run_uid, parent_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, agent_uid,

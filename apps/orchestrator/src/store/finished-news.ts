@@ -2,9 +2,9 @@ import type { TerminalState } from "../domain/run.ts";
 
 const FINISHED = "finished:";
 
-/** What a transaction announces for each run that ends in it (`Sql.announce`). */
+/** Returns what a transaction announces for each run that becomes terminal in it (`Sql.announce`). */
 export const finishedNews = (runUid: string, state: TerminalState): string => `${FINISHED}${state}:${runUid}`;
 
-/** The state in such a piece of news. */
+/** Returns the state in such an announcement, or undefined if the text is another announcement. */
 export const finishedState = (news: string): string | undefined =>
   news.startsWith(FINISHED) ? news.split(":")[1] : undefined;

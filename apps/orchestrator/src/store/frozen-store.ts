@@ -4,7 +4,7 @@ import type { Run } from "../domain/run.ts";
 import type { TrialSettings } from "../domain/trial-settings.ts";
 import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
-/** A run with what it was frozen with, whoever asks. */
+/** Returns a run with its frozen configuration, without an access check. */
 export async function findRunWithFrozen(
   sql: Sql,
   uid: string,
@@ -16,7 +16,7 @@ export async function findRunWithFrozen(
   return rows[0] && { run: toRun(rows[0]), frozen: rows[0].frozen };
 }
 
-/** What the runs below a run of a benchmark trial inherit; undefined for any other run. */
+/** Returns the settings that runs below a run of a benchmark trial inherit, or undefined for any other run. */
 export async function findTrialSettings(sql: Sql, uid: string): Promise<TrialSettings | undefined> {
   const { rows } = await sql.query<{ trial: TrialSettings | null }>(
     "SELECT frozen -> 'trial' AS trial FROM runs WHERE uid = $1",

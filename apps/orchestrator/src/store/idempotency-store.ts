@@ -3,14 +3,14 @@ import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { OnceRequest } from "../domain/run-transaction.ts";
 
-/** How long an answer is kept for repetition. */
+/** How long a result is stored for repeated requests. */
 const KEPT = "24 hours";
 
 /**
- * Runs `f` once per principal, operation and key, and answers later calls as it answered the first. Two at once: the
- * second waits for the first one's transaction. Without a key it simply runs.
+ * Runs `f` once per principal, operation and key, and returns its first result to later calls. Of two concurrent calls,
+ * the second waits for the first one's transaction. Without a key, always runs `f`.
  *
- * Errors: idempotency_mismatch (conflict) when the key came with another body before.
+ * Errors: idempotency_mismatch (conflict) if the key was used with another body before.
  */
 export async function once<T>(
   tx: Sql,
@@ -53,7 +53,7 @@ async function earlierAnswer<T>(tx: Sql, names: string[], hash: Buffer): Promise
   return earlier.answer;
 }
 
-/** Forgets answers that are too old to be repeated. */
+/** Deletes results that are too old to be repeated. */
 export async function sweepIdempotencyKeys(sql: Sql): Promise<void> {
   await sql.query(`DELETE FROM idempotency_keys WHERE created_at < now() - interval '${KEPT}'`);
 }

@@ -5,7 +5,7 @@ import type { LockedRun } from "../domain/run-change.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 
-/** Adds a message to a run, which must be locked (or new). */
+/** Inserts a message of a run, which must be locked (or new). */
 export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
   await sendTo(
     tx,
@@ -27,17 +27,17 @@ export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
   await addAttachments(tx, message.uid, message.attachments ?? []);
 }
 
-/** The run to which a message was given. */
+/** Returns the run of a message. */
 export async function runOfMessage(sql: Sql, uid: string): Promise<RunUid | undefined> {
   return (await sql.query<{ uid: RunUid }>("SELECT run_uid AS uid FROM messages WHERE uid = $1", [uid])).rows[0]?.uid;
 }
 
-/** What a message `m` came with, in order. */
+/** Attachments of a message `m`, in order. */
 const ATTACHMENTS = `coalesce((
   SELECT jsonb_agg(jsonb_build_object('uid', a.uid, 'fileName', a.file_name, 'mimeType', a.mime_type, 'sizeBytes', a.size_bytes, 'sha256', a.sha256) ORDER BY a.seq)
     FROM message_attachments a WHERE a.message_uid = m.uid), '[]') AS attachments`;
 
-/** The files that came with a run's prompt, in order. */
+/** Returns the attachments of a run's prompt, in order. */
 export async function promptFiles(sql: Sql, runUid: string): Promise<Attachment[]> {
   const { rows } = await sql.query<Attachment>(
     `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
@@ -47,7 +47,7 @@ export async function promptFiles(sql: Sql, runUid: string): Promise<Attachment[
   return rows;
 }
 
-/** Notes the files of a message that has just been added. */
+/** Inserts the attachments of a message that has just been inserted. */
 export async function addAttachments(tx: Sql, messageUid: string, attachments: readonly Attachment[]): Promise<void> {
   for (const [index, { uid, fileName, mimeType, sizeBytes, sha256 }] of attachments.entries()) {
     await sendTo(
@@ -60,7 +60,10 @@ export async function addAttachments(tx: Sql, messageUid: string, attachments: r
 
 const UNSEEN = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
 
-/** Gives everything the agent has not seen to the execution that is being accepted, and returns it, oldest first. */
+/**
+ * Assigns all messages that the agent has not received to the execution that is being accepted. Returns them, oldest
+ * first.
+ */
 export async function takeInputs(tx: Sql, runUid: string, executionId: number): Promise<Message[]> {
   const { rows } = await tx.query<Message & { seq: number }>(
     `UPDATE messages m SET execution_id = $2, taken_as = 'input' WHERE ${UNSEEN} RETURNING uid, kind, text, mode, seq, ${ATTACHMENTS}`,
@@ -71,7 +74,10 @@ export async function takeInputs(tx: Sql, runUid: string, executionId: number): 
     .map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments }));
 }
 
-/** What the present attempt was given when it was accepted, oldest first; the same however often it is asked. */
+/**
+ * Returns the messages that the current attempt received as input when it was accepted, oldest first. Repeated calls
+ * return the same messages.
+ */
 export async function inputsOf(sql: Sql, runUid: string, executionId: number): Promise<Message[]> {
   const { rows } = await sql.query<Message>(
     `SELECT m.uid, m.kind, m.text, m.mode, ${ATTACHMENTS} FROM messages m JOIN executions x ON x.id = m.execution_id
@@ -81,7 +87,10 @@ export async function inputsOf(sql: Sql, runUid: string, executionId: number): P
   return rows;
 }
 
-/** Files of messages that agents have been handed in a conversation, by runs that have the same owner; oldest first. */
+/**
+ * Returns the attachments of messages that were delivered to agents in a conversation, by runs with the same owner;
+ * oldest first.
+ */
 export async function earlierAttachments(
   sql: Sql,
   { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
@@ -95,7 +104,7 @@ export async function earlierAttachments(
   return rows;
 }
 
-/** Notes that the agent has been handed these messages. */
+/** Records that the agent has received these messages. */
 export async function markDelivered(tx: Sql, runUid: string, uids: readonly string[]): Promise<void> {
   await sendTo(
     tx,
@@ -104,7 +113,10 @@ export async function markDelivered(tx: Sql, runUid: string, uids: readonly stri
   );
 }
 
-/** Bytes of the prompt and the follow-ups that the run's agent has not received yet. The texts themselves are not read. */
+/**
+ * Returns the size of the prompt and the follow-ups that the run's agent has not received yet, in bytes. Does not read
+ * the texts themselves.
+ */
 export async function countUnseenTextBytes(tx: Sql, runUid: string): Promise<number> {
   const { rows } = await tx.query<{ bytes: number }>(
     `SELECT coalesce(sum(octet_length(text)), 0)::int8 AS bytes FROM messages WHERE ${UNSEEN} AND kind <> 'children'`,
@@ -113,7 +125,7 @@ export async function countUnseenTextBytes(tx: Sql, runUid: string): Promise<num
   return rows[0]?.bytes ?? 0;
 }
 
-/** Whether follow-ups were sent to an execution that its agent has not seen. */
+/** Whether follow-ups were sent to an execution as directives that its agent has not received. */
 export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `SELECT 1 FROM messages WHERE ${UNSEEN} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`,
@@ -134,10 +146,10 @@ type FollowupRow = {
   undeliverable_reason: string | null;
 };
 
-/** Text on one page of follow-ups; a page has at least one. */
+/** Maximum size of the texts on one page of follow-ups, in bytes. A page has at least one follow-up. */
 const PAGE_TEXT_BYTES_MAX = 2 * 1024 * 1024;
 
-/** Follow-ups of a run in their order, after one of them: at most `limit`, and fewer where their texts are large. */
+/** Returns follow-ups of a run after `afterSeq`, in order: at most `limit`, and fewer if their texts are large. */
 export async function followupsOf(
   sql: Sql,
   runUid: string,
@@ -167,7 +179,10 @@ export async function followupsOf(
   return { followups, hasMore: (rows[0]?.found ?? 0) > followups.length };
 }
 
-/** An attempt was lost: what its agent has not seen is told to the next attempt. What it has seen is in the run's events. */
+/**
+ * Releases the messages of a lost attempt that its agent has not received, so that the next attempt receives them.
+ * Delivered messages are in the run's events.
+ */
 export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
   await sendTo(
     tx,
@@ -176,7 +191,7 @@ export async function untakeMessages(tx: Sql, runUid: string, executionId: numbe
   );
 }
 
-/** Texts of messages as they were sent, by uid. */
+/** Returns the texts of messages as they were sent, by uid. */
 export async function textsOf(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (uids.length === 0) return new Map();
   const { rows } = await sql.query<{ uid: string; text: string }>(
@@ -186,7 +201,10 @@ export async function textsOf(sql: Sql, uids: readonly string[]): Promise<Readon
   return new Map(rows.map(({ uid, text }) => [uid, text]));
 }
 
-/** The run has ended: follow-ups that no execution holds, not even one that is stopping or kept, will not be seen. Returns them, oldest first. */
+/**
+ * Marks follow-ups of a terminal run as undeliverable, unless they are assigned to the execution `stopping` or to an
+ * execution in state STOPPING or DEBUG. Returns them, oldest first.
+ */
 export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, stopping?: number): Promise<string[]> =>
   giveUp(
     tx,
@@ -196,7 +214,10 @@ export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, sto
     stopping,
   );
 
-/** An execution is gone: follow-ups that it was given (in one way, when named) and did not hand over never will be. Returns them, oldest first. */
+/**
+ * Marks follow-ups as undeliverable that were assigned to an execution which has ended without delivering them; with
+ * `takenAs`, only those assigned in this way. Returns their uids, oldest first.
+ */
 export const dropUnseenFollowupsOf = (
   tx: Sql,
   runUid: string,

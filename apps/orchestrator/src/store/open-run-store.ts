@@ -7,11 +7,17 @@ import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
 const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies Record<LinkAccess, Verb>;
 
-/** Whether a caller is somebody who may come by a link: a person who is signed in, by a key that is good for that anywhere. Agents and runs see what their team sees. */
+/**
+ * Whether the caller may use a shared link: a signed-in user whose key permits `access` in any team. Agents and runs
+ * see what their team sees.
+ */
 const comesByLink = (caller: Caller, access: LinkAccess): boolean =>
   caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
 
-/** See `ListOpenRuns`. The conversation is its first run's owner's: what others continue in it neither opens nor closes it. A malformed uid finds none. */
+/**
+ * Returns the runs of a conversation that its link opens to the caller (see `ListOpenRuns`). The conversation belongs
+ * to the owner of its first run: runs of other owners neither open nor close it. A malformed uid finds none.
+ */
 export async function listOpenRuns(
   sql: Sql,
   caller: Caller,

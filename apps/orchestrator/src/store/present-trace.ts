@@ -1,6 +1,6 @@
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 
-/** The trace of the request under way, as columns keep it. */
+/** Returns the trace of the current request in the format in which columns store it. */
 export function presentTrace(): string | null {
   const scope = currentScope();
   return scope ? formatTraceparent(scope.trace) : null;

@@ -7,8 +7,9 @@ import type { AppendOutcome, AttemptRef } from "../domain/run-transaction.ts";
 import type { JsonObject } from "@millwright/json";
 
 /**
- * Adds events of the orchestrator to a run, in order, with the next seqs, in the caller's transaction (which already holds
- * the run's row if it holds any). Rings the run's bell after the commit.
+ * Appends events of the orchestrator to a run, in order, with the next seqs, in the caller's transaction. If that
+ * transaction locks the run's row, it must have done so before. Notifies subscribers of the run's events after the
+ * commit.
  */
 export async function appendRunEvents(tx: Sql, runUid: string, events: readonly NewRunEvent[]): Promise<void> {
   if (events.length === 0) return;
@@ -31,8 +32,8 @@ export async function appendRunEvents(tx: Sql, runUid: string, events: readonly 
 }
 
 /**
- * Adds events of a worker's attempt: known ones are skipped, a gap adds nothing, an attempt that does not hold the stream
- * is refused. Locks nothing but the run's stream row.
+ * Appends events of a worker's attempt. Skips events that are already stored, appends nothing if there is a gap, and
+ * rejects an attempt that does not own the stream. Locks only the run's stream row.
  */
 export async function appendWorkerEvents(
   tx: Sql,
@@ -106,7 +107,7 @@ type EventRow = {
   payload: JsonObject;
 };
 
-/** Events of a run after a seq, oldest first. Superseded ones are included and marked. */
+/** Returns events of a run after a seq, oldest first. Superseded events are included and marked. */
 export async function listRunEvents(sql: Sql, runUid: string, afterSeq: number, limit: number): Promise<RunEvent[]> {
   const { rows } = await sql.query<EventRow>(
     `SELECT e.seq, e.uid, e.kind, e.occurred_at, e.execution_id, e.attempt, e.payload,
@@ -118,7 +119,7 @@ export async function listRunEvents(sql: Sql, runUid: string, afterSeq: number, 
   return rows.map((row) => eventOf(runUid, row));
 }
 
-/** The newest event of a kind, by whatever attempt. */
+/** Returns the newest event of a kind, from any attempt. */
 export async function findNewestEvent(sql: Sql, runUid: string, kind: RunEvent["kind"]): Promise<RunEvent | undefined> {
   const { rows } = await sql.query<EventRow>(
     `SELECT seq, uid, kind, occurred_at, execution_id, attempt, payload, false AS is_superseded

@@ -2,7 +2,10 @@ import type { Sql } from "@millwright/database";
 import { isUuid } from "@millwright/ids";
 import type { CostOwner, RunSnapshot } from "../domain/run-facts.ts";
 
-/** Third-party agent programs have their model in the configuration of the harness, or the default of the platform. */
+/**
+ * The model of a run. Third-party harnesses have their model in the harness configuration, or use the platform's
+ * default.
+ */
 const modelOf = (run: string): string =>
   `coalesce(${run}.model_id, ${run}.agent_config #>> '{harness,model_id}', ${run}.frozen ->> 'model_id', '')`;
 
@@ -48,7 +51,7 @@ const SNAPSHOTS = `
     JOIN runs first_root ON first_root.uid = first.root_run_uid
    WHERE r.uid = ANY($1::uuid[])`;
 
-/** Run uids increase with the time of creation, and their index is the only one over the runs of all teams. */
+/** Run uids increase with creation time, and only the index on them covers the runs of all teams. */
 const WALK = `
   SELECT uid
     FROM runs
@@ -57,7 +60,7 @@ const WALK = `
    ORDER BY uid
    LIMIT $2`;
 
-/** Runs as the metrics service reads them, regardless of the caller. */
+/** Reads runs for the metrics service, without an access check. */
 export const runFactsStore = {
   /** Returns runs in no particular order; unknown and malformed uids are left out. */
   async snapshots(sql: Sql, runUids: readonly string[]): Promise<RunSnapshot[]> {

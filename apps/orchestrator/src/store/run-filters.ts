@@ -10,7 +10,10 @@ import { isTerminal, RUN_STATES, type RunState } from "../domain/run.ts";
 import type { Bind } from "./binding.ts";
 import { containing, suggesting } from "./run-texts.ts";
 
-/** The sort key of a run, as an expression, with the type in which a cursor gives it back. `C` order: the same on every server. */
+/**
+ * SQL expression of each sort key, and the type to which a cursor's value is cast. The order of collation `C` is the
+ * same on every server.
+ */
 export const KEYS: Readonly<Record<RunSort, { readonly expression: string; readonly type: string }>> = {
   updated_at: { expression: "r.updated_at", type: "timestamptz" },
   created_at: { expression: "r.created_at", type: "timestamptz" },
@@ -18,7 +21,10 @@ export const KEYS: Readonly<Record<RunSort, { readonly expression: string; reado
   agent: { expression: 'r.skill_spec COLLATE "C"', type: "text" },
 };
 
-/** The order of a list: over `runs r` within a range of its index, over what was selected from there with its key as `sort_key`, and of the whole. */
+/**
+ * Returns the ORDER BY lists of a run list: `ofRuns` sorts `runs r` within one range of its index, `ofRange` sorts rows
+ * selected from that range with their `sort_key`, `ofAll` sorts the whole list.
+ */
 export function orderOf({ sortBy, isDescending }: RunListQuery): {
   readonly ofRuns: string;
   readonly ofRange: string;
@@ -26,7 +32,7 @@ export function orderOf({ sortBy, isDescending }: RunListQuery): {
 } {
   const direction = isDescending ? "DESC" : "ASC";
   const ofRange = `sort_key ${direction}, uid ${direction}`;
-  // Runs without a skill are last in both directions (fields-runs §6.2); the other keys are never null.
+  // Runs without a skill come last in both directions; the other sort keys are never null.
   return {
     ofRuns: `${KEYS[sortBy].expression} ${direction}, r.uid ${direction}`,
     ofRange,
@@ -34,10 +40,17 @@ export function orderOf({ sortBy, isDescending }: RunListQuery): {
   };
 }
 
-/** How a condition is used: of one run after the other, or to find all of which it holds, among runs or `TEXTS`. What is not a column is asked differently. */
+/**
+ * How a condition is used: `walk` checks it run by run along an index, `set` finds all matching rows of `runs`, `texts`
+ * finds all matching rows of `TEXTS`. Conditions that are not on a column of the run are written differently for each
+ * use.
+ */
 type Use = "walk" | "set" | "texts";
 
-/** Conditions over `runs r`, or `TEXTS r`: those by which an index begins or ends the order at once, and the others. Texts with the words of `q` are found by `trigrams`. */
+/**
+ * Returns conditions over `runs r` or `TEXTS r`: `bounds` limit the range of the sort order's index, `others` are all
+ * remaining filters. The index on texts finds the words of `q` by `trigrams`.
+ */
 export function conditionsOf(
   query: RunListQuery,
   bind: Bind,
@@ -51,10 +64,10 @@ export function conditionsOf(
   ];
   const updated = [
     ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
-    // What was made after a time has changed after it.
+    // A run created after a time was updated after that time, too.
     ...(createdAfter && sortBy === "updated_at" ? [`r.updated_at > ${bind(createdAfter, "timestamptz")}`] : []),
   ];
-  // In the terms of the index of its sort: within one skill that is an order by uid.
+  // Written with the expressions of the index for the sort by agent, in which the runs of one skill are ordered by uid.
   const skill =
     skillSpec === undefined
       ? []
@@ -74,12 +87,15 @@ export function conditionsOf(
   return { bounds: bounds!, others: [...rest.flat(), ...others] };
 }
 
-/** A run that changed later than this after it was made is found by an index of its own. */
+/** Runs updated later than this after their creation have an index of their own. */
 const LATE = "interval '1 day'";
 
 /**
- * Times of creation and of change are close to each other, but for few runs. Where one is bounded from the side at which a walk in the order of the other
- * begins, two walks are made: of the many, from near that bound on, and of the few. Otherwise a walk would pass all that lies between.
+ * Returns the conditions of the walks that together cover the list: one walk, or two.
+ *
+ * Creation time and update time are close to each other for all but few runs. If one of them is bounded on the side at
+ * which a walk ordered by the other begins, a single walk reads every run before the bound. Two walks avoid that: one
+ * reads the runs with close times, starting near the bound, the other reads the few remaining runs.
  */
 export function halvesOf({ sortBy, isDescending, createdBefore, updatedAfter }: RunListQuery, bind: Bind): string[][] {
   const late = `r.updated_at - r.created_at > ${LATE}`;
@@ -91,11 +107,14 @@ export function halvesOf({ sortBy, isDescending, createdBefore, updatedAfter }: 
   return [[]];
 }
 
-/** The order of agents is two ranges of its index, one after the other: runs with a skill, and those without. */
+/**
+ * Returns the number of index ranges that are left after a position. The order by agent consists of two ranges: runs
+ * with a skill, then runs without a skill.
+ */
 export const partsAfter = ({ sortBy }: RunListQuery, after: RunPosition | undefined): number =>
   sortBy === "agent" && after?.key !== null ? 2 : 1;
 
-/** The runs after a position in the range `part` of those: conditions. */
+/** Returns the conditions for the runs after a position in the range `part` of the ranges that are left. */
 export function continuedBy(
   { sortBy, isDescending }: RunListQuery,
   after: RunPosition | undefined,
@@ -142,7 +161,11 @@ const among = (states: readonly RunState[]): string => `r.state IN (${states.map
 const ENDED = among(RUN_STATES.filter(isTerminal));
 const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
 
-/** The indexes of what a run was made with hold those that have ended (migration 0032); the others are found by their state. Said so, though it holds of every run. */
+/**
+ * Returns a condition on the state that lets the planner use the partial indexes. The indexes on a run's creation
+ * attributes contain terminal runs only (migration 0032); active runs are found by their state. Without a filter by
+ * state the condition is true for every run, but the planner needs it to combine the indexes.
+ */
 function endedOrNot({
   states,
   factoryUids,
@@ -199,7 +222,10 @@ function elsewhere(
   ];
 }
 
-/** A row of another table that belongs to the run. A value that is selected is looked up for each run; a set is found at once. */
+/**
+ * Returns the condition that another table has a row for the run. For `walk`, the scalar subquery makes the planner
+ * look up each run; for the other uses, `IN` finds the whole set at once.
+ */
 const some = (table: string, runUid: string, condition: string, use: Use): string =>
   use === "walk"
     ? `(SELECT true FROM ${table} WHERE ${runUid} = r.uid AND ${condition} LIMIT 1) IS TRUE`
@@ -212,7 +238,10 @@ const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly R
   cancelled: ["CANCELLED"],
 };
 
-/** Top-level runs by their own end; a task is running while anything of its tree is. */
+/**
+ * Returns the conditions for top-level runs by task status. `running` means that any run of the tree is active; the
+ * other statuses are terminal states of the top-level run.
+ */
 function ofTasks(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[] {
   const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
   const ways = [
@@ -235,7 +264,7 @@ function found(search: RunSearch, bind: Bind, use: Use, trigrams: readonly strin
     : [some("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
 }
 
-/** Every run below one, at any depth, without itself. */
+/** Returns the statement that selects all descendants of a run, at any depth, without the run itself. */
 const descendants = (uid: string): string => `
   WITH RECURSIVE tree AS (
     SELECT c.uid FROM runs c WHERE c.parent_run_uid = ${uid}

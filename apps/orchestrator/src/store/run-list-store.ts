@@ -19,23 +19,29 @@ type ListedRow = RunRow & {
 };
 
 /**
- * How many runs a walk along an order passes at most, for a page of one; it grows with the root of the page. Runs of about the same time lie side by side;
- * to their texts, to those next by title or skill, or to another table about each, the steps take longer. Where words are sought in the order of titles or
- * skills, all that match are not much farther.
+ * Maximum number of runs that a walk along a sort order reads, for a page of one run; it grows with the square root of
+ * the page size. Runs of about the same time are stored side by side (`near`). Reading their texts (`texts`), the next
+ * run by title or skill, or another table for each run (`far`) is slower. In a text search ordered by title or skill
+ * (`apart`), sorting all matches takes little longer than a walk.
  */
 const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
 
-/** As many runs with the words of `q` are found and sorted in about the time of a walk: those to be sought in another table, and those whose texts are enough. */
+/**
+ * Number of runs with the words of `q` that are found and sorted in about the time of a walk: `near` if another table
+ * must be read, `apart` if `run_texts` suffices.
+ */
 const FEW = { near: 2500, apart: 15_000 } as const;
 
 /**
- * A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid.
+ * Returns a page of at most `limit` runs that the caller may see, after a position. Ties are broken by uid.
  *
- * Two statements, neither of which can be planned badly: a walk along the index of the order, which passes so many runs and no more; and, when the page
- * was not full by then, all that match, found by the indexes of the filters and then sorted: they are few, or far from where the walk began. Words that few
- * texts have need no walk.
+ * Uses two statements whose plans are both bounded. The first walks along the index of the sort order and reads a
+ * limited number of runs. If that does not fill the page, the second finds all matching runs by the indexes of the
+ * filters and sorts them: these runs are few, or far from where the walk began. If few texts have the searched words,
+ * the walk is skipped.
  *
- * Errors: list_too_slow (unavailable, not retryable), when a statement was cancelled: its filters together hold of too few of too many runs.
+ * Errors: list_too_slow (unavailable, not retryable) if a statement was cancelled, because its filters together match
+ * too few of too many runs.
  */
 export async function listRuns(
   sql: Sql,
@@ -65,14 +71,15 @@ export async function listRuns(
     (query.search && "runUid" in query.search);
   const rows =
     (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
-  // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
+  // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
+  // could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
 }
 
 /**
- * Runs that the caller may see, whose texts have words similar to those of the search; the newest of those that the index finds. None when that takes too
- * long: the search has been answered exactly before.
+ * Returns runs that the caller may see and whose texts have words similar to those of the search: the newest of those
+ * that the index finds. Returns none if the statement is cancelled, because the exact search has already succeeded.
  */
 export async function findSimilarRuns(sql: Sql, caller: Caller, query: RunListQuery): Promise<string[]> {
   try {
@@ -97,7 +104,7 @@ type Asked = {
 };
 type Statement = (asked: Asked, bind: Bind) => string;
 
-/** The page, when walks come to its last run or to the end of all. */
+/** Returns the page, or undefined if the walks reached neither the last run of the page nor the end of all runs. */
 async function walked(
   { query, after, limit }: Asked,
   ask: (statement: Statement) => Promise<ListedRow[]>,
@@ -106,7 +113,7 @@ async function walked(
   for (let part = 0; part < partsAfter(query, after) && found.length < limit; part++) {
     const wanted = limit - found.length;
     const rows = await ask((asked, bind) => walk(asked, bind, part, wanted));
-    // What lies behind the end of a walk is unknown.
+    // Runs beyond the end of a walk are unknown.
     const end = rows.findIndex((row) => row.is_end);
     if (end !== -1 && !(end === wanted - 1 && rows[end]!.matches)) return undefined;
     found.push(...rows);
@@ -137,14 +144,20 @@ function walk({ owners, run, query, after, limit }: Asked, bind: Bind, part: num
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
 
-/** Whether runs with the words asked for are sooner found and sorted than walked to. */
+/** Whether finding and sorting all runs with the searched words is faster than a walk. */
 const areFew = (query: RunListQuery, { count, of }: Sample): boolean =>
   count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
 
-/** Texts that are alike lie together in the orders of titles and skills: from those to the next it may be far. */
+/**
+ * Whether the list is a text search ordered by title or skill. Similar texts are adjacent in these orders, so the
+ * distance from them to the next match may be large.
+ */
 const isApart = (query: RunListQuery): boolean => isOfTexts(query) && query.sortBy !== "created_at";
 
-/** The teams share them, so that a page costs no more for somebody who is in many. */
+/**
+ * Returns the number of runs that a walk reads per owner. Teams share the total, so that a page costs no more for a
+ * caller who is a member of many teams.
+ */
 function stepsFor(query: RunListQuery, owners: readonly Owner[], limit: number): number {
   const teams = owners.filter(({ type }) => type === "team").length;
   return Math.max(limit, Math.ceil((STEPS[paceOf(query)] * Math.sqrt(limit)) / Math.max(1, teams)));
@@ -160,7 +173,7 @@ function paceOf(query: RunListQuery): keyof typeof STEPS {
 
 function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bind): string {
   const order = orderOf(query);
-  const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no trees
+  const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no columns of the tree
   const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
   const ranges = Array.from(
     { length: partsAfter(query, after) },
@@ -170,7 +183,7 @@ function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bin
     owners.map(({ uid }) => uid),
     "uuid[]",
   );
-  // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.
+  // OFFSET 0 is an optimization fence: the order and the limit do not influence how matching runs are found.
   return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
     FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM ${inTexts ? TEXTS : "runs"} r
                             WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others, ...boundTo(run, bind)].join(" AND ")} OFFSET 0) m
@@ -178,15 +191,19 @@ function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bin
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
 
-/** What a run token is bound to (`canSee`, run-visibility.ts). */
+/** Returns the conditions of a run token's binding (`canSee` in run-visibility.ts states the same rule). */
 function boundTo(run: RunBinding | undefined, bind: Bind): string[] {
   if (!run) return [];
   const root = bind(run.rootRunUid, "uuid");
-  const ofTree = `r.uid = ${root} OR (r.root_run_uid = ${root} AND r.parent_run_uid IS NOT NULL)`; // in the terms of the indexes
+  // Written with the expressions of the indexes.
+  const ofTree = `r.uid = ${root} OR (r.root_run_uid = ${root} AND r.parent_run_uid IS NOT NULL)`;
   return [`(${run.factoryUid ? `${ofTree} OR r.factory_uid = ${bind(run.factoryUid, "uuid")}` : ofTree})`];
 }
 
-/** The indexes know owners by uid alone, which is enough to find a run; what is shown is checked whole. */
+/**
+ * Returns the condition that one of these owners owns a run. The indexes contain owners by uid only, which suffices to
+ * find runs; the result is also checked for the owner's type.
+ */
 const ownedBy = (owners: readonly Owner[], bind: Bind): string =>
   `r.owner_type || r.owner_uid = ANY(${bind(
     owners.map(({ type, uid }) => type + uid),
@@ -209,7 +226,10 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** What belongs to a factory is revealed by `factory.view` only. */
+/**
+ * Returns the owners whose runs the list may show. A filter by factory reveals what belongs to a factory, so it
+ * additionally requires `factory.view`.
+ */
 const ownersInView = (caller: Caller, { teamUid, factoryUids, factoryOnly }: RunListQuery): Owner[] =>
   ownersWith(caller, "run.view", teamUid).filter(
     (owner) => (factoryUids === undefined && !factoryOnly) || canAs(caller, owner, "factory.view"),
@@ -217,7 +237,7 @@ const ownersInView = (caller: Caller, { teamUid, factoryUids, factoryOnly }: Run
 
 const keyText = (key: Date | string | null): string | null => (key instanceof Date ? key.toISOString() : key);
 
-/** The run that first reported a reference with this canonical URL, among those the caller may see. */
+/** Returns the run that first reported a reference with this canonical URL, among those the caller may see. */
 export async function findByReference(sql: Sql, caller: Caller, url: string): Promise<RunUid | undefined> {
   const { rows } = await sql.query<{ uid: RunUid }>(
     `SELECT r.uid FROM artifacts a JOIN runs r ON r.uid = a.run_uid
@@ -228,12 +248,15 @@ export async function findByReference(sql: Sql, caller: Caller, url: string): Pr
   return rows[0]?.uid;
 }
 
-/** A ticket's address without what does not say which ticket it is: case, query, fragment, a slash at the end. As the index `runs_by_ticket` has it. */
+/**
+ * Returns the SQL expression that normalizes a ticket's URL: lower case, without query, fragment and trailing slashes.
+ * The index `runs_by_ticket` has the same expression.
+ */
 const ticketAt = (url: string): string => `lower(regexp_replace(btrim(${url}), '/*([?#].*)?$', ''))`;
 
 /**
- * Conversations of a team's top-level runs that are about what is at a canonical URL, newest first: a run of their trees reported it, or they have it as
- * their ticket's, however that was written. At most 100.
+ * Returns the conversations of a team's top-level runs that concern a canonical URL, newest first, at most 100. Either
+ * a run of their trees reported the URL, or it is their ticket's URL after normalization.
  */
 export async function conversationsByUrl(sql: Sql, teamUid: string, url: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
@@ -252,7 +275,7 @@ export async function conversationsByUrl(sql: Sql, teamUid: string, url: string)
   return rows.map(({ uid }) => uid);
 }
 
-/** Visible children of these runs, oldest first. */
+/** Returns the visible children of these runs, oldest first. */
 export async function listChildren(
   sql: Sql,
   caller: Caller,
@@ -264,7 +287,7 @@ export async function listChildren(
   return rows.map(toRun);
 }
 
-/** Visible runs that serve a conversation, oldest first. A malformed uid finds none. */
+/** Returns the visible runs that serve a conversation, oldest first. A malformed uid finds none. */
 export async function listOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run[]> {
   if (!isUuid(conversationUid)) return [];
   const text = `SELECT ${LISTED_RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns(2)} ORDER BY r.created_at, r.uid`;
@@ -276,8 +299,9 @@ const ofTeam = (param: number): string =>
   `($${param}::uuid IS NULL OR (owner_type = 'team' AND owner_uid = $${param}::uuid))`;
 
 /**
- * The current run of each conversation, whoever owns it: its newest top-level run; with a team, of the team. A conversation that only
- * child runs serve has the newest of these. Malformed uids find nothing.
+ * Returns the current run of each conversation, regardless of its owner: its newest top-level run; with `teamUid`, the
+ * newest of that team. For a conversation that only child runs serve, returns the newest of these. Malformed uids find
+ * nothing.
  */
 export async function currentRunsOfConversations(
   sql: Sql,
@@ -292,7 +316,7 @@ export async function currentRunsOfConversations(
   return rows.map(toRun);
 }
 
-/** Visible runs bound to these conversations; with a team, of the team. */
+/** Returns the visible runs of these conversations; with `teamUid`, only runs of that team. */
 export async function listOfConversations(
   sql: Sql,
   caller: Caller,
@@ -309,7 +333,7 @@ export async function listOfConversations(
   ).rows;
 }
 
-/** These runs and every visible run below them. */
+/** Returns these runs and all their descendants, as far as they are visible. */
 export async function listTreeUids(sql: Sql, caller: Caller, uids: readonly string[]): Promise<RunUid[]> {
   const { rows } = await sql.query<{ uid: RunUid }>(
     `WITH RECURSIVE tree AS (

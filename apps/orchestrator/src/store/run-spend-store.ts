@@ -2,10 +2,16 @@ import type { Sql } from "@millwright/database";
 import { present } from "@millwright/json";
 import type { ComputeInterval, ModelCallFacts, ProducedPullRequest } from "../domain/run-facts.ts";
 
-/** A message of kind `followup` that a person sent. Rows from before this was recorded: those made for a cause have a uid of version 8. */
+/**
+ * The condition that a person sent a message of kind `followup`. In rows older than the column `by_person`, messages
+ * that were created for a cause have a version 8 uid.
+ */
 const BY_PERSON = "coalesce(by_person, author_type = 'user' AND substr(uid::text, 15, 1) <> '8')";
 
-/** What runs used and produced, one statement for each kind of fact. Micro-dollars travel as text: int8 may exceed what a number holds. */
+/**
+ * Reads what runs used and produced, one statement for each kind of fact. Micro-dollars are passed as text, because
+ * int8 exceeds the safe integers of a number.
+ */
 export const runSpendStore = {
   async modelCalls(sql: Sql, runUids: readonly string[]): Promise<ReadonlyMap<string, ModelCallFacts[]>> {
     const { rows } = await sql.query<CallRow>(
@@ -37,7 +43,10 @@ export const runSpendStore = {
     }));
   },
 
-  /** Returns what was opened for a run, and what only an artifact names; the same pull request may be there twice. */
+  /**
+   * Returns the pull requests opened for a run, and those that only an artifact names. The same pull request may occur
+   * twice.
+   */
   async pullRequests(sql: Sql, runUids: readonly string[]): Promise<ReadonlyMap<string, ProducedPullRequest[]>> {
     const { rows } = await sql.query<PullRow>(
       `SELECT run_uid, url, kind, owner || '/' || repo AS repository, number, title, created_at, additions, deletions, changed_files, num_commits

@@ -15,7 +15,10 @@ const STORED = `
   r.conversation_uid, r.session_uid, r.trigger_url, r.schedule, r.agent_config, r.agent_skill, r.metadata,
   r.version, r.created_at, r.updated_at, r.started_at, r.finished_at`;
 
-/** Columns of a run, for `FROM runs r`; read the rows with `toRun`. (As EXISTS the last ones would be planned as scans of whole tables.) */
+/**
+ * Columns of a run, for `FROM runs r`; read the rows with `toRun`. The last columns are subqueries with LIMIT because
+ * PostgreSQL plans EXISTS as scans of whole tables here.
+ */
 export const RUN_COLUMNS = `${STORED},
   (SELECT coalesce(bool_or(x.sandbox_running AND x.state <> 'ENDED'), false) FROM executions x WHERE x.run_uid = r.uid) AS is_sandbox_running,
   r.run_time_ms + coalesce((
@@ -30,11 +33,11 @@ const shortened = (column: string): string => `left(r.${column}, ${PROMPT_PREVIE
 const isLong = (column: string): string =>
   `coalesce(char_length(left(r.${column}, ${PROMPT_PREVIEW_CHARACTERS + 1})), 0) > ${PROMPT_PREVIEW_CHARACTERS}`;
 
-/** The same for lists: of prompts only the beginning is read, however large they are. */
+/** The same columns for lists: reads only the beginning of prompts, regardless of their size. */
 export const LISTED_RUN_COLUMNS = `${RUN_COLUMNS.replace("r.prompt, r.submitted_prompt,", `${shortened("prompt")}, ${shortened("submitted_prompt")},`)},
   ${isLong("prompt")} OR ${isLong("submitted_prompt")} AS is_prompt_truncated`;
 
-/** The same, of a run that is being inserted: nothing belongs to it yet. */
+/** The same columns for a run that is being inserted and has no rows in other tables yet. */
 export const NEW_RUN_COLUMNS = `${STORED}, false AS is_sandbox_running, 0 AS run_time_ms, null::jsonb AS debug_window, false AS has_artifacts, false AS has_usage`;
 
 export type RunRow = {
@@ -85,12 +88,18 @@ export type RunRow = {
   debug_window: { until: string; is_active: boolean } | null;
 };
 
-/** Which runs (`r`) a caller may see, as a condition over the parameters from `$first` on; `visibleTo` returns their values. */
+/**
+ * Returns the condition that a caller may see a run (`r`), with parameters from `$first` on; `visibleTo` returns their
+ * values.
+ */
 export const visibleRuns = (first: number): string =>
   `(((r.owner_type = 'team' AND r.owner_uid = ANY($${first}::uuid[])) OR (r.owner_type = 'user' AND r.owner_uid = $${first + 1}::uuid))
     AND ($${first + 2}::uuid IS NULL OR r.root_run_uid = $${first + 2}::uuid OR r.factory_uid = $${first + 3}::uuid))`;
 
-/** The teams and the person whose runs the caller may see; for a run token, the tree and the factory that it is bound to. */
+/**
+ * Returns the teams and the user whose runs the caller may see; for a run token, also the tree and the factory to which
+ * it is bound.
+ */
 export function visibleTo(
   caller: Caller,
 ): [teams: string[], user: string | null, rootRunUid: string | null, factoryUid: string | null] {
@@ -106,14 +115,16 @@ export function visibleTo(
 
 const RUNS_BY_UID = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = ANY($1::uuid[])`;
 
-/** Runs one by one, for those who may see them; what is asked at the same time is read together. */
+/**
+ * Returns functions that read single runs for callers who may see them. Concurrent reads are batched into one query.
+ */
 export function visibleRunReader({ lookups }: Pick<Database, "lookups">) {
   const runs = new Batcher(async (uids: readonly string[]) => {
     const { rows } = await lookups.query<RunRow>(RUNS_BY_UID, [uids]);
     const found = new Map(rows.map((row) => [row.uid, row]));
     return uids.map((uid) => found.get(uid)).map((row) => row && toRun(row));
   });
-  /** Undefined: absent or not visible. A malformed uid finds nothing. */
+  /** Returns undefined if the run is absent or not visible. A malformed uid finds nothing. */
   const findVisibleRun = async (caller: Caller, uid: string): Promise<Run | undefined> => {
     const run = isUuid(uid) ? await runs.add(uid.toLowerCase()) : undefined;
     return run && canSee(caller, run) ? run : undefined;
@@ -127,20 +138,20 @@ export function visibleRunReader({ lookups }: Pick<Database, "lookups">) {
   return { findVisibleRun, getVisibleRun };
 }
 
-/** A run by uid, whoever asks. */
+/** Returns a run by uid, without an access check. */
 export async function findRun(sql: Sql, uid: string): Promise<Run | undefined> {
   const { rows } = await sql.query<RunRow>(`SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = $1`, [uid]);
   return rows[0] && toRun(rows[0]);
 }
 
 /**
- * The runs of the conversation `$1`, in a FROM. OFFSET keeps their filter by itself: PostgreSQL would else walk all runs of an owner, whose
- * number it learns late.
+ * The runs of the conversation `$1`, for a FROM clause. OFFSET 0 makes PostgreSQL apply this filter on its own.
+ * Otherwise it may scan all runs of an owner, as long as its statistics underestimate their number.
  */
 export const RUNS_OF_CONVERSATION =
   "(SELECT uid, owner_type, owner_uid, created_at FROM runs WHERE conversation_uid = $1 OFFSET 0)";
 
-/** The newest run of a conversation that the caller may see. */
+/** Returns the newest run of a conversation that the caller may see. */
 export async function findNewestOfConversation(
   sql: Sql,
   caller: Caller,
@@ -153,7 +164,7 @@ export async function findNewestOfConversation(
   return rows[0] && toRun(rows[0]);
 }
 
-/** Runs before this one in its conversation that have the same owner, oldest first; the newest `limit` of them. */
+/** Returns the newest `limit` runs before this one in its conversation that have the same owner, oldest first. */
 export async function earlierRuns(sql: Sql, runUid: string, limit: number): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
     `SELECT e.uid FROM runs r JOIN runs e ON e.conversation_uid = r.conversation_uid AND e.owner_type = r.owner_type AND e.owner_uid = r.owner_uid
@@ -164,20 +175,20 @@ export async function earlierRuns(sql: Sql, runUid: string, limit: number): Prom
   return rows.map(({ uid }) => uid).toReversed();
 }
 
-/** How many runs of a factory are not terminal. */
+/** Returns the number of runs of a factory that are not terminal. */
 export async function countLiveRuns(sql: Sql, factoryUid: string): Promise<number> {
   const text = `SELECT count(*) AS live FROM runs WHERE factory_uid = $1 AND state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')`;
   const { rows } = await sql.query<{ live: number }>(text, [factoryUid]);
   return rows[0]?.live ?? 0;
 }
 
-/** Of one agent, oldest first. */
+/** Returns the runs of an agent that are not terminal, oldest first. */
 export async function liveRunsOfAgent(sql: Sql, agentUid: string): Promise<RunUid[]> {
   const text = `SELECT uid FROM runs WHERE agent_uid = $1::uuid AND state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS') ORDER BY created_at, uid`;
   return (await sql.query<{ uid: RunUid }>(text, [agentUid])).rows.map(({ uid }) => uid);
 }
 
-/** Titles by uid; what is no run's uid is left out. */
+/** Returns titles by uid; uids without a run are left out. */
 export async function findTitles(sql: Sql, uids: readonly string[]): Promise<Record<string, string>> {
   const { rows } = await sql.query<{ uid: string; title: string }>(
     "SELECT uid, title FROM runs WHERE uid = ANY($1::uuid[])",

@@ -3,7 +3,7 @@ import type { RunListQuery } from "../domain/run-list.ts";
 import { hasSimilar, longest, searchedPieces } from "../domain/similar-words.ts";
 import { binding, type Bind } from "./binding.ts";
 
-/** `run_texts`, with the names of the columns of `runs`: of those it has what never changes, beside the text. */
+/** `run_texts` with the column names of `runs`. Besides the text, it has only columns that never change. */
 export const TEXTS = "(SELECT run_uid AS uid, owner_uid, created_at, title, skill_spec, text FROM run_texts)";
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -17,7 +17,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   "isDescending",
 ] satisfies (keyof RunListQuery)[]);
 
-/** Whether `run_texts` alone says which runs these are, and in which order. */
+/** Whether `run_texts` alone determines which runs match, and their order. */
 export const isOfTexts = (query: RunListQuery): boolean =>
   wordsOf(query).length > 0 &&
   query.states.length === 0 &&
@@ -27,39 +27,45 @@ export const isOfTexts = (query: RunListQuery): boolean =>
 export const wordsOf = ({ search }: RunListQuery): readonly string[] =>
   search && "words" in search ? search.words : [];
 
-/** The text has each of the words, literally. */
+/** Returns the conditions that the text has each of the words, literally. */
 export const containing = (words: readonly string[], text: string, bind: Bind): string[] =>
   words.map((word) => `strpos(${text}, ${bind(word, "text")}) > 0`);
 
-/** What the index of trigrams says about it. Letters and digits have no meaning to LIKE. */
+/**
+ * Returns the conditions that the trigram index checks. Letters and digits have no special meaning in LIKE patterns.
+ */
 export const suggesting = (trigrams: readonly string[], text: string, bind: Bind): string[] =>
   trigrams.map((trigram) => `${text} LIKE ${bind(`%${trigram}%`, "text")}`);
 
-/** What is known of the words of `q` before runs are sought. */
+/** Statistics of the words of `q`, estimated before runs are searched. */
 export type Sample = {
-  /** About how many texts have each of the words, and of how many: of all teams. */
+  /** Estimated number of texts that have all words, among `of` texts of all teams. */
   readonly count: number;
   readonly of: number;
-  /** Those by which texts with the words are found soonest: none, where the words are too short. The index takes as long for one that most texts have as for all others. */
+  /**
+   * The trigrams by which texts with the words are found fastest; empty if the words are too short. The index takes as
+   * long for a trigram that most texts have as for all others together.
+   */
   readonly trigrams: readonly string[];
 };
 
 const SAMPLE = 2000;
-/** Of as many texts of the sample one is looked through for each trigram. */
+/** Each trigram is counted in one of this many texts of the sample. */
 const EACH = 8;
 const TRIGRAMS_MOST = 40;
 const TRIGRAMS_SOUGHT = 6;
 
-/** Looks through some pages of the table, the same each time. */
+/** Estimates the statistics from some pages of the table, the same pages each time. */
 export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<Sample> {
   const { params, bind } = binding();
   const trigrams = trigramsOf(words);
-  // What are letters depends on the database; of three, there are four trigrams with the blanks around them.
+  // The database decides which characters are letters. For three letters, `show_trgm` returns four trigrams, because it
+  // pads the word with blanks.
   const shares = trigrams.map((trigram) => {
     const bound = bind(trigram, "text");
     return `CASE WHEN cardinality(show_trgm(${bound})) = 4 THEN count(*) FILTER (WHERE nth % ${EACH} = 0 AND strpos(text, ${bound}) > 0) * ${EACH}::float8 / greatest(count(*), 1) END`;
   });
-  // Where PostgreSQL has not counted the rows yet, each page has some.
+  // Until PostgreSQL has counted the rows (ANALYZE), 20 rows per page are assumed.
   const { rows } = await sql.query<{ share: number; of: number; shares: (number | null)[] }>(
     `WITH total AS (SELECT greatest(reltuples, 20 * pg_relation_size(oid) / 8192, ${SAMPLE})::float8 AS rows FROM pg_class WHERE oid = 'run_texts'::regclass)
      SELECT count(*) FILTER (WHERE ${containing(words, "text", bind).join(" AND ")})::float8 / greatest(count(*), 1) AS share, (SELECT rows FROM total) AS of, ARRAY[${shares.join(", ")}]::float8[] AS shares
@@ -76,10 +82,10 @@ export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<S
   };
 }
 
-/** As many texts are compared with a search word by word. */
+/** Maximum number of texts that are compared with a search word by word. */
 const CANDIDATES_MAX = 500;
 
-/** Runs of these owners whose texts have words similar to these. */
+/** Returns runs of these owners whose texts have words similar to these. */
 export async function similarTexts(
   sql: Sql,
   ownerUids: readonly string[],
@@ -94,7 +100,7 @@ export async function similarTexts(
   return rows.filter(({ text }) => hasSimilar(text, pieces)).map(({ uid }) => uid);
 }
 
-/** Three letters or digits in a row. */
+/** Returns each sequence of three letters or digits in the words, at most TRIGRAMS_MOST. */
 function trigramsOf(words: readonly string[]): string[] {
   const found = words.flatMap((word) => Array.from(word.matchAll(/(?=([\p{L}\p{N}]{3}))/gu), ([, three]) => three!));
   return [...new Set(found)].slice(0, TRIGRAMS_MOST);

@@ -36,15 +36,15 @@ import { snapshotStore } from "./snapshot-store.ts";
 import { saveChanges } from "./save-changes.ts";
 import { isSnapshotStored } from "./workspace-store.ts";
 
-/** Transactions over runs. The lock order leaves no deadlock between our own statements. */
+/** Runs transactions over runs. The lock order rules out deadlocks between this service's own statements. */
 export const runTransactions =
   (database: Database, timings: Timings): InRunTransaction =>
   (f) =>
     database.transaction((sql) => f(bind(sql, timings)));
 
 /**
- * Transactions that share one with others that are asked for at the same time: one commit for all, and statements that do not
- * wait for those of others. Only for what takes no lock that another holds. After an unknown end nothing is done again.
+ * Batches concurrent transactions into one: a single commit for all parts, and no part waits for the statements of
+ * another. Only for parts that take no lock which another part takes. If the outcome is unknown, no part is retried.
  */
 export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction {
   type Part = (tx: RunTransaction) => Promise<unknown>;
@@ -52,7 +52,8 @@ export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction 
     (some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))),
     (error) => !isTransient(error),
   );
-  return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.add(AsyncLocalStorage.bind(f))) as T; // each within its own request
+  // Each part runs in the async context of its own request.
+  return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.add(AsyncLocalStorage.bind(f))) as T;
 }
 
 const bind = (sql: Sql, timings: Timings): RunTransaction => ({
@@ -133,7 +134,10 @@ async function setSandboxShape(tx: Sql, executionId: number, { vcpus, memoryGb }
   ]);
 }
 
-/** An execution that ended without a last word left its newest checkpoint. */
+/**
+ * Returns the newest workspace of a conversation, up to an execution. For an execution that ended without a final
+ * snapshot, this is its newest checkpoint.
+ */
 async function workspaceOf(
   sql: Sql,
   { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,

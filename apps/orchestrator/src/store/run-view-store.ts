@@ -3,7 +3,10 @@ import type { Sql } from "@millwright/database";
 import { TERMINAL_STATES, type RunState } from "../domain/run.ts";
 import { visibleRuns, visibleTo } from "./run-store.ts";
 
-/** Whether nothing more can come: the run has ended and so has every execution, with its tail of events. */
+/**
+ * Whether no more events can follow: the run is terminal, and all executions have ended, including those that were
+ * stopping.
+ */
 export async function isSettled(sql: Sql, runUid: string): Promise<boolean> {
   const { rows } = await sql.query<{ settled: boolean }>(
     `SELECT r.state = ANY($2) AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.run_uid = r.uid AND x.state <> 'ENDED') AS settled
@@ -23,7 +26,10 @@ type EnvironmentUse = {
   hasFailedSetup: boolean;
 };
 
-/** The newest run in each environment that the caller may see, and whether it failed while it was set up; environments without one are left out. */
+/**
+ * Returns the newest run in each environment that the caller may see, and whether its setup failed. Environments
+ * without a visible run are left out.
+ */
 export async function environmentUse(
   sql: Sql,
   caller: Caller,
@@ -61,10 +67,13 @@ export type ConnectedWorker = {
   readonly sandboxFeatures: readonly string[];
 };
 
-/** A connection that was not heard of for this long is not shown (spec/decisions). */
+/** A worker connection without a heartbeat for this many seconds is not shown. */
 export const WORKER_SHOWN_SECONDS = 45;
 
-/** Connected workers that serve one of the teams only, by worker host. Those of the platform are nobody's own. */
+/**
+ * Returns the connected workers that serve only one of these teams, by worker host. Workers of the platform belong to
+ * no team.
+ */
 export async function connectedWorkers(sql: Sql, teamUids: readonly string[]): Promise<ConnectedWorker[]> {
   const { rows } = await sql.query<{
     worker_host: string;

@@ -14,9 +14,9 @@ import { enqueueTranscript } from "./blob-work.ts";
 import { appendRunEvents } from "./run-events-store.ts";
 
 /**
- * Saves the changes of locked runs: rows, capacity, leases, event streams, then the lifecycle events.
- * All capacity is released before any leaf row is touched (see the lock order in migration 0001). Nothing waits for an
- * answer: everything, and the commit after it, reaches the server in one piece.
+ * Saves the changes of locked runs: rows, capacity, leases, event streams, then the lifecycle events. All capacity is
+ * released before any leaf row is changed (see the lock order in migration 0001). No statement waits for a result: all
+ * statements and the commit are sent to the server in one batch.
  */
 export async function saveChanges(
   tx: Sql,
@@ -39,7 +39,7 @@ export async function saveChanges(
     tx,
     released.filter(({ run }) => !run.execution.isLocal).map(({ run }) => run),
   );
-  // Leases in the order in which heartbeats lock them.
+  // Updates leases in the order in which heartbeats lock them.
   for (const change of changes.toSorted((a, b) => a.run.execution.id - b.run.execution.id)) {
     await updateLease(tx, change, timings);
     await appendRunEvents(tx, change.run.uid, change.events);
@@ -55,7 +55,7 @@ export async function saveChanges(
   );
 }
 
-/** Mere news for a run (a child has ended) leave its row alone. */
+/** Whether a change updates the run's row. A change that only informs the run (a child has ended) does not. */
 const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): boolean =>
   next.run !== run.state ||
   next.lease !== "keep" ||
@@ -66,7 +66,8 @@ const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): bool
 
 async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<void> {
   const isEnd = isTerminal(next.run) && next.run !== run.state;
-  const endsWork = run.execution.state !== "DEBUG" && (next.lease === "drop" || next.execution === "DEBUG"); // a debug window is no time of the run's
+  // A debug window does not count as run time.
+  const endsWork = run.execution.state !== "DEBUG" && (next.lease === "drop" || next.execution === "DEBUG");
   await sendTo(
     tx,
     `UPDATE runs SET state = $2, version = version + 1, updated_at = clock_timestamp(),
@@ -113,7 +114,8 @@ async function updateExecution(
 ): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
-  const isInterrupted = before === "RUNNING" && next.execution === "QUEUED"; // its events count: the next attempt continues from them
+  // The events of an interrupted attempt remain valid: the next attempt continues from them.
+  const isInterrupted = before === "RUNNING" && next.execution === "QUEUED";
   await sendTo(
     tx,
     `UPDATE executions SET state = $2, outcome = $3, setup_losses = $4, run_losses = $5,
@@ -150,7 +152,9 @@ async function updateExecution(
   );
 }
 
-/** Rather for whoever still keeps the workspace of the one before it. */
+/**
+ * Queues a further execution, preferably for the worker session that still retains the workspace of the previous one.
+ */
 const queueFurtherExecution = (
   tx: Sql,
   { run }: RunChange,
