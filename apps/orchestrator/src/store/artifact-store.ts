@@ -7,7 +7,7 @@ const COLUMNS = `a.uid, a.run_uid, a.artifact_type, a.data, a.content, a.blob_ke
   a.committed_at IS NOT NULL AS is_committed, p.status AS pull_request_status`;
 const FROM = "FROM artifacts a LEFT JOIN pull_requests p ON p.artifact_uid = a.uid";
 
-/** What runs leave behind. Only committed artifacts are listed or found by uid. */
+/** Stores artifacts of runs. Only committed artifacts are listed or found by uid. */
 export const artifactStore = {
   async findByClientId(sql: Sql, runUid: string, clientArtifactId: string): Promise<StoredArtifact | undefined> {
     const { rows } = await sql.query<Row>(
@@ -17,7 +17,7 @@ export const artifactStore = {
     return rows[0] && toArtifact(rows[0]);
   },
 
-  /** Answers false when the run already has an artifact of that client id; nothing changes then. */
+  /** Returns false and changes nothing if the run already has an artifact with that client id. */
   async insert(tx: Sql, artifact: ArtifactInsert): Promise<boolean> {
     const { rowCount } = await tx.query(
       `INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, content, blob_key, size_bytes, sha256, public, committed_at)
@@ -45,7 +45,7 @@ export const artifactStore = {
     return rowCount === 1;
   },
 
-  /** The run's artifact, committed or not. */
+  /** Returns the run's artifact, committed or not. */
   async findOfRun(sql: Sql, runUid: string, uid: string): Promise<StoredArtifact | undefined> {
     if (!isUuid(uid)) return undefined;
     const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.uid = $1 AND a.run_uid = $2`, [
@@ -55,7 +55,7 @@ export const artifactStore = {
     return rows[0] && toArtifact(rows[0]);
   },
 
-  /** Answers false when it was committed before. */
+  /** Returns false if the artifact was committed before. */
   async commit(tx: Sql, uid: string): Promise<boolean> {
     return (
       (await tx.query("UPDATE artifacts SET committed_at = now() WHERE uid = $1 AND committed_at IS NULL", [uid]))
@@ -63,7 +63,7 @@ export const artifactStore = {
     );
   },
 
-  /** Answers false when it is not there, or committed. */
+  /** Returns false if the artifact is absent or committed. */
   async dropUncommitted(tx: Sql, uid: string): Promise<boolean> {
     return (await tx.query("DELETE FROM artifacts WHERE uid = $1 AND committed_at IS NULL", [uid])).rowCount === 1;
   },
@@ -73,7 +73,7 @@ export const artifactStore = {
     return rows[0]?.n ?? 0;
   },
 
-  /** The newest plan of a run with this title. */
+  /** Returns the newest plan of a run with this title. */
   async findPlan(sql: Sql, runUid: string, title: string): Promise<StoredArtifact | undefined> {
     const { rows } = await sql.query<Row>(
       `SELECT ${COLUMNS} ${FROM} WHERE a.run_uid = $1 AND a.artifact_type = 'PLAN' AND a.data ->> 'title' = $2 ORDER BY a.created_at DESC, a.uid DESC LIMIT 1`,
@@ -87,7 +87,7 @@ export const artifactStore = {
     await tx.query("UPDATE artifacts SET content = $2 WHERE uid = $1 AND artifact_type = 'PLAN'", [uid, content]);
   },
 
-  /** Whosever it is. */
+  /** Returns a committed artifact, without an access check. */
   async find(sql: Sql, uid: string): Promise<Artifact | undefined> {
     if (!isUuid(uid)) return undefined;
     const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} ${FROM} WHERE a.uid = $1 AND a.committed_at IS NOT NULL`, [
@@ -96,7 +96,7 @@ export const artifactStore = {
     return rows[0] && toArtifact(rows[0]);
   },
 
-  /** Of all these runs, oldest first, without the contents of plans. */
+  /** Returns the artifacts of all these runs, oldest first, without the contents of plans. */
   async listOfRuns(sql: Sql, runUids: readonly string[]): Promise<Artifact[]> {
     if (runUids.length === 0) return [];
     const { rows } = await sql.query<Row>(

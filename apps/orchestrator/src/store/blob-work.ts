@@ -1,19 +1,22 @@
 import type { Sql } from "@millwright/database";
 import { enqueueWork, sendWork } from "@millwright/work";
 
-/** Kinds of work on files: what their payloads hold is `{run_uid}`, `{blob_key}` and nothing. */
+/** Kinds of work on blobs. Their payloads are `{run_uid}`, `{blob_key}` and `{}`. */
 export const WRITE_TRANSCRIPT = "write_transcript";
 export const DELETE_BLOB = "delete_blob";
 export const SWEEP_BLOBS = "sweep_blobs";
 
-/** Has the transcript written once the end of an execution is committed. Call it in that transaction, after the last event. */
+/**
+ * Enqueues the writing of the transcript after the end of an execution. Call it in the transaction of that end, after
+ * the last event.
+ */
 export const enqueueTranscript = (tx: Sql, runUid: string, executionId: number, attempt: number): Promise<void> =>
   sendWork(tx, { kind: WRITE_TRANSCRIPT, key: `${executionId}-${attempt}`, payload: { run_uid: runUid } });
 
-/** Longer than any link to a file works. */
+/** In milliseconds; longer than any signed link to a file is valid. */
 const DELETE_AFTER_MS = 60 * 60 * 1000;
 
-/** Has a blob deleted when no signed link to it works any more. */
+/** Enqueues the deletion of a blob for a time at which no signed link to it is valid any more. */
 export const enqueueBlobDeletion = (tx: Sql, blobKey: string, now: Date): Promise<unknown> =>
   enqueueWork(tx, {
     kind: DELETE_BLOB,
@@ -22,6 +25,6 @@ export const enqueueBlobDeletion = (tx: Sql, blobKey: string, now: Date): Promis
     runAt: new Date(now.getTime() + DELETE_AFTER_MS),
   });
 
-/** Has the blobs swept then, by one of the replicas. */
+/** Enqueues a sweep of the blobs at `runAt`, by one of the replicas. */
 export const enqueueSweep = (sql: Sql, runAt: Date): Promise<unknown> =>
   enqueueWork(sql, { kind: SWEEP_BLOBS, key: runAt.toISOString(), payload: {}, runAt });

@@ -2,12 +2,15 @@ import type { Sql } from "@millwright/database";
 import type { Owner } from "../domain/run.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 
-/** The runs of one owner that serve a conversation. */
+/** A conversation, limited to the runs of one owner. */
 export type ConversationOfOwner = { readonly conversationUid: string; readonly owner: Owner };
 
 export type BlockSnapshotRecord = { readonly blobKey: string; readonly extent: number };
 
-/** How far the runs of a conversation have come; oldest first. */
+/**
+ * The newest runs of a conversation with their last seqs, oldest first, and the number of events of all its runs
+ * (`extent`).
+ */
 export type ConversationExtent = {
   readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[];
   readonly extent: number;
@@ -16,7 +19,7 @@ export type ConversationExtent = {
 
 const RUNS_MAX = 100;
 
-/** Which blob shows the commands of a conversation. */
+/** Records which blob shows the commands of a conversation. */
 export const blockSnapshotStore = {
   async find(sql: Sql, { conversationUid, owner }: ConversationOfOwner): Promise<BlockSnapshotRecord | undefined> {
     const { rows } = await sql.query<{ blob_key: string; extent: number }>(
@@ -26,7 +29,10 @@ export const blockSnapshotStore = {
     return rows[0] && { blobKey: rows[0].blob_key, extent: rows[0].extent };
   },
 
-  /** Names the newest blob, unless one that reaches as far is known. Answers the one of both that nobody needs any more. */
+  /**
+   * Records the newest blob, unless the recorded one extends at least as far. Returns the key of the blob that is no
+   * longer needed, if any.
+   */
   async replace(
     tx: Sql,
     { conversationUid, owner }: ConversationOfOwner,
@@ -54,7 +60,7 @@ export const blockSnapshotStore = {
     return known.blob_key;
   },
 
-  /** The newest runs, how many events all of them have, and whether a worker ever wrote one. */
+  /** Returns the newest runs, the number of events of all runs, and whether a worker ever appended one. */
   async extent(sql: Sql, { conversationUid, owner }: ConversationOfOwner): Promise<ConversationExtent> {
     const { rows } = await sql.query<{ uid: string; last_seq: number; has_started: boolean }>(
       `SELECT r.uid, s.last_seq, EXISTS (SELECT 1 FROM stream.run_events e WHERE e.run_uid = r.uid AND e.attempt IS NOT NULL) AS has_started
@@ -69,7 +75,7 @@ export const blockSnapshotStore = {
     };
   },
 
-  /** The conversation that a run serves for its owner. */
+  /** Returns the conversation that a run serves for its owner. */
   async ofRun(sql: Sql, runUid: string): Promise<ConversationOfOwner | undefined> {
     const { rows } = await sql.query<{ conversation_uid: string; owner_type: Owner["type"]; owner_uid: string }>(
       "SELECT conversation_uid, owner_type, owner_uid FROM runs WHERE uid = $1",

@@ -19,17 +19,20 @@ type Row = {
 const COLUMNS = `b.uid, b.team_uid, b.scope, b.scope_uid, b.period, b.limit_micros::text AS limit_micros, b.thresholds_percent,
   b.version::text AS version, b.created_at, b.updated_at`;
 
-/** What budgets may cover a tree by, for the row `root` of `runs`. The factories service names the automation in the cause of a run. */
+/**
+ * The scopes of budgets that cover a tree, for the row `root` of `runs`. The factories service puts the automation into
+ * the cause of a run.
+ */
 export const SCOPES_OF_ROOT = `array_remove(ARRAY[
   'team ' || root.owner_uid,
   'factory ' || root.factory_uid,
   'schedule ' || (root.schedule->>'schedule_id'),
   'automation ' || substring(root.cause_key FROM '^automation/([^/]+)/')], NULL)`;
 
-/** Whether the run `r` spends anything: the scripted model costs nothing. */
+/** Whether the run `r` may cost anything: the scripted model costs nothing. */
 export const MAY_COST = `r.frozen->>'provider' IS DISTINCT FROM '${SCRIPTED}'`;
 
-/** Whether any budget covers the tree of `runs r`. Teams without budgets pay one index lookup. */
+/** Whether any budget covers the tree of `runs r`. Costs teams without budgets one index lookup. */
 export const IS_BUDGETED = `EXISTS (
   SELECT 1 FROM budgets b JOIN runs root ON root.uid = r.root_run_uid
    WHERE b.team_uid = r.owner_uid AND r.owner_type = 'team' AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT}))`;
@@ -41,14 +44,20 @@ const BUDGETS_OF_RUN = `
     JOIN budgets b ON b.team_uid = r.owner_uid AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT})
    WHERE r.uid = $1 AND r.owner_type = 'team'`;
 
-/** What calls under a budget have cost in its period, and may cost that are in progress. */
+/**
+ * Cost of calls under a budget in its period. `spentMicros` is the cost of completed calls, `reservedMicros` the
+ * maximum cost of calls in progress. `deadReservations` counts reservations of attempts that have ended.
+ */
 export type BudgetSums = {
   readonly spentMicros: bigint;
   readonly reservedMicros: bigint;
   readonly deadReservations: number;
 };
 
-/** Budgets and their running sums. Micro-dollars travel as text: int8 may exceed what a number holds. */
+/**
+ * Stores budgets and their running sums. Micro-dollars are passed as text, because int8 exceeds the safe integers of a
+ * number.
+ */
 export const budgetStore = {
   async list(sql: Sql, teamUid: string): Promise<Budget[]> {
     const { rows } = await sql.query<Row>(
@@ -58,7 +67,10 @@ export const budgetStore = {
     return rows.map(toBudget);
   },
 
-  /** Undefined if it does not exist or belongs to another team. With `isLocked` it stays as it is until the transaction ends. */
+  /**
+   * Returns undefined if the budget does not exist or belongs to another team. With `isLocked`, locks its row until the
+   * transaction ends.
+   */
   async find(sql: Sql, teamUid: string, uid: string, isLocked = false): Promise<Budget | undefined> {
     const { rows } = await sql.query<Row>(
       `SELECT ${COLUMNS} FROM budgets b WHERE b.uid = $1 AND b.team_uid = $2 ${isLocked ? "FOR UPDATE" : ""}`,
@@ -106,7 +118,10 @@ export const budgetStore = {
     await tx.query("DELETE FROM budgets WHERE uid = $1", [uid]);
   },
 
-  /** Locks the budgets that cover a run, by uid, until the transaction ends: what they leave is decided by one transaction at a time. */
+  /**
+   * Locks the budgets that cover a run, by uid, until the transaction ends, so that one transaction at a time decides
+   * about the amount left in a budget.
+   */
   async lockOfRun(tx: Sql, runUid: string): Promise<Budget[]> {
     const { rows } = await tx.query<Row>(`${BUDGETS_OF_RUN} ORDER BY b.uid FOR NO KEY UPDATE OF b`, [runUid]);
     return rows.map(toBudget);
@@ -118,7 +133,10 @@ export const budgetStore = {
     return rows.map(toBudget);
   },
 
-  /** Sums of each budget in its given period. What `exceptExecution` has set aside is left out, and what no attempt holds any more. */
+  /**
+   * Returns the sums of each budget in its given period, without reservations of `exceptExecution` and of attempts that
+   * have ended.
+   */
   async sums(
     sql: Sql,
     asked: readonly { budget: Budget; period: CountedPeriod }[],
@@ -145,7 +163,7 @@ export const budgetStore = {
     );
   },
 
-  /** Deletes reservations of a team whose attempts have ended, so that sums do not read them for ever. Skips rows that others have locked. */
+  /** Deletes reservations of a team whose attempts have ended, so that sums no longer read them. Skips locked rows. */
   async deleteDeadReservations(tx: Sql, teamUid: string): Promise<void> {
     await tx.query(
       `DELETE FROM cost_reservations WHERE execution_id IN (
@@ -158,8 +176,8 @@ export const budgetStore = {
   },
 
   /**
-   * Raises what is spent in each period, and stores until when each budget is exhausted; returns the new sums and the thresholds already
-   * published. The budgets must be locked.
+   * Raises the amount spent in each period, and stores until when each budget is exhausted. Returns the new sums and
+   * the thresholds already published. The budgets must be locked.
    */
   async raise(
     tx: Sql,
@@ -195,7 +213,10 @@ export const budgetStore = {
     );
   },
 
-  /** Stores thresholds as published; returns the budget with the version that its first event has. The budget must be locked. */
+  /**
+   * Stores thresholds as published. Returns the version of the budget in the first threshold's event. The budget must
+   * be locked.
+   */
   async publishThresholds(
     tx: Sql,
     { uid }: Budget,

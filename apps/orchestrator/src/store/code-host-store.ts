@@ -8,16 +8,19 @@ import type { CodeHostModel } from "../gen/prisma/models.ts";
 import { createOnce } from "./prisma-client.ts";
 
 export type CodeHostStore = {
-  /** Of these teams, by name; ties by uid. */
+  /** Returns the connections of these teams, by name; ties by uid. */
   list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
-  /** Undefined when absent or of another team. */
+  /** Returns undefined if the connection is absent or belongs to another team. */
   find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
-  /** Once per key of the request; answers as the first time. Errors: name_taken, idempotency_mismatch (conflict). */
+  /**
+   * Inserts the connection once per key of the request; repeated calls return the first result. Errors: name_taken,
+   * idempotency_mismatch (conflict).
+   */
   insert(host: CodeHost, request: OnceRequest): Promise<CodeHost>;
   delete(uid: string): Promise<void>;
 };
 
-/** Code-host connections, in Prisma. */
+/** Stores code-host connections with Prisma. */
 export function codeHostStore(prisma: PrismaClient): CodeHostStore {
   return {
     async list(teams) {

@@ -1,13 +1,17 @@
 import { sendTo, type Sql } from "@millwright/database";
 import type { RunChange } from "../domain/run-change.ts";
 
-/** Whether a change ends an attempt that a worker had accepted. An attempt that its client executes uses no sandbox of the platform. */
+/**
+ * Whether a change ends an attempt that a worker had accepted. An attempt that its client executes uses no sandbox of
+ * the platform, so it does not count.
+ */
 export const endsAttempt = ({ run: { execution }, next }: RunChange): boolean =>
   next.lease === "drop" && execution.lease?.isAccepted === true && !execution.isLocal;
 
 /**
- * Records the time that the ending attempt of an execution used its sandbox, with the shape in force. Must precede the change of the execution, which
- * resets the time of the claim. The time from the claim until another machine takes the dispatched attempt over is not compute: no sandbox runs yet.
+ * Records for how long the ending attempt of an execution used its sandbox, and the shape of the sandbox. Must run
+ * before the update of the execution, which resets the time of the claim. The time from the claim until another machine
+ * takes over the dispatched attempt does not count as compute, because no sandbox runs yet.
  */
 export function recordComputeInterval(tx: Sql, { run: { execution } }: RunChange): Promise<void> {
   const { id, lease } = execution;
@@ -15,7 +19,10 @@ export function recordComputeInterval(tx: Sql, { run: { execution } }: RunChange
   return sendTo(tx, INSERT, [id, isWaitingForMachine]);
 }
 
-/** A worker reports 0 processors also when the runner asks for as many as the machine has, or more. */
+/**
+ * A worker also reports 0 vCPUs if the runner requests at least as many as the machine has. The requested shape counts
+ * then.
+ */
 const INSERT = `
   INSERT INTO compute_intervals (run_uid, execution_id, attempt, started_at, ended_at, vcpus, memory_gb)
   SELECT x.run_uid,

@@ -2,9 +2,12 @@ import type { Sql } from "@millwright/database";
 import type { LimitedRun } from "../domain/cost-limit.ts";
 import { SCOPES_OF_ROOT } from "./budget-store.ts";
 
-/** Costs of runs that have a limit. Micro-dollars travel as text: int8 may exceed what a number holds. */
+/**
+ * Stores costs of runs that have a cost limit. Micro-dollars are passed as text, because int8 exceeds the safe integers
+ * of a number.
+ */
 export const costStore = {
-  /** Serialises decisions in one tree, until the transaction ends. */
+  /** Serializes cost decisions in one tree until the transaction ends. */
   async lockTree(tx: Sql, runUid: string): Promise<void> {
     await tx.query(
       "SELECT pg_advisory_xact_lock(hashtextextended('cost ' || root_run_uid::text, 0)) FROM runs WHERE uid = $1",
@@ -12,7 +15,10 @@ export const costStore = {
     );
   },
 
-  /** The run and those above it which have a limit. What `exceptExecution` has set aside is left out, and what nobody holds any more. */
+  /**
+   * Returns the run and its ancestors that have a limit. Leaves out reservations of `exceptExecution` and of attempts
+   * that have ended.
+   */
   async limitsOf(tx: Sql, runUid: string, exceptExecution: number): Promise<LimitedRun[]> {
     const { rows } = await tx.query<{ uid: string; limit_micros: string; spent: string; reserved: string }>(
       `WITH RECURSIVE above AS (

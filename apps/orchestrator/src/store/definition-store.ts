@@ -16,13 +16,13 @@ export type StoredPart = Omit<DefinitionPart, "runners"> & {
 };
 
 export type DefinitionStore = {
-  /** Stores a version inert; replaces what was staged for it before. */
+  /** Stores a version without activating it; replaces what was staged for the version before. */
   stage(stage: { factoryUid: FactoryUid; teamUid: TeamUid; version: number; part: DefinitionPart }): Promise<void>;
-  /** Drops a version unless it is the active one. */
+  /** Deletes a version unless it is the active one. */
   drop(factoryUid: FactoryUid, version: number): Promise<void>;
-  /** This version; when it is unknown (or 0), the active one. Undefined when there is neither. */
+  /** Returns this version or, if it is unknown (or 0), the active one. Returns undefined if there is neither. */
   find(factoryUid: FactoryUid, version: number): Promise<StoredPart | undefined>;
-  /** What the open factories of these teams have in force, the newest factory last. */
+  /** Returns the active definitions of the open factories of these teams, the newest factory last. */
   inForce(teamUids: readonly string[]): Promise<
     {
       readonly factoryUid: FactoryUid;
@@ -31,13 +31,16 @@ export type DefinitionStore = {
       readonly skills: readonly Skill[];
     }[]
   >;
-  /** The runners of the active definitions of the team's factories, by factory and name. */
+  /** Returns the runners of the active definitions of the team's factories, by factory and name. */
   runnersOf(teamUid: string): Promise<StoredRunner[]>;
-  /** The runner of that uid in the active definition of one of the team's factories. A malformed uid finds nothing. */
+  /**
+   * Returns the runner with this uid in the active definition of one of the team's factories. A malformed uid finds
+   * nothing.
+   */
   findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
 };
 
-/** This service's parts of factory definitions. */
+/** Stores this service's parts of factory definitions. */
 export function definitionStore(database: Database): DefinitionStore {
   const { sql } = database;
   const runnersOf = async (teamUid: string): Promise<StoredRunner[]> => {
@@ -118,9 +121,9 @@ export function definitionStore(database: Database): DefinitionStore {
 }
 
 /**
- * Rolls a factory forward to a version, in the caller's transaction; an older version changes nothing. Forgets versions
- * before the one that was active, which no dispatch names any more. Answers the active version; undefined when this version
- * was never staged here and no newer one is active.
+ * Activates a version of a factory, in the caller's transaction. Changes nothing if the active version is the same or
+ * newer. Deletes versions before the previously active one, because no dispatch refers to them any more. Returns the
+ * active version, or undefined if this version was never staged here and no newer one is active.
  */
 export async function activateVersion(tx: Sql, factoryUid: string, version: number): Promise<number | undefined> {
   const before = await tx.query<{ version: number }>(
@@ -168,7 +171,7 @@ const toRunner = (row: RunnerRow): StoredRunner => ({
   ...(row.memory_gb === null ? {} : { memoryGb: row.memory_gb }),
 });
 
-/** The uids that runner names of the factory already have. */
+/** Returns the uids that runner names of the factory already have. */
 async function runnerUids(tx: Sql, factoryUid: string): Promise<ReadonlyMap<string, string>> {
   const text = "SELECT DISTINCT ON (name) name, uid FROM runners WHERE factory_uid = $1 ORDER BY name, version DESC";
   const { rows } = await tx.query<{ name: string; uid: string }>(text, [factoryUid]);

@@ -12,32 +12,38 @@ type Change = Pick<Environment, "config" | "lastEditorUid" | "updatedAt"> & {
 };
 
 export type EnvironmentStore = {
-  /** Of these owners, granted to them, or reached by them; newest update first or by name (case-insensitively); ties by uid. */
+  /**
+   * Returns the environments that these owners own, that were granted to them, or that they opened by link; the newest
+   * update first, or by name (case-insensitively); ties by uid.
+   */
   list(owners: readonly Owner[], sort: "last_updated" | "name"): Promise<Environment[]>;
-  /** Undefined when absent or of another owner. */
+  /** Returns undefined if the environment is absent or has another owner. */
   find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
-  /** Of others, granted to these or reached by them. */
+  /** Returns an environment of another owner that was granted to these grantees or that they opened by link. */
   findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
-  /** Of anybody, while link sharing is on. */
+  /** Returns an environment of any owner while link sharing is on. */
   findLinked(uid: string): Promise<Environment | undefined>;
-  /** Notes that somebody has used the link. */
+  /** Records that the grantee has opened the environment by link. */
   reach(uid: EnvironmentUid, grant: EnvironmentGrant): Promise<void>;
-  /** Answers the grant that is there when there is one. */
+  /** Inserts a grant, or returns the existing one. */
   grant(uid: EnvironmentUid, grant: EnvironmentGrant): Promise<EnvironmentGrant>;
-  /** Oldest first; what was reached by link is not granted. */
+  /** Returns the grants, oldest first. Environments opened by link do not count as granted. */
   grants(uid: EnvironmentUid): Promise<EnvironmentGrant[]>;
-  /** False: there was none. */
+  /** Returns false if there was no such grant. */
   revoke(uid: EnvironmentUid, grantUid: string): Promise<boolean>;
-  /** Once per key of the request; answers as the first time. Errors: idempotency_mismatch (conflict). */
+  /**
+   * Inserts the environment once per key of the request; repeated calls return the first result. Errors:
+   * idempotency_mismatch (conflict).
+   */
   insert(environment: Environment, request: OnceRequest): Promise<Environment>;
-  /** Undefined when it is gone meanwhile. */
+  /** Returns undefined if the environment was deleted concurrently. */
   replace(uid: EnvironmentUid, change: Change): Promise<Environment | undefined>;
   delete(uid: EnvironmentUid): Promise<void>;
 };
 
-/** Environments, in Prisma. */
+/** Stores environments with Prisma. */
 export function environmentStore(prisma: PrismaClient): EnvironmentStore {
-  // The principal of a service is no uid: it owns nothing.
+  // The principal of a service has no UUID, and owns nothing.
   const known = (owners: readonly Owner[]) => owners.filter(({ uid }) => isUuid(uid));
   const ownedBy = (owners: readonly Owner[]) => ({
     OR: known(owners).map(({ type, uid }) => ({ ownerType: type, ownerUid: uid })),

@@ -4,7 +4,7 @@ import { PREPARED_HOURS, type PreparedAttachment } from "../domain/prepared-atta
 
 type Row = { uid: string; file_name: string; mime_type: string; size_bytes: number | null; sha256: string | null };
 
-/** Files announced for follow-ups of runs. */
+/** Stores files announced for follow-ups of runs. */
 export const preparedStore = {
   async insert(sql: Sql, runUid: string, files: readonly PreparedAttachment[]): Promise<void> {
     const rows = files.map(({ uid, fileName, mimeType }) => ({ uid, file_name: fileName, mime_type: mimeType }));
@@ -15,7 +15,7 @@ export const preparedStore = {
     );
   },
 
-  /** Those of the files that were prepared for this run and are still good. */
+  /** Returns those of the files that were prepared for this run and have not expired. */
   async find(sql: Sql, runUid: string, uids: readonly string[]): Promise<PreparedAttachment[]> {
     const { rows } = await sql.query<Row>(
       `SELECT uid, file_name, mime_type, size_bytes, sha256 FROM prepared_attachments
@@ -25,7 +25,10 @@ export const preparedStore = {
     return rows.map(toPrepared);
   },
 
-  /** The first content that is noted stays. Answers what the file is from now on. */
+  /**
+   * Records the content of a file, unless content is already recorded. Returns the file with the content that is
+   * recorded.
+   */
   async settle(
     sql: Sql,
     uid: string,
@@ -43,7 +46,7 @@ export const preparedStore = {
     return rows[0] && toPrepared(rows[0]);
   },
 
-  /** Forgets files that are no longer good. What follow-ups took of them has rows of its own. */
+  /** Deletes expired files. Follow-ups that used some of them have rows of their own. */
   async sweep(sql: Sql): Promise<void> {
     await sql.query("DELETE FROM prepared_attachments WHERE created_at < clock_timestamp() - $1 * interval '1 hour'", [
       PREPARED_HOURS + 1,

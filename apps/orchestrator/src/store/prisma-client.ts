@@ -4,11 +4,14 @@ import type { OnceRequest } from "../domain/run-transaction.ts";
 import { PrismaClient, type Prisma } from "../gen/prisma/client.ts";
 import { once } from "./idempotency-store.ts";
 
-/** The generated client on the service's own pool: Prisma opens no connections beside it. */
+/** Opens the generated client on the service's own pool; Prisma opens no further connections. */
 export const openPrisma = (database: Database): PrismaClient =>
   new PrismaClient({ adapter: new PrismaPg(database.pool), transactionOptions: PRISMA_TRANSACTION });
 
-/** Creates a row once per key, in one transaction with the key; a repetition gets the row as it was made, its times as texts. */
+/**
+ * Creates a row once per key, in one transaction with the key. A repeated request returns the row as it was created,
+ * with its times as strings.
+ */
 export const createOnce = <T>(
   prisma: PrismaClient,
   request: OnceRequest,

@@ -8,7 +8,7 @@ const COLUMNS = `uid, run_uid, code_host_uid, kind, owner, repo, number, url, ti
 
 export type PullRequestKey = Pick<PullRequest, "runUid" | "owner" | "repo" | "headBranch">;
 
-/** Pull requests opened for runs. */
+/** Stores pull requests opened for runs. */
 export const pullRequestStore = {
   async findByHead(sql: Sql, key: PullRequestKey): Promise<PullRequest | undefined> {
     const { rows } = await sql.query<Row>(
@@ -24,7 +24,7 @@ export const pullRequestStore = {
     return rows[0] && toPullRequest(rows[0]);
   },
 
-  /** Of all these runs, oldest first. */
+  /** Returns the pull requests of all these runs, oldest first. */
   async listOfRuns(sql: Sql, runUids: readonly string[]): Promise<PullRequest[]> {
     const { rows } = await sql.query<Row>(
       `SELECT ${COLUMNS} FROM pull_requests WHERE run_uid = ANY($1::uuid[]) ORDER BY created_at, uid`,
@@ -33,7 +33,7 @@ export const pullRequestStore = {
     return rows.map(toPullRequest);
   },
 
-  /** The next number in a local repository; the row lock keeps numbers unique and gapless. */
+  /** Returns the next number in a local repository; the row lock makes numbers unique and gapless. */
   async nextLocalNumber(tx: Sql, repository: Pick<PullRequest, "codeHostUid" | "owner" | "repo">): Promise<number> {
     const { rows } = await tx.query<{ last_number: number }>(
       `INSERT INTO local_pull_request_counters AS c (code_host_uid, owner, repo, last_number) VALUES ($1, $2, $3, 1)
@@ -67,7 +67,7 @@ export const pullRequestStore = {
     );
   },
 
-  /** Records that the branch is at another commit, and the size of the pull request there. */
+  /** Records that the branch is at another commit, and the size of the pull request at that commit. */
   async moveHead(sql: Sql, uid: string, headSha: string, size?: PullRequestSize): Promise<void> {
     await sql.query(
       `UPDATE pull_requests
@@ -78,7 +78,7 @@ export const pullRequestStore = {
     );
   },
 
-  /** Distinct URLs of a run's whole tree, oldest first. */
+  /** Returns the distinct URLs of pull requests in a run's whole tree, oldest first. */
   async urlsOfTree(sql: Sql, runUid: string): Promise<string[]> {
     const { rows } = await sql.query<{ url: string }>(
       `WITH root AS (SELECT root_run_uid AS uid FROM runs WHERE uid = $1),

@@ -7,21 +7,21 @@ import { LEFT_WORKSPACE } from "./workspace-store.ts";
 type Stored = Omit<ScoredRun, "usage" | "ancestorAgentUids">;
 type Row = RunRow & { has_conversation: boolean; has_workspace: boolean };
 
-/** Subqueries with LIMIT instead of EXISTS, for the reason given at RUN_COLUMNS. */
+/** Uses subqueries with LIMIT instead of EXISTS, for the reason stated at RUN_COLUMNS. */
 const SCORED = `
   coalesce((SELECT true FROM stream.run_events e
     WHERE e.run_uid = r.uid AND (e.kind IN ('model_step', 'tool_start') OR (e.kind = 'message' AND e.payload ->> 'role' = 'assistant')) LIMIT 1), false) AS has_conversation,
   coalesce((SELECT true FROM (${LEFT_WORKSPACE}) w), false) AS has_workspace`;
 
-/** What scoring reads of runs, regardless of the caller. */
+/** Reads runs for scoring, without an access check. */
 export const scoredRunStore = {
-  /** In no particular order; unknown and malformed uids are left out. Prompts are only their beginnings. */
+  /** Returns runs in no particular order; unknown and malformed uids are left out. Prompts are truncated. */
   list: (sql: Sql, uids: readonly string[]): Promise<Stored[]> => read(sql, LISTED_RUN_COLUMNS, uids),
 
-  /** With its whole prompt. */
+  /** Returns a run with its whole prompt. */
   find: async (sql: Sql, uid: string): Promise<Stored | undefined> => (await read(sql, RUN_COLUMNS, [uid]))[0],
 
-  /** The agents of the runs above each of these, nearest first; runs without any are left out. */
+  /** Returns the agents of the runs above each of these, nearest first; runs without any are left out. */
   async ancestorAgents(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap<string, readonly AgentUid[]>> {
     const { rows } = await sql.query<{ uid: string; agent_uids: AgentUid[] }>(
       `WITH RECURSIVE above (uid, distance, parent_run_uid, agent_uid) AS (

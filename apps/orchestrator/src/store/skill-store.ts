@@ -2,7 +2,10 @@ import type { Sql } from "@millwright/database";
 import { claimsFactory, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { Owner } from "../domain/run.ts";
 
-/** What was found in a repository when it was last read for an owner. `failure` "": it could be read; else the skills are older. */
+/**
+ * Skills found in a repository when it was last read for an owner. `failure` is empty if that read succeeded; otherwise
+ * the skills are those of an earlier read.
+ */
 export type ReadRepository = {
   readonly repository: string;
   readonly skills: readonly RepositorySkill[];
@@ -10,9 +13,9 @@ export type ReadRepository = {
   readonly readAt: Date;
 };
 
-/** Skills as they were found, in hand-written SQL. */
+/** Stores skills as they were found. */
 export const skillStore = {
-  /** Of these repositories (`owner/repo`, in lower case), those that were read before. */
+  /** Returns those of these repositories (`owner/repo`, in lower case) that were read before. */
   async read(sql: Sql, owner: Owner, repositories: readonly string[]): Promise<ReadRepository[]> {
     const { rows } = await sql.query<ReadRepository>(
       `SELECT repository, skills, failure, read_at AS "readAt" FROM repository_skills WHERE owner_type = $1 AND owner_uid = $2::uuid AND repository = ANY($3)`,
@@ -29,7 +32,7 @@ export const skillStore = {
     );
   },
 
-  /** What connected workers of these teams have reported, by worker host. */
+  /** Returns the skills that connected workers of these teams have reported, by worker host. */
   async ofWorkers(
     sql: Sql,
     teamUids: readonly string[],
@@ -47,7 +50,10 @@ export const skillStore = {
     }));
   },
 
-  /** When one of these owners last made a run of each skill, by its whole spec; skills without a run are left out. */
+  /**
+   * Returns when one of these owners last created a run of each skill, by its complete spec. Skills without a run are
+   * left out.
+   */
   async lastRuns(sql: Sql, owners: readonly Owner[], specs: readonly string[]): Promise<Map<string, Date>> {
     if (specs.length === 0) return new Map();
     const { rows } = await sql.query<{ spec: string; at: Date }>(

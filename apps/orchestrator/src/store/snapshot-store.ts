@@ -9,7 +9,10 @@ export type Snapshot = {
   readonly sizeBytes: number;
 };
 
-/** Where executions put their workspaces. Which one a run goes on from is said by the execution: its checkpoint, or the one it ended with. */
+/**
+ * Records where executions stored their workspaces. The execution determines from which snapshot a run continues: its
+ * checkpoint, or the snapshot with which it ended.
+ */
 export const snapshotStore = {
   async put(tx: Sql, { key, runUid, executionId, attempt, sizeBytes }: Snapshot): Promise<void> {
     await tx.query(
@@ -19,7 +22,10 @@ export const snapshotStore = {
     );
   },
 
-  /** Whether this execution was given the key: only then may one of its attempts name it. The row stays until the transaction ends. */
+  /**
+   * Whether the key was issued to this execution; only then may its attempts refer to it. Locks the row against
+   * deletion until the transaction ends.
+   */
   async belongsTo(sql: Sql, key: string, executionId: number): Promise<boolean> {
     const { rowCount } = await sql.query(
       "SELECT 1 FROM snapshots WHERE snapshot_key = $1 AND execution_id = $2 FOR KEY SHARE",
@@ -28,7 +34,7 @@ export const snapshotStore = {
     return rowCount === 1;
   },
 
-  /** The workspace that an ended execution of a run left last. */
+  /** Returns the workspace that an ended execution of a run stored last. */
   async lastOf(sql: Sql, runUid: string): Promise<{ uid: string; key: string; executionId: number } | undefined> {
     const { rows } = await sql.query<{ uid: string; key: string; execution_id: number }>(
       `SELECT s.uid, s.snapshot_key AS key, x.id AS execution_id FROM executions x JOIN snapshots s ON s.snapshot_key = coalesce(x.snapshot_key, x.checkpoint_key)
@@ -38,7 +44,10 @@ export const snapshotStore = {
     return rows[0] && { uid: rows[0].uid, key: rows[0].key, executionId: rows[0].execution_id };
   },
 
-  /** The others of this execution are of no use any more. */
+  /**
+   * Deletes the other snapshots of this execution, which are no longer needed, and enqueues the deletion of their
+   * blobs.
+   */
   async keepOnly(tx: Sql, key: string, executionId: number): Promise<void> {
     const text =
       "DELETE FROM snapshots WHERE execution_id = $1 AND snapshot_key <> $2 RETURNING snapshot_key AS old_key, now() AS now";

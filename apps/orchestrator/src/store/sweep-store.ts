@@ -4,8 +4,10 @@ import { TERMINAL_STATES } from "../domain/run.ts";
 import { DELETE_BLOB } from "./blob-work.ts";
 
 /**
- * A snapshot that no execution will begin with: its conversation has a newer one, or is over for so long that nobody waits for it. While a run
- * of the conversation is alive, the older ones may be what it begins with; a run of another conversation may have borrowed one. $1: made before; $2: kept at least until; $3: states of ended runs.
+ * A snapshot with which no execution will begin: its conversation has a newer one, or it is older than the retention
+ * time. A snapshot is retained while a run of its conversation is active, because that run may begin with an older one,
+ * and while an active run of another conversation has borrowed it. $1: created before; $2: expired in any case if
+ * created before; $3: terminal states.
  */
 const EXPIRED = `s.created_at < $1
   AND (s.created_at < $2 OR EXISTS (
@@ -19,11 +21,12 @@ const UNNAMED =
   "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key))";
 
 /**
- * What files of the blob store rows name, and how rows forget them. Each `drop` forgets at most `limit` and answers their keys. What may change
- * meanwhile is locked first and judged again in a second statement, which sees what the lock waited for.
+ * Reads and deletes the rows that refer to blobs. Each `drop` deletes at most `limit` rows and returns their blob keys.
+ * Rows that may change concurrently are locked first and checked again in a second statement, which sees what was
+ * committed before the lock was acquired.
  */
 export const sweepStore = {
-  /** Uploads announced before that time and never committed. */
+  /** Deletes uploads that were announced before that time and never committed. */
   async dropUncommittedArtifacts(tx: Sql, before: Date, limit: number): Promise<string[]> {
     const { rows } = await tx.query<{ key: string | null }>(
       `DELETE FROM artifacts WHERE committed_at IS NULL AND uid IN
@@ -34,7 +37,10 @@ export const sweepStore = {
     return rows.flatMap(({ key }) => (key === null ? [] : [key]));
   },
 
-  /** Snapshots put before that time that no execution names: it has not ended with them, and they are not its newest checkpoint. */
+  /**
+   * Deletes snapshots stored before that time to which no execution refers, neither as its final snapshot nor as its
+   * newest checkpoint.
+   */
   async dropUnnamedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]> {
     const locked = await keysOf(
       tx,
@@ -48,7 +54,7 @@ export const sweepStore = {
     );
   },
 
-  /** Snapshots put before `before` that are superseded, or put before `keptSince`. Their runs are locked. */
+  /** Deletes snapshots stored before `before` that are superseded, or stored before `keptSince`. Locks their runs. */
   async dropExpiredSnapshots(
     tx: Sql,
     { before, keptSince }: { before: Date; keptSince: Date },
@@ -72,7 +78,7 @@ export const sweepStore = {
     return keysOf(tx, "DELETE FROM snapshots WHERE snapshot_key = ANY ($1) RETURNING snapshot_key AS key", [keys]);
   },
 
-  /** Those of the keys that some row names, and those whose deletion is under way. */
+  /** Returns those of the keys to which a row refers or whose deletion is pending. */
   async known(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
     const uids = [...new Set(keys.map((key) => key.split("/")[1] ?? "").filter(isUuid))];
     const found = await keysOf(

@@ -13,7 +13,7 @@ type Row = {
   state: RunState | null;
 };
 
-/** Each team's events come in the order of an index: nothing is read that is not shown. */
+/** Reads each team's events in the order of an index, so that only events of the page are read. */
 const PAGE = `
   SELECT e.* FROM unnest($1::uuid[]) AS t (uid)
    CROSS JOIN LATERAL (
@@ -25,7 +25,10 @@ const PAGE = `
       ORDER BY position LIMIT $4) AS e
    ORDER BY e.position LIMIT $4`;
 
-/** Events of teams after a sequence, oldest first. Many readers that wait for the same are answered by one read. */
+/**
+ * Returns a function that reads events of teams after a sequence, oldest first. Identical concurrent requests share one
+ * read.
+ */
 export function teamEventReader(sql: Sql) {
   const read = async ({ teamUids, runUids, within, after, limit }: Ask): Promise<TeamEvent[]> => {
     const wanted = runUids.map((uid) => uid.toLowerCase()).filter(isUuid);

@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 
 export type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
 
-/** Which blob holds the newest transcript of a run. */
+/** Records which blob is the newest transcript of a run. */
 export const transcriptStore = {
   async find(sql: Sql, runUid: string): Promise<TranscriptRecord | undefined> {
     const { rows } = await sql.query<{ blob_key: string; last_seq: number }>(
@@ -12,7 +12,10 @@ export const transcriptStore = {
     return rows[0] && { blobKey: rows[0].blob_key, lastSeq: rows[0].last_seq };
   },
 
-  /** Names the newest blob, unless one that reaches as far is known. Answers the one of both that nobody needs any more. */
+  /**
+   * Records the newest blob, unless the recorded one extends at least as far. Returns the key of the blob that is no
+   * longer needed, if any.
+   */
   async replace(tx: Sql, runUid: string, { blobKey, lastSeq }: TranscriptRecord): Promise<string | undefined> {
     const row = [runUid, blobKey, lastSeq];
     const first = await tx.query(
@@ -31,7 +34,7 @@ export const transcriptStore = {
     return known.blob_key;
   },
 
-  /** The newest event of a run, and whether a worker ever wrote one. */
+  /** Returns the newest event of a run, and whether a worker ever appended one. */
   async extent(sql: Sql, runUid: string): Promise<{ lastSeq: number; hasStarted: boolean }> {
     const { rows } = await sql.query<{ last_seq: number; has_started: boolean }>(
       `SELECT coalesce((SELECT last_seq FROM run_streams WHERE run_uid = $1), 0) AS last_seq,
@@ -42,7 +45,7 @@ export const transcriptStore = {
   },
 };
 
-/** Which blob holds what an agent program of others has written down of a run itself, once that is uploaded. */
+/** Records which blob is the transcript that a third-party harness wrote of a run, once it is uploaded. */
 export const harnessTranscriptStore = {
   async find(sql: Sql, runUid: string): Promise<string | undefined> {
     const { rows } = await sql.query<{ blob_key: string }>(
@@ -52,7 +55,10 @@ export const harnessTranscriptStore = {
     return rows[0]?.blob_key;
   },
 
-  /** Names the newest; answers the key of the one before it, if that is another. The caller holds the lease, so nobody else does this for the run. */
+  /**
+   * Records the newest blob. Returns the key of the previous blob if it is a different one. The caller owns the lease,
+   * so no concurrent call does this for the run.
+   */
   async replace(tx: Sql, runUid: string, blobKey: string): Promise<string | undefined> {
     const before = await this.find(tx, runUid);
     await tx.query(

@@ -15,9 +15,14 @@ export type UsageInsert = {
   readonly access?: ModelAccess;
 };
 
-/** Usage of model calls. Micro-dollars are text: int8 may exceed what a number holds. */
+/**
+ * Stores the usage of model calls. Micro-dollars are passed as text, because int8 exceeds the safe integers of a number.
+ */
 export const usageStore = {
-  /** Returns the provider of the run's model and whether a budget covers the run; undefined when this call was recorded before: nothing changes then. */
+  /**
+   * Inserts the usage of a call. Returns the provider of the run's model and whether a budget covers the run. Returns
+   * undefined and changes nothing if this call was recorded before.
+   */
   async insert(tx: Sql, usage: UsageInsert): Promise<{ provider: string; isBudgeted: boolean } | undefined> {
     const { tokens } = usage;
     const { rows } = await tx.query<{ provider: string | null; is_budgeted: boolean }>(
@@ -33,7 +38,7 @@ export const usageStore = {
     return rows[0] && { provider: rows[0].provider ?? "", isBudgeted: rows[0].is_budgeted };
   },
 
-  /** Sums per run, model, access and price. */
+  /** Returns sums per run, model, access and price. */
   async ofRuns(sql: Sql, runUids: readonly string[]): Promise<Map<string, ModelUsage[]>> {
     const byRun = new Map<string, ModelUsage[]>();
     if (runUids.length === 0) return byRun;

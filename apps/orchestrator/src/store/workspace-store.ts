@@ -5,7 +5,10 @@ import type { PinnedRepository } from "../domain/pinned-repository.ts";
 import type { FrozenRepository } from "../domain/resolved-run.ts";
 import type { Owner, RunState } from "../domain/run.ts";
 
-/** The newest ended execution of a run `r` that left its workspace: a stored snapshot, or as its clones were. In a LATERAL. */
+/**
+ * Selects the newest ended execution of a run `r` that left its workspace: a stored snapshot, or unchanged clones. For
+ * use in a LATERAL subquery.
+ */
 export const LEFT_WORKSPACE = `
   SELECT x.id AS execution_id, s.snapshot_key FROM executions x LEFT JOIN snapshots s ON s.snapshot_key = coalesce(x.snapshot_key, x.checkpoint_key)
    WHERE x.run_uid = r.uid AND x.state = 'ENDED' AND (s.snapshot_key IS NOT NULL OR x.workspace_unchanged) ORDER BY x.id DESC LIMIT 1`;
@@ -19,7 +22,10 @@ type Row = {
   snapshot_key: string | null;
 };
 
-/** The workspace that a run left, with its repositories at the commits that were cloned; undefined when the run or its workspace is absent. */
+/**
+ * Returns the workspace that a run left, with its repositories at the commits that were cloned. Returns undefined if
+ * the run or its workspace is absent.
+ */
 export async function findLeftWorkspace(sql: Sql, runUid: string): Promise<LeftWorkspace | undefined> {
   if (!isUuid(runUid)) return undefined;
   const { rows } = await sql.query<Row>(
@@ -46,7 +52,7 @@ export async function findLeftWorkspace(sql: Sql, runUid: string): Promise<LeftW
   };
 }
 
-/** The repositories of a run at the commits that its first clones were at; undefined when there is no such run. */
+/** Returns the repositories of a run at the commits of its first clones, or undefined if there is no such run. */
 export async function findStartingCommits(sql: Sql, runUid: string): Promise<PinnedRepository[] | undefined> {
   if (!isUuid(runUid)) return undefined;
   const { rows } = await sql.query<{ owner: string | null; repo: string; commit: string }>(
@@ -65,7 +71,10 @@ export async function isSnapshotStored(sql: Sql, key: string): Promise<boolean> 
   return (await sql.query("SELECT 1 FROM snapshots WHERE snapshot_key = $1", [key])).rowCount === 1;
 }
 
-/** The commits that the repositories of a run were cloned at last, up to an execution: what its snapshots are differences to. */
+/**
+ * Returns the commits at which the repositories of a run were last cloned, up to an execution. Its snapshots are
+ * differences to these commits.
+ */
 async function clonedCommits(sql: Sql, runUid: string, executionId: number): Promise<Map<string, string>> {
   const { rows } = await sql.query<{ owner: string; repo: string; commit: string }>(
     `SELECT payload ->> 'owner' AS owner, payload ->> 'name' AS repo, payload ->> 'base_sha' AS commit FROM stream.run_events
