@@ -188,7 +188,7 @@ test("cancelling a tree takes the leases in the order of a heartbeat, so that ne
   const [quick, slow] = [await holdStarted(platform, worker), await holdStarted(platform, worker)];
   await first.complete("WAITING", { waitFor: { policy: "any", runUids: [] } });
   await quick.complete("DONE");
-  const again = await holdStarted(platform, worker); // of the root: its newer execution
+  const again = await holdStarted(platform, worker); // the newer execution of the root
   const { database } = platform;
   let cancelling: Promise<unknown> = Promise.resolve();
   await database.transaction(async (heartbeat) => {

@@ -17,8 +17,8 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 /**
- * A tree of so many runs, whose members wait for their children, run, are accepted, are offered, and are queued, on each level. Answers those
- * that a worker holds.
+ * Creates a tree with LEVEL runs on each of DEPTH levels. On each level, some runs wait for their children, some run,
+ * some are accepted, some are offered, and some are queued. Returns the executions that a worker owns.
  */
 async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnType<TestPlatform["worker"]>>) {
   const { uid: root } = await platform.run(caller);
@@ -31,13 +31,13 @@ async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnT
       Array.from({ length: LEVEL }, (_one, n) => aRun(caller, { parentRunUid: parents[n % parents.length]! })),
     );
     for (const one of waiting.splice(0)) await one.complete("WAITING", ALL);
-    const offers = await platform.claim(worker, 9); // of this level: the deepest first
+    const offers = await platform.claim(worker, 9); // offers of this level: the deepest runs come first
     const { assignments } = await platform.life.worker.accept(worker.session, offers.slice(0, 7));
     const level = assignments.map((assignment) => new HeldExecution(platform, worker.session, assignment));
     for (const one of level.slice(0, 4)) await one.start();
     waiting.push(...(depth < DEPTH ? level.slice(0, 2) : []));
     held.push(...(depth < DEPTH ? level.slice(2) : level));
-    // Those that will wait have the first children of the next level.
+    // The runs that will wait are the parents of the first runs of the next level.
     parents = [...waiting.map(({ assignment }) => assignment.job.run.runUid), ...created.map(({ run }) => run.uid)];
   }
   return { root, held };
@@ -88,7 +88,7 @@ test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep t
   expect(await Promise.all(spawners)).toEqual(Array(SPAWNERS).fill("parent_run_invalid"));
   expect(await states()).toEqual({ CANCELLED: 1 + RUNS + 1 + spawned });
 
-  // Nobody takes anything up; who holds something is told to stop, and its token is good for nothing.
+  // No run is claimed any more. A worker that owns an execution is asked to stop it, and its run token is invalid.
   expect(await platform.claim(worker, 50)).toEqual([]);
   for (const one of held) {
     expect((await one.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);

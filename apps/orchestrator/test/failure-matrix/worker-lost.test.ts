@@ -15,7 +15,7 @@ async function team() {
   return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
 }
 
-/** Lets the lease run out, and the reaper see it. */
+/** Lets the lease expire and runs the reaper. */
 async function lose({ ref }: { ref: { executionId: number } }): Promise<void> {
   await platform.expire(ref.executionId);
   await platform.reaperIsAwake();
@@ -319,7 +319,8 @@ test("Outage 30 s – 10 min: a lease that was renewed late, but before anybody 
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
   await platform.expire(held.ref.executionId);
-  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" })); // meanwhile its token is good for nothing
+  // Until the lease is renewed, its run token is invalid.
+  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
   expect(await platform.life.checkLease(held.ref)).toMatchObject({ runUid: run.uid });
   await platform.reaperIsAwake();
@@ -448,7 +449,8 @@ test("a lease that cannot be judged keeps no other one", async () => {
   const broken = await holdStarted(platform, worker);
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
-  await sql.query("UPDATE executions SET state = 'ENDED', outcome = 'DONE' WHERE id = $1", [broken.ref.executionId]); // which cannot be
+  // A state that cannot occur.
+  await sql.query("UPDATE executions SET state = 'ENDED', outcome = 'DONE' WHERE id = $1", [broken.ref.executionId]);
   for (const { ref } of [broken, held]) await platform.expire(ref.executionId);
   await platform.reaperIsAwake();
   await expect(platform.life.reapOnce()).rejects.toThrow("does not fit");

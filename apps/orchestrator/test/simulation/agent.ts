@@ -6,15 +6,15 @@ import type { WorkerSession } from "../../src/domain/worker-session.ts";
 import type { EventBatch } from "../../src/usecases/append-events.ts";
 import type { Completion } from "../../src/usecases/complete-executions.ts";
 
-/** A worker's side of one accepted execution: sends in order, drops what it was told twice. */
+/** The worker's side of one accepted execution: sends events in order and drops duplicate directives. */
 export class HeldByWorker {
   readonly session: WorkerSession;
   readonly assignment: Assignment;
-  /** A call is under way; heartbeats go beside it. */
+  /** Whether a call is in progress. Heartbeats are sent concurrently. */
   isBusy = false;
   hasStarted = false;
   isStopped = false;
-  /** Its setup failed, and it is kept for the debug window. */
+  /** Whether its setup failed and it is retained for the debug window. */
   isKept = false;
   lastBatch: EventBatch | undefined;
   lastCompletion: Completion | undefined;
@@ -37,7 +37,10 @@ export class HeldByWorker {
     return { executionId: this.assignment.executionId, attempt: this.assignment.attempt };
   }
 
-  /** What its agent does next. One that was told to stop starts nothing, but may see what it was being handed. */
+  /**
+   * The agent's next step. An execution that was asked to stop does not start, but may still receive messages already
+   * sent to it.
+   */
   get next(): "start" | "see" | undefined {
     if (!this.hasStarted && !this.isKept) return this.isStopped ? undefined : "start";
     return this.#toSee.length > 0 ? "see" : undefined;
@@ -62,7 +65,10 @@ export class HeldByWorker {
     }
   }
 
-  /** What it was to do is done by nobody; what it is told from the failure on is seen in the debug session. */
+  /**
+   * Retains the execution for debugging. Its inputs are never received; messages sent after the failure are received in
+   * the debug session.
+   */
   keep(): void {
     this.isKept = true;
     this.#toSee = this.#toSee.filter(({ uid }) => !this.assignment.inputs.some((input) => input.uid === uid));
@@ -76,7 +82,7 @@ export class HeldByWorker {
     ]);
   }
 
-  /** The agent is handed the next thing it was told. */
+  /** Delivers the next message to the agent. */
   seeBatch(): EventBatch {
     const { uid, text } = this.#toSee.shift()!;
     return this.#batch([{ kind: "message", payload: { role: "user", text, message_uid: uid } }]);

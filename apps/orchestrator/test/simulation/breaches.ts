@@ -1,13 +1,16 @@
 import { TERMINAL_STATES } from "../../src/domain/run.ts";
 import type { RawView } from "./view.ts";
 
-/** What must not be, after everything has ended. Knows of the rules what the documentation says, and nothing of the code. */
+/**
+ * Returns violations of the rules after everything has ended. Derives the rules from the documentation, independently
+ * of the code.
+ */
 export const breachesOf = (raw: RawView): string[] => [
   ...leftOvers(raw),
   ...raw.runs.flatMap(({ uid }) => [...gaps(raw, uid), ...fates(raw, uid)]),
 ];
 
-/** Every run is terminal; nothing is held. */
+/** Every run must be terminal, and no lease, wait or capacity in use may be left. */
 function leftOvers({ runs, executions, waits, capacity }: RawView): string[] {
   return [
     ...runs
@@ -29,7 +32,10 @@ function gaps(raw: RawView, uid: string): string[] {
   return seqs.every((seq, n) => seq === n + 1) ? [] : [`events ${seqs.join(" ")}`];
 }
 
-/** Each accepted follow-up was delivered once, or reported undeliverable once because the run had ended; in the order of acceptance. */
+/**
+ * Each accepted follow-up must be delivered once, or be reported undeliverable once because the run had ended, in the
+ * order of acceptance.
+ */
 function fates(raw: RawView, uid: string): string[] {
   const executions = new Map(raw.executions.map((one) => [one.id, one]));
   const counts = (attempt: number, id: number) =>

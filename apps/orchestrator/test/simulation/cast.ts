@@ -3,13 +3,13 @@ import { newUid } from "@millwright/ids";
 import { aCaller } from "../support/platform.ts";
 import type { SessionRow } from "./rows.ts";
 
-/** Who takes part: the same in every world, so that worlds can be compared. */
+/** The participants of a simulation: the same in every world, so that worlds can be compared. */
 export type Cast = {
   readonly callers: readonly Caller[];
   readonly agents: readonly string[];
   readonly factoryUid: string;
   readonly workers: readonly SessionRow[];
-  /** Comes at the end, and takes whatever is left. */
+  /** A worker that joins at the end and executes everything that is left. */
   readonly finisher: SessionRow;
 };
 

@@ -15,13 +15,16 @@ type Act = {
 };
 type Step = <T>(call: () => Promise<T>) => Promise<T>;
 
-/** Plays a script, a list of numbers each of which decides something, in a world. */
+/** Plays a script in a world. A script is a list of numbers, each of which determines one decision. */
 export class Drive {
   readonly world: World;
   readonly runs: string[] = [];
-  /** What was seen at each step: where two worlds part shows here first. */
+  /** Observations at each step. The first difference between two worlds shows here. */
   readonly story: string[] = [];
-  /** Follow-ups that were under way together with something else about their run; and those with its completion. */
+  /**
+   * Follow-ups that were in progress concurrently with another operation on their run, and those concurrent with its
+   * completion.
+   */
   readonly raced = new Set<number>();
   readonly racedCompletion = new Set<number>();
   readonly #cast: Cast;
@@ -29,7 +32,7 @@ export class Drive {
   readonly #turns = new Turns();
   readonly #held: HeldByWorker[] = [];
   readonly #gone: HeldByWorker[] = [];
-  /** Executions whose holder is no more. */
+  /** Executions whose worker is gone. */
   readonly #orphans = new Set<number>();
   #workers: WorkerSession[] = [];
   readonly #parents = new Set<string>();
@@ -44,7 +47,7 @@ export class Drive {
     this.#script = script;
   }
 
-  /** Up to the end of the script, where all that is under way is ended; `watch` is called after every step. */
+  /** Plays the script to its end and finishes everything in progress. Calls `watch` after every step. */
   async play(watch: () => void = () => {}): Promise<void> {
     this.#workers = [];
     for (const worker of this.#cast.workers) this.#workers.push(await this.world.addSession(worker));
@@ -80,7 +83,7 @@ export class Drive {
     if (isCompletion) this.racedCompletion.add(followup);
   }
 
-  /** A run; rather one with which something is under way. */
+  /** Picks a run, preferably one with an operation in progress. */
   #aRun(): string | undefined {
     const { abouts } = this.#turns;
     return abouts.length > 0 && this.#choose(4) > 0 ? this.#pick(abouts) : this.#pick(this.runs);
@@ -96,7 +99,7 @@ export class Drive {
     if (what === 0) return this.#create(undefined);
     if (what < 4) return this.#create(this.#pick(this.#held)?.runUid);
     if (what < 8) return this.#follow(this.#aRun());
-    if (what === 8) return this.#follow(this.#gone.at(-1)?.runUid); // which has just ended, or waits
+    if (what === 8) return this.#follow(this.#gone.at(-1)?.runUid); // a run that has just ended or begun to wait
     if (what === 9) return this.#cancel(this.#aRun());
     if (what < 14) return this.#work(this.#pick(this.#workers)!, 1 + this.#choose(3), this.#choose(16));
     if (what < 17) return this.#goOn(this.#heldOf(this.#aRun()), 1 + this.#choose(5));
@@ -161,7 +164,9 @@ export class Drive {
       : undefined;
   }
 
-  /** Claims and accepts; now and then the worker dies in between, gives an offer back, or a secret is missing. */
+  /**
+   * Claims and accepts. Depending on `fate`, the worker dies in between, returns the offers, or a secret is missing.
+   */
   #work(session: WorkerSession, slots: number, fate: number): Act {
     return {
       act: async (cases) => {
@@ -182,7 +187,7 @@ export class Drive {
     for (const { executionId } of refs) this.#orphans.add(executionId);
   }
 
-  /** What an agent does next, some steps of it: it starts, it sees one message after the other. */
+  /** Performs the agent's next `steps`: it starts, then receives one message after another. */
   #goOn(held: HeldByWorker | undefined, steps: number): Act | undefined {
     if (!held || held.isBusy || held.next === undefined) return undefined;
     return this.#busy(held, async (cases) => {
@@ -253,10 +258,10 @@ export class Drive {
   #misfortune(kind: number): Act | undefined {
     const held = this.#pick(this.#held);
     switch (kind) {
-      case 0: // its worker dies
+      case 0: // the worker dies
         if (held) this.#lose(held);
         return undefined;
-      case 1: // its worker is frozen, or cut off, for too long; it may come back
+      case 1: // the worker is frozen or disconnected for too long; it may come back
         return {
           act: (_cases, step) => step(async () => (held ? this.world.expire(held.ref.executionId) : undefined)),
         };
@@ -265,7 +270,7 @@ export class Drive {
         return { act: (_cases, step) => step(async () => (orphan === undefined ? undefined : this.#pass(orphan))) };
       }
       case 3: {
-        // an answer was lost: the same is sent again, however late
+        // The response was lost: the same request is sent again, at any later time.
         const late = this.#pick([...this.#gone, ...this.#held]);
         const { lastBatch: batch, lastCompletion: completion } = late ?? {};
         if (!late || late.isBusy) return undefined;
@@ -277,9 +282,9 @@ export class Drive {
           ],
         };
       }
-      case 4: // its worker stops in order
+      case 4: // the worker shuts down gracefully
       case 5: {
-        // its worker cannot execute it
+        // The worker cannot execute it.
         if (!held || held.isBusy) return undefined;
         return this.#busy(held, async (cases) => {
           await cases.returnLease(held.session, held.ref, kind === 5);
@@ -296,7 +301,7 @@ export class Drive {
     await this.world.endGrace(executionId);
   }
 
-  /** Whoever still works finishes; what the dead have held is given to another worker, until nothing is left. */
+  /** Lets the remaining workers finish, and reassigns executions of dead workers, until nothing is left. */
   async end(): Promise<void> {
     const finisher = await this.world.addSession(this.#cast.finisher);
     const alone = async (next: Act | undefined) => {
@@ -319,7 +324,7 @@ export class Drive {
     throw new Error("there is no end");
   }
 
-  /** A caller that may do everything to every run. */
+  /** Returns a caller with all rights to every run. */
   get #everybody() {
     const [first, second] = this.#cast.callers;
     return { ...first!, teams: [...first!.teams, ...second!.teams] };

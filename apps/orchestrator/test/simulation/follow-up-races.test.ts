@@ -11,8 +11,8 @@ const RACES = 100_000 * SCALE;
 const DECISIONS = 400;
 const RACES_PER_SCRIPT = 8.5;
 
-// Runs, workers that die, freeze and repeat themselves, cancels and child runs go on around them; every transaction of the
-// use cases waits for its turn, and the script decides whose turn it is.
+// Runs, cancels, child runs and workers that die, freeze or repeat requests happen concurrently. Every transaction of
+// the use cases waits for its turn, and the script determines the order of turns.
 test(
   `Follow-up races completion: in ${RACES} races of follow-ups with whatever else happens to their runs, each has one fate, their order is kept, and no run lives for ever`,
   async () => {

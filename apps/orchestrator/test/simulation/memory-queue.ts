@@ -4,7 +4,7 @@ import type { CapacitySubject } from "../../src/domain/run-transaction.ts";
 import type { RunRecord } from "../../src/domain/run-record.ts";
 import type { CapacityRow, ExecutionRow, Rows, SessionRow } from "./rows.ts";
 
-/** Executions that the same workers may take, under the same caps. */
+/** Returns the lane of a run. The same workers may claim all executions of a lane, under the same caps. */
 export const laneOf = ({ owner, frozen: { agent_uid, factory_uid, requirements } }: RunRecord): string =>
   JSON.stringify([
     owner.uid,
@@ -15,7 +15,7 @@ export const laneOf = ({ owner, frozen: { agent_uid, factory_uid, requirements }
     requirements.image ?? null,
   ]);
 
-/** The scopes whose capacity an execution uses; its owner's last. */
+/** Returns the scopes whose capacity an execution uses. The owner's scope is last. */
 const scopesOf = ({ owner, agentUid, factoryUid }: CapacitySubject): string[] => [
   ...(agentUid ? [`agent ${agentUid}`] : []),
   ...(factoryUid ? [`factory ${factoryUid}`] : []),
@@ -67,8 +67,8 @@ type Candidate = {
 };
 
 /**
- * What a worker is offered, in order: lane by lane. Ends when its slots are full, or nothing is
- * left that it may take.
+ * Claims for a worker, lane by lane, and returns the offers in order. Ends when the worker's slots are full, or when no
+ * execution is left that it may claim.
  */
 export function claimInMemory(
   rows: Rows,
@@ -160,7 +160,10 @@ function mayTake(
   );
 }
 
-/** Deepest first, then oldest; not while the run's previous execution is still there. */
+/**
+ * Returns the queued executions of a lane, deepest first, then oldest, except while the run's previous execution is
+ * stopping.
+ */
 function queuedOf(rows: Rows, lane: string): ExecutionRow[] {
   const isThere = (runUid: string) => rows.executionsOf(runUid).some(({ state }) => state === "STOPPING");
   const depth = ({ runUid }: ExecutionRow) => rows.runs.get(runUid)!.record.depth;

@@ -3,7 +3,7 @@ import { appendEvents, queueExecution } from "./memory-transaction.ts";
 import { releaseCapacity } from "./memory-queue.ts";
 import type { ExecutionRow, Rows } from "./rows.ts";
 
-/** Saves the change of a run: its row, its execution, what follows from both, and the lease. */
+/** Saves the change of a run: its row, its execution, the consequences of both, and the lease. */
 export function saveChange(rows: Rows, change: RunChange): void {
   const { run, next } = change;
   saveRun(rows, change);

@@ -8,7 +8,10 @@ import { ensureCapacity, laneOf } from "./memory-queue.ts";
 import { saveChange } from "./memory-save.ts";
 import { directiveOf, type ExecutionRow, type MessageRow, type Rows, type RunRow } from "./rows.ts";
 
-/** What the SQL store does to its tables, done to these: the independent form that the store is compared with. */
+/**
+ * Applies the operations of the SQL store to tables in memory. This independent implementation is compared with the
+ * store.
+ */
 export const memoryTransaction = (rows: Rows): RunTransaction => ({
   async once({ principalUid, operation, key, body }, f) {
     if (!key) return f();
@@ -121,7 +124,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     for (const { seq } of left) rows.directives.patch(`${executionId} ${seq}`, { attempt });
     return left.map((row) => directiveOf(rows, { ...row, attempt }));
   },
-  // Workspaces are no part of the simulation: no worker saves one.
+  // Workspaces are not simulated: no worker saves one.
   workspaceOf: async () => undefined,
   isSnapshotStored: async () => false,
   ownsSnapshot: async () => false,
@@ -208,7 +211,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   },
 });
 
-/** As the API reads it: the parts that the use cases look at. */
+/** Returns the run as the API reads it, limited to the properties that the use cases read. */
 export const viewOf = ({ record, state, status }: RunRow): Run =>
   ({ ...record, state, executionLocation: "REMOTE", ...(status ? { status } : {}) }) as unknown as Run;
 

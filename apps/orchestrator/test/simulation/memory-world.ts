@@ -8,7 +8,7 @@ import { directiveOf, Rows, type LeaseRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
 import type { World } from "./world.ts";
 
-/** The run life cycle in memory, without a clock: time passes when it is told to. */
+/** The run life cycle in memory, without a clock: time passes only by explicit calls. */
 export function memoryWorld(): World & { readonly rows: Rows } {
   const rows = new Rows();
   const tx = memoryTransaction(rows);

@@ -31,7 +31,10 @@ export type ExecutionRow = {
   readonly snapshotKey?: string;
 };
 
-/** `isExpired`: its time is over, and nobody has taken it away yet. `isStopping`: its grace runs; `isFenced`: the grace is over. */
+/**
+ * `isExpired`: the lease has expired, but is not removed yet. `isStopping`: the grace period is running. `isFenced`:
+ * the grace period is over.
+ */
 export type LeaseRow = {
   readonly executionId: number;
   readonly attempt: number;
@@ -68,7 +71,7 @@ export type MessageRow = {
   readonly isUndeliverable: boolean;
 };
 
-/** A stored directive with the `seq` of the one before it in its attempt. */
+/** Returns a stored directive with the `seq` of the previous directive in its attempt. */
 export function directiveOf(rows: Rows, { executionId, attempt, seq, kind, payload }: DirectiveRow): Directive {
   const before = rows.directives
     .all()
@@ -102,7 +105,7 @@ export type SessionRow = {
   readonly arch?: string;
 };
 
-/** The tables of the run life cycle, in memory; migration 0001 says what each is for. */
+/** The tables of the run life cycle, in memory. Migration 0001 documents each table. */
 export class Rows {
   readonly journal = new Journal();
   readonly runs = new Table<string, RunRow>(this.journal);

@@ -1,6 +1,6 @@
 import type { RawView } from "./view.ts";
 
-/** In which state of its run a follow-up was accepted; so that a simulation can say what it has tried. */
+/** The state of the run when a follow-up was accepted. With it, a simulation reports what it has tried. */
 export type Situation =
   | "queued"
   | "starting"
@@ -12,7 +12,7 @@ export type Situation =
   | "ended"
   | "resumed";
 
-/** The situation of every accepted follow-up, told from the events before it. */
+/** Returns the situation of every accepted follow-up, derived from the events before it. */
 export function situationsOf({ runs, events }: RawView): Situation[] {
   return runs.flatMap(({ uid }) => {
     let situation: Situation = "queued";

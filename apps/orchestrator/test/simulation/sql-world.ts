@@ -15,11 +15,11 @@ import { leaseText, statusText } from "./memory-world.ts";
 import type { RawView } from "./view.ts";
 import type { World } from "./world.ts";
 
-/** The product's store, for the runs of a cast. Time passes when it is told to. */
+/** The product's store, for the runs of a cast. Time passes only by explicit calls. */
 export async function sqlWorld(database: Database, timings: Timings, cast: Cast): Promise<World> {
   const { sql } = database;
   const owners = cast.callers.map(teamOf);
-  await sql.query("UPDATE capacity SET last_start = 0"); // the queue's clock begins anew
+  await sql.query("UPDATE capacity SET last_start = 0"); // resets the queue's clock
   return {
     runs: runTransactions(database, timings),
     claim: async (session, slots) =>

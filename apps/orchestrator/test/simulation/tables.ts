@@ -1,4 +1,4 @@
-/** Undoes what a transaction that failed has written. */
+/** Reverts the writes of a failed transaction. */
 export class Journal {
   #undo: (() => void)[] = [];
 
@@ -6,7 +6,7 @@ export class Journal {
     this.#undo.push(undo);
   }
 
-  /** Runs `f`; when it throws, everything it wrote is as it was before. */
+  /** Runs `f`. If it throws, reverts everything it wrote. */
   async run<T>(f: () => Promise<T>): Promise<T> {
     this.#undo = [];
     try {
@@ -18,7 +18,7 @@ export class Journal {
   }
 }
 
-/** Rows by key. A row is replaced, never changed, so that a journal can give the old one back. */
+/** Rows by key. A row is replaced, never mutated, so that a journal can restore the previous one. */
 export class Table<K, V extends object> {
   readonly #rows = new Map<K, V>();
   readonly #journal: Journal;
@@ -46,7 +46,7 @@ export class Table<K, V extends object> {
     return row;
   }
 
-  /** Changes some columns of a row that is there. */
+  /** Changes some columns of an existing row. */
   patch(key: K, columns: Partial<V>): V {
     const row = this.#rows.get(key);
     if (!row) throw new Error("no such row");

@@ -3,8 +3,8 @@ import { setImmediate as settled } from "node:timers/promises";
 type Turn = { readonly about: string | undefined; readonly take: () => Promise<void> };
 
 /**
- * Things that happen at once, one step at a time: each waits for its turn before every call to the store, and whoever
- * holds the script says whose turn it is. The same script makes the same story.
+ * Runs concurrent operations one step at a time. Each operation waits for its turn before every call to the store, and
+ * the caller that has the script determines whose turn it is. The same script always produces the same sequence.
  */
 export class Turns {
   #waiting: Turn[] = [];
@@ -14,12 +14,12 @@ export class Turns {
     return this.#waiting.length;
   }
 
-  /** What those that wait are about. */
+  /** The subjects of the waiting operations. */
   get abouts(): string[] {
     return this.#waiting.flatMap(({ about }) => about ?? []);
   }
 
-  /** Begins something; it runs up to its first turn. */
+  /** Starts an operation, which runs up to its first turn. */
   async begin(
     about: string | undefined,
     act: (step: <T>(call: () => Promise<T>) => Promise<T>) => Promise<unknown>,
@@ -32,7 +32,7 @@ export class Turns {
     await settled();
   }
 
-  /** Gives one of those that wait its turn, and lets it go on to its next one. Errors: whatever went wrong. */
+  /** Gives a waiting operation its turn, up to its next one. Throws the first error of any operation. */
   async take(index: number): Promise<void> {
     const [turn] = this.#waiting.splice(index % this.#waiting.length, 1);
     await turn!.take();
@@ -40,7 +40,7 @@ export class Turns {
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 
-  /** Lets everything end that has begun, in order. */
+  /** Runs all started operations to their end, in order. */
   async finish(): Promise<void> {
     while (this.#waiting.length > 0) await this.take(0);
   }

@@ -1,4 +1,7 @@
-/** What two worlds that were told the same must agree about. Runs, messages and sessions are named by their order. */
+/**
+ * The state on which two worlds must agree after the same operations. Runs, messages and sessions are named by their
+ * order.
+ */
 export type View = {
   readonly runs: readonly {
     readonly state: string;
@@ -12,7 +15,7 @@ export type View = {
   readonly capacity: readonly string[];
 };
 
-/** What a world tells of itself, in its own uids. */
+/** The state of one world, with its own uids. */
 export type RawView = {
   readonly runs: readonly {
     readonly uid: string;
@@ -99,7 +102,10 @@ export function viewOfWorld(raw: RawView): View {
   };
 }
 
-/** With members in one order: PostgreSQL keeps JSON objects in its own. */
+/**
+ * Returns the value with object members in a fixed order, because PostgreSQL stores JSON objects in an order of its
+ * own.
+ */
 const sorted = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map(sorted)

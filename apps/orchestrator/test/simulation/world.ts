@@ -24,10 +24,10 @@ import { frozenFor } from "../support/platform.ts";
 import type { SessionRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
 
-/** How many run at once; small, so that caps are met all the time. */
+/** Concurrency limits; small, so that they are reached all the time. */
 export const CAPS: CapacityDefaults = { team: 4, agent: 2, factory: 3 };
 
-/** Where the use cases keep runs: in memory, or in SQL. Each call is one transaction, or one statement by itself. */
+/** The store of the use cases: in memory, or in SQL. Each call is one transaction, or one statement on its own. */
 export type World = {
   readonly runs: InRunTransaction;
   claim(session: WorkerSession, slots: number): Promise<readonly LeaseRef[]>;
@@ -42,9 +42,9 @@ export type World = {
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
 
   addSession(session: SessionRow): Promise<WorkerSession>;
-  /** Time passes: a lease that is not renewed before the reaper looks is lost. */
+  /** Lets a lease expire: it is lost unless it is renewed before the next tick of the reaper. */
   expire(executionId: number): Promise<void>;
-  /** Time passes: the grace of a stopping execution is over. */
+  /** Ends the grace period of a stopping execution. */
   endGrace(executionId: number): Promise<void>;
   raw(): Promise<RawView>;
   close(): Promise<void>;
@@ -52,7 +52,10 @@ export type World = {
 
 export type UseCases = ReturnType<typeof useCasesOf>;
 
-/** The product's use cases over a world. `step` waits for its turn before each call; so any order of transactions can be tried. */
+/**
+ * Returns the product's use cases over a world. `step` waits for its turn before each call, so that any order of
+ * transactions can be tried.
+ */
 export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Promise<T>) {
   const runs: InRunTransaction = (f) => step(() => world.runs(f));
   const getVisibleRun = (caller: Caller, uid: string) => step(() => world.getVisibleRun(caller, uid));
@@ -156,10 +159,10 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
   };
 }
 
-/** What a secret that has gone says while a run is being accepted. */
+/** The error if a secret is missing while a run is being accepted. */
 const secretMissing = new DomainError({ kind: "not_found", reason: "secret_not_found", message: "No such secret." });
 
-/** The answer, or the reason of a refusal. Errors: everything else. */
+/** Returns the result, or the reason of a domain error. Throws all other errors. */
 export async function answered<T>(answer: Promise<T>): Promise<T | { refused: string }> {
   return answer.catch((error: unknown) => {
     if (isDomainError(error)) return { refused: error.reason };

@@ -7,7 +7,7 @@ export type Backlog = {
   readonly count: number;
 };
 
-/** Queues many runs at once, past the API, which would take minutes: rows as `insertRun` writes them. */
+/** Queues many runs by direct inserts, because the API would take minutes. Inserts the same rows as `insertRun`. */
 export async function queueBacklog(
   { sql }: Database,
   { teamUid, agentUid, factoryUid, count }: Backlog,
@@ -32,7 +32,7 @@ export async function queueBacklog(
   );
 }
 
-/** How much may run at once. */
+/** Sets how many executions may run concurrently. */
 export async function setCaps(
   { sql }: Database,
   caps: readonly (readonly [scope: "team" | "agent" | "factory", uid: string, max: number])[],
@@ -45,7 +45,10 @@ export async function setCaps(
   }
 }
 
-/** Ends some of what is offered, in one transaction with the locks of a completion: runs by uid, then capacity, then leases. Answers how many. */
+/**
+ * Ends some of the offered executions, in one transaction with the locks of a completion: runs by uid, then capacity,
+ * then leases. Returns their number.
+ */
 export const endSome = (database: Database, executionIds: readonly number[]): Promise<number> =>
   database.transaction(async (tx) => {
     await tx.query(

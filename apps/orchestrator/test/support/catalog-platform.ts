@@ -59,7 +59,9 @@ function fakeIdentity() {
 
 export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
 
-/** The orchestrator on a real database behind its real doors, with identity in memory and blobs in a directory. */
+/**
+ * Starts the orchestrator on a real database with its real servers, with identity in memory and blobs in a directory.
+ */
 export async function catalogPlatform(
   overrides: {
     localRepositoryRoots?: string[];
@@ -151,16 +153,16 @@ export async function catalogPlatform(
     catalogueByMetrics: clientFor(orchestrator.CatalogService, transport, { signer: metrics! }),
     definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories! }),
     evidence: clientFor(orchestrator.EvidenceService, transport, { signer: scoring! }),
-    /** The same service, called by one that is not on its allow-list. */
+    /** The same service, called by a service that is not on its allow-list. */
     evidenceByGateway: clientFor(orchestrator.EvidenceService, transport, { signer: gateway! }),
     runFacts: clientFor(orchestrator.FactsService, transport, { signer: metrics! }),
     runFactsByGateway: clientFor(orchestrator.FactsService, transport, { signer: gateway! }),
     runFactsByScoring: clientFor(orchestrator.FactsService, transport, { signer: scoring! }),
-    /** The same door, entered by a service that has no business there. */
+    /** The same server, called by a service that it does not permit. */
     definitionsByGateway: clientFor(definitions.DefinitionOwnerService, transport, { signer: gateway! }),
     workers: clientFor(worker.WorkerService, workerTransport),
     as: call,
-    /** Carries out a signed URL as the gateway would. */
+    /** Executes a signed URL as the gateway would. */
     async follow(method: "GET" | "PUT", url: string, body?: Uint8Array): Promise<string> {
       const { pathname, search } = new URL(url);
       const permitted = verifySignedRequest({ signingKey, clock }, method, pathname + search);
@@ -183,5 +185,5 @@ export async function catalogPlatform(
   };
 }
 
-/** What a worker sends with every call. */
+/** Returns the headers that a worker sends with every call. */
 export const bearer = ({ token }: { token: string }) => ({ headers: { authorization: `Bearer ${token}` } });

@@ -8,7 +8,7 @@ import type { TestPlatform } from "./platform.ts";
 
 type Worker = { readonly token: string; readonly session: WorkerSession };
 
-/** One accepted execution, as a worker drives it. */
+/** One accepted execution, driven as by a worker. */
 export class HeldExecution {
   readonly platform: TestPlatform;
   readonly session: WorkerSession;
@@ -34,7 +34,7 @@ export class HeldExecution {
     return result!;
   }
 
-  /** The agent begins and is handed its inputs. */
+  /** Starts the agent and delivers its inputs. */
   async start(): Promise<this> {
     const begun = [
       this.event("sandbox_ready", { kind: "none" }),

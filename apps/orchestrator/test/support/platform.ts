@@ -48,7 +48,7 @@ export const frozenFor = (
   ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
 });
 
-/** What configuration comes to here. */
+/** Returns the configuration to which a request resolves in tests. */
 export const resolvedFor = (
   request: ResolveRunRequest,
   settings: Partial<ResolvedRun["queueSettings"]> = {},
@@ -85,11 +85,14 @@ type Overrides = Partial<RunLifeOptions> & {
   limits?: Partial<CapacityDefaults>;
   queueSettings?: (request: ResolveRunRequest) => Partial<ResolvedRun["queueSettings"]>;
   poolSize?: number;
-  /** Another replica of the same service, with the same database and keys. Close this one first. */
+  /** Another replica of the same service, whose database and keys are shared. Close the new platform before it. */
   beside?: { db: TestDatabase; keys: WorkerKeys };
 };
 
-/** The run life cycle on a real, fresh database; identity and configuration are in memory. Loops run only when started. */
+/**
+ * Creates the run life cycle on a real, fresh database, with identity and configuration in memory. Loops run only when
+ * started.
+ */
 export async function testPlatform(overrides: Overrides = {}) {
   const { beside } = overrides;
   const db = beside?.db ?? (await testDatabase(MIGRATIONS));
@@ -129,7 +132,7 @@ export async function testPlatform(overrides: Overrides = {}) {
       await database.close();
       if (!beside) await db.close();
     },
-    /** A worker process with a session. */
+    /** Registers a worker process and returns its session. */
     async worker({
       teamUid,
       slots = 20,
@@ -166,7 +169,7 @@ export async function testPlatform(overrides: Overrides = {}) {
       });
       return { key, token, session: await life.worker.authenticate(token) };
     },
-    /** Claims what is there now, past the polls. */
+    /** Claims what is available now, without polling. */
     claim: (worker: { session: WorkerSession }, slots = 1) =>
       claim(database, worker.session, slots, timings.offerTtlMs),
     async run(caller: Caller, request: Partial<NewRun> = {}) {
@@ -182,7 +185,7 @@ export async function testPlatform(overrides: Overrides = {}) {
       ]);
       return rows[0]?.in_use;
     },
-    /** Lifecycle events of a run, as written (nothing sequences them here). */
+    /** Returns the lifecycle events of a run as written; no sequencer runs here. */
     async facts(runUid: string) {
       const { rows } = await database.sql.query<{
         type: string;
@@ -195,14 +198,14 @@ export async function testPlatform(overrides: Overrides = {}) {
       );
       return rows;
     },
-    /** Lets a lease or offer run out, as if time had passed. */
+    /** Lets a lease or offer expire. */
     async expire(executionId: number) {
       await database.sql.query(
         "UPDATE leases SET expires_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1",
         [executionId],
       );
     },
-    /** Says that the reaper has looked just now, so that the next look is an ordinary one. */
+    /** Records a tick of the reaper, so that the next tick does not follow a pause. */
     async reaperIsAwake() {
       await database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
     },
