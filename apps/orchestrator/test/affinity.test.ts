@@ -12,7 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** A run that has ended, on the first of two workers, which keeps its workspace; and a follow-up to it. */
+/**
+ * Completes a run on the first of two workers, which retains its workspace. `followUp` sends a follow-up to the run.
+ */
 async function parkedRun(more: { parkedMs?: number } = PARKED, slots = 1) {
   const caller = aCaller();
   const [keeper, other] = [
@@ -38,7 +40,7 @@ test("the next execution of a run is left to the worker that keeps its workspace
   const { keeper, other, followUp, caller } = await parkedRun();
   await followUp();
   expect(await platform.claim(other)).toEqual([]);
-  const waiting = await platform.run(caller); // what waits behind it is nobody's
+  const waiting = await platform.run(caller); // runs queued behind it have no preferred worker
   expect(await platform.claim(other)).toHaveLength(1);
   expect((await platform.getRun(caller, waiting.uid)).state).toBe("PENDING");
   const { assignment } = await hold(platform, keeper);

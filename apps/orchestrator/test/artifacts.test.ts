@@ -151,7 +151,7 @@ test("a plan reported again under its title is the same artifact with its new te
     create({ clientArtifactId, artifactType: "PLAN", data: { title }, content: bytes(text) });
   const { artifactUid } = await plan("call-1", "Plan", "# One");
   for (const again of ["call-2", "call-2"]) expect(await plan(again, "Plan", "# Two")).toMatchObject({ artifactUid });
-  expect(await plan("call-1", "Plan", "# One")).toMatchObject({ artifactUid }); // a late repetition
+  expect(await plan("call-1", "Plan", "# One")).toMatchObject({ artifactUid }); // a late retry of the first call
   const { artifactUid: other } = await plan("call-3", "Other", "# Other");
   expect((await shown()).map(({ uid }) => uid)).toEqual([artifactUid, other]);
   expect((await read(artifactUid)).data).toMatchObject({ content: "# Two", title: "Plan" });

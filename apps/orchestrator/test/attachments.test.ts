@@ -26,7 +26,7 @@ async function aTeam() {
 function actions(caller: Caller, runUid: string) {
   const prepare = async (...files: { fileName: string; mimeType: string }[]) =>
     (await p.life.prepareAttachments(caller, { runUid }, files)).attachments;
-  /** A file that is there. */
+  /** Prepares and uploads a file. */
   const upload = async (content: string, file = NOTE) => {
     const [one] = await prepare(file);
     await p.follow("PUT", one!.upload.url, bytes(content));
@@ -112,7 +112,7 @@ test("a file that is uploaded again between being settled and being copied is gi
   await p.database.sql.query(
     "UPDATE prepared_attachments SET size_bytes = 5, sha256 = encode(sha256('first'), 'hex') WHERE uid = $1",
     [uid],
-  ); // whoever settled it died
+  ); // the process that recorded this content crashed before it copied the file
   await p.follow("PUT", url, bytes("other"));
   await expect(follow([uid])).rejects.toEqual(
     domainError({ kind: "conflict", reason: "attachment_changed", retryable: false }),

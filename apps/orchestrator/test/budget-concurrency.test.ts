@@ -6,7 +6,7 @@ import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog
 import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";
 
-/** One token costs one micro-dollar. */
+/** A model whose tokens cost one micro-dollar each. */
 const MODEL = "priced";
 const AGENTS = 200;
 const LIMIT = 25_000;
@@ -72,7 +72,7 @@ async function report(agent: Agent, tokens: number): Promise<void> {
   Object.assign(agent, { state: "idle", calls: agent.calls + 1 });
 }
 
-/** Recomputed from the rows themselves. */
+/** Recomputes the sums from the rows. */
 async function totals() {
   const { rows } = await p.db.database.sql.query<{ spent: number; reserved: number; counted: number }>(
     `SELECT (SELECT coalesce(sum(u.cost_micros), 0)::float8 FROM usage_rows u) AS spent,
@@ -83,14 +83,14 @@ async function totals() {
   return rows[0]!;
 }
 
-/** What a killed process leaves: its transactions are rolled back wherever they were. */
+/** Terminates connections, as a killed process does: its transactions are rolled back at any point. */
 const killConnections = (count: number) =>
   p.db.database.sql.query(
     "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'orchestrator test' ORDER BY pid LIMIT $1) chosen",
     [count],
   );
 
-/** Has every agent call models until nothing is left of the limit above them, while connections, calls and attempts are lost. */
+/** Lets every agent call models until the limit is used up, while connections, calls and attempts are lost. */
 async function spendAll(
   all: readonly Agent[],
   seed: number,
@@ -106,7 +106,7 @@ async function spendAll(
         await (fates[n]! < 0.15 ? lose(agent, fates[n]! < 0.07) : report(agent, Math.ceil(agent.reserved * fates[n]!)));
     });
     if (random.chance(0.3)) acts.push(killConnections(2).then(() => undefined));
-    await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
+    await Promise.allSettled(acts); // failed acts are retried in the next round, as workers do
     await p.reaperIsAwake();
     await p.life.reapOnce();
     const sums = await totals();
@@ -118,7 +118,7 @@ async function spendAll(
   expect((await totals()).spent).toBeGreaterThanOrEqual(LIMIT);
 }
 
-/** The thresholds that were published, in order. */
+/** Returns the published thresholds, in order. */
 async function publishedThresholds(): Promise<number[]> {
   const { rows } = await p.database.sql.query<{ percent: number }>(
     `SELECT (payload->>'threshold_percent')::integer AS percent FROM stream.event_pending
@@ -151,7 +151,7 @@ test("200 runs below one run pass its cost limit by less than one reservation, w
   await spendAll(all, 4, () => undefined);
 });
 
-/** Its attempt ends without the call: it fails, or its worker is lost. */
+/** Ends an agent's attempt without completing its call: the attempt fails, or its worker is lost. */
 async function lose(agent: Agent, isReaped: boolean): Promise<void> {
   if (isReaped) await p.expire(agent.held.ref.executionId);
   else

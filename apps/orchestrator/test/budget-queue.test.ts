@@ -9,7 +9,7 @@ import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";
 
-/** One token costs one micro-dollar. */
+/** A model whose tokens cost one micro-dollar each. */
 const MODEL = "gpt-5.1";
 const PRICED = { config: { model_id: MODEL } };
 
@@ -33,7 +33,7 @@ const queued = (request: Partial<NewRun> = {}, by = caller) => p.run(by, { ...PR
 const status = (uid: string, by = caller) => p.life.getQueueStatus(by, uid);
 const reasonOf = async (uid: string) => (await status(uid)).reason;
 
-/** The uids of the runs that the next claim offers. */
+/** Returns the uids of the runs that the next claim offers. */
 async function offered(): Promise<string[]> {
   const { assignments } = await p.life.worker.accept(worker.session, await p.claim(worker, 20));
   return assignments.map(({ job }) => job.run.runUid);
@@ -60,7 +60,7 @@ async function aBudget({ scope = "team", scopeUid = "", period = "total", limitM
 const setLimit = (uid: string, limitMicros: bigint) =>
   p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros }, p.as(caller));
 
-/** A budget under which a run has spent everything. */
+/** Creates a budget and a run that spends all of it. */
 async function anExhaustedBudget(asked: Asked = {}, request: Partial<NewRun> = {}): Promise<[string, HeldExecution]> {
   const uid = await aBudget(asked);
   await queued(request);
@@ -69,7 +69,7 @@ async function anExhaustedBudget(asked: Asked = {}, request: Partial<NewRun> = {
   return [uid, spender];
 }
 
-/** As if the budget's period had ended. */
+/** Changes the rows as if the budget's period had ended. */
 const endPeriod = (uid: string) =>
   p.database.sql.query(
     `WITH ended AS (UPDATE budget_periods SET period_start = period_start - interval '1 day' WHERE budget_uid = $1)

@@ -10,7 +10,7 @@ import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
-/** One token costs one micro-dollar. */
+/** A model whose tokens cost one micro-dollar each. */
 const MODEL = "priced";
 
 let clock: ManualClock;
@@ -137,7 +137,7 @@ test("several budgets hold at once: the tightest decides, and its message is sho
   expect([(await reserve(scheduled, 1)).message.includes(own.uid), await outcome(manual)]).toEqual([true, "granted"]);
   await report(manual, 150);
   expect((await reserve(manual, 1)).message).toContain(day.uid);
-  expect((await reserve(scheduled, 1)).message).toContain(day.uid); // passed by 50
+  expect((await reserve(scheduled, 1)).message).toContain(day.uid); // already exceeded by 50
 });
 
 test("a run's own cost limit and a budget are both enforced", async () => {

@@ -171,7 +171,8 @@ describe("environments of others", () => {
     );
     await expect(p.catalogue.deleteEnvironment({ uid }, p.as(friend))).rejects.toEqual(notFound("environment"));
     await expect(grant(uid, "user", stranger.principal.uid, friend)).rejects.toEqual(notFound("environment"));
-    expect((await resolve(friend, uid)).frozen).toMatchObject({ environment_uid: uid, secret_names: [] }); // the owner's names are not the friend's
+    // The owner's secrets are not shared.
+    expect((await resolve(friend, uid)).frozen).toMatchObject({ environment_uid: uid, secret_names: [] });
     expect((await p.catalogue.listEnvironmentGrants({ environmentUid: uid }, p.as(caller))).grants).toEqual([made]);
     await expect(p.catalogue.listEnvironmentGrants({ environmentUid: uid }, p.as(friend))).rejects.toEqual(
       notFound("environment"),

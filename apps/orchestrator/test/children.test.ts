@@ -70,7 +70,7 @@ test("waiting for any is over with the first end, and each end is told once", as
   await held.complete("WAITING", ANY);
   await (await hold(platform, worker)).complete("DONE");
   expect(await stateOf(parent.uid)).toBe("QUEUED");
-  const second = await hold(platform, worker); // the child goes before its parent
+  const second = await hold(platform, worker); // the child is served before its parent
   expect(second.assignment.job.run.runUid).toBe(children[1]!.uid);
   const woken = await holdStarted(platform, worker);
   expect(woken.assignment.inputs[0]!.text).toContain("Part 0");
@@ -147,7 +147,8 @@ test("a tree of depth 5 finishes with one worker slot and every cap at 1", async
   const [agentUid, factoryUid] = [crypto.randomUUID(), crypto.randomUUID()];
   const request = { agentUid, factoryUid };
   const root = await own.run(caller, request);
-  // The worker: each run at depth < 5 spawns one child in its first execution and waits for it; the deepest just ends.
+  // Acts as the worker: each run at depth < 5 spawns one child in its first execution and waits for it; the deepest run
+  // just completes.
   for (let executions = 0; executions < 50; executions++) {
     const offers = await own.life.worker.lease(worker.session, 1, 10_000, new AbortController().signal);
     expect(offers).toHaveLength(1);

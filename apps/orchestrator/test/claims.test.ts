@@ -10,7 +10,7 @@ const flood = aCaller();
 const agents = Array.from({ length: 8 }, () => newUid());
 const factories = [newUid(), newUid()];
 
-/** One team has queued very many runs, of several agents and two factories; all of them are capped. */
+/** A team has a large backlog of several agents and two factories, all of them capped. */
 let platform: TestPlatform;
 beforeAll(async () => {
   platform = await testPlatform({ poolSize: CLAIMERS + 4 });
@@ -44,7 +44,7 @@ test(`one team floods the queue with ${FLOOD} runs: another team's single run is
   let rounds = 0;
   for (let isOffered = false; !isOffered; rounds++) {
     for (const worker of workers) {
-      const [oldest] = await held(); // one execution ends, and its worker asks again
+      const [oldest] = await held(); // one execution ends, and its worker claims again
       await endSome(platform.database, [oldest!]);
       await platform.claim(worker, 1);
     }

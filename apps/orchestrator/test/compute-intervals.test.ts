@@ -24,7 +24,7 @@ afterAll(() => p.close());
 const frozen = (more: object) => ({ config: { frozen: more } });
 const rowsOf = async (text: string, ...params: unknown[]) => (await p.database.sql.query<any>(text, params)).rows;
 
-/** Intervals of a run: execution and attempt, times, shape. */
+/** Returns the intervals of a run: execution and attempt, times, shape. */
 const intervalsOf = (runUid: string) =>
   rowsOf(
     `SELECT x.seq || '/' || c.attempt AS which, c.started_at, c.ended_at, c.vcpus, c.memory_gb
@@ -42,7 +42,7 @@ async function aTeam(request = {}) {
   return { caller, worker, run, cancel, state: async () => (await p.getRun(caller, run.uid)).state };
 }
 
-/** As if the attempt had been claimed `seconds` earlier. Returns the time of the claim. */
+/** Moves the claim of an attempt `seconds` into the past. Returns the time of the claim. */
 async function claimedAgo({ ref }: Pick<HeldExecution, "ref">, seconds: number): Promise<Date> {
   const text =
     "UPDATE executions SET claimed_at = claimed_at - $2 * interval '1 second' WHERE id = $1 RETURNING claimed_at";
@@ -158,7 +158,7 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
     expect([interval.which, interval.started_at, more]).toEqual(["1/1", claimedAt, []]);
     expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeGreaterThanOrEqual(90_000);
     expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeLessThan(600_000);
-    await held.complete("DONE"); // too late, or once more
+    await held.complete("DONE"); // too late, or repeated
     expect(await attemptsOf(team.run.uid)).toEqual(["1/1"]);
   });
 
@@ -199,7 +199,7 @@ describe("each attempt has its own interval", () => {
     const intervals = await intervalsOf(run.uid);
     expect(intervals.map(({ which }) => which)).toEqual(["1/1", "1/2", "1/3"]);
     const times = intervals.flatMap(({ started_at, ended_at }) => [started_at.getTime(), ended_at.getTime()]);
-    expect(times).toEqual(times.toSorted((a, b) => a - b)); // one ends before the next starts
+    expect(times).toEqual(times.toSorted((a, b) => a - b)); // each ends before the next one starts
   });
 
   test("until workers were lost too often", async () => {

@@ -7,7 +7,7 @@ import { hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
-/** What happens before a new run's configuration is known, once. */
+/** Runs once, before the configuration of the next new run is resolved. */
 let meanwhile: (() => Promise<void>) | undefined;
 beforeAll(async () => {
   platform = await testPlatform({
@@ -160,7 +160,7 @@ test("a run that its people wake meanwhile is told", async () => {
     }),
     goOn("a"),
   ]);
-  // Whichever was first, it is said once: to the run that was woken, or by a new run that came before.
+  // Whichever call came first, the message is stored once: for the run that was woken, or by a new run created before.
   const { rows: said } = await platform.database.sql.query(
     "SELECT 1 FROM messages WHERE run_uid = ANY($1::uuid[]) AND text = 'Because of a.'",
     [await runs()],
@@ -254,7 +254,8 @@ test("conversations are found by what they are about: the ticket of their root, 
     await platform.run(caller),
     await platform.run(caller, { metadata: { ticket_url: `${url}0` } }),
   ];
-  await sql.query("UPDATE runs SET created_at = created_at + interval '1 second' WHERE uid = $1", [byReport.uid]); // two may be made in one millisecond
+  // Two runs may be created in one millisecond.
+  await sql.query("UPDATE runs SET created_at = created_at + interval '1 second' WHERE uid = $1", [byReport.uid]);
   const child = await platform.run(caller, { parentRunUid: byReport.uid });
   const report = (runUid: string, type: string, isThere = true) =>
     sql.query(

@@ -6,7 +6,7 @@ import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 
-/** One token costs one micro-dollar. */
+/** A model whose tokens cost one micro-dollar each. */
 const MODEL = "priced";
 const CHILDREN = 8;
 
@@ -57,9 +57,9 @@ test("runs that work at once share what is left of the limit above them, and pas
   ]);
   const granted: HeldExecution[] = [];
   for (const child of children) if ((await reserve(child, 300)).outcome === "granted") granted.push(child);
-  expect(granted).toHaveLength(4); // repeating it changes nothing
+  expect(granted).toHaveLength(4); // repeating a reservation changes nothing
   for (const child of granted.slice(0, 3)) await report(child, "c1", 250);
-  expect((await reserve(root, 300)).outcome).toBe("wait"); // 750 spent, 300 under way
+  expect((await reserve(root, 300)).outcome).toBe("wait"); // 750 spent, 300 reserved
   await report(granted[3]!, "c1", 249);
   expect((await reserve(root, 300)).outcome).toBe("granted"); // 999 spent
   await report(root, "c1", 300);

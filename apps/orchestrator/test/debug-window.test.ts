@@ -29,14 +29,14 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** What became of a run's follow-ups. */
+/** Returns the texts of a run's follow-ups with their delivery states. */
 const fatesOf = async (runUid: string) =>
   (await followupsOf(platform.database.sql, runUid, 0, 10)).followups.map(({ text, deliveredAt, undeliverable }) => [
     text,
     deliveredAt ? "delivered" : (undeliverable ?? "queued"),
   ]);
 
-/** A run whose setup has failed and is kept by its worker. */
+/** Creates a run whose setup has failed and is retained by its worker for debugging. */
 async function kept() {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
@@ -78,7 +78,8 @@ test("a failed setup that is kept ends its run, holds its worker and its capacit
     ["debug_window_opened", { window_ms: MINUTES * 60_000 }],
   ]);
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
-  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" }); // the answer was lost
+  // The response was lost, so the worker repeats the call.
+  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
   expect((await now()).debugWindow).toBeDefined();
   expect((await events()).filter(([kind]) => kind === "debug_window_opened")).toHaveLength(1);
 });
@@ -150,7 +151,7 @@ test("when the worker is lost, so is what it kept, and the run says nothing else
   const { caller, follow, held, now, fates, reap, events } = await kept();
   await follow("Anybody?");
   await platform.expire(held.ref.executionId);
-  expect((await now()).debugWindow).toBeUndefined(); // at once: nobody knows of its worker
+  expect((await now()).debugWindow).toBeUndefined(); // immediately: the lease of its worker has expired
   await reap();
   expect(await now()).toMatchObject(FAILED);
   expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Anybody?", "debug_session_lost"]], 0]);
@@ -194,7 +195,7 @@ test("a worker that keeps it for longer than twice the window is cut off", async
   await openFor(2 * MINUTES - 1);
   await reap();
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
-  expect((await now()).debugWindow).toBeUndefined(); // over, but for a turn that may still run
+  expect((await now()).debugWindow).toBeUndefined(); // over, except for a turn that may still be running
   await openFor(2 * MINUTES + 2);
   await reap();
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);

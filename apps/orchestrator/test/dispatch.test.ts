@@ -26,7 +26,7 @@ const registration = (instanceUid = newUid() as string): WorkerRegistration => (
   skills: [],
 });
 
-/** A team with a worker that has dispatched one run. */
+/** Creates a team with a worker that has dispatched one run. */
 async function dispatched(request: { config?: Record<string, string> } = {}) {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
@@ -36,7 +36,7 @@ async function dispatched(request: { config?: Record<string, string> } = {}) {
   return { caller, worker, run, offerToken, lease: { executionId, attempt }, dispatch: dispatches[0]! };
 }
 
-/** A worker process that brings the token. */
+/** Registers a worker process that presents the token. */
 async function take(offerToken: string, instanceUid?: string): Promise<WorkerSession> {
   return platform.life.worker.authenticate(await platform.life.worker.register(offerToken, registration(instanceUid)));
 }
@@ -140,7 +140,8 @@ test("dispatching again answers a new token, and the earlier one is dead", async
   const again = await platform.life.worker.dispatch(worker.session, [lease]);
   await expect(take(offerToken)).rejects.toEqual(GONE);
   expect((await take(again.dispatches[0]!.offerToken)).workerHost).toBe(worker.session.workerHost);
-  expect((await platform.life.worker.dispatch(worker.session, [lease])).lost).toEqual([lease]); // it is another's now
+  // Another session owns the lease now.
+  expect((await platform.life.worker.dispatch(worker.session, [lease])).lost).toEqual([lease]);
 });
 
 test("the worker that dispatched it renews it only until it is taken; afterwards it lives and dies with who took it", async () => {
@@ -211,7 +212,7 @@ test("a queued run waits for a busy worker while its machines work, and for any 
   const caller = aCaller();
   const gone = (which: string) =>
     platform.database.sql.query(`UPDATE worker_sessions SET last_seen_at = now() - interval '1 hour' WHERE ${which}`);
-  await gone("team_uid IS NULL"); // those of other tests, which would serve everybody
+  await gone("team_uid IS NULL"); // sessions of other tests, which serve every team
   platform.keys.set("mww_busy", { keyUid: newUid(), teamUid: teamOf(caller) });
   const session = await platform.life.worker.authenticate(
     await platform.life.worker.register("mww_busy", { ...registration(), slots: 1, sandbox: "remote" }),
@@ -265,7 +266,7 @@ describe("a dispatch that failed", () => {
     }
     expect(now.attempt).toBe(4);
     await platform.life.worker.failDispatch(worker.session, failure(now));
-    await platform.life.worker.failDispatch(worker.session, failure(now)); // its answer was lost
+    await platform.life.worker.failDispatch(worker.session, failure(now)); // repeated, as after a lost response
     expect(await platform.getRun(caller, run.uid)).toMatchObject({
       state: "ERROR",
       status: {

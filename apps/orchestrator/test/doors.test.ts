@@ -94,7 +94,7 @@ beforeAll(async () => {
   );
 });
 afterAll(async () => {
-  await own.stop(); // ends the streams of workers too
+  await own.stop(); // also ends the streams of workers
   server.close();
   server.closeAllConnections();
   await db.close();

@@ -28,7 +28,7 @@ afterAll(() => platform.close());
 
 type Scene = Awaited<ReturnType<typeof scene>>;
 
-/** A team with one run and a worker of its own. */
+/** Creates a team with one run and a worker of its own. */
 async function scene(request: Partial<NewRun> = {}) {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
@@ -47,7 +47,7 @@ async function scene(request: Partial<NewRun> = {}) {
   };
 }
 
-/** Its worker is lost, once and again. */
+/** Loses the worker of the run repeatedly. */
 async function lose({ taken, started, reap }: Scene, times: number, isStarted: boolean): Promise<void> {
   for (let n = 0; n < times; n++) {
     const { ref } = await (isStarted ? started() : taken());
@@ -62,7 +62,7 @@ const complete = async (
   error?: { code: string; reason: string },
 ) => held.complete(outcome, error ? { error: { ...error, message: "Why.", retryable: false } } : {});
 
-/** How a run comes to its end; its state, error code and cause then. */
+/** How a run ends, and its resulting state, error code and cause. */
 type End = readonly [
   how: string,
   act: () => Promise<{ caller: Scene["caller"]; run: Pick<Run, "uid"> }>,

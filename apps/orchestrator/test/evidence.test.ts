@@ -21,7 +21,7 @@ const scoring = () => p.as(serviceCaller("scoring", newUid()));
 const describeRuns = async (...runUids: string[]) => (await p.evidence.describeRuns({ runUids }, scoring())).runs;
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
-/** Leaves a stored workspace when the execution ends. */
+/** Completes an execution that stores its workspace. */
 async function completeWithWorkspace(held: HeldExecution) {
   const content = new TextEncoder().encode("tar");
   const sha256 = createHash("sha256").update(content).digest("hex");

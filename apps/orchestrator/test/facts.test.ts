@@ -41,7 +41,10 @@ function anAgent(agentType: string, factoryUid: string = newUid()) {
   return { uid, factoryUid };
 }
 
-/** Two trees of a factory and one of another, all in one conversation, and a child in the first tree; each run has metered calls. */
+/**
+ * Creates two trees of one factory and one tree of another, all in one conversation, and a child in the first tree.
+ * Each run has metered calls.
+ */
 async function sharedConversation() {
   const lead = anAgent("FOREMAN");
   const coder = anAgent("IMPLEMENT", lead.factoryUid);
@@ -66,7 +69,7 @@ async function sharedConversation() {
   return { root, child, again, elsewhere };
 }
 
-/** What the tables hold of a run, read one by one and put together as the contract says. */
+/** Computes the expected facts of a run from the tables, read one by one, as the contract defines them. */
 async function expectedFacts(uid: string) {
   const [run] = await rowsOf("SELECT * FROM runs WHERE uid = $1", uid);
   const rootOf = async (of: any) => (await rowsOf("SELECT * FROM runs WHERE uid = $1", of.root_run_uid))[0];
@@ -160,7 +163,7 @@ describe("ListRunFacts", () => {
       ]),
     );
     expect(owners.get(root.uid)).toEqual([root.uid, root.uid]);
-    expect(owners.get(child.uid)).toEqual([child.uid, child.uid]); // a child has its own conversation
+    expect(owners.get(child.uid)).toEqual([child.uid, child.uid]); // a child has a conversation of its own
     expect(owners.get(again.uid)).toEqual([again.uid, root.uid]);
     expect(owners.get(elsewhere.uid)).toEqual([elsewhere.uid, elsewhere.uid]);
   });
@@ -335,7 +338,8 @@ describe("follow-ups of persons", () => {
       { author_type: "user" },
     ]);
     expect(await count(run.uid)).toBe(0);
-    await rowsOf("UPDATE messages SET by_person = NULL WHERE run_uid = $1", run.uid); // as written by the version before
+    // As written by the previous version.
+    await rowsOf("UPDATE messages SET by_person = NULL WHERE run_uid = $1", run.uid);
     expect(await count(run.uid)).toBe(0);
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });

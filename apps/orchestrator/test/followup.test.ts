@@ -42,7 +42,7 @@ function listFollowups(
 
 const texts = (held: HeldExecution) => held.assignment.inputs.map(({ text }) => text);
 
-/** The worker hands a follow-up it was sent to the agent. */
+/** Reports that the worker passed a follow-up to the agent. */
 const deliver = async (held: HeldExecution, uid: string) =>
   held.append(held.event("message", { role: "user", text: "…", message_uid: uid }));
 
@@ -233,7 +233,7 @@ test("what a cancelled run was told and did not see is reported undelivered", as
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   const fate = async () =>
     (await platform.events(run.uid)).find(({ kind }) => kind === "followup_undelivered")?.payload;
-  expect(await fate()).toBeUndefined(); // its worker may say yet that the agent has seen it
+  expect(await fate()).toBeUndefined(); // its worker may still report that the agent has received it
   await held.complete("CANCELLED");
   expect(await fate()).toEqual({ followup_uid: followupUid, reason: "run_cancelled" });
 });
@@ -250,7 +250,8 @@ test("every follow-up has one fate, read in order and in pages: queued, delivere
   ]);
   expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]); // its worker may say yet that the agent has seen it
+  // Its worker may still report that the agent has received it.
+  expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]);
   await held.complete("CANCELLED");
   const first = await listFollowups(platform, caller, run.uid, "", 1);
   const second = await listFollowups(platform, caller, run.uid, first.nextPageToken, 1);

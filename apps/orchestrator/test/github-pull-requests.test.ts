@@ -11,7 +11,7 @@ let caller: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
 let held: HeldExecution;
 let branch: string;
-/** What the forge was asked, and the pull requests it has. */
+/** Requests that the forge received, and its pull requests. */
 let asked: { line: string; authorization: string | null }[];
 let pulls: { number: number; head: string; base: string; title: string }[];
 
@@ -24,7 +24,7 @@ const shown = ({ number, head, base, title }: (typeof pulls)[number]) => ({
   base: { ref: base },
 });
 
-/** A forge in GitHub's REST shape with one repository. */
+/** A forge with GitHub's REST API and one repository. */
 const forge = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
   const request = new Request(input, init);
   const { pathname } = new URL(request.url);

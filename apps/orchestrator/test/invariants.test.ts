@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** A small generator of equal sequences, so that a failing run can be run again. */
+/** A pseudo-random generator with reproducible sequences, so that a failing test can be repeated. */
 function random(seed: number) {
   let state = seed;
   return (below: number): number => {
@@ -22,7 +22,7 @@ function random(seed: number) {
   };
 }
 
-/** Rows that break what must always hold between runs, executions, leases, capacity, waits and streams. */
+/** Selects violations of the invariants between runs, executions, leases, capacity, waits and streams. */
 const BREACHES = `
   SELECT 'capacity ' || c.scope || ' counts ' || c.in_use || ', leases are ' || n.leases AS breach
     FROM capacity c CROSS JOIN LATERAL (
@@ -144,7 +144,7 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     (await platform.database.sql.query<{ breach: string }>(BREACHES)).rows.map(({ breach }) => breach);
   expect({ seed, breaches: await breaches() }).toEqual({ seed, breaches: [] });
 
-  // Every worker is gone: their leases run out; then one worker finishes whatever is left.
+  // All workers are gone and their leases expire. Then one worker finishes the remaining runs.
   await platform.database.sql.query(
     "UPDATE leases SET expires_at = 'epoch', fence_at = CASE WHEN fence_at IS NOT NULL THEN now() END",
   );
@@ -181,7 +181,7 @@ test("by itself: a silent worker's run is held by another attempt, an unanswered
     await own.worker({ teamUid: teamOf(caller) }),
   ];
   const run = await own.run(caller);
-  await own.claim(first); // never accepted
+  await own.claim(first); // offered, but never accepted
   await eventually(async () => (await own.getRun(caller, run.uid)).state === "QUEUED");
   const old = await (await hold(own, first)).start();
   await eventually(async () => (await own.kinds(run.uid)).includes("worker_lost"));

@@ -36,7 +36,7 @@ const owned = () => ({ owner: { type: "team" as const, uid: teamOf(person) } });
 const sent = (held: HeldExecution) => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0);
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
-/** A run that worked on a repository and ended; its workspace is saved, or as its clone was. */
+/** Creates a run that worked on a repository and ended. Its workspace is saved, unchanged since the clone, or lost. */
 async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = person) {
   const run = await p.run(owner);
   await p.database.sql.query(

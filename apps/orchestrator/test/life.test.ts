@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** Each test has a team, and a worker that serves only this team. */
+/** Creates a team and a worker that serves only this team. */
 async function team() {
   const caller = aCaller();
   return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };

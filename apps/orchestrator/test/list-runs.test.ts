@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-/** Creates runs and gives them times and titles with many ties: ten share each millisecond. */
+/** Creates runs whose times and titles have many ties: ten runs share each millisecond. */
 async function createTied(count: number): Promise<string[]> {
   const created = await p.life.createRuns(
     caller,
@@ -34,7 +34,7 @@ async function createTied(count: number): Promise<string[]> {
 
 type Ask = Partial<Omit<orchestrator.ListRunsRequest, "$typeName" | "$unknown" | "pageToken">>;
 
-/** Every page to the end; `meanwhile` runs between pages. */
+/** Returns the runs of all pages. Calls `meanwhile` between pages. */
 async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}): Promise<string[]> {
   const uids: string[] = [];
   for (let pageToken = ""; ;) {

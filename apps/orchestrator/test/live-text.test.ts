@@ -39,7 +39,7 @@ test("what a model says reaches those who watch its run, as long as its attempt 
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   await tell(worker.session, piece(7, " I was cancelled."));
   expect(heard).toEqual([{ runUid: run.uid, ...held.ref, ...piece(0, "I look.") }]);
-  expect((await platform.events(run.uid)).length).toBe(before + 1); // the end of the run
+  expect((await platform.events(run.uid)).length).toBe(before + 1); // the event of the run's end
 
   stop();
   await platform.run(caller);
@@ -48,7 +48,7 @@ test("what a model says reaches those who watch its run, as long as its attempt 
   expect(heard).toHaveLength(1);
 });
 
-/** A reader of a run in memory. */
+/** Creates a reader of a run, with its dependencies in memory. */
 function aReader() {
   const liveTexts = new LiveTexts();
   const events: RunEvent[] = [];

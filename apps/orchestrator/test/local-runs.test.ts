@@ -49,7 +49,7 @@ test("a run that its client executes is INPROGRESS at once, uses no capacity, an
   expect(await platform.claim(worker)).toEqual([]);
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   await platform.run(caller);
-  await hold(platform, worker); // the team's only place
+  await hold(platform, worker); // uses up the team's capacity of one
   expect((await report(end(1))).run.state).toBe("SUCCEEDED");
   expect(await platform.inUse(teamOf(caller))).toBe(1);
   expect(await platform.kinds(run.uid)).toEqual([

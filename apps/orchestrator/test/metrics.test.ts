@@ -17,7 +17,7 @@ afterAll(async () => {
   await platform.close();
 });
 
-/** The values of a metric, by its labels as they are written. */
+/** Returns the values of a metric, by its labels as exported. */
 async function valuesOf(name: string): Promise<Record<string, number>> {
   const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith(`${name}{`));
   return Object.fromEntries(
@@ -28,7 +28,7 @@ async function valuesOf(name: string): Promise<Record<string, number>> {
 test("the queue is told by what runs wait for, with what workers hold and what has ended", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller), slots: 2 });
-  await platform.run(aCaller()); // of a team without a worker
+  await platform.run(aCaller()); // a run of a team without a worker
   const [first] = [await platform.run(caller), await platform.run(caller), await platform.run(caller)];
   expect(await valuesOf("millwright_runs")).toEqual({ "state=QUEUED": 4 });
   expect(await valuesOf("millwright_queue_depth")).toMatchObject({ "reason=no_workers": 1, "reason=none": 3 });

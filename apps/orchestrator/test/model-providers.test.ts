@@ -27,7 +27,8 @@ test("a team's managed secret enables its provider's models, for that team and i
   expect((await listed()).defaultModelId).toBe("gpt-5.1");
   p.known.secrets.set("ANTHROPIC_API_KEY", "canary-team");
   expect((await listed({ teamUid })).defaultModelId).toBe("claude-opus-5-5");
-  expect((await listed({ teamUid }, aCaller())).defaultModelId).toBe("gpt-5.1"); // not a member: only what everybody has
+  // A caller who is not a member gets the platform's models only.
+  expect((await listed({ teamUid }, aCaller())).defaultModelId).toBe("gpt-5.1");
   expect(
     JSON.stringify(await listed(), (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
   ).not.toContain("canary");

@@ -153,7 +153,7 @@ test("the facts of a run have the size of its local pull request, also after the
   expect(await size()).toEqual([["local", "acme/app", 1, 3, 1, 2, 2]]);
   await open(push("hello.txt", "one\n"));
   expect(await size()).toEqual([["local", "acme/app", 1, 2, 1, 2, 3]]);
-  await open("f".repeat(40)); // a commit that the repository does not have
+  await open("f".repeat(40)); // a commit that does not exist in the repository
   expect(await size()).toEqual([["local", "acme/app", 1, undefined, undefined, undefined, undefined]]);
 });
 

@@ -24,7 +24,7 @@ import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
 import type { Run } from "../src/domain/run.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
-// Enough rows that reading all of them is never the cheapest way to a few.
+// With this many rows, a full scan is never the cheapest way to read a few of them.
 const RUNS = 20_000;
 const caller = aCaller();
 let platform: TestPlatform;
@@ -59,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => platform.close());
 
-/** The large tables that the statements of `f` read from end to end. */
+/** Returns the large tables that the statements of `f` scan sequentially. */
 const scanned = async (f: (sql: Sql) => Promise<unknown>): Promise<string[]> =>
   (await planned(f)).flatMap((line) => /Seq Scan on (runs|executions|messages)\b/.exec(line)?.[1] ?? []);
 

@@ -40,11 +40,12 @@ test("a changed limit is in force for what is queued already, and wakes the work
   const waiting = platform.life.worker.lease(worker.session, 9, 20_000, new AbortController().signal);
   await teamUpdated(teamUid, 7, { concurrency_limit: 2, queue_paused: false, queue_weight: 1 });
   expect(await waiting).toHaveLength(1);
-  await teamUpdated(teamUid, 6, { concurrency_limit: 9, queue_paused: false, queue_weight: 1 }); // an older one
+  await teamUpdated(teamUid, 6, { concurrency_limit: 9, queue_paused: false, queue_weight: 1 }); // an older version
   await platform.run(caller); // resolved with version 0
   expect(await platform.claim(worker, 9)).toEqual([]);
-  await teamUpdated(teamUid, 8, { changed: ["name"] }); // written before there were such settings
-  await teamUpdated(teamUid, 9, { concurrency_limit: 0, queue_paused: false, queue_weight: 1 }); // back to the default, below what runs
+  await teamUpdated(teamUid, 8, { changed: ["name"] }); // an event from before these settings existed
+  // The default again, which is below the number of running executions.
+  await teamUpdated(teamUid, 9, { concurrency_limit: 0, queue_paused: false, queue_weight: 1 });
   expect(await platform.claim(worker, 9)).toEqual([]);
   expect(await platform.inUse(teamUid)).toBe(2);
 });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** A platform whose queue holds nothing else: for what is shared between teams. */
+/** Runs `f` on a platform with a queue of its own, for tests of state that teams share. */
 async function alone<T>(
   overrides: Parameters<typeof testPlatform>[0],
   f: (own: TestPlatform) => Promise<T>,
@@ -120,7 +120,7 @@ test("a team that was away has saved nothing up", async () => {
   });
 });
 
-/** Claims and finishes one execution after the other; answers whose they were. */
+/** Claims and finishes executions one after another. Returns the owners that were served. */
 async function serveEach(
   own: TestPlatform,
   worker: Awaited<ReturnType<TestPlatform["worker"]>>,
@@ -158,8 +158,8 @@ test("teams share the platform's workers in proportion to their weights", async 
   );
 });
 
-// The queue's clock goes on with every claim of the platform's workers, so both teams below start at it each time; who is
-// older must not win every time.
+// The queue's clock advances with every claim of the platform's workers, so both teams below start at the clock each
+// time. The older team must not win every time.
 test("teams that wait for scarce workers take turns, however fast others are served", async () => {
   await alone({}, async (own) => {
     const [flood, single, fast] = [aCaller(), aCaller(), aCaller()];
@@ -224,7 +224,7 @@ test("the backlog of a capped agent, team or factory hides nobody's runs", async
       const worker = await own.worker();
       const { assignments } = await own.life.worker.accept(worker.session, await own.claim(worker, 20));
       const runs = assignments.map(({ job }) => job.run.runUid);
-      expect(runs).toHaveLength(5); // one of the capped agent, two of the factory, and these:
+      expect(runs).toHaveLength(5); // one of the capped agent, two of the factory, and these two:
       expect(runs).toEqual(expect.arrayContaining([quick!.run.uid, others!.run.uid]));
     },
   );
@@ -285,7 +285,7 @@ test("what is paused is not started, says so, and goes on when the pause ends", 
     });
     [settings.isPaused, version] = [false, 2];
     await own.run(caller);
-    [settings.isPaused, version] = [true, 1]; // an answer that was on its way before
+    [settings.isPaused, version] = [true, 1]; // a delayed response with older settings
     await own.run(caller);
     expect(await own.claim(worker, 3)).toHaveLength(3);
   });
@@ -304,7 +304,7 @@ test("a worker is never given more than it registered, whatever it says is free"
     const { assignments } = await own.life.worker.accept(worker.session, offers);
     const [first] = assignments.map((assignment) => new HeldExecution(own, worker.session, assignment));
     await own.life.cancelRun(caller, { runUid: first!.assignment.job.run.runUid, tree: false });
-    expect(await own.claim(worker, 9)).toEqual([]); // its sandbox is still there
+    expect(await own.claim(worker, 9)).toEqual([]); // its sandbox still exists
     await first!.complete("CANCELLED");
     expect(await own.claim(worker, 9)).toHaveLength(1);
   });
@@ -344,7 +344,8 @@ test("a run whose platform.arch no worker has is queued with that reason, until 
     });
     expect(await taken(await own.worker({ arch: "aarch64" }))).toEqual([run.uid]);
     const another = await own.run(caller, { config: { arch: "aarch64" } });
-    expect(await taken(await own.worker())).toEqual([another.uid]); // an earlier release of the worker does not report its architecture
+    // Earlier releases of the worker do not report their architecture.
+    expect(await taken(await own.worker())).toEqual([another.uid]);
   });
 });
 

@@ -7,7 +7,7 @@ import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
 import { HeldExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
-/** Nobody looks by itself within these tests: what is seen was rung. */
+/** No replica polls during these tests, so every change that a replica sees was notified. */
 const timings = { ...DEFAULT_TIMINGS, pollMs: 3_600_000, keepAliveMs: 3_600_000, leaseWaitMaxMs: 3_600_000 };
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close();
 });
 
-/** Two replicas on one database, joined by NATS. */
+/** Starts two replicas on one database, connected by NATS. */
 async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
   const nats = await natsServer();
   closers.push(() => nats.close());
@@ -30,7 +30,7 @@ async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
     });
     closers.push(() => replica.close());
     replica.life.start();
-    await (await link.connection()).flush(); // it hears from now on
+    await (await link.connection()).flush(); // it receives notifications from now on
     return replica;
   };
   const here = await aReplica();

@@ -12,7 +12,7 @@ let teamUid: TeamUid;
 const factoryUid = newUid<FactoryUid>();
 const AGENT = newUid();
 
-/** As `GET /agent` lists it. */
+/** The skill's spec as `GET /agent` lists it. */
 const REVIEW = `factory/${factoryUid}:skills/review/SKILL.md`;
 beforeEach(async () => {
   p = await catalogPlatform();
@@ -81,7 +81,8 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
       provider: "scripted",
       harness: "oz",
     },
-    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: REVIEW }], // and not the broken one
+    // Without the broken skill.
+    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: REVIEW }],
     repositories: [{ owner: "acme", repo: "app" }],
     ...{ setup_commands: ["npm ci"], docker_image: "node:24", env: {}, secret_names: ["AGENT_KEY", "SHARED"] },
     requirements: { harness: "oz", image: "node:24" },

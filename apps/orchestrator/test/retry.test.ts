@@ -7,7 +7,7 @@ import { hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
-/** What the configuration of new runs comes to now. */
+/** The model to which the configuration of new runs resolves now. */
 let model = "first";
 let deleted: string | undefined;
 beforeAll(async () => {
@@ -29,7 +29,7 @@ const file = (text: string) => ({ fileName: "a.txt", mimeType: "text/plain", dat
 const retry = (caller: ReturnType<typeof aCaller>, runUid: string, more = {}) =>
   platform.life.retryRun(caller, { runUid, ...more });
 
-/** A run that has failed. */
+/** Creates a run that has failed. */
 async function failed(request: Partial<NewRun> = {}, caller = aCaller()) {
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller, request);

@@ -5,7 +5,7 @@ import { RUN_SORTS, type RunListQuery } from "../src/domain/run-list.ts";
 import { findSimilarRuns, listRuns } from "../src/store/run-list-store.ts";
 import { aCaller, testPlatform, type TestPlatform } from "./support/platform.ts";
 
-// Enough rows that reading all of them is never the cheapest way to a few.
+// With this many rows, a full scan is never the cheapest way to read a few of them.
 const RUNS = 50_000;
 const caller = aCaller();
 const both = { ...caller, teams: [...caller.teams, ...aCaller().teams] };
@@ -14,7 +14,10 @@ const [FACTORY, SCHEDULE] = [newUid(), newUid()];
 const SKILL = "acme/shop:skills/one/SKILL.md";
 let platform: TestPlatform;
 
-/** Values of which one run in a thousand has the rare one. Creation is a minute apart; one run in a hundred of the older ones has changed days after it. */
+/**
+ * Inserts runs of which one in a thousand has the rare values. Creation times are a minute apart. One in a hundred of
+ * the older runs was updated days after its creation.
+ */
 beforeAll(async () => {
   platform = await testPlatform();
   const { sql } = platform.database;
@@ -42,7 +45,7 @@ beforeAll(async () => {
 
 afterAll(() => platform.close());
 
-const MINUTE = Math.floor(Date.now() / 60_000); // one for filters and oracle
+const MINUTE = Math.floor(Date.now() / 60_000); // one value for the filters and the oracle
 const ago = (minutes: number): Date => new Date((MINUTE - minutes) * 60_000);
 const FILTERS: Readonly<Record<string, Partial<RunListQuery>>> = {
   none: {},
@@ -99,7 +102,7 @@ test.each(Object.entries(FILTERS))(
   },
 );
 
-/** How many runs are read for the first page, of which there must be one. */
+/** Returns how many runs are read for the first page, which must be full. */
 async function readFor(query: RunListQuery): Promise<number> {
   let read = 0;
   const counting: Sql = {
@@ -117,7 +120,7 @@ async function readFor(query: RunListQuery): Promise<number> {
 }
 
 test("a page passes no more runs than a walk and those that match, where only the oldest do and the newest are asked for", async () => {
-  // 2500 √10 and 800 of 40,000
+  // A walk reads at most 2500 √10 runs, and 800 of 40,000 runs match.
   for (const sort of SORTS) expect(await readFor({ states: [], ...sort, name: "bygone" })).toBeLessThan(10_000);
 });
 
@@ -126,7 +129,7 @@ test.each<[string, Partial<RunListQuery>]>([
   ["and a state", { states: ["SUCCEEDED", "BLOCKED"] }],
   ["and a creator", { creatorUid: "rare" }],
 ])("words that few runs have, %s, are found without a walk in every order", async (_, filter) => {
-  // Fifty of 50,000, looked at in two tables, and those of the page.
+  // Fifty of 50,000 runs match. They are read in two tables, in addition to the runs of the page.
   for (const sort of SORTS)
     expect([sort, (await readFor({ states: [], ...sort, search: { words: ["needle"] }, ...filter })) < 300]).toEqual([
       sort,
@@ -145,7 +148,8 @@ test("words with typos are found by the index of texts, by those who may see the
     .join("\n");
   expect([plan.includes("run_texts_trigrams"), plan.includes("Seq Scan")]).toEqual([true, false]);
   const query: RunListQuery = { states: [], sortBy: "updated_at", isDescending: true, search: { words: ["neadle"] } };
-  expect(await findSimilarRuns(searches, caller, query)).toHaveLength(50); // every run with the needle is this team's
+  // All runs with the needle belong to this team.
+  expect(await findSimilarRuns(searches, caller, query)).toHaveLength(50);
   expect(await findSimilarRuns(searches, aCaller(), query)).toEqual([]);
 });
 
@@ -180,7 +184,7 @@ type Row = {
 const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
 let inOrder: { sort: (typeof SORTS)[number]; rows: Row[] }[] | undefined;
 
-/** Every run, in each of the orders, without SQL. */
+/** Returns every run, in each of the orders, without SQL. */
 async function runsInOrder(): Promise<NonNullable<typeof inOrder>> {
   if (inOrder) return inOrder;
   const { rows } = await platform.database.sql.query<Row>(
@@ -208,7 +212,8 @@ const says =
   (row: Row): boolean =>
     words.every((word) => [row.title, row.skill_spec ?? "", row.prompt].join("\n").toLowerCase().includes(word));
 
-// An oracle says which runs these are, whether walks come to the end of a page, to the end of all, or are given up.
+// An oracle determines the expected runs. The walks reach the end of a page, reach the end of all runs, or are given
+// up.
 test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
   ["nothing", {}, () => true],
   ["created_before", { createdBefore: ago(40_000) }, (row) => row.created_at < ago(40_000)],

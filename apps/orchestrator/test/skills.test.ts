@@ -206,7 +206,7 @@ describe("skills of factories", () => {
     expect(await ids()).toEqual([]);
   });
   const idOf = (factory: string) => `factory/${factory}:skills/triage/SKILL.md`;
-  /** A run of the skill by an agent of the factory. */
+  /** Creates a run of the skill by an agent of the factory. */
   async function aRunOf(factory: FactoryUid, text: string): Promise<string> {
     const agent = newUid();
     p.known.agents.set(agent, {

@@ -36,7 +36,10 @@ beforeEach(async () => {
 afterEach(() => p.close());
 
 let sweeps = 0;
-/** One sweep, as the work queue does it, after everything else: files are stored at the machine's time, to which the clock is ahead. */
+/**
+ * Runs one sweep by the work queue, after all other work. Files are stored with the machine's time, and the test clock
+ * is ahead of it.
+ */
 async function sweep(): Promise<void> {
   await p.work.drain();
   await enqueueSweep(p.database.sql, new Date(sweeps++));
@@ -45,7 +48,7 @@ async function sweep(): Promise<void> {
     (await p.database.sql.query("SELECT kind, last_error FROM stream.work_items WHERE last_error IS NOT NULL")).rows,
   ).toEqual([]);
 }
-/** An hour later, for work that waits for the last link to end. */
+/** Makes work due that waits for the expiry of the last signed link, an hour later. */
 async function whenLinksHaveEnded(): Promise<void> {
   await p.database.sql.query(
     "UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'delete_blob'",
@@ -112,7 +115,7 @@ describe("an announced upload that is never committed", () => {
   });
 
   describe("swept in the middle of", () => {
-    /** A transaction before which something happens, the second time. */
+    /** Returns transactions, the second of which starts only after `between`. */
     const interrupted = (between: () => Promise<unknown>): Transaction => {
       let turn = 0;
       return async (f) => {
@@ -177,7 +180,7 @@ test("files that nothing names go after a day, in every folder; those that somet
   const transcript = await p.workers.putTranscript({ ...lease(held), ...announced("lines") }, bearer(worker));
   await p.follow("PUT", transcript.uploadUrl, bytes("lines"));
   await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
-  await p.work.drain(); // the transcript
+  await p.work.drain(); // writes the transcript
   const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [
     { fileName: "a", mimeType: "text/plain" },
   ]);
@@ -188,7 +191,7 @@ test("files that nothing names go after a day, in every folder; those that somet
   const named = [await keyOf(artifactUid), snapshot.snapshotKey, ...rows.map(({ key }) => key)];
   expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(
     new Set(BLOB_FOLDERS.filter((folder) => folder !== "uploads")),
-  ); // nothing names an upload for longer than a day
+  ); // no row refers to an upload for longer than a day
 
   const orphans = [
     `artifacts/${runUid}/${newUid()}-x`,
@@ -232,7 +235,10 @@ test("a transcript that was replaced a moment ago stays for those who have a lin
 });
 
 describe("a workspace", () => {
-  /** One execution of the next run in line, with a workspace; unnamed when it ends without it. */
+  /**
+   * Runs the next queued execution, which stores a workspace. Without `isNamed`, it ends without referring to the
+   * snapshot.
+   */
   async function execution(content: string, { isNamed = true, isCheckpoint = false } = {}): Promise<string> {
     const held = await holdStarted(p, worker);
     const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
@@ -244,7 +250,7 @@ describe("a workspace", () => {
     await held.complete("DONE", isNamed ? { snapshotKey } : {});
     return snapshotKey;
   }
-  /** What the next execution would begin with. */
+  /** Returns the snapshot URL with which the next execution begins. */
   const base = async (runUid: string) => {
     await follow(runUid);
     return (await holdStarted(p, worker)).assignment.snapshotUrl;

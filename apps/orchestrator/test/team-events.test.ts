@@ -24,14 +24,14 @@ const shown = ({ events }: { events: readonly orchestrator.TeamEvent[] }) =>
   events.map(({ runUid, eventType }) => [runUid, eventType]);
 const WHOLE_LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
 
-/** A run that lives from beginning to end. */
+/** Creates a run and completes it. */
 async function live({ caller, worker }: Awaited<ReturnType<typeof aTeam>>): Promise<string> {
   const run = await p.run(caller);
   await (await holdStarted(p, worker)).complete("DONE");
   return run.uid;
 }
 
-/** What a watcher is told, until it is stopped. */
+/** Collects the events that a watcher receives, until it is stopped. */
 function watch(caller: Caller, asked: Asked = {}) {
   const told: orchestrator.TeamEvent[] = [];
   const from: bigint[] = [];

@@ -11,7 +11,7 @@ afterAll(() => platform.close());
 
 const contextOf = (digit: string) => ({ traceId: digit.repeat(32), spanId: digit.repeat(16), isSampled: true });
 const traceparent = (digit: string): string => formatTraceparent(contextOf(digit));
-/** Makes a call as one request would; `digit` names its trace. */
+/** Makes a call in the scope of one request; `digit` identifies its trace. */
 const inRequest = <T>(digit: string, f: () => Promise<T>): Promise<T> =>
   inScope({ trace: contextOf(digit), tracer: NO_TRACER, fields: {} }, f);
 
@@ -20,7 +20,7 @@ async function team() {
   return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
 }
 
-/** Each lifecycle event of a run with its trace. */
+/** Returns each lifecycle event of a run with its trace. */
 const told = async (runUid: string): Promise<string[]> =>
   (await platform.facts(runUid)).map(({ type, payload, traceparent: trace }) =>
     [type.slice(15, -3), payload["to"] ?? payload["state"], trace?.[3]].filter(Boolean).join(" "),

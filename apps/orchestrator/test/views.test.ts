@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-/** A run that said something, used a tool and ended. */
+/** Creates a run that wrote text, used a tool and ended. */
 async function finishedRun(request: Parameters<CatalogPlatform["run"]>[1] = {}) {
   const run = await p.run(caller, request);
   const held = await holdStarted(p, worker);

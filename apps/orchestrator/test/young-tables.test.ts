@@ -7,9 +7,10 @@ import { findByCauses } from "../src/store/create-many-store.ts";
 import { earlierAttachments } from "../src/store/message-store.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
-// PostgreSQL keeps a plan until it counts the table again, a minute later or more. What it planned for a few rows must not walk over many.
+// PostgreSQL caches a plan until the table is analyzed again, a minute later or more. A plan made for few rows must not
+// scan many rows.
 const RUNS = 5_000;
-/** Enough that a plan is kept. */
+/** Number of executions after which PostgreSQL caches a plan. */
 const TIMES = 10;
 const caller = aCaller();
 let platform: TestPlatform;
