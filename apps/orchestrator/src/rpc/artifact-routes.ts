@@ -15,7 +15,7 @@ import { artifactMessage } from "./run-messages.ts";
 
 export type ArtifactRoutesDeps = GetArtifactDeps & UpdateArtifactDeps & GetPullRequestDeps & GetScreenshotUrlDeps;
 
-/** What runs leave behind. */
+/** Registers ArtifactService: artifacts, pull requests and screenshots of runs. */
 export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps): void {
   router.service(orchestrator.ArtifactService, {
     async getArtifact({ artifactUid, anonymous }, context) {

@@ -13,7 +13,7 @@ import {
   type BudgetView,
 } from "../usecases/budgets.ts";
 
-/** Spending caps of teams. */
+/** Registers BudgetService: the spending limits of teams. */
 export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
   router.service(orchestrator.BudgetService, {
     async listBudgets({ teamUid }, context) {
@@ -40,7 +40,7 @@ export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
   });
 }
 
-/** A budget with its present period, as messages have it. */
+/** Converts a budget and its current period to a message. */
 export const budgetMessage = ({ budget, period, spentMicros, reservedMicros }: BudgetView): orchestrator.Budget =>
   create(orchestrator.BudgetSchema, {
     uid: budget.uid,

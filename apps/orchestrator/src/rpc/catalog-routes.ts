@@ -44,7 +44,7 @@ export type CatalogRoutesDeps = EnvironmentsDeps &
   CodeHostsDeps &
   DescribePullRequestsDeps &
   ReadCodeHostDeps & {
-    /** Absent team: what the platform offers everybody. */
+    /** Without a team: the models that the platform offers to every team. */
     readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
     readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
     /** Errors: environment_not_found, environment_personal. */
@@ -52,7 +52,7 @@ export type CatalogRoutesDeps = EnvironmentsDeps &
     readonly connectedWorkers: (teamUids: readonly string[]) => Promise<readonly ConnectedWorker[]>;
   };
 
-/** What runs can use. */
+/** Registers CatalogService: the models, workers, skills, environments and code hosts that runs can use. */
 export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): void {
   router.service(orchestrator.CatalogService, {
     async listModels({ teamUid }, context) {

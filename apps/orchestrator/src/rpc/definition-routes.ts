@@ -14,14 +14,14 @@ export type DefinitionRoutesDeps = StageDefinitionDeps &
     readonly definitions: { drop(factoryUid: FactoryUid, version: number): Promise<void> };
   };
 
-/** Only the owner of definitions drives their projection. */
+/** Only the factories service, which owns definitions, may stage, drop and activate them. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
   stageDefinition: ["factories"],
   dropDefinition: ["factories"],
   activateDefinition: ["factories"],
 });
 
-/** This service as the owner of runners and skills (architecture §6). */
+/** Registers DefinitionOwnerService. This service owns the runners and skills of definitions. */
 export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     async stageDefinition({ factoryUid, teamUid, version, definition, dryRun }) {

@@ -34,7 +34,7 @@ export const evidenceAllowList = allowServices(orchestrator.EvidenceService, {
   resolveCommits: SCORING,
 });
 
-/** What scoring reads of runs. */
+/** Registers EvidenceService, with which the scoring service reads runs. */
 export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps): void {
   router.service(orchestrator.EvidenceService, {
     async describeRuns({ runUids }, context) {

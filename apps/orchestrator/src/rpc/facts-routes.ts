@@ -14,7 +14,7 @@ export type FactsRoutesDeps = ListRunFactsDeps & WalkRunsDeps;
 const METRICS = ["metrics"];
 export const factsAllowList = allowServices(orchestrator.FactsService, { listRunFacts: METRICS, walkRuns: METRICS });
 
-/** Serves what the metrics service reads of runs. */
+/** Registers FactsService, with which the metrics service reads runs. */
 export function factsRoutes(router: ConnectRouter, deps: FactsRoutesDeps): void {
   router.service(orchestrator.FactsService, {
     async listRunFacts({ runUids }, context) {

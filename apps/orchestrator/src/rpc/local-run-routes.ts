@@ -12,7 +12,7 @@ import type { Created } from "../usecases/create-runs.ts";
 import type { LocalAnswer, LocalReport } from "../usecases/report-local-run.ts";
 import { newRun } from "./run-routes.ts";
 
-/** The use cases of runs that their clients execute, bound to their stores. */
+/** The use cases for runs that are executed by their clients, bound to their stores. */
 export type LocalRunUseCases = {
   createLocalRun(
     caller: Caller,
@@ -26,7 +26,7 @@ export type LocalRunRoutesDeps = LocalRunUseCases & { runMessages(runs: readonly
 const COMMAND_WORDS_MAX = 1_000;
 const EVENTS_MAX = 100;
 
-/** The methods of RunService for runs that their clients execute. */
+/** Returns the methods of RunService for runs that are executed by their clients. */
 export const localRunMethods = (
   deps: LocalRunRoutesDeps,
 ): Pick<ServiceImpl<typeof orchestrator.RunService>, "createLocalRun" | "reportLocalRun"> => ({
@@ -61,7 +61,7 @@ function uidOf(given: string): string {
   return given.toLowerCase();
 }
 
-/** Errors: event_invalid (invalid_argument). */
+/** Converts one reported event. Errors: event_invalid (invalid_argument). */
 function localEvent({ seq, at, event }: orchestrator.LocalEvent): LocalEvent {
   const base = { seq: Number(seq), at: at ? timestampDate(at) : new Date() };
   switch (event.case) {

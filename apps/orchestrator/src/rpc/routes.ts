@@ -11,19 +11,19 @@ type Views = Omit<RunService, keyof ReturnType<typeof runMethods> | keyof Return
 export type RoutesDeps = {
   readonly runs: RunRoutesDeps & LocalRunRoutesDeps;
   readonly runViewMethods: Views;
-  /** ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService. */
+  /** Registers ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
   readonly catalogRoutes: (router: ConnectRouter) => void;
   readonly eventLog: EventLog;
 };
 
-/** THE DOOR for other services: every RPC and what serves it. Workers have their own (worker-routes.ts). */
+/** Registers the RPC services that other services call. Workers call WorkerService (worker-routes.ts). */
 export function routes(router: ConnectRouter, { runs, runViewMethods, catalogRoutes, eventLog }: RoutesDeps): void {
   router.service(orchestrator.RunService, { ...runViewMethods, ...runMethods(runs), ...localRunMethods(runs) });
   catalogRoutes(router);
   router.service(events.EventFeedService, serveEventFeed(eventLog));
 }
 
-/** Which services may call the methods composed here in their own name. */
+/** The services that may call the methods registered here in their own name, by method. */
 export const ALLOWED_SERVICES: Readonly<Record<string, readonly string[]>> = {
   ...runAllowList,
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "scheduler", "scoring", "metrics"] }),

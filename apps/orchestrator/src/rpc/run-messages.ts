@@ -14,7 +14,7 @@ import type { ConversationStanding } from "../usecases/describe-conversations.ts
 import type { RunView } from "../usecases/describe-runs.ts";
 import type { HarnessUsageAnswer } from "../usecases/get-harness-usage.ts";
 
-/** The record of a run (fields-runs §6.3). Profiles and links are added by the gateway. */
+/** Converts a run to its public record. The gateway adds profiles and links. */
 export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run {
   const status = run.status;
   return create(orchestrator.RunSchema, {
@@ -67,7 +67,6 @@ const statusMessage = (status: RunStatus, debugWindow: Run["debugWindow"]): orch
       : {}),
   });
 
-/** fields-runs §6.4. */
 export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
   create(orchestrator.ArtifactSchema, {
     uid: artifact.uid,
@@ -94,7 +93,10 @@ export const followupMessage = (followup: Followup): orchestrator.Followup => {
   });
 };
 
-/** Of a conversation whose current run is hidden, that it is there. */
+/**
+ * Converts the state of a conversation. If the caller may not see the current run, only `hidden` and the outputs are
+ * set.
+ */
 export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>
   create(orchestrator.ConversationStandingSchema, {
     conversationUid: run.conversationUid,
@@ -116,7 +118,7 @@ export const standingMessage = ({ run, isVisible, outputs }: ConversationStandin
       : { hidden: true, outputs: outputs.map(artifactMessage) }),
   });
 
-/** Everything that happened, as stored. */
+/** Converts a team event as it is stored, without filtering its fields. */
 export const teamEventMessage = ({ sequence, occurredAt, ...event }: TeamEvent): orchestrator.TeamEvent =>
   create(orchestrator.TeamEventSchema, {
     ...event,
@@ -137,7 +139,6 @@ export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
     }),
   });
 
-/** fields-runs §6.7. */
 export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestrator.TimelineEvent =>
   create(orchestrator.TimelineEventSchema, {
     eventUuid: entry.uid,

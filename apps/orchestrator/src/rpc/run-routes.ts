@@ -37,7 +37,7 @@ export type RunUseCases = {
 };
 
 export type RunRoutesDeps = RunUseCases & {
-  /** The public records of runs, with what they left behind. */
+  /** Returns the public records of runs, including their artifacts and usage. */
   runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]>;
 };
 
@@ -58,7 +58,10 @@ type Methods = Pick<
   | "getRunTitles"
 >;
 
-/** Only the gateway checks run tokens; everything else is asked for a caller. */
+/**
+ * The services that may call each method in their own name. Only the gateway checks run tokens. The methods that are
+ * not listed are called on behalf of a user or a run.
+ */
 export const runAllowList = allowServices(orchestrator.RunService, {
   createRuns: ["factories", "scheduler", "scoring"],
   getRun: ["factories", "gateway", "scoring"],
@@ -74,7 +77,7 @@ export const runAllowList = allowServices(orchestrator.RunService, {
 const RUNS_MAX = 500;
 const TITLES_MAX = 500;
 
-/** The methods of RunService that change runs; run-view-routes.ts has those that show them. */
+/** Returns the methods of RunService that change runs. run-view-routes.ts has the methods that read runs. */
 export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async createRuns({ runs: requests }, context) {
     if (requests.length === 0 || requests.length > RUNS_MAX)
@@ -174,7 +177,7 @@ async function createdMessages(deps: RunRoutesDeps, created: readonly Created[])
 
 const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => (await deps.runMessages([run]))[0]!;
 
-/** Errors: owner_invalid (invalid_argument). */
+/** Converts a request. Errors: owner_invalid (invalid_argument). */
 export function newRun(request: orchestrator.RunRequest): NewRun {
   const { ownerType, ownerUid, mode, source, config } = request;
   if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "")
@@ -213,7 +216,7 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
   };
 }
 
-/** As the public API shows it. */
+/** Converts a schedule to the field names of the public API. */
 const scheduleOf = ({
   scheduleId,
   scheduleName,
@@ -224,6 +227,6 @@ const scheduleOf = ({
   cron_schedule: cronSchedule,
 });
 
-/** A text that says nothing is as good as none. */
+/** Returns an object with the property, or an empty object if the value is empty or absent. */
 const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } =>
   value ? ({ [name]: value } as { [P in K]: string }) : {};

@@ -75,7 +75,7 @@ type Views = Pick<
 
 const EVENT_PAGE = { default: 100, max: 500 };
 
-/** The methods of RunService that show runs; the others change them. */
+/** Returns the methods of RunService that read runs. run-routes.ts has the methods that change them. */
 export const runViewMethods = (deps: RunViewDeps): Views => ({
   async listRuns(request, context) {
     const page = await listVisibleRuns(
@@ -125,7 +125,7 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
         })),
       };
     }
-    // A reader must not take the stop of this server for the end of the run.
+    // A client takes the end of the stream for the end of the run, so a stop of this server must be an error.
     if (context.signal.aborted)
       throw new DomainError({
         kind: "unavailable",
@@ -250,7 +250,7 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
   };
 }
 
-/** Without the texts that say nothing. */
+/** Returns the texts without the empty ones. */
 const given = <T extends Readonly<Record<string, string>>>(texts: T): Partial<T> =>
   Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "")) as Partial<T>;
 

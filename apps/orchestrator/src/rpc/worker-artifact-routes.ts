@@ -21,9 +21,12 @@ type Bound = CommitArtifactDeps &
   ReserveCostDeps;
 
 export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
-  /** The session that calls. Errors: session_invalid. */
+  /** Returns the session of the call. Errors: session_invalid. */
   readonly sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>;
-  /** Errors: lease_lost, also when another session holds the lease. A stopping execution may only save its workspace. */
+  /**
+   * Throws `lease_lost` if the attempt has lost its lease or another session owns it. With `orStopping`, an execution
+   * that is being stopped is accepted too: it may still save its workspace and transcript.
+   */
   readonly requireLease: (
     tx: Sql,
     executionId: number,
@@ -43,7 +46,7 @@ type Methods = Pick<
   | "putTranscript"
 >;
 
-/** The methods of WorkerService by which an attempt leaves something behind. */
+/** Returns the methods of WorkerService with which an attempt stores artifacts, pull requests, usage and files. */
 export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
   const within = async (context: HandlerContext, options: { orStopping?: boolean } = {}): Promise<Bound> => {
     const { uid: sessionUid } = await deps.sessionOf(context);
@@ -131,10 +134,10 @@ const leaseOf = ({ executionId, attempt }: { executionId: bigint; attempt: numbe
 const uploadMessage = (upload: SignedUpload | undefined) =>
   upload ? { uploadUrl: upload.url, uploadHeaders: upload.headers } : {};
 
-/** What another version of a worker may name is unknown here. */
+/** Returns `undefined` for an unknown value, which a worker of another version may send. */
 const accessOf = (access: string): ModelAccess | undefined => MODEL_ACCESS.find((known) => known === access);
 
-/** An absent count was not measured. */
+/** Leaves absent counts out: they were not measured. */
 const tokensOf = ({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheWriteTokens }: worker.TokenUsage) => ({
   ...count("input", inputTokens),
   ...count("output", outputTokens),

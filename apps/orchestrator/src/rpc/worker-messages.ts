@@ -45,7 +45,9 @@ export const registration = (request: worker.RegisterRequest): WorkerRegistratio
   skills: reportedSkills(request.skills),
 });
 
-/** What is beyond the bounds, or not where skills are, is left out. */
+/**
+ * Leaves out files that are too large, files outside of skill folders, and those beyond the maximum number of files.
+ */
 const reportedSkills = (skills: readonly worker.ReportedSkill[]): RepositorySkill[] =>
   skills
     .filter(
@@ -57,7 +59,7 @@ const reportedSkills = (skills: readonly worker.ReportedSkill[]): RepositorySkil
     .slice(0, SKILL_LIMITS.filesMax)
     .map(({ owner, repo, path, content }) => readSkill({ owner, repo }, path, Buffer.from(content)));
 
-/** Errors: batch_too_large (too_large), event_kind_unknown (invalid_argument). */
+/** Converts a batch. Errors: batch_too_large (too_large), event_kind_unknown (invalid_argument). */
 export function eventBatch(batch: worker.EventBatch): EventBatch {
   if (batch.events.length > EVENT_BATCH_MAX) throw tooLarge();
   let bytes = 0;
@@ -84,7 +86,7 @@ const tooLarge = (): DomainError =>
 
 const OUTCOMES: readonly string[] = ["DONE", "FAILED", "BLOCKED", "WAITING", "CANCELLED", "ERROR"];
 
-/** Errors: outcome_unknown (invalid_argument). */
+/** Converts a completion. Errors: outcome_unknown (invalid_argument). */
 export function completion(message: worker.Completion): Completion {
   const { outcome, error, waitFor } = message;
   if (!OUTCOMES.includes(outcome))
@@ -215,7 +217,7 @@ const mcpServer = (
     managedId: managedId ?? "",
   });
 
-/** 0 = none. */
+/** Returns the lower of the two limits. 0 means no limit. */
 function lowestLimit(platform: number, own = 0): number {
   const limits = [platform, own].filter((limit) => limit > 0);
   return limits.length === 0 ? 0 : Math.min(...limits);

@@ -34,7 +34,7 @@ import {
   registration,
 } from "./worker-messages.ts";
 
-/** The use cases behind WorkerService, bound to their stores. */
+/** The use cases of WorkerService, bound to their stores. */
 export type WorkerUseCases = {
   register(key: string, worker: WorkerRegistration): Promise<string>;
   /** Errors: session_invalid. */
@@ -73,13 +73,16 @@ export type WorkerRoutesDeps = {
   readonly artifactMethods: ArtifactMethods;
   readonly timings: Timings;
   readonly publicUrl: string;
-  /** 0 = none. */
+  /** The platform's token limit of a run. 0 means no limit. */
   readonly runTokenLimit: number;
 };
 
 const FAILURE_CHARS_MAX = 2_000;
 
-/** THE WORKERS' DOOR. Register takes a worker key, everything else the session token it answers. */
+/**
+ * Registers WorkerService. Register authenticates with a worker key; every other method authenticates with the session
+ * token that Register returns.
+ */
 export function workerRoutes(
   router: ConnectRouter,
   { worker: useCases, artifactMethods, timings, publicUrl, runTokenLimit }: WorkerRoutesDeps,
@@ -214,6 +217,6 @@ const leaseStatus = (status: LeaseStatus) => ({
   ...(status.expiresAt ? { expiresAt: timestampFromDate(status.expiresAt) } : {}),
 });
 
-/** The credential of the call; "" without one. */
+/** Returns the bearer token of the request, or "" if there is none. */
 export const bearerOf = (context: Pick<HandlerContext, "requestHeader">): string =>
   /^Bearer (.+)$/.exec(context.requestHeader.get("authorization") ?? "")?.[1] ?? "";
