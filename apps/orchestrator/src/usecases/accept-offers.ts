@@ -17,23 +17,27 @@ import { settleChanges } from "./settle-changes.ts";
 
 export type AcceptOffersDeps = {
   readonly runs: InRunTransaction;
-  /** What an execution that this session has on offer (or holds) is for. */
+  /** Returns the job of an execution that is offered to this session or leased by it. */
   findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
-  /** Clone URLs, authorization, secret values and access to models as this worker may have them, read anew each time. */
+  /**
+   * Returns the clone URLs, authorization, secret values and model credentials that this worker may have. They are read
+   * again for each call.
+   */
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  /** A signed URL to read a stored file: a workspace, an attachment. */
+  /** Returns a signed URL to read a stored file, such as a workspace or an attachment. */
   downloadUrl(key: string, contentType: string): Promise<string>;
 };
 
 export type Accepted = { readonly assignments: readonly Assignment[]; readonly lost: readonly LeaseRef[] };
 
 /**
- * Takes offers: each run is CLAIMED, everything its agent has not seen becomes the execution's inputs, and the worker gets
- * specification, secrets and run token. Repeated by the same session for the same attempt it answers the same.
- * A run whose secrets or repositories cannot be had ends with the reason; its offer counts as lost.
+ * Accepts offers. Each run becomes CLAIMED, the messages that its agent has not received become the inputs of the
+ * execution, and the worker receives the specification, the secrets and a run token. If the same session accepts the
+ * same attempt again, it receives the same assignment. If the secrets or repositories of a run cannot be resolved, the
+ * run fails with that reason and its offer is returned as lost.
  *
- * Errors: unavailable when an upstream service cannot be asked; the offers stay open.
+ * Errors: unavailable if an upstream service cannot be reached; the offers stay open.
  */
 export async function acceptOffers(
   deps: AcceptOffersDeps,
@@ -49,7 +53,10 @@ export async function acceptOffers(
   };
 }
 
-/** Takes offers, and answers what was had on offer and what of it is this session's now. `alsoTo` is done in the transaction that takes them. */
+/**
+ * Accepts offers. Returns the offers whose job was found, and the claims that this session owns now. `alsoTo` runs in
+ * the transaction that accepts an offer.
+ */
 export async function claimOffers(
   deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,
   session: WorkerSession,
@@ -75,7 +82,10 @@ export async function claimOffers(
 
 type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Prepared };
 
-/** A run with a parent, which others may share, and one that ends at once are dealt with by themselves. */
+/**
+ * Returns the run of an item that may share a transaction with other items. Returns undefined for a run with a parent,
+ * which several items may share, and for a run that is about to fail: each has a transaction of its own.
+ */
 const ownRun = ({ job: { run }, prepared }: Item): string | undefined =>
   run.parentRunUid || "failure" in prepared ? undefined : run.runUid;
 
@@ -127,7 +137,7 @@ const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<
 
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 
-/** Before anything is locked: upstream services are asked here. */
+/** Calls upstream services, so it runs before any lock is taken. */
 async function prepare(
   deps: Pick<AcceptOffersDeps, "prepareAssignment">,
   job: Job,
@@ -182,7 +192,7 @@ async function take(
   );
 }
 
-/** The run of an offer that is open for this session, or that it has taken before. */
+/** Returns the run if its offer is open to this session, or was accepted by it before. */
 function heldRun(session: WorkerSession, { offer, job }: Item, locked: readonly LockedRun[]): LockedRun | undefined {
   const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
   if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid)
@@ -197,7 +207,7 @@ const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
   events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
 });
 
-/** `borrowed`: the workspace of another run to begin with as long as there is none of its own. */
+/** `borrowed`: the workspace of another run, which is used as long as the conversation has no workspace of its own. */
 async function claimOf(
   tx: RunTransaction,
   run: LockedRun,
@@ -224,7 +234,7 @@ async function claimOf(
   };
 }
 
-/** The run ends in the transaction that claimed it: no worker is told of it. */
+/** Fails the run in the transaction that claimed it, so no worker receives it. */
 async function fail(
   tx: RunTransaction,
   offer: LeaseRef,

@@ -13,10 +13,10 @@ export type AuthenticateSessionDeps = {
 };
 
 /**
- * Whose token this is. The key behind it is checked again now and then, so that revoking a key ends its sessions within a
- * minute; while the identity service cannot be asked, sessions go on.
+ * Returns the session of a token. The worker key of the session is checked again periodically, so a revoked key ends
+ * its sessions within a minute. While the identity service is unavailable, sessions remain valid.
  *
- * Errors: session_invalid (unauthenticated): register again.
+ * Errors: session_invalid (unauthenticated): the worker must register again.
  */
 export async function authenticateSession(deps: AuthenticateSessionDeps, token: string): Promise<WorkerSession> {
   const found = token === "" ? undefined : await deps.findSession(token);

@@ -3,7 +3,8 @@ import type { RunRef } from "../domain/run-token.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 
 /**
- * Whom a run token acts for. Asked on every request that carries one, so that fencing an attempt off ends everything it may do.
+ * Returns the run on whose behalf a run token acts. Called for every request with a run token, so that a fenced attempt
+ * loses all its permissions at once.
  *
  * Errors: lease_lost (unauthenticated).
  */

@@ -5,7 +5,7 @@ import type { InRunTransaction } from "../domain/run-transaction.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { queuedAgain } from "./execution-events.ts";
 
-/** Gives offers back: their runs are queued again. Offers that are not open to this session any more are passed over. */
+/** Releases offers: their runs are queued again. Offers that are no longer open to this session are ignored. */
 export async function declineOffers(
   deps: { readonly runs: InRunTransaction },
   session: WorkerSession,

@@ -3,14 +3,17 @@ import { newOfferToken } from "../domain/offer-token.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { claimOffers, type AcceptOffersDeps } from "./accept-offers.ts";
 
-/** An execution that a worker has taken for another machine: what it needs, and the token by which one worker process there takes it over. */
+/**
+ * An execution that a worker has accepted for another machine, with its job and the token with which one worker process
+ * on that machine takes the execution over.
+ */
 export type Dispatch = LeaseRef & { readonly job: Job; readonly offerToken: string };
 
 /**
- * Takes offers as `acceptOffers` does, but for another machine: what an agent is asked, and every secret, goes only to the
- * worker process there that brings the token. Repeated, it answers new tokens, and the earlier ones are dead.
+ * Accepts offers as `acceptOffers` does, but for another machine: prompts and secrets are sent only to the worker
+ * process there that presents the token. A repeated call returns new tokens and invalidates the earlier ones.
  *
- * Errors: unavailable when an upstream service cannot be asked; the offers stay open.
+ * Errors: unavailable if an upstream service cannot be reached; the offers stay open.
  */
 export async function dispatchOffers(
   deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,

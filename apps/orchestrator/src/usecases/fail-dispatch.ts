@@ -8,17 +8,19 @@ import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, queuedAgain } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
-/** Why no machine runs an execution: a word for programs, and what the backend said. */
+/** Why no machine executes a dispatched execution: a machine-readable reason and the message of the backend. */
 export type DispatchFailure = LeaseRef & {
   readonly reason: string;
   readonly message: string;
-  /** It is known to have been taken over. */ readonly isTaken?: boolean;
+  /** The dispatcher knows that a worker process has taken the execution over. */
+  readonly isTaken?: boolean;
 };
 
 /**
- * The machine of an execution that a session dispatched could not be started, or has gone: the attempt is lost at once, instead of when its lease
- * runs out. The run is queued again, or ends with the reason when that has happened too often. An attempt that is not this session's is left alone,
- * and so is one that was taken over while it was thought not to be: the answer says so.
+ * Ends an attempt that this session dispatched and whose machine could not be started, or is gone. The attempt is lost
+ * at once instead of when its lease expires. The run is queued again; after too many losses it ends with the reason. An
+ * attempt that this session did not dispatch is left unchanged. So is an attempt that a worker process has taken over
+ * without the dispatcher's knowledge; `isTaken` is then true.
  */
 export async function failDispatch(
   deps: { readonly runs: InRunTransaction },

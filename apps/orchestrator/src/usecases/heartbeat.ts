@@ -3,22 +3,22 @@ import type { LinkedDirective } from "../domain/directive.ts";
 import type { DispatchStatus, LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 
 export type HeartbeatDeps = {
-  /** Notes that the worker is there. */
+  /** Records that the worker is connected, its state and its free slots. */
   touchSession(session: WorkerSession, news: { state: "READY" | "DRAINING"; freeSlots: number }): Promise<void>;
-  /** Leases that are not answered are lost. */
+  /** Renews leases. A lease that is not returned is lost. */
   renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
   pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
   countModelCalls?(counts: readonly ModelCallCount[]): void;
-  /** Renews what nobody has taken yet. */
+  /** Returns the status of dispatched executions, and renews those that no worker process has taken over yet. */
   watchDispatches(session: WorkerSession, watched: readonly LeaseRef[]): Promise<readonly DispatchStatus[]>;
 };
 
 export type HeldLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
 export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
-/** Calls of models since the worker said so last. */
+/** The number of model calls since the worker's last report. */
 export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };
 
 export type Heartbeat = {
@@ -26,7 +26,8 @@ export type Heartbeat = {
   readonly freeSlots: number;
   readonly leases: readonly HeldLease[];
   readonly modelCalls?: readonly ModelCallCount[];
-  /** What it has dispatched. */ readonly watched?: readonly LeaseRef[];
+  /** The executions that the worker has dispatched. */
+  readonly watched?: readonly LeaseRef[];
 };
 
 export type LeaseStatus = LeaseRef & {
@@ -36,8 +37,8 @@ export type LeaseStatus = LeaseRef & {
 };
 
 /**
- * Renews everything a worker holds, answers what it must know (which leases are lost, which executions to stop) and carries
- * the directives it has not acknowledged. A stopping execution gets no new run token.
+ * Renews all leases of a worker. Returns which leases are lost, which executions to stop, and the directives that the
+ * worker has not acknowledged. A stopping execution receives no new run token.
  */
 export async function heartbeat(
   deps: HeartbeatDeps,

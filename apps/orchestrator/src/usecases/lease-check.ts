@@ -1,10 +1,10 @@
 import type { Sql } from "@millwright/database";
 
 /**
- * Whether an attempt still holds its lease; locks the lease against being taken away until the transaction ends.
- * Errors: lease_lost.
+ * Returns the run of an attempt that owns its lease. Locks the lease, so that it cannot be revoked until the
+ * transaction ends. Errors: lease_lost.
  */
 export type RequireLease = (tx: Sql, executionId: number, attempt: number) => Promise<{ readonly runUid: string }>;
 
-/** A transaction on the service's database. */
+/** Runs a function in a transaction on the service's database. */
 export type Transaction = <T>(f: (tx: Sql) => Promise<T>) => Promise<T>;

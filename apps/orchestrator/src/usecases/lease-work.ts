@@ -5,27 +5,27 @@ import type { Offer, LeaseRef, WorkerSession } from "../domain/worker-session.ts
 export type LeaseWorkDeps = {
   /** Offers queued executions to a worker, up to its free slots. */
   claim(session: WorkerSession, freeSlots: number): Promise<readonly Offer[]>;
-  /** Queues again what was offered to a worker that has gone. */
+  /** Queues executions again that were offered to a worker which has disconnected. */
   giveBack(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
   readonly bell: Bell;
-  /** How often waiting polls look for work that nobody rang for. */
+  /** How often waiting polls query for work without a notification, in milliseconds. */
   readonly pollMs: number;
 };
 
 type Poll = {
   readonly session: WorkerSession;
   readonly freeSlots: number;
-  /** The wait is over: whatever the claim under way brings is the answer. */
+  /** The wait is over: the result of the claim in progress is returned, even if it is empty. */
   isLate: boolean;
   isBeingServed: boolean;
-  /** False when the worker has gone. */
+  /** Returns false if the worker has disconnected. */
   settle(offers: readonly Offer[]): boolean;
   fail(error: unknown): void;
 };
 
 /**
- * Answers the long polls of workers. One claimer per process serves all polls that wait, one after the other, so that a
- * thousand idle workers cost one query per ring and not a thousand.
+ * Serves the long polls of workers. One loop per process claims work for all waiting polls, one after the other, so
+ * that a notification does not make a thousand idle workers query at the same time.
  */
 export class LeaseWork {
   readonly #deps: LeaseWorkDeps;
@@ -40,7 +40,10 @@ export class LeaseWork {
     this.#unlisten = deps.bell.listen(topics.work, () => this.#ring());
   }
 
-  /** Waits up to `waitMs` for work. A worker that is draining or full gets none. Never waits once `signal` is aborted. */
+  /**
+   * Waits up to `waitMs` for work. A worker that is draining or has no free slot receives none. Does not wait if
+   * `signal` is aborted.
+   */
   lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]> {
     if (session.state === "DRAINING" || freeSlots <= 0 || signal.aborted) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
@@ -86,7 +89,8 @@ export class LeaseWork {
 
   #ring(): void {
     this.#isRung = true;
-    if (!this.#isServing) void outsideScopes(() => this.#serve()); // for all polls, whoever rang
+    // The loop serves all polls, so it runs outside the scope of the request that started it.
+    if (!this.#isServing) void outsideScopes(() => this.#serve());
   }
 
   async #serve(): Promise<void> {

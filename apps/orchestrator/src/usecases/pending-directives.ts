@@ -3,13 +3,16 @@ import { filesOf, type Directive, type LinkedDirective } from "../domain/directi
 import type { WorkerSession } from "../domain/worker-session.ts";
 
 export type PendingDirectivesDeps = {
-  /** Stored and not yet acknowledged, in order. */
+  /** Returns the stored directives that are not yet acknowledged, in order. */
   listPending(sessionUid: string): Promise<readonly Directive[]>;
-  /** A signed URL to read a stored file. */
+  /** Returns a signed URL to read a stored file. */
   downloadUrl(key: string, contentType: string): Promise<string>;
 };
 
-/** What a worker session has not yet acknowledged, with links to the files it names that are made anew each time. */
+/**
+ * Returns the directives that a worker session has not acknowledged. Links to their files are signed again for each
+ * call.
+ */
 export async function pendingDirectives(
   deps: PendingDirectivesDeps,
   session: Pick<WorkerSession, "uid">,

@@ -11,21 +11,25 @@ import { settleChanges } from "./settle-changes.ts";
 
 export type ReapDeps = {
   readonly runs: InRunTransaction;
-  /** Looks at all leases by the database's clock, for the first overdue ones after an execution; after a pause it only extends all. */
+  /**
+   * Returns the first overdue leases after an execution, by the database's clock. After a pause of the reaper it
+   * extends all leases and returns none.
+   */
   tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
-  /** The first ones after an execution. */
+  /** Returns the first executions after an execution that have exceeded a limit. */
   findBrokenLimits(afterExecutionId: number): Promise<readonly BrokenLimit[]>;
 };
 
-/** Judged at once; each needs a connection. */
+/** Number of leases that are processed concurrently. Each needs a database connection. */
 const WIDTH = 4;
 
 /**
- * One round of the reaper: offers and leases that ran out, stopping executions whose grace is over, and executions that
- * broke a time limit. Each is judged again under its run's lock, so any number of replicas may do this. However many there
- * are, the reaper looks (and says so) between batches, so that a long round is not taken for a pause.
+ * Runs one round of the reaper: expired offers and leases, stopping executions whose grace period is over, and
+ * executions that have exceeded a time limit. Each is checked again under the lock of its run, so any number of
+ * replicas may run this concurrently. A tick is recorded before each batch, so that a long round is not mistaken for a
+ * pause.
  *
- * Errors: the first one, after everything else was done.
+ * Errors: the first error, after all items were processed.
  */
 export async function reap(deps: ReapDeps): Promise<void> {
   const failures = [
@@ -41,7 +45,10 @@ export async function reap(deps: ReapDeps): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 
-/** Goes once through all, batch by batch. One that fails must not keep the others from their turn. Answers the errors. */
+/**
+ * Processes all items once, in batches. A failed item does not prevent the others from being processed. Returns the
+ * errors.
+ */
 async function forEach<T extends LeaseRef>(
   find: (afterExecutionId: number) => Promise<readonly T[]>,
   f: (one: T) => Promise<void>,
@@ -60,7 +67,7 @@ async function forEach<T extends LeaseRef>(
 
 async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
   const { run, locked } = await lockHolder(tx, lease);
-  if (!run?.execution.lease?.isOver) return; // renewed, ended or offered anew meanwhile
+  if (!run?.execution.lease?.isOver) return; // renewed, ended or offered again concurrently
   if (run.execution.state === "DEBUG")
     return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
   const next = transition(lifeOf(run), {
@@ -73,7 +80,7 @@ async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
 function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
   const { id, attempt, state, workerHost = "" } = run.execution;
   if (state === "OFFERED") return [queuedAgain("offer_expired", id)];
-  if (!isHeld(state)) return []; // it was stopping: its run has ended long ago
+  if (!isHeld(state)) return []; // the execution was stopping, so its run has ended already
   const lost: NewRunEvent = {
     kind: "worker_lost",
     payload: { worker_host: workerHost, reason: "lease_expired", attempt },

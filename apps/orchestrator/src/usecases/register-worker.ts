@@ -7,13 +7,13 @@ import {
   type WorkerSession,
 } from "../domain/worker-session.ts";
 
-/** What the identity service says of a worker's key. */
+/** The identity of a worker key. */
 export type WorkerKey = { readonly keyUid: string; /** Absent: a platform key. */ readonly teamUid?: string };
 
 export type RegisterWorkerDeps = {
-  /** Errors: key_invalid (unauthenticated), also for keys of other principals. */
+  /** Returns the identity of a key. Errors: key_invalid (unauthenticated), also for keys of other principals. */
   authenticateKey(key: string): Promise<WorkerKey>;
-  /** Encrypts the key, which is checked again while the session lasts. */
+  /** Encrypts the key, which is checked again while the session is valid. */
   sealKey(key: string): string;
   putSession(session: {
     token: string;
@@ -27,9 +27,10 @@ export type RegisterWorkerDeps = {
 const SLOTS_MAX = 1_000;
 
 /**
- * Opens a session for a worker process and answers its token.
+ * Opens a session for a worker process. Returns its token.
  *
- * Errors: key_invalid (unauthenticated) · worker_too_old (conflict, with min_version) · worker_invalid (invalid_argument).
+ * Errors: key_invalid (unauthenticated) · worker_too_old (conflict, with min_version) · worker_invalid
+ * (invalid_argument).
  */
 export async function registerWorker(
   deps: RegisterWorkerDeps,
@@ -45,7 +46,7 @@ export async function registerWorker(
 
 export const newSessionToken = (): string => `mws_${randomToken(32)}`;
 
-/** Errors: worker_too_old · worker_invalid. */
+/** Validates a registration. Errors: worker_too_old · worker_invalid. */
 export function checkRegistration(registration: WorkerRegistration): void {
   if (!isVersionAtLeast(registration.version, WORKER_VERSION_MIN)) {
     throw new DomainError({

@@ -8,7 +8,7 @@ import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, queuedAgain, windowEnded } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
-/** An accepted lease that its worker gives back. */
+/** An accepted lease that its worker returns. */
 export type ReturnedLease = LeaseRef & {
   /** Machine-readable, such as `worker_stopping` or `sandbox_start_failed`. */
   readonly reason: string;
@@ -18,9 +18,10 @@ export type ReturnedLease = LeaseRef & {
 };
 
 /**
- * Queues the runs of returned leases again at once, instead of when the leases expire. A run whose agent was working and must not be resumed
- * (`on_worker_loss: fail`) ends as if its worker were lost; so does one whose returned attempts failed too often, with the cause of the last
- * one. Leases that are not this session's are ignored. Returns those that were.
+ * Queues the runs of returned leases again at once, instead of when the leases expire. A run whose agent was working
+ * and must not be resumed (`on_worker_loss: fail`) ends as if its worker were lost. A run whose returned attempts
+ * failed too often ends with the reason of the last one. Leases that this session does not own are ignored. Returns the
+ * leases that were returned.
  */
 export async function returnLeases(
   deps: { readonly runs: InRunTransaction },
@@ -55,7 +56,8 @@ async function returnLease(tx: RunTransaction, session: WorkerSession, returned:
 async function changeFor(tx: RunTransaction, run: LockedRun, returned: ReturnedLease): Promise<RunChange> {
   const { state } = run.execution;
   if (state === "DEBUG") return windowEnded(run, { type: "lose" }, "worker_lost");
-  if (!isHeld(state)) return { run, next: transition(lifeOf(run), { type: "lose" }), events: [] }; // stopping: its run has ended already
+  // Stopping: its run has ended already.
+  if (!isHeld(state)) return { run, next: transition(lifeOf(run), { type: "lose" }), events: [] };
   const policy = await tx.onWorkerLoss(run.uid);
   const isLoss = returned.isFailure || (state === "RUNNING" && policy !== "resume");
   const next = transition(lifeOf(run), isLoss ? { type: "lose", policy } : { type: "return" });

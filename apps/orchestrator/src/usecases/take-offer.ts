@@ -6,9 +6,12 @@ import { checkRegistration, newSessionToken, type RegisterWorkerDeps, type Worke
 export type TakeOfferDeps = {
   openKey(sealed: string): string;
   authenticateKey(key: string): Promise<WorkerKey>;
-  /** Undefined: lost, ended, told to end, or never opened to this token. */
+  /** Returns a lease; undefined if it is lost, has ended, is being stopped, or was never opened to this token. */
   findOfferedLease(lease: LeaseRef, token: string): Promise<OfferedLease | undefined>;
-  /** In one transaction that holds the run: finds the lease again; when `judge` lets it pass, the session is stored and the lease is its. */
+  /**
+   * Locks the run and finds the lease again, in one transaction. If `judge` does not throw, stores the session and
+   * transfers the lease to it.
+   */
   handOver(
     lease: LeaseRef,
     token: string,
@@ -20,9 +23,9 @@ export type TakeOfferDeps = {
 export type NewSession = Parameters<RegisterWorkerDeps["putSession"]>[0];
 
 /**
- * Registers a worker process by an offer token instead of a key: its session holds that one lease, gets no other work, and is
- * good for as long as the key of the worker that dispatched it. A token is taken by one process; the same one may register again
- * as long as it holds the lease.
+ * Registers a worker process with an offer token instead of a key. Its session owns that one lease, receives no other
+ * work, and is valid as long as the key of the worker that dispatched it. Only one process can use a token. That
+ * process may register again while it owns the lease.
  *
  * Errors: offer_gone (unauthenticated) · key_invalid (unauthenticated) · worker_too_old · worker_invalid.
  */
@@ -34,7 +37,8 @@ export async function takeOffer(
   checkRegistration(registration);
   const lease = leaseOfOfferToken(offerToken);
   if (!lease) throw offerGone();
-  const instanceUid = `${lease.executionId}-${lease.attempt}/${registration.instanceUid}`; // never that of a worker which brought the key itself
+  // Never the instance uid of a worker that registers with a key.
+  const instanceUid = `${lease.executionId}-${lease.attempt}/${registration.instanceUid}`;
   const judge = (found: OfferedLease | undefined): OfferedLease => {
     if (!found || (found.isTaken && found.holder !== instanceUid)) throw offerGone();
     return found;

@@ -12,15 +12,15 @@ export type WatchDirectivesDeps = {
 export type DirectiveNews = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
 
 /**
- * Tells a worker its directives as they come, that there is work, and at least every `keepAliveMs` that the stream lives.
- * Each stream sends a directive once; heartbeats carry it again until it is acknowledged.
+ * Yields a worker's directives as they are stored, whether work is available, and a keep-alive at least every
+ * `keepAliveMs`. Each stream sends a directive once; heartbeats send it again until it is acknowledged.
  */
 export async function* watchDirectives(
   deps: WatchDirectivesDeps,
   session: WorkerSession,
   signal: AbortSignal,
 ): AsyncGenerator<DirectiveNews> {
-  let sent = new Map<string, number>(); // of what is still pending: a stream may live for weeks
+  let sent = new Map<string, number>(); // only of pending directives: a stream may be open for weeks
   let isWorkRung = false;
   let wake = (): void => {};
   const ring = (): void => wake();
@@ -32,15 +32,15 @@ export async function* watchDirectives(
     }),
   ];
   try {
-    let quietMs = deps.keepAliveMs; // the first frame says that the stream is open
+    let quietMs = deps.keepAliveMs; // the first message confirms that the stream is open
     while (!signal.aborted) {
       const rung = new Promise<void>((resolve) => (wake = resolve));
       const workAvailable = isWorkRung;
       isWorkRung = false;
       const pending = await deps.pendingDirectives(session);
       const directives = pending.filter((one) => one.seq > (sent.get(attemptOf(one)) ?? 0));
-      sent = new Map(pending.map((one) => [attemptOf(one), one.seq])); // in order of seq: the last one stays
-      if (signal.aborted) return; // the reader has gone while we looked
+      sent = new Map(pending.map((one) => [attemptOf(one), one.seq])); // ordered by seq: the last entry wins
+      if (signal.aborted) return; // the reader disconnected during the query
       if (directives.length > 0 || workAvailable || quietMs >= deps.keepAliveMs) {
         yield { directives, workAvailable };
         quietMs = 0;
