@@ -19,22 +19,23 @@ export type CancelRunDeps = {
 
 export type CancelRequest = {
   readonly runUid: string;
-  /** With every live run below it. */
+  /** Cancels every active descendant too. */
   readonly tree: boolean;
-  /** Uid of what asked for it, such as a task. */
+  /** The uid of the object that caused the request, such as a task. */
   readonly cause?: string;
-  /** The same principal's same key is answered once. */
+  /** A repeated request of the same principal with the same key has no further effect. */
   readonly idempotencyKey?: string;
 };
 
 /**
- * Stops a run at once: the run is CANCELLED when this returns, its execution is told to stop and may write for a short
- * grace. With `tree`, all live descendants go in the same transaction, also those that a child's creation adds meanwhile:
- * creation holds its parent's lock, so looking again after locking finds them. Debug windows below it are closed. The client
- * of a LOCAL descendant receives the cancel with its next report.
+ * Cancels a run. The run is CANCELLED when this returns. Its worker receives a directive to stop the execution, which
+ * may append events for a short grace period. With `tree`, all active descendants are cancelled in the same
+ * transaction, including children that are created concurrently: creating a child locks its parent, so a second query
+ * after locking finds them. Open debug windows below the run are closed. The client of a LOCAL descendant receives the
+ * cancel directive with its next report.
  *
  * Errors, in this order: run_not_found · not_authorized · run_already_finished (invalid_argument) · run_not_cancellable
- * (unsupported) · run_pending (conflict, retryable: its offer is still open) · idempotency_mismatch (conflict). Source: API spec §7, decisions.
+ * (unsupported) · run_pending (conflict, retryable: its offer is still open) · idempotency_mismatch (conflict).
  */
 export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: CancelRequest): Promise<Run> {
   const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, request.runUid), "run.manage");
@@ -69,7 +70,7 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
   return deps.getVisibleRun(caller, uid);
 }
 
-/** Locks the run, its parent, and with `tree` its live descendants, until no unlocked one is left. */
+/** Locks the run, its parent and, with `tree`, its active descendants. Repeats until no descendant is unlocked. */
 async function lockTree(
   tx: RunTransaction,
   uid: string,
@@ -101,7 +102,7 @@ function cancelled(
   }
   const message = isDescendant ? "Cancelled together with the run above it." : "Cancelled.";
   const { lease } = run.execution;
-  const isForced = isDescendant || lease?.isOver === true; // no worker can accept an offer that is over
+  const isForced = isDescendant || lease?.isOver === true; // no worker can accept an expired offer
   const retryAfter = retryAfterOffer(lease?.leftMs ?? 0, offerTtlMs);
   const next = transition(lifeOf(run), { type: "cancel", isForced, status: { message }, retryAfter });
   return {

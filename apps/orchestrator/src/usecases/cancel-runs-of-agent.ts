@@ -3,7 +3,7 @@ import { isDomainError, type DomainError } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
 import type { CancelRequest } from "./cancel-run.ts";
 
-/** The kind of this work; its payload. */
+/** The kind and the payload of the background job. */
 export const CANCEL_RUNS_OF_AGENT = "cancel_runs_of_agent";
 export type RunsOfAgent = {
   readonly agent_uid: string;
@@ -16,13 +16,13 @@ export type CancelRunsOfAgentDeps = {
   cancelRun(caller: Caller, request: CancelRequest): Promise<unknown>;
 };
 
-/** Runs that have ended meanwhile are left alone, as are those whose client executes them. */
+/** Errors that are ignored: the run has ended concurrently, or is executed by its client. */
 const FINE: readonly string[] = ["run_already_finished", "run_not_cancellable", "run_not_found"];
 
 /**
- * Cancels what a deleted agent has left alive. Safe to repeat.
+ * Cancels the active runs of a deleted agent. Safe to repeat.
  *
- * Errors: run_pending (conflict, retryable), when one is just being handed to a worker: to be tried again.
+ * Errors: run_pending (conflict, retryable) if a run is being assigned to a worker; retry later.
  */
 export async function cancelRunsOfAgent(
   deps: CancelRunsOfAgentDeps,

@@ -18,17 +18,20 @@ export type Completion = LeaseRef & {
     readonly retryable: boolean;
     readonly reason: string;
   };
-  /** Every event up to here must have been acknowledged. */
+  /** Every event up to this sequence number must have been acknowledged. */
   readonly lastClientSeq: number;
   readonly snapshotKey?: string;
-  /** There is no snapshot because the workspace is as its clones were. */
+  /** There is no snapshot because the workspace is unchanged since its repositories were cloned. */
   readonly isWorkspaceUnchanged?: boolean;
   readonly waitFor?: Wait;
-  /** For so long the worker keeps the workspace as it was saved. */
+  /** How long the worker retains the saved workspace, in milliseconds. */
   readonly parkedMs?: number;
-  /** FAILED in setup: the worker keeps workspace and shell for the debug window, and completes once more when that is over. */
+  /**
+   * Set if setup FAILED: the worker retains the workspace and the shell for the debug window, and completes the
+   * execution again when the window ends.
+   */
   readonly isRetained?: boolean;
-  /** BLOCKED: what the agent asks. */
+  /** The question of the agent, if BLOCKED. */
   readonly message?: string;
 };
 
@@ -39,17 +42,17 @@ export type CompletionResult = LeaseRef & {
 
 export type CompleteExecutionsDeps = {
   readonly runs: InRunTransaction;
-  /** Read without a lock: neither ever changes. */
+  /** Returns the run of an execution and its parent. Read without a lock, because neither ever changes. */
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
 };
 
 type Item = { readonly completion: Completion; readonly ref: RunOfExecution };
 
 /**
- * Ends executions: those of runs without parents together in one transaction, the others (whose ends concern runs that they
- * may share) each in its own. The worker may repeat it: the same outcome of the same attempt is fine.
- * A run that has something more to do (a follow-up its agent has not seen, children that were faster than its wait) is
- * queued again instead of ending. An execution that was told to stop ends without a word about its run.
+ * Completes executions. Runs without a parent share one transaction; each other run has its own, because its end
+ * changes its parent, which several runs may share. Safe to repeat with the same outcome for the same attempt. A run
+ * with more work (an undelivered follow-up, or awaited children that have already ended) is queued again instead of
+ * ending. The end of an execution that was being stopped does not change the state of its run.
  */
 export async function completeExecutions(
   deps: CompleteExecutionsDeps,
@@ -133,7 +136,7 @@ async function judgeCompletion(
   if (acked < completion.lastClientSeq) return refused("EVENTS_PENDING", acked);
 
   if (run.execution.state === "DEBUG") {
-    if (completion.isRetained) return refused("", acked); // the answer was lost
+    if (completion.isRetained) return refused("", acked); // a retry, because the first response was lost
     return {
       result: resultOf(completion, "", acked),
       change: windowEnded(run, { type: "complete", outcome: "FAILED", isWanted: false }, windowEnd(completion)),
@@ -158,7 +161,7 @@ async function judgeCompletion(
   };
 }
 
-/** A key that this execution was not given is passed over: another run's workspace must not be restored here. */
+/** Ignores a key that was not issued to this execution: another run's workspace must not be restored here. */
 async function ownSnapshot(tx: RunTransaction, { snapshotKey, executionId }: Completion): Promise<string | undefined> {
   if (!snapshotKey || !(await tx.ownsSnapshot(snapshotKey, executionId))) return undefined;
   await tx.keepOnlySnapshot(executionId, snapshotKey);
@@ -171,7 +174,7 @@ const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
   events: [],
 });
 
-/** Why a worker ends a debug window: its time is over, or what it says as the reason of the error. */
+/** Returns why a worker ends a debug window: it has expired, or the reason that the worker reports. */
 const windowEnd = ({ outcome, message }: Completion): string =>
   outcome === "FAILED" ? message || "window_over" : outcome.toLowerCase();
 
@@ -211,7 +214,10 @@ type Judged = {
   readonly ended: readonly Child[];
 };
 
-/** No names: every child whose end the parent has not been told. Names of others than its children wait for nothing. */
+/**
+ * Without names, the run waits for every child whose end has not been reported to it. Names of runs that are not its
+ * children are ignored.
+ */
 async function judge(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefined): Promise<Judged> {
   const policy = waitFor?.policy ?? "all";
   const awaited = await tx.unreportedChildren(run.uid, waitFor?.runUids ?? []);

@@ -12,22 +12,24 @@ import { requireRunVerb } from "./run-access.ts";
 import { dropFiles, storeFiles } from "./run-files.ts";
 
 export type ContinueConversationDeps = CreateRunsDeps & {
-  /** The current (newest top-level) run of each conversation, of those of the team. */
+  /** Returns the current (newest top-level) run of each conversation, of the runs that the team owns. */
   currentRunsOfConversations(conversationUids: readonly string[], teamUid: string): Promise<readonly Run[]>;
   runOfMessage(messageUid: string): Promise<RunUid | undefined>;
 };
 
 type Continuing = NewRun & { readonly conversationUid: string; readonly causeKey: string };
 
-/** Each time somebody else was faster. */
+/** Maximum number of attempts. An attempt fails only if another caller continues the conversation concurrently. */
 const TRIES_MAX = 4;
 
 /**
- * Continues a conversation: its current run, if it has not ended or is BLOCKED, gets a follow-up; if it has ended, a new run is created. One cause does so
- * once, for ever, and of several at the same time the first one makes the run that the others tell. A debug window is left to those who look into it.
+ * Continues a conversation. If its current run has not ended or is BLOCKED, the run receives a follow-up; if the run
+ * has ended, a new run is created. A cause takes effect once, without a time limit. If several causes continue a
+ * conversation concurrently, the first creates the run and the others send follow-ups to it. An open debug window
+ * receives no message: its run has ended.
  *
- * Errors: conversation_not_found (also when it has no run of the team) · conversation_required (invalid_argument) · not_authorized ·
- * conversation_moving (unavailable) · those of create-runs.
+ * Errors: conversation_not_found (also if the team owns none of its runs) · conversation_required (invalid_argument) ·
+ * not_authorized · conversation_moving (unavailable) · those of create-runs.
  */
 export async function continueConversation(
   deps: ContinueConversationDeps,
@@ -62,7 +64,7 @@ async function doneBefore(
   return made ?? deps.runOfMessage(messageUidOf(owner.uid, causeKey));
 }
 
-/** Undefined: the conversation has moved. */
+/** Creates a run. Returns undefined if the conversation was continued concurrently. */
 async function startAfter(
   deps: ContinueConversationDeps,
   caller: Caller,
@@ -76,7 +78,7 @@ async function startAfter(
   return created[0]?.run.uid;
 }
 
-/** Undefined: the conversation has moved. */
+/** Sends a follow-up. Returns undefined if the conversation was continued concurrently. */
 async function tell(
   deps: ContinueConversationDeps,
   caller: Caller,

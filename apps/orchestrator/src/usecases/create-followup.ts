@@ -28,11 +28,11 @@ export type FollowupRequest = {
   readonly target: RunTarget;
   readonly message: string;
   readonly mode: MessageMode;
-  /** Of files that were prepared for the run. */
+  /** Uids of files that were prepared for the run. */
   readonly attachmentUids: readonly string[];
-  /** By uid: what a file is to be called instead. */
+  /** File names that replace the prepared ones, by uid. */
   readonly attachmentNames?: Readonly<Record<string, string>>;
-  /** The same principal's same key is answered once. */
+  /** A repeated request of the same principal with the same key returns the first result. */
   readonly idempotencyKey?: string;
 };
 
@@ -43,11 +43,12 @@ export type FollowupAnswer = {
 };
 
 /**
- * Gives a run a message, routed by its state (fields-runs §6.12). When this returns the message is stored: an execution
- * takes it, or it is reported undelivered when its run ends first.
+ * Sends a message to a run. The state of the run decides the route. When this returns the message is stored: an
+ * execution receives it, or it is reported as undelivered if its run ends first.
  *
- * Errors: run_not_found · conversation_not_found · not_authorized · operation_not_supported (unsupported: a judge run) · message_empty, attachments_invalid (invalid_argument) · text_too_large · those of
- * take-attachments, such as unknown_attachment.
+ * Errors: run_not_found · conversation_not_found · not_authorized · operation_not_supported (unsupported: a judge run)
+ * · message_empty, attachments_invalid (invalid_argument) · text_too_large · those of take-attachments, such as
+ * unknown_attachment.
  */
 export async function createFollowup(
   deps: CreateFollowupDeps,
@@ -71,7 +72,10 @@ export async function createFollowup(
   );
 }
 
-/** Locks the run of a message. A debug window that nothing serves any more is closed first, so that the message starts an execution. */
+/**
+ * Locks the run of a message. If its debug window has expired or lost its worker, the window is closed first, so that
+ * the message starts an execution.
+ */
 async function lockForMessage(tx: RunTransaction, uid: string): Promise<LockedRun> {
   const [run] = await tx.lockRuns([uid]);
   if (!run) throw notFound("run");
@@ -95,7 +99,10 @@ export type Said = Pick<FollowupRequest, "message" | "mode"> & {
   readonly attachments: readonly Attachment[];
 };
 
-/** Stores a message to a run, and what follows from it. Its mode applies unless a live session gets it (fields-runs §6.12). Errors: text_too_large (too_large). */
+/**
+ * Stores a message to a locked run and the resulting change of the run. The mode is ignored if a live session receives
+ * the message. Errors: text_too_large (too_large).
+ */
 export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun, said: Said): Promise<FollowupAnswer> {
   const { uid, message, attachments } = said;
   const text = storable(message);
@@ -134,7 +141,7 @@ export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun,
   };
 }
 
-/** A run token and a service in its own name act for a person, but the person sent nothing. */
+/** A run token or a service may act on behalf of a person, but such a message was not written by the person. */
 const isByPerson = ({ principal, run }: Caller): boolean => principal.type === "user" && run === undefined;
 
 function changeFor(

@@ -20,17 +20,22 @@ import { dropFiles, storeFiles, type RunFilesDeps } from "./run-files.ts";
 
 export type CreateRunsDeps = RunFilesDeps & {
   readonly runs: InRunTransaction;
-  /** Transactions that are shared with others: for runs whose creation waits for nobody's lock. */
+  /**
+   * Batches concurrent transactions into one. Only for runs whose creation waits for no lock of another transaction.
+   */
   readonly sharedRuns: InRunTransaction;
-  /** Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others of resolve-run. */
+  /**
+   * Resolves a configuration. Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others
+   * of resolve-run.
+   */
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
-  /** The workspace that a run left, regardless of the caller. */
+  /** Returns the workspace that a run left, regardless of the caller. */
   findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
-  /** What a run below a benchmark trial inherits from it. */
+  /** Returns the settings that a run below a benchmark trial inherits from it. */
   findTrialSettings(runUid: string): Promise<TrialSettings | undefined>;
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
-  /** The runs that causes have made already, in the order of the causes. */
+  /** Returns the runs that causes have created already, in the order of the causes. */
   findByCauses(
     causes: readonly { readonly ownerUid: string; readonly causeKey: string }[],
   ): Promise<readonly (RunUid | undefined)[]>;
@@ -42,13 +47,13 @@ export type Created = { readonly run: Run; readonly created: boolean; readonly a
 type Answer = { readonly uid: string; readonly created: boolean; readonly atCapacity: boolean };
 
 /**
- * Creates runs, all or none. Configurations are resolved first, then everything is written in one transaction: runs, queued
- * executions, prompts, events, and the answers to be repeated for idempotency keys. A cause that made a run before answers
- * that run, for ever.
+ * Creates runs, all or none. Configurations are resolved first. Then one transaction writes the runs, queued
+ * executions, prompts and events, and the responses that are returned again for the same idempotency keys. A cause
+ * creates one run: a later request with the same cause returns that run, without a time limit.
  *
  * Errors: prompt_required, mode_unknown, metadata_invalid … (invalid_argument) · team_not_found · not_authorized ·
- * reserved_for_scoring, workspace_missing (invalid_argument) · conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch, factory_closed (conflict) · those of
- * config resolution. Source: fields-runs §6.1.
+ * reserved_for_scoring, workspace_missing (invalid_argument) · conversation_not_found · parent_run_invalid,
+ * depth_exceeded (invalid_argument) · idempotency_mismatch, factory_closed (conflict) · those of config resolution.
  */
 export async function createRuns(
   deps: CreateRunsDeps,
@@ -86,7 +91,8 @@ export async function createRuns(
     return written;
   });
   const answers = await create.catch(async (error: unknown) => {
-    if (isDomainError(error)) await dropFiles(deps, prepared.flatMap(filesOf)); // refused for certain; anything else may have been committed
+    // After a DomainError nothing was committed. After any other error the transaction may have been committed.
+    if (isDomainError(error)) await dropFiles(deps, prepared.flatMap(filesOf));
     throw error;
   });
   await dropFiles(deps, prepared.filter((_one, n) => answers[n]?.created === false).flatMap(filesOf));
@@ -95,7 +101,7 @@ export async function createRuns(
   );
 }
 
-/** Also keeps what is inserted, so that it need not be read again. */
+/** `made`: the inserted runs, so that they need not be read again. */
 type WriteDeps = CreateRunsDeps & { readonly made: Map<string, Run> };
 
 type Resolved = {
@@ -106,7 +112,10 @@ type Resolved = {
 };
 type Prepared = Resolved & { readonly files: readonly Attachment[] };
 
-/** Nothing of it is, or may have to be, somebody else's. */
+/**
+ * Returns whether the creation waits for no lock: the run has no parent, factory, cause, idempotency key or borrowed
+ * workspace, and is not local.
+ */
 const isPlain = (one: Prepared | Answer): boolean =>
   "request" in one &&
   !one.request.local &&
@@ -116,7 +125,7 @@ const isPlain = (one: Prepared | Answer): boolean =>
   !one.request.workspaceOfRunUid &&
   !one.resolved.frozen.factory_uid;
 
-/** Nothing of it depends on another run, and its cause alone makes a repetition of it the same. */
+/** Returns whether the run depends on no other run, has no files, and is deduplicated by its cause alone. */
 const isOfCauseAlone = ({ request, causeKey, files }: Prepared): boolean =>
   causeKey !== undefined &&
   !request.local &&
@@ -125,13 +134,13 @@ const isOfCauseAlone = ({ request, causeKey, files }: Prepared): boolean =>
   !request.workspaceOfRunUid &&
   files.length === 0;
 
-/** Its parent, and the run whose workspace it starts from. */
+/** Returns the runs to lock: the parent, and the run whose workspace the new run starts from. */
 const lockedBy = ({ parentRunUid, workspaceOfRunUid }: NewRun): string[] =>
   [parentRunUid, workspaceOfRunUid].flatMap((uid) => uid?.toLowerCase() ?? []);
 
 const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
-/** The runs that the causes of these requests have made already. */
+/** Returns the runs that the causes of these requests have created already. */
 async function earlierRuns(
   deps: CreateRunsDeps,
   caller: Caller,
@@ -147,7 +156,7 @@ async function earlierRuns(
   return earlier;
 }
 
-/** Of requests that are the same, the first one's configuration serves all: one that can be stored. */
+/** Resolves identical requests once. The results contain only text that PostgreSQL can store. */
 function onceEach(deps: CreateRunsDeps): CreateRunsDeps["resolveRun"] {
   const known = new Map<string, Promise<ResolvedRun>>();
   return (caller, request) => {
@@ -165,14 +174,15 @@ const storableRun = (resolved: ResolvedRun): ResolvedRun => ({
   ...(resolved.skill && { skill: storableJson(resolved.skill) }),
 });
 
-/** Everything that asks others, before the transaction. */
+/** Calls upstream services and reads other runs, before the transaction starts. */
 async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Resolved> {
   const causeKey = causeOf(caller, request);
   const parent = request.parentRunUid ? await deps.findVisibleRun(caller, request.parentRunUid) : undefined;
   if (request.parentRunUid && !parent) throw parentInvalid();
   const conversationUid = await conversationOf(deps, caller, request);
   const { owner, config, dispatcherConfig, skill, agentUid, agentName } = request;
-  const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined); // a child names an agent of its factory
+  // A child run names an agent of its parent's factory.
+  const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined);
   const borrowed = request.workspaceOfRunUid
     ? borrow(await deps.findLeftWorkspace(request.workspaceOfRunUid), owner)
     : undefined;
@@ -194,7 +204,10 @@ async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): P
   return { request, ...(causeKey ? { causeKey } : {}), resolved, conversationUid };
 }
 
-/** What an execution creates by its run token happens once per tool call, however often the attempt is repeated. */
+/**
+ * Returns the cause of a request. A run that an execution creates with its run token is created once per tool call,
+ * even if the attempt is repeated.
+ */
 const causeOf = (caller: Caller, { causeKey, idempotencyKey }: NewRun): string | undefined =>
   causeKey ?? (caller.run && idempotencyKey ? `${caller.run.runUid}:${idempotencyKey}` : undefined);
 
@@ -232,7 +245,7 @@ async function write(
   return isNew ? answer : { ...answer, created: false };
 }
 
-/** All of them in one statement: what many schedules make in the same second. */
+/** Inserts many runs in one statement; used when many schedules fire in the same second. */
 async function insertTogether(
   deps: WriteDeps,
   tx: RunTransaction,
@@ -268,7 +281,7 @@ async function insertTogether(
   return answers;
 }
 
-/** What the runs below a new benchmark trial inherit. */
+/** Returns the settings that the runs below a new benchmark trial inherit. */
 function trialSettingsOf({ source, pinnedRepositories = [], agentOverrides = {} }: NewRun): TrialSettings | undefined {
   return source === TRIAL_SOURCE
     ? { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides }
@@ -284,7 +297,10 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
   });
 }
 
-/** Errors: conversation_moving, also when a run was told of the cause meanwhile. */
+/**
+ * Throws `conversation_moving` unless the conversation's current run has ended, and also if a run has received a
+ * message of the same cause concurrently.
+ */
 async function requireOver(
   tx: RunTransaction,
   conversationUid: string,
@@ -296,7 +312,10 @@ async function requireOver(
   if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
 }
 
-/** Locks a run if it is its owner's current run in the conversation; no other transaction continues the conversation until this one ends. */
+/**
+ * Locks a run if it is its owner's current run in the conversation. No other transaction can continue the conversation
+ * until this one ends.
+ */
 export const lockNewest = async (
   tx: RunTransaction,
   place: Pick<LockedRun, "conversationUid" | "owner">,
@@ -304,7 +323,10 @@ export const lockNewest = async (
 ): Promise<LockedRun | undefined> =>
   (await tx.holdConversation(place)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
 
-/** Somebody else goes on with it at the same time: it stands elsewhere when it is looked at again. */
+/**
+ * The error if another transaction continues the conversation concurrently. The caller must read the conversation
+ * again.
+ */
 export const conversationMoving = (): DomainError =>
   new DomainError({
     kind: "unavailable",
@@ -342,7 +364,10 @@ async function insert(
   return { uid: record.uid, created: true, atCapacity };
 }
 
-/** The run may have been continued, or its workspace removed, since the configuration was resolved. Errors: workspace_missing. */
+/**
+ * Checks under the lock that the run was not continued, and its workspace not deleted, since the configuration was
+ * resolved. Errors: workspace_missing.
+ */
 async function requireWorkspace(
   tx: RunTransaction,
   { request, resolved }: Prepared,

@@ -3,7 +3,7 @@ import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts"
 import { transition, type Change, type Next } from "../domain/run-state.ts";
 import type { TerminalState } from "../domain/run.ts";
 
-/** Why a run stands in the queue again. */
+/** Why a run is queued again. */
 export type QueueReason = "offer_expired" | "declined" | "followup" | "children" | "restarted" | "resumed";
 
 export const queuedAgain = (reason: QueueReason, executionId?: number): NewRunEvent => ({
@@ -12,7 +12,7 @@ export const queuedAgain = (reason: QueueReason, executionId?: number): NewRunEv
   ...(executionId === undefined ? {} : { executionId }),
 });
 
-/** The cause of an end that nobody has named more finely. */
+/** The reasons of terminal states that have no error code. */
 const CAUSES: Readonly<Record<TerminalState, string>> = {
   SUCCEEDED: "completed",
   BLOCKED: "awaiting_input",
@@ -21,7 +21,10 @@ const CAUSES: Readonly<Record<TerminalState, string>> = {
   ERROR: "internal_error",
 };
 
-/** A run has ended. `reason` is always there, for programs: a finer cause than the public error code, such as container_oom. */
+/**
+ * Returns the event of the end of a run. `reason` is always present and machine-readable; it can be more specific than
+ * the public error code, for example container_oom.
+ */
 export const finished = (
   next: Next,
   executionId: number | undefined,
@@ -39,7 +42,9 @@ export const finished = (
   ...(executionId === undefined ? {} : { executionId }),
 });
 
-/** A debug window is over, in whatever way: what nobody has heard in it is given up, and the run stays as it is. */
+/**
+ * Returns the change at the end of a debug window. Undelivered messages are dropped; the state of the run is unchanged.
+ */
 export const windowEnded = (
   run: LockedRun,
   change: Extract<Change, { type: "complete" | "lose" }>,

@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { inGroups } from "./in-groups.ts";
 
-/** Acts on letters; capitals are dealt with by themselves, and a group with "bad" in it fails. */
+/** Processes letters. Capitals are processed one by one, and a group that contains "bad" fails. */
 async function groupsOf(items: readonly string[]) {
   const done: string[][] = [];
   await inGroups(

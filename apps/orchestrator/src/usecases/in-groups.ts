@@ -1,6 +1,6 @@
 /**
- * Acts on items together where `keyOf` gives them a run of their own, and on each of the rest by itself. What fails together
- * is done again one by one, so that nobody fails by another's fault.
+ * Runs `act` on one group of items with distinct keys, and on each other item alone. If the group fails, its items are
+ * retried one by one, so that no item fails because of another.
  */
 export async function inGroups<T>(
   items: readonly T[],

@@ -10,13 +10,13 @@ import { settleChanges } from "./settle-changes.ts";
 export type InterruptRunDeps = ToldTargetDeps & { readonly runs: InRunTransaction };
 
 /**
- * Tells the worker of a live run to end its turn, tools in their middle included; the run stays INPROGRESS and takes follow-ups.
- * A run that waits for its children has no turn to end: nothing changes. When this returns the order is stored; asked again,
- * it is given again.
+ * Stores a directive for the worker of an active run to end its turn, including tool calls in progress. The run stays
+ * INPROGRESS and accepts follow-ups. A run that waits for its children has no turn to end: nothing changes. When this
+ * returns the directive is stored. A repeated call stores another directive.
  *
- * Errors, in this order: run_not_found · conversation_not_found · not_authorized · run_already_finished (invalid_argument)
- *   · operation_not_supported (unsupported: another harness than ours, or a local run) · run_not_started (conflict, retryable).
- * Source: API spec §3, decisions "interrupt".
+ * Errors, in this order: run_not_found · conversation_not_found · not_authorized · run_already_finished
+ * (invalid_argument) · operation_not_supported (unsupported: a third-party harness, or a local run) · run_not_started
+ * (conflict, retryable).
  */
 export async function interruptRun(deps: InterruptRunDeps, caller: Caller, target: RunTarget): Promise<string> {
   const { uid, ...asked } = await findToldTarget(deps, caller, target);

@@ -11,14 +11,14 @@ import { requireRunVerb } from "./run-access.ts";
 export type ReportLocalRunDeps = {
   /** Errors: run_not_found. */
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
-  /** What a client holds of a run. */
+  /** Returns the lease of a client on a run. */
   findLocalLease(runUid: string, clientUid: string): Promise<LeaseRef | undefined>;
   renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
-  /** Follow-ups sent to an execution that nobody has said were handed over. */
+  /** Returns the follow-ups sent to an execution that are not reported as delivered. */
   undelivered(runUid: string, executionId: number): Promise<readonly Pick<Message, "uid" | "text">[]>;
-  /** Of those that the execution was sent, by uid. */
+  /** Returns the texts of follow-ups that the execution was sent, by uid. */
   textsOfFollowups(runUid: string, executionId: number, uids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 };
 
@@ -29,19 +29,23 @@ export type LocalReport = {
 };
 
 export type LocalAnswer = {
-  /** held: go on · stopping: the run has ended without its command, end it · over: this client holds the run no longer. */
+  /**
+   * held: continue · stopping: the run has ended, so terminate the command · over: this client no longer owns the
+   * lease.
+   */
   readonly lease: "held" | "stopping" | "over";
   readonly expiresAt?: Date;
-  /** Everything up to here is kept; a client goes on after it. */
+  /** Every event up to this sequence number is stored; a client continues after it. */
   readonly ackedSeq: number;
   readonly followups: readonly Pick<Message, "uid" | "text">[];
   readonly run: Run;
 };
 
 /**
- * What a client says of the command that it runs, and that it is still there: without a report for the time of a lease the run ends as
- * ERROR. A report that was sent before adds nothing. An end completes the run; a follow-up that its command was not handed is then for a
- * further execution, in a sandbox.
+ * Stores the events that a client reports of the command that it executes, and renews the client's lease. If no report
+ * arrives before the lease expires, the run ends as ERROR. An event that was reported before is ignored. An end event
+ * completes the run; a follow-up that was not delivered to the command is then delivered to a further execution, in a
+ * sandbox.
  *
  * Errors: run_not_found · not_authorized.
  */
@@ -60,7 +64,8 @@ export async function reportLocalRun(
   const ref = await deps.findLocalLease(uid, clientUid);
   if (!ref) return over();
   const session = localSession(clientUid);
-  const [lease] = await deps.renewLeases(session, [{ ...ref, phase: "IDLE", ackedDirectiveSeq: 0 }]); // it may be silent as long as it likes
+  // The phase IDLE exempts the command from the stall limit: it may produce no output for any time.
+  const [lease] = await deps.renewLeases(session, [{ ...ref, phase: "IDLE", ackedDirectiveSeq: 0 }]);
   if (!lease) return over();
   const texts = await deps.textsOfFollowups(
     uid,

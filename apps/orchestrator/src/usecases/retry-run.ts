@@ -14,28 +14,28 @@ export type RetryRunDeps = CreateRunsDeps & {
   /** Errors: run_not_found. */
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
   findFrozen(runUid: string): Promise<FrozenConfig | undefined>;
-  /** The files that came with a run's prompt. */
+  /** Returns the files that were sent with a run's prompt. */
   promptFiles(runUid: string): Promise<readonly Attachment[]>;
   readFile(key: string): Promise<Uint8Array>;
-  /** What the records say now of whose capacity a run uses. Errors: agent_not_found. */
+  /** Returns the current settings of the scopes whose capacity a run uses. Errors: agent_not_found. */
   resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
 };
 
 export type RetryRequest = {
   readonly runUid: string;
-  /** The same principal's same key is answered once, for 24 hours. */
+  /** A repeated request of the same principal with the same key returns the first result for 24 hours. */
   readonly idempotencyKey?: string;
-  /** Answered once, for ever: the tool call of a run. */
+  /** Identifies the tool call of a run. A repeated request returns the first result, without a time limit. */
   readonly causeKey?: string;
 };
 
 /**
- * Does a run that has ended again: a new run with the configuration that the first was frozen with, its prompt as submitted and
- * its files, in a conversation and a workspace of its own. Who asks is its creator; it acts as the same agent, else as its creator. A run
- * that asks gets it as a child.
+ * Retries a run that has ended: creates a new run with the frozen configuration of the first, its prompt as submitted
+ * and its files, in a new conversation and a new workspace. The caller is the creator of the new run. The run acts as
+ * the same agent or, without an agent, as its creator. If the caller is a run, the new run is its child.
  *
- * Errors: run_not_found · not_authorized · run_not_finished (conflict) · operation_not_supported (unsupported: a local run, a judge run) ·
- * agent_not_found · factory_closed, idempotency_mismatch (conflict). Source: runtime contract.
+ * Errors: run_not_found · not_authorized · run_not_finished (conflict) · operation_not_supported (unsupported: a local
+ * run, a judge run) · agent_not_found · factory_closed, idempotency_mismatch (conflict).
  */
 export async function retryRun(
   deps: RetryRunDeps,

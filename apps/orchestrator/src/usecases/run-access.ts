@@ -1,7 +1,7 @@
 import { canAs, requireVerbAs, type Caller, type Verb } from "@millwright/caller";
 import type { Owner } from "../domain/run.ts";
 
-/** Whether the caller, who can see the run, may do `verb` to it. */
+/** Returns whether the caller, who can see the run, may do `verb` to it. */
 export const hasRunVerb = (caller: Caller, { owner }: { readonly owner: Owner }, verb: Verb): boolean =>
   canAs(caller, owner, verb);
 

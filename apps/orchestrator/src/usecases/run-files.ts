@@ -7,11 +7,11 @@ import { storable } from "../domain/text.ts";
 
 export type RunFilesDeps = {
   readonly putFile: (key: string, data: Uint8Array, mimeType: string) => Promise<void>;
-  /** Never fails: a file that nothing names does no harm. */
+  /** Deletes a file. Never fails: a file to which nothing refers does no harm. */
   readonly dropFile: (key: string) => Promise<void>;
 };
 
-/** Stores the files of a run that is about to be created; they are nobody's until it is. */
+/** Stores the files of a run before the run is created. Until then nothing refers to them. */
 export const storeFiles = (deps: RunFilesDeps, files: readonly NewAttachment[]): Promise<Attachment[]> =>
   Promise.all(
     files.map(async ({ fileName, mimeType, data }) => {
@@ -27,7 +27,7 @@ export const storeFiles = (deps: RunFilesDeps, files: readonly NewAttachment[]):
     }),
   );
 
-/** Removes files whose run did not come to be. */
+/** Deletes the files of a run that was not created. */
 export async function dropFiles(deps: RunFilesDeps, files: readonly Attachment[]): Promise<void> {
   await Promise.all(files.map((file) => deps.dropFile(attachmentKey(file))));
 }

@@ -16,7 +16,8 @@ export type RunTargetDeps = {
 export type ToldTargetDeps = RunTargetDeps & { readonly listOpenRuns: ListOpenRuns };
 
 /**
- * The run that a caller may tell something: one that they manage, or the newest of a conversation whose link lets them take part.
+ * Returns the run to which a caller may send messages: a run that the caller manages, or the newest run of a
+ * conversation whose link permits taking part.
  *
  * Errors: run_not_found · conversation_not_found · not_authorized.
  */
@@ -30,7 +31,7 @@ export async function findToldTarget(deps: ToldTargetDeps, caller: Caller, targe
   return requireRunVerb(caller, run, "run.manage");
 }
 
-/** Errors: run_not_found · conversation_not_found. */
+/** Returns the run of a target if the caller may see it. Errors: run_not_found · conversation_not_found. */
 export async function findTarget(deps: RunTargetDeps, caller: Caller, target: RunTarget): Promise<Run> {
   if ("runUid" in target) return deps.getVisibleRun(caller, target.runUid);
   const run = await deps.findNewestOfConversation(caller, target.conversationUid);

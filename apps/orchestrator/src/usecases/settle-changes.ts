@@ -7,9 +7,10 @@ import { childrenMessage, judgeWait, waitingMessage } from "../domain/wait.ts";
 import { newUid } from "@millwright/ids";
 
 /**
- * Saves changes of locked runs together with all that follows from them: follow-ups of a run that ended are given up,
- * what a lost attempt was told is kept for the next one, and a parent is told of its child's end and woken when that was
- * what it waited for. `others` are further locked runs; the parent of every run that may end must be among them.
+ * Saves changes of locked runs together with their consequences. Undelivered follow-ups of a run that has ended are
+ * dropped. Messages of a lost attempt are given to the next attempt. The parent of a run that has ended is notified,
+ * and queued if it waited for that. `others` are further locked runs; they must include the parent of every run that
+ * may end.
  */
 export async function settleChanges(
   tx: RunTransaction,
@@ -35,8 +36,9 @@ const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !is
 const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && isHeld(run.execution.state);
 
 /**
- * Each follow-up has one fate: one that a stopping execution was given is decided when that execution is gone. One that was sent to an execution whose setup
- * failed goes to its debug session, and what that does not hear is given up with it.
+ * Drops the follow-ups that can no longer be delivered. Each follow-up is either delivered or dropped, once: one that
+ * was given to a stopping execution is decided when that execution ends. One that was sent to an execution whose setup
+ * failed is sent to its debug session; if it is not delivered there, it is dropped when the session ends.
  */
 async function giveUpFollowups(tx: RunTransaction, change: RunChange): Promise<NewRunEvent[]> {
   const { run, next } = change;

@@ -6,8 +6,9 @@ import type { RunTransaction } from "../domain/run-transaction.ts";
 import { appendToLockedRun } from "./append-events.ts";
 
 /**
- * Gives a run that has just been inserted to the client that executes it, within the same transaction: no worker sees it in the queue.
- * It goes the way of all runs (offered, accepted, started), with the client in the place of a worker's session.
+ * Leases a run that the same transaction has inserted to the client that executes it, so that no worker sees it in the
+ * queue. The run passes through the same states as every run (offered, accepted, started); the client takes the place
+ * of a worker session.
  */
 export async function startLocally(
   tx: RunTransaction,
