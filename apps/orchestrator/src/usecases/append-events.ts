@@ -16,11 +16,11 @@ export type AppendResult = LeaseRef & {
 
 export type AppendEventsDeps = {
   readonly runs: InRunTransaction;
-  /** The run of an attempt that this session may still hold; undefined when surely not. */
+  /** Returns the run of an attempt whose lease this session may own; undefined if it certainly does not. */
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
 };
 
-/** Kinds that say something about the run itself: their batches take the run's lock first. */
+/** The kinds of events that change the run itself. Their batches lock the run first. */
 const STATE_KINDS: readonly string[] = [
   "agent_started",
   "agent_resumed",
@@ -31,9 +31,10 @@ const STATE_KINDS: readonly string[] = [
 ];
 
 /**
- * Adds what happened in executions to their runs, each batch whole or not at all. A batch that was sent before adds
- * nothing and is acknowledged again. `agent_started` and `agent_resumed` make the run INPROGRESS; `message` with an uid says that
- * the agent has seen that message; `checkpoint` is where a next attempt begins.
+ * Appends events of executions to their runs. Each batch is appended completely or not at all. A batch that was
+ * appended before is acknowledged again and adds nothing. `agent_started` and `agent_resumed` make the run INPROGRESS;
+ * `message` with a uid marks that message as delivered to the agent; `checkpoint` names the workspace from which the
+ * next attempt starts.
  */
 export const appendEvents = (
   deps: AppendEventsDeps,
@@ -66,7 +67,7 @@ function answer(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "
   }
 }
 
-/** The same within a transaction that may hold the run already. */
+/** Appends events of one attempt in a transaction that may have locked the run already. */
 export async function appendToLockedRun(
   tx: RunTransaction,
   ref: AttemptRef,
@@ -114,7 +115,7 @@ const brokenQuota = (lastSeq: number, events: readonly WorkerEvent[]): EventQuot
       ? "event_quota"
       : undefined;
 
-/** A run that writes too much is stopped; its last events still land. */
+/** Stops a run that exceeds an event quota. Its worker may still append events until the execution has stopped. */
 async function stopForQuota(tx: RunTransaction, ref: AttemptRef, quota: EventQuota): Promise<void> {
   const parentUid = await tx.parentOf(ref.runUid);
   const locked = await tx.lockRuns([ref.runUid, ...(parentUid ? [parentUid] : [])], [ref.executionId]);

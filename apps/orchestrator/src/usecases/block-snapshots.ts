@@ -20,17 +20,22 @@ type Extent = {
 export type WriteBlockSnapshotDeps = {
   readonly listRunEvents: ListRunEvents;
   readonly findBlockSnapshot: (of: Conversation) => Promise<Snapshot | undefined>;
-  /** The conversation's runs of that owner, oldest first, and how far they have come. */
+  /**
+   * Returns the runs of the conversation that have this owner, oldest first, with the newest seq of each. `extent` is
+   * the number of events of all of them.
+   */
   readonly conversationExtent: (of: Conversation) => Promise<Extent>;
-  /** Records the newest blob, and lets the one it replaces be deleted once no link to it works any more. */
+  /**
+   * Records the newest blob, and schedules the blob that it replaces for deletion after all links to it have expired.
+   */
   readonly recordBlockSnapshot: (of: Conversation, snapshot: Snapshot) => Promise<void>;
   readonly blobs: Pick<BlobStore, "put">;
 };
 
 /**
- * Writes the commands of a conversation, with what a terminal showed of each, into one blob, unless the newest blob has them already: of those
- * runs that have the same owner, so that nobody is shown more than they may see. Safe to repeat and to run twice at once. Answers the blob's key;
- * undefined for a conversation that no worker ever touched.
+ * Writes the commands of a conversation and their terminal output to one blob, unless the newest blob is up to date.
+ * Only runs with the given owner are included, so that a reader sees no run without permission. Safe to repeat and to
+ * run concurrently. Returns the key of the blob, or undefined if no worker has reported any event of the conversation.
  */
 export async function writeBlockSnapshot(deps: WriteBlockSnapshotDeps, of: Conversation): Promise<string | undefined> {
   const { runs, extent, hasStarted } = await deps.conversationExtent(of);
@@ -75,8 +80,8 @@ export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
 const LINK_SECONDS = 900;
 
 /**
- * A link to what the commands of a conversation wrote, in the runs that have the owner of the newest one that the caller may see, or that is open
- * to its link; of a run in progress, as far as it is.
+ * Returns a link to the terminal output of a conversation, from the runs that have the same owner as the newest run
+ * that the caller may see or that the conversation's link opens. The output of a run in progress is included up to now.
  *
  * Errors: conversation_not_found · block_snapshot_not_found.
  */

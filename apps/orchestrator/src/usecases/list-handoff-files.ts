@@ -7,7 +7,7 @@ import { requireRunVerb } from "./run-access.ts";
 export type ListHandoffFilesDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
-  /** The workspace that an ended execution of a run left last. */
+  /** Returns the workspace that the newest ended execution of a run saved. */
   readonly lastWorkspace: (
     runUid: string,
   ) => Promise<{ readonly uid: string; readonly key: string; readonly executionId: number } | undefined>;
@@ -24,8 +24,9 @@ export type HandoffFile = {
 const LINK_SECONDS = 900;
 
 /**
- * What it takes to go on with a run elsewhere: the workspace that its newest ended execution saved (fields-runs §12), none while there is none. A
- * workspace may hold what no transcript shows, so it is for those who may continue the run, not for everyone who may see it.
+ * Returns the files with which a run can be continued elsewhere: the workspace that its newest ended execution saved,
+ * or none. A workspace may contain data that no transcript shows, so it is readable by callers that may continue the
+ * run, not by every caller that may see it.
  *
  * Errors: run_not_found · not_authorized.
  */

@@ -23,7 +23,8 @@ export type Prepared = {
 };
 
 /**
- * Says where files are to be put that a follow-up to this run will name (fields-runs §6.14). Nothing of them counts before one does.
+ * Returns URLs to upload the files that a follow-up to this run will refer to. A file has no effect until a follow-up
+ * refers to it.
  *
  * Errors: run_not_found · conversation_not_found · not_authorized · attachments_invalid.
  */

@@ -17,13 +17,14 @@ export type PutSnapshotDeps = {
   readonly blobs: Pick<BlobStore, "signUpload">;
 };
 
-/** The largest workspace snapshot (execution design §5.7). */
+/** Maximum size of a workspace snapshot, in bytes. */
 export const SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024;
 const UPLOAD_SECONDS = 900;
 
 /**
- * Answers where an attempt puts its workspace: each content has a place of its own, so that one that is being written never replaces the one
- * the run would go on from. Asking again for the same content answers the same place.
+ * Returns the URL to which an attempt uploads its workspace. Each content has a key of its own, so an upload in
+ * progress never overwrites the snapshot from which the run would resume. A repeated call for the same content returns
+ * the same key.
  *
  * Errors: lease_lost · snapshot_invalid · snapshot_too_large (too_large).
  */

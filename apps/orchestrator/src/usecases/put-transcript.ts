@@ -10,20 +10,20 @@ export type PutTranscriptDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
   readonly harnessTranscripts: {
-    /** Names the newest; answers the key of the one before it, if that is another. */
+    /** Stores the key of the newest transcript. Returns the key of the previous one if it differs. */
     replace(tx: Sql, runUid: string, blobKey: string): Promise<string | undefined>;
   };
   readonly deleteLater: (tx: Sql, key: string) => Promise<unknown>;
   readonly blobs: Pick<BlobStore, "signUpload">;
 };
 
-/** The longest transcript that an agent program of others may leave. */
+/** Maximum size of the transcript of a third-party harness, in bytes. */
 export const TRANSCRIPT_BYTES_MAX = 64 * 1024 * 1024;
 const UPLOAD_SECONDS = 900;
 
 /**
- * Answers where an attempt puts what an agent program of others has written down of its session; from then on it is the run's transcript, once it
- * is there. Asking again for the same content answers the same place.
+ * Returns the URL to which an attempt uploads the session transcript of a third-party harness. As soon as it is
+ * uploaded, it is the transcript of the run. A repeated call for the same content returns a URL to the same key.
  *
  * Errors: lease_lost · transcript_invalid · transcript_too_large (too_large).
  */

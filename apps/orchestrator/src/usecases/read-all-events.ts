@@ -1,11 +1,11 @@
 import type { RunEvent } from "../domain/run-events.ts";
 
-/** Events of a run after a seq, oldest first. */
+/** Returns at most `limit` events of a run after a sequence number, oldest first. */
 export type ListRunEvents = (runUid: string, afterSeq: number, limit: number) => Promise<readonly RunEvent[]>;
 
 const BATCH = 1000;
 
-/** Every event of a run up to a seq, read in batches. */
+/** Yields every event of a run up to `lastSeq`, read in batches. */
 export async function* readEvents(
   listRunEvents: ListRunEvents,
   runUid: string,

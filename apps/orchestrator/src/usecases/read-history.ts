@@ -6,16 +6,16 @@ import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 export type ReadHistoryDeps = {
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
   listRunEvents(runUid: string, afterSeq: number, limit: number): Promise<readonly RunEvent[]>;
-  /** Earlier runs of a run's conversation with the same owner, oldest first; the newest `limit` of them. */
+  /** Returns the newest `limit` earlier runs of a run's conversation that have the same owner, oldest first. */
   earlierRuns(runUid: string, limit: number): Promise<readonly string[]>;
-  /** Texts of messages as they were sent: an event may hold less of a long one. */
+  /** Returns the full texts of messages. An event may contain a truncated text. */
   textsOfMessages(uids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 };
 
 export type HistoryRequest = LeaseRef & {
   readonly afterSeq: number;
   readonly wholeConversation: boolean;
-  /** Of the answer before; "" = from the beginning. */
+  /** The token of the previous page. "" means the beginning. */
   readonly pageToken: string;
 };
 
@@ -28,7 +28,7 @@ export type HistoryPage = {
 const PAGE = 500;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 const EARLIER_RUNS_MAX = 100;
-/** What is told of earlier runs: what was said and done. */
+/** The kinds of events that are returned of earlier runs: messages, steps and summaries. */
 const CONVERSATION_KINDS: readonly string[] = [
   "message",
   "model_step",
@@ -38,8 +38,9 @@ const CONVERSATION_KINDS: readonly string[] = [
 ];
 
 /**
- * What has happened in an execution's run, oldest first, without what replaced attempts wrote: from this a harness goes on. With the
- * whole conversation, what was said and done in earlier runs comes first. Messages are whole.
+ * Returns a page of the events of an execution's run, oldest first, without those of superseded attempts. A harness
+ * resumes from this history. With the whole conversation, messages and steps of earlier runs come first. Messages are
+ * not truncated.
  *
  * Errors: lease_lost (conflict) · page_token_invalid.
  */
@@ -67,7 +68,10 @@ export async function readHistory(
   return { events: told, hasMore: next !== undefined, nextPageToken: next ?? "" };
 }
 
-/** Never empty with more behind it: a reader continues from the last seq it was given. */
+/**
+ * Returns a page of one run. A page is never empty if more events follow: the reader continues from the last seq that
+ * it received.
+ */
 async function ownPage(deps: ReadHistoryDeps, runUid: string, afterSeq: number): Promise<HistoryPage> {
   const { events, hasMore, lastSeq } = await readPage(deps, runUid, afterSeq);
   if (hasMore && events.length === 0) return ownPage(deps, runUid, lastSeq);
@@ -89,7 +93,7 @@ async function readPage(
   };
 }
 
-/** As many as one answer bears, at least one. */
+/** Returns as many events as one response may contain, at least one. */
 function fitting(events: readonly RunEvent[]): readonly RunEvent[] {
   let bytes = 0;
   const end = events.findIndex(

@@ -12,28 +12,29 @@ export type SweepBlobsDeps = {
     dropUnnamedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]>;
     dropExpiredSnapshots(tx: Sql, times: { before: Date; keptSince: Date }, limit: number): Promise<string[]>;
   };
-  /** Has a blob deleted when no link to it works any more. */
+  /** Schedules a blob for deletion after all links to it have expired. */
   readonly deleteLater: (tx: Sql, key: string) => Promise<unknown>;
-  /** Those of the keys that something names or is about to delete. */
+  /** Returns the keys to which a row refers, or that are scheduled for deletion. */
   readonly knownKeys: (keys: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly blobs: Pick<BlobStore, "list" | "delete" | "deleteDrafts">;
-  /** How long the newest workspace of a conversation is kept for a follow-up. */
+  /** How long the newest workspace of a conversation is retained for a follow-up, in days. */
   readonly snapshotDays: number;
 };
 
 const HOUR_MS = 60 * 60 * 1000;
-/** What nobody came back for in this time is given up (execution design §5.5). */
+/** The age at which uncommitted uploads and unreferenced files are deleted, in milliseconds. */
 const ABANDONED_AFTER_MS = 24 * HOUR_MS;
 const SWEEP_EVERY_MS = 6 * HOUR_MS;
 const BATCH = 500;
 
-/** The next time to sweep: 0, 6, 12 or 18 o'clock UTC, so that all replicas mean the same. */
+/** Returns the next time to sweep: 0, 6, 12 or 18 o'clock UTC, so that all replicas compute the same time. */
 export const nextSweep = (now: Date): Date =>
   new Date((Math.floor(now.getTime() / SWEEP_EVERY_MS) + 1) * SWEEP_EVERY_MS);
 
 /**
- * Removes what nobody will ask for: uploads that were announced and not committed, workspaces that no execution ended with or will begin with,
- * files that nothing names (their transaction was rolled back, or their process died), drafts. Ends early, with the rest undone, when told to.
+ * Deletes files that are no longer needed: uploads that were announced but not committed, workspaces with which no
+ * execution ended or will start, files to which nothing refers (their transaction was rolled back, or their process
+ * crashed), and drafts. Ends early, with the rest not deleted, if `signal` is aborted.
  */
 export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Promise<void> {
   const nowMs = deps.clock.now().getTime();
@@ -54,7 +55,10 @@ export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Pro
   await deps.blobs.deleteDrafts(before);
 }
 
-/** Rows first, their blobs an hour later: a link that was given out just now works to its end. */
+/**
+ * Deletes rows at once and their blobs an hour later, so that a link that was issued just before works until it
+ * expires.
+ */
 async function forget(deps: SweepBlobsDeps, signal: AbortSignal, drop: (tx: Sql) => Promise<string[]>): Promise<void> {
   for (let dropped = BATCH; dropped === BATCH;) {
     signal.throwIfAborted();

@@ -8,24 +8,25 @@ import { FILE_BYTES_MAX, type PreparedAttachment } from "../domain/prepared-atta
 import { storable } from "../domain/text.ts";
 
 export type TakeAttachmentsDeps = {
-  /** Those that were prepared for the run and are still good. */
+  /** Returns the files that were prepared for the run and have not expired. */
   findPrepared(runUid: string, uids: readonly string[]): Promise<readonly PreparedAttachment[]>;
-  /** The first content that is noted stays. Answers what the file is from now on. */
+  /** Stores the content of a file unless it has one. Returns the file with its final content. */
   settlePrepared(uid: string, content: Content): Promise<PreparedAttachment | undefined>;
   readonly uploads: Pick<BlobStore, "get" | "put">;
 };
 
 type Content = { readonly size: number; readonly sha256: string };
 
-/** What a follow-up names: ids, and what their files are to be called instead. */
+/** The files to which a follow-up refers: their uids, and the file names that replace the prepared ones, by uid. */
 export type NamedAttachments = { readonly uids: readonly string[]; readonly names: Readonly<Record<string, string>> };
 
 /**
- * The uploaded files that a follow-up to a run names, copied to where nobody can change them any more: the content of a file is settled by the
- * first follow-up that names it.
+ * Returns the uploaded files to which a follow-up to a run refers, copied to where they can no longer be changed. The
+ * first follow-up that refers to a file decides its content.
  *
- * Errors: unknown_attachment · attachment_not_uploaded (both unsupported, code unknown_attachment) · attachment_too_large (too_large) ·
- * attachment_changed (conflict: it was uploaded again after it was settled, and before it was copied).
+ * Errors: unknown_attachment · attachment_not_uploaded (both unsupported, code unknown_attachment) ·
+ * attachment_too_large (too_large) · attachment_changed (conflict: it was uploaded again after its content was decided
+ * and before it was copied).
  */
 export async function takeAttachments(
   deps: TakeAttachmentsDeps,
@@ -40,7 +41,8 @@ export async function takeAttachments(
     return found;
   });
   const taken: Attachment[] = [];
-  for (const [at, file] of wanted.entries()) taken.push(await take(deps, file, names[uids[at]!])); // one after the other: they may be large
+  // One after the other, because they may be large.
+  for (const [at, file] of wanted.entries()) taken.push(await take(deps, file, names[uids[at]!]));
   return taken;
 }
 

@@ -7,9 +7,9 @@ export type TeamEventsDeps = {
   readonly listTeamEvents: (
     ask: TeamEventQuery & { readonly after: number; readonly limit: number },
   ) => Promise<readonly TeamEvent[]>;
-  /** The log of this service, in which they are. */
+  /** The event log of this service, which contains the events. */
   readonly eventLog: {
-    /** The newest sequence; everything committed before the call is included. */
+    /** Returns the newest sequence number; everything committed before the call is included. */
     head(): Promise<number>;
     /** Resolves when the log has grown, after `timeoutMs`, or when aborted; never rejects. */
     growth(timeoutMs: number, signal: AbortSignal): Promise<void>;
@@ -18,13 +18,15 @@ export type TeamEventsDeps = {
   readonly timings: { readonly keepAliveMs: number; readonly pollMs: number };
 };
 
-/** `teamUid`: only this team's; a team the caller is not in has no events. */
+/** `teamUid`: only events of this team. A team that the caller is not a member of has no events. */
 export type TeamEventsRequest = { readonly teamUid?: string; readonly runUids: readonly string[] };
 
 const RUNS_MAX = 100;
 const BATCH = 200;
 
-/** Events of the caller's teams after a sequence, oldest first. Errors: too_many_runs (invalid_argument). */
+/**
+ * Returns events of the caller's teams after a sequence number, oldest first. Errors: too_many_runs (invalid_argument).
+ */
 export async function listTeamEvents(
   deps: TeamEventsDeps,
   caller: Caller,
@@ -33,15 +35,16 @@ export async function listTeamEvents(
   limit: number,
 ): Promise<readonly TeamEvent[]> {
   const query = queryOf(caller, request);
-  await deps.eventLog.head(); // what the caller did before is in the log now
+  await deps.eventLog.head(); // the log then includes what the caller committed before
   return deps.listTeamEvents({ ...query, after, limit });
 }
 
 export type TeamEventBatch = { readonly events: readonly TeamEvent[]; readonly after: number };
 
 /**
- * The events of the caller's teams after a sequence (absent: from now on), then every further one as it is committed, in order and without gaps.
- * The first batch is empty and says where it begins; later empty batches keep the connection alive. Ends when `signal` is aborted.
+ * Yields the events of the caller's teams after a sequence number (absent: from now on), then every further event as it
+ * is committed, in order and without gaps. The first batch is empty and contains the position at which the stream
+ * begins; later empty batches are keep-alives. Ends when `signal` is aborted.
  *
  * Errors: too_many_runs (invalid_argument), before the first batch.
  */
@@ -58,7 +61,7 @@ export async function* watchTeamEvents(
   let toldAtMs = deps.clock.monotonicMs();
   while (!signal.aborted) {
     const seen = new AbortController();
-    // Listens before it reads: what is committed in between rings.
+    // Subscribes before reading: an event that is committed in between wakes the loop.
     const news = deps.eventLog.growth(
       Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
       AbortSignal.any([signal, seen.signal]),

@@ -4,19 +4,20 @@ import type { LiveTexts } from "../live-texts.ts";
 
 export type TellTextDeps = {
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
-  /** Undefined: the attempt does not hold its execution, or was told to stop. */
+  /** Returns undefined if the attempt has lost its lease, or is being stopped. */
   findLiveLease(lease: LeaseRef): Promise<unknown>;
   readonly live: Pick<LiveTexts, "tell">;
 };
 
 export type TextPiece = LeaseRef & { readonly stepId: string; readonly offset: number; readonly text: string };
 
-/** As much as a worker may say at once. */
+/** Maximum length of one text, in characters. */
 const TEXT_MAX = 32 * 1024;
 const STEP_ID_MAX = 200;
 
 /**
- * What a model is just saying in an execution that this session holds, for those who watch; of any other attempt it is passed over.
+ * Publishes the text that a model is generating in an execution to the watchers of its run. The text is dropped if this
+ * session does not own the lease of the attempt.
  *
  * Errors: text_too_long (invalid_argument).
  */

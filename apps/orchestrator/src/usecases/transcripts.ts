@@ -13,16 +13,18 @@ type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
 export type WriteTranscriptDeps = {
   readonly listRunEvents: ListRunEvents;
   readonly findTranscript: (runUid: string) => Promise<TranscriptRecord | undefined>;
-  /** The newest seq of the run, and whether an agent ever had it. */
+  /** Returns the newest seq of the run, and whether a worker has reported any event of it. */
   readonly transcriptExtent: (runUid: string) => Promise<{ readonly lastSeq: number; readonly hasStarted: boolean }>;
-  /** Records the newest blob, and lets the one it replaces be deleted once no link to it works any more. */
+  /**
+   * Records the newest blob, and schedules the blob that it replaces for deletion after all links to it have expired.
+   */
   readonly recordTranscript: (runUid: string, record: TranscriptRecord) => Promise<void>;
   readonly blobs: Pick<BlobStore, "put">;
 };
 
 /**
- * Writes everything that happened in a run into one blob, unless the newest blob has it already. Safe to repeat and to run
- * twice at once. Answers the blob's key; undefined for a run that no worker ever touched.
+ * Writes all events of a run to one blob, unless the newest blob is up to date. Safe to repeat and to run concurrently.
+ * Returns the key of the blob, or undefined if no worker has reported any event of the run.
  */
 export async function writeTranscript(deps: WriteTranscriptDeps, runUid: string): Promise<string | undefined> {
   const { lastSeq, hasStarted } = await deps.transcriptExtent(runUid);
@@ -43,17 +45,19 @@ async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: num
 
 export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> &
   RunTargetDeps & {
-    /** Where the run's agent program of others puts its own. */
+    /** Returns the key to which the run's third-party harness uploads its own transcript. */
     readonly findHarnessTranscript: (runUid: string) => Promise<string | undefined>;
     readonly blobs: Pick<BlobStore, "get" | "put" | "signDownload">;
   };
 
-/** How long the link works (fields-runs §6.9). */
+/** Lifetime of the link, in seconds. */
 const LINK_SECONDS = 900;
 
 /**
- * A link to the transcript of a run; of a run in progress, as far as it is. An agent program of others keeps its own, which it is where there is
- * one (fields-runs §6.9); else it is what happened in the run. Asked for by conversation it is that of the newest run, and the platform's own harness keeps none (API spec §4): its conversations are read as messages and steps.
+ * Returns a link to the transcript of a run. A run in progress has a transcript up to now. A third-party harness has
+ * its own transcript, which is returned if it was uploaded; otherwise the transcript consists of the run's events. For
+ * a conversation, it is the transcript of the newest run. Conversations of the platform's own harness have no
+ * transcript: they are read as messages and steps.
  *
  * Errors: run_not_found · conversation_not_found · no_raw_transcript (invalid_argument) · transcript_not_found.
  */
@@ -75,7 +79,7 @@ export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Calle
   });
 }
 
-/** What was announced may still be under way, or never have come. */
+/** Returns the key of an uploaded transcript. An announced upload may still be in progress, or may never be made. */
 async function ownTranscript(
   { findHarnessTranscript, blobs }: Pick<GetTranscriptUrlDeps, "findHarnessTranscript" | "blobs">,
   runUid: string,

@@ -7,7 +7,7 @@ import type { ListRunEvents } from "./read-all-events.ts";
 export type WatchRunEventsDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
-  /** Whether the run and all its executions have ended. */
+  /** Returns whether the run and all its executions have ended. */
   readonly isSettled: (runUid: string) => Promise<boolean>;
   readonly listRunEvents: ListRunEvents;
   /** Resolves when events were added to the run, after `timeoutMs`, or when aborted; never rejects. */
@@ -16,12 +16,13 @@ export type WatchRunEventsDeps = {
   readonly timings: { readonly keepAliveMs: number; readonly pollMs: number };
 };
 
-/** Events may be large, and a slow reader holds a batch. */
+/** Small, because events may be large and each slow reader has a batch in memory. */
 const BATCH = 64;
 
 /**
- * The events of a run after a seq, then every further one as it is committed, in order and without gaps. An empty batch keeps
- * the connection alive. Ends when the run has ended and nothing more can come, or when `signal` is aborted.
+ * Yields the events of a run after a sequence number, then every further event as it is committed, in order and without
+ * gaps. An empty batch is a keep-alive. Ends when the run has ended and no more events can follow, or when `signal` is
+ * aborted.
  *
  * Errors: run_not_found, before the first batch.
  */
@@ -37,13 +38,14 @@ export async function* watchRunEvents(
   let toldAtMs = deps.clock.monotonicMs();
   while (!signal.aborted) {
     const seen = new AbortController();
-    // Listens before it reads: what is committed in between rings.
+    // Subscribes before reading: an event that is committed in between wakes the loop.
     const news = deps.waitForEvents(
       run.uid,
       Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
       AbortSignal.any([signal, seen.signal]),
     );
-    const isOver = await deps.isSettled(run.uid); // asked before reading: events committed until then are read below
+    // Read before the events: all events that were committed until then are read below.
+    const isOver = await deps.isSettled(run.uid);
     const events = await deps.listRunEvents(run.uid, after, BATCH);
     const isQuiet = events.length === 0;
     if (isQuiet && isOver) {

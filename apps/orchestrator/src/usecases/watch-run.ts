@@ -5,11 +5,12 @@ import { watchRunEvents, type WatchRunEventsDeps } from "./watch-run-events.ts";
 
 export type WatchRunDeps = WatchRunEventsDeps & { readonly liveTexts: Pick<LiveTexts, "listen"> };
 
-/** A reader that takes nothing keeps so many pieces of text at most. */
+/** Maximum number of texts that are buffered for a slow reader. Further texts are dropped. */
 const TEXTS_MAX = 64;
 
 /**
- * The events of a run as `watchRunEvents` has them, and between them what its model is just saying. An empty part keeps the connection alive.
+ * Yields the events of a run as `watchRunEvents` does, and between them the text that its model is generating. An empty
+ * part is a keep-alive.
  *
  * Errors: as `watchRunEvents`.
  */
@@ -27,7 +28,7 @@ export async function* watchRun(
     if (texts.length < TEXTS_MAX) texts.push(text);
     wake();
   });
-  const ended = new AbortController(); // the reader has gone
+  const ended = new AbortController(); // aborted when the reader disconnects
   const events = watchRunEvents(deps, caller, runUid, afterSeq, AbortSignal.any([signal, ended.signal]));
   try {
     for (let next = nextOf(events); ;) {
@@ -48,7 +49,10 @@ export async function* watchRun(
   }
 }
 
-/** It may fail while nobody waits for it; who waits next is told. */
+/**
+ * Requests the next batch. It may reject while nothing awaits it; the error is then thrown to the next caller that
+ * awaits it.
+ */
 function nextOf<T>(events: AsyncGenerator<T>): Promise<IteratorResult<T, void>> {
   const next = events.next() as Promise<IteratorResult<T, void>>;
   next.catch(() => undefined);
