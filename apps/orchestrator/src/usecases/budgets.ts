@@ -39,7 +39,7 @@ type Announcements = {
   deleted(tx: Sql, budget: Budget, caller: Caller): Promise<void>;
 };
 
-/** A budget with its present period. */
+/** A budget and its current period. */
 export type BudgetView = {
   readonly budget: Budget;
   readonly period: CountedPeriod;
@@ -60,7 +60,7 @@ export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: stri
 }
 
 /**
- * Creates a budget, once per key. It counts what is spent from now on.
+ * Creates a budget, once per key. It counts the costs that are recorded after its creation.
  *
  * Errors: team_not_found · not_authorized · budget_invalid · budget_exists, idempotency_mismatch (conflict).
  */
@@ -95,7 +95,7 @@ export async function createBudget(
   return viewOf(deps, await found(deps, deps.sql, asked.teamUid, uid));
 }
 
-/** Changes what is given. Errors: team_not_found · not_authorized · budget_not_found · budget_invalid. */
+/** Changes the given settings. Errors: team_not_found · not_authorized · budget_not_found · budget_invalid. */
 export async function updateBudget(
   deps: BudgetsDeps,
   caller: Caller,
@@ -126,14 +126,14 @@ export async function updateBudget(
   return viewOf(deps, budget);
 }
 
-/** A lower limit may pass thresholds at once. */
+/** Publishes the thresholds that are reached because the limit was lowered. */
 async function publishPassed(deps: BudgetsDeps, tx: Sql, budget: Budget): Promise<void> {
   const period = periodAt(budget, deps.clock.now());
   const sum = (await deps.budgets.raise(tx, [{ budget, period }], 0n)).get(budget.uid);
   if (sum) await publishReached(deps, tx, { budget, period }, sum);
 }
 
-/** Ends a budget: its runs are no longer limited by it. Errors: team_not_found · not_authorized · budget_not_found. */
+/** Deletes a budget. It no longer limits runs. Errors: team_not_found · not_authorized · budget_not_found. */
 export async function deleteBudget(deps: BudgetsDeps, caller: Caller, teamUid: string, uid: string): Promise<void> {
   requireVerb(caller, teamUid, "team.manage", "team");
   await deps.transaction(async (tx) => {

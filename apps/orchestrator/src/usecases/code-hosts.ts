@@ -12,9 +12,9 @@ export type CodeHostsDeps = {
     insert(host: CodeHost, request: OnceRequest): Promise<CodeHost>;
     delete(uid: string): Promise<void>;
   };
-  /** Directories under which teams may name local repositories; none by default. */
+  /** Directories below which teams may use local repositories. Empty by default. */
   readonly localRepositoryRoots: readonly string[];
-  /** Whether a host is inside the platform's network, where its operator does not allow that. */
+  /** Returns whether a host is inside the platform's network and the operator has not allowed it. */
   readonly refusesHost: (host: string) => boolean;
   readonly identity: {
     resolveSecrets(
@@ -27,7 +27,7 @@ export type CodeHostsDeps = {
   readonly clock: Clock;
 };
 
-/** Connections of the caller's teams, by name; with a team named, only that team's. */
+/** Returns the connections of the caller's teams, ordered by name; with `teamUid`, only those of that team. */
 export function listCodeHosts(deps: CodeHostsDeps, caller: Caller, teamUid: string | undefined): Promise<CodeHost[]> {
   return deps.codeHosts.list(
     teamsInView(caller, "factory.view").filter((team) => teamUid === undefined || team === teamUid),
@@ -47,7 +47,8 @@ export async function createCodeHost(
 ): Promise<CodeHost> {
   requireVerb(caller, teamUid, "factory.manage", "team");
   const checked = checkCodeHost(asked, deps.localRepositoryRoots);
-  if (checked.secretName !== "") requireVerb(caller, teamUid, "secret.manage", "team"); // the secret is sent to the address that the caller names
+  // The secret is sent to the address that the caller specifies.
+  if (checked.secretName !== "") requireVerb(caller, teamUid, "secret.manage", "team");
   if (checked.baseUrl !== "" && deps.refusesHost(new URL(checked.baseUrl).hostname))
     throw invalidArgument(
       "internal_address_refused",
@@ -74,7 +75,10 @@ async function requireSecret({ identity }: CodeHostsDeps, teamUid: TeamUid, name
   );
 }
 
-/** Runs that name it fall back to the connection that serves their repositories' owner. Errors: code_host_not_found · not_authorized. */
+/**
+ * Deletes a connection. Runs that refer to it use the connection that serves the owner of their repositories. Errors:
+ * code_host_not_found · not_authorized.
+ */
 export async function deleteCodeHost(deps: CodeHostsDeps, caller: Caller, uid: string): Promise<void> {
   const host = isUuid(uid)
     ? await deps.codeHosts.find(

@@ -20,7 +20,7 @@ export type CommitArtifactDeps = {
 };
 
 /**
- * Makes an uploaded artifact visible, after its bytes were found to be those that were announced. Committing twice is fine.
+ * Makes an uploaded artifact visible after checking its size and hash against the announced ones. Safe to repeat.
  *
  * Errors: lease_lost · artifact_not_found · artifact_not_uploaded (conflict) · artifact_content_mismatch (conflict).
  */
@@ -40,7 +40,7 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
     if (await deps.artifacts.commit(tx, artifact.uid))
       return deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
     const now = await deps.artifacts.findOfRun(tx, artifact.runUid, artifact.uid);
-    if (!now?.isCommitted) throw notFound("artifact"); // announced anew, or swept away
+    if (!now?.isCommitted) throw notFound("artifact"); // announced again, or swept
   });
 }
 

@@ -34,22 +34,22 @@ export type CreateArtifactDeps = {
 
 export type CreateArtifactInput = {
   readonly lease: LeaseRef;
-  /** The worker's own name for it: reported once per run, however often it is sent. */
+  /** The worker's own identifier of the artifact. Reports with the same identifier create one artifact per run. */
   readonly clientArtifactId: string;
   readonly report: NewArtifact;
   readonly isPublic: boolean;
 };
 
-/** `upload` is absent when the content came inline, or the artifact has none. */
+/** `upload` is absent if the content was sent inline, or the artifact has none. */
 export type CreatedArtifact = { readonly artifactUid: string; readonly upload?: SignedUpload };
 
-/** How long a signed upload may take to begin. */
+/** Lifetime of a signed upload URL, in seconds. */
 const UPLOAD_SECONDS = 900;
 
 /**
- * Registers what an agent reports. Small content comes with the report and is visible at once; larger content is uploaded to
- * the answered URL and becomes visible by its commit. A repeated report answers the same artifact (execution design §5.6). A plan
- * that the run reports again under its title is the same artifact with its new text.
+ * Registers an artifact that an agent reports. Small content is sent with the report and visible at once; larger
+ * content is uploaded to the returned URL and becomes visible when it is committed. A repeated report returns the same
+ * artifact. If the run reports a plan with the title of an earlier one, the text of the earlier plan is replaced.
  *
  * Errors: lease_lost · artifact_invalid · artifact_too_large · artifact_quota.
  */
@@ -80,7 +80,7 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
   const stored = await deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
     const findAnother = () => deps.artifacts.findByClientId(tx, known.runUid, clientArtifactId);
-    // Announced before, never uploaded: what is announced now counts, for a restarted attempt may have other bytes.
+    // Announced but never uploaded: the new announcement replaces it, as a restarted attempt may have other bytes.
     if (known.artifact && !(await deps.artifacts.dropUncommitted(tx, insert.uid))) return findAnother();
     const plan = await findPlan(deps, tx, known.runUid, checked);
     if (plan) return updatePlan(deps, tx, plan, insert);
@@ -88,7 +88,7 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
     if (insert.isCommitted) await deps.appendRunEvents(tx, known.runUid, [artifactCreated(insert, lease.executionId)]);
     return insert;
   });
-  // None: the announcement was swept away just now, and with it goes its key.
+  // Undefined if the announcement was swept concurrently; its client id is then free again.
   return stored ? answer(deps, stored, checked) : createArtifact(deps, input);
 }
 

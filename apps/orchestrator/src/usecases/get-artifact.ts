@@ -29,21 +29,22 @@ export type ArtifactAnswer = {
   readonly downloadUrl: string;
 };
 
-/** Where a file or screenshot comes from; `factoryUid` is the root run's. */
+/** The origin of a file or screenshot. `factoryUid` is the factory of the root run. */
 export type ArtifactSource = {
   readonly rootRunUid: string;
   readonly factoryUid?: string;
   readonly pullRequestUrls: readonly string[];
 };
 
-/** How long a download URL works (fields-runs §6.9). */
+/** Lifetime of a download URL, in seconds. */
 const DOWNLOAD_SECONDS = 900;
 
 /**
- * An artifact with its content or a download. Public ones are everybody's; private ones are their run's readers'.
+ * Returns an artifact with its content or a download URL. Public artifacts are readable by everyone, private ones by
+ * the readers of their run.
  *
- * Errors: artifact_not_found (absent, hidden, or of a type that is not read by itself) · authentication_required
- * (unauthenticated: an anonymous caller, whether the artifact exists or not). Source: fields-runs §8.5, spec/decisions.
+ * Errors: artifact_not_found (absent, not visible, or of a type that cannot be read by itself) ·
+ * authentication_required (unauthenticated: an anonymous caller; the same error if the artifact does not exist).
  */
 export async function getArtifact(
   deps: GetArtifactDeps,
@@ -70,7 +71,7 @@ export async function getArtifact(
   };
 }
 
-/** The root may be nobody's to see who sees the run; its factory is not told then. */
+/** Returns the origin of an artifact, without the factory if the caller may see the run but not its root run. */
 async function sourceOf(deps: GetArtifactDeps, caller: Caller, run: Run): Promise<ArtifactSource> {
   const root = run.uid === run.rootRunUid ? run : await deps.findVisibleRun(caller, run.rootRunUid);
   return {
@@ -93,7 +94,10 @@ export type UpdateArtifactDeps = Pick<GetArtifactDeps, "findArtifact" | "findVis
   readonly setPublic: (uid: string, isPublic: boolean) => Promise<void>;
 };
 
-/** Makes an artifact public or private. A run token changes those of its own run only. Errors: artifact_not_found · not_authorized. */
+/**
+ * Makes an artifact public or private. A run token may change only the artifacts of its own run. Errors:
+ * artifact_not_found · not_authorized.
+ */
 export async function updateArtifact(
   deps: UpdateArtifactDeps,
   caller: Caller,

@@ -21,8 +21,9 @@ export type PullRequestPage = {
 };
 
 /**
- * A pull request with its diff. The diff of a local one is what the run brought: from where its branch left the base. GitHub and
- * GitLab show their own; there, and when a local repository is gone, the diff is empty.
+ * Returns a pull request with its diff. The diff of a local pull request starts at the commit where its branch left the
+ * base. GitHub and GitLab show diffs themselves: for their pull requests, and if a local repository no longer exists,
+ * the diff is empty.
  *
  * Errors: pull_request_not_found (absent, or its run is not visible).
  */

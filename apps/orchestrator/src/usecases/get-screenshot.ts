@@ -16,7 +16,8 @@ export type GetScreenshotUrlDeps = {
 const LINK_SECONDS = 900;
 
 /**
- * Returns a link to a screenshot that the conversation shows: of a visible run of it or below one of it, or of a run that its link opens.
+ * Returns a link to a screenshot that the conversation shows: of one of its visible runs, of a visible run below one of
+ * them, or of a run that the conversation's link opens.
  *
  * Errors: screenshot_not_found, also if the conversation does not show it.
  */
@@ -39,7 +40,10 @@ export async function getScreenshotUrl(
   });
 }
 
-/** Whether a run, or one above it, serves the conversation, and the caller may see all of them, as a conversation nests its child runs. */
+/**
+ * Returns whether the run or one of its ancestors belongs to the conversation, and the caller may see it and every run
+ * in between: a conversation nests its child runs.
+ */
 async function isInTree(
   deps: GetScreenshotUrlDeps,
   caller: Caller,

@@ -64,7 +64,7 @@ export type OpenPullRequestInput = {
   readonly repo: string;
   readonly headBranch: string;
   readonly headSha: string;
-  /** "" = the repository's default branch. */
+  /** The base branch. "" means the repository's default branch. */
   readonly baseBranch: string;
   readonly title: string;
   readonly body: string;
@@ -77,22 +77,23 @@ export type OpenPullRequestAnswer = {
   readonly adopted: boolean;
 };
 
-/** What the code host knows of the pull request; a local one gets its number with its row. */
+/** The code host's data of a pull request. A local pull request receives its number when its row is inserted. */
 type Opened = Pick<PullRequest, "baseBranch" | "baseSha" | "status"> & {
   readonly number?: number;
   readonly url?: string;
   readonly adopted: boolean;
-  /** Of a local one; code hosts report theirs by webhooks. */
+  /** Set for local pull requests only; code hosts report the size by webhooks. */
   readonly size?: PullRequestSize;
 };
 
 /**
- * Opens the pull request of what a run pushed, or adopts the one that is there: one per run, repository and branch, however
- * often it is asked. The record, its artifact and the run's event are one transaction; the code host is asked before, and asking
- * it again adopts. Agents hold no credential for this. Source: execution design §5.6.
+ * Opens a pull request for the branch that a run has pushed, or adopts the existing one. There is one per run,
+ * repository and branch, even if the request is repeated. One transaction writes the record, its artifact and the run's
+ * event. The code host is called before that transaction; a repeated call adopts the pull request that exists there.
+ * Agents have no credential for this.
  *
- * Errors: lease_lost · repository_not_of_run (not_found) · branch_not_of_run · pull_request_invalid · code_host_not_connected ·
- * head_branch_not_found · head_moved (conflict) · pull_request_refused (unsupported).
+ * Errors: lease_lost · repository_not_of_run (not_found) · branch_not_of_run · pull_request_invalid ·
+ * code_host_not_connected · head_branch_not_found · head_moved (conflict) · pull_request_refused (unsupported).
  */
 export async function openPullRequest(
   deps: OpenPullRequestDeps,
@@ -129,7 +130,7 @@ export async function openPullRequest(
   const artifactUid = newUid<ArtifactUid>();
   return deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
-    // The lease check holds the run's row: of several requests at once the first makes the record, the others adopt it.
+    // The lease check locks the run's row: the first of concurrent requests inserts the record, the others adopt it.
     const meanwhile = await deps.pullRequests.findByHead(tx, { runUid: run.uid, owner, repo, headBranch });
     if (meanwhile) return adopt(deps, tx, meanwhile, headSha, opened.size);
     const number =
@@ -265,7 +266,7 @@ async function sizeOf(
   };
 }
 
-/** Undefined if the repository or the commit is gone: the size is not known then. */
+/** Returns the new size, or undefined if the repository or the commit no longer exists. */
 async function measureAgain(
   deps: OpenPullRequestDeps,
   run: Run,

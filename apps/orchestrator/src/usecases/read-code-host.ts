@@ -39,7 +39,8 @@ export type CodeHostRead = {
 export type CodeHostAnswer = ForgeAnswer & { readonly codeHostUid: string };
 
 /**
- * Reads one page of the code host that serves a repository, with the credential of its connection: other services hold none.
+ * Reads one page from the code host that serves a repository, with the credential of its connection. Other services
+ * have no such credential.
  *
  * Errors: service_only (permission_denied) · code_host_not_connected · those of `forgeReader`.
  */
@@ -82,8 +83,9 @@ export async function readCodeHost(
 }
 
 /**
- * Returns whether a local repository's pull request is merged: its head is part of the base branch. The branches' commits are its ETag. A
- * repository or branch that is gone is not found.
+ * Returns whether the pull request of a local repository is merged: its head is part of the base branch. The ETag
+ * consists of the commits of both branches. The outcome is not_found if the repository or the base branch no longer
+ * exists.
  */
 async function readLocal(
   deps: ReadCodeHostDeps,
@@ -124,7 +126,7 @@ async function localPullRequest(
   const baseSha = await host.branchSha(repository, baseBranch);
   if (baseSha === undefined) return undefined;
   const mergedAt = await host.mergeTime(repository, baseBranch, headSha);
-  // A fast-forward has the time of the head, which may have been committed before the pull request was opened.
+  // The time of a fast-forward merge is that of the head commit, which may be older than the pull request.
   const time = mergedAt && (mergedAt > createdAt ? mergedAt : createdAt);
   return {
     number,

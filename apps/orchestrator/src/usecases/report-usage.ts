@@ -27,9 +27,9 @@ export type ReportUsageDeps = {
   };
   /** Counts a recorded cost against the budgets that cover the run. */
   readonly spendBudgets: (tx: Sql, runUid: string, micros: bigint) => Promise<void>;
-  /** Gives back what the execution had set aside for the call. */
+  /** Releases the cost that the execution had reserved for the call. */
   readonly releaseCost: (tx: Sql, executionId: number) => Promise<void>;
-  /** Told of each call that was recorded, once. */
+  /** Called once for each recorded call. */
   readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
 
@@ -38,19 +38,20 @@ export type UsageReport = {
   readonly callId: string;
   readonly modelId: string;
   readonly tokens: TokenCounts;
-  /** The call was cut off, and the worker has estimated what the provider had not counted by then. */
+  /** The call was aborted, and the worker has estimated the tokens that the provider had not counted. */
   readonly isEstimated?: boolean;
   readonly access?: ModelAccess;
-  /** What the provider states that the call cost; it wins over the price. */
+  /** The cost that the provider states, in millionths of a dollar. It takes precedence over the price. */
   readonly statedMicros?: bigint;
 };
 
-/** A million dollars. */
+/** One million dollars. */
 const STATED_MICROS_MAX = 1_000_000_000_000n;
 
 /**
- * Records the tokens of one model call with the cost that its provider states, or prices it at the price in force now. A call is recorded once; a repeated report
- * changes nothing. Returns whether a budget covers the run, so that calls must be reserved from now on.
+ * Records the tokens of one model call with the cost that its provider states, or else with the cost at the current
+ * price. A call is recorded once; a repeated report changes nothing. Returns whether a budget covers the run, so that
+ * further calls must be reserved.
  *
  * Errors: lease_lost · usage_invalid.
  */

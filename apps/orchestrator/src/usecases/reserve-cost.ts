@@ -16,7 +16,9 @@ export type ReserveCostDeps = {
     reserve(tx: Sql, reservation: LeaseRef & { runUid: string; micros: bigint }): Promise<void>;
     release(tx: Sql, executionId: number): Promise<void>;
   };
-  /** Locks the budgets that cover a run until the transaction ends. What `exceptExecution` has set aside is left out. */
+  /**
+   * Locks the budgets that cover a run until the transaction ends. Reservations of `exceptExecution` are not counted.
+   */
   readonly lockBudgets: (tx: Sql, runUid: string, exceptExecution: number) => Promise<readonly LimitingBudget[]>;
 };
 
@@ -28,9 +30,10 @@ export type PlannedCall = {
 };
 
 /**
- * Sets the greatest cost of a model call aside, before it is made: all runs of a tree share what is left of the limits above them, and all runs
- * under a budget what is left of it, so what is spent passes a limit by less than one call, however many runs ask at once. Repeating it replaces
- * what the execution had set aside.
+ * Reserves the maximum cost of a model call before the call is made. All runs of a tree share what remains of the
+ * limits above them, and all runs under a budget share what remains of it. The costs therefore exceed a limit by less
+ * than one call, regardless of how many runs request concurrently. A repeated call replaces the reservation of the
+ * execution.
  *
  * Errors: lease_lost · cost_limit_unpriced · usage_invalid.
  */

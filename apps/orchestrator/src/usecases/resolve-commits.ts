@@ -18,17 +18,18 @@ export type ResolveCommitsDeps = {
   readonly openCodeHost: OpenCodeHosts;
 };
 
-/** A branch, a tag or a full commit id; "" = the default branch. */
+/** A repository and a ref: a branch, a tag or a full commit id. "" means the default branch. */
 export type RepositoryAtRef = { readonly owner: string; readonly repo: string; readonly ref: string };
 
 const REPOSITORIES_MAX = 100;
 const AT_ONCE = 6;
 
 /**
- * Returns the commits that refs of a team's repositories are at now, in the order given, as the team's connections see them; a repository that no connection
- * serves is read as a public one of GitHub.
+ * Returns the current commits of refs of a team's repositories, in the order of the request, read with the team's
+ * connections. A repository that no connection serves is read as a public repository of GitHub.
  *
- * Errors: repositories_count, ref_invalid (invalid_argument) · repository_not_found, ref_not_found (not_found) · those of the code host.
+ * Errors: repositories_count, ref_invalid (invalid_argument) · repository_not_found, ref_not_found (not_found) · those
+ * of the code host.
  */
 export async function resolveCommits(
   deps: ResolveCommitsDeps,
@@ -62,7 +63,7 @@ async function resolveOne(
   const connection = codeHostFor(hosts, owner) ?? PUBLIC_GITHUB;
   const { host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
   try {
-    // Asked in any case: a forge does not tell a repository that is absent from a ref that is.
+    // Always read: a code host does not distinguish a repository that is absent from a ref that is absent.
     const defaultBranch = await host.defaultBranch({ owner, repo });
     const commit = await host.commitOf({ owner, repo }, ref || defaultBranch);
     if (commit === undefined)

@@ -3,7 +3,7 @@ import { newThresholds, periodAt, type Budget, type CountedPeriod, type Limiting
 
 type InPeriod = { readonly budget: Budget; readonly period: CountedPeriod };
 
-/** Budgets as they limit the calls of runs; see store/budget-store.ts. */
+/** The store and the events of budgets; see store/budget-store.ts. */
 export type SpendBudgetsDeps = {
   readonly clock: { now(): Date };
   /** Publishes events of budgets, in the transaction. */
@@ -33,7 +33,10 @@ export type SpendBudgetsDeps = {
   };
 };
 
-/** Locks the budgets that cover a run until the transaction ends; returns them with what is spent, and set aside by other executions. */
+/**
+ * Locks the budgets that cover a run until the transaction ends. Returns them with what is spent, and what other
+ * executions have reserved.
+ */
 export async function lockBudgets(
   deps: SpendBudgetsDeps,
   tx: Sql,
@@ -42,13 +45,14 @@ export async function lockBudgets(
 ): Promise<LimitingBudget[]> {
   const asked = await lockInPeriod(deps, tx, runUid);
   if (asked.length === 0) return [];
-  const sums = await deps.budgets.sums(tx, asked, exceptExecution); // a statement of its own: it sees what the lock was waited for
+  // A separate statement, so that it sees what was committed while the lock was awaited.
+  const sums = await deps.budgets.sums(tx, asked, exceptExecution);
   if ([...sums.values()].some(({ deadReservations }) => deadReservations > 0))
     await deps.budgets.deleteDeadReservations(tx, asked[0]!.budget.teamUid);
   return asked.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
 }
 
-/** Returns the budgets that cover a run which may cost something, with what is spent and set aside. */
+/** Returns the budgets that cover a run which may have costs, with what is spent and reserved. */
 export async function readBudgets(
   {
     budgets,
@@ -66,7 +70,7 @@ export async function readBudgets(
   return asked.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
 }
 
-/** A budget that was deleted since it was read limits nothing. */
+/** Returns no limit for a budget that was deleted after it was read. */
 const limiting = (
   { budget, period }: InPeriod,
   sum: { readonly spentMicros: bigint; readonly reservedMicros: bigint } | undefined,
@@ -83,7 +87,9 @@ const limiting = (
       ]
     : [];
 
-/** Counts the cost of a recorded call against the budgets that cover its run, and publishes the thresholds it reaches. */
+/**
+ * Counts the cost of a recorded call against the budgets that cover its run. Publishes the thresholds that are reached.
+ */
 export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: string, micros: bigint): Promise<void> {
   const asked = await lockInPeriod(deps, tx, runUid);
   if (asked.length === 0) return;
@@ -94,7 +100,7 @@ export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: stri
   }
 }
 
-/** Publishes the thresholds of a locked budget that its spending has reached in a period, once each. */
+/** Publishes each threshold of a locked budget that its spending has reached in a period, once. */
 export async function publishReached(
   deps: Pick<SpendBudgetsDeps, "announce"> & {
     readonly budgets: Pick<SpendBudgetsDeps["budgets"], "publishThresholds">;
