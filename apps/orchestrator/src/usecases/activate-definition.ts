@@ -2,13 +2,16 @@ import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 
 export type ActivateDefinitionDeps = {
-  /** Rolls forward; answers the active version, or undefined when this one was never staged and none newer is active. */
+  /**
+   * Activates the version unless a newer one is active. Returns the active version, or undefined if this version was
+   * never staged and no newer one is active.
+   */
   readonly activateVersion: (tx: Sql, factoryUid: string, version: number) => Promise<number | undefined>;
 };
 
 /**
- * Rolls this service forward to a version that factories committed, in the given transaction. Repeating it, or coming late with
- * an older version, changes nothing. Answers the active version. Errors: definition_not_staged (conflict).
+ * Activates a version that the factories service has committed, in the given transaction. A repeated call, or a late
+ * call with an older version, changes nothing. Returns the active version. Errors: definition_not_staged (conflict).
  */
 export async function activateDefinition(
   deps: ActivateDefinitionDeps,

@@ -6,7 +6,7 @@ import { SharedReads } from "./shared-reads.ts";
 
 const owner = { type: "team", uid: newUid<TeamUid>() } as const;
 
-/** A code host whose reads end when they are told to. */
+/** Returns a code host whose reads end on request. */
 function aCodeHost() {
   const reads: { repository: string; end: (skill: string) => void; fail: () => void }[] = [];
   const readFiles = (repository: { owner: string; repo: string }) =>
@@ -28,7 +28,7 @@ function aCodeHost() {
   } as unknown as DiscoverSkillsDeps;
   const refresh = async (repo: string, who = owner) =>
     (await skillsOfRepositories(deps, who, [{ owner: "acme", repo }], true)).map(({ name }) => name);
-  /** What was asked for has reached the code host by then. */
+  /** Resolves after the previous requests have reached the code host. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   return { reads, refresh, settled };
 }
@@ -46,7 +46,7 @@ test("however many refresh a repository at once, the code host is asked twice at
   expect([await first, await elsewhere]).toEqual([["before"], ["else"]]);
   await settled();
   expect(reads).toHaveLength(3);
-  const late = refresh("shop"); // asked after the second read began
+  const late = refresh("shop"); // requested after the second read began
   await settled();
   expect(reads).toHaveLength(3);
   reads[2]!.end("after");

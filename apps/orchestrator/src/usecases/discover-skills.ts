@@ -23,19 +23,20 @@ export type DiscoverSkillsDeps = {
   readonly openCodeHost: OpenCodeHosts;
   readonly readSkills: (owner: Owner, repositories: readonly string[]) => Promise<readonly ReadRepository[]>;
   readonly putSkills: (owner: Owner, read: ReadRepository) => Promise<void>;
-  /** Of each owner and repository. */
+  /** The reads in progress, by owner and repository. */
   readonly reads: SharedReads<ReadRepository>;
   readonly clock: Clock;
 };
 
-/** How long what was read is good for, and how long a repository that could not be read is left alone. */
+/** How long a successful read is cached, and how long an unreadable repository is not read again, in milliseconds. */
 const KEPT_MS = 10 * 60_000;
 const FAILURE_KEPT_MS = 60_000;
 const AT_ONCE = 6;
 
 /**
- * The skills of repositories as their owner can read them, at the head of their default branches, malformed ones too. A repository that
- * cannot be read has those that it had before; nothing here fails for it. Of those who read one at once, all but the first share the next read.
+ * Returns the skills of repositories at the head of their default branches, as the owner can read them, including
+ * malformed ones. If a repository cannot be read, the skills of its last read are returned without an error. Of the
+ * callers that read one repository concurrently, all but the first share the next read.
  */
 export async function skillsOfRepositories(
   deps: DiscoverSkillsDeps,
@@ -105,7 +106,7 @@ async function findSkills(
   return files.map(({ path, content }) => readSkill(repository, path, content));
 }
 
-/** A SKILL.md of somebody: data, never trusted. One that is malformed says so in `error`. */
+/** Parses a SKILL.md file, which is untrusted input. The `error` of a malformed file states what is wrong. */
 export function readSkill({ owner, repo }: RepositoryRef, path: string, content: Uint8Array): RepositorySkill {
   const text = textOf(content);
   if (text === undefined)

@@ -7,7 +7,7 @@ import { checkEnvironmentConfig, type Environment, type EnvironmentGrant } from 
 import type { Owner, RunState } from "../domain/run.ts";
 import type { EnvironmentStore } from "../store/environment-store.ts";
 
-/** The newest run in an environment, of those that the caller may see. */
+/** The newest run in an environment, of the runs that the caller may see. */
 export type EnvironmentUse = {
   readonly runUid: string;
   readonly title: string;
@@ -17,7 +17,7 @@ export type EnvironmentUse = {
   readonly startedAt?: Date;
   readonly hasFailedSetup: boolean;
 };
-/** An environment and the newest run in it, if there was one. */
+/** An environment and the newest run in it, if there is one. */
 export type EnvironmentView = { readonly environment: Environment; readonly lastUse?: EnvironmentUse };
 
 export type EnvironmentsDeps = {
@@ -26,15 +26,18 @@ export type EnvironmentsDeps = {
   readonly clock: Clock;
 };
 
-/** Everything that the credential reaches, with or without a right to it: so that what is refused inside one's own team is not hidden. */
+/**
+ * Returns every owner that the credential reaches, regardless of its rights. An operation on an environment of the
+ * caller's own team must be refused as not_authorized, not hidden as not found.
+ */
 const reachable = (caller: Caller): Owner[] => [
   ...caller.teams.map(({ teamUid: uid }): Owner => ({ type: "team", uid })),
   ...(caller.personal ? [{ type: "user", uid: actorOf(caller).uid } as const] : []),
 ];
 
 /**
- * The caller's teams' environments and its own, with those granted to them or reached by their links; with a team named, only that team's (none, for a team it
- * is not in).
+ * Returns the environments of the caller's teams, the caller's own, those granted to them, and those reached by their
+ * links. With `teamUid`, only those of that team; none if the caller is not a member.
  */
 export async function listEnvironments(
   deps: EnvironmentsDeps,
@@ -45,7 +48,7 @@ export async function listEnvironments(
   return withUse(deps, caller, await environmentsInView(deps, caller, teamUid, sort));
 }
 
-/** The same without their use. */
+/** Returns the same environments without the runs in them. */
 export async function environmentsInView(
   { environments }: Pick<EnvironmentsDeps, "environments">,
   caller: Caller,
@@ -59,8 +62,9 @@ export async function environmentsInView(
 }
 
 /**
- * Returns an environment that the caller may use. One that a person reads by its link is in their list from then on; a read by a credential without
- * personal rights lists it for no one, least of all for a whole team.
+ * Returns an environment that the caller may use. If a person reads an environment by its link, it is in that person's
+ * list from then on. A read by a credential without personal rights adds it to no list, in particular not to the list
+ * of a whole team.
  *
  * Errors: environment_not_found.
  */
@@ -86,7 +90,7 @@ async function readByLink(
   return person ? reachEnvironment(deps, caller, person, uid) : deps.environments.findLinked(uid);
 }
 
-/** Uses an environment's link, if it has one, for somebody. */
+/** Returns an environment if link sharing is on, and adds it to the list of `grantee`. */
 export async function reachEnvironment(
   deps: Pick<EnvironmentsDeps, "environments" | "clock">,
   caller: Caller,
@@ -99,8 +103,8 @@ export async function reachEnvironment(
 }
 
 /**
- * Creates an environment of a team or of the caller itself, once per key. Errors: team_not_found · not_authorized (also for run tokens) ·
- * invalid_environment · idempotency_mismatch (conflict).
+ * Creates an environment that a team or the caller owns, once per key. Errors: team_not_found · not_authorized (also
+ * for run tokens) · invalid_environment · idempotency_mismatch (conflict).
  */
 export async function createEnvironment(
   deps: EnvironmentsDeps,
@@ -132,7 +136,10 @@ export async function createEnvironment(
   };
 }
 
-/** Replaces the configuration; runs that exist keep theirs. Link sharing stays unless it is said. Errors: environment_not_found · not_authorized · invalid_environment. */
+/**
+ * Replaces the configuration. Existing runs keep theirs. Link sharing is unchanged if absent. Errors:
+ * environment_not_found · not_authorized · invalid_environment.
+ */
 export async function replaceEnvironment(
   deps: EnvironmentsDeps,
   caller: Caller,
@@ -151,13 +158,14 @@ export async function replaceEnvironment(
   return viewOf(deps, caller, environment);
 }
 
-/** Runs that exist keep what they were created with. Errors: environment_not_found · not_authorized. */
+/** Deletes an environment. Existing runs keep its configuration. Errors: environment_not_found · not_authorized. */
 export async function deleteEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<void> {
   await deps.environments.delete((await findManageable(deps, caller, uid)).uid);
 }
 
 /**
- * Opens an environment to a team that the caller is in, or to a user, whom whoever asks has looked up. Repeated, the same grant.
+ * Grants the use of an environment to a team that the caller is a member of, or to a user; the calling service has
+ * checked that the user exists. A repeated call returns the same grant.
  *
  * Errors: environment_not_found · not_authorized · team_not_found · user_not_found.
  */
@@ -172,7 +180,7 @@ export async function grantEnvironment(
   return deps.environments.grant(environment.uid, newGrant(deps, caller, grantee));
 }
 
-/** Oldest first. Errors: environment_not_found · not_authorized. */
+/** Returns the grants of an environment, oldest first. Errors: environment_not_found · not_authorized. */
 export async function listEnvironmentGrants(
   deps: EnvironmentsDeps,
   caller: Caller,
@@ -181,7 +189,10 @@ export async function listEnvironmentGrants(
   return deps.environments.grants((await findManageable(deps, caller, uid)).uid);
 }
 
-/** Runs that exist go on. Errors: environment_not_found · not_authorized · environment_grant_not_found. */
+/**
+ * Revokes a grant. Existing runs continue. Errors: environment_not_found · not_authorized ·
+ * environment_grant_not_found.
+ */
 export async function revokeEnvironmentGrant(
   deps: EnvironmentsDeps,
   caller: Caller,
@@ -201,19 +212,22 @@ const newGrant = ({ clock }: Pick<EnvironmentsDeps, "clock">, caller: Caller, gr
 });
 
 /**
- * Returns an environment that the caller owns and manages; grants and links allow only its use.
+ * Returns an environment that the caller owns and may manage. Grants and links permit only its use.
  *
  * Errors: environment_not_found · not_authorized (also for run tokens).
  */
 async function findManageable(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<Environment> {
   const environment = await deps.environments.find(reachable(caller), uid);
   if (!environment) throw notFound("environment");
-  requireVerbAs(caller, environment.owner, "run.manage", "environment"); // who manages an owner's runs decides where they run
+  // The right to manage an owner's runs includes the environments in which they run.
+  requireVerbAs(caller, environment.owner, "run.manage", "environment");
   refuseRunTokens(caller);
   return environment;
 }
 
-/** An environment decides which hosts and secrets later runs reach, so an agent must not change it with the token of its run. */
+/**
+ * An environment decides which hosts and secrets later runs reach, so an agent must not change it with its run token.
+ */
 function refuseRunTokens(caller: Caller): void {
   if (!caller.run) return;
   throw new DomainError({

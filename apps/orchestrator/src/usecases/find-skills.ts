@@ -4,8 +4,9 @@ import { skillsOfRepositories } from "./discover-skills.ts";
 import { repositoriesIn, type ListSkillsDeps } from "./list-skills.ts";
 
 /**
- * Whole specs of the skills that a team's agents would find by these texts, malformed files too; texts that mean none are left out. What the cache of
- * repositories does not know is looked for in the repositories themselves. Errors: team_not_found.
+ * Returns the full specs of the skills that a team's agents would resolve from these texts, including malformed files.
+ * Texts without a match are left out. If the cache of repositories has no match, the repositories are read again.
+ * Errors: team_not_found.
  */
 export async function findSkills(
   deps: ListSkillsDeps,

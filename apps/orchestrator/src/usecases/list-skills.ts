@@ -9,7 +9,7 @@ import { FACTORY_OWNER, isSameRepository, readRepository, specOf, type Repositor
 import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills.ts";
 import { environmentsInView, type EnvironmentsDeps } from "./environments.ts";
 
-/** What a factory that is in force works with. */
+/** The repositories and skills of a factory's active definition. */
 export type FactoryInForce = {
   readonly factoryUid: FactoryUid;
   readonly teamUid: TeamUid;
@@ -23,7 +23,7 @@ export type ListSkillsDeps = DiscoverSkillsDeps &
     readonly workerSkills: (
       teamUids: readonly string[],
     ) => Promise<readonly { readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]>;
-    /** By whole spec. */
+    /** Returns when each skill was last run, by its full spec. */
     readonly lastRuns: (owners: readonly Owner[], specs: readonly string[]) => Promise<ReadonlyMap<string, Date>>;
   };
 
@@ -45,10 +45,10 @@ export type SkillQuery = {
 type Found = RepositorySkill & { readonly workerHost?: string };
 
 /**
- * The skills that the caller's agents could be given: of the repositories of environments and factories, of the definitions in force, and of connected
- * workers. Skills of one name are one entry with its variants.
+ * Returns the skills that the caller's agents can use: from the repositories of environments and factories, from active
+ * definitions, and from connected workers. Skills with the same name are variants of one entry.
  *
- * Errors: invalid_repo. Source: fields-runs §8.1.
+ * Errors: invalid_repo.
  */
 export async function listSkills(deps: ListSkillsDeps, caller: Caller, query: SkillQuery): Promise<ListedSkill[]> {
   const repo = query.repo === undefined ? undefined : readRepository(query.repo);
@@ -89,7 +89,10 @@ export async function listSkills(deps: ListSkillsDeps, caller: Caller, query: Sk
   );
 }
 
-/** Read with the access of whoever has the environment or factory; what was shared with the caller, with that of the first of its own owners. */
+/**
+ * Returns the repositories to read with the access of `owner`: those of its environments and factories. Repositories of
+ * an environment that is shared with the caller are read with the access of the first of `owners`.
+ */
 function repositoriesOf(
   owner: Owner,
   owners: readonly Owner[],
@@ -120,7 +123,7 @@ const ofDefinition = ({ factoryUid, skills }: FactoryInForce): Found[] =>
     error,
   }));
 
-/** One per place; the same repository may be read for several owners. */
+/** Returns one skill per spec and worker host: the same repository may be read for several owners. */
 const distinct = (skills: readonly Found[]): Found[] => [
   ...new Map(skills.map((skill) => [`${specOf(skill)} ${skill.workerHost ?? ""}`, skill])).values(),
 ];
@@ -155,7 +158,7 @@ function grouped(variants: readonly SkillVariant[], sortBy: "name" | "last_run")
   return sortBy === "name" ? skills : skills.toSorted((a, b) => newest(b) - newest(a));
 }
 
-/** 0: never run, which is last. */
+/** Returns the time of the last run in milliseconds. Returns 0, which sorts last, if the skill was never run. */
 const newest = ({ variants }: ListedSkill): number =>
   Math.max(0, ...variants.map(({ lastRunAt }) => lastRunAt?.getTime() ?? 0));
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -26,9 +26,10 @@ export type PrepareAssignmentDeps = {
 type Secrets = Readonly<Record<string, string>>;
 
 /**
- * What an accepted execution is handed beside its frozen configuration: where its repositories are, how git reaches them, the
- * values of its secrets, and the access to its model's provider. Nothing of it is stored.
- * The platform's own keys go to the platform's own workers only: a team runs its workers itself, and could read them.
+ * Returns what an accepted execution receives in addition to its frozen configuration: the clone URLs of its
+ * repositories, the authorization for git, the values of its secrets, and the credentials of its model provider. None
+ * of it is stored. The platform's own provider keys are sent to platform workers only: a team operates its own workers
+ * and could read the keys.
  *
  * Errors: those of identity.ResolveSecrets (secret_not_found: the run cannot be set up).
  */
@@ -80,7 +81,10 @@ export async function assignmentDetails(
   };
 }
 
-/** The one it was created with; when that is gone, the one that serves its owner now. */
+/**
+ * Returns the connection that was frozen with the repository. If it no longer exists, returns the connection that
+ * serves the repository's owner now.
+ */
 const connectionOf = (
   connections: readonly CodeHost[],
   { owner, code_host_uid: uid }: FrozenRepository,
@@ -96,7 +100,9 @@ async function resolveSecrets(
   return deps.identity.resolveSecrets(actingFor(run), run.owner.uid, names, optionalNames);
 }
 
-/** This service on behalf of whoever the run acts as: its agent, else its creator. */
+/**
+ * Returns a caller with which this service acts on behalf of the run's agent or, without an agent, the run's creator.
+ */
 export const actingFor = (run: Pick<RunRef, "agentUid" | "creatorUid">): Caller =>
   serviceCaller(
     "orchestrator",
@@ -104,6 +110,9 @@ export const actingFor = (run: Pick<RunRef, "agentUid" | "creatorUid">): Caller 
     run.agentUid ? { type: "agent", uid: run.agentUid } : { type: "user", uid: run.creatorUid },
   );
 
-/** What git sends as an extra header; the user name is GitHub's for tokens and ignored elsewhere. */
+/**
+ * Returns the extra HTTP header of git. The user name is the one that GitHub requires for tokens; other code hosts
+ * ignore it.
+ */
 const basicAuthorization = (token: string): string =>
   `Authorization: Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;

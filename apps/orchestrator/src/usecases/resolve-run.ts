@@ -25,7 +25,7 @@ import type { Owner } from "../domain/run.ts";
 import { factorySpec } from "../domain/skill-spec.ts";
 import { pinnedTo } from "../domain/trial-settings.ts";
 
-/** What a text of a request or an agent means. */
+/** A skill and the text of a request or an agent that refers to it. */
 export type FoundSkill = { readonly text: string; readonly skill: Skill };
 
 type Part = {
@@ -41,33 +41,33 @@ export type ResolveRunDeps = {
     find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
     findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
   };
-  /** An environment reached by its link, for somebody who has it in their list from then on. */
+  /** Returns an environment by its link, and adds it to the list of the grantee. */
   readonly reachEnvironment: (caller: Caller, grantee: Owner, uid: string) => Promise<Environment | undefined>;
   readonly definitions: {
     find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
     findRunner(teamUid: TeamUid, uid: string): Promise<IdentifiedRunner | undefined>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  /** Skills outside of the agent's factory that these texts mean, each under its whole spec. */
+  /** Returns the skills outside of the agent's factory to which these texts refer, each with its full spec. */
   readonly skillsElsewhere: (
     owner: Owner,
     texts: readonly string[],
     repositories: readonly RepositoryRef[],
   ) => Promise<readonly FoundSkill[]>;
-  /** The models of a team with these secrets. */
+  /** Returns the models of a team that has these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
   readonly managedMcpServers: ManagedMcpServers;
-  /** Whether calls of a model have a cost at all. */
+  /** Returns whether calls of a model have a price. */
   isPriced(modelId: string): Promise<boolean>;
 };
 
 /**
  * Resolves everything a run needs from its request, its agent, the agent's factory and the team, and freezes it: later
- * changes of any of them do not touch the run. Names are checked here, so that a run that is accepted can be executed.
+ * changes of these do not affect the run. Names are checked here, so that a run that is accepted can be executed.
  *
  * Errors: agent_not_found · agent_needs_team · environment_not_found · environment_personal · runner_not_found ·
  * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
- * config_invalid · config_conflict · cost_limit_unpriced · text_too_large (too_large). Source: architecture §4, fields-runs §4, factory-files §4.
+ * config_invalid · config_conflict · cost_limit_unpriced · text_too_large (too_large).
  */
 export async function resolveRunConfig(
   deps: ResolveRunDeps,
@@ -79,7 +79,8 @@ export async function resolveRunConfig(
   const { config: asked, provenance } = resolveConfig(
     judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent),
   );
-  const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined; // a judge is of its factory, but of no agent
+  // A judge belongs to a factory, but has no agent.
+  const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined;
   const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
   const environment = await findEnvironment(deps, caller, request.owner, asked.environmentId);
   const runner = await findRunner(deps, request.owner, part, asked.runner);
@@ -93,7 +94,7 @@ export async function resolveRunConfig(
   const repositories = request.repositories ?? pinnedTo(trial, judge ? [] : repositoriesOf(environment, config, part));
   const ownSpec = (path: string): string => factorySpec(factoryUid!, path);
   const ownSkills = (judge ? [] : (part?.skills ?? [])).map((skill) => ({ ...skill, path: ownSpec(skill.path) }));
-  // A text may name a skill of the agent's factory by its path alone.
+  // A text may refer to a skill of the agent's factory by its path alone.
   const texts = config.skills.map((text) => (part?.skills.some(({ path }) => path === text) ? ownSpec(text) : text));
   const { available, names } = await skillsToChooseFrom(deps, request.owner, ownSkills, texts, repositories);
   const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
@@ -103,7 +104,7 @@ export async function resolveRunConfig(
 
   const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
   const retention = configOf(environment)["failure_session_retention_minutes"] as number | null | undefined;
-  // A run of a skill is labelled by it, unless the request says otherwise (fields-runs §4).
+  // A run of a skill is labelled with the name of the skill, unless the request sets a name.
   const name = isSkillRun && provenance["name"] !== "request" ? (skills[0]?.name ?? config.name) : config.name;
   const frozen: FrozenConfig = {
     agent_prompt: config.prompt ?? "",
@@ -173,7 +174,7 @@ export async function resolveRunConfig(
   };
 }
 
-/** Those of the agent's factory, and what the names mean elsewhere; all by their whole specs. */
+/** Returns the skills of the agent's factory and those to which the other names refer, all with their full specs. */
 async function skillsToChooseFrom(
   deps: ResolveRunDeps,
   owner: Owner,
@@ -194,9 +195,10 @@ async function skillsToChooseFrom(
 }
 
 /**
- * Keeps a cost limit only where it can be enforced. That of a judge is the platform's own default beside its step limit; without a price the step limit remains.
+ * Returns the configuration with its cost limit if the model has a price. The cost limit of a judge is a default of the
+ * platform in addition to its step limit; without a price it is removed, and the step limit remains.
  *
- * Errors: cost_limit_unpriced: no one could tell when the limit is reached.
+ * Errors: cost_limit_unpriced, because without a price the limit cannot be enforced.
  */
 async function withCostLimit(
   deps: ResolveRunDeps,
@@ -223,7 +225,7 @@ const frozenSkill = (
 });
 
 /**
- * What the records say now of whoever a run would use the capacity of.
+ * Returns the current queue settings of the team, agent and factory whose capacity a run would use.
  *
  * Errors: agent_not_found.
  */
@@ -260,7 +262,7 @@ async function findAgent(
   });
 }
 
-/** The request with what a benchmark trial above it overrides for its agent. */
+/** Returns the request with the overrides that a benchmark trial above it sets for its agent. */
 function overridden(request: ResolveRunRequest, { agentUid = "" }: ResolvedAgent): ResolveRunRequest {
   const override = request.trial?.agent_overrides[agentUid.toLowerCase()];
   return override ? { ...request, dispatcherConfig: { ...request.dispatcherConfig, ...override } } : request;
@@ -272,19 +274,22 @@ const layersOf = (request: ResolveRunRequest, agent: ResolvedAgent): ConfigLayer
   ...agent.layers.map(({ source, config: json }) => ({ source, config: readLayerConfig(json) })),
 ];
 
-/** `skill` of the request beats `config.skill_spec` (fields-runs §6.1). */
+/** `skill` of the request takes precedence over `config.skill_spec`. */
 const requestLayer = (request: ResolveRunRequest): LayerConfig => ({
   ...ownLayer(request.config),
   ...(request.skill && { skills: [request.skill] }),
 });
 
-/** What only agents and factories may say is left out. */
+/** Returns a configuration layer without the settings that only agents and factories may set. */
 function ownLayer(json: JsonObject): LayerConfig {
   const { prompt: _1, grantedSecrets: _2, grantedMcpServers: _3, repositories: _4, ...config } = readLayerConfig(json);
   return config;
 }
 
-/** The environment of a run that the caller creates for this owner. Errors: environment_not_found · environment_personal (invalid_argument). */
+/**
+ * Returns the environment of a run that the caller creates for this owner. Errors: environment_not_found ·
+ * environment_personal (invalid_argument).
+ */
 export async function findEnvironment(
   deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">,
   caller: Caller,
@@ -327,7 +332,7 @@ async function findRunner(
   return runner;
 }
 
-/** Environment's repositories first, when it names any; else the factory's. */
+/** Returns the environment's repositories if it has any, otherwise those of the configuration or the factory. */
 function repositoriesOf(
   environment: Environment | undefined,
   config: ResolvedConfig,
@@ -337,7 +342,7 @@ function repositoriesOf(
   return own.length > 0 ? own : (config.repositories ?? part?.repositories ?? []);
 }
 
-/** Those that are frozen already keep their connection and commit. */
+/** Adds the connections of repositories. Repositories that are already frozen retain their connection and commit. */
 async function connect(
   deps: ResolveRunDeps,
   owner: Owner,
@@ -351,7 +356,10 @@ async function connect(
   });
 }
 
-/** Those of the configuration and of the environment; the one that authenticates a harness is for the worker alone. */
+/**
+ * Returns the secrets of the configuration and the environment. The secret that authenticates a harness is not among
+ * them: only the worker receives it.
+ */
 function secretsOf(config: ResolvedConfig, environment: Environment | undefined): readonly string[] {
   const ofEnvironment = listOf(environment, "secrets").map((secret) =>
     isObject(secret) ? String(secret["name"]) : "",
@@ -359,7 +367,10 @@ function secretsOf(config: ResolvedConfig, environment: Environment | undefined)
   return [...new Set([...config.secrets, ...ofEnvironment])].filter(Boolean);
 }
 
-/** Another's environment must not ask for the secrets of whose run it is: its commands could carry them away. */
+/**
+ * Returns whether the environment belongs to the owner of the run. The environment of another owner must not request
+ * the secrets of the run's owner: its commands could exfiltrate them.
+ */
 const isOwn = (environment: Environment | undefined, owner: Owner): boolean =>
   environment?.owner.type === owner.type && environment.owner.uid === owner.uid;
 

@@ -1,13 +1,16 @@
 type UnderWay<T> = { readonly ended: Promise<T | undefined>; next?: Promise<T> };
 
 /**
- * One read at a time of each thing. Whoever asks while one is under way shares the next one with all who do: it begins after they asked, so that nobody is given
- * what was there before.
+ * Runs at most one read per key at a time. Callers that arrive during a read share the next one, which starts after
+ * they have arrived. So no caller receives data from before its call.
  */
 export class SharedReads<T> {
   readonly #underWay = new Map<string, UnderWay<T>>();
 
-  /** `read` is told what the read before it has found, if one was waited for and did not fail. Errors: those of `read`. */
+  /**
+   * Reads a key. `read` receives the result of the preceding read if the call waited for one and it succeeded. Errors:
+   * those of `read`.
+   */
   read(key: string, read: (before: T | undefined) => Promise<T>): Promise<T> {
     const now = this.#underWay.get(key);
     return now

@@ -9,8 +9,9 @@ export type SkillsElsewhereDeps = DiscoverSkillsDeps &
   Pick<ListSkillsDeps, "environments" | "factoriesInForce" | "workerSkills">;
 
 /**
- * What texts such as `owner/repo:path` mean (fields-runs §6.1): skills of the run's own repositories first, then of those that its owner's environments and
- * factories name, then of connected workers. Texts of another form, and what is not found, are left out; nothing is read for them.
+ * Returns the skills to which texts such as `owner/repo:path` refer: first those of the run's own repositories, then
+ * those of the repositories of its owner's environments and factories, then those of connected workers. Texts of
+ * another form and texts without a match are left out. Texts of another form cause no reads.
  */
 export async function skillsElsewhere(
   deps: SkillsElsewhereDeps,

@@ -13,7 +13,7 @@ import type { Environment } from "../domain/environment.ts";
 import { findModel, type ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 
-/** A place in the tree that is wrong or doubtful. */
+/** A position in the definition that is wrong or doubtful. */
 export type Diagnostic = Spot & {
   readonly code: string;
   readonly message: string;
@@ -30,7 +30,7 @@ export type StageDefinitionDeps = {
     (owners: readonly Owner[], uid: string) => Promise<Environment | undefined>
   >;
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  /** Worker ids connected for the team now. */
+  /** Returns the ids of the team's connected workers. */
   readonly workers: { hosts(teamUid: TeamUid): Promise<readonly string[]> };
   readonly teamModels: (teamUid: string) => Promise<ModelCatalogue>;
 };
@@ -40,7 +40,7 @@ export type StageDefinitionInput = {
   readonly teamUid: TeamUid;
   readonly version: number;
   readonly definition: JsonObject;
-  /** Check and plan only; store nothing. */
+  /** Checks and plans the definition without storing it. */
   readonly isDryRun: boolean;
 };
 
@@ -49,11 +49,11 @@ export type StageAnswer = { readonly diagnostics: readonly Diagnostic[]; readonl
 const HOSTED: readonly string[] = ["warp", "service"];
 
 /**
- * Checks this service's part of a definition version against what the service knows, plans it against the active version, and
- * stores it inert unless something is wrong. What only an absent worker or an unconnected repository could resolve is a
- * warning (spec/decisions).
+ * Checks this service's part of a definition version, and plans it against the active version. Stores it without
+ * activating it, unless there is an error. A name that only a disconnected worker or an unconnected repository could
+ * resolve is a warning.
  *
- * Errors: definition_malformed. Source: architecture §6, factory-files §13.3.
+ * Errors: definition_malformed.
  */
 export async function stageDefinition(deps: StageDefinitionDeps, input: StageDefinitionInput): Promise<StageAnswer> {
   const { factoryUid, teamUid, version, definition } = input;
@@ -82,7 +82,8 @@ async function check(
         : [error(at, `environmentId: the team has no environment "${environmentId}".`)],
     ),
   );
-  const runners = new Set([...part.runners, ...(active?.runners ?? [])].map(({ name }) => name)); // of files, the parser has checked them
+  // In definition files, the parser has already checked the names of runners.
+  const runners = new Set([...part.runners, ...(active?.runners ?? [])].map(({ name }) => name));
   const workerHosts = await deps.workers.hosts(teamUid);
   const codeHosts = await deps.codeHosts.list([teamUid]);
   const catalogue = await deps.teamModels(teamUid);
