@@ -5,11 +5,11 @@ import type { Run } from "../domain/run.ts";
 
 export type DescribeConversationDeps = {
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
-  /** Visible runs that serve a conversation, oldest first. */
+  /** Returns the visible runs of a conversation, oldest first. */
   readonly listOfConversation: (caller: Caller, conversationUid: string) => Promise<readonly Run[]>;
-  /** These runs and every visible run below them. */
+  /** Returns these runs and every visible run below them. */
   readonly listTreeUids: (caller: Caller, uids: readonly string[]) => Promise<readonly string[]>;
-  /** Oldest first. */
+  /** Returns the artifacts of runs, oldest first. */
   readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
 };
 
@@ -21,9 +21,9 @@ export type ConversationDescription = {
 };
 
 /**
- * What a factory task shows of its conversation: its current (newest top-level) run, the run it began with, and the outputs of the
- * conversation's whole trees, newest first. Plans are not outputs. A run names the conversation of its root ancestor. With a team,
- * only the team's runs count.
+ * Returns the data of a factory task's conversation: its current (newest top-level) run, its first run, and the outputs
+ * of the whole trees of its runs, newest first. Plans are not outputs. If the target is a run, the conversation is that
+ * of its root run. With a team, only runs that the team owns count.
  *
  * Errors: conversation_not_found (absent, or none of its runs is visible).
  */

@@ -5,7 +5,9 @@ import type { Run } from "../domain/run.ts";
 import { canSee } from "../domain/run-visibility.ts";
 
 export type DescribeConversationsDeps = {
-  /** Whoever may see them; with a team, those of the team. */
+  /**
+   * Returns the current run of each conversation regardless of the caller; with a team, of the runs that the team owns.
+   */
   readonly currentRunsOfConversations: (
     conversationUids: readonly string[],
     teamUid: string | undefined,
@@ -15,7 +17,7 @@ export type DescribeConversationsDeps = {
     conversationUids: readonly string[],
     teamUid: string | undefined,
   ) => Promise<readonly { readonly uid: string; readonly conversationUid: string }[]>;
-  /** Oldest first. */
+  /** Returns the artifacts of runs, oldest first. */
   readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
 };
 
@@ -28,17 +30,19 @@ export type ConversationStanding = {
 export type ConversationsAsked = {
   readonly conversationUids: readonly string[];
   readonly withOutputs: boolean;
-  /** Only runs of this team count: somebody's personal run in a team's conversation says nothing about the team's work. */
+  /**
+   * Only runs of this team count: a personal run in a team's conversation does not show the state of the team's work.
+   */
   readonly teamUid?: string | undefined;
 };
 
 const CONVERSATIONS_MAX = 100;
 
 /**
- * Where conversations stand: the current (newest top-level) run of each, and, when asked, the outputs of the visible runs bound to it, newest
- * first. A fixed number of queries, however many conversations.
+ * Returns the current (newest top-level) run of each conversation and, with `withOutputs`, the outputs of the
+ * conversation's visible runs, newest first. Uses a fixed number of queries for any number of conversations.
  *
- * Errors: too_many_conversations. Source: fields-factory §2.2, §2.4.
+ * Errors: too_many_conversations.
  */
 export async function describeConversations(
   deps: DescribeConversationsDeps,

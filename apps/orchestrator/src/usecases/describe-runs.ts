@@ -2,7 +2,7 @@ import type { Artifact } from "../domain/artifact.ts";
 import type { Run } from "../domain/run.ts";
 import type { ModelUsage } from "../domain/usage.ts";
 
-/** A run with what it left behind and what it used. */
+/** A run with its artifacts and model usage. */
 export type RunView = {
   readonly run: Run;
   /** Oldest first. */
@@ -15,7 +15,10 @@ export type DescribeRunsDeps = {
   readonly usageOfRuns: (runUids: readonly string[]) => Promise<ReadonlyMap<string, readonly ModelUsage[]>>;
 };
 
-/** Adds to runs what the public record shows beside their rows; one query per kind, whatever the number of runs, and none where there is nothing. */
+/**
+ * Adds artifacts and model usage to runs, with one query per kind for any number of runs, and no query if no run has
+ * any.
+ */
 export async function describeRuns(deps: DescribeRunsDeps, runs: readonly Run[]): Promise<RunView[]> {
   const uids = (those: readonly Run[]): string[] => [...new Set(those.map((run) => run.uid))];
   const [artifacts, usage] = await Promise.all([

@@ -3,7 +3,7 @@ import type { AgentUid } from "@millwright/ids";
 import type { ScoredRun } from "../domain/scored-run.ts";
 import type { ModelUsage } from "../domain/usage.ts";
 
-/** What the database has of a run in one row. */
+/** The part of a scored run that one database row contains. */
 export type StoredRun = Omit<ScoredRun, "usage" | "ancestorAgentUids">;
 
 export type ScoredRunDetailsDeps = {
@@ -12,14 +12,15 @@ export type ScoredRunDetailsDeps = {
 };
 
 export type DescribeScoredRunsDeps = ScoredRunDetailsDeps & {
-  /** Regardless of the caller; unknown uids are left out. */
+  /** Returns runs regardless of the caller; unknown uids are left out. */
   readonly listScoredRuns: (runUids: readonly string[]) => Promise<readonly StoredRun[]>;
 };
 
 const RUNS_MAX = 500;
 
 /**
- * Returns what decides whether and how runs are scored, in three queries for any number of runs; unknown runs are left out.
+ * Returns the data that decides whether and how runs are scored, with three queries for any number of runs. Unknown
+ * runs are left out.
  *
  * Errors: runs_count (invalid_argument).
  */
@@ -32,7 +33,7 @@ export async function describeScoredRuns(
   return withDetails(deps, await deps.listScoredRuns(runUids));
 }
 
-/** Adds the agents above the runs and what their model calls used. */
+/** Adds the agents of the ancestors, and the usage of model calls. */
 export async function withDetails(deps: ScoredRunDetailsDeps, runs: readonly StoredRun[]): Promise<ScoredRun[]> {
   const children = runs.filter(({ run }) => run.parentRunUid !== undefined).map(({ run }) => run.uid);
   const metered = runs.filter(({ run }) => run.hasUsage).map(({ run }) => run.uid);

@@ -8,9 +8,10 @@ export type FindRunByReferenceDeps = {
 };
 
 /**
- * The run that first reported an external reference, among those the caller sees. URLs are compared in their canonical form.
+ * Returns the run that first reported an external reference, of the runs that the caller may see. URLs are compared in
+ * their canonical form.
  *
- * Errors: url_invalid · run_not_found. Source: fields-runs §6.5, decisions "run-by-external-reference".
+ * Errors: url_invalid · run_not_found.
  */
 export async function findRunByReference(deps: FindRunByReferenceDeps, caller: Caller, text: string): Promise<RunUid> {
   const uid = await deps.findByReference(caller, readUrl(text));
@@ -23,7 +24,7 @@ export type FindConversationsByUrlDeps = {
 };
 
 /**
- * Conversations of a team's top-level runs that are about what is at a URL, newest first.
+ * Returns the conversations of a team whose runs reported a URL, or whose ticket has that URL, newest first.
  *
  * Errors: url_invalid.
  */

@@ -7,24 +7,28 @@ import { readAllEvents, type ListRunEvents } from "./read-all-events.ts";
 
 export type GetConversationDeps = {
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
-  /** A run, whoever asks. */
+  /** Returns a run regardless of the caller. */
   readonly findRun: (uid: string) => Promise<Run | undefined>;
   readonly listOpenRuns: ListOpenRuns;
-  /** Visible runs that serve a conversation, oldest first. */
+  /** Returns the visible runs of a conversation, oldest first. */
   readonly listOfConversation: (caller: Caller, conversationUid: string) => Promise<readonly Run[]>;
-  /** Visible children, oldest first. */
+  /** Returns the visible children of runs, oldest first. */
   readonly listChildren: (caller: Caller, parentUids: readonly string[], limit: number) => Promise<readonly Run[]>;
   readonly listRunEvents: ListRunEvents;
 };
 
 export type ConversationTarget = { readonly runUid: string } | { readonly conversationUid: string };
 
-/** How many runs one answer shows; beyond it, a tree's youngest runs are left to conversations of their own. */
+/**
+ * Maximum number of nested runs in one response. The youngest runs of a larger tree are left out; each can be read as a
+ * conversation of its own.
+ */
 const RUNS_MAX = 200;
 
 /**
- * What was said and done in a run, or in all visible runs of a conversation, with the runs they made nested where they were
- * made, if these are visible. A run that has not begun has no steps (spec/decisions). Who sees none of it sees what is open to its link.
+ * Returns the steps of a run, or of all visible runs of a conversation. Visible child runs are nested in the steps that
+ * created them. A run that has not started has no steps. A caller that may see none of the runs receives those that the
+ * conversation's link opens.
  *
  * Errors: run_not_found · conversation_not_found.
  */
@@ -60,7 +64,7 @@ async function descendantsOf(deps: GetConversationDeps, caller: Caller, roots: r
   const found: Run[] = [];
   for (let level = [...roots]; level.length > 0 && found.length < RUNS_MAX;) {
     const parents = level.map((run) => run.uid);
-    // A run that itself continues this conversation is shown as such, not nested.
+    // A run that belongs to the conversation itself is shown at the top level, not nested.
     level = (await deps.listChildren(caller, parents, RUNS_MAX - found.length)).filter((run) => !seen.has(run.uid));
     for (const run of level) seen.add(run.uid);
     found.push(...level);

@@ -8,9 +8,9 @@ import { harnessOf, type Run } from "../domain/run.ts";
 export type GetHarnessUsageDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
-  /** The newest event of a kind that counts. */
+  /** Returns the newest event of a kind. */
   readonly findNewestEvent: (runUid: string, kind: "harness_usage") => Promise<RunEvent | undefined>;
-  /** What the model gateway has metered, by run. */
+  /** Returns the usage that the model gateway has metered, by run. */
   readonly usageOfRuns: (runUids: readonly string[]) => Promise<ReadonlyMap<string, readonly ModelUsage[]>>;
   readonly clock: Pick<Clock, "now">;
 };
@@ -22,8 +22,8 @@ export type HarnessUsageAnswer = {
 };
 
 /**
- * Returns the newest counts of a third-party harness, beside what the model gateway has metered of the run. Every caller that sees the run may read them (API
- * spec §4). Errors: run_not_found.
+ * Returns the newest usage counts of a third-party harness, and the usage that the model gateway has metered for the
+ * run. Every caller that may see the run may read them. Errors: run_not_found.
  */
 export async function getHarnessUsage(
   deps: GetHarnessUsageDeps,

@@ -6,14 +6,14 @@ import type { Run } from "../domain/run.ts";
 export type GetQueueStatusDeps = {
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
   readQueueFacts(runUid: string): Promise<QueueFacts>;
-  /** The budgets that cover a run which may cost something. */
+  /** Returns the budgets that cover a run which may have costs. */
   readBudgets(runUid: string): Promise<readonly LimitingBudget[]>;
 };
 
-/** With the budgets that are exhausted or have reached a threshold. */
+/** The queue status with the budgets that are exhausted or have reached a threshold. */
 export type QueueStatusWithBudgets = QueueStatus & { readonly budgets: readonly LimitingBudget[] };
 
-/** Where a run stands in the queue and what it waits for. Errors: run_not_found. */
+/** Returns the position of a run in the queue and what it waits for. Errors: run_not_found. */
 export async function getQueueStatus(
   deps: GetQueueStatusDeps,
   caller: Caller,

@@ -15,10 +15,10 @@ import type { OpenCodeHosts } from "./open-code-host.ts";
 
 export type GetRunEvidenceDeps = ScoredRunDetailsDeps &
   GetConversationDeps & {
-    /** Regardless of the caller. */
+    /** Returns a run regardless of the caller. */
     readonly findScoredRun: (uid: string) => Promise<StoredRun | undefined>;
     readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
-    /** Oldest first. */
+    /** Returns the pull requests of runs, oldest first. */
     readonly pullRequestsOfRuns: (runUids: readonly string[]) => Promise<readonly PullRequest[]>;
     readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
     readonly identity: {
@@ -42,10 +42,11 @@ export type RunEvidence = {
 };
 
 /**
- * Returns what a judge may read of a run: its prompt, its conversation with those of the runs below it, and what all of these changed and left behind. The
- * events of each run are read once; everything else takes a fixed number of queries. Pull requests on forges are read from there.
+ * Returns what a judge may read of a run: its prompt, its conversation including the runs below it, and the changes and
+ * artifacts of all of these. The events of each run are read once; everything else takes a fixed number of queries.
+ * Diffs of pull requests on a code host are read from there.
  *
- * Errors: run_not_found · those of the code host when it cannot be read now.
+ * Errors: run_not_found · those of the code host if it cannot be read.
  */
 export async function getRunEvidence(deps: GetRunEvidenceDeps, runUid: string): Promise<RunEvidence> {
   const stored = await deps.findScoredRun(runUid);
@@ -84,7 +85,7 @@ export async function getRunEvidence(deps: GetRunEvidenceDeps, runUid: string): 
   };
 }
 
-/** Sees what the owner's own members see. */
+/** Returns a caller that may see what the owner's members may see. */
 function readerOf({ type, uid }: Owner): Caller {
   if (type === "team")
     return serviceCaller("orchestrator", newUid(), undefined, [{ teamUid: uid as TeamUid, verbs: ["run.view"] }]);
@@ -111,7 +112,7 @@ async function pullRequestDiffs(
   );
 }
 
-/** What is gone from its host has no diff. */
+/** Returns the diff of a pull request, or "" if it no longer exists on its host. */
 async function diffOf(
   deps: GetRunEvidenceDeps,
   host: CodeHost,

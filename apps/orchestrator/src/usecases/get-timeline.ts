@@ -8,7 +8,7 @@ export type GetTimelineDeps = {
   readonly listRunEvents: ListRunEvents;
 };
 
-/** Setup and lifecycle of a run, oldest first. Errors: run_not_found. */
+/** Returns the setup and lifecycle events of a run, oldest first. Errors: run_not_found. */
 export async function getTimeline(deps: GetTimelineDeps, caller: Caller, runUid: string): Promise<TimelineEntry[]> {
   const run = await deps.getVisibleRun(caller, runUid);
   return timelineOf(await readAllEvents(deps.listRunEvents, run.uid));

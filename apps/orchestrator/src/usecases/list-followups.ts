@@ -6,7 +6,7 @@ import type { Run } from "../domain/run.ts";
 export type ListFollowupsDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
-  /** Oldest first, at most `limit`. */
+  /** Returns at most `limit` follow-ups, oldest first. */
   readonly followupsOf: (
     runUid: string,
     afterSeq: number,
@@ -15,7 +15,7 @@ export type ListFollowupsDeps = {
   readonly cursors: Cursors;
 };
 
-/** Every follow-up of a run with what became of it. Errors: run_not_found · invalid_cursor. */
+/** Returns a page of the follow-ups of a run with their delivery states. Errors: run_not_found · invalid_cursor. */
 export async function listFollowups(
   deps: ListFollowupsDeps,
   caller: Caller,

@@ -11,7 +11,7 @@ import {
 type OfRuns<T> = (runUids: readonly string[]) => Promise<ReadonlyMap<string, T>>;
 
 export type ListRunFactsDeps = {
-  /** Regardless of the caller; unknown and malformed uids are left out. */
+  /** Returns snapshots regardless of the caller; unknown and malformed uids are left out. */
   readonly runSnapshots: (runUids: readonly string[]) => Promise<readonly RunSnapshot[]>;
   readonly modelCallsOfRuns: OfRuns<readonly ModelCallFacts[]>;
   readonly computeIntervalsOfRuns: OfRuns<readonly ComputeInterval[]>;
@@ -22,8 +22,8 @@ export type ListRunFactsDeps = {
 const RUNS_MAX = 200;
 
 /**
- * Returns complete snapshots of runs, in one statement per kind of fact. The runs are read first: what a run used and produced is then at least
- * as new as its version.
+ * Returns complete snapshots of runs, with one statement per kind of fact. The runs are read first, so the usage and
+ * the outputs of a run are at least as new as its version.
  *
  * Errors: runs_count (invalid_argument).
  */

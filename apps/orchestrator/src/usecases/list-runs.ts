@@ -19,7 +19,10 @@ export type ListRunsDeps = {
     after: RunPosition | undefined,
     limit: number,
   ) => Promise<readonly { readonly run: Run; readonly position: RunPosition }[]>;
-  /** Runs that may match `query`, whose texts have words similar to those of its search; the newest of them. */
+  /**
+   * Returns the newest runs that match the filters of `query` and have words similar to those of its search. Returns
+   * none if that takes too long.
+   */
   readonly findSimilar: (caller: Caller, query: RunListQuery) => Promise<readonly string[]>;
   readonly cursors: Cursors;
 };
@@ -29,12 +32,15 @@ export type RunPage = { readonly runs: readonly Run[]; readonly nextPageToken: s
 const PAGE = { default: 20, max: 500 };
 
 /**
- * Runs the caller may see, sorted as asked. Under any writes, runs committed before the first page whose sort key does not
- * change appear exactly once, others at most once. A page is never empty with a token to follow.
+ * Returns a page of the runs that the caller may see, in the requested order. Under concurrent writes, a run that was
+ * committed before the first page and whose sort key does not change appears exactly once; other runs appear at most
+ * once. A page with a next page token is never empty.
  *
- * A search whose words no run has lists the runs with similar words instead, such as those with a typo, as far as they are found in time.
+ * If no run contains the words of a search, runs with similar words are listed instead, for example if a word is
+ * misspelled. If the search for similar words takes too long, the page is empty.
  *
- * Errors: invalid_cursor · invalid_sort · invalid_state · invalid_source · run_not_found (an ancestor that is absent or not visible).
+ * Errors: invalid_cursor · invalid_sort · invalid_state · invalid_source · run_not_found (an ancestor that is absent or
+ * not visible).
  */
 export async function listVisibleRuns(
   deps: ListRunsDeps,
@@ -49,7 +55,7 @@ export async function listVisibleRuns(
   const ancestor =
     query.ancestorRunUid === undefined ? undefined : await deps.getVisibleRun(caller, query.ancestorRunUid);
   const limit = clampPageSize(pageSize, PAGE);
-  // One more than shown tells whether there is another page, without counting.
+  // One row more than the page shows whether there is another page, without counting.
   const exact = { ...query, ...(ancestor ? { ancestorRunUid: ancestor.uid } : {}) };
   const found = after?.isSimilar ? [] : await deps.listRuns(caller, exact, after, limit + 1);
   const isSimilar =
@@ -76,7 +82,7 @@ async function listSimilar(
   return listRuns(caller, { ...filters, runUids }, after, limit);
 }
 
-/** What a cursor belongs to: everything that decides which rows there are and in which order. */
+/** Returns what a cursor is bound to: everything that decides which rows exist and in which order. */
 const bound = (query: RunListQuery): Record<string, unknown> => ({
   ...query,
   createdAfter: query.createdAfter?.getTime(),

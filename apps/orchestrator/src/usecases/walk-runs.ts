@@ -1,7 +1,7 @@
 import { clampPageSize, type Cursors } from "@millwright/paging";
 
 export type WalkRunsDeps = {
-  /** Uids of runs of teams after a uid, oldest first. */
+  /** Returns the uids of runs that teams own, after a uid, oldest first. */
   readonly walkRuns: (afterUid: string, limit: number) => Promise<readonly string[]>;
   readonly cursors: Cursors;
 };
@@ -12,7 +12,7 @@ const LIST = "facts.runs";
 const PAGE_SIZE = { default: 1_000, max: 5_000 } as const;
 const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
 
-/** Returns a page of the uids of all runs of teams, oldest first. Errors: invalid_cursor (invalid_argument). */
+/** Returns a page of the uids of all runs that teams own, oldest first. Errors: invalid_cursor (invalid_argument). */
 export async function walkRuns(
   { walkRuns: walk, cursors }: WalkRunsDeps,
   pageSize: number,
