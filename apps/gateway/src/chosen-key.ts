@@ -5,8 +5,8 @@ const LENGTH_MAX = 200;
 const DIFFERENT_MIN = 8;
 
 /**
- * A key that the operator chooses instead of a generated one. A short or repetitive key could be guessed, and keys are stored as plain
- * hashes because they are random.
+ * Setting for a key that the operator chooses instead of a generated one. Only plain hashes of keys are stored, which
+ * is safe for random keys only, so a short or repetitive key is rejected.
  */
 export const chosenKey = (name: string): Setting<string | undefined> => ({
   name,

@@ -39,7 +39,7 @@ export { chosenKey } from "./chosen-key.ts";
 export { createOwnerKey } from "./create-owner-key.ts";
 export { egressRangesSetting } from "./egress-ranges.ts";
 
-/** Where this service's migrations are; whoever starts it applies them first. */
+/** Directory of this service's migrations, which must be applied before the service starts. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 export type Gateway = {
@@ -47,10 +47,12 @@ export type Gateway = {
   readonly allow: NonNullable<ServerOptions["allow"]>;
   readonly requestListener: RequestListener;
   readonly openApi: OpenApiDocument;
-  /** Creates what a new platform needs; on later starts only answers the worker key. */
+  /** Creates the initial records of a new platform. On later starts, it only returns the worker key. */
   bootstrap(): Promise<Bootstrap>;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
+  /**
+   * Stops background work, in particular calls to upstream services. Requests are still served. Called before `stop`.
+   */
   pause(): Promise<void>;
   stop(): Promise<void>;
   ready(): Promise<boolean>;

@@ -6,17 +6,20 @@ import { egressRangesSetting } from "./egress-ranges.ts";
 
 const BOOTSTRAP_KEY = chosenKey("MILLWRIGHT_BOOTSTRAP_API_KEY");
 
-/** Every environment variable of this service; those of all services are in libs/service. */
+/** Reads every environment variable of this service; libs/service has those of all services. */
 export const loadConfig = (env: Env) =>
   readConfig(env, {
     ...serviceSettings,
     /** The public port: `/api/v1/*`, `/blobs/*`, `/rpc/millwright.worker.v1.*`, pages. */
     port: optional.int("PORT", 8080),
-    /** RPC addresses of the orchestrator, with commas between, or a name that stands for many. Workers are served by them too. */
+    /**
+     * RPC addresses of the orchestrator, separated by commas, or a host name that resolves to several addresses.
+     * Requests of workers are forwarded to them too.
+     */
     orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
-    /** `http://…/jwks.json` of the orchestrator's operations ports. */
+    /** `http://…/jwks.json` on the orchestrator's operations ports. */
     orchestratorJwksUrls: required.urls("ORCHESTRATOR_JWKS_URL"),
-    /** RPC addresses of factories. */
+    /** RPC addresses of the factories service. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
     /** RPC addresses of the scheduler. */
@@ -31,14 +34,22 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the webhook ingress. */
     webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),
-    /** As the orchestrators have it: files in a directory are served here under `/blobs/*`, links to those in a bucket lead there. */
+    /**
+     * The same blob settings as the orchestrator's. Files in a directory are served here under `/blobs/*`; signed URLs
+     * of a bucket point to the bucket.
+     */
     ...blobSettings,
     egressRanges: egressRangesSetting,
-    /** API key (`mw_…`) of the first team's owner, made on the first start of the platform and not looked at afterwards. */
+    /**
+     * API key (`mw_…`) of the first team's owner, created on the first start of the platform and ignored afterwards.
+     */
     bootstrapApiKey: {
       ...BOOTSTRAP_KEY,
       read: (text: string | undefined) => (text ? BOOTSTRAP_KEY.read(text) : { fault: "is required" }),
     },
-    /** The platform's worker key (`mww_…`), for workers that take runs of every team. Absent: teams make keys of their own. */
+    /**
+     * The platform's worker key (`mww_…`), for workers that take runs of every team. If absent, teams create their own
+     * worker keys.
+     */
     workerKey: chosenKey("MILLWRIGHT_WORKER_KEY"),
   });

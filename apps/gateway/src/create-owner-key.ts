@@ -3,7 +3,10 @@ import { Database } from "@millwright/database";
 import { IdentityDb } from "./store/identity-db.ts";
 import { issueOwnerKey } from "./usecases/issue-owner-key.ts";
 
-/** Creates a key as `issueOwnerKey` does, in the gateway's database, whether the platform runs or not. Returns the key. */
+/**
+ * Creates a key as `issueOwnerKey` does, directly in the gateway's database, so the platform need not be running.
+ * Returns the key.
+ */
 export async function createOwnerKey(databaseUrl: string, clock: Clock, email?: string): Promise<string> {
   const database = Database.open(databaseUrl, { max: 1, applicationName: "owner-key" });
   try {

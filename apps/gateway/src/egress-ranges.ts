@@ -1,7 +1,10 @@
 import { canonicalNetworks } from "@millwright/addresses";
 import type { Setting } from "@millwright/config";
 
-/** From where the platform's workers reach the outside, as the operator of their network knows it: addresses and networks, canonical once read. */
+/**
+ * Networks from which the platform's workers connect to the internet, as configured by the operator: addresses and
+ * networks, in canonical form once read.
+ */
 export const egressRangesSetting: Setting<readonly string[]> = {
   name: "MILLWRIGHT_EGRESS_RANGES",
   read(text = "") {

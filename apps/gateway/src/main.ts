@@ -28,7 +28,7 @@ await runService({
     const dir = blobDirectory(config);
     const store =
       dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
-    // Workers bring keys of their own, which the orchestrator checks; it logs their calls, too.
+    // Workers send their own keys, which the orchestrator verifies. The orchestrator also logs their calls.
     const quiet = worker.WorkerService.methods.map(({ name }) => `${worker.WorkerService.typeName}/${name}`);
     const door = {
       service: "gateway",

@@ -4,7 +4,7 @@ import type { KeySource } from "@millwright/rpc";
 import type { ServiceOptions } from "@millwright/service";
 import type { RequestListener } from "./rest/index.ts";
 
-/** What the gateway is composed of. */
+/** Options of the gateway. */
 export type GatewayOptions = ServiceOptions & {
   readonly upstreams: {
     orchestrator: Transport;
@@ -14,22 +14,22 @@ export type GatewayOptions = ServiceOptions & {
     metrics: Transport;
     webhookIngress: Transport;
   };
-  /** Serves `/blobs/…` from the store's signed URLs; absent when they lead to a bucket. */
+  /** Serves the store's signed URLs under `/blobs/…`. Absent if signed URLs point to a bucket. */
   readonly blobs?: { store: BlobStore; signingKey: Uint8Array };
-  /** The first owner's key; absent: a random one. Used on the first start only. */
+  /** The first owner's key, used on the first start only. If absent, a random key is generated. */
   readonly bootstrapApiKey?: string | undefined;
-  /** The platform's worker key; absent: one that is derived from the master key. */
+  /** The platform's worker key. If absent, it is derived from the master key. */
   readonly workerKey?: string | undefined;
-  /** The orchestrator's door for workers, mounted under `/rpc/`. */
+  /** The orchestrator's listener for workers, mounted under `/rpc/`. */
   readonly workerDoor?: RequestListener;
-  /** The webhook ingress's own door, mounted under `/webhooks/`; absent: it has a port of its own. */
+  /** The webhook ingress's listener, mounted under `/webhooks/`. Absent if the webhook ingress has its own port. */
   readonly webhookDoor?: RequestListener;
-  /** Serves `/metrics` on the public port; absent: the process has a port for operations. */
+  /** Serves `/metrics` on the public port. Absent if the process has an operations port. */
   readonly publicMetrics?: { readonly metricsKey?: string | undefined };
-  /** Public keys of the run tokens, which the orchestrator signs. */
+  /** Public keys for run tokens, which the orchestrator signs. */
   readonly runTokenKeys: KeySource;
-  /** Networks that requests of service-hosted agents come from, canonical; none by default. */
+  /** Networks that requests of service-hosted agents come from, in canonical form. Default: none. */
   readonly egressRanges?: readonly string[];
-  /** Names of the active-team header, beside the specification's own. */
+  /** Alternative names of the active-team header, in addition to the specification's name. */
   readonly teamHeaderAliases?: readonly string[];
 };

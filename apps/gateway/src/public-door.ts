@@ -61,7 +61,7 @@ import { getProfiles } from "./usecases/get-profiles.ts";
 import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 const TEAM_HEADER = "x-service-team-uid";
-/** What published clients send (fields-factory). */
+/** Header that published clients send. */
 const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 
 type PublicDoorDeps = {
@@ -72,7 +72,7 @@ type PublicDoorDeps = {
   limitMetrics: LimitMetricsRequests;
 };
 
-/** Everything public: REST below `/api/v1`, pages, signed blobs, the workers' door. */
+/** Returns the public HTTP application: REST below `/api/v1`, pages, signed blobs and the workers' listener. */
 export function publicDoor({ options: o, identity, upstreams, answerOnce, limitMetrics }: PublicDoorDeps): RestApp {
   const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
@@ -167,7 +167,7 @@ const teammates =
       ({ type }) => type === "user",
     );
 
-/** Profiles for records whose visibility has been decided. */
+/** Returns profiles for records whose visibility was checked before. */
 const profileFinder =
   ({ db }: Pick<IdentityRouteDeps, "db">): FindProfiles =>
   async (uids) => {

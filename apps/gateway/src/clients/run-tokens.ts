@@ -8,7 +8,7 @@ import { as, type RunUid, type TeamUid } from "@millwright/ids";
 import { call, type KeySource, type PublicKey } from "@millwright/rpc";
 import { RUN_VERBS } from "../domain/roles.ts";
 
-/** The credential of a run: a JWT (Ed25519) of the orchestrator, good as long as its attempt holds the lease. */
+/** Authenticates run tokens: JWTs (Ed25519) signed by the orchestrator, valid while their attempt has the lease. */
 export class RunTokens {
   readonly #keys: KeySource;
   readonly #runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined;
@@ -25,9 +25,10 @@ export class RunTokens {
   }
 
   /**
-   * The signature keeps strangers from asking the orchestrator; the lease, asked on every request, decides.
+   * Returns the caller of a run token. The signature is verified first, so that requests with forged tokens do not
+   * reach the orchestrator. Then the orchestrator checks the lease, on every request.
    *
-   * Errors: run_token_invalid, lease_lost (unauthenticated) · unavailable when the orchestrator cannot be asked.
+   * Errors: run_token_invalid, lease_lost (unauthenticated) · unavailable if the orchestrator cannot be reached.
    */
   async authenticate(token: string, requestId: string): Promise<Caller> {
     const { executionId, attempt } = await this.#verify(token);
@@ -41,7 +42,8 @@ export class RunTokens {
       principal: lease.agentUid ? { type: "agent", uid: lease.agentUid } : { type: "user", uid: lease.creatorUid },
       teams: lease.teamUid ? [{ teamUid, verbs: RUN_VERBS }] : [],
       ...(lease.teamUid ? { activeTeamUid: teamUid } : {}),
-      // A team's run never acts on what its creator owns personally; a personal run acts within its own tree.
+      // A team's run has no access to resources that its creator owns personally. A personal run acts within its own
+      // tree.
       ...(lease.ownerType === "user" ? { personal: RUN_VERBS } : {}),
       platformAdmin: false,
       requestId,

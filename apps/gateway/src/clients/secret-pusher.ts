@@ -4,10 +4,10 @@ import { call } from "@millwright/rpc";
 import type { PushSecret } from "../usecases/manage-secrets.ts";
 import type { Upstreams } from "./upstreams.ts";
 
-/** Well within the time that the transaction of a change may take. */
+/** Less than the time limit of the transaction that changes a secret. */
 const PUSH_TIMEOUT_MS = 15_000;
 
-/** Tells the webhook ingress of a managed secret's new value. */
+/** Sends the new value of a managed secret to the webhook ingress. */
 export const secretPusher =
   (webhooks: Upstreams["webhooks"]): PushSecret =>
   async ({ teamUid, name, revision, value }) => {

@@ -5,7 +5,7 @@ import { call, clientFor, type CallerSigner, type CallSettings } from "@millwrig
 import type { GatewayOptions } from "../options.ts";
 import type { RequestInfo } from "../rest/index.ts";
 
-/** The services behind the public API, as generated clients. */
+/** Generated clients of the services behind the public API. */
 export type Upstreams = {
   readonly runs: Client<typeof orchestrator.RunService>;
   readonly artifacts: Client<typeof orchestrator.ArtifactService>;
@@ -46,7 +46,7 @@ export function connectUpstreams(transports: GatewayOptions["upstreams"], signer
   };
 }
 
-/** Call options of a request: for its caller, given up when the client goes away. */
+/** Returns call options of a request: on behalf of its caller, cancelled when the client disconnects. */
 export const onBehalf = (
   input: { caller: Caller; request: RequestInfo },
   settings: Omit<CallSettings, "signal"> = {},

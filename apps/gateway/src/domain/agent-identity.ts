@@ -9,11 +9,14 @@ export type Harness = {
   reasoning_level?: string | undefined;
 };
 
-/** The published fields of an agent that no rule of ours looks into one by one; absent = not set. snake_case, as public. */
+/**
+ * Published fields of an agent that have no rules of their own in this service; an absent field is not set. Names are
+ * snake_case, as in the public API.
+ */
 export type AgentConfig = {
   environment_id?: string;
   default_runner_uid?: string;
-  /** Name of a runner in the factory's definition, instead of its uid; file-managed agents only. */
+  /** Name of a runner in the factory's definition, instead of its uid. Only for file-managed agents. */
   runner?: string;
   base_model?: string;
   harness?: Harness;
@@ -35,7 +38,7 @@ export type AgentConfig = {
   worker_host?: string;
 };
 
-/** An agent identity: a service account bound to one team (fields-runs §8.6). */
+/** An agent identity: a service account that belongs to one team. */
 export type Agent = {
   uid: string;
   teamUid: string;
@@ -46,20 +49,23 @@ export type Agent = {
   prompt: string;
   config: AgentConfig;
   enabled: boolean;
-  /** Projected from a definition file, which is the truth. */
+  /** Whether the agent is projected from a definition file, which is the source of truth. */
   fileManaged: boolean;
-  /** Executions at once; 0 = the platform's default. */
+  /** Maximum number of concurrent executions; 0 = the platform's default. */
   concurrencyLimit: number;
-  /** Its runs' place among those of its team. */
+  /** Priority of the agent's runs among those of its team. */
   queuePriority: number;
-  /** No run of it is started. */
+  /** While true, no run of the agent is started. */
   queuePaused: boolean;
   version: number;
   createdAt: Date;
   updatedAt: Date;
 };
 
-/** What a client sends; undefined and null = not said, an empty value = cleared (PUT is a partial update). */
+/**
+ * Fields sent by a client. undefined and null leave a field unchanged, an empty value clears it (PUT is a partial
+ * update).
+ */
 export type AgentFields = { [K in keyof Omit<AgentConfig, "runner">]?: AgentConfig[K] | null | undefined } & {
   name?: string | null | undefined;
   agent_type?: AgentType | null | undefined;
@@ -79,9 +85,10 @@ export type AgentParts = Pick<
 >;
 
 /**
- * Applies what a client sent to an agent (or, for a create, to `BLANK`).
+ * Applies the fields that a client sent to an agent, or to `BLANK` for a create.
  *
- * Errors: invalid_agent (empty name, harness with base model, conflicting base_harness, duplicate secrets or memory stores).
+ * Errors: invalid_agent (empty name, harness with base model, conflicting base_harness, duplicate secrets or memory
+ * stores).
  */
 export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
   const {
@@ -127,19 +134,21 @@ export const BLANK: AgentParts = {
   queuePaused: false,
 };
 
-/** Names added to the agent's secrets, each once, in order. */
+/** Returns the configuration with the names appended to the agent's secrets, without duplicates, in order. */
 export const withSecrets = (config: AgentConfig, names: readonly string[]): AgentConfig => ({
   ...config,
   secrets: [...new Set([...(config.secrets ?? []).map(({ name }) => name), ...names])].map((name) => ({ name })),
 });
 
-/** What a run may spend; 0 = not limited here. */
+/** Budget of a run; 0 = no limit at this level. */
 export const LIMIT_FIELDS = ["step_limit", "token_limit", "cost_limit_usd"] as const;
 
-/** What no file says. */
+/** Fields that definition files do not have. */
 const OWN_FIELDS: readonly string[] = ["concurrency_limit", "queue_priority", "queue_paused", ...LIMIT_FIELDS];
 
-/** Errors: agent_file_managed (conflict): what a file says is changed in the file. */
+/**
+ * Throws `agent_file_managed` (conflict) if a request changes a field of a file-managed agent that its file defines.
+ */
 export function assertEditable(agent: Agent, sent: AgentFields): void {
   const said = Object.entries(sent).filter(([, value]) => value !== undefined && value !== null);
   if (!agent.fileManaged || (said.length > 0 && said.every(([key]) => OWN_FIELDS.includes(key)))) return;

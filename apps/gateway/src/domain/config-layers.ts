@@ -1,10 +1,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Agent } from "./agent-identity.ts";
 
-/** One level of run configuration: keys of AgentConfigSnapshot, and `prompt` (identity.v1 ConfigLayer). */
+/** One level of run configuration: keys of AgentConfigSnapshot and `prompt` (identity.v1 ConfigLayer). */
 export type ConfigLayer = { source: "agent" | "factory" | "team"; uid: string; version: number; config: JsonObject };
 
-/** What an agent says about its runs; a key it does not set is absent, so that the levels below decide. */
+/**
+ * Returns the configuration layer of an agent. Keys that the agent does not set are absent, so that lower levels apply.
+ */
 export function agentLayer(agent: Agent): ConfigLayer {
   const { base_model, default_runner_uid, memory, on_behalf_of_enabled: _notForRuns, ...same } = agent.config;
   const config = {

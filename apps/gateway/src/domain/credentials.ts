@@ -6,13 +6,13 @@ export type KeyKind = "api" | "worker";
 const PREFIXES: Readonly<Record<KeyKind, string>> = { api: "mw_", worker: "mww_" };
 const PREFIX_SHOWN = 10;
 
-/** Tokens of runs start with this; they are verified, not looked up. */
+/** Prefix of run tokens, which are verified by signature instead of a database lookup. */
 export const RUN_TOKEN_PREFIX = "mwr_";
 
 export const newKeyText = (kind: KeyKind): string => PREFIXES[kind] + randomToken(32);
 
-/** What is stored of a key. Keys are random, so a plain hash suffices. */
+/** Returns the hash that is stored of a key. Keys are random, so a plain hash suffices. */
 export const hashOfKey = (text: string): string => hash("sha256", text, "hex");
 
-/** The part shown in lists, so that people can tell keys apart. */
+/** Returns the part of a key that lists show, so that people can distinguish keys. */
 export const shownPrefix = (text: string): string => text.slice(0, PREFIX_SHOWN);

@@ -10,17 +10,20 @@ import {
 } from "./agent-identity.ts";
 import { canonicalJson } from "@millwright/json";
 
-/** An agent as its file describes it. `credentialStrategy` absent: an earlier projection keeps its value (factory-files §5). */
+/**
+ * An agent as its file describes it. If `credential_strategy` is absent, the value of the earlier projection is
+ * retained.
+ */
 export type DefinedAgent = Pick<Agent, "name" | "agentType" | "description" | "prompt" | "config">;
 
 /** This service's part of a factory definition. */
 export type DefinitionPart = {
   agents: DefinedAgent[];
-  /** What the factory says for all its agents: a configuration layer. */
+  /** The configuration layer that the factory sets for all its agents. */
   layer: JsonObject;
-  /** Every managed secret that is named, in which file, and which keys lead there. */
+  /** References to managed secrets: the file, the keys that lead to the reference, and the name. */
   secretNames: { path: string; keys: string[]; name: string }[];
-  /** Every agent that an automation names. */
+  /** References to agents in automations. */
   agentNames: { path: string; keys: string[]; name: string }[];
 };
 
@@ -32,7 +35,7 @@ export type PlanItem = {
 };
 
 /**
- * Takes this service's part out of a normalised definition (libs/definition `Definition`), whose sender has validated it.
+ * Returns this service's part of a normalised definition (libs/definition `Definition`). The sender has validated it.
  *
  * Errors: definition_malformed.
  */
@@ -86,7 +89,7 @@ function readAgent(json: JsonObject): DefinedAgent {
   };
 }
 
-/** An execution block (factory-files §4) in the published fields of an agent. */
+/** Converts an execution block of a definition file to the published fields of an agent. */
 function executionConfig(block: JsonObject): AgentConfig {
   const harness = block["harness"] === undefined ? undefined : object(block["harness"], "harness");
   const isOwn = harness === undefined || harness["type"] === "oz";
@@ -117,7 +120,10 @@ function authSecret(block: JsonObject): string[] {
   return typeof name === "string" ? [name] : [];
 }
 
-/** An omitted credential strategy keeps what was projected before; limits, which no file says, stay as people have set them. */
+/**
+ * Returns the agent with values of the earlier projection retained: the credential strategy if the file omits it, and
+ * limits, which files cannot have and people set through the API.
+ */
 export function keepingOwn(next: DefinedAgent, before: AgentConfig = {}): DefinedAgent {
   const kept = ["credential_strategy", ...LIMIT_FIELDS] as const;
   const own = Object.fromEntries(
@@ -126,7 +132,7 @@ export function keepingOwn(next: DefinedAgent, before: AgentConfig = {}): Define
   return Object.keys(own).length === 0 ? next : { ...next, config: { ...next.config, ...own } };
 }
 
-/** The fields in which an agent differs from its file, by their public names. */
+/** Returns the public names of the fields in which an agent differs from its file. */
 export function changedFields(before: DefinedAgent, next: DefinedAgent): string[] {
   const flat = ({ agentType, description, prompt, config }: DefinedAgent): Record<string, unknown> => ({
     agent_type: agentType,
@@ -140,7 +146,7 @@ export function changedFields(before: DefinedAgent, next: DefinedAgent): string[
     .toSorted();
 }
 
-/** What activating the part would do; agents by name. */
+/** Returns the changes that activating the part would make. Agents are matched by name. */
 export function planOf(
   part: DefinitionPart,
   current: { agents: readonly Agent[]; layer: JsonObject | undefined },

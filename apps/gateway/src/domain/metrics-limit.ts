@@ -1,4 +1,7 @@
-/** Fields-factory §5: requests of one credential for one factory, over all endpoints for metrics, costs and pull requests together. */
+/**
+ * Requests of one credential for one factory per window, counted over all endpoints for metrics, costs and pull
+ * requests.
+ */
 export const METRICS_REQUESTS_PER_WINDOW = 60;
 export const METRICS_WINDOW_MS = 60_000;
 

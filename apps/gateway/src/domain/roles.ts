@@ -21,7 +21,7 @@ const ADMIN: readonly Verb[] = [
   "secret.manage",
 ];
 
-/** The one table of what a role may do in its team (spec/decisions "roles"). */
+/** Verbs of each role in its team. */
 export const ROLE_VERBS: Readonly<Record<Role, readonly Verb[]>> = {
   viewer: VIEWER,
   member: MEMBER,
@@ -29,12 +29,18 @@ export const ROLE_VERBS: Readonly<Record<Role, readonly Verb[]>> = {
   owner: VERBS,
 };
 
-/** An agent identity has member's verbs. */
+/** Verbs of an agent identity: those of a member. */
 export const AGENT_VERBS: readonly Verb[] = MEMBER;
 
-/** What a run may do with its token: work on its own tree and its factory's tasks. It manages no schedules and no environments. */
+/**
+ * Verbs of a run token: work on the run's own tree and on its factory's tasks, but not the management of schedules and
+ * environments.
+ */
 export const RUN_VERBS: readonly Verb[] = MEMBER.filter((verb) => verb !== "schedule.manage");
 
-/** Key scopes only ever narrow; none = all of the role. */
+/**
+ * Returns the verbs that are allowed by the scopes of a key. Scopes only narrow the role; no scopes allow all its
+ * verbs.
+ */
 export const withinScopes = (verbs: readonly Verb[], scopes: readonly string[]): Verb[] =>
   scopes.length === 0 ? [...verbs] : verbs.filter((verb) => scopes.includes(verb));

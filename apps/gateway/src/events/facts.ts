@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { actorOf, type Caller } from "@millwright/caller";
 import type { NewEvent } from "@millwright/events";
 
-/** Who brought a change about, for its events. */
+/** The actor and request that caused a change, recorded in its events. */
 export type Cause = { actor: { type: string; uid: string }; requestId: string; cause?: string };
 
 export const causedBy = (caller: Caller): Cause => {
@@ -24,7 +24,10 @@ const fact =
     ...by,
   });
 
-/** Every fact this service publishes. Payloads hold names and uids, never e-mail addresses, prompts or values. */
+/**
+ * Events that this service publishes. Payloads contain names and uids, never e-mail addresses, prompts or secret
+ * values.
+ */
 export const facts = {
   teamCreated: fact("team", "created"),
   /** Payload: changed, concurrency_limit, queue_weight, queue_paused. */

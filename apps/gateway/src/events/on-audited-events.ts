@@ -1,7 +1,7 @@
 import type { EventsHandler, EventsHandlers } from "@millwright/events";
 import { insertAuditEntries } from "../store/audit-store.ts";
 
-/** The facts an auditor asks for: who was given or lost access, who changed what works, who set work going or stopped it. */
+/** Events that are relevant for an audit: changes of access, changes of resources, and starts and ends of work. */
 const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]>>>> = {
   gateway: {
     team: ["created", "updated"],
@@ -34,7 +34,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
 /** The services whose feeds are audited. */
 type Source = "gateway" | "factories" | "orchestrator" | "scheduler" | "scoring" | "webhook-ingress";
 
-/** Notes the audited events of one source. */
+/** Returns handlers that insert the audited events of one source into the audit log. */
 export function onAuditedEvents(source: Source): EventsHandlers {
   const types = Object.entries(AUDITED[source]).flatMap(([entity, facts]) =>
     facts.map((fact) => `millwright.${entity}.${fact}.v1`),

@@ -3,7 +3,7 @@ import type { EventHandlers, StoredEvent } from "@millwright/events";
 import { activateDefinition, eraseFactory } from "../usecases/activate-definition.ts";
 import type { Cause } from "./facts.ts";
 
-/** What the gateway does when factories change: serves the committed definition; forgets a deleted factory. */
+/** Handles events of factories: activates a committed definition, and erases what belongs to a deleted factory. */
 export const onFactoryEvents = (deps: { clock: Clock }): EventHandlers => ({
   async "millwright.definition.activated.v1"(sql, event) {
     const { factory_uid: factoryUid, version } = event.payload as { factory_uid: string; version: number };

@@ -7,10 +7,16 @@ import { DOCS_SCRIPT } from "./docs-script.ts";
 
 export type Asset = { readonly name: string; readonly plain: Buffer; readonly zipped: Buffer };
 
-/** The scripts of the reference page, in the order in which they run. A name holds a hash of the content: what it names never changes. */
+/**
+ * The scripts of the reference page, in execution order. Each name contains a hash of the content, so the content of a
+ * name never changes.
+ */
 export type DocsAssets = readonly Asset[];
 
-/** The viewer comes from npm as one file that needs no other; it is read when the page is first asked for. */
+/**
+ * Returns a function that loads the scripts on its first call. The viewer is a single self-contained file of an npm
+ * package.
+ */
 export function docsAssets(): () => Promise<DocsAssets> {
   const viewer = createRequire(import.meta.url).resolve("rapidoc");
   let loading: Promise<DocsAssets> | undefined;

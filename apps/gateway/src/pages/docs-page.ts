@@ -4,13 +4,19 @@ import { html, pathText, Reply, route, type Route } from "../rest/index.ts";
 import { docsAssets, type DocsAssets } from "./docs-assets.ts";
 import { Markup, markup } from "./markup.ts";
 
-/** Scripts, fonts and requests of this server only; the viewer styles its elements in place. */
+/**
+ * Allows scripts, fonts and requests of this server only. Inline styles are allowed because the viewer sets them on its
+ * elements.
+ */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-/** `/docs`: the reference of the public API, rendered in the browser from `/api/v1/openapi.json`. Nothing comes from elsewhere. */
+/**
+ * Returns the routes of `/docs`: the reference of the public API, rendered in the browser from `/api/v1/openapi.json`.
+ * Nothing is loaded from other servers.
+ */
 export function docsRoutes({ publicUrl }: { publicUrl: string }): Route[] {
   const assets = docsAssets();
   return [

@@ -1,4 +1,7 @@
-/** What the viewer cannot read from its attributes: colours by the reader's preference, and that this server is the one to try things on. */
+/**
+ * Sets what the viewer cannot read from attributes: colours by the reader's preference, and this server as the target
+ * of trial requests.
+ */
 export const DOCS_SCRIPT = `const viewer = document.querySelector("rapi-doc");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const COLOURS = {

@@ -5,12 +5,12 @@ import { markup, type Markup } from "./markup.ts";
 
 export type EventPageData = {
   readonly eventUid: string;
-  /** What was decided about it. */
+  /** The decisions of automations about the event. */
   readonly decisions: readonly z.input<typeof Decision>[];
   readonly runUrl: (runUid: string) => string;
 };
 
-/** The page of an event, to which the runs that it started link. */
+/** Returns the page of an event. Runs that the event started link to it. */
 export function eventPage({ eventUid, decisions, runUrl }: EventPageData): string {
   const [first] = decisions;
   const title = first ? `${first.provider}: ${first.event}` : "An event that nothing listened to";

@@ -14,7 +14,7 @@ table { border-collapse: collapse; } td { padding: .1rem 1rem .1rem 0; vertical-
 input { font: inherit; padding: .3rem .5rem; width: 24rem; max-width: 100%; } button { font: inherit; padding: .3rem .8rem; }
 </style>`);
 
-/** One plain page: no script, nothing loaded from elsewhere. */
+/** Returns a page without scripts and without resources from other servers. */
 export const page = (title: string, body: Markup): string =>
   `<!doctype html>${
     markup`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

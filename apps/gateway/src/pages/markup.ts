@@ -1,4 +1,4 @@
-/** Text that is already HTML; made only here. */
+/** Text that is HTML already. Only this module creates it. */
 export class Markup {
   readonly text: string;
   constructor(text: string) {
@@ -8,7 +8,10 @@ export class Markup {
 
 type Part = string | Markup | undefined | false | readonly Part[];
 
-/** HTML whose inserted values are escaped unless they are markup themselves. Everything on our pages comes through here. */
+/**
+ * Returns HTML in which inserted values are escaped unless they are markup themselves. All content of our pages passes
+ * through it.
+ */
 export const markup = (strings: TemplateStringsArray, ...parts: readonly Part[]): Markup =>
   new Markup(strings.map((text, index) => text + (index < parts.length ? render(parts[index]) : "")).join(""));
 
@@ -28,8 +31,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (letter) => ENTITIES[letter]!);
 
-/** A value of an open JSON object as text; "" for what is none. */
+/** Returns a value of an open JSON object as text, or "" if it is not a string. */
 export const asText = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** The href of a link that an agent may have chosen: only web addresses; anything else leads nowhere. */
+/** Returns the href of a link that an agent may have chosen: http and https URLs only, else "#". */
 export const safeHref = (url: unknown): string => (typeof url === "string" && /^https?:\/\//i.test(url) ? url : "#");

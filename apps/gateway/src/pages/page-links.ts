@@ -1,23 +1,28 @@
 import { createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
 import type { Clock } from "@millwright/clock";
 
-/** What a view token lets its bearer see: one run, and what belongs to it. */
+/** What the bearer of a view token can see: one run and the resources that belong to it. */
 export type View = { readonly runUid: string; readonly ownerType: string; readonly ownerUid: string };
 
 type ViewedRun = { readonly uid: string; readonly ownerType: string; readonly ownerUid: string };
 
-/** Links to our pages. `runUrl` is stable; `sessionLink` opens without signing in until it expires. */
+/**
+ * Builds and verifies links to our pages. `runUrl` is stable; `sessionLink` opens without signing in until it expires.
+ */
 export type PageLinks = {
   runUrl(runUid: string): string;
   sessionLink(run: ViewedRun): string;
-  /** What a token permits, if it is ours, of this run and not expired. */
+  /** Returns the permission of a token if its signature is valid, it is for this run and it has not expired. */
   openView(token: string, runUid: string): View | undefined;
 };
 
 const VIEW_HOURS = 24;
 const HOUR_MS = 3_600_000;
 
-/** Expiry is rounded up to the hour, so that a link does not change with every read. */
+/**
+ * Returns the links of an installation. The expiry is rounded up to the hour, so that a link does not change with every
+ * read.
+ */
 export function pageLinks({
   publicUrl,
   signingKey,
@@ -27,7 +32,8 @@ export function pageLinks({
   signingKey: Uint8Array;
   clock: Clock;
 }): PageLinks {
-  const key = createSecretKey(signingKey); // as bytes it would be looked at anew each time, which takes longer than the signature
+  // created once: createHmac would import key bytes on every call, which takes longer than signing
+  const key = createSecretKey(signingKey);
   const sign = (payload: string) => createHmac("sha256", key).update(payload).digest("base64url");
   const runUrl = (runUid: string) => `${publicUrl}/runs/${runUid}`;
   return {

@@ -28,14 +28,17 @@ export type PageDeps = {
 
 const viewQuery = z.object({ view: z.string().optional() });
 
-/** Pages for people: every link that the platform prints opens here. Outside `/api/v1`. */
+/** Returns the routes of pages for people, outside `/api/v1`. Every link that the platform prints opens here. */
 export function pageRoutes({
   upstreams: { runs, artifacts, schedules, automations },
   findProfiles,
   links,
   signIn,
 }: PageDeps): Route[] {
-  /** Shows a page to whoever may see the run: by its link, or signed in. Anyone else is asked to sign in, whatever exists. */
+  /**
+   * Shows a page to a caller that can see the run, through a session link or a sign-in cookie. All others get the
+   * sign-in page, whether or not the run exists.
+   */
   const shown = async (
     request: RequestInfo,
     runUid: string,
@@ -171,7 +174,8 @@ export function pageRoutes({
         shown(request, params.runId, query.view, async (caller) => {
           const [uid, diff] = params.pullRequest.split(".");
           const pr = await artifacts.getPullRequest({ pullRequestUid: uid! }, onBehalf({ caller, request }));
-          if (pr.runUid !== params.runId) throw notFound("pull_request"); // a link opens its own run, not the team's others
+          // a session link gives access to its own run, not to other runs of the team
+          if (pr.runUid !== params.runId) throw notFound("pull_request");
           if (diff) return new Reply(200, pr.diff, { "content-type": "text/plain; charset=utf-8" });
           return html(200, pullRequestPage(pr, links.runUrl(pr.runUid) + queryOf(query.view)));
         }),
@@ -188,7 +192,10 @@ const frontPage = page(
 
 const queryOf = (view: string | undefined): string => (view === undefined ? "" : `?view=${encodeURIComponent(view)}`);
 
-/** The bearer of a session link: may view what belongs to the run's owner, and nothing more. The page checks the run itself. */
+/**
+ * Returns the caller of a session link: it can view what belongs to the run's owner, and nothing more. The page checks
+ * the run itself.
+ */
 const viewer = (view: View, requestId: string): Caller => ({
   principal: { type: "user", uid: view.ownerType === "user" ? view.ownerUid : `link-${view.runUid}` },
   teams: view.ownerType === "team" ? [{ teamUid: view.ownerUid as TeamUid, verbs: ["run.view"] }] : [],

@@ -2,7 +2,7 @@ import type { orchestrator } from "@millwright/contracts";
 import { page } from "./layout.ts";
 import { markup, type Markup } from "./markup.ts";
 
-/** The page of a pull request of a local repository: what it says and what it changes. */
+/** Returns the page of a pull request of a local repository: its description and its diff. */
 export function pullRequestPage(pr: orchestrator.GetPullRequestResponse, runLink: string): string {
   return page(
     `${pr.title} #${pr.number}`,
@@ -18,7 +18,10 @@ export function pullRequestPage(pr: orchestrator.GetPullRequestResponse, runLink
   );
 }
 
-/** The repository on the code host is bare: nothing can be merged in it, so the merge is made in a clone and pushed. */
+/**
+ * Returns the commands that merge a pull request. The repository on the code host is bare, so the merge is made in a
+ * clone and pushed.
+ */
 function mergeCommands({ baseBranch, headBranch }: orchestrator.GetPullRequestResponse): string {
   const base = shellWord(baseBranch);
   const remote = (branch: string): string => shellWord(`origin/${branch}`);
@@ -26,7 +29,7 @@ function mergeCommands({ baseBranch, headBranch }: orchestrator.GetPullRequestRe
   return [...update, `git merge ${remote(headBranch)}`, `git push origin ${base}`].join("\n");
 }
 
-/** A name of a branch as one word of a shell; git allows characters in it that a shell interprets. */
+/** Quotes a branch name as one shell word; git allows characters in it that a shell interprets. */
 const shellWord = (text: string): string =>
   /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 

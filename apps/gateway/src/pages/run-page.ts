@@ -8,13 +8,13 @@ export type RunPageData = {
   readonly run: RunJson;
   readonly timeline: readonly { event_type: string; occurred_at: string }[];
   readonly steps: readonly Step[];
-  /** Stable address of this page. */
+  /** Stable URL of this page. */
   readonly runUrl: string;
-  /** `?view=…` of this request, carried on to the pull request's page and nowhere else; "" when signed in by cookie. */
+  /** `?view=…` of this request, appended to links to the run's own pages only; "" if signed in by cookie. */
   readonly viewQuery: string;
 };
 
-/** The page of a run: how it stands, what it left behind, what was said and done. */
+/** Returns the page of a run: its state, artifacts, conversation and timeline. */
 export function runPage({ run, timeline, steps, runUrl, viewQuery }: RunPageData): string {
   const { agent_config: config, request_usage: usage } = run;
   return page(
@@ -65,7 +65,7 @@ function contentBlock(block: Json): Markup {
   }
 }
 
-/** A command and its output read as in a terminal; anything else as JSON. */
+/** Formats a command and its output as in a terminal, and any other value as JSON. */
 function compact(value: unknown): string {
   const { command, output, ...rest } = (value ?? {}) as Json;
   if (typeof command === "string") return `$ ${command}`;

@@ -10,7 +10,7 @@ export type SchedulePageData = {
   readonly runUrl: (runUid: string) => string;
 };
 
-/** The page of a schedule, to which its runs link. */
+/** Returns the page of a schedule. Runs that the schedule started link to it. */
 export function schedulePage({ schedule, slots, runUrl }: SchedulePageData): string {
   const { name, cron_schedule: cron, time_zone: zone, enabled, prompt, history, last_spawn_error: fault } = schedule;
   return page(

@@ -12,7 +12,7 @@ const FORM_BYTES_MAX = 8 * 1024;
 
 export type SignInDeps = { authenticate: Authenticate; vault: Vault; isHttps: boolean };
 
-/** The form shown on a page that its reader may not see yet. */
+/** Returns the sign-in form, which replaces a page that the reader cannot see yet. */
 export const signInPage = (next: string, problem?: string): string =>
   page(
     "Sign in",
@@ -21,7 +21,10 @@ export const signInPage = (next: string, problem?: string): string =>
 <p><input name="key" type="password" placeholder="API key" autocomplete="off" autofocus required> <button>Sign in</button></p></form>`,
   );
 
-/** Takes the form: the key goes, sealed, into a cookie that only our pages get. The key is checked again on every use. */
+/**
+ * Handles the sign-in form. The key is stored encrypted in a cookie that only our pages receive, and authenticated
+ * again on every use.
+ */
 export const signInMount = (deps: SignInDeps): Mount => ({
   prefix: "/sign-in/",
   listener: (request, response) => {
@@ -48,7 +51,7 @@ async function answer({ authenticate, vault, isHttps }: SignInDeps, request: Inc
   };
 }
 
-/** The signed-in caller of a page request, if its cookie is good. */
+/** Returns the signed-in caller of a page request, or undefined without a valid cookie. */
 export async function cookieCaller(
   { authenticate, vault }: SignInDeps,
   cookies: string | undefined,
@@ -63,11 +66,11 @@ export async function cookieCaller(
   }
 }
 
-/** Only paths of our own pages: a form must not send people elsewhere. */
+/** Returns the path to redirect to. Only paths of our own pages are allowed, to prevent open redirects. */
 const safeNext = (next: string | null): string =>
   next !== null && /^\/runs\/[\w./?=%~-]*$/.test(next) && !containsCredential(next) ? next : "/";
 
-/** The form's fields; undefined when the body is too long or cut off. */
+/** Returns the fields of the form, or undefined if the body is too long or incomplete. */
 async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
   let text = "";
   try {

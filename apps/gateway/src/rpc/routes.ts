@@ -19,7 +19,7 @@ import { authenticatedMessage, profileMessage, resolvedMessage } from "./identit
 
 export type RpcDeps = { db: IdentityDb; clock: Clock; vault: Vault; authenticator: Authenticator; eventLog: EventLog };
 
-/** Which services may call in their own name (libs/rpc). */
+/** Services that may call each method in their own name (libs/rpc). */
 export const ALLOWED_SERVICES = {
   ...allowServices(identity.IdentityService, {
     authenticateKey: ["orchestrator", "standalone"],
@@ -36,7 +36,7 @@ export const ALLOWED_SERVICES = {
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler", "scoring"] }),
 };
 
-/** The RPC door of the gateway: identity, its part of definitions, its event feed. */
+/** Returns the RPC routes of the gateway: identity, its part of definitions, and its event feed. */
 export const rpcRoutes =
   (deps: RpcDeps) =>
   (router: ConnectRouter): void => {
@@ -105,7 +105,7 @@ export const rpcRoutes =
     router.service(events.EventFeedService, serveEventFeed(deps.eventLog));
   };
 
-/** Services act on stored decisions; people and agents only in their own teams. */
+/** Throws `not_found` unless the caller is a service, which acts on stored decisions, or a member of the team. */
 function assertVisible(caller: Caller, teamUid: string, thing: string): void {
   if (!isUuid(teamUid) || (caller.principal.type !== "service" && !isMember(caller, teamUid))) throw notFound(thing);
 }

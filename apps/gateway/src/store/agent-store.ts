@@ -7,7 +7,7 @@ const COLUMNS = `uid, team_uid AS "teamUid", factory_uid AS "factoryUid", name, 
   file_managed AS "fileManaged", concurrency_limit AS "concurrencyLimit",
   queue_priority AS "queuePriority", queue_paused AS "queuePaused", version, created_at AS "createdAt", updated_at AS "updatedAt"`;
 
-/** An agent visible in one of the teams. Errors: agent_not_found. */
+/** Returns an agent that belongs to one of the teams. Errors: agent_not_found. */
 export async function getAgent(
   sql: Sql,
   teams: readonly string[],
@@ -22,7 +22,7 @@ export async function getAgent(
   return rows[0];
 }
 
-/** The agents of some teams, newest first; of one factory when given. */
+/** Returns the agents of the teams, optionally of one factory only, newest first. */
 export async function listAgents(sql: Sql, teams: readonly string[], factoryUid?: string): Promise<Agent[]> {
   const { rows } = await sql.query<Agent>(
     `SELECT ${COLUMNS} FROM agents WHERE team_uid = ANY($1::uuid[]) AND ($2::uuid IS NULL OR factory_uid = $2::uuid) ORDER BY created_at DESC, uid`,
@@ -31,7 +31,7 @@ export async function listAgents(sql: Sql, teams: readonly string[], factoryUid?
   return rows;
 }
 
-/** The agents of one factory, by name. */
+/** Returns the agents of one factory, ordered by name. */
 export async function factoryAgents(
   sql: Sql,
   teamUid: string,
@@ -45,7 +45,9 @@ export async function factoryAgents(
   return rows;
 }
 
-/** Writes an agent as it is given, new or not. Errors: agent_name_taken, foreman_exists (both invalid_argument; within one factory). */
+/**
+ * Inserts or updates an agent. Errors: agent_name_taken, foreman_exists (both invalid_argument; within one factory).
+ */
 export async function saveAgent(sql: Sql, agent: Agent): Promise<void> {
   try {
     await sql.query(
@@ -86,7 +88,10 @@ export async function saveAgent(sql: Sql, agent: Agent): Promise<void> {
   }
 }
 
-/** Deletes an agent and, by cascade in the same statement, its keys, whose uids are answered. Who it was is kept. */
+/**
+ * Deletes an agent and, by cascade in the same statement, its keys. Returns the uids of the keys. The agent's name and
+ * team are preserved in `former_agents`.
+ */
 export async function deleteAgentRow(sql: Sql, uid: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>("SELECT uid FROM api_keys WHERE agent_uid = $1::uuid FOR UPDATE", [
     uid,

@@ -5,7 +5,7 @@ import type { Tx } from "./identity-db.ts";
 
 export type { AuditEntry };
 
-/** Notes events of one source; a second time changes nothing. */
+/** Inserts events of one source into the audit log. Repeated events have no effect. */
 export async function insertAuditEntries(sql: Sql, source: string, events: readonly StoredEvent[]): Promise<void> {
   const rows = events.map((event) => ({
     uid: event.uid,
@@ -29,7 +29,7 @@ export async function insertAuditEntries(sql: Sql, source: string, events: reado
   );
 }
 
-/** A team's audit log, newest first, after a position. */
+/** Returns a page of a team's audit log, newest first, after a position. */
 export const listAuditEntries = (
   { prisma }: Tx,
   teamUid: string,

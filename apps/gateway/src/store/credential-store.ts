@@ -2,13 +2,13 @@ import type { Clock } from "@millwright/clock";
 import { Batcher, type Database, type Sql } from "@millwright/database";
 import type { Role } from "../domain/roles.ts";
 
-/** A key that is valid now, with whom it belongs to. */
+/** A key that is currently valid, with its owner. */
 export type Credential = {
   keyUid: string;
   kind: "api" | "worker";
   teamUid: string | null;
   allTeams: boolean;
-  /** Whether it reaches what its user owns personally. */
+  /** Whether the key gives access to resources that its user owns personally. */
   personal: boolean;
   scopes: string[] | null;
   user: {
@@ -23,7 +23,10 @@ export type Credential = {
   lastUsedAt: Date | null;
 };
 
-/** One indexed read for every request (unique hash, then primary keys): revocation is immediate. Hand-written for its speed. */
+/**
+ * One indexed read per request (unique hash, then primary keys). Nothing is cached, so revocation is immediate.
+ * Hand-written SQL for speed.
+ */
 const FIND = `
   SELECT k.hash, k.uid AS "keyUid", k.kind, k.team_uid AS "teamUid", k.all_teams AS "allTeams", k.personal, k.scopes, k.expires_at AS "expiresAt", k.last_used_at AS "lastUsedAt",
          CASE WHEN u.uid IS NOT NULL THEN jsonb_build_object(
@@ -36,7 +39,10 @@ const FIND = `
     LEFT JOIN agents a ON a.uid = k.agent_uid
    WHERE k.hash = ANY($1::text[]) AND (k.expires_at IS NULL OR k.expires_at > $2) AND (k.agent_uid IS NULL OR a.enabled)`;
 
-/** The credential of a key's hash; undefined: there is none that is valid now. Requests that come at the same time are answered by one read. */
+/**
+ * Returns a function that reads the credential of a key's hash, or undefined if no valid key has the hash. Concurrent
+ * requests share one read.
+ */
 export function credentialReader(
   { lookups }: Pick<Database, "lookups">,
   clock: Clock,
@@ -49,7 +55,7 @@ export function credentialReader(
   return (hash) => credentials.add(hash);
 }
 
-/** Notes the use of a key, at most once a minute: two requests at a time must not fight for its row. */
+/** Records the use of a key, at most once a minute, so that concurrent requests do not contend for its row. */
 export async function noteUse(sql: Sql, keyUid: string, now: Date): Promise<void> {
   await sql.query(
     `UPDATE api_keys SET last_used_at = $2 WHERE uid = $1 AND (last_used_at IS NULL OR last_used_at < $2::timestamptz - interval '1 minute')`,

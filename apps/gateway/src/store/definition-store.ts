@@ -4,7 +4,10 @@ import type { DefinitionPart } from "../domain/definition-part.ts";
 
 export type FactoryLayer = { teamUid: string; version: number; config: JsonObject };
 
-/** Changes of one factory's definition wait for each other until their transactions end, also before its first row exists. */
+/**
+ * Serialises changes of one factory's definition until the transaction ends. It is an advisory lock, so it also works
+ * before the factory's first row exists.
+ */
 export async function lockFactory(sql: Sql, factoryUid: string): Promise<void> {
   await sql.query("SELECT pg_advisory_xact_lock(hashtextextended('definition ' || $1::text, 0))::text", [factoryUid]);
 }
@@ -31,7 +34,7 @@ export async function saveLayer(
 
 export type Stage = { factoryUid: string; version: number; teamUid: string; part: DefinitionPart };
 
-/** Stores a version inert; replaces what was staged for it before. */
+/** Stores a version without effect on the active one. Replaces an earlier stage of the same version. */
 export async function saveStage(sql: Sql, { factoryUid, version, teamUid, part }: Stage, now: Date): Promise<void> {
   await sql.query(
     `INSERT INTO definition_stages (factory_uid, version, team_uid, definition, created_at) VALUES ($1::uuid, $2, $3::uuid, $4::jsonb, $5::timestamptz)
@@ -48,7 +51,7 @@ export async function findStage(sql: Sql, factoryUid: string, version: number): 
   return rows[0] && { factoryUid, version, ...rows[0] };
 }
 
-/** The foremen that staged versions would bring, by name. */
+/** Returns the names of foremen in the staged versions of a factory. */
 export async function stagedForemen(sql: Sql, factoryUid: string): Promise<string[]> {
   const { rows } = await sql.query<{ name: string }>(
     `SELECT DISTINCT agent->>'name' AS name FROM definition_stages s, jsonb_array_elements(s.definition->'agents') agent
@@ -58,7 +61,7 @@ export async function stagedForemen(sql: Sql, factoryUid: string): Promise<strin
   return rows.map(({ name }) => name);
 }
 
-/** Forgets one stage, or all up to a version. */
+/** Deletes the stage of one version, or of all versions up to one. */
 export async function dropStages(
   sql: Sql,
   factoryUid: string,

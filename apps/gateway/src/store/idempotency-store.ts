@@ -12,7 +12,9 @@ const KEPT_MS = 24 * 60 * 60 * 1000;
 
 type Deps = { readonly db: IdentityDb; readonly vault: Vault; readonly clock: Clock };
 
-/** Carries out a create once per Idempotency-Key; without a key, simply in a transaction. `create` answers the public body. */
+/**
+ * Executes a create once per Idempotency-Key; without a key, once in a transaction. `create` returns the public body.
+ */
 export type CreateOnce = <T>(
   caller: Caller,
   idempotency: IdempotencyKey | undefined,
@@ -20,8 +22,8 @@ export type CreateOnce = <T>(
 ) => Promise<T>;
 
 /**
- * The row of the key is written in the create's transaction, so both exist or neither; a concurrent repeat waits for the
- * first to commit. Answers are kept sealed for 24 h.
+ * Returns a CreateOnce. The row of the key is written in the transaction of the create, so either both exist or
+ * neither. A concurrent repetition waits until the first one commits. Answers are stored encrypted for 24 h.
  *
  * Errors: idempotency_mismatch (conflict, not retryable) for another body under the same key.
  */
@@ -42,8 +44,9 @@ export const createOnce =
     });
 
 /**
- * The same for what another service does once per key, which is in no transaction with the row: of repetitions at the same moment each asks for it, and all are
- * answered like the first one that was kept.
+ * Returns the equivalent for an operation of another service that is itself idempotent by key and cannot share a
+ * transaction with the row. Concurrent repetitions each call that service, and all return the answer that was stored
+ * first.
  */
 export const answerOnce =
   ({
@@ -70,7 +73,7 @@ const rowOf = (caller: Caller, { operation, key }: IdempotencyKey): Row => [
   key,
 ];
 
-/** A caller's rights in short: the first answer is told again only to a caller with the same ones. */
+/** Returns a hash of the caller's rights: a stored answer is only returned to a caller with the same rights. */
 const rightsOf = ({ teams, personal, activeTeamUid, platformAdmin, run }: Caller): string =>
   createHash("sha256")
     .update(canonicalJson({ teams, personal, activeTeamUid, platformAdmin, run: run?.runUid }))
@@ -79,7 +82,7 @@ const rightsOf = ({ teams, personal, activeTeamUid, platformAdmin, run }: Caller
 const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
 const seal = (vault: Vault, row: Row, answer: unknown): string => vault.seal(JSON.stringify(answer), placeOf(row));
 
-/** Whether this is the first with the key (or the earlier one has expired). */
+/** Inserts the row of a key. Returns whether the key is new or its earlier row has expired. */
 async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, answer: string | null = null): Promise<boolean> {
   const { rowCount } = await sql.query(
     `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, answer) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
@@ -91,7 +94,7 @@ async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, answer: st
   return rowCount === 1;
 }
 
-/** Errors: idempotency_mismatch. */
+/** Returns the stored answer of a key, or undefined. Errors: idempotency_mismatch. */
 async function keptAnswer<T>(
   sql: Sql,
   vault: Vault,
@@ -115,7 +118,7 @@ async function keptAnswer<T>(
   return { answer: JSON.parse(vault.open(first.answer, placeOf(row))) as T };
 }
 
-/** Forgets expired answers. */
+/** Deletes expired answers. */
 export async function pruneIdempotency(sql: Sql, now: Date): Promise<void> {
   await sql.query("DELETE FROM idempotency WHERE expires_at <= $1", [now]);
 }

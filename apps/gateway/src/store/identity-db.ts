@@ -3,13 +3,13 @@ import { PRISMA_TRANSACTION, prismaSql, retryConflicts, type Database, type Sql 
 import { EVENTS_APPENDED } from "@millwright/events";
 import { PrismaClient, type Prisma } from "../gen/prisma/client.ts";
 
-/** One place to read and write: the generated client, and SQL on the same connection where that is clearer. */
+/** A connection or transaction: the generated client, and SQL on the same connection where that is clearer. */
 export type Tx = { readonly prisma: Prisma.TransactionClient; readonly sql: Sql };
 
-/** The gateway's own database. Prisma shares the service's pool. */
+/** The gateway's database. Prisma uses the service's connection pool. */
 export class IdentityDb {
   readonly database: Database;
-  /** Every statement for itself. */
+  /** Executes each statement in a transaction of its own. */
   readonly now: Tx;
   /** The same, for short reads by key. */
   readonly lookups: Tx;
@@ -22,7 +22,10 @@ export class IdentityDb {
     this.lookups = { prisma: this.#prisma, sql: database.lookups };
   }
 
-  /** Runs `f` in one transaction, again after a deadlock; events it appended are announced after the commit. Keep remote calls out of it. */
+  /**
+   * Runs `f` in one transaction and retries it after a deadlock. Events that it appended are announced after the
+   * commit. `f` must not make remote calls.
+   */
   async transaction<T>(f: (tx: Tx) => Promise<T>): Promise<T> {
     const result = await retryConflicts(() =>
       this.#prisma.$transaction((prisma) => f({ prisma, sql: prismaSql(prisma) })),

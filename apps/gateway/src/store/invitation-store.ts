@@ -7,7 +7,7 @@ const SHOWN = { team: true, inviter: true } as const;
 
 type Row = Prisma.InvitationGetPayload<{ include: typeof SHOWN }>;
 
-/** An invitation with its team and the person who invites. */
+/** An invitation with its team and its inviter. */
 export type Invitation = Omit<Row, "role"> & { role: Role };
 
 /** Deletes a team's expired invitations. */
@@ -25,7 +25,7 @@ export async function insertInvitation(
   return (await prisma.invitation.create({ data: invitation, include: SHOWN })) as Invitation;
 }
 
-/** Invitations of a team or of a person that have not expired, newest first. */
+/** Returns the unexpired invitations of a team or of a person, newest first. */
 export async function listInvitations(
   { prisma }: Tx,
   whose: { teamUid: string } | { email: string },
@@ -39,7 +39,7 @@ export async function listInvitations(
   })) as Invitation[];
 }
 
-/** Errors: invitation_not_found (absent, somebody else's, expired). */
+/** Returns an unexpired invitation. Errors: invitation_not_found (absent, expired, or of another team or person). */
 export async function getInvitation(
   { prisma }: Tx,
   whose: { uid: string } & ({ teamUid: string } | { email: string }),
@@ -50,7 +50,7 @@ export async function getInvitation(
   return found as Invitation;
 }
 
-/** Errors: invitation_not_found, if it was deleted concurrently. */
+/** Deletes an invitation. Errors: invitation_not_found, if it was deleted concurrently. */
 export async function deleteInvitation({ prisma }: Tx, uid: string): Promise<void> {
   const { count } = await prisma.invitation.deleteMany({ where: { uid } });
   if (count === 0) throw notFound("invitation");

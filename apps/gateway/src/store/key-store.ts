@@ -3,7 +3,7 @@ import type { KeyKind } from "../domain/credentials.ts";
 import type { ApiKey } from "../gen/prisma/client.ts";
 import type { Tx } from "./identity-db.ts";
 
-/** A key as it can be shown: never its text nor its hash. */
+/** A key as lists show it, without its text and hash. */
 export type Key = Omit<ApiKey, "hash" | "kind"> & { kind: KeyKind };
 
 const SHOWN = { hash: true } as const;
@@ -12,7 +12,7 @@ export async function insertKey({ prisma }: Tx, key: Key & { hash: string }): Pr
   return (await prisma.apiKey.create({ data: key, omit: SHOWN })) as Key;
 }
 
-/** A team's keys, newest first, after a position; of one user when given. */
+/** Returns a page of a team's keys, optionally of one user only, newest first, after a position. */
 export async function listKeys(
   { prisma }: Tx,
   teamUid: string,
@@ -34,14 +34,14 @@ export async function listKeys(
   return rows as Key[];
 }
 
-/** Errors: key_not_found. */
+/** Returns a key of a team. Errors: key_not_found. */
 export async function getKey({ prisma }: Tx, teamUid: string, uid: string): Promise<Key> {
   const key = await prisma.apiKey.findFirst({ where: { uid, teamUid }, omit: SHOWN });
   if (!key) throw notFound("key");
   return key as Key;
 }
 
-/** Deletes keys and answers those that were there. */
+/** Deletes keys and returns those that existed. */
 export async function deleteKeys(
   { prisma }: Tx,
   where: { uid: string } | { teamUid: string; userUid: string },

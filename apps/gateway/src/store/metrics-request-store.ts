@@ -1,15 +1,17 @@
 import type { Sql } from "@millwright/database";
 import { METRICS_REQUESTS_PER_WINDOW, METRICS_WINDOW_MS } from "../domain/metrics-limit.ts";
 
-/** Whose requests are counted, and for which factory. */
+/** The credential whose requests are counted, and the factory of the requests. */
 export type MetricsRequester = { readonly credentialHash: string; readonly factoryUid: string };
 
-/** The requests of the last minute among `requests`. A request of exactly a minute ago no longer counts. */
+/**
+ * SQL for the requests of the last minute among `requests`. A request of exactly one minute ago is outside the window.
+ */
 const RECENT = `SELECT r FROM unnest(w.requests) r WHERE r > $3::timestamptz - interval '${METRICS_WINDOW_MS} milliseconds'`;
 
 /**
- * Counts a request if there is room for it. Returns the oldest request of the window otherwise. Replicas that count at the same time
- * wait for each other at the row.
+ * Counts a request unless the limit is reached, in which case it returns the oldest request of the window. The row lock
+ * serialises replicas that count concurrently.
  */
 export async function countMetricsRequest(
   sql: Sql,
@@ -36,7 +38,7 @@ export async function countMetricsRequest(
   return rows[0]?.oldest ?? now;
 }
 
-/** Deletes counts of more than a minute ago. */
+/** Deletes counts whose window has passed. */
 export async function pruneMetricsRequests(sql: Sql, now: Date): Promise<void> {
   await sql.query("DELETE FROM metrics_requests WHERE expires_at <= $1", [now]);
 }

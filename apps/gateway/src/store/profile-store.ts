@@ -1,9 +1,12 @@
 import type { Sql } from "@millwright/database";
 
-/** A user or agent as others may see them (fields-runs §3.3). */
+/** Public profile of a user or agent. */
 export type Profile = { type: "user" | "service_account"; uid: string; displayName: string; email?: string };
 
-/** Users first, then agents; deleted ones too, where nothing is asked of a team. One hand-written statement: every answer that shows a run asks it. */
+/**
+ * Returns users first, then agents. Deleted agents are included unless the query is restricted to teams. One
+ * hand-written statement, because every response that contains a run executes it.
+ */
 const FIND = `
   SELECT 'user' AS type, u.uid, u.display_name AS "displayName", u.email FROM users u
    WHERE (u.uid = ANY($1::uuid[]) OR u.email = ANY($2::text[]))

@@ -7,7 +7,7 @@ export type Secret = Pick<ManagedSecret, "uid" | "name" | "version" | "createdAt
 
 const SHOWN = { sealed: true, teamUid: true, updatedBy: true } as const;
 
-/** A team's secrets by name, after a name. Values stay sealed. */
+/** Returns a page of a team's secrets, ordered by name, after a name. Does not decrypt values. */
 export const listSecrets = (
   { prisma }: Tx,
   teamUid: string,
@@ -40,7 +40,7 @@ export const replaceSecret = (
     omit: SHOWN,
   });
 
-/** Errors: secret_not_found. */
+/** Deletes a secret and returns it. Errors: secret_not_found. */
 export async function deleteSecretRow(tx: Tx, teamUid: string, name: string): Promise<Secret> {
   const secret = await findSecret(tx, teamUid, name);
   if (!secret) throw notFound("secret");
@@ -48,7 +48,7 @@ export async function deleteSecretRow(tx: Tx, teamUid: string, name: string): Pr
   return secret;
 }
 
-/** The sealed values of those names that exist. */
+/** Returns the encrypted values of the secrets that exist. */
 export const sealedSecrets = (
   { prisma }: Tx,
   teamUid: string,
@@ -59,7 +59,7 @@ export const sealedSecrets = (
     select: { uid: true, name: true, version: true, sealed: true },
   });
 
-/** Which of the names the team has. */
+/** Returns the names for which the team has a secret. */
 export async function presentSecrets(sql: Sql, teamUid: string, names: readonly string[]): Promise<string[]> {
   const { rows } = await sql.query<{ name: string }>(
     "SELECT name FROM managed_secrets WHERE team_uid = $1 AND name = ANY($2)",
@@ -68,7 +68,7 @@ export async function presentSecrets(sql: Sql, teamUid: string, names: readonly 
   return rows.map(({ name }) => name);
 }
 
-/** Which of the names the team does not have. */
+/** Returns the names for which the team has no secret. */
 export async function missingSecrets({ prisma }: Tx, teamUid: string, names: readonly string[]): Promise<string[]> {
   const known = await prisma.managedSecret.findMany({
     where: { teamUid, name: { in: [...names] } },

@@ -6,7 +6,7 @@ import type { Tx } from "./identity-db.ts";
 
 export type { Team, User };
 
-/** A person's place in a team. */
+/** A membership of a person in a team. */
 export type Member = {
   user: Pick<User, "uid" | "email" | "displayName">;
   role: Role;
@@ -19,23 +19,26 @@ export const insertTeam = (
   team: Pick<Team, "uid" | "name" | "createdAt" | "updatedAt">,
 ): Promise<Team> => prisma.team.create({ data: team });
 
-/** Teams by uid, oldest first. */
+/** Returns teams by uid, oldest first. */
 export const listTeams = ({ prisma }: Tx, uids: readonly string[]): Promise<Team[]> =>
   prisma.team.findMany({ where: { uid: { in: [...uids] } }, orderBy: [{ createdAt: "asc" }, { uid: "asc" }] });
 
-/** Errors: team_not_found. */
+/** Returns a team. Errors: team_not_found. */
 export async function getTeam({ prisma }: Tx, uid: string): Promise<Team> {
   const team = await prisma.team.findUnique({ where: { uid } });
   if (!team) throw notFound("team");
   return team;
 }
 
-/** What a team gives its runs. */
+/** The configuration layer and queue settings of a team. */
 export type TeamLayer = Pick<Team, "uid" | "version" | "concurrencyLimit" | "queueWeight" | "queuePaused"> & {
   config: JsonObject;
 };
 
-/** Errors: team_not_found. Hand-written for its speed: the creation of each run asks it. */
+/**
+ * Returns the layer of a team. Hand-written SQL for speed, because the creation of each run executes it. Errors:
+ * team_not_found.
+ */
 export async function getTeamLayer({ sql }: Tx, uid: string): Promise<TeamLayer> {
   const { rows } = await sql.query<TeamLayer>(
     `SELECT uid, version, concurrency_limit AS "concurrencyLimit", queue_weight AS "queueWeight", queue_paused AS "queuePaused", agent_defaults AS config FROM teams WHERE uid = $1::uuid`,
@@ -45,7 +48,7 @@ export async function getTeamLayer({ sql }: Tx, uid: string): Promise<TeamLayer>
   return rows[0];
 }
 
-/** Holds the team row until the transaction ends: changes of a team, its members and its secrets wait for each other. */
+/** Locks the team row until the transaction ends, which serialises changes of a team, its members and its secrets. */
 export async function lockTeam({ sql }: Tx, uid: string): Promise<void> {
   await sql.query("SELECT uid FROM teams WHERE uid = $1::uuid FOR UPDATE", [uid]);
 }
@@ -60,10 +63,10 @@ export const updateTeamRow = ({ prisma }: Tx, uid: string, changes: TeamChanges,
     data: { ...(changes as Prisma.TeamUpdateInput), version: { increment: 1 }, updatedAt: now },
   });
 
-/** A user. `isUnused`: the account was never claimed, and has neither a team nor a key. */
+/** A user. `isUnused` is true if the account was never claimed and has neither a team nor a key. */
 export type Account = { user: User; isUnused: boolean };
 
-/** Returns the account of an e-mail address (any case), created if there is none. */
+/** Returns the account of an e-mail address (any case). Creates it if there is none. */
 export async function ensureUser(
   tx: Tx,
   user: Pick<User, "uid" | "email" | "displayName" | "createdAt">,
@@ -76,7 +79,7 @@ export async function ensureUser(
   return (await findAccount(tx, email))!;
 }
 
-/** The account of an e-mail address in lower case. */
+/** Returns the account of an e-mail address in lower case. */
 export async function findAccount({ prisma }: Tx, email: string): Promise<Account | undefined> {
   const row = await prisma.user.findUnique({
     where: { email },
@@ -87,12 +90,12 @@ export async function findAccount({ prisma }: Tx, email: string): Promise<Accoun
   return { user, isUnused: user.claimedAt === null && count.keys === 0 && count.memberships === 0 };
 }
 
-/** Notes that the person has a key that reaches personal resources. Returns whether it is the first one. */
+/** Records that the person has a key with access to personal resources. Returns whether it is the first such key. */
 export async function claimAccount({ prisma }: Tx, uid: string, now: Date): Promise<boolean> {
   return (await prisma.user.updateMany({ where: { uid, claimedAt: null }, data: { claimedAt: now } })).count > 0;
 }
 
-/** Inserts a membership. Keys that the user got while in no team are managed in this one from now on. */
+/** Inserts a membership. Keys that the user received while in no team are managed in this team from now on. */
 export async function insertMember(
   { prisma }: Tx,
   teamUid: string,
@@ -105,7 +108,7 @@ export async function insertMember(
   return { user, role, version: 1, createdAt: now };
 }
 
-/** Errors: member_not_found. */
+/** Returns a member of a team. Errors: member_not_found. */
 export async function getMember({ prisma }: Tx, teamUid: string, userUid: string): Promise<Member> {
   const row = await prisma.membership.findUnique({
     where: { teamUid_userUid: { teamUid, userUid } },
@@ -115,7 +118,7 @@ export async function getMember({ prisma }: Tx, teamUid: string, userUid: string
   return toMember(row);
 }
 
-/** A team's members, oldest first, after a position. */
+/** Returns a page of a team's members, oldest first, after a position. */
 export async function listMembers(
   { prisma }: Tx,
   teamUid: string,

@@ -5,9 +5,10 @@ import type { Tx } from "../store/identity-db.ts";
 import { getProfiles } from "./get-profiles.ts";
 
 /**
- * The member of the caller's team, by e-mail address or uid, on whose behalf an agent acts by its API key.
+ * Returns the uid of the member, given by e-mail address or uid, on whose behalf an agent acts with its API key.
  *
- * Errors: on_behalf_of_refused (permission_denied): no such key, an agent that may not, nobody of the team. Source: fields-runs §6.1.
+ * Errors: on_behalf_of_refused (permission_denied): the caller does not use an agent's API key, the agent has
+ * on_behalf_of_enabled off, or the person is not a member of the team.
  */
 export async function findPrincipal(
   tx: Tx,

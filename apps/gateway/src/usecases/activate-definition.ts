@@ -21,8 +21,8 @@ import { eraseAgent, factOf } from "./manage-agents.ts";
 type Deps = { sql: Sql; clock: Clock };
 
 /**
- * Rolls a factory's agents and layer forward to a staged version, in the caller's transaction; an older version changes
- * nothing. Agents whose file is gone are deleted with their keys. Answers the version that serves.
+ * Updates a factory's agents and layer to a staged version, in the caller's transaction. An older version changes
+ * nothing. Agents whose file was removed are deleted with their keys. Returns the active version.
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
  */
@@ -49,7 +49,7 @@ export async function activateDefinition(
   return input.version;
 }
 
-/** Everything a deleted factory left here: its agents with their keys, its layer, its stages. */
+/** Deletes all data of a deleted factory: its agents with their keys, its layer, its stages. */
 export async function eraseFactory(
   deps: Deps,
   by: Cause,
@@ -66,7 +66,7 @@ async function projectAgents(deps: Deps, by: Cause, { factoryUid, teamUid, part 
   const kept = new Set(part.agents.map(({ name }) => name));
   for (const agent of existing) if (agent.fileManaged && !kept.has(agent.name)) await eraseAgent(deps, by, agent);
   const before = new Map(existing.map((agent) => [agent.name, agent]));
-  // The foreman last: a factory has one at a time, and the former one may now be something else.
+  // The foreman is projected last: a factory has only one, and the former foreman may get another type in this version.
   for (const defined of part.agents.toSorted(
     (a, b) => Number(a.agentType === "FOREMAN") - Number(b.agentType === "FOREMAN"),
   ))

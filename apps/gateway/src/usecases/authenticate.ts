@@ -7,13 +7,13 @@ import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "../domain/roles.ts";
 import type { Credential } from "../store/credential-store.ts";
 import type { RunTokens } from "../clients/run-tokens.ts";
 
-/** Any uid that no team has: a malformed team header acts like a random one. */
+/** A uid that no team has. A malformed team header is treated like a random uid. */
 const NO_TEAM = as<TeamUid>("00000000-0000-0000-0000-000000000000");
 
 const USE_NOTED_MS = 60_000;
 
 export type AuthenticatorDeps = {
-  /** The credential behind a key's hash, as it is now. */
+  /** Returns the current credential of a key's hash. */
   findCredential(hash: string): Promise<Credential | undefined>;
   noteUse(keyUid: string, now: Date): Promise<void>;
   clock: Clock;
@@ -21,7 +21,10 @@ export type AuthenticatorDeps = {
   runTokens: RunTokens;
 };
 
-/** Turns bearer credentials into callers: API and worker keys by one read in the own database, run tokens by asking for their lease. */
+/**
+ * Resolves bearer credentials to callers. API and worker keys take one read of the gateway's database, run tokens a
+ * lease check by the orchestrator.
+ */
 export class Authenticator {
   readonly #deps: AuthenticatorDeps;
   readonly #credentials = new WeakMap<Caller, Credential>();
@@ -30,7 +33,7 @@ export class Authenticator {
     this.#deps = deps;
   }
 
-  /** Errors: key_invalid, lease_lost (both unauthenticated). */
+  /** Returns the caller of a bearer credential. Errors: key_invalid, lease_lost (both unauthenticated). */
   async authenticate({
     bearer,
     teamUid,
@@ -48,7 +51,10 @@ export class Authenticator {
     return caller;
   }
 
-  /** Errors: key_invalid (unknown, revoked, expired, or of a disabled agent: all the same). */
+  /**
+   * Returns the credential of a key. Errors: key_invalid (unknown, revoked, expired, or of a disabled agent; callers
+   * cannot distinguish these).
+   */
   async findKey(text: string): Promise<Credential> {
     const now = this.#deps.clock.now();
     const credential = await this.#deps.findCredential(hashOfKey(text));
@@ -63,13 +69,13 @@ export class Authenticator {
     return credential;
   }
 
-  /** The key behind a caller of this process; undefined for run tokens. */
+  /** Returns the credential of a caller that this process authenticated, or undefined for run tokens. */
   credentialOf(caller: Caller): Credential | undefined {
     return this.#credentials.get(caller);
   }
 }
 
-/** What a key may do in each team: its role there, within the key's scopes. */
+/** Returns the verbs of a key in each team: those of its role there, limited by the key's scopes. */
 export function grantsOf({ user, agent, scopes }: Credential): TeamGrant[] {
   const limits = scopes ?? [];
   if (agent) return [{ teamUid: as<TeamUid>(agent.teamUid), verbs: withinScopes(AGENT_VERBS, limits) }];
@@ -79,7 +85,10 @@ export function grantsOf({ user, agent, scopes }: Credential): TeamGrant[] {
   }));
 }
 
-/** A platform administrator is one only with a key that they ordered for all their teams: not with one that others made. */
+/**
+ * Returns whether a key has platform administration rights. Only keys that administrators ordered themselves for all
+ * their teams have them, not keys that others created.
+ */
 export const isPlatformAdmin = ({ user, allTeams, scopes }: Credential): boolean =>
   user?.platformAdmin === true && allTeams && (scopes ?? []).length === 0;
 

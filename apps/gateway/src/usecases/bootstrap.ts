@@ -10,17 +10,22 @@ import { issueKey } from "./issue-key.ts";
 import { verifyMasterKey } from "./verify-master-key.ts";
 
 export type Bootstrap = {
-  /** The first owner's key; on the first start only. */
+  /** The first owner's key; set on the first start only. */
   apiKey?: string;
-  /** A worker key for runs of every team; unless one was chosen, the same on every start with the same master key. */
+  /**
+   * A worker key for runs of every team. Unless the operator chose one, it is the same on every start with the same
+   * master key.
+   */
   workerKey: string;
 };
 
 const OWNER_EMAIL = "owner@localhost";
 
 /**
- * On the first start of a platform: team "default", its owner (a platform administrator) and the owner's key. On every
- * start: the platform's worker key, chosen or derived from the master key, so that it need not be kept readable anywhere.
+ * Creates, on the first start of a platform, the team "default", its owner (a platform administrator) and the owner's
+ * key. Creates, on every start, the platform's worker key if it is absent; the key is chosen or derived from the master
+ * key, so its text need not be stored.
+ *
  * Errors: those of `verifyMasterKey`.
  */
 export async function bootstrap(

@@ -15,7 +15,7 @@ export type NewKey = {
   name: string;
   kind: KeyKind;
   agentUid?: string | undefined;
-  /** The caller, who is also the default: keys of other people cannot be ordered. */
+  /** The caller's own uid, which is also the default. Keys of other people cannot be ordered. */
   userUid?: string | undefined;
   allTeams: boolean;
   scopes: readonly Verb[];
@@ -25,19 +25,21 @@ export type NewKey = {
 export type CreateKeyDeps = {
   tx: Tx;
   clock: Clock;
-  /** What the calling key itself is limited to. */
+  /** Returns the credential of the calling key, which limits the new key. */
   credentialOf(caller: Caller): OwnKey | undefined;
 };
 
 type OwnKey = Pick<Credential, "user" | "allTeams" | "personal" | "scopes" | "expiresAt">;
 
 /**
- * Orders a key for oneself, an agent (agent.manage) or workers (team.manage). Keys of other people cannot be ordered (docs/security.md).
+ * Creates a key for the caller, an agent (agent.manage) or workers (team.manage). Keys of other people cannot be
+ * ordered (docs/security.md).
  *
- * Every key stays within the scopes and the life of the one that orders it, and reaches personal resources only if that one does. The exception
- * is the first unscoped key that a person orders with a key that a team owner created with their account: it makes the account theirs. A key
- * for all one's teams is ordered with such a key, or with any personal key without scopes; platform administrators need the former, because it
- * carries their administration rights.
+ * Every key stays within the scopes and the lifetime of the key that orders it, and has access to personal resources
+ * only if that key has. The exception is the first unscoped key that a person orders with a key that a team owner
+ * created with their account: it makes the account theirs. A key for all one's teams is ordered with such a key, or
+ * with any personal key without scopes. Platform administrators need the former, because it carries their
+ * administration rights.
  *
  * Errors: team_not_found · not_authorized · agent_not_found · invalid_key.
  */

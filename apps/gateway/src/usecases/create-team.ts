@@ -12,10 +12,10 @@ import { issueKey } from "./issue-key.ts";
 export type NewTeam = { name: string; ownerEmail: string; ownerName: string };
 
 /**
- * Creates a team, its first owner (the caller, or a person new to the platform) and a key of the owner for this team only. Somebody else who uses
- * the platform joins by invitation.
+ * Creates a team, its first owner (the caller, or a person new to the platform) and a key of the owner for this team
+ * only. Other people who use the platform already join by invitation.
  *
- * Errors: not_authorized unless a platform administrator calls · user_exists (conflict).
+ * Errors: not_authorized unless the caller is a platform administrator · user_exists (conflict).
  */
 export async function createTeam(
   deps: { tx: Tx; clock: Clock },

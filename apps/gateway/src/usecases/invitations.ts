@@ -24,10 +24,11 @@ const VALID_MS = 30 * 24 * 60 * 60 * 1000;
 const PER_TEAM_MAX = 1_000;
 
 /**
- * Invites the person with an e-mail address to a team, for 30 days. The person must have a personal key already: otherwise the owner of any team
- * could create the account later, and accept with its first key.
+ * Invites the person with an e-mail address to a team, for 30 days. The person must already have a personal key:
+ * otherwise the owner of any team could create the account later, and accept with its first key.
  *
- * Errors: team_not_found · not_authorized · no_account, account_unclaimed, already_member, already_invited, too_many_invitations (conflict).
+ * Errors: team_not_found · not_authorized · no_account, account_unclaimed, already_member, already_invited,
+ * too_many_invitations (conflict).
  */
 export async function invite(
   deps: Deps,
@@ -77,13 +78,13 @@ async function assertInvitable(tx: Tx, teamUid: string, email: string): Promise<
     );
 }
 
-/** Errors: team_not_found · not_authorized. */
+/** Returns the pending invitations of a team. Errors: team_not_found · not_authorized. */
 export async function listTeamInvitations({ tx, clock }: Deps, caller: Caller, teamUid: string): Promise<Invitation[]> {
   requireVerb(caller, teamUid, "team.manage", "team");
   return listInvitations(tx, { teamUid }, clock.now());
 }
 
-/** Errors: team_not_found · not_authorized · invitation_not_found. */
+/** Deletes an invitation of a team. Errors: team_not_found · not_authorized · invitation_not_found. */
 export async function revokeInvitation(
   deps: Deps,
   caller: Caller,
@@ -93,12 +94,18 @@ export async function revokeInvitation(
   await end(deps, caller, await getInvitation(deps.tx, input, deps.clock.now()), "invitationDeleted");
 }
 
-/** The caller's own, by their e-mail address. Errors: not_authorized, unless the key is an unscoped one of the person's own. */
+/**
+ * Returns the invitations for the caller's e-mail address. Errors: not_authorized, unless the key is an unscoped
+ * personal key.
+ */
 export async function listOwnInvitations({ tx, clock }: Deps, caller: Caller): Promise<Invitation[]> {
   return listInvitations(tx, { email: addressOf(caller) }, clock.now());
 }
 
-/** Makes the caller a member of the team that invites. Errors: not_authorized · invitation_not_found · already_member (conflict). */
+/**
+ * Makes the caller a member of the inviting team. Errors: not_authorized · invitation_not_found · already_member
+ * (conflict).
+ */
 export async function acceptInvitation(
   deps: Deps,
   caller: Caller,
@@ -112,7 +119,7 @@ export async function acceptInvitation(
   return { invitation, member: await join(deps, caller, invitation.teamUid, user, invitation.role) };
 }
 
-/** Errors: not_authorized · invitation_not_found. */
+/** Deletes an invitation for the caller. Errors: not_authorized · invitation_not_found. */
 export async function declineInvitation(deps: Deps, caller: Caller, uid: string): Promise<void> {
   await end(
     deps,
@@ -132,7 +139,10 @@ async function end(
   await appendEvents(tx.sql, [facts[fact](causedBy(caller), { uid, version: 2, teamUid, payload: { role } })]);
 }
 
-/** A membership is the person's to accept: `team.manage` among the rights over what they own, which a key created by somebody else never has. */
+/**
+ * Returns the caller's e-mail address. Only the person can accept a membership, so this requires `team.manage` in the
+ * caller's personal rights, which a key created by another person never has.
+ */
 function addressOf(caller: Caller): string {
   requirePerson(caller);
   if (!caller.personal)

@@ -10,21 +10,21 @@ import { claimAccount } from "../store/team-store.ts";
 export type KeyOrder = {
   kind: KeyKind;
   name: string;
-  /** Null: a worker key of the whole platform, or a key for all teams of a user who is in none. */
+  /** Null for a worker key of the whole platform, or for an all-teams key of a user who is in no team. */
   teamUid: string | null;
   userUid?: string;
   agentUid?: string;
-  /** A user's key for every team the user is in. */
+  /** Whether a user's key is valid for every team of the user. */
   allTeams?: boolean;
-  /** Reaches what the user owns personally (docs/security.md). */
+  /** Whether the key has access to resources that the user owns personally (docs/security.md). */
   personal?: boolean;
   scopes?: readonly string[];
   expiresAt?: Date;
-  /** The key's text when an operator chose it; else a random one. */
+  /** The key's text if an operator chose it; otherwise a random one is generated. */
   text?: string;
 };
 
-/** Makes a key and answers its text, which is stored nowhere. Whether the caller may order it has been decided. */
+/** Inserts a key and returns its text, which is not stored. The caller must have checked the authorization. */
 export async function issueKey(
   deps: { tx: Tx; clock: Clock },
   by: Cause,

@@ -5,8 +5,9 @@ import type { IdentityDb, Tx } from "../store/identity-db.ts";
 import { issueKey } from "./issue-key.ts";
 
 /**
- * Creates another key of the platform's first administrator, or of the person with an e-mail address, for an operator who has the database: no one
- * else creates keys for people who lost theirs. It is for all teams of the person, who may be in none. The audit log records it; no other key changes.
+ * Creates another key of the platform's first administrator, or of the person with an e-mail address. It is for
+ * operators with access to the database, and the only way to create a key for a person who lost theirs. The key is
+ * valid for all teams of the person, who may be in none. The audit log records it; other keys are unchanged.
  *
  * Errors: a plain Error if there is no such person.
  */

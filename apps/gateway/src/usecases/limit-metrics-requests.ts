@@ -2,7 +2,7 @@ import { DomainError } from "@millwright/errors";
 import { METRICS_REQUESTS_PER_WINDOW, retryAfterSeconds } from "../domain/metrics-limit.ts";
 
 export type LimitMetricsRequestsDeps = {
-  /** Counts a request; returns the oldest request of the window if there is no room for it. */
+  /** Counts a request. Returns the oldest request of the window if the limit is reached. */
   readonly count: (
     requester: { readonly credentialHash: string; readonly factoryUid: string },
     now: Date,
@@ -13,7 +13,7 @@ export type LimitMetricsRequestsDeps = {
 /** Counts a request for metrics, costs or pull requests. Errors: rate_limited. */
 export type LimitMetricsRequests = (credentialHash: string, factoryUid: string) => Promise<void>;
 
-/** Returns what counts requests per credential and factory. Source: fields-factory §5. */
+/** Returns a function that limits requests per credential and factory. */
 export const limitMetricsRequests =
   ({ count, clock }: LimitMetricsRequestsDeps): LimitMetricsRequests =>
   async (credentialHash, factoryUid) => {

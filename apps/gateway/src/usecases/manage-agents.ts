@@ -22,10 +22,11 @@ import { forgetKeys } from "./revoke-key.ts";
 type Deps = { tx: Tx; clock: Clock };
 
 /**
- * Creates an agent in the caller's active team. That `factoryUid` is a factory of that team has been checked.
+ * Creates an agent in the caller's active team. The caller must have checked that `factoryUid` is a factory of that
+ * team.
  *
  * Errors: not_authorized (only people manage agents) · team_required · team_not_found · invalid_agent · secret_unknown
- *   · agent_name_taken, foreman_exists (within a factory; also one that a staged definition brings).
+ * · agent_name_taken, foreman_exists (within a factory, including its staged definitions).
  */
 export async function createAgent(
   deps: Deps,
@@ -58,17 +59,17 @@ export async function createAgent(
 }
 
 /**
- * A partial update: what is not sent stays, an empty value clears.
+ * Updates the fields that were sent; an empty value clears a field.
  *
  * Errors: agent_not_found · not_authorized · invalid_agent · secret_unknown · agent_name_taken, foreman_exists
- *   · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
+ * · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
  */
 export async function updateAgent(
   deps: Deps,
   caller: Caller,
   input: { uid: string; fields: AgentFields },
 ): Promise<Agent> {
-  // Before the agent's row, as an activation does.
+  // The factory is locked before the agent's row, in the same order as in an activation, to avoid deadlocks.
   const { factoryUid } = await getAgent(
     deps.tx.sql,
     caller.teams.map((team) => team.teamUid),
@@ -84,7 +85,7 @@ export async function updateAgent(
   return save(deps, caller, before, parts, input.fields.secrets ?? []);
 }
 
-/** Adds secrets and changes nothing else. Errors: as updateAgent; an unknown name rejects all. */
+/** Adds secrets and changes nothing else. An unknown name rejects all. Errors: those of updateAgent. */
 export async function appendSecrets(
   deps: Deps,
   caller: Caller,
@@ -106,7 +107,8 @@ export async function appendSecrets(
 /**
  * Deletes an agent and, in the same transaction, all its keys.
  *
- * Errors: agent_not_found · not_authorized · agent_file_managed (invalid_argument): delete its file.
+ * Errors: agent_not_found · not_authorized · agent_file_managed (invalid_argument): the agent is deleted by deleting
+ * its file.
  */
 export async function deleteAgent(deps: Deps, caller: Caller, uid: string): Promise<void> {
   const agent = await getAgent(
@@ -121,7 +123,7 @@ export async function deleteAgent(deps: Deps, caller: Caller, uid: string): Prom
   await eraseAgent(deps.tx, causedBy(caller), agent);
 }
 
-/** Deletes an agent with its keys, and says so. */
+/** Deletes an agent with its keys, and publishes the events of both. */
 export async function eraseAgent({ sql }: Pick<Tx, "sql">, by: Cause, agent: Agent): Promise<void> {
   const keyUids = await deleteAgentRow(sql, agent.uid);
   await forgetKeys(
@@ -132,7 +134,7 @@ export async function eraseAgent({ sql }: Pick<Tx, "sql">, by: Cause, agent: Age
   await appendEvents(sql, [facts.agentDeleted(by, factOf({ ...agent, version: agent.version + 1 }))]);
 }
 
-/** What events say about an agent. */
+/** Returns the members of an agent's events. */
 export const factOf = (agent: Agent) => ({
   uid: agent.uid,
   version: agent.version,
@@ -191,7 +193,10 @@ function assertMayManage(caller: Caller, teamUid: string): void {
     });
 }
 
-/** A foreman made by hand after a definition was staged would keep it from being activated. The factory's definition must be locked. */
+/**
+ * Throws `foreman_exists` if a staged definition has another foreman: a foreman created through the API after staging
+ * would make the activation fail. The factory's definition must be locked.
+ */
 async function assertNoForemanComes(
   { tx }: Deps,
   { agentType, name, factoryUid }: AgentParts & { factoryUid: string },

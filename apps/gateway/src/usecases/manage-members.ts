@@ -28,8 +28,8 @@ type NewMember = { teamUid: string; email: string; displayName: string; role: Ro
 const uidOf = (teamUid: string, userUid: string): string => `${teamUid}:${userUid}`;
 
 /**
- * Adds a person who is new to the platform, with their first key (`text`), which carries rights in the team only. A user of the platform joins
- * by invitation.
+ * Adds a person who is new to the platform, with a first key (`text`) that carries rights in this team only. Existing
+ * users of the platform join by invitation.
  *
  * Errors: team_not_found · not_authorized · already_member, invitation_required (conflict).
  */
@@ -54,7 +54,7 @@ export async function addMember(
   return { member, text: (await issueKey(deps, causedBy(caller), order)).text };
 }
 
-/** Makes a user a member. The caller holds the lock of the team. */
+/** Makes a user a member. The caller must have locked the team. */
 export async function join(
   { tx, clock }: Deps,
   caller: Caller,
@@ -69,7 +69,7 @@ export async function join(
   return member;
 }
 
-/** Errors: already_member (conflict). */
+/** Throws `already_member` (conflict) if the user is a member of the team. */
 export async function assertNoMember(tx: Tx, teamUid: string, userUid: string): Promise<void> {
   const existing = await tx.prisma.membership.findUnique({ where: { teamUid_userUid: { teamUid, userUid } } });
   if (existing)
@@ -86,7 +86,7 @@ async function refusalOf(tx: Tx, teamUid: string, { uid, email }: User): Promise
 }
 
 /**
- * Changes a member's role. Their pending invitations end if the new role may not invite.
+ * Changes a member's role. Deletes the invitations that the member created if the new role may not invite.
  *
  * Errors: team_not_found · not_authorized · member_not_found · last_owner (conflict).
  */
@@ -112,7 +112,7 @@ export async function changeRole(
 }
 
 /**
- * Removes a person from the team, with the keys managed there and their pending invitations.
+ * Removes a person from the team, with the keys managed there and the invitations that the person created.
  *
  * Errors: team_not_found · not_authorized · member_not_found · last_owner (conflict).
  */
@@ -148,7 +148,7 @@ async function endInvitationsBy(
   );
 }
 
-/** The team row is the mutex of its members: two owners cannot remove each other at once. */
+/** Returns a member and locks the team row, so that two owners cannot remove each other concurrently. */
 async function lockedMember(deps: Deps, caller: Caller, input: { teamUid: string; userUid: string }): Promise<Member> {
   requireVerb(caller, input.teamUid, "team.manage", "team");
   await lockTeam(deps.tx, input.teamUid);

@@ -17,8 +17,8 @@ import {
 import { lockTeam } from "../store/team-store.ts";
 
 /**
- * Hands a value that is about to be kept (undefined: forgotten) to the webhooks that name it. `revision` sorts after those of
- * earlier values, also when a secret was deleted and made again. Errors: unavailable.
+ * Sends a value that is about to be stored (undefined: deleted) to the webhooks that reference the secret. `revision`
+ * sorts after those of earlier values, also if the secret was deleted and created again. Errors: unavailable.
  */
 export type PushSecret = (secret: {
   teamUid: string;
@@ -30,19 +30,20 @@ export type PushSecret = (secret: {
 type Deps = { tx: Tx; clock: Clock; vault: Vault; pushSecret: PushSecret };
 type NamedSecret = { teamUid: string; name: string };
 
-/** Uids sort by the time of creation. */
+/** Returns the revision of a secret. Uids sort by the time of creation. */
 const revisionOf = ({ uid, version }: Pick<Secret, "uid" | "version">): string =>
   `${uid}/${String(version).padStart(10, "0")}`;
 
 const placeOf = (uid: string): string => `secret:${uid}`;
 
 /**
- * Stores a value under a name: creates it, or replaces it unless `mustBeNew`. The value can never be read again through
- * the public API.
+ * Stores a value under a name: creates the secret, or replaces it unless `mustBeNew`. The public API never returns the
+ * value.
  *
- * Webhooks that name it have the new value before this is acknowledged, and the old one stays when they cannot be told
- * (architecture §3). So they are told within the transaction, under the lock of the team: of two changes at once the later
- * one is pushed later, too. Should the commit fail after that, the webhook ingress finds out by itself.
+ * Webhooks that reference the secret receive the new value before the response is sent; if they cannot be reached, the
+ * change fails and the old value remains. The push happens in the transaction, under the lock of the team, so that
+ * concurrent changes are pushed in commit order. If the commit fails after the push, the webhook ingress reconciles the
+ * value itself.
  *
  * Errors: team_not_found · not_authorized · secret_exists (conflict).
  */
@@ -80,7 +81,7 @@ export async function setSecret(
   return { secret, isNew: !before };
 }
 
-/** Errors: secret_not_found (also outside the team) · not_authorized. */
+/** Deletes a secret. Errors: secret_not_found (also for callers outside the team) · not_authorized. */
 export async function deleteSecret(
   deps: Pick<Deps, "tx" | "pushSecret">,
   caller: Caller,
@@ -94,7 +95,10 @@ export async function deleteSecret(
   await deps.pushSecret({ teamUid: input.teamUid, name: input.name, revision: revisionOf(deleted), value: undefined });
 }
 
-/** Values by name, for services only; an optional one may be absent. Errors: secret_not_found (invalid_argument) naming the missing ones. */
+/**
+ * Returns values by name, for services only. Optional names may be absent. Errors: secret_not_found (invalid_argument)
+ * with the missing names.
+ */
 export async function resolveSecrets(
   deps: Pick<Deps, "tx" | "vault">,
   input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] },

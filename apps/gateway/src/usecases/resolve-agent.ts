@@ -22,15 +22,15 @@ export type ResolvedAgent = {
   layers: ConfigLayer[];
   siblings: string[];
   team: TeamLayer;
-  /** Which of the asked secrets the team has. */
+  /** Names among `askedSecrets` for which the team has a secret. */
   teamSecrets: readonly string[];
 };
 
 /**
- * The configuration layers of an agent: its own, its factory's, its team's. By uid, or by name within a factory; without
- * either only the team's.
+ * Returns the configuration layers of an agent: its own, its factory's, its team's. The agent is given by uid, or by
+ * name within a factory; without either, only the team's layer is returned.
  *
- * Errors: team_not_found · agent_not_found (also when disabled).
+ * Errors: team_not_found · agent_not_found (also if disabled).
  */
 export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedAgent> {
   const { teamUid, askedSecrets = [] } = query;
@@ -73,7 +73,7 @@ async function findAgent(
   return agent;
 }
 
-/** The agent that receives a factory's work. Errors: foreman_missing (conflict, not retryable). */
+/** Returns the agent that receives a factory's work. Errors: foreman_missing (conflict, not retryable). */
 export async function findForeman(
   { sql }: Tx,
   input: { teamUid: string; factoryUid: string },

@@ -6,9 +6,10 @@ import type { Tx } from "../store/identity-db.ts";
 import { deleteKeys, getKey, type Key } from "../store/key-store.ts";
 
 /**
- * Revokes a key, effective with the next request. One's own always; an agent's with agent.manage; any with team.manage.
+ * Revokes a key, effective with the next request. People can always revoke their own keys; agent.manage allows it for
+ * keys of agents, and team.manage for all keys of the team.
  *
- * Errors: key_not_found (also for others' keys that the caller may not see) · not_authorized (run tokens, agents).
+ * Errors: key_not_found (also for keys that the caller cannot see) · not_authorized (run tokens, agents).
  */
 export async function revokeKey(
   deps: { tx: Tx },
@@ -26,7 +27,7 @@ export async function revokeKey(
   await forgetKeys(deps.tx, causedBy(caller), await deleteKeys(deps.tx, { uid: key.uid }));
 }
 
-/** Publishes the end of keys that were deleted in this transaction. */
+/** Publishes the revocation of keys that were deleted in this transaction. */
 export async function forgetKeys(
   { sql }: Pick<Tx, "sql">,
   by: Cause,

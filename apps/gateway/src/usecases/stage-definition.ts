@@ -8,7 +8,7 @@ import { dropStages, findLayer, lockFactory, saveStage } from "../store/definiti
 import type { IdentityDb, Tx } from "../store/identity-db.ts";
 import { missingSecrets } from "../store/secret-store.ts";
 
-/** `keys`: what leads to the value in the file. */
+/** A problem in a definition file. `keys` is the path to the value in the file. */
 export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
 export type StageRequest = {
   factoryUid: string;
@@ -19,8 +19,8 @@ export type StageRequest = {
 };
 
 /**
- * Checks the agents and layers of a definition against this service's own state and stores them inert. Stores nothing when
- * something is wrong, or when only a plan is wanted. Repeating it for one version converges.
+ * Checks the agents and layers of a definition against this service's state, and stores them without effect on the
+ * active version. Stores nothing if there are errors, or for a dry run. Idempotent per version.
  *
  * Errors: definition_malformed · factory_team_mismatch.
  */
@@ -45,7 +45,7 @@ export async function stageDefinition(
   });
 }
 
-/** Forgets a stage that will never be activated. An absent one is fine. */
+/** Deletes a stage that will not be activated. An absent stage is not an error. */
 export async function dropDefinition(
   deps: { db: IdentityDb },
   input: { factoryUid: string; version: number },
@@ -53,7 +53,10 @@ export async function dropDefinition(
   await dropStages(deps.db.now.sql, input.factoryUid, { only: input.version });
 }
 
-/** A factory has one foreman. Activating a second one could only fail, so the one that people made must make room first. */
+/**
+ * Returns an error if the definition has a foreman while people created another one: a factory has one foreman, so the
+ * activation would fail.
+ */
 function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Agent[]): Diagnostic[] {
   const next = defined.find(({ agentType }) => agentType === "FOREMAN");
   const inTheWay = agents.find(
@@ -67,7 +70,10 @@ function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Age
   ];
 }
 
-/** Agents that neither the definition nor the factory has. Of files, the parser has checked them. */
+/**
+ * Returns an error for each automation whose agent is neither in the definition nor in the factory. For definitions
+ * from files, the parser has checked this.
+ */
 function unknownAgents({ agents: defined, agentNames }: DefinitionPart, agents: readonly Agent[]): Diagnostic[] {
   const known = new Set([...defined, ...agents].map(({ name }) => name));
   return agentNames

@@ -7,9 +7,10 @@ import type { Tx } from "../store/identity-db.ts";
 import { getTeam, lockTeam, updateTeamRow, type Team, type TeamChanges } from "../store/team-store.ts";
 
 /**
- * Changes what the client sent; nothing sent changes nothing.
+ * Changes the fields that were sent.
  *
- * Errors: team_not_found · not_authorized. A team's weight beside other teams is for platform administrators to say, of any team.
+ * Errors: team_not_found · not_authorized. Changing a team's weight requires platform administrator rights, which allow
+ * it for any team.
  */
 export async function updateTeam(
   deps: { tx: Tx; clock: Clock },

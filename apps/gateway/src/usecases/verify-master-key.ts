@@ -1,14 +1,14 @@
 import type { Sql } from "@millwright/database";
 import { masterKeyId } from "@millwright/vault";
 
-/** The identifier of the key in the form of sealed secrets: `v1.<key id>.…`. */
+/** SQL for the key identifier of a sealed secret: `v1.<key id>.…`. */
 const KEY_OF_SEALED = "split_part(sealed, '.', 2)";
 
 /**
- * Records the master key on the first start, and compares it on every later one. A platform that was started by a version without this
- * record is compared with the key of its newest secret.
+ * Records the master key's identifier on the first start, and compares it on every later start. If a version without
+ * this record started the platform, the key of its newest secret is used for the comparison.
  *
- * Errors: a plain Error that names both keys by their identifiers and the remedy, if the key is not the platform's.
+ * Errors: a plain Error, with both identifiers and the remedy, if the key is not the platform's.
  */
 export async function verifyMasterKey(sql: Sql, masterKey: Uint8Array): Promise<void> {
   const given = masterKeyId(masterKey);
