@@ -10,59 +10,72 @@ import { workerEnvironment } from "./worker-environment.ts";
 
 export type StandaloneConfig = ReturnType<typeof loadConfig>;
 
-/** Everything `npm start` reads (runtime contract). */
+/** Reads all settings of `npm start`. */
 export const loadConfig = (env: Env) => {
   const values = readConfig(env, {
-    /** The one public port; 0 takes a free one. */
+    /** The public port. 0 selects a free port. */
     port: optional.int("PORT", 8080),
     /** Listen address. */
     host: optional.string("HOST", "127.0.0.1"),
-    /** Database cluster, blobs, master key, logs. */
+    /** Directory of the database cluster, blobs, master key and logs. */
     dataDir: optional.string("MILLWRIGHT_DATA_DIR", ".millwright"),
-    /** A bucket for blobs; absent: `blobs/` in the data directory. */
+    /** Bucket for blobs. If absent, blobs are stored in `blobs/` of the data directory. */
     blobUrl: blobSettings.blobUrl,
     ...bucketSettings,
-    /** Origin used in links and signed URLs; default `http://HOST:PORT`. */
+    /** Origin of links and signed URLs. Default: `http://HOST:PORT`. */
     publicUrl: optional.url("MILLWRIGHT_PUBLIC_URL"),
-    /** Origin under which senders of webhooks reach the port; default: the public URL. */
+    /** Origin that senders of webhooks use. Default: the public URL. */
     webhookUrl: optional.url("MILLWRIGHT_WEBHOOK_URL"),
-    /** Addresses and networks of proxies in front of it, with commas between: whose `X-Forwarded-For` names the sender of a webhook. */
+    /**
+     * Addresses and networks of the proxies in front of the platform, separated by commas. Their `X-Forwarded-For`
+     * header is trusted for the sender address of a webhook.
+     */
     trustedProxies: optional.list("MILLWRIGHT_TRUSTED_PROXIES", []),
-    /** API key of the first team's owner; generated and printed once when absent. */
+    /** API key of the first team's owner. If absent, a key is generated and printed once. */
     bootstrapApiKey: chosenKey("MILLWRIGHT_BOOTSTRAP_API_KEY"),
-    /** Reads `/metrics` and nothing else, for Prometheus; absent: only platform administrators read it. */
+    /**
+     * Key that gives access to `/metrics` only, for Prometheus. If absent, only platform administrators can read
+     * `/metrics`.
+     */
     metricsKey: chosenKey("MILLWRIGHT_METRICS_KEY"),
-    /** An external PostgreSQL server; one database per service is created there. Absent: embedded PostgreSQL. */
+    /**
+     * An external PostgreSQL server, on which one database per service is created. If absent, PostgreSQL is embedded.
+     */
     databaseUrl: optional.url("MILLWRIGHT_DATABASE_URL"),
-    /** A NATS server with JetStream, to which the lifecycle events are published. Absent: nowhere. */
+    /** A NATS server with JetStream, to which lifecycle events are published. If absent, they are not published. */
     natsUrl: optional.url("MILLWRIGHT_NATS_URL"),
-    /** Worker processes started and supervised with the platform. */
+    /** Number of worker processes that are started and supervised with the platform. */
     workers: optional.int("MILLWRIGHT_WORKERS", 1),
-    /** Runs at once per worker. */
+    /** Maximum number of concurrent runs per worker. */
     workerSlots: optional.int("MILLWRIGHT_WORKER_SLOTS", 4),
-    /** "auto", "bwrap", "none" or "optional"; checked by the worker. */
+    /** "auto", "bwrap", "none" or "optional"; validated by the worker. */
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
-    /** Directories below which local code hosts and definition repositories may lie; none by default. */
+    /** Directories that may contain local code hosts and definition repositories. Default: none. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
-    /** A file with further certificate authorities that the hosts of definition repositories may have (PEM). */
+    /** PEM file with additional certificate authorities for the hosts of definition repositories. */
     gitCaFile: optional.string("MILLWRIGHT_GIT_CA_FILE"),
-    /** Between two looks at the head of a tracked branch. */
+    /** Interval between polls of the head of a tracked branch. */
     headPollMs: optional.duration("MILLWRIGHT_BRANCH_POLL_INTERVAL", "30s"),
     egressRanges: egressRangesSetting,
-    /** Internal hosts and networks that addresses set by teams may lead to; by default this machine, if only its own users reach the platform. */
+    /**
+     * Internal hosts and networks that addresses set by teams may resolve to. By default the local machine, if only its
+     * own users can reach the platform.
+     */
     allowedInternalHosts,
     ...modelSettings,
-    /** How long the newest workspace of a conversation is kept for a follow-up. */
+    /** Days for which the newest workspace of a conversation is retained for a follow-up. */
     snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
-    /** How long a run must have been terminal before it is scored automatically. */
+    /** Time for which a run must have been terminal before it is scored automatically. */
     scoringCoolDownMs: optional.duration("MILLWRIGHT_SCORING_COOL_DOWN", "30s"),
-    /** Benchmark trials of one team that run at once. */
+    /** Maximum number of concurrent benchmark trials of one team. */
     scoringTrialsPerTeam: optional.int("MILLWRIGHT_SCORING_TRIALS_PER_TEAM", 8),
-    /** How long schedules tell what became of a slot. */
+    /** Days for which schedules retain the outcome of their slots. */
     slotDays: optional.int("MILLWRIGHT_SLOT_DAYS", 90),
-    /** Divides every lease, offer and heartbeat time; for tests of failures. */
+    /** Divisor of all lease, offer and heartbeat times, for failure tests. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
-    /** "-" = JSON lines to standard output; otherwise a file, by default `logs/millwright.log` in the data directory. */
+    /**
+     * "-" writes JSON lines to standard output; otherwise a file. Default: `logs/millwright.log` in the data directory.
+     */
     log: optional.string("MILLWRIGHT_LOG", ""),
     /** "debug", "info", "warn" or "error". */
     logLevel: optional.string("LOG_LEVEL", "info"),
@@ -77,7 +90,10 @@ export const loadConfig = (env: Env) => {
     allowedInternalHosts: internalHosts,
     dataDir: resolve(values.dataDir),
     workerName: hostname(),
-    /** All that worker processes inherit; the only secrets are those that authenticate to the collector of spans. */
+    /**
+     * The complete environment of worker processes. Its only secrets are those that authenticate to the trace
+     * collector.
+     */
     workerEnvironment: {
       ...workerEnvironment(env),
       ...tracing.environment,

@@ -2,13 +2,13 @@ import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const OWNER_ONLY = 0o700;
-/** Other users can enter, and cannot list what is inside. */
+/** Other users can enter the directory but cannot list its content. */
 const TRAVERSABLE = 0o711;
 
 /**
- * Creates the data directory and its parts, or corrects their modes. Only the user of the platform can enter the parts with secrets
- * and customer data. A platform that runs as root can start workers under another user: for those, and only then, the data directory
- * and `workers/` are traversable, so that a worker reaches its own directory and nothing else.
+ * Creates the data directory and its parts, or corrects their modes. Only the user of the platform can enter the parts
+ * with secrets and customer data. A platform that runs as root can start workers under another user: only in this case,
+ * the data directory and `workers/` are traversable, so that a worker can reach its own directory and nothing else.
  *
  * Errors: those of the file system, such as EPERM if the directory belongs to another user.
  */

@@ -6,12 +6,12 @@ import type { StandaloneConfig } from "./config.ts";
 
 const LOOK_EVERY_MS = 1_000;
 
-/** Connections of each service's pool; small, because all services share one server. */
+/** Pool size of each service; small, because all services share one server. */
 export const POOL_SIZE = 10;
 
 export type Databases = { url(service: string): string; stop(): Promise<void> };
 
-/** Starts (or adopts) the embedded PostgreSQL, or takes the external one. */
+/** Starts the embedded PostgreSQL, adopts its running server, or uses the external one. */
 export async function startDatabases(config: StandaloneConfig, log: Logger): Promise<Databases> {
   if (config.databaseUrl) {
     const server = config.databaseUrl;
@@ -23,7 +23,10 @@ export async function startDatabases(config: StandaloneConfig, log: Logger): Pro
   );
 }
 
-/** An embedded server that is started again, at the same address, when its process is gone: nobody else would. */
+/**
+ * Starts an embedded server and restarts it at the same address if its process dies. No other supervisor would restart
+ * it.
+ */
 async function keepEmbedded(options: EmbeddedPostgresOptions, log: Logger): Promise<Databases> {
   let server = await EmbeddedPostgres.start(options);
   let starting: Promise<void> | undefined;
@@ -34,7 +37,7 @@ async function keepEmbedded(options: EmbeddedPostgresOptions, log: Logger): Prom
       .then(
         (next) => void (server = next),
         (error: unknown) => log.error({ error }, "PostgreSQL does not start"),
-      ) // the next look tries again
+      ) // retried at the next check
       .finally(() => (starting = undefined));
   }, LOOK_EVERY_MS).unref();
   return {
@@ -48,15 +51,15 @@ async function keepEmbedded(options: EmbeddedPostgresOptions, log: Logger): Prom
 }
 
 /**
- * Pages that PostgreSQL keeps itself: an eighth of the memory, within what it has by default and what a million runs are. Memory is taken only as
- * pages are read.
+ * Returns the size of PostgreSQL's page cache in MB: an eighth of the memory, at least PostgreSQL's default of 128 MB
+ * and at most 1024 MB, which a million runs need. The memory is only used as pages are read.
  */
 function sharedBuffersMb(): number {
   const mb = Math.min(totalmem(), process.constrainedMemory() || Infinity) / 2 ** 20;
   return Math.round(Math.min(1024, Math.max(128, mb / 8)));
 }
 
-/** Creates a service's database when it is missing and brings it up to date. */
+/** Creates a service's database if it is missing, applies its migrations and returns its URL. */
 export async function prepareDatabase(databases: Databases, service: string, migrationsDir: string): Promise<string> {
   const url = databases.url(service);
   const admin = new URL(url);

@@ -1,6 +1,6 @@
 import { TRUSTED_IN_PROCESS, type LocalTransport } from "@millwright/rpc";
 
-/** A transport that is named before it exists: services of one process call each other in circles. */
+/** A transport whose target is set later, because the services of one process call each other in cycles. */
 export type DeferredTransport = LocalTransport & { become(transport: LocalTransport): void };
 
 export function deferredTransport(): DeferredTransport {

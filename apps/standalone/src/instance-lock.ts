@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A running platform uses the data directory. */
+/** Thrown if a running platform uses the data directory. */
 export class DirectoryTaken extends Error {
   constructor(pid: number, dataDir: string) {
     super(`Another platform (process ${pid}) uses ${dataDir}. Stop it, or set MILLWRIGHT_DATA_DIR.`);
@@ -10,10 +10,10 @@ export class DirectoryTaken extends Error {
 }
 
 /**
- * Takes a data directory for this process; answers how to give it back. Two platforms on one directory would stop each
- * other's database. A lock whose process is gone is taken over.
+ * Locks a data directory for this process and returns a function that releases it. Two platforms on one directory would
+ * stop each other's database. The lock of a dead process is taken over.
  *
- * Errors: DirectoryTaken, which names the process that has the directory.
+ * Errors: DirectoryTaken, with the id of the process that has the lock.
  */
 export function takeDirectory(dataDir: string): () => void {
   const path = join(dataDir, "standalone.pid");
@@ -30,9 +30,9 @@ export function takeDirectory(dataDir: string): () => void {
   }
 }
 
-/** Whether the process lives and is a standalone platform; where /proc is absent, living is enough. */
+/** Returns whether the process is a running standalone platform. Where /proc is absent, any running process counts. */
 function isPlatform(pid: number): boolean {
-  if (pid === process.pid) return false; // our own number, from a life before this one
+  if (pid === process.pid) return false; // the pid was reused: the lock is of an earlier process
   try {
     process.kill(pid, 0);
   } catch {

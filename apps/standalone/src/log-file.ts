@@ -1,10 +1,13 @@
 import { openSync } from "node:fs";
 import { LineOutput } from "@millwright/telemetry";
 
-/** Lines of this period are written together; a SIGKILL loses no more than these. */
+/** Milliseconds for which lines are collected before a write. A SIGKILL loses at most the lines of this period. */
 const BATCH_MS = 50;
 
-/** Returns a file to log to. Writing never throws. Lines are batched: writing each by itself costs a busy platform more than making it. */
+/**
+ * Returns a log file whose `write` never throws. Lines are batched, because one write call per line costs more CPU time
+ * than formatting the line.
+ */
 export function logFile(path: string): { write(line: string): void } {
   const output = new LineOutput(() => openSync(path, "a", 0o600));
   let lines: string[] = [];

@@ -2,14 +2,16 @@ import { copyFileSync, renameSync, rmSync, statSync, truncateSync } from "node:f
 import type { Logger } from "@millwright/telemetry";
 
 const CHECK_EVERY_MS = 60_000;
-/** A file larger than this is rotated: `x.log` becomes `x.log.1`, and so on up to the last generation, which is removed. */
+/**
+ * Size in bytes above which a file is rotated: `x.log` becomes `x.log.1`, and so on. The last generation is deleted.
+ */
 const BYTES_MAX = 10_000_000;
 const GENERATIONS = 3;
 
 /**
- * Rotates log files now and then once per minute, so that each takes at most about 40 MB. Files are copied and truncated, because other
- * processes (workers, PostgreSQL) append to them through descriptors of their own; lines written between the two steps are lost.
- * Returns a function that stops it.
+ * Rotates log files at once and then once per minute, so that each uses at most about 40 MB. Files are copied and
+ * truncated, because other processes (workers, PostgreSQL) append to them through their own descriptors. Lines that are
+ * written between the two steps are lost. Returns a function that stops the rotation.
  */
 export function rotateLogs(paths: readonly string[], log: Logger): () => void {
   const rotateAll = (): void => {
@@ -26,13 +28,16 @@ export function rotateLogs(paths: readonly string[], log: Logger): () => void {
   return () => clearInterval(timer);
 }
 
-/** Rotates one regular file if it is larger than `bytesMax`. Errors: those of the file system; the log itself is unchanged then. */
+/**
+ * Rotates one regular file if it is larger than `bytesMax`. Errors: those of the file system; in this case the log is
+ * unchanged.
+ */
 export function rotateLog(path: string, bytesMax: number): void {
   const file = statSync(path, { throwIfNoEntry: false });
   if (!file?.isFile() || file.size <= bytesMax) return;
   const draft = `${path}.0`;
   try {
-    copyFileSync(path, draft); // first: a full disk must not cost an older generation
+    copyFileSync(path, draft); // copied first, so that a full disk does not cost an older generation
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;

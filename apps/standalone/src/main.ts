@@ -24,14 +24,14 @@ async function main(): Promise<void> {
   });
   stopOnSignals(lifecycle, createLogger({ service: "standalone", level: "warn" }));
   await lifecycle.start();
-  if (!platform) return; // a signal came first
+  if (!platform) return; // a signal arrived before the start
   const lines = [
     "Millwright is ready.",
     `  API   ${platform.url}/api/v1`,
     `  docs  ${platform.url}/docs`,
     `  data  ${config.dataDir}`,
   ];
-  // A key that was given is known, and standard output is often a log.
+  // A key that the operator configured is not printed, because standard output is often a log.
   if (platform.isFirstStart)
     lines.push(
       config.bootstrapApiKey === undefined

@@ -2,17 +2,21 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { loadOrCreateMasterKey } from "@millwright/vault";
 
-/** Where the master key of a data directory is. */
+/** Returns the path of the master key of a data directory. */
 export const masterKeyFile = (dataDir: string): string => join(dataDir, "master.key");
 
-/** Whether a platform with an embedded database has been started in this directory. To be called before the directory is prepared. */
+/**
+ * Returns whether a platform with an embedded database was started in this directory. Must be called before the
+ * directory is prepared.
+ */
 export const hasPlatform = (dataDir: string): boolean =>
   existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION")) && existsSync(join(dataDir, "logs"));
 
 /**
  * Reads the master key, or creates it for a new platform.
  *
- * Errors: a plain Error with the remedy, if the key of an existing platform is missing: a new one could read none of its secrets.
+ * Errors: a plain Error with the remedy if the key of an existing platform is missing, because a new key could not
+ * decrypt its secrets.
  */
 export function openMasterKey(dataDir: string, isExisting: boolean): Uint8Array {
   const path = masterKeyFile(dataDir);

@@ -54,27 +54,33 @@ export type ServicesOptions = {
   tracing: Tracing;
 };
 
-/** What a service answers, and under which rules: served in this process here, over HTTP/2 elsewhere. */
+/**
+ * Routes of a service and the options of its server. Served in-process by standalone, and over HTTP/2 by separate
+ * processes.
+ */
 export type Door = { readonly routes: Routes; readonly options: ServerOptions };
 
 export type Services = {
-  /** By service; `workers` is the orchestrator's own for workers. */
+  /** Servers by service. `workers` is the orchestrator's server for workers. */
   readonly doors: Readonly<
     Record<
       "gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "metrics" | "webhook-ingress" | "workers",
       Door
     >
   >;
-  /** Everything public but health and metrics. */
+  /** Serves all public requests except health and metrics. */
   readonly requestListener: RequestListener;
-  /** `apiKey` only when this start made it. */
+  /** `apiKey` is only set if this start created it. */
   readonly bootstrap: { readonly apiKey?: string; readonly workerKey: string };
   start(): Promise<void>;
   stop(): Promise<void>;
   ready(): Promise<boolean>;
 };
 
-/** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
+/**
+ * Builds the object graph of the whole platform: each service is composed as in a process of its own, and connected by
+ * in-process transports.
+ */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
   const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
   const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, metricsUrl, webhooksUrl] =
@@ -278,7 +284,8 @@ export async function composeServices(options: ServicesOptions): Promise<Service
       for (const service of inOrder) await service.start();
     },
     stop: async () => {
-      await Promise.all(inOrder.map((service) => service.pause())); // they read each other's events
+      // all are paused first, because they consume each other's events
+      await Promise.all(inOrder.map((service) => service.pause()));
       for (const service of inOrder.toReversed()) await service.stop();
       await nats?.close();
     },

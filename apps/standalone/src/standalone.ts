@@ -14,19 +14,19 @@ import { StartupWarnings } from "./startup-warnings.ts";
 import { workerLog, WorkerSupervisor, type WorkerSettings } from "./worker-supervisor.ts";
 
 export type Standalone = {
-  /** Origin of the public port as it listens. */
+  /** Origin of the public port. */
   readonly url: string;
-  /** Known when it was given or has just been made. */
+  /** Set if it was configured or was created by this start. */
   readonly apiKey: string | undefined;
   readonly isFirstStart: boolean;
-  /** The database of a service. */
+  /** Returns the URL of a service's database. */
   readonly databaseUrl: (service: string) => string;
   stop(): Promise<void>;
 };
 
 /**
- * Starts the whole platform in this process, with its workers beside it. Answers when requests are served. Errors: whatever
- * kept a part from starting; everything started before is stopped again.
+ * Starts the whole platform in this process, and its workers as child processes. Resolves when requests are served.
+ * Errors: those of the first part that fails to start; all parts started before are stopped.
  */
 export async function startStandalone(config: StandaloneConfig): Promise<Standalone> {
   const isExisting = hasPlatform(config.dataDir);
@@ -36,7 +36,8 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
   const { log, started } = openLog(config);
   const metrics = new Metrics({ processMetrics: true });
   const tracing = await startTracing(config.tracing, { log, metrics });
-  const server = await listen(config.host, config.port); // first, so that a taken port is said before anything else happens
+  // first, so that a port in use is reported before anything is started
+  const server = await listen(config.host, config.port);
   const url = originOf(config.host, server.port);
   const publicUrl = config.publicUrl ?? url;
 
@@ -110,17 +111,20 @@ const workerSettings = (config: StandaloneConfig, url: string, workerKey: string
   env: config.workerEnvironment,
 });
 
-/** The origin that a browser on this machine can open: a platform that listens on every address is reached by its loopback address. */
+/**
+ * Returns an origin that a browser on this machine can open. If the platform listens on all addresses, this is the
+ * loopback address.
+ */
 export function originOf(host: string, port: number): string {
   const opened =
     ({ "": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1" } as Readonly<Record<string, string>>)[host] ?? host;
   return `http://${opened.includes(":") ? `[${opened}]` : opened}:${port}`;
 }
 
-/** "-" means standard output. */
+/** Returns the path of the log; "-" is standard output. */
 const logDestination = ({ log, dataDir }: StandaloneConfig): string => log || join(dataDir, "logs", "millwright.log");
 
-/** Every log that grows while the platform runs. */
+/** Returns all logs that grow while the platform runs. */
 function logFiles(config: StandaloneConfig): string[] {
   const workerLogs = Array.from({ length: config.workers }, (_, index) =>
     workerLog(join(config.dataDir, "workers"), index),
@@ -128,7 +132,7 @@ function logFiles(config: StandaloneConfig): string[] {
   return [logDestination(config), join(config.dataDir, "postgres", "postgres.log"), ...workerLogs];
 }
 
-/** The log, and what ends the copying of its warnings to the console. */
+/** Opens the log. `started` ends the copying of warnings to the console. */
 function openLog(config: StandaloneConfig): { log: Logger; started: () => void } {
   const options = { service: "standalone", level: config.logLevel as "info" };
   const path = logDestination(config);

@@ -1,7 +1,10 @@
 type Destination = { write(line: string): void };
 type LogLine = { level?: string; message?: string; error?: { message?: string } };
 
-/** Copies the warnings and errors of a log to the console until the platform is ready: the log is a file that nobody reads at that time. */
+/**
+ * Copies the warnings and errors of a log to the console until the platform is ready, because users do not read the log
+ * file during the start.
+ */
 export class StartupWarnings implements Destination {
   readonly #log: Destination;
   readonly #print: (line: string) => void;
@@ -19,7 +22,7 @@ export class StartupWarnings implements Destination {
     if (level === "warn" || level === "error") this.#print([message, error?.message].filter(Boolean).join(": "));
   }
 
-  /** From now on the log alone has the warnings. */
+  /** Ends the copying. */
   started(): void {
     this.#isStarting = false;
   }

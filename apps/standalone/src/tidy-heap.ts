@@ -1,12 +1,13 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** When what starts after the platform is ready has started, too. */
+/** Milliseconds after which the background work of the start has finished too. */
 const AFTER_MS = 10_000;
 
 /**
- * Gives back, once, what starting took: V8 would keep some hundred megabytes of it, because a platform at rest makes enough garbage not to be idle and too little
- * to be cleaned up after. Nothing else runs for the fifty milliseconds or so that it takes.
+ * Collects garbage once, to release the memory that the start used. V8 would retain some hundred megabytes of it: an
+ * idle platform allocates too much to count as idle and too little to trigger a full collection. The collection blocks
+ * the process for about 50 ms.
  */
 export function tidyHeapLater(): void {
   setTimeout(() => {

@@ -1,7 +1,7 @@
 import { delimiter, resolve } from "node:path";
 import type { Env } from "@millwright/config";
 
-/** Settings that workers inherit from the platform. Every other variable of the platform's environment stays with the platform. */
+/** Environment variables that workers inherit. No other variable of the platform's environment is passed to them. */
 const INHERITED = [
   "PATH",
   "HOME",
@@ -49,7 +49,10 @@ const INHERITED = [
   "MILLWRIGHT_WORKER_USER",
 ];
 
-/** Inherited settings that name a file. A worker has its own working directory, so relative names are resolved here. */
+/**
+ * Inherited settings that contain a file path. A worker has its own working directory, so relative paths are resolved
+ * here.
+ */
 const INHERITED_FILES = [
   "MILLWRIGHT_HARNESS_CLAUDE",
   "MILLWRIGHT_HARNESS_CODEX",
@@ -59,8 +62,8 @@ const INHERITED_FILES = [
 ];
 
 /**
- * Returns what a worker process inherits from the platform's environment. Keys of model providers, databases, buckets and of the first
- * owner are not part of it.
+ * Returns the part of the platform's environment that worker processes inherit. It excludes the keys of model
+ * providers, databases, buckets and of the first owner.
  */
 export function workerEnvironment(env: Env): Record<string, string> {
   const inherited: Record<string, string> = {};

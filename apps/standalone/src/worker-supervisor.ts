@@ -7,12 +7,14 @@ import { fileURLToPath } from "node:url";
 import type { LogFields, Logger } from "@millwright/telemetry";
 
 const WORKER_MAIN = fileURLToPath(new URL("../../worker/src/main.ts", import.meta.url));
-/** A worker's exit code for settings that it does not accept. */
+/** Exit code of a worker whose settings are invalid. */
 const MISCONFIGURED = 2;
-/** Distinct lines of workers that are printed on the console at most; the rest is in their logs. */
+/**
+ * Maximum number of distinct lines of workers that are printed on the console; further lines are only in their logs.
+ */
 const CONSOLE_LINES_MAX = 200;
 const RESTART_DELAYS_MS = [200, 500, 1_000, 2_000, 5_000];
-/** A worker that lived this long was healthy: its next restart is quick again. */
+/** Uptime after which a worker counts as healthy, which resets the restart delay. */
 const HEALTHY_MS = 60_000;
 
 export type WorkerSettings = {
@@ -22,18 +24,18 @@ export type WorkerSettings = {
   count: number;
   slots: number;
   sandbox: string;
-  /** Contains a directory and a log per worker. */
+  /** Directory that contains a working directory and a log per worker. */
   dir: string;
-  /** What the worker inherits; nothing else of this process's environment reaches it. */
+  /** The complete environment that workers inherit from this process. */
   env: Readonly<Record<string, string>>;
 };
 
-/** A worker's log; `dir` as in `WorkerSettings`. */
+/** Returns the path of a worker's log; `dir` as in `WorkerSettings`. */
 export const workerLog = (dir: string, index: number): string => join(dir, `worker-${index + 1}.log`);
 
 /**
- * Keeps worker processes running: one that dies is started again. Each holds the other end of a pipe to us, so that no
- * worker outlives the platform, however it dies.
+ * Supervises worker processes and restarts one that ends. Each worker reads a pipe from this process and exits when it
+ * closes, so no worker outlives the platform, however the platform ends.
  */
 export class WorkerSupervisor {
   readonly #settings: WorkerSettings;
@@ -43,7 +45,10 @@ export class WorkerSupervisor {
   readonly #printed = new Set<string>();
   #isStopping = false;
 
-  /** `print` gets each line that workers write to standard error once: their start-up warnings, and why they cannot start. */
+  /**
+   * `print` receives each distinct line that workers write to standard error: warnings of the start, and the reason why
+   * a worker cannot start.
+   */
   constructor(settings: WorkerSettings, log: Logger, print: (line: string) => void) {
     this.#settings = settings;
     this.#log = log;
@@ -55,7 +60,10 @@ export class WorkerSupervisor {
     for (let index = 0; index < this.#settings.count; index++) this.#launch(index, 0);
   }
 
-  /** Asks the workers to leave at once (their runs go on elsewhere or later) and waits until they are gone. */
+  /**
+   * Stops the workers immediately and waits until they have exited. Their runs continue on other workers or after the
+   * next start.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true;
     const children = [...this.#children.values()];
@@ -68,14 +76,17 @@ export class WorkerSupervisor {
     );
   }
 
-  /** Several workers, and a worker that is restarted, write the same lines: the console shows each once. */
+  /** Prints each distinct line once: several workers, and restarted workers, write the same lines. */
   #showOnConsole(line: string): void {
     if (this.#printed.has(line) || this.#printed.size >= CONSOLE_LINES_MAX) return;
     this.#printed.add(line);
     this.#print(line);
   }
 
-  /** Starts one worker. A start that fails, for instance because the disk is full, is repeated like the start after an early exit. */
+  /**
+   * Starts one worker. If the start itself fails, for instance because the disk is full, it is retried with the same
+   * delays as after an early exit.
+   */
   #launch(index: number, failures: number): void {
     const startedMs = performance.now();
     const restart = (fields: LogFields): void => {
@@ -90,7 +101,7 @@ export class WorkerSupervisor {
       const child = this.#spawn(index);
       this.#children.set(index, child);
       child.on("error", (error) => child.pid === undefined && restart({ error }));
-      if (!child.stderr) return; // no process could be created
+      if (!child.stderr) return; // the process could not be created
       createInterface({ input: child.stderr }).on("line", (line) => {
         append(workerLog(this.#settings.dir, index), line);
         this.#showOnConsole(`worker: ${line}`);
@@ -112,7 +123,7 @@ export class WorkerSupervisor {
     const log = openSync(workerLog(dir, index), "a", 0o600);
     try {
       return spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], {
-        cwd: ownDir, // not the platform's, which often contains the data directory and a checkout
+        cwd: ownDir, // not the platform's directory, which often contains the data directory and a checkout
         stdio: ["pipe", log, "pipe"],
         env: {
           ...env,
@@ -126,16 +137,16 @@ export class WorkerSupervisor {
         },
       });
     } finally {
-      closeSync(log); // the child has a descriptor of its own
+      closeSync(log); // the child has its own descriptor
     }
   }
 }
 
-/** Adds a line to a log. A log that cannot be written, such as on a full disk, must not end the platform. */
+/** Appends a line to a log. A log that cannot be written, for instance on a full disk, must not stop the platform. */
 function append(path: string, line: string): void {
   try {
     appendFileSync(path, `${line}\n`);
   } catch {
-    // the console has the line
+    // the line is on the console
   }
 }

@@ -34,7 +34,7 @@ import { loadConfig } from "../src/config.ts";
 import { composeServices, type Services } from "../src/services.ts";
 
 type DoorName = keyof Services["doors"];
-/** The same door, entered in two ways. */
+/** Two transports to the same server. */
 type Ways = { readonly local: Transport; readonly remote: Transport; readonly methods: readonly DescMethod[] };
 
 const DOORS: readonly DoorName[] = [
@@ -48,7 +48,7 @@ const DOORS: readonly DoorName[] = [
   "workers",
 ];
 const signer = await CallerSigner.create("gateway");
-/** Services speak through signers of their own. */
+/** Signers of the services that call in their own name. */
 const signers: Readonly<Record<string, CallerSigner>> = {
   gateway: signer,
   orchestrator: await CallerSigner.create("orchestrator"),
@@ -62,7 +62,7 @@ let services: Services;
 const ways = {} as Record<DoorName, Ways>;
 const closers: (() => unknown)[] = [];
 
-/** Composed and not started: nothing happens by itself between two calls that are compared. */
+/** Composes the services without starting them, so that no background work runs between two compared calls. */
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "millwright-contract-"));
   const url = (service: string) => Object.assign(new URL(postgresUrl()), { pathname: `/millwright_${service}` }).href;
@@ -99,10 +99,10 @@ afterAll(async () => {
 
 type AnyClient = Readonly<Record<string, (request: unknown, options: object) => unknown>>;
 
-/** A stream that goes on is left after so long. */
+/** Milliseconds after which a stream that does not end is cancelled. */
 const STREAM_MS = 5_000;
 
-/** What became of a call: the answer, or the messages of the stream, or everything public of the error. */
+/** Returns the outcome of a call: the response, the messages of the stream, or all public members of the error. */
 async function outcome(
   transport: Transport,
   method: DescMethod,
@@ -125,7 +125,7 @@ async function outcome(
   }
 }
 
-/** What differs between two calls of the same kind: new uids, the time, and what is signed with them. */
+/** Replaces values that differ between two equal calls: new uids, times, and what is signed with them. */
 function comparable(value: unknown): unknown {
   const uids = new Map<string, string>();
   const text = JSON.stringify(value ?? null)
@@ -139,7 +139,7 @@ function comparable(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-/** Asks in both ways; answers what came of it. Errors: when they differ. */
+/** Calls a method through both transports and returns the outcome. Fails if the outcomes differ. */
 async function compare(
   door: DoorName,
   method: DescMethod,
@@ -155,7 +155,7 @@ async function compare(
   return here;
 }
 
-/** A request with something in every field that holds a text or a number. */
+/** Returns a request with a value in every text and number field. */
 function filled(message: DescMessage): unknown {
   const json: JsonObject = {};
   for (const field of message.fields) {

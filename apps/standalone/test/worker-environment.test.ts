@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { expect, test } from "@jest/globals";
 import { workerEnvironment } from "../src/worker-environment.ts";
 
-/** Set by the supervisor itself, or without a meaning for a worker that the platform starts. */
+/** Variables that the supervisor sets itself, or that have no meaning for a worker that the platform starts. */
 const NOT_INHERITED = [
   "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS",
   "MILLWRIGHT_SANDBOX",
@@ -19,7 +19,7 @@ const NOT_INHERITED = [
   "MILLWRIGHT_WORKER_SUPERVISED",
 ];
 
-/** Every variable that the worker's configuration reads. */
+/** Returns every variable that the worker's configuration reads. */
 function workerSettings(): string[] {
   const sources = ["../../worker/src/config.ts", "../../worker/src/backends/kubernetes/settings.ts"];
   const texts = sources.map((path) => readFileSync(new URL(path, import.meta.url), "utf8"));

@@ -26,7 +26,7 @@ test("what workers write to standard error is printed once and stays in their lo
   );
   try {
     supervisor.start();
-    // Each of the two workers has been started again after it had written why.
+    // Each of the two workers was restarted at least once after it had written the reason.
     for (const worker of ["worker-1.log", "worker-2.log"])
       await eventually(
         async () => (await readFile(join(dir, worker), "utf8")).split("Invalid configuration").length > 2,

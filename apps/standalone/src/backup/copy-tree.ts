@@ -5,8 +5,8 @@ import { copyFileDurably } from "@millwright/database";
 export type TreeSize = { readonly files: number; readonly bytes: number };
 
 /**
- * Copies a directory, for its owner only: what the target lacks, or has in an older state. Files that disappear meanwhile are left out.
- * A missing source is an empty one.
+ * Copies a directory with owner-only permissions: files that the target lacks or has in an older state. Files that are
+ * deleted during the copy are skipped. A missing source is treated as empty.
  */
 export async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true, mode: 0o700 });
@@ -22,7 +22,7 @@ async function isNewer(source: string, copy: string): Promise<boolean> {
   return here !== undefined && (here.size !== there?.size || here.mtimeMs > there.mtimeMs);
 }
 
-/** Counts what is below a directory; nothing if there is none. */
+/** Returns the number and size of the files below a directory; zero if it does not exist. */
 export async function sizeOfTree(directory: string): Promise<TreeSize> {
   let [files, bytes] = [0, 0];
   for (const entry of (await readdir(directory, { withFileTypes: true, recursive: true }).catch(whenAbsent)) ?? []) {

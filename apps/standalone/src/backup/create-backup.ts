@@ -11,9 +11,9 @@ import { backupName, writeManifest } from "./manifest.ts";
 
 export type BackupOptions = {
   readonly dataDir: string;
-  /** Contains the backups; created if it is missing. */
+  /** Directory that contains the backups; created if missing. */
   readonly destination: string;
-  /** Where the copy of the master key goes, by the key's identifier; outside of the backup. */
+  /** Returns the path of the copy of the master key, by the key's identifier. It must be outside of the backup. */
   readonly keyFile: (keyId: string) => string;
   readonly usesBucket: boolean;
   readonly now: Date;
@@ -22,10 +22,10 @@ export type BackupOptions = {
 export type CreatedBackup = TreeSize & { readonly path: string; readonly keyFile: string };
 
 /**
- * Backs up a standalone platform, running or not: all databases of one instant, and the files of runs. Everything is readable for the
- * owner only, and ignored by git. The master key is copied to a place of its own.
+ * Backs up a standalone platform, running or stopped: all databases at one point in time, and the files of runs. The
+ * backup is readable by its owner only, and ignored by git. The master key is copied to a separate place.
  *
- * Errors: a plain Error that names what is wrong; no incomplete backup stays.
+ * Errors: a plain Error with the cause; an incomplete backup is deleted.
  */
 export async function createBackup({
   dataDir,
@@ -50,7 +50,8 @@ export async function createBackup({
   try {
     await writeFile(join(draft, ".gitignore"), "*\n", { mode: 0o600 });
     const blobs = { from: join(dataDir, "blobs"), to: join(draft, "blobs") };
-    // Before and after the databases: a file that any of their rows names exists at one of the two times.
+    // Blobs are copied before and after the databases: a file that is referenced by any row exists at one of the two
+    // times.
     if (!usesBucket) await copyTree(blobs.from, blobs.to);
     await withServer(dataDir, (server) =>
       takeBaseBackup({ url: server.url("postgres"), pgData, target: join(draft, "cluster") }),
@@ -73,13 +74,16 @@ export async function createBackup({
   }
 }
 
-/** What a restore compares. */
+/** Returns the size of a backup's cluster and blobs, which a restore compares with the manifest. */
 export async function sizeOfBackup(directory: string): Promise<TreeSize> {
   const [cluster, blobs] = [await sizeOfTree(join(directory, "cluster")), await sizeOfTree(join(directory, "blobs"))];
   return { files: cluster.files + blobs.files, bytes: cluster.bytes + blobs.bytes };
 }
 
-/** Uses the server of a running platform, or one that is started for the purpose while no platform can start. */
+/**
+ * Calls `use` with the server of the running platform. If no platform runs, starts the server for the duration of the
+ * call, with the data directory locked so that no platform can start.
+ */
 async function withServer(dataDir: string, use: (server: EmbeddedPostgres) => Promise<void>): Promise<void> {
   const giveBack = takeUnlessRunning(dataDir);
   try {

@@ -3,13 +3,15 @@ import { existsSync } from "node:fs";
 import { dirname, isAbsolute, relative } from "node:path";
 import { masterKeyId, readKeyFile } from "@millwright/vault";
 
-/** Whether `path` is `directory` or lies below it. Both are absolute. */
+/** Returns whether `path` is `directory` or below it. Both must be absolute. */
 export function isWithin(directory: string, path: string): boolean {
   const way = relative(directory, path);
   return way === "" || (!way.startsWith("..") && !isAbsolute(way));
 }
 
-/** Writes a key to a file (mode 0600) unless it is there. Errors: a plain Error if the file contains another key. */
+/**
+ * Writes a key to a file (mode 0600) unless the file exists. Errors: a plain Error if the file contains another key.
+ */
 export async function storeKey(path: string, key: Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   if (!existsSync(path))
@@ -19,7 +21,7 @@ export async function storeKey(path: string, key: Uint8Array): Promise<void> {
     throw new Error(`${path} contains another key. Move it away, or name another file with --key-file.`);
 }
 
-/** Returns the first key of the files that exist with this identifier. Errors: a plain Error that lists the files. */
+/** Returns the key with this identifier from the first file that has it. Errors: a plain Error that lists the files. */
 export function findKey(id: string, files: readonly string[]): Uint8Array {
   const found = files
     .filter((file) => existsSync(file))

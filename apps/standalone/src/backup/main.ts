@@ -1,5 +1,5 @@
-// millwright backup DIR [--key-file FILE] · millwright restore BACKUP [--key-file FILE]: for the platform that `npm start` starts with the same
-// environment.
+// millwright backup DIR [--key-file FILE] · millwright restore BACKUP [--key-file FILE]: backs up and restores the
+// platform that `npm start` starts with the same environment.
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { loadConfig } from "../config.ts";
@@ -10,7 +10,10 @@ const { positionals, values } = parseArgs({ allowPositionals: true, options: { "
 const [command = "", directory = ""] = positionals;
 const named = values["key-file"];
 const { XDG_CONFIG_HOME, HOME = "." } = process.env;
-/** Apart from data directory and backups, and found again by the key's identifier. */
+/**
+ * Returns the default path of the key copy: outside of the data directory and of backups, named by the key's
+ * identifier.
+ */
 const usualKeyFile = (keyId: string): string =>
   join(XDG_CONFIG_HOME ?? join(HOME, ".config"), "millwright", "keys", `${keyId}.key`);
 

@@ -5,15 +5,15 @@ import { join } from "node:path";
 const FILE = "manifest.json";
 const FORMAT = 1;
 
-/** What a backup says about itself. It is written last: a directory without it is not a backup. */
+/** Description of a backup. It is written last, so a directory without it is not a complete backup. */
 export type Manifest = {
   readonly format: number;
   readonly createdAt: string;
-  /** Which master key opens its secrets. */
+  /** Identifier of the master key that decrypts the backup's secrets. */
   readonly masterKeyId: string;
-  /** Where files of runs are: in the backup, or in a bucket that the operator backs up. */
+  /** Location of the files of runs: in the backup, or in a bucket that the operator backs up. */
   readonly blobs: "included" | "bucket";
-  /** Of the copied cluster and blobs; a restore compares them. */
+  /** Number and bytes of the copied files of cluster and blobs. A restore compares them. */
   readonly files: number;
   readonly bytes: number;
 };
@@ -24,7 +24,10 @@ export const writeManifest = (directory: string, manifest: Omit<Manifest, "forma
     flush: true,
   });
 
-/** Errors: a plain Error if the directory contains no complete backup of a known format. */
+/**
+ * Returns the manifest of a backup. Errors: a plain Error if the directory contains no complete backup of a known
+ * format.
+ */
 export async function readManifest(directory: string): Promise<Manifest> {
   const manifest = JSON.parse(await readFile(join(directory, FILE), "utf8")) as Manifest;
   if (manifest.format !== FORMAT)
@@ -32,10 +35,10 @@ export async function readManifest(directory: string): Promise<Manifest> {
   return manifest;
 }
 
-/** Names of backups sort by time. */
+/** Returns the name of a backup. Names sort by time. */
 export const backupName = (now: Date): string => `millwright-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
 
-/** Returns the backup that `path` is, or the newest of those that it contains. Errors: a plain Error if there is none. */
+/** Returns `path` if it is a backup, else the newest backup in it. Errors: a plain Error if there is none. */
 export async function findBackup(path: string): Promise<string> {
   if (existsSync(join(path, FILE))) return path;
   const names = await readdir(path).catch((): string[] => []);

@@ -11,18 +11,19 @@ import { findKey, storeKey } from "./key-copy.ts";
 import { findBackup, readManifest, type Manifest } from "./manifest.ts";
 
 export type RestoreOptions = {
-  /** Absent, empty, or with nothing but a master key. */
+  /** Data directory to create: absent, empty, or with only a master key. */
   readonly dataDir: string;
   /** A backup, or a directory of backups, of which the newest is restored. */
   readonly source: string;
-  /** Where the master key may be, by its identifier; the data directory is searched too. */
+  /** Returns the files that may contain the master key, by its identifier. The data directory is searched too. */
   readonly keyFiles: (keyId: string) => readonly string[];
 };
 
 /**
- * Creates the data directory of a platform from a backup, and starts its databases once to prove that they are complete.
+ * Creates the data directory of a platform from a backup, and starts its databases once to verify that they are
+ * complete.
  *
- * Errors: a plain Error that names what is wrong; no part of the platform is left in the data directory then.
+ * Errors: a plain Error with the cause; in this case all restored data is deleted from the data directory.
  */
 export async function restoreBackup({
   dataDir,
@@ -64,7 +65,10 @@ function refuseContent(dataDir: string, part: string): void {
   );
 }
 
-/** The cluster gets its name last: a start in between finds none, or a whole one. */
+/**
+ * Copies the cluster to a draft directory and renames it at the end, so that a concurrent start finds a complete
+ * cluster or none.
+ */
 async function copyCluster(path: string, postgres: string): Promise<void> {
   const draft = join(postgres, "cluster.restored");
   await copyTree(join(path, "cluster"), draft);

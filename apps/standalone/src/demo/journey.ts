@@ -17,7 +17,7 @@ export type DemoRun = {
 };
 export type Task = { uid: string; title: string; stage: string; run_id: string; outputs: Artifact[] };
 
-/** What a newcomer does through the public REST API, and nothing else. */
+/** Creates and applies the demo's factory through the public REST API only, as a new user would. */
 export async function prepareFactory(
   api: ApiClient,
   world: DemoRepositories,
@@ -34,14 +34,14 @@ export async function prepareFactory(
   return { factoryUid: factory.uid, plan: plan.map((item) => `${item.action} ${item.kind} ${item.name}`) };
 }
 
-/** The task that the platform creates from the dispatched run. */
+/** Returns the task that the platform creates from the dispatched run, once it exists. */
 export const taskOfRun = (api: ApiClient, factoryUid: string, runId: string): Promise<Task> =>
   until(
     () => api.get<Task>(`/factory/${factoryUid}/task-by-run`, { run_id: runId }).catch(absentIsUndefined),
     "The task",
   );
 
-/** The root run and everything beneath it, oldest first. */
+/** Returns the root run and all its descendants, oldest first. */
 export async function runTree(api: ApiClient, rootRunId: string): Promise<DemoRun[]> {
   const { runs } = await api.get<{ runs: DemoRun[] }>("/agent/runs", {
     ancestor_run_id: rootRunId,

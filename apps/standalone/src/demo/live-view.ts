@@ -14,7 +14,7 @@ const MARKS: Record<ProgressLine["mark"], [text: string, colour: keyof Paint]> =
 
 type RunRow = { run_id: string; agent_config?: { name?: string }; executor?: { display_name?: string } };
 
-/** Prints what happens in a run and in every run dispatched beneath it, as it happens. */
+/** Prints the events of a run and of all its descendants as they occur. */
 export class LiveView {
   readonly #api: ApiClient;
   readonly #paint: Paint;
@@ -27,7 +27,7 @@ export class LiveView {
     this.#print = print;
   }
 
-  /** Follows the tree of `runId` until every run of it has ended. */
+  /** Follows the tree of `runId` until all its runs have ended. */
   async follow(runId: string): Promise<void> {
     this.#watch(runId);
     for (let seen = -1; seen !== this.#watched.size;) {
@@ -44,7 +44,7 @@ export class LiveView {
     const run = await this.#api.get<RunRow>(`/agent/runs/${runId}`);
     const name = run.executor?.display_name ?? run.agent_config?.name ?? runId.slice(0, 8);
     for await (const message of this.#api.events(`/agent/runs/${runId}/events`)) {
-      if (message.event === "text_delta") continue; // the step has it whole
+      if (message.event === "text_delta") continue; // the complete text is in the event of the step
       const event = JSON.parse(message.data) as RunEventJson;
       const child = spawnedRun(event);
       this.#show(name, event);
@@ -69,7 +69,7 @@ function spawnedRun(event: RunEventJson): string | undefined {
   return event.kind === "tool_end" && name === "spawn_run" ? output?.run_id : undefined;
 }
 
-/** Asks until there is an answer; the thing is known to come within seconds. */
+/** Polls until `ask` returns a value. Throws an Error after the timeout. */
 export async function until<T>(ask: () => Promise<T | undefined>, what: string, timeoutMs = 15_000): Promise<T> {
   for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await delay(100)) {
     const answer = await ask();

@@ -9,16 +9,17 @@ import { verify } from "./verify.ts";
 const PROMPT = "The tests of acme/price-list fail: an order of ten items gets no bulk discount. Please have it fixed.";
 
 const OPTIONS = {
-  /** Ends with the job, on a terminal too. */
+  /** Exits when the work is done, even on a terminal. */
   exit: { type: "boolean", default: false },
-  /** Stays up until a signal arrives and does not remove the data directory. */
+  /** Runs until a signal arrives and preserves the data directory. */
   keep: { type: "boolean", default: false },
-  /** A model that does the job; the key of its provider is in the environment. */
+  /** Id of the model that does the work; the key of its provider must be in the environment. */
   model: { type: "string", default: "scripted" },
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
 const isScripted = options.model === "scripted";
-const settings = { MILLWRIGHT_SANDBOX: isScripted ? "optional" : "auto" }; // the commands of the scripts are files of this repository
+// the scripts execute only commands from files of this repository
+const settings = { MILLWRIGHT_SANDBOX: isScripted ? "optional" : "auto" };
 
 await runDemo(
   { ...options, definition: "first-factory", settings, env: process.env, hint: "npx millwright run list" },
@@ -49,4 +50,4 @@ await runDemo(
     print(summarise(outcome, colours, staysUp));
   },
 );
-process.exit(0); // a keep-alive connection of the client must not hold the process
+process.exit(0); // a keep-alive connection of the client would keep the process running

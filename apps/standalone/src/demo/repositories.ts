@@ -6,15 +6,15 @@ import { promisify } from "node:util";
 
 const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
 const run = promisify(execFile);
-/** The same commits each time, as the manifests of benchmarks name them. */
+/** Fixed dates, so that commits have the same ids on every start; manifests of benchmarks contain these ids. */
 const COMMIT_DATES = { GIT_AUTHOR_DATE: "2026-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2026-01-01T00:00:00Z" };
 
 export type DemoRepositories = { codeRoot: string; bareRepository: string; definitionRepository: string };
 
 /**
- * Makes the demo's world: a bare repository `acme/price-list` holding a small program with a failing test, and a git
- * repository holding the definition of the factory (a directory of `examples`) that works on it. The definition names the model: what keys happen to be
- * in the environment decides nothing.
+ * Creates the repositories of the demo: a bare repository `acme/price-list` with a small program and a failing test,
+ * and a git repository with the definition of the factory (a directory of `examples`). The definition names the model,
+ * so that provider keys in the environment have no influence.
  */
 export async function createDemoRepositories(
   directory: string,
@@ -39,7 +39,7 @@ export async function createDemoRepositories(
   return { codeRoot, bareRepository, definitionRepository };
 }
 
-/** The branches of a repository, by name. */
+/** Returns the branches of a repository, ordered by name. */
 export async function branchesOf(repository: string): Promise<string[]> {
   return (await git(repository, "for-each-ref", "--format=%(refname:short)", "refs/heads")).split("\n").filter(Boolean);
 }

@@ -8,17 +8,17 @@ import { startStandalone, type Standalone } from "../standalone.ts";
 import { createDemoRepositories, type DemoRepositories } from "./repositories.ts";
 import { demoEnd, untilKeyPressed, untilSignal, type DemoEnd } from "./stay-up.ts";
 
-/** What a demo works with. */
+/** The platform and the helpers that a demo uses. */
 export type DemoStage = {
   readonly api: ApiClient;
-  /** Where the platform listens, and the key of its owner. */
+  /** Origin of the platform, and the API key of its owner. */
   readonly url: string;
   readonly apiKey: string;
-  /** The database of a service. */
+  /** Returns the URL of a service's database. */
   readonly databaseUrl: (service: string) => string;
   readonly world: DemoRepositories;
   readonly colours: Paint;
-  /** Whether the links can be opened after the demo's work. */
+  /** Whether the platform keeps running after the demo, so that the links can be opened. */
   readonly staysUp: boolean;
   readonly print: (text: string) => void;
   readonly heading: (text: string) => void;
@@ -28,12 +28,12 @@ export type DemoOptions = {
   readonly exit: boolean;
   readonly keep: boolean;
   readonly model: string;
-  /** A directory of `examples` with the definition of the factory. */
+  /** Directory of `examples` with the definition of the factory. */
   readonly definition: string;
   /** Settings of the platform that the environment may override. */
   readonly settings: Readonly<Record<string, string>>;
   readonly env: NodeJS.ProcessEnv;
-  /** What to type in a second terminal while the platform runs. */
+  /** Command to enter in a second terminal while the platform runs. */
   readonly hint: string;
 };
 
@@ -43,7 +43,10 @@ const headingIn =
   (text: string): void =>
     print(`\n${colours.bold(colours.blue(text))}`);
 
-/** Starts the platform in a temporary directory, does the demo's work on it, and stops it at the end that the options name. Errors: those of the work. */
+/**
+ * Starts the platform in a temporary directory, executes the demo's work, and stops the platform at the end that the
+ * options select. Errors: those of the work.
+ */
 export async function runDemo(
   { exit, keep, model, definition, settings, env, hint }: DemoOptions,
   work: (stage: DemoStage) => Promise<void>,

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 
-/** How the demo ends: at once, when a key is pressed, or when a signal arrives. */
+/** When the demo ends: immediately after its work, when a key is pressed, or when a signal arrives. */
 export type DemoEnd = "exit" | "key" | "signal";
 
 /**
- * Returns how the demo ends. On a terminal it waits for a key, so that its links can be opened. Without a terminal, and where `CI` is set,
- * nobody can press one and it exits. `--exit` and `--keep` override both.
+ * Returns when the demo ends. On a terminal it waits for a key, so that its links can be opened. It exits without a
+ * terminal and where `CI` is set, because there is no user to press a key. `--exit` and `--keep` override both.
  */
 export function demoEnd({
   exit,
@@ -27,7 +27,9 @@ export async function untilSignal(): Promise<void> {
   await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
 }
 
-/** Resolves when a key is pressed, the terminal is closed, or a signal arrives. In raw mode Ctrl-C is a key like any other. */
+/**
+ * Resolves when a key is pressed, the terminal is closed, or a signal arrives. In raw mode, Ctrl-C is an ordinary key.
+ */
 export async function untilKeyPressed(terminal: NodeJS.ReadStream): Promise<void> {
   terminal.setRawMode(true);
   terminal.resume();

@@ -6,7 +6,10 @@ export type Outcome = { task: Task; runs: DemoRun[]; diff: string; links: Record
 const LINKS_OPEN = "Open in a browser";
 const LINKS_CLOSED = "Links (they open while the platform runs: npm run demo -- --keep)";
 
-/** Returns the finished task for people: tree, change, cost, links. `isRunning`: the platform stays up, so that the links can be opened. */
+/**
+ * Returns a summary of the finished task: run tree, diff, cost and links. `isRunning`: the platform keeps running, so
+ * the links can be opened.
+ */
 export function summarise(outcome: Outcome, paint: Paint, isRunning: boolean): string {
   const { task, runs, diff } = outcome;
   const cost = runs.reduce((sum, run) => sum + (run.request_usage?.inference_cost_usd ?? 0), 0);

@@ -2,7 +2,7 @@ import type { ApiClient } from "@millwright/api-client";
 import type { Artifact, DemoRun, Task } from "./journey.ts";
 import type { Outcome } from "./summary.ts";
 
-/** Makes sure that all of it really happened; the first thing that did not is thrown as an Error saying so. */
+/** Checks the outcome of the demo. Throws an Error that states the first mismatch. */
 export async function verify(seen: {
   api: ApiClient;
   task: Task;
@@ -53,7 +53,10 @@ export async function verify(seen: {
   };
 }
 
-/** What the implementer's script promises beside its change; a model decides for itself what to hand over. */
+/**
+ * Checks the artifacts that the implementer's script creates besides its change. Not called for real models, whose
+ * artifacts vary.
+ */
 async function verifyDocuments(api: ApiClient, implementer: DemoRun): Promise<Record<string, string>> {
   artifact(implementer.artifacts ?? [], "PLAN");
   const report = artifact(implementer.artifacts ?? [], "FILE");
@@ -76,7 +79,7 @@ async function textOf(url: string): Promise<string> {
   return response.text();
 }
 
-/** Throws an Error that says what did not happen. */
+/** Throws an Error with the text `otherwise` unless the condition is true. */
 export function must(isTrue: boolean, otherwise: string): void {
   if (!isTrue) throw new Error(`The demo failed: ${otherwise}.`);
 }

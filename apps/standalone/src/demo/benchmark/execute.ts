@@ -36,7 +36,10 @@ export async function executeBenchmark({ api, print }: DemoStage, factoryUid: st
   }
 }
 
-/** Returns what shows a line in place of the one before it; without a terminal, each line that differs from the one before it. */
+/**
+ * Returns a function that displays a progress line. On a terminal it replaces the previous line; otherwise it prints
+ * each line that differs from the previous one.
+ */
 function progressTo(print: (text: string) => void): (line: string) => void {
   let shown = "";
   return (line) => {

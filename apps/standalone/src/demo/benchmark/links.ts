@@ -1,7 +1,7 @@
 import type { ApiClient } from "@millwright/api-client";
 import type { Trial } from "./verify.ts";
 
-/** Returns the page of one trial that failed, and of one that passed on the same task. */
+/** Returns links to a trial that failed, and to a trial of the same task that passed. */
 export async function linksOf(api: ApiClient, trials: readonly Trial[]): Promise<[name: string, url: string][]> {
   const failed = trials.find((trial) => outcomeOf(trial) === "fail");
   const passed = trials.find((trial) => outcomeOf(trial) === "pass" && trial.task_title === failed?.task_title);

@@ -8,13 +8,13 @@ import { DIFFERENCE } from "./suite.ts";
 import { verifyBenchmark } from "./verify.ts";
 
 const OPTIONS = {
-  /** Ends with the results, on a terminal too. */
+  /** Exits after the results, even on a terminal. */
   exit: { type: "boolean", default: false },
-  /** Stays up until a signal arrives and does not remove the data directory. */
+  /** Runs until a signal arrives and preserves the data directory. */
   keep: { type: "boolean", default: false },
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
-const settings = { MILLWRIGHT_SANDBOX: "optional" }; // the commands of the scripts are files of this repository
+const settings = { MILLWRIGHT_SANDBOX: "optional" }; // the scripts execute only commands from files of this repository
 const demo = {
   ...options,
   model: "scripted",
@@ -49,4 +49,4 @@ await runDemo(demo, async (stage) => {
   );
   for (const [name, url] of await linksOf(api, verified.trials)) print(`  ${name.padEnd(30)} ${url}`);
 });
-process.exit(0); // a keep-alive connection of the client must not hold the process
+process.exit(0); // a keep-alive connection of the client would keep the process running

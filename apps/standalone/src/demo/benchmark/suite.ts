@@ -1,28 +1,27 @@
 import { runnerUidOf } from "@millwright/ids";
 
-/** The runners of `examples/measured-factory`; the first is the baseline. */
+/** Runners of `examples/measured-factory`. The first is the baseline. */
 const RUNNERS = [
   { role: "baseline", display_name: "with tests", runner: "with-tests" },
   { role: "candidate", display_name: "without tests", runner: "without-tests" },
 ] as const;
 export const REPETITIONS = 4;
-/** What the configurations differ in, for people. */
+/** Text that explains the difference between the configurations. */
 export const DIFFERENCE = [
   "Both follow the same scripts (no AI): make the change, run `npm test`, correct the change if the tests fail.",
   "with tests     baseline: the repository's tests are executed",
   "without tests  candidate: the setup of its runner replaces the test command by one that always passes",
   "Each trial is judged by a command on the files that it left, which the trial does not see.",
 ];
-/** Two of the three tasks need a correction that only a failing test prompts. */
+/** Number of trials that pass: two of the three tasks need a correction that only a failing test prompts. */
 export const EXPECTED_PASSES = { baseline: 12, candidate: 4 } as const;
 
 const fence = "````";
 const scripted = (text: string): string => `${fence}scripted\n${text.trim()}\n${fence}`;
 
-/** Modules of the repository. */
 const [TOTAL, FORMAT] = ["src/total.js", "src/format.js"] as const;
 
-/** Returns a rule of one command that imports a module of the repository as `code`; the trial does not see it. */
+/** Returns a rule with one command that imports a module of the repository as `code`. The trial cannot see the rule. */
 const rule = (module: string, statements: string) => ({
   checks: [
     {

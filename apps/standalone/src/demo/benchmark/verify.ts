@@ -18,7 +18,9 @@ export type Verified = {
   readonly trials: readonly Trial[];
 };
 
-/** Reads the results and makes sure that all of it happened. Throws an Error that says what did not. */
+/**
+ * Reads the results and checks that they are complete and as expected. Throws an Error that states the first mismatch.
+ */
 export async function verifyBenchmark(api: ApiClient, { path, run }: Executed): Promise<Verified> {
   const results = await api.get<Verified["results"]>(`${path}/results`);
   const { data: trials } = await api.get<{ data: Trial[] }>(`${path}/trials`, { include: "scores", limit: 100 });

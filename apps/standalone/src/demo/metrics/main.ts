@@ -11,15 +11,15 @@ const PEOPLE = 50;
 const COMMAND_LINE = fileURLToPath(new URL("../../../../cli/bin/millwright.mjs", import.meta.url));
 
 const OPTIONS = {
-  /** Ends with the tables, on a terminal too. */
+  /** Exits after the tables, even on a terminal. */
   exit: { type: "boolean", default: false },
-  /** Stays up until a signal arrives and does not remove the data directory. */
+  /** Runs until a signal arrives and preserves the data directory. */
   keep: { type: "boolean", default: false },
-  /** Another month. */
+  /** Seed of the simulated month. */
   seed: { type: "string", default: "1" },
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
-const settings = { MILLWRIGHT_SANDBOX: "optional" }; // no run is executed
+const settings = { MILLWRIGHT_SANDBOX: "optional" }; // no run is executed, so no sandbox is needed
 const demo = {
   ...options,
   model: "scripted",
@@ -63,7 +63,7 @@ await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKe
     print(stdout.trimEnd());
   }
 });
-process.exit(0); // a keep-alive connection of the client must not hold the process
+process.exit(0); // a keep-alive connection of the client would keep the process running
 
 type Agents = { agents: { uid: string; name: string }[] };
 type Teams = { teams: { uid: string }[] };

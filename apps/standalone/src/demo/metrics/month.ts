@@ -6,11 +6,11 @@ const DAYS = 30;
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 
-/** Weighted choices: an entry comes as often as it is listed. */
+/** Weighted choices: an entry is picked in proportion to how often it is listed. */
 const SOURCES = ["WEB_APP", "WEB_APP", "API", "SLACK", "SLACK", "SCHEDULED_AGENT"];
 const REPOSITORIES = ["shop", "shop", "billing", "search", "docs"];
 const SIZES = [30, 60, 200, 350, 700, 2_000];
-/** Cost of one call in micro-dollars, at least and at most. */
+/** Models with the minimum and maximum cost of one call in micro-dollars. */
 const MODELS = [
   { modelId: "claude-opus-5-5", minMicros: 20_000, maxMicros: 250_000 },
   { modelId: "claude-opus-5-5", minMicros: 20_000, maxMicros: 250_000 },
@@ -51,7 +51,7 @@ export function simulateMonth(team: Team, seed: number, end: Date): Month {
 
 type Task = { readonly userUid: string; readonly startedAt: Date; readonly number: number; readonly end: Date };
 
-/** A foreman and up to three implementers; most trees open a pull request. */
+/** Returns a run tree of a foreman and one to three implementers. Most trees open a pull request. */
 function simulateTask(
   random: RandomIndex,
   team: Team,
@@ -134,7 +134,10 @@ type Opened = {
   readonly end: Date;
 };
 
-/** What the code host reports: reviews and comments of people, sometimes a push of theirs, and mostly a merge. Nothing is later than `end`. */
+/**
+ * Returns the facts that the code host reports: reviews and comments of people, sometimes a push, and mostly a merge.
+ * Nothing is later than `end`.
+ */
 function simulateReview(random: RandomIndex, { url, repository, number, openedAt, end }: Opened): PullRequestFacts {
   const reviewedAt = later(openedAt, 10 + random(600));
   const closedAt = later(reviewedAt, 5 + random(1_500));
