@@ -2,18 +2,21 @@ import { BackgroundLoop } from "@millwright/database";
 import type { Logger } from "@millwright/telemetry";
 
 export type BenchmarkLoopOptions = {
-  /** Benchmark runs that may have something to do. */
+  /** Returns the uids of active benchmark runs that may need to advance. */
   due(): Promise<readonly string[]>;
-  /** Returns whether anything changed. */
+  /** Advances one benchmark run. Returns whether anything changed. */
   advance(uid: string): Promise<boolean>;
   readonly pollMs: number;
   readonly log: Logger;
 };
 
-/** Notifications come with every item of work: those of so much time are handled together. */
+/**
+ * Minimum pause between two rounds, in milliseconds: every enqueued work item sends a notification, so those that
+ * arrive within the pause are handled in one round.
+ */
 const REST_MS = 50;
 
-/** Advances active benchmark runs: when notified, and at every poll. Any number of replicas may run. */
+/** Advances active benchmark runs on every notification and at every poll. Several replicas may run it concurrently. */
 export class BenchmarkLoop {
   readonly #options: BenchmarkLoopOptions;
   readonly #loop: BackgroundLoop;
@@ -40,7 +43,10 @@ export class BenchmarkLoop {
     this.#loop.wake();
   }
 
-  /** Advances every benchmark run that is due once. One that fails does not hold up the others. Returns whether anything changed. */
+  /**
+   * Advances every due benchmark run once. A failure of one run is logged and does not stop the others. Returns whether
+   * anything changed.
+   */
   async advanceDue(): Promise<boolean> {
     let isChanged = false;
     for (const uid of await this.#options.due()) {

@@ -28,19 +28,19 @@ export type BenchmarkEngineOptions = {
 
 export type BenchmarkEngine = {
   readonly loop: BenchmarkLoop;
-  /** Work that drives benchmark runs, by kind. */
+  /** Handlers of the work items that drive benchmark runs, by kind. */
   readonly handlers: Readonly<Record<string, WorkHandler>>;
-  /** Reactions to the events of trials' runs, by type. */
+  /** Handlers of the events of trials' runs, by event type. */
   readonly runEvents: EventsHandlers;
   start(): void;
   stop(): Promise<void>;
 };
 
-/** After an infrastructure failure; the second retry waits twice as long. */
+/** Delay before the first retry after an infrastructure failure. The second retry waits twice as long. */
 const RETRY_DELAY_MS = 15_000;
 const POLL_MS = 1_000;
 
-/** What runs the trials of benchmarks. */
+/** Composes the engine that executes the trials of benchmarks. */
 export function composeBenchmarkEngine({
   database,
   clock,
@@ -72,7 +72,8 @@ export function composeBenchmarkEngine({
     },
     runEvents: onTrialRunEvents(deps),
     start() {
-      // An ended trial and a finished score enqueue work or end it: both may let a benchmark run advance.
+      // The end of a trial and the end of scoring both enqueue or complete work, and either can let a benchmark run
+      // advance.
       unsubscribe = database.onCommit((topics) => topics.has(WORK_ENQUEUED) && loop.wake());
       loop.start();
     },

@@ -29,7 +29,7 @@ export type BenchmarksOptions = {
   readonly scorers: BenchmarkRoutesDeps["scorers"];
 };
 
-/** What serves the requests about suites and benchmark runs. */
+/** Composes the dependencies of the API of suites and benchmark runs. */
 export function composeBenchmarks({
   database,
   clock,

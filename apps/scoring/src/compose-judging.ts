@@ -37,9 +37,9 @@ export type Judging = {
   readonly report: ReportScoresDeps;
   readonly runEvents: ReturnType<typeof onRunEvents>;
   readonly work: Readonly<Record<string, WorkHandler>>;
-  /** Decides for self-improvement runs; `start` has it repeated. Returns how many. */
+  /** Starts self-improvement runs that are due; `start` repeats it. Returns their number. */
   decideImprovements(): Promise<number>;
-  /** Fails attempts whose work the queue has given up; `start` has it repeated. Returns how many. */
+  /** Fails attempts whose work items exhausted their tries; `start` repeats it. Returns their number. */
   failAbandonedAttempts(): Promise<number>;
   start(): void;
   stop(): Promise<void>;
@@ -47,7 +47,7 @@ export type Judging = {
 
 const SWEEP_EVERY_MS = 60_000;
 
-/** How runs are scored: by themselves, on demand and by the reports of their judges. */
+/** Composes the scoring of runs: automatic, on demand, and from the reports of judge runs. */
 export function composeJudging({
   database,
   clock,

@@ -26,7 +26,7 @@ export type ScorersOptions = ScopeDeps & {
 
 export type Scorers = { readonly routes: ScorersDeps; readonly definitions: DefinitionRoutesDeps };
 
-/** Scorers, what is read of their results, and the scorers that files define. */
+/** Composes scorers, reads of their results, and scorers defined in files. */
 export function composeScorers({
   database,
   clock,

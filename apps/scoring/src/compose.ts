@@ -26,10 +26,10 @@ import { ofTrialRuns } from "./events/on-trial-run-events.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
 
-/** Applied before the service is composed. */
+/** Directory of the migrations that are applied before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
-/** Which services may call in their own name. */
+/** Services that may call each method in their own name. */
 export const allowedServices = {
   ...allowServices(events.EventFeedService, { read: ["gateway"] }),
   ...definitionAllowList,
@@ -37,39 +37,39 @@ export const allowedServices = {
 
 export type ScoringOptions = ServiceOptions & {
   readonly upstreams: { identity: Transport; orchestrator: Transport; factories: Transport };
-  /** How long a run must have been terminal before it is scored automatically; 30 s by default. */
+  /** Time for which a run must have been terminal before it is scored automatically. Default: 30 s. */
   readonly coolDownMs?: number;
-  /** Trials of one team that run at once, over all its benchmark runs; 8 by default. */
+  /** Maximum number of concurrent trials of one team over all its benchmark runs. Default: 8. */
   readonly trialsPerTeam?: number;
-  /** Divides every wait; for tests of failures. Default 1. */
+  /** Divisor of every wait time, for failure tests. Default: 1. */
   readonly timeScale?: number;
 };
 
 export type Scoring = {
   routes(router: ConnectRouter): void;
   start(): Promise<void>;
-  /** Stops background work; RPCs are still served. Called before `stop`. */
+  /** Stops background work. RPCs are still served. Called before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether the database answers. */
+  /** Returns whether the database is reachable. */
   ready(): Promise<boolean>;
   readonly consumers: readonly Consumer[];
   readonly work: WorkQueue;
   readonly benchmarkEngine: BenchmarkEngine;
-  /** Decides for self-improvement runs; `start` has it repeated. Returns how many. */
+  /** Starts self-improvement runs that are due; `start` repeats it. Returns their number. */
   decideImprovements(): Promise<number>;
-  /** Fails attempts whose work the queue has given up; `start` has it repeated. Returns how many. */
+  /** Fails attempts whose work items exhausted their tries; `start` repeats it. Returns their number. */
   failAbandonedAttempts(): Promise<number>;
 };
 
 const TRIALS_PER_TEAM = 8;
-/** How long an item of work stays claimed by a process that died. */
+/** Lease of a work item: after a process dies, another one can claim the item once this time has passed. */
 const WORK_LEASE_SECONDS = 30;
 const COOL_DOWN_MS = 30_000;
-/** Items mostly wait for the orchestrator. */
+/** Handlers spend most of their time waiting for the orchestrator, so several items are processed concurrently. */
 const WORK_CONCURRENCY = 8;
 
-/** The object graph of this service. */
+/** Builds the object graph of this service. */
 export function composeScoring(o: ScoringOptions): Scoring {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "scoring" });

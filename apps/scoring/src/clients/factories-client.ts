@@ -5,11 +5,11 @@ import { notFound } from "@millwright/errors";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { FactoryView } from "../usecases/scope.ts";
 
-/** Factories, as their scorers and benchmarks need them. */
+/** Returns the client of the factories service for scorers and benchmarks. */
 export function factoriesClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(factories.FactoryService, transport, { signer });
   return {
-    /** Errors: factory_not_found (absent or not visible to the caller). */
+    /** Returns a factory. Errors: factory_not_found (absent or not visible to the caller). */
     async get(caller: Caller, uid: string): Promise<FactoryView> {
       const { factory } = await client.getFactory({ uid }, call(caller));
       if (!factory) throw notFound("factory");

@@ -5,11 +5,11 @@ import { isDomainError, notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** Agents, as scorers need them. */
+/** Returns the client of the identity service for scorers. */
 export function identityClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
-    /** Errors: agent_not_found, for an agent that is not one of the factory's or is disabled. */
+    /** Checks that all agents belong to the factory and are enabled. Errors: agent_not_found. */
     async requireAgents(
       caller: Caller,
       factory: { uid: string; teamUid: string },
@@ -21,7 +21,10 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
       if (agents.some(({ factoryUid }) => factoryUid !== factory.uid)) throw notFound("agent");
     },
 
-    /** Uids of agents of a factory by name; absent and disabled ones have none. Asked in this service's own name. */
+    /**
+     * Returns the uids of a factory's agents by name, without absent and disabled agents. Calls identity in the name of
+     * this service.
+     */
     async uidsOf(
       factory: { uid: string; teamUid: string },
       names: readonly string[],
@@ -44,7 +47,7 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
       return new Map(found.flat());
     },
 
-    /** Names by uid; deleted agents have none. */
+    /** Returns display names by uid, without deleted agents. */
     async names(caller: Caller, teamUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       if (agentUids.length === 0) return new Map();
       const { profiles } = await client.getProfiles({ teamUid, uids: [...agentUids] }, call(caller));

@@ -9,10 +9,10 @@ import type { RepoRef } from "../domain/suite.ts";
 import type { TeamRunner } from "../usecases/freeze-runners.ts";
 import type { SkillText } from "../usecases/frozen-records.ts";
 
-/** The most refs that one call resolves. */
+/** Maximum number of refs that one call resolves. */
 const REFS_MAX = 100;
 
-/** Environments, models, skills, runners and commits, as suites and launches need them. */
+/** Returns the client for environments, models, skills, runners and commits, which suites and launches need. */
 export function launchCatalogClient(transport: Transport, signer: CallerSigner) {
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
   const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
@@ -32,7 +32,7 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
   }
 
   return {
-    /** Returns the public configuration of an environment; undefined when the caller cannot see it. */
+    /** Returns the public configuration of an environment, or undefined if the caller cannot see it. */
     async environment(caller: Caller, uid: string): Promise<JsonObject | undefined> {
       try {
         const { environment } = await catalog.getEnvironment({ uid }, call(caller));
@@ -43,13 +43,16 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
       }
     },
 
-    /** Returns the models that a team can name, and the one that is used without a name. */
+    /** Returns the models that a team can name, and the default model. */
     async models(caller: Caller, teamUid: string): Promise<{ defaultModelId: string; ids: ReadonlySet<string> }> {
       const { defaultModelId, models } = await catalog.listModels({ teamUid }, call(caller));
       return { defaultModelId, ids: new Set(models.map(({ id }) => id)) };
     },
 
-    /** Returns the skills that the factory's agents find, by name; the factory's own before others of the name. */
+    /**
+     * Returns the skills that the factory's agents can use, by name. If several skills have the same name, the
+     * factory's own takes precedence.
+     */
     async skills(caller: Caller, teamUid: string, factoryUid: string): Promise<ReadonlyMap<string, SkillText>> {
       const { skills } = await catalog.listSkills({ teamUid }, call(caller));
       return new Map(
@@ -66,7 +69,10 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
       return runners.map(({ uid, formerUid, name, content = {} }) => ({ uids: [uid, formerUid], name, content }));
     },
 
-    /** Returns the commits of refs in their order. Errors: launch_invalid (a repository or ref that does not exist) · those of the code host. */
+    /**
+     * Returns the commits of refs, in the order of the refs.
+     * Errors: launch_invalid (a repository or ref that does not exist) · those of the code host.
+     */
     async commits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<string[]> {
       const commits: string[] = [];
       for (let start = 0; start < refs.length; start += REFS_MAX)

@@ -4,10 +4,10 @@ import { orchestrator } from "@millwright/contracts";
 import { as, newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** The platform's default model at the time of use. */
+/** Model id that stands for the platform's default model at the time of use. */
 const AUTO_MODEL = "auto";
 
-/** The models of the platform, as scorers need them. */
+/** Returns the client for the platform's models, which scorers need. */
 export function modelsClient(transport: Transport, signer: CallerSigner) {
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
   const modelIds = async (caller: Caller, teamUid: string): Promise<ReadonlySet<string>> => {
@@ -15,9 +15,9 @@ export function modelsClient(transport: Transport, signer: CallerSigner) {
     return new Set([AUTO_MODEL, ...models.map(({ id }) => id)]);
   };
   return {
-    /** Ids of the models that a team can name, and `auto`. */
+    /** Returns the ids of the models that a team can name, and `auto`. */
     modelIds,
-    /** The same, asked in this service's own name. */
+    /** Returns the same ids, requested in the name of this service. */
     modelIdsOf: (teamUid: string) =>
       modelIds(
         serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]),

@@ -11,12 +11,12 @@ import type { RunEvidence } from "../domain/judge-evidence.ts";
 import { ATTEMPT_METADATA, type JudgeRun } from "../domain/judge-run.ts";
 import { callerFor, type Behalf } from "./acting-caller.ts";
 
-/** A run with what decides about scoring it and what it has used. */
+/** A run with the members that decide whether it is scored, and its usage. */
 export type RunDescription = ScoredRun & {
   readonly costMicros: number;
   readonly totalTokens: number;
   readonly runTimeMs: number;
-  /** Public RequestUsage. */
+  /** Public `RequestUsage` document. */
   readonly usage: JsonObject | undefined;
   readonly errorCode: string;
   readonly hasWorkspace: boolean;
@@ -24,29 +24,32 @@ export type RunDescription = ScoredRun & {
 
 export type OrchestratorClient = ReturnType<typeof orchestratorClient>;
 
-/** Runs that are scored, and runs that judge them. */
+/** Returns the client for runs that are scored and for the runs that judge them. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
   const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
   const self = () => call(serviceCaller(signer.service, newUid()));
   return {
-    /** Errors: run_not_found (absent or not visible to the caller). */
+    /** Checks that the caller can see a run. Errors: run_not_found (absent or not visible to the caller). */
     async requireVisible(caller: Caller, runUid: string): Promise<void> {
       await runs.getRun({ runUid }, call(caller));
     },
 
-    /** Returns the attempt that a judge run was created for; undefined: the run is none. Errors: run_not_found (absent or not visible to the caller). */
+    /**
+     * Returns the uid of the attempt that a judge run was created for, or undefined if the run is not a judge run.
+     * Errors: run_not_found (absent or not visible to the caller).
+     */
     async attemptOf(caller: Caller, runUid: string): Promise<string | undefined> {
       const { run } = await runs.getRun({ runUid }, call(caller));
       return run?.source === JUDGE_SOURCE ? run.metadata[ATTEMPT_METADATA] : undefined;
     },
 
-    /** Returns at most 500 runs; unknown ones are left out. */
+    /** Returns descriptions of at most 500 runs, without unknown runs. */
     async describe(runUids: readonly string[]): Promise<RunDescription[]> {
       return (await evidence.describeRuns({ runUids: [...runUids] }, self())).runs.map(toDescription);
     },
 
-    /** Errors: run_not_found. */
+    /** Returns a run with the evidence that a judge reads. Errors: run_not_found. */
     async evidence(runUid: string): Promise<RunDescription & RunEvidence> {
       const found = await evidence.getRunEvidence({ runUid }, self());
       if (!found.run) throw notFound("run");
@@ -55,7 +58,10 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return { ...toDescription(found.run), prompt, finalMessage, conversationJson, diff, artifacts };
     },
 
-    /** Returns the judge run of an attempt: a new one, or the one that its cause has created before. Errors: those of CreateRuns. */
+    /**
+     * Creates the judge run of an attempt, or returns the run that an earlier call with the same cause created. Errors:
+     * those of CreateRuns.
+     */
     async createJudgeRun(behalf: Behalf, run: JudgeRun): Promise<string> {
       const { runs: created } = await runs.createRuns(
         { runs: [requestOf(run)] },
@@ -64,7 +70,10 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return created[0]!.run!.uid;
     },
 
-    /** Errors: run_not_found, run_already_finished, run_pending (conflict, retryable). */
+    /**
+     * Cancels a run and its descendants. Errors: run_not_found, run_already_finished, run_pending (conflict,
+     * retryable).
+     */
     async cancel(teamUid: string, runUid: string, cause: string): Promise<void> {
       await runs.cancelRun(
         { runUid, tree: true, cause, idempotencyKey: `${cause} ${runUid}` },

@@ -6,16 +6,16 @@ import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { SourceRun } from "../usecases/compose-task.ts";
 
-/** Runs that tasks are made from. */
+/** Returns the client for runs that tasks are created from. */
 export function sourceRunsClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
   const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
   return {
-    /** Errors: run_not_found (absent or not visible to the caller). */
+    /** Checks that the caller can see a run. Errors: run_not_found (absent or not visible to the caller). */
     async requireVisible(caller: Caller, runUid: string): Promise<void> {
       await runs.getRun({ runUid }, call(caller));
     },
-    /** Errors: run_not_found. */
+    /** Returns a run with its repositories. Errors: run_not_found. */
     async get(caller: Caller, runUid: string): Promise<SourceRun> {
       const { run } = await runs.getRun({ runUid }, call(caller));
       if (!run) throw notFound("run");

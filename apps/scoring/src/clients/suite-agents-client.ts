@@ -4,15 +4,15 @@ import { identity } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { SuiteAgent } from "../usecases/suite-references.ts";
 
-/** Agents, as suites and launches need them. */
+/** Returns the client for agents, which suites and launches need. */
 export function suiteAgentsClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
-    /** Errors: agent_not_found (absent, disabled or not visible). */
+    /** Returns an agent. Errors: agent_not_found (absent, disabled or not visible). */
     async get(caller: Caller, teamUid: string, agentUid: string): Promise<SuiteAgent> {
       return toSuiteAgent(await client.resolveAgent({ teamUid, agentUid }, call(caller)));
     },
-    /** Finds an agent of a factory by name. Errors: agent_not_found. */
+    /** Returns the agent of a factory that has the name. Errors: agent_not_found. */
     async findByName(caller: Caller, teamUid: string, factoryUid: string, agentName: string): Promise<SuiteAgent> {
       return toSuiteAgent(await client.resolveAgent({ teamUid, factoryUid, agentName }, call(caller)));
     },

@@ -7,7 +7,7 @@ import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { TrialRun } from "../domain/trial-run.ts";
 import type { RunFacts } from "../usecases/start-attempts.ts";
 
-/** A run with what it has used. */
+/** A run with its usage. */
 export type MeasuredRun = RunFacts & {
   readonly costMicros: number;
   readonly totalTokens: number;
@@ -17,13 +17,16 @@ export type MeasuredRun = RunFacts & {
 
 type Behalf = { readonly teamUid: string; readonly creator: { readonly type: string; readonly uid: string } };
 
-/** Runs of trials, created and cancelled on behalf of the person who launched their benchmark. */
+/** Returns the client that creates and cancels runs of trials on behalf of the person who launched the benchmark. */
 export function trialRunClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
   const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
   const onBehalfOf = (behalf: Behalf) => call(callerFor(signer.service, behalf));
   return {
-    /** Returns the run of the attempt: a new one, or the one that its cause has created before. Errors: those of CreateRuns. */
+    /**
+     * Creates the run of an attempt, or returns the run that an earlier call with the same cause created. Errors: those
+     * of CreateRuns.
+     */
     async create(run: TrialRun): Promise<{ readonly runUid: string; readonly isAtCapacity: boolean }> {
       const { runs: created } = await runs.createRuns({ runs: [requestOf(run)] }, onBehalfOf(run));
       const [{ run: answer, atCapacity } = { run: undefined, atCapacity: false }] = created;
@@ -31,12 +34,15 @@ export function trialRunClient(transport: Transport, signer: CallerSigner) {
       return { runUid: answer.uid, isAtCapacity: atCapacity };
     },
 
-    /** Cancels the run with everything below it. Errors: run_not_found, run_already_finished, run_pending (conflict, retryable). */
+    /**
+     * Cancels the run and all its descendants. Errors: run_not_found, run_already_finished, run_pending (conflict,
+     * retryable).
+     */
     async cancelTree(behalf: Behalf, runUid: string, cause: string): Promise<void> {
       await runs.cancelRun({ runUid, tree: true, cause, idempotencyKey: `${cause} ${runUid}` }, onBehalfOf(behalf));
     },
 
-    /** Returns the figures of runs; unknown runs are left out. */
+    /** Returns the usage of runs, without unknown runs. */
     async describe(runUids: readonly string[]): Promise<MeasuredRun[]> {
       const { runs: described } = await evidence.describeRuns(
         { runUids: [...runUids] },
@@ -78,7 +84,7 @@ const requestOf = (run: TrialRun) => ({
 
 const TRIAL_VERBS = ["run.view", "run.create", "run.manage"] as const satisfies readonly Verb[];
 
-/** This service on behalf of the launcher, with just what trials need. */
+/** Returns the caller that represents this service on behalf of the launcher, with only the verbs that trials need. */
 function callerFor(service: string, { teamUid, creator }: Behalf): Caller {
   const self = serviceCaller(service, newUid(), { type: creator.type as PrincipalType, uid: creator.uid }, [
     { teamUid: teamUid as TeamUid, verbs: TRIAL_VERBS },

@@ -2,20 +2,20 @@ import type { AttemptConfig } from "./attempt.ts";
 import type { Rule } from "./rule.ts";
 import { RULE_MODEL, type Scorer } from "./scorer.ts";
 
-/** What a benchmark task has in place of the scorer's own rubric. */
+/** Values of a benchmark task that replace those of the scorer. */
 export type ConfigOverrides = {
   readonly rubric?: string | undefined;
-  /** A rule judges; no model is asked. */
+  /** If present, a rule judges and no model is called. */
   readonly rule?: Rule | undefined;
 };
 
-/** What a judge takes from a scorer, or from its record in a manifest. */
+/** The members of a scorer, or of its record in a manifest, that a judge uses. */
 export type JudgeSource = Pick<
   Scorer,
   "uid" | "version" | "labels" | "threshold" | "scoringPrompt" | "modelId" | "rule" | "agentConfig"
 >;
 
-/** Returns what the judge of an attempt works with: the scorer as it is given. */
+/** Returns the configuration of an attempt's judge: the scorer as given, with the overrides applied. */
 export function captureConfig(
   scorer: JudgeSource,
   { rubric, rule = scorer.rule ?? undefined }: ConfigOverrides = {},

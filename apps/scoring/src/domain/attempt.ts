@@ -6,7 +6,9 @@ export type AttemptUid = Uid<"attempt">;
 export type AttemptState = "pending" | "judging" | "scored" | "failed";
 export type TriggerSource = "automatic" | "manual" | "benchmark";
 
-/** What the judge of an attempt works with, captured when the attempt started: later updates of the scorer do not change it. */
+/**
+ * Configuration of an attempt's judge, captured when the attempt started. Later updates of the scorer do not change it.
+ */
 export type AttemptConfig = {
   readonly scorer_version: number;
   readonly labels: readonly Label[];
@@ -31,7 +33,7 @@ export type Attempt = {
   readonly title: string;
   readonly trialUid: string | null;
   readonly triggerSource: TriggerSource;
-  /** For whom the judge run is created. */
+  /** The principal on whose behalf the judge run is created. */
   readonly requester: { readonly type: string; readonly uid: string };
   readonly state: AttemptState;
   readonly config: AttemptConfig;
@@ -41,10 +43,10 @@ export type Attempt = {
   readonly attemptedAt: Date;
 };
 
-/** What a judge decided, or why it decided nothing. */
+/** The decision of a judge, or the reason why there is none. */
 export type Verdict =
   | { readonly kind: "scored"; readonly label: Label; readonly reason?: string }
   | { readonly kind: "failed"; readonly code: string; readonly message: string };
 
-/** Stored reasons are cut to this many bytes. Source: fields-factory §8.3. */
+/** Maximum size of a stored reason, in bytes. Longer reasons are truncated. */
 export const REASON_BYTES_MAX = 8_192;

@@ -9,14 +9,15 @@ import type { BenchmarkStats } from "./benchmark-stats.ts";
 export type ComparedRun = {
   readonly run: BenchmarkRun;
   readonly plan: BenchmarkPlan;
-  /** Of all trials. */ readonly stats: BenchmarkStats;
+  /** Statistics of all trials. */ readonly stats: BenchmarkStats;
 };
 
 /**
- * Compares a benchmark run with another one (the reference) of the same suite over the tasks that they share by title. Configurations correspond by
- * display name, else by role where the role is unique. Trials are paired by task and repetition.
+ * Compares a benchmark run with another run (the reference) of the same suite, over the tasks that have the same title
+ * in both. Configurations are matched by display name, else by role if the role is unique. Trials are paired by task
+ * and repetition.
  *
- * Errors: not_comparable (invalid_argument): the same run twice, no shared task, or no corresponding configurations.
+ * Errors: not_comparable (invalid_argument): the same run twice, no shared task, or no matching configurations.
  */
 export function compareRuns(compared: ComparedRun, reference: ComparedRun): JsonObject {
   if (compared.run.uid === reference.run.uid) throw notComparable("A benchmark run cannot be compared with itself.");

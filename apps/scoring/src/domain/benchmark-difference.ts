@@ -2,18 +2,21 @@ import type { JsonObject } from "@millwright/json";
 import { isDistinguishable, pairedBootstrap, wilson, type Confidence, type Interval } from "@millwright/statistics";
 import type { Tally } from "./benchmark-stats.ts";
 
-/** Correctness by repetition, of one task under one configuration; see `TrialGroup`. */
+/** Correctness outcomes of one task under one configuration, one character per repetition; see `TrialGroup`. */
 export type PairedOutcomes = { readonly reference: string; readonly candidate: string };
 
-/** Returns the seed of all resampling of a benchmark run: the same manifest gives the same intervals on every installation. */
+/**
+ * Returns the seed of all resampling of a benchmark run. The same manifest gives the same intervals on every
+ * installation.
+ */
 export const seedOf = (manifestHash: string): number => Number.parseInt(manifestHash.slice(0, 8), 16);
 
-/** Returns a number between 0 and 1 without the digits that binary fractions add; 6 decimals. */
+/** Rounds a number between 0 and 1 to 6 decimals, which removes the digits that binary fractions add. */
 export const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
 
 const orNull = (value: number | null): number | null => (value === null ? null : rounded(value));
 
-/** Returns the shares of a tally with the Wilson interval of its pass rate and its coverage. */
+/** Returns counts and rates of a tally, with its coverage and the Wilson interval of its pass rate. */
 export function scoringJson(tally: Tally): JsonObject {
   const { passed, failed, avgScore, received } = tally;
   return {
@@ -26,7 +29,7 @@ export function scoringJson(tally: Tally): JsonObject {
   };
 }
 
-/** Returns how many outcomes should exist and how many do. */
+/** Returns the expected and the received number of outcomes, and their ratio. */
 export function coverageJson(tallies: readonly Tally[]): JsonObject {
   const [expected, received] = [
     tallies.reduce((total, each) => total + each.expected, 0),
@@ -35,7 +38,10 @@ export function coverageJson(tallies: readonly Tally[]): JsonObject {
   return { expected, received, rate: expected === 0 ? null : rounded(received / expected) };
 }
 
-/** Returns the difference of the pass rates (candidate − reference) over the trials that both sides have, and whether the data shows one. */
+/**
+ * Returns the difference of the pass rates (candidate − reference) over the trials that both sides have, and whether
+ * the difference is distinguishable from zero.
+ */
 export function differenceJson(tasks: readonly PairedOutcomes[], seed: number): JsonObject {
   const result = pairedBootstrap(tasks.flatMap(pairsOf), { seed });
   const distinguishable = isDistinguishable(result);

@@ -7,7 +7,7 @@ import { perFinishedTrial, scorersOf, select, sum, tally, trialCount, type Bench
 export const METRIC_ARRAYS = ["configuration_metrics", "scorer_metrics", "task_metrics", "tag_metrics"] as const;
 export type MetricArray = (typeof METRIC_ARRAYS)[number];
 
-/** Which arrays are included, and which of their rows: absent members select all rows. */
+/** Selects the arrays to include and their rows. An absent member selects all rows. */
 export type MetricRequest = {
   readonly include: ReadonlySet<MetricArray>;
   readonly configurationUids?: ReadonlySet<string>;
@@ -21,7 +21,10 @@ type RowKey = {
   readonly tag?: string;
 };
 
-/** Returns the included arrays. Rows of configurations are about correctness; all others are per scorer. */
+/**
+ * Returns the included arrays. Rows of `configuration_metrics` state correctness; rows of all other arrays are per
+ * scorer.
+ */
 export function metricArrays(
   plan: BenchmarkPlan,
   stats: BenchmarkStats,
@@ -53,10 +56,10 @@ export function metricArrays(
   return Object.fromEntries(METRIC_ARRAYS.filter((name) => include.has(name)).map((name) => [name, arrays[name]()]));
 }
 
-/** The stats of some tasks, and the members that name them in a row. */
+/** Stats of a subset of the tasks, and the members that identify the subset in a row. */
 type Subset = { readonly key: { readonly task_uid?: string; readonly tag?: string }; readonly of: BenchmarkStats };
 
-/** Splits stats once, so that rows of many tasks do not each search all groups. */
+/** Groups stats by task once, so that each row does not search all groups. */
 function statsByTask({ trials, scores, scorerUids }: BenchmarkStats): Map<string, BenchmarkStats> {
   const scoresByTask = Map.groupBy(scores, ({ taskUid }) => taskUid);
   return new Map(

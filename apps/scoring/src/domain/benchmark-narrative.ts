@@ -26,7 +26,10 @@ type Results = {
   run_metrics: { cost_usd: number | null };
 };
 
-/** Returns a summary of results in sentences. It states only numbers that the results contain, so the same results give the same text. */
+/**
+ * Returns a textual summary of results. It contains only numbers of the results, so the same results give the same
+ * text.
+ */
 export function narrative(results: JsonObject): string {
   const {
     trial_progress: trials,

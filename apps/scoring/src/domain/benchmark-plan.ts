@@ -24,12 +24,12 @@ export type PlanConfiguration = {
   readonly publicRecord: JsonObject;
 };
 
-/** What results are made of, in the order of the manifest. */
+/** The tasks, configurations and scorers that results are computed for, in the order of the manifest. */
 export type BenchmarkPlan = {
   readonly tasks: readonly PlanTask[];
   readonly configurations: readonly PlanConfiguration[];
   readonly scorers: readonly PlanScorer[];
-  /** The scorer that decides whether a trial passes; undefined: the run has none. */
+  /** The scorer that decides whether a trial passes; undefined if the benchmark run has none. */
   readonly correctness: PlanScorer | undefined;
 };
 
@@ -77,6 +77,6 @@ export function planOf({ content, identifiers }: Manifest): BenchmarkPlan {
   };
 }
 
-/** Returns the configuration that others are compared with; undefined when the run has none. */
+/** Returns the configuration that others are compared with, or undefined if the benchmark run has none. */
 export const baselineOf = ({ configurations }: BenchmarkPlan): PlanConfiguration | undefined =>
   configurations.find(({ role }) => role === "baseline");

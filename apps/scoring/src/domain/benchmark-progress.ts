@@ -16,19 +16,19 @@ import {
   type TrialGroup,
 } from "./benchmark-stats.ts";
 
-/** Credits as decimal strings: this platform charges none, so once trials exist the sum is a real 0. */
+/** Credits as a decimal string. The platform charges no credits, so the sum is 0 once trials exist. */
 export const NO_CREDITS = "0";
 
-/** Returns whether a trial was dispatched; before that, figures of a benchmark run are null. */
+/** Returns whether any trial was dispatched. Before that, the figures of a benchmark run are null. */
 export const hasTrials = ({ trials }: BenchmarkStats): boolean => sum(trials, (g) => g.started) > 0;
 
-/** Returns micro-dollars as dollars of a public record. */
+/** Converts micro-dollars to dollars of a public record. */
 export const dollars = (micros: number): number => toDollars(BigInt(micros));
 
-/** Returns milliseconds as seconds. */
+/** Converts milliseconds to seconds. */
 export const seconds = (ms: number): number => rounded(ms / 1000);
 
-/** Returns how long a benchmark run has taken so far; null before it starts. */
+/** Returns the duration of a benchmark run so far, or null before it starts. */
 export const elapsedSeconds = (
   { startedAt, completedAt }: Pick<BenchmarkRun, "startedAt" | "completedAt">,
   now: Date,
@@ -49,7 +49,7 @@ export function trialProgress(trials: readonly TrialGroup[]): JsonObject {
   };
 }
 
-/** Counts the ledger. Scores that still await their trial, and those of trials that did not succeed, are not expected. */
+/** Counts the scores of the ledger by state. Scores whose trial has not ended or did not succeed are not expected. */
 export function scoreProgress(scores: readonly ScoreGroup[]): JsonObject {
   const counts = {
     awaiting_trial: sum(scores, (g) => g.awaiting_trial),
@@ -67,8 +67,9 @@ export function scoreProgress(scores: readonly ScoreGroup[]): JsonObject {
 }
 
 /**
- * Returns the members of a benchmark run's record that its trials decide: progress, costs and the stats of each configuration.
- * Figures are null before the first trial is dispatched. Source: fields-factory §9.4.
+ * Returns the members of a benchmark run's record that depend on its trials: progress, costs and the stats of each
+ * configuration.
+ * Figures are null before the first trial is dispatched.
  */
 export function benchmarkProgress(
   plan: BenchmarkPlan,

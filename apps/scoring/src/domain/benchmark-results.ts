@@ -38,15 +38,16 @@ export type ResultsInput = {
     | "completedAt"
   >;
   readonly plan: BenchmarkPlan;
-  /** Of the selected trials. */
+  /** Stats of the selected trials. */
   readonly stats: BenchmarkStats;
   readonly metrics: MetricRequest;
   readonly now: Date;
 };
 
 /**
- * Returns the public results of a benchmark run. Rates come with their Wilson intervals, differences to the baseline with a paired bootstrap, and every
- * average with its coverage: trials that the infrastructure failed have no outcome. Source: fields-factory §9.5.
+ * Returns the public results of a benchmark run. Rates have Wilson intervals, differences to the baseline have a paired
+ * bootstrap interval, and every average has its coverage: trials that failed for infrastructure reasons have no
+ * outcome.
  */
 export function benchmarkResults({ run, plan, stats, metrics, now }: ResultsInput): JsonObject {
   const configurations = plan.configurations.map((configuration) =>
@@ -129,7 +130,7 @@ function configurationJson(
   };
 }
 
-/** In the order of the manifest, so that the same seed draws the same pairs. */
+/** Returns the outcomes in the order of the manifest, so that the same seed draws the same pairs. */
 function pairedTasks(plan: BenchmarkPlan, trials: readonly TrialGroup[], reference: string, candidate: string) {
   const outcomes = new Map(trials.map((group) => [`${group.configurationUid} ${group.taskUid}`, group.outcomes]));
   return plan.tasks.map(({ uid }) => ({

@@ -11,7 +11,7 @@ export type BenchmarkRunState = (typeof BENCHMARK_RUN_STATES)[number];
 export const TRIAL_STATES = ["pending", "running", "succeeded", "failed", "cancelled"] as const;
 export type TrialState = (typeof TRIAL_STATES)[number];
 
-/** States of the ledger of one trial and one scorer. Source: fields-factory §9.5. */
+/** States of a score in the ledger; a score belongs to one trial and one scorer. */
 export const SCORE_STATES = [
   "awaiting_trial",
   "pending",
@@ -22,9 +22,9 @@ export const SCORE_STATES = [
 ] as const;
 export type ScoreState = (typeof SCORE_STATES)[number];
 
-/** The most trials of one benchmark run. */
+/** Maximum number of trials of one benchmark run. */
 export const TRIALS_MAX = 10_000;
-/** Trials of a benchmark run that are executed at once. */
+/** Number of trials of a benchmark run that are executed concurrently. */
 export const PARALLELISM = { default: 4, max: 100 } as const;
 
 /** One launch of a suite. */
@@ -41,11 +41,11 @@ export type BenchmarkRun = {
   readonly repetitionCount: number;
   readonly agentUid: string;
   readonly agentName: string;
-  /** Trials at once. */
+  /** Maximum number of concurrent trials. */
   readonly parallelism: number;
-  /** The benchmark run whose trials are scored again. */
+  /** The benchmark run whose trials a replay scores again. */
   readonly replayedRunUid: string | null;
-  /** Why results are incomplete; of cancelled and failed runs. */
+  /** Reason why the results are incomplete; set for cancelled and failed runs. */
   readonly incompleteReason: string | null;
   readonly creator: Actor;
   readonly createdAt: Date;
@@ -54,24 +54,24 @@ export type BenchmarkRun = {
   readonly completedAt: Date | null;
 };
 
-/** A page of the benchmark runs of a suite, newest first; no states: all. */
+/** Selects a page of the benchmark runs of a suite, newest first. No states select all states. */
 export type BenchmarkRunQuery = {
   readonly factoryUid: string;
   readonly suiteUid: SuiteUid;
   readonly states: readonly BenchmarkRunState[];
   readonly after?: { readonly createdAt: Date; readonly uid: string };
   readonly limit: number;
-  /** False: manifests come without agents, and their tasks without prompts and criteria. */
+  /** If false, manifests are returned without agents, and their tasks without prompts and criteria. */
   readonly isFull: boolean;
 };
 
-/** Whether nothing of it will change any more. */
+/** Returns whether the state is terminal. */
 export const isFinished = (state: BenchmarkRunState): boolean =>
   state === "completed" || state === "failed" || state === "cancelled";
 
-/** Payload of the work items that drive a benchmark run: kind `advance-benchmark`, key = uid of the benchmark run. */
+/** Payload of the work items that drive a benchmark run. Kind: `advance-benchmark`; key: uid of the benchmark run. */
 export type AdvanceBenchmark = { readonly benchmark_run_uid: string };
-/** Payload of the work items that cancel the run of a trial: kind `cancel-trial-run`, key = uid of the run. */
+/** Payload of the work items that cancel the run of a trial. Kind: `cancel-trial-run`; key: uid of the run. */
 export type CancelTrialRun = {
   readonly benchmark_run_uid: string;
   readonly trial_uid: string;

@@ -1,28 +1,31 @@
 import type { BenchmarkPlan } from "./benchmark-plan.ts";
 import type { ScoreState, TrialState } from "./benchmark-run.ts";
 
-/** The trials of one configuration and task. */
+/** Statistics of the trials of one configuration and task. */
 export type TrialGroup = Readonly<Record<TrialState, number>> & {
   readonly configurationUid: string;
   readonly taskUid: string;
-  /** Trials that were dispatched at least once. */
+  /** Number of trials that were dispatched at least once. */
   readonly started: number;
-  /** Failed trials whose last attempt the platform failed, not the agent. */
+  /** Number of failed trials whose last attempt failed for infrastructure reasons. */
   readonly infraFailed: number;
-  /** Further attempts, and trials that have any. */
+  /** Number of retries, and number of trials with at least one retry. */
   readonly retries: number;
   readonly retried: number;
   readonly costMicros: number;
   readonly totalTokens: number;
   readonly wallTimeMs: number;
-  /** Succeeded trials with a score that is pending or being judged, and those whose scores are all terminal. */
+  /**
+   * Number of succeeded trials with a score that is pending or being judged, and number of those whose scores are all
+   * terminal.
+   */
   readonly judging: number;
   readonly scoringFinished: number;
-  /** Correctness by repetition: `1` passed, `0` failed, `-` no outcome. Trials that the agent failed have failed. */
+  /** Correctness by repetition: `1` passed, `0` failed, `-` no outcome. Trials that the agent failed count as `0`. */
   readonly outcomes: string;
 };
 
-/** The scores of one configuration, task and scorer, by state of the ledger. */
+/** Number of scores of one configuration, task and scorer, by state of the ledger. */
 export type ScoreGroup = Readonly<Record<ScoreState, number>> & {
   readonly configurationUid: string;
   readonly taskUid: string;
@@ -32,18 +35,21 @@ export type ScoreGroup = Readonly<Record<ScoreState, number>> & {
   readonly costMicros: number;
 };
 
-/** All that the results of a benchmark run are computed from. */
+/** The input of the results of a benchmark run. */
 export type BenchmarkStats = {
   readonly trials: readonly TrialGroup[];
   readonly scores: readonly ScoreGroup[];
-  /** Scorers of the run that were not deleted since. */
+  /** Scorers of the run that have not been deleted. */
   readonly scorerUids: readonly string[];
 };
 
-/** Which groups count; an absent member selects all. */
+/** Selects groups. An absent member selects all groups. */
 export type Selection = { readonly configurationUid?: string };
 
-/** Outcomes of one scorer. `expected` trials should have one, `received` have one. */
+/**
+ * Outcomes of one scorer: `expected` is the number of trials that should have an outcome, `received` the number that
+ * have one.
+ */
 export type Tally = {
   readonly passed: number;
   readonly failed: number;
@@ -52,18 +58,15 @@ export type Tally = {
   readonly received: number;
 };
 
-/** Returns the groups of a selection. */
 export const select = <G extends { configurationUid: string }>(
   groups: readonly G[],
   { configurationUid }: Selection,
 ): readonly G[] =>
   configurationUid === undefined ? groups : groups.filter((group) => group.configurationUid === configurationUid);
 
-/** Returns the sum of a figure of groups. */
 export const sum = <G>(groups: readonly G[], figure: (group: G) => number): number =>
   groups.reduce((total, group) => total + figure(group), 0);
 
-/** Returns the number of trials of groups. */
 export const trialCount = (groups: readonly TrialGroup[]): number =>
   sum(groups, (g) => g.pending + g.running + g.succeeded + g.failed + g.cancelled);
 
@@ -72,8 +75,10 @@ export const scorersOf = (plan: BenchmarkPlan, stats: BenchmarkStats) =>
   plan.scorers.filter(({ uid }) => stats.scorerUids.includes(uid));
 
 /**
- * Counts the outcomes of a scorer. Every selected trial is expected to have one, so that trials without one lower the coverage and are not hidden.
- * For correctness, a trial that the agent failed counts as a failure with score 0; one that the infrastructure failed has no outcome.
+ * Counts the outcomes of a scorer. Every selected trial is expected to have an outcome, so that trials without one
+ * lower the coverage.
+ * For correctness, a trial that the agent failed counts as failed with score 0. A trial that failed for infrastructure
+ * reasons has no outcome.
  */
 export function tally(plan: BenchmarkPlan, stats: BenchmarkStats, scorerUid: string, selection: Selection): Tally {
   const trials = select(stats.trials, selection);
@@ -88,7 +93,7 @@ export function tally(plan: BenchmarkPlan, stats: BenchmarkStats, scorerUid: str
 
 const count = (outcomes: string, outcome: string): number => outcomes.split(outcome).length - 1;
 
-/** Returns the mean cost or time per trial: null while none was dispatched, 0 while none has finished. */
+/** Returns the mean cost or time per finished trial: null if no trial was dispatched, 0 if none has finished. */
 export function perFinishedTrial(trials: readonly TrialGroup[], total: number): number | null {
   if (sum(trials, (g) => g.started) === 0) return null;
   const finished = sum(trials, (g) => g.succeeded + g.failed + g.cancelled);

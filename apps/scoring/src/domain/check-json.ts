@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import { parseJsonPath, readJsonPath } from "./json-path.ts";
 import type { Check } from "./rule.ts";
 
-/** Whether a check holds, and what was compared; or why that cannot be known. */
+/** The result of a check with the values compared, or an error that explains why there is none. */
 export type CheckResult =
   | { readonly holds: boolean; readonly text: string }
   | { readonly code: string; readonly message: string };
 
-/** Compares a member of a JSON text. A text that is not JSON has no members. */
+/** Compares a member of a JSON text. Every member of a text that is not valid JSON is absent. */
 export function checkJson(
   { path, equals, exists = true }: Check & { kind: "json_path" },
   text: string,

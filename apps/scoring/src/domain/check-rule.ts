@@ -9,7 +9,10 @@ const STATES = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
 
 type Read = (check: Members) => Check;
 
-/** Members of a check by kind. An unknown member is an error: a misspelt one would make the check weaker without notice. */
+/**
+ * Known members of a check, by kind. Unknown members are rejected, because a misspelt member would weaken the check
+ * silently.
+ */
 const KINDS: Readonly<Record<Check["kind"], { members: readonly string[]; read: Read }>> = {
   regex: { members: ["target", "pattern", "flags", "negate"], read: readRegex },
   json_path: { members: ["target", "file", "path", "equals", "exists"], read: readPath },
@@ -20,9 +23,9 @@ const KINDS: Readonly<Record<Check["kind"], { members: readonly string[]; read: 
 };
 
 /**
- * Returns the rule that a JSON object describes: 1 to 20 checks, all of known members, and two of the labels.
+ * Parses a rule: 1 to 20 checks with known members only, and two of the labels.
  *
- * Throws `reason` (invalid_argument, metadata `field`): scorer_invalid unless another is given. Source: decisions "rule judges".
+ * Throws `reason` (invalid_argument, metadata `field`).
  */
 export function checkRule(given: JsonObject, labels: readonly string[], reason = "scorer_invalid"): Rule {
   const fail = (message: string): DomainError => invalidArgument(reason, message, { field: "rule" });
@@ -110,7 +113,7 @@ class Members {
     return value;
   }
 
-  /** A path of a file inside the workspace. */
+  /** Returns the path of a file inside the workspace. */
   workspacePath(name: string): string {
     const path = this.requiredText(name, RULE_LIMITS.path);
     if (path.startsWith("/") || path.split("/").some((part) => part === ".." || part === "")) {

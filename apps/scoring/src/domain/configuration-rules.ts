@@ -3,15 +3,15 @@ import { isUuid } from "@millwright/ids";
 import { SUITE_LIMITS, suiteInvalid } from "./suite-rules.ts";
 import type { AgentOverride, Configuration } from "./suite.ts";
 
-/** A configuration as given; the uid names an existing one. */
+/** A configuration as given by the caller. `uid` identifies an existing configuration. */
 export type GivenConfiguration = Omit<Configuration, "uid" | "id" | "role"> & {
   readonly uid?: string;
   readonly role: string;
 };
 
 /**
- * Checks configurations and gives each its uid and number: entries that name an existing one keep both.
- * `fail` builds the error of the caller's request from a field and a text. Errors: those of `fail`.
+ * Checks configurations and assigns uids and numbers. An entry that identifies an existing configuration retains both.
+ * `fail` builds the error from a field and a text. Errors: those of `fail`.
  */
 export function checkConfigurations(
   given: readonly GivenConfiguration[],

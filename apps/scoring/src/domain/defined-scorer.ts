@@ -4,7 +4,8 @@ import { checkSettings, type GivenSettings } from "./scorer-settings.ts";
 import type { ScopeAgent, ScorerSettings } from "./scorer.ts";
 
 /**
- * Takes the scorers out of a normalised definition. Its sender has validated it, so a wrong form is the sender's fault.
+ * Returns the scorers of a normalised definition. The sender has validated the definition, so a wrong form is an error
+ * of the sender.
  *
  * Errors: definition_malformed (invalid_argument).
  */
@@ -50,7 +51,7 @@ const givenOf = (part: ScorerPart): Omit<GivenSettings, "scopeMode" | "agents"> 
   selfImprovementEnabled: part.self_improvement,
 });
 
-/** Where a file has what the API calls by another name. */
+/** Keys of the file for API members; most of them are named differently. */
 const FILE_KEYS: Readonly<Record<string, string>> = {
   name: "name",
   description: "description",
@@ -60,7 +61,7 @@ const FILE_KEYS: Readonly<Record<string, string>> = {
   model_id: "model",
 };
 
-/** The keys that lead to a member in the file; none for the rubric, which is its text. */
+/** Returns the keys of a member in the file; empty for the rubric, which is the text of the file. */
 export const fileKeysOf = (field: string | undefined): string[] =>
   field !== undefined && Object.hasOwn(FILE_KEYS, field) ? [FILE_KEYS[field]!] : [];
 
