@@ -1,4 +1,4 @@
-/** What we use of autocannon, which brings no types. */
+/** Type declarations of the parts of autocannon that the benchmark uses; the package has none. */
 declare module "autocannon" {
   import type { EventEmitter } from "node:events";
 

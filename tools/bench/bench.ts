@@ -1,7 +1,7 @@
 import type { Baseline } from "./baseline/start.ts";
 import type { Platform } from "./platform.ts";
 
-/** What every scenario works on. */
+/** What every scenario receives. */
 export type Bench = {
   readonly platform: Platform;
   readonly baseline: Baseline;

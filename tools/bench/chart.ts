@@ -7,7 +7,7 @@ const BAR = 18;
 const GAP = 8;
 const OURS = { standalone: "#2f6f4f", processes: "#7fb295" } as const;
 
-/** Rates as bars, each scenario to its own scale. */
+/** Returns a chart with the rates as bars. Each scenario has its own scale. */
 export function chartOf(rows: readonly Row[]): string {
   const shown = together(rows).filter((row) => row.perSecond !== undefined);
   const bars = shown.map((row, n) => {

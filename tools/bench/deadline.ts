@@ -1,7 +1,7 @@
-/** No time is left. */
+/** Thrown when the deadline has passed. */
 export class OutOfTime extends Error {}
 
-/** The end of the time that all measuring may take together. */
+/** The time limit of all measurements together. */
 export class Deadline {
   #atMs: number;
 
@@ -9,13 +9,16 @@ export class Deadline {
     this.#atMs = performance.now() + ms;
   }
 
-  /** Waits for work until the deadline. Errors: OutOfTime, while the work may still go on; those of the work. */
+  /**
+   * Waits for work until the deadline. Errors: OutOfTime, in which case the work may still be running; those of the
+   * work.
+   */
   async within<T>(work: () => Promise<T>): Promise<T> {
     const leftMs = this.#atMs - performance.now();
     if (leftMs <= 0) throw new OutOfTime();
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      this.#atMs = Number.NEGATIVE_INFINITY; // timers may be early by a fraction
+      this.#atMs = Number.NEGATIVE_INFINITY; // timers can fire a fraction of a millisecond early
       late.reject(new OutOfTime());
     }, leftMs);
     try {

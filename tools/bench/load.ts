@@ -8,13 +8,16 @@ export type Endpoint = {
   readonly method: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Asked in turn; the url's own path when absent. */
+  /** Paths that are requested in turn. If absent, the path of `url` is requested. */
   readonly paths?: readonly string[];
 };
 
 type Shot = { readonly perSecond: number; readonly latencies: readonly number[] };
 
-/** Drives one endpoint over kept connections. Errors: any answer that is no success, for it would be a measurement of nothing. */
+/**
+ * Sends requests to one endpoint over keep-alive connections. Throws an Error if any request fails, because the
+ * measurement would be meaningless.
+ */
 export function drive(endpoint: Endpoint, connections: number, seconds: number): Promise<Shot> {
   const { url, method, headers, body, paths } = endpoint;
   const latencies: number[] = [];
@@ -45,8 +48,8 @@ export function drive(endpoint: Endpoint, connections: number, seconds: number):
 }
 
 /**
- * Drives several endpoints in turn, round after round, so that what else the machine does hits all of them alike; the ratio
- * to the first is the median over the rounds.
+ * Measures several endpoints in turn, for several rounds, so that other load on the machine affects all of them
+ * equally. The ratio to the first endpoint is the median over the rounds.
  */
 export async function compare(
   what: string,

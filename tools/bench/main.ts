@@ -1,5 +1,6 @@
-// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--profile <dir>]: see docs/performance.md.
-// Ends by itself, in time: with 0, with 1 when something was left out or went wrong, with 2 when its words are off.
+// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--profile <dir>]: see
+// docs/performance.md. Exits within the time limit: with 0, with 1 if a scenario was left out or failed, or with 2 if
+// the arguments are invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -28,7 +29,10 @@ import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWork } from "./scenarios/work.ts";
 import { judge } from "./targets.ts";
 
-/** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
+/**
+ * The order matters: creation leaves a long queue, which would delay scenarios that wait for a run of their own; leases
+ * are taken from that queue.
+ */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
   work: measureWork,
   appending: measureAppending,
@@ -42,12 +46,12 @@ const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>>
   scoring: measureScoring,
   metrics: measureMetrics,
 };
-/** Write a million rows first: minutes, so only when they are asked for. */
+/** Scenarios that first write a million rows, which takes minutes. They run only if selected with `--only`. */
 const ON_DEMAND = ["listing", "scoring", "metrics"];
 const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;
-/** What stopping may take after the deadline. */
+/** Maximum time for stopping after the deadline, in milliseconds. */
 const STOP_MS = 60_000;
 
 const options = readOptions();
@@ -68,7 +72,8 @@ const dir = mkdtempSync(join(tmpdir(), "millwright-bench-"));
 const rows: Row[] = [];
 const memory: MemoryUse[] = [];
 const leftOut: string[] = [];
-// Whatever hangs or fails, measuring or stopping: nothing of this outlives it.
+// If a measurement or a stop hangs or fails, all processes and files of the benchmark are removed when this process
+// exits.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 process.once("exit", () => {
   killAll(processesWith(dir).map(({ pid }) => pid));
@@ -90,7 +95,7 @@ const results: Results = {
 writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
 writeFileSync(join(out, "chart.svg"), chartOf(rows));
 process.stdout.write(`${tableOf(results)}\n\nWritten to ${out}\n`);
-process.exit(leftOut.length > 0 ? 1 : 0); // a scenario that was given up may still be waiting for something
+process.exit(leftOut.length > 0 ? 1 : 0); // an abandoned scenario may still be waiting
 
 async function measureRates(on: Setup): Promise<void> {
   const scenarios = Object.entries(SCENARIOS).filter(([name]) => wanted.includes(name));
@@ -119,7 +124,7 @@ async function measureRates(on: Setup): Promise<void> {
   }
 }
 
-/** What a platform with a worker of its own tells. */
+/** Runs the scenarios that need a platform with a worker. */
 async function measureWithWorker(on: Setup): Promise<void> {
   if (!wanted.some((name) => WITH_WORKER.includes(name))) return;
   const home = join(dir, `worker-${on}`);
@@ -138,7 +143,10 @@ async function measureWithWorker(on: Setup): Promise<void> {
   }
 }
 
-/** Leaves out what the time does not suffice for, and what fails, whose cause is told at once: what was measured before is not lost. */
+/**
+ * Runs a scenario within the deadline. A scenario that fails or exceeds the deadline is listed as not measured, and its
+ * error is printed at once; earlier results are preserved.
+ */
 async function inTime(what: string, measure: () => Promise<void>): Promise<void> {
   process.stderr.write(`measuring ${what} …\n`);
   try {
@@ -173,7 +181,9 @@ function readOptions() {
   }
 }
 
-/** Before anything is measured: what could not be written would have been measured for nothing. */
+/**
+ * Creates the output directory before the measurements, so that results are not lost because they cannot be written.
+ */
 function directoryAt(path: string): string {
   try {
     mkdirSync(path, { recursive: true });
@@ -185,7 +195,7 @@ function directoryAt(path: string): string {
   }
 }
 
-/** Ends with 2: the call's words are off. */
+/** Prints a message and exits with 2, the code for invalid arguments. */
 function refuse(why: string): never {
   process.stderr.write(`${why}\n`);
   process.exit(2);

@@ -3,10 +3,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Platform } from "./platform.ts";
 import type { MemoryUse } from "./results.ts";
 
-/** V8 gives back what starting took about eight seconds after it. */
+/** The platform releases the memory of its start about ten seconds after it. */
 const SETTLE_MS = 15_000;
 
-/** What an idle platform and its worker hold after a start, process by process, without PostgreSQL and NATS. Linux only. */
+/**
+ * Returns the resident memory of each process of an idle platform and its worker after a start, without PostgreSQL and
+ * NATS. Linux only.
+ */
 export async function measureMemory(platform: Platform): Promise<MemoryUse[]> {
   await pause(SETTLE_MS);
   const own = platform.processes();
@@ -28,7 +31,7 @@ function nameOf(pid: number): string {
   return command.includes("postgres") ? "postgres" : command.includes("worker") ? "worker" : field(pid, "Name");
 }
 
-/** Of all generations. */
+/** Returns the ids of all descendants of a process. */
 function childrenOf(pid: number): number[] {
   const parents = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -43,6 +46,6 @@ function parentOf(pid: number): number {
   try {
     return Number(field(pid, "PPid"));
   } catch {
-    return -1; // it has just ended
+    return -1; // the process has just ended
   }
 }

@@ -9,18 +9,21 @@ import type { Setup } from "./results.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 20_000;
-/** Flags of every program of ours. */
+/** Node flags of every program of this repository. */
 const FLAGS = ["--conditions=@millwright/source", "--no-warnings"];
 
 export const API_KEY = "mw_the-owners-key-of-the-benchmark";
 
 export type Program = { readonly child: ChildProcess; output(): string; stop(): Promise<void> };
 
-/** Whatever ends this process ends them. */
+/** Child processes, which are killed when this process exits. */
 const started = new Set<ChildProcess>();
 process.once("exit", () => started.forEach((child) => child.kill("SIGKILL")));
 
-/** Starts a program of this repository; `main` is a path in it. It gets PATH and HOME of our environment, and `env`. */
+/**
+ * Starts a program of this repository; `main` is its path in the repository. Its environment is PATH and HOME of this
+ * process, and `env`.
+ */
 export function startProgram(
   main: string,
   dir: string,
@@ -48,7 +51,10 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(late);
 }
 
-/** Waits until a program answers 200 there. Errors: its last words, when it ends before. */
+/**
+ * Waits until a program returns 200 at the URL. Throws an Error with the end of its output if it exits or the time
+ * limit passes.
+ */
 export async function untilReady(program: Program, url: string): Promise<void> {
   for (
     const deadline = Date.now() + START_TIMEOUT_MS;
@@ -66,17 +72,20 @@ export async function untilReady(program: Program, url: string): Promise<void> {
 export type Platform = {
   readonly setup: Setup;
   readonly url: string;
-  /** Where webhooks are delivered to. */
+  /** Origin to which webhooks are delivered. */
   readonly webhookUrl: string;
   readonly natsUrl?: string;
-  /** Its own, without PostgreSQL's and NATS's. */
+  /** Returns the processes of the platform, without those of PostgreSQL and NATS. */
   processes(): { readonly name: string; readonly pid: number }[];
-  /** A database of the platform's own PostgreSQL server. */
+  /** Returns the URL of a database on the platform's PostgreSQL server. */
   databaseUrl(name: string): string;
   stop(): Promise<void>;
 };
 
-/** The standalone platform as a process of its own, with its embedded PostgreSQL as it is delivered (fsync on). */
+/**
+ * Starts the standalone platform in a separate process, with its embedded PostgreSQL in the default configuration
+ * (fsync on).
+ */
 export async function startPlatform(
   dir: string,
   options: { workers: number; flags?: readonly string[] },

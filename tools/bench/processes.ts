@@ -3,8 +3,9 @@ import { Cluster } from "../../apps/system-tests/src/index.ts";
 import { API_KEY, type Platform } from "./platform.ts";
 
 /**
- * The platform with each service as one process, NATS (where it is installed) and a PostgreSQL with fsync. The load goes to the gateway and the
- * webhook ingress themselves: the front doors of the cluster would take time of the process that measures.
+ * Starts the platform with each service as one process, NATS (if installed) and a PostgreSQL with fsync. Requests are
+ * sent to the gateway and the webhook ingress directly, because the load balancers of the cluster run in the measuring
+ * process and would use its CPU time.
  */
 export async function startProcesses(
   dir: string,

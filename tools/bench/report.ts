@@ -1,6 +1,6 @@
 import type { Results, Row } from "./results.ts";
 
-/** The results as a table for people; what was measured standalone and on processes stands together. */
+/** Returns the results as a text table. Rows of standalone and of separate processes are grouped by scenario. */
 export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }: Results): string {
   const lines = together(rows).map((row, n, all) => [
     row.what === all[n - 1]?.what ? "" : row.what,
@@ -33,7 +33,7 @@ export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }
   ].join("\n\n");
 }
 
-/** Rows of the same thing next to each other, in the order in which things were measured first. */
+/** Returns the rows grouped by what was measured, in the order of the first measurement. */
 export const together = (rows: readonly Row[]): Row[] =>
   [...new Set(rows.map(({ what }) => what))].flatMap((what) => rows.filter((row) => row.what === what));
 
@@ -42,7 +42,7 @@ const figures = ({ perSecond, latencyMs, ours }: Row): string[] =>
     value === undefined ? "" : String(value),
   );
 
-/** Columns from `numbersFrom` on are aligned to the right. */
+/** Formats a table. Columns from `numbersFrom` on are right-aligned. */
 function table(head: readonly string[], lines: readonly string[][], numbersFrom: number): string {
   const widths = head.map((title, n) => Math.max(title.length, ...lines.map((line) => line[n]?.length ?? 0)));
   const row = (cells: readonly string[]): string =>

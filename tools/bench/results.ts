@@ -1,24 +1,27 @@
 import type { Summary } from "./samples.ts";
 
-/** How the platform runs: in one process, or each service in its own, with NATS. */
+/** Deployment of the platform: one process for all services, or one process per service, with NATS. */
 export const SETUPS = ["standalone", "processes"] as const;
 export type Setup = (typeof SETUPS)[number];
 
-/** One measured line. Rates are per second, latencies in milliseconds. */
+/** One line of the results. Rates are per second, latencies in milliseconds. */
 export type Row = {
-  /** What was done, such as "create a run, 16 at a time". */
+  /** The measured operation, such as "create a run, 16 at a time". */
   readonly what: string;
-  /** Who did it: "millwright", "floor", "pg-boss" … */
+  /** The measured implementation: "millwright", "floor", "pg-boss" … */
   readonly who: string;
-  /** Beside which platform, and on whose PostgreSQL. */
+  /** The deployment that was measured, or whose PostgreSQL the compared implementation used. */
   readonly on: Setup;
   readonly perSecond?: number;
   readonly latencyMs?: Summary;
-  /** Our rate over this one's (over 1: we are faster), or this one's p50 over ours where only latency is measured. */
+  /**
+   * The platform's rate divided by this row's (above 1: the platform is faster), or this row's p50 divided by the
+   * platform's if only latency was measured.
+   */
   readonly ours?: number;
 };
 
-/** A promise of the platform about its figures, and whether it was kept this time. */
+/** A performance target of the platform, and whether it was met. */
 export type Target = {
   readonly name: string;
   readonly wanted: string;
@@ -28,12 +31,12 @@ export type Target = {
 
 export type MemoryUse = { readonly on: Setup; readonly name: string; readonly residentMb: number };
 
-/** What a scenario measures; on what, the bench knows. */
+/** Result of a scenario. The benchmark adds the deployment. */
 export type Measured = Omit<Row, "on">;
 
 export type Results = {
   readonly isQuick: boolean;
-  /** Scenarios for which no time was left, or that failed. */
+  /** Scenarios that failed or exceeded the deadline. */
   readonly leftOut: readonly string[];
   readonly seconds: number;
   readonly cores: number;

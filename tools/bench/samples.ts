@@ -22,5 +22,5 @@ export function median(values: readonly number[]): number {
     : (sorted[Math.floor(middle)] ?? Number.NaN);
 }
 
-/** Three significant places are more than the noise allows. */
+/** Rounds to three significant digits; the noise of the measurements does not justify more. */
 export const round = (value: number): number => (Number.isFinite(value) ? Number(value.toPrecision(3)) : value);

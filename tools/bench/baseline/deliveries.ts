@@ -1,21 +1,24 @@
 import { randomUUID } from "node:crypto";
 import { Pool } from "pg";
 
-/** As many as the platform's deliveries are spread over. */
+/** The same number of webhooks as the platform's deliveries are spread over. */
 const WEBHOOKS = Array.from({ length: 2_000 }, () => randomUUID());
 const OWNER = randomUUID();
 
-/** A delivery the plain way: the platform's own row, in a table with its indexes, by one named insert that refuses a known identity. */
+/**
+ * Reference implementation of a delivery: inserts the same row as the platform, into a table with the same indexes, by
+ * one prepared statement that ignores a known identity.
+ */
 export class DeliveryFloor {
   readonly #pool: Pool;
   #sent = 0;
 
-  /** `connectionString`: of a database with the tables of the webhook ingress. */
+  /** `connectionString` identifies a database with the tables of the webhook ingress. */
   constructor(connectionString: string, connections: number) {
     this.#pool = new Pool({ connectionString, max: connections });
   }
 
-  /** Answers whether the identity is new. */
+  /** Inserts a delivery. Returns whether its identity is new. */
   async insert(body: Buffer, id: string = randomUUID()): Promise<boolean> {
     const webhook = WEBHOOKS[this.#sent++ % WEBHOOKS.length]!;
     const { rowCount } = await this.#pool.query({

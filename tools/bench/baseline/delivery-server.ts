@@ -1,4 +1,5 @@
-// The floor of deliveries behind `node:http`, in one process: no credential, no limit, no event. Reads DELIVERIES_DATABASE_URL and PORT.
+// Serves the reference implementation of deliveries on `node:http`, in one process, without authentication, limits and
+// events. Reads DELIVERIES_DATABASE_URL and PORT.
 import { createServer } from "node:http";
 import { DeliveryFloor } from "./deliveries.ts";
 

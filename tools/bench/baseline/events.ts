@@ -3,7 +3,10 @@ import { Pool } from "pg";
 import { STEP_TEXT } from "../worker.ts";
 import { insertRows, prepareRows, transaction } from "./rows.ts";
 
-/** What appending events leaves in the platform's database, the plain way: the stream's counters and one insert per batch. */
+/**
+ * Reference implementation of appending events: writes the same rows as the platform, by one update of the stream's
+ * counters and one insert per batch.
+ */
 export class EventFloor {
   readonly #pool: Pool;
 
@@ -21,7 +24,7 @@ export class EventFloor {
     return this.#pool.end();
   }
 
-  /** A new run; answers how events are added to it, `from` being the first one's number. */
+  /** Creates a run. Returns a function that appends events to it; `from` is the number of the first event. */
   async run(): Promise<(from: number, count: number) => Promise<void>> {
     const uid = await transaction(this.#pool, (tx) => insertRows(tx, { prompt: "Append.", title: "Append" }));
     return (from, count) =>

@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import type { PoolClient, Pool } from "pg";
 
-/** The constants of the one owner for whom the floor creates runs. */
+/** The owner of all runs that the reference implementation creates. */
 const OWNER = randomUUID();
 const [OWNER_TEXT, HARNESS] = ["the-owner", "oz"];
 
-/** The platform's own lane and capacity rows, which exist before the first request there too. */
+/** Inserts the lane and capacity rows, which exist on the platform, too, before the first request. */
 export async function prepareRows(pool: Pool): Promise<void> {
   await pool.query("INSERT INTO lanes (owner_type, owner_uid, harness) VALUES ('team', $1, $2)", [OWNER, HARNESS]);
   await pool.query("INSERT INTO capacity (scope, uid, in_use_max) VALUES ('team', $1, 100)", [OWNER]);
 }
 
-/** A transaction as everybody writes it. */
+/** Runs `f` in a transaction on one connection, without retries. */
 export async function transaction<T>(pool: Pool, f: (tx: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -30,8 +30,8 @@ export async function transaction<T>(pool: Pool, f: (tx: PoolClient) => Promise<
 export type NewRow = { readonly prompt: string; readonly title: string };
 
 /**
- * Writes what the creation of a run leaves in the platform's database (the same tables, indexes and constraints), the plain
- * way: one named statement per row. No authentication, no validation, no configuration, no events for anybody.
+ * Writes the rows that the creation of a run writes in the platform's database (the same tables, indexes and
+ * constraints), by one prepared statement per row, without authentication, validation, configuration and notifications.
  */
 export async function insertRows(tx: PoolClient, { prompt, title }: NewRow): Promise<string> {
   const uid = randomUUID();

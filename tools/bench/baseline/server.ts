@@ -1,5 +1,5 @@
-// The floor and the peers behind one Koa handler each, in one process: what a person would write by hand for the same job.
-// Reads BASELINE_DATABASE_URL and PORT.
+// Serves the reference implementation and the compared job queues, one Koa handler each, in one process: a hand-written
+// service for the same task. Reads BASELINE_DATABASE_URL and PORT.
 import { Router } from "@koa/router";
 import { makeWorkerUtils } from "graphile-worker";
 import Koa from "koa";

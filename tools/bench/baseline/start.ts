@@ -7,7 +7,10 @@ const MIGRATIONS = join(import.meta.dirname, "../../../apps/orchestrator/prisma/
 
 export type Baseline = { readonly url: string; readonly databaseUrl: string; stop(): Promise<void> };
 
-/** The floor and the peers, in a process of their own and a database of their own on the platform's PostgreSQL. */
+/**
+ * Starts the reference implementation and the compared job queues, in a separate process and in a separate database on
+ * the platform's PostgreSQL.
+ */
 export async function startBaseline(dir: string, platform: Platform): Promise<Baseline> {
   const databaseUrl = platform.databaseUrl(DATABASE);
   await ensureDatabase(platform.databaseUrl("postgres"), DATABASE);

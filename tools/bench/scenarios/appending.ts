@@ -7,12 +7,13 @@ import { ProtocolWorker, type Taken } from "../worker.ts";
 
 const BATCH = 50;
 const RUNS = 4;
-/** Longer, and a run would pass its quota of events. */
+/** Seconds per measurement. With a longer time, a run would exceed its quota of events. */
 const SECONDS = 2;
 
 /**
- * Run events through the workers' door: one at a time, and in batches of several runs at once as workers gather them. The floor is this process
- * with `pg`: the same rows, in one transaction per batch, without HTTP between or anybody who is told.
+ * Measures appending run events through the worker API: one at a time, and in concurrent batches of several runs, as
+ * workers send them. The reference implementation is this process with `pg`: the same rows, in one transaction per
+ * batch, without HTTP and notifications.
  */
 export async function measureAppending({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), RUNS);
@@ -48,7 +49,7 @@ async function measureFloor(databaseUrl: string, seconds: number): Promise<{ sin
 type Append = (from: number, count: number) => Promise<void>;
 type Figures = { readonly perSecond: number; readonly latencies: readonly number[] };
 
-/** One run by single events, then the others at once by batches. */
+/** Appends single events to the first run, then concurrently batches to the other runs. */
 async function appendAll(
   [first, ...others]: readonly Append[],
   seconds: number,
@@ -72,7 +73,7 @@ const compared = (what: string, ours: Figures, floor: Figures): Measured[] => [
   },
 ];
 
-/** Appends one batch after the other; answers how long each took, after a warm-up. */
+/** Appends batches sequentially. Returns the duration of each, without a warm-up. */
 async function appendFor(appendOne: Append, size: number, seconds: number): Promise<number[]> {
   const latencies: number[] = [];
   let next = 1;

@@ -5,7 +5,7 @@ import type { Measured } from "../results.ts";
 
 const JSON_BODY = { method: "POST", headers: { "content-type": "application/json" }, body: RUN_BODY } as const;
 
-/** Durable creation over REST: the answer comes after the commit, everywhere. */
+/** Measures durable creation over REST: every implementation responds after the commit. */
 export async function measureCreation({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
   const peers =
     isQuick || platform.setup === "processes"

@@ -15,13 +15,14 @@ const MIGRATIONS = join(import.meta.dirname, "../../../apps/orchestrator/prisma/
 const TYPE = "millwright.run.created.v1";
 const BURST_BATCH = 20;
 
-/** Within one process, or between processes as an outsider sees it. */
+/** Measures the event feed: within one process, or between processes through NATS. */
 export const measureFeed = (bench: Bench): Promise<Measured[]> =>
   bench.platform.setup === "standalone" ? measureWithinProcess(bench) : measureOnNats(bench);
 
 /**
- * The event feed as services of one process use it: a log over one database, a consumer over another, a bell between them.
- * Lag: from the commit of the change until the consumer's handler has the event.
+ * Measures the event feed as services of one process use it: an event log on one database, a consumer on another, a
+ * wake-up bus between them. Lag is the time from the commit of the change until the consumer's handler receives the
+ * event.
  */
 async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measured[]> {
   const [owner, reader] = [await open(platform, "bench_feed_owner"), await open(platform, "bench_feed_reader")];
@@ -55,7 +56,7 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
       await owner.transaction((tx) => appendEvents(tx, [event]));
       const committedMs = performance.now();
       latencies.push(Math.max(0, (await arrived) - committedMs));
-      await pause(60); // longer than events are gathered: each is a first one
+      await pause(60); // longer than the batching window, so that each event starts a new batch
     }
     const burst = isQuick ? 1_000 : 5_000;
     const goal = count + burst;
@@ -76,7 +77,10 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
   }
 }
 
-/** Lag: from the answer to a request, which comes after its commit, until a subscriber of NATS has the event. Nothing without nats-server. */
+/**
+ * Measures the lag from the response to a request, which is sent after its commit, until a NATS subscriber receives the
+ * event. Returns no rows without nats-server.
+ */
 async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> {
   if (platform.natsUrl === undefined) return [];
   const nats = await connect({ servers: platform.natsUrl });
@@ -96,7 +100,7 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
       const answeredMs = performance.now();
       while (!arrivals.has(uid)) await new Promise<void>((resolve) => (heard = resolve));
       latencies.push(Math.max(0, arrivals.get(uid)! - answeredMs));
-      await pause(60); // longer than events are gathered: each is a first one
+      await pause(60); // longer than the batching window, so that each event starts a new batch
     }
     return [
       { what: "feed lag, answer to NATS subscriber", who: "millwright", latencyMs: summarize(latencies.slice(10)) },

@@ -6,14 +6,17 @@ import { ProtocolWorker, type Taken } from "../worker.ts";
 
 const SLOTS = 100;
 const ENOUGH = 100_000;
-/** Taking so many slots lasts less than a lease. */
+/**
+ * Number of workers between two rounds of heartbeats during the setup. Filling the slots of so many workers takes less
+ * time than a lease.
+ */
 const KEPT_ALIVE_EVERY = 20;
 
 type Holder = { readonly worker: ProtocolWorker; readonly held: Taken[] };
 
 /**
- * What keeping leases alive costs: workers that hold a hundred each send their heartbeats one after the other. With the default of one heartbeat
- * in ten seconds, 10,000 leases need a tenth of 10,000 renewals per second.
+ * Measures the cost of renewing leases: workers with a hundred leases each send their heartbeats sequentially. With the
+ * default of one heartbeat in ten seconds, 10,000 leases need 1,000 renewals per second.
  */
 export async function measureLeases({ platform: { url }, isQuick }: Bench): Promise<Measured[]> {
   const { teams } = await api<{ teams: { uid: string }[] }>(url, "/team");
@@ -38,7 +41,7 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
   ];
 }
 
-/** A worker with every slot taken. */
+/** Registers a worker and fills all its slots. */
 async function holder(url: string, key: string, name: string): Promise<Holder> {
   const worker = await ProtocolWorker.register(url, key, SLOTS, name);
   const held: Taken[] = [];
@@ -50,7 +53,7 @@ async function holder(url: string, key: string, name: string): Promise<Holder> {
   return { worker, held };
 }
 
-/** Answers how long each heartbeat took. */
+/** Sends one heartbeat per worker. Returns the duration of each. */
 async function beatAll(holders: readonly Holder[]): Promise<number[]> {
   const latencies: number[] = [];
   for (const { worker, held } of holders) {

@@ -1,11 +1,12 @@
 import type { Database } from "@millwright/database";
 
-/** Runs at once per statement: what is held back for the end of a transaction stays small. */
+/** Runs per statement, so that the work deferred to the end of a transaction stays small. */
 const BATCH = 100_000;
 
 /**
- * Writes runs, and artifacts of some, as a large team would have them after a year: values that most runs have, values that few have, and times
- * half a minute apart. Deterministic: what is asked for later is known to be there.
+ * Writes runs, and artifacts of some, as a large team has them after a year: values that most runs have, values that
+ * few have, and creation times half a minute apart. The values are deterministic, so that the queries of the benchmark
+ * are known to match.
  */
 export async function writeRuns({ sql }: Database, ownerUid: string, count: number): Promise<void> {
   await sql.query(

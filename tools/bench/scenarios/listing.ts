@@ -16,7 +16,7 @@ const md5 = (text: string): string => createHash("md5").update(text).digest("hex
 const uuid = (text: string): string => md5(text).replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
 const ago = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString();
 
-/** Each filter with values that many runs have, that few have, and that none has; and eight pairs. */
+/** Filters with values that many runs, few runs and no runs have, and eight pairs of filters. */
 const FILTERS: Readonly<Record<string, readonly string[]>> = {
   none: [""],
   state: ["state=SUCCEEDED", "state=QUEUED", "state=CLAIMED", "state=FAILED&state=ERROR"],
@@ -63,7 +63,10 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
   "schedule_id and state": [`schedule_id=${uuid("schedule0")}&state=FAILED`],
 };
 
-/** Pages of `GET /agent/runs` among a million runs of one team: of each filter the slowest value, in all eight orders. */
+/**
+ * Measures pages of `GET /agent/runs` over a million runs of one team: for each filter, the slowest value over all
+ * eight orders.
+ */
 export async function measureListing({ platform, isQuick }: Bench): Promise<Measured[]> {
   const count = isQuick ? RUNS / 20 : RUNS;
   const { teams } = await api<{ teams: { uid: string }[] }>(platform.url, "/team");
@@ -91,7 +94,10 @@ export async function measureListing({ platform, isQuick }: Bench): Promise<Meas
   return measured;
 }
 
-/** Times of pages one after the other, from the first on as far as they go; the first of all is not counted. */
+/**
+ * Returns the durations of sequential pages, from the first one until the last or the limit, after one unmeasured
+ * request.
+ */
 async function pages(url: string, path: string): Promise<number[]> {
   await api(url, path);
   const times: number[] = [];

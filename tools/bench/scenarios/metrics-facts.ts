@@ -7,17 +7,18 @@ import type { FactoryOfTeam } from "./metrics-rows.ts";
 type Run = Parameters<HistoryImport["storeRuns"]>[0][number];
 
 const RUNS = 4_000;
-/** Runs per transaction, as the service takes them. */
+/** Runs per transaction, as in the metrics service. */
 const BATCH = 200;
 const CALLS = 9;
-/** Of a run: its creation, its end, its model calls and its compute interval. */
+/** Facts of a run: its creation, its end, its model calls and its compute interval. */
 const FACTS_PER_RUN = 2 + CALLS + 1;
 const RUNS_PER_PULL_REQUEST = 10;
 const MINUTE_MS = 60_000;
 
 /**
- * Measures how fast the service stores new runs: each is read once while it works, with half of its model calls, and once after its end. A fact is
- * a change of state, a model call, a compute interval or a pull request.
+ * Measures the rate at which the service stores new runs. Each run is stored once while it is in progress, with half of
+ * its model calls, and once after its end. A fact is a change of state, a model call, a compute interval or a pull
+ * request.
  */
 export async function measureFacts(databaseUrl: string, factory: FactoryOfTeam, among: string): Promise<Measured[]> {
   const service = openHistoryImport(databaseUrl);
@@ -41,7 +42,7 @@ export async function measureFacts(databaseUrl: string, factory: FactoryOfTeam, 
   }
 }
 
-/** In the shape of a UUID. */
+/** Returns the MD5 of a text, which PostgreSQL accepts as a UUID. */
 const uid = (text: string): string => createHash("md5").update(text).digest("hex");
 
 function finished({ factoryUid, teamUid }: FactoryOfTeam, n: number): Run {

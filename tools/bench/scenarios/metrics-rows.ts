@@ -1,6 +1,6 @@
 import type { Database } from "@millwright/database";
 
-/** Rows per statement: what is held back for the end of a transaction stays small. */
+/** Rows per statement, so that the work deferred to the end of a transaction stays small. */
 const BATCH = 250_000;
 /** Pull requests per statement: each takes a lock until its transaction ends. */
 const LOCKS = 5_000;
@@ -11,8 +11,9 @@ const RUNS_PER_TREE = 5;
 export type FactoryOfTeam = { readonly factoryUid: string; readonly teamUid: string };
 
 /**
- * Writes a year of a factory: `runs` runs in trees of five, ten ledger entries of each, and a pull request of every second tree. People merge half as
- * many in the same repositories. Triggers make the sums. Fifty people start work from two sources each; seven agents use four models.
+ * Writes a year of a factory: `runs` runs in trees of five, with ten ledger entries each, and a pull request for every
+ * second tree. People merge half as many in the same repositories. Triggers compute the sums. Fifty people start work
+ * from two sources each; seven agents use four models.
  */
 export async function writeYear(
   { sql }: Database,
@@ -34,7 +35,7 @@ export async function writeYear(
   await sql.query("VACUUM (ANALYZE)");
 }
 
-/** The uid of the n-th run of this factory. */
+/** SQL for the uid of the n-th run of this factory. */
 const run = (n: string): string => `md5($1::text || ${n})::uuid`;
 const tree = (n: string): string => `(${n}) / ${RUNS_PER_TREE}`;
 const user = (n: string): string => `'user-' || (${tree(n)}) % 50`;
@@ -43,7 +44,7 @@ const source = (n: string): string =>
 const agent = (n: string): string => `'agent-' || (${n}) % 7`;
 const model = (n: string): string => `'model-' || (${n}) % 7 % 4`;
 const at = (n: string, count: string): string => `now() - ${YEAR} + (${n})::double precision / (${count}) * ${YEAR}`;
-/** Multiples of a prime leave remainders in no order, so that medians of durations are sorted for. */
+/** Durations are multiples of a prime modulo a limit, hence unordered, so that the medians require a sort. */
 const seconds = (count: string): string => `(${count}) * interval '1 second'`;
 
 const RUNS = `
@@ -83,7 +84,7 @@ const PULL_REQUESTS = `
         FROM tree_costs
        WHERE root_run_uid = root) AS costs ON true`;
 
-/** What the code host has reported of the factory's pull requests. */
+/** Facts that the code host has reported about the factory's pull requests. */
 const HOST_FACTS = `
   INSERT INTO pull_requests (team_uid, url_key, url, provider, repo_full_name, pr_number, title, author_login, state, opened_at, merged_at, updated_at,
     additions, deletions, changed_files, num_commits, state_at, measured_at)
@@ -92,7 +93,7 @@ const HOST_FACTS = `
     FROM factory_pull_requests
    WHERE factory_uid = $1`;
 
-/** Every second one of them again, as if a person had made it. */
+/** A copy of every second pull request, with a person as its author. */
 const HOST_FACTS_OF_PEOPLE = `
   INSERT INTO pull_requests (team_uid, url_key, url, provider, repo_full_name, pr_number, title, author_login, state, opened_at, merged_at, updated_at)
   SELECT team_uid, url_key || '0000000', url || '0000000', provider, repo_full_name, pr_number + 1000000, title, 'someone', 'merged', opened_at,

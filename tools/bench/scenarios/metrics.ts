@@ -8,9 +8,9 @@ import { writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
 
 const RUNS = 1_000_000;
 const READS = 100;
-/** Of plain SQL over a year, which takes seconds. */
+/** Number of reads of plain SQL over a year, each of which takes seconds. */
 const READS_OF_YEAR = 5;
-/** Below what one key may ask of one factory in a minute. */
+/** Below the rate limit of one key for one factory in a minute. */
 const READS_PER_KEY = 50;
 const DAY_MS = 86_400_000;
 
@@ -19,7 +19,7 @@ const RANGES = {
   "365 days by day": `group_by_period=day&start_date=${new Date(Date.now() - 364 * DAY_MS).toISOString()}`,
 } as const;
 
-/** With the required parameters of each. */
+/** Endpoints with their required parameters. */
 const ENDPOINTS = {
   metrics: "/metrics?",
   "run breakdown": "/metrics/run-breakdown?group_by=status&",
@@ -29,7 +29,7 @@ const ENDPOINTS = {
   "cost by size": "/costs/per-pr/by-size?",
 } as const;
 
-/** Some of the same questions to the raw tables, as a report would ask them. */
+/** Equivalent queries on the raw tables, as a report would execute them. */
 const PLAIN_SQL = {
   "run breakdown, 30 days":
     "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '30 days' GROUP BY state",
@@ -44,8 +44,8 @@ const PLAIN_SQL_YEAR = {
 } as const;
 
 /**
- * How long answers about a factory take among a million runs, ten million ledger entries and a hundred thousand pull requests, and how fast
- * the service stores new facts among them.
+ * Measures the latency of metrics requests over a million runs, ten million ledger entries and a hundred thousand pull
+ * requests, and the rate at which the service stores new facts in these tables.
  */
 export async function measureMetrics({ platform, isQuick }: Bench): Promise<Measured[]> {
   const database = Database.open(platform.databaseUrl("millwright_metrics"), { max: 1 });
@@ -62,7 +62,7 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
     const measured: Measured[] = [];
     for (const [what, path] of Object.entries(ENDPOINTS)) {
       for (const [range, query] of Object.entries(RANGES)) {
-        if (path.startsWith("/costs/per-pr/top") && query !== "") continue; // it has no periods
+        if (path.startsWith("/costs/per-pr/top") && query !== "") continue; // this endpoint has no periods
         measured.push({
           what: `${what}, ${range}, ${among}`,
           who: "millwright",
@@ -95,7 +95,7 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
   }
 }
 
-/** Reads one after the other, with a new key whenever the rate limit would be reached. */
+/** Reads sequentially, and switches to a new key before the rate limit is reached. */
 class Reader {
   readonly #url: string;
   readonly #of: FactoryOfTeam;
@@ -115,7 +115,7 @@ class Reader {
     );
   }
 
-  /** Reads every pull request as lines, once. */
+  /** Measures one export of all pull requests as JSON lines. */
   async measureExport(what: string): Promise<Measured> {
     const key = await this.#nextKey();
     const beganMs = performance.now();
@@ -134,7 +134,7 @@ class Reader {
     return this.#key;
   }
 
-  /** Returns how many lines it has read. */
+  /** Requests a path. Returns the number of line breaks in the response. */
   async #read(path: string, key: string, accept = "application/json"): Promise<number> {
     const response = await fetch(`${this.#url}/api/v1/factory/${this.#of.factoryUid}${path}`, {
       headers: { authorization: `Bearer ${key}`, accept },
@@ -145,7 +145,10 @@ class Reader {
   }
 }
 
-/** Milliseconds of each; what `prepare` does is not measured. */
+/**
+ * Returns the duration of each read in milliseconds. `prepare` and the first tenth of the reads (warm-up) are not
+ * measured.
+ */
 async function timesOf(
   read: (prepared: string) => Promise<unknown>,
   prepare: () => Promise<string>,

@@ -5,7 +5,7 @@ import type { Measured } from "../results.ts";
 
 const RUNS = 40;
 
-/** Reads of runs by id, a few dozen in turn. */
+/** Measures reads of runs by id, over a few dozen runs in turn. */
 export async function measureReading({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
   const ours = await Promise.all(Array.from({ length: RUNS }, () => createRun(platform.url)));
   const theirs = await Promise.all(Array.from({ length: RUNS }, () => createRow(baseline.url)));

@@ -6,7 +6,10 @@ import { summarize } from "../samples.ts";
 const WARM_UP = 3;
 const PROMPT = "````scripted\n- say: hello\n````";
 
-/** From the request until a client that listens has the first word of an agent in a new sandbox. */
+/**
+ * Measures the time from the request until a subscribed client receives the first model step of an agent in a new
+ * sandbox.
+ */
 export async function measureSandbox(platform: Platform, isQuick: boolean): Promise<Measured[]> {
   const api = new ApiClient({ url: platform.url, apiKey: API_KEY });
   const latencies: number[] = [];

@@ -7,11 +7,14 @@ import { round, summarize } from "../samples.ts";
 
 const SCHEDULES = 10_000;
 const POLL_MS = 25;
-/** Schedules that come due first, so that nothing is done for the first time when it counts. */
+/** Schedules of the warm-up, so that the measured round does not include first-time costs. */
 const WARM_UP = 500;
 const GIVE_UP_MS = 60_000;
 
-/** How late runs are when many schedules come due in the same second: from the slot until the run's row is committed and seen by others. */
+/**
+ * Measures the delay of runs if many schedules are due in the same second: from the slot until the run's row is
+ * committed and visible to other transactions.
+ */
 export async function measureSchedules({ platform, isQuick }: Bench): Promise<Measured[]> {
   const count = isQuick ? SCHEDULES / 10 : SCHEDULES;
   const scheduler = Database.open(platform.databaseUrl("millwright_scheduler"), { max: 1 });
@@ -45,7 +48,7 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
   const { rows: columns } = await scheduler.sql.query<{ list: string }>(
     "SELECT string_agg(quote_ident(column_name), ', ') AS list FROM information_schema.columns WHERE table_name = 'schedules' AND column_name <> 'uid'",
   );
-  // The others are copies of the one that was made through the door.
+  // All other schedules are copies of the one that was created through the API.
   await scheduler.sql.query(
     `INSERT INTO schedules (uid, ${columns[0]!.list}) SELECT gen_random_uuid(), ${columns[0]!.list} FROM schedules, generate_series(2, $2::integer) WHERE uid = $1`,
     [id, count],
@@ -67,7 +70,9 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
   return found;
 }
 
-/** Counting walks all runs: what it takes is in the figure, too. */
+/**
+ * Returns the number of scheduled runs. Counting reads all runs, and its duration is included in the measured delay.
+ */
 async function made(orchestrator: Database): Promise<number> {
   const { rows } = await orchestrator.sql.query<{ n: number }>(
     "SELECT count(*) AS n FROM runs WHERE source = 'SCHEDULED_AGENT'",

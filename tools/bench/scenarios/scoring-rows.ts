@@ -7,7 +7,7 @@ const CONFIGURATIONS = 4;
 const REPETITIONS = 5;
 /** Scores of one benchmark run. */
 const SCORES_PER_RUN = TASKS * CONFIGURATIONS * REPETITIONS * 4;
-/** Attempts per statement: what is held back for the end of a transaction stays small. */
+/** Attempts per statement, so that the work deferred to the end of a transaction stays small. */
 const BATCH = 100_000;
 
 export type ScoringRows = {
@@ -17,7 +17,10 @@ export type ScoringRows = {
   readonly scorerUids: readonly string[];
 };
 
-/** Writes a suite's finished benchmark runs and the attempts of its four scorers: `scores` of either. Returns a few of the benchmark runs. */
+/**
+ * Writes a suite's finished benchmark runs, and attempts of its four scorers, with `scores` scores each. Returns the
+ * uids of up to ten benchmark runs.
+ */
 export async function writeScores({ sql }: Database, rows: ScoringRows, scores: number): Promise<string[]> {
   const manifest = manifestOf(rows);
   const hash = manifestHash(manifest.content);
@@ -126,7 +129,7 @@ INSERT INTO trial_scores (trial_uid, scorer_uid, state, classification, score, c
 SELECT t.uid, s.uid, 'scored', CASE WHEN p THEN 'good' ELSE 'bad' END, p::integer, 500
   FROM trials t, unnest($2::uuid[]) AS s (uid), LATERAL (SELECT hashtext(t.uid::text || s.uid::text) % 3 <> 0 AS p) x WHERE t.benchmark_run_uid = $1`;
 
-/** Of the last 90 days. */
+/** Attempts at intervals of 7 seconds into the past. */
 const ATTEMPTS = `
 INSERT INTO attempts (uid, scorer_uid, run_uid, factory_uid, team_uid, title, trigger_source, requester_type, requester_uid, state, is_current, config, run_version, classification, score, reason,
                       reason_status, cost_micros, attempted_at, scored_at)
