@@ -12,7 +12,10 @@ const YEAR_P99_MS = 500;
 const JUDGED_PER_MINUTE = 10_000;
 const FACTS_PER_SECOND = 2_000;
 
-/** The figures the standalone platform promises, against what was measured; a scenario left out has no say. */
+/**
+ * Compares the measurements with the targets of the standalone platform. Targets of scenarios that were not measured
+ * are left out.
+ */
 export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Target[] {
   const find = (what: string, who: string): Row | undefined =>
     rows.find((row) => row.on === "standalone" && row.what === what && row.who === who);

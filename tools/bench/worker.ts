@@ -5,7 +5,7 @@ import { worker } from "@millwright/contracts";
 
 export type Taken = { readonly runUid: string; readonly executionId: bigint; readonly attempt: number };
 
-/** A worker that speaks the whole protocol and executes nothing: no sandbox, no agent, no files. */
+/** A worker that implements the whole protocol but executes nothing: no sandbox, no agent, no files. */
 export class ProtocolWorker {
   readonly #client: Client<typeof worker.WorkerService>;
   readonly #headers: Record<string, string>;
@@ -35,7 +35,7 @@ export class ProtocolWorker {
     return new ProtocolWorker(client, sessionToken);
   }
 
-  /** Waits for work and accepts it. */
+  /** Waits for offers and accepts them. */
   async take(slots: number, waitMs: number): Promise<Taken[]> {
     const { offers } = await this.#client.lease(
       { freeSlots: slots, waitMs },
@@ -49,21 +49,21 @@ export class ProtocolWorker {
     return assignments.map(({ runUid, executionId, attempt }) => ({ runUid, executionId, attempt }));
   }
 
-  /** Renews what it holds. Errors: when any of it is lost. */
+  /** Renews the leases of the worker. Throws an Error if any lease is lost. */
   async heartbeat(held: readonly Taken[]): Promise<void> {
     const leases = held.map(({ executionId, attempt }) => ({ executionId, attempt, phase: "RUNNING" }));
     const answer = await this.#client.heartbeat({ state: "READY", leases }, { headers: this.#headers });
     for (const { status } of answer.leases) if (status !== "OK") throw new Error(`A lease is ${status}.`);
   }
 
-  /** Ends executions well. Errors: when the platform refuses one. */
+  /** Completes executions successfully. Throws an Error if the platform rejects a completion. */
   async complete(taken: readonly Taken[]): Promise<void> {
     const completions = taken.map(({ executionId, attempt }) => ({ executionId, attempt, outcome: "DONE" }));
     const { results } = await this.#client.complete({ completions }, { headers: this.#headers });
     for (const { error } of results) if (error !== "") throw new Error(`The platform refused a completion: ${error}`);
   }
 
-  /** Adds events to a run: `from` is the first client seq. */
+  /** Appends events to a run; `from` is the first client sequence number. */
   async append({ executionId, attempt }: Taken, from: number, count: number): Promise<void> {
     const events = Array.from({ length: count }, (_, n) => ({
       clientSeq: BigInt(from + n),

@@ -1,11 +1,13 @@
 /**
- * Refuses imports that cross the walls of this repository. Prints one line per breach, exit code 1 if there is any.
+ * Rejects imports that violate the architecture of this repository. Prints one line per violation; exit code 1 if there
+ * is any.
  *
  *   node tools/checks/boundaries.mjs [root]
  *
  * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
- * Apps never import apps, but standalone and admin may import each app's /compose, and system-tests standalone. Only tests import
- * layer:test. No cycles. No relative import leaves its package. Folders inside an app: see FOLDERS.
+ * Apps never import apps, except that standalone and admin may import each app's /compose, and system-tests standalone.
+ * Only tests import layer:test. Cycles are rejected. Relative imports stay within their package. Folders inside an app:
+ * see FOLDERS.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
@@ -18,11 +20,11 @@ const LAYERS = {
   test: ["runtime", "base"],
 };
 
-/** `@bufbuild/protobuf` itself is let through: its JSON types are the ones open objects have everywhere. */
+/** `@bufbuild/protobuf` itself is allowed: its JSON types are used for open objects everywhere. */
 const PROTO = /^@millwright\/contracts|^@bufbuild\/protobuf\/|^@connectrpc\//;
 const PRISMA = /^@prisma\/|\/gen\/prisma\b|prisma-client/;
 const WORLD = /^(?:pg|koa|undici|nats|pino)(?:\/|$)|^@koa\//;
-/** What rules may use of Node: calculation, not the world. */
+/** Node modules that domain rules may use: calculation without side effects. */
 const PURE_NODE = new Set([
   "node:path",
   "node:path/posix",
@@ -36,8 +38,8 @@ const PURE_NODE = new Set([
 const NOT_FOR_RULES = /^@millwright\/(?:contracts|clock|config|vault)$/;
 
 /**
- * What a folder of an app must not import: a test of the specifier, or of the sibling folder a relative import leads to.
- * Test files may import anything of their own app.
+ * Imports that a folder of an app must not have: a test of the specifier, or of the sibling folder that a relative
+ * import resolves to. Test files may import everything of their own app.
  */
 const FOLDERS = {
   domain: {
@@ -83,10 +85,10 @@ const FOLDERS = {
   },
 };
 
-/** Apps that import other apps' /compose: one runs them all, the other acts on their databases. */
+/** Apps that import /compose of other apps: standalone runs all of them, admin accesses their databases. */
 const COMPOSERS = ["apps/standalone", "apps/admin"];
 
-/** Comes with another declared package. */
+/** Packages that are provided by another declared package. */
 const PROVIDED = { "@jest/globals": "jest" };
 
 const root = resolve(process.argv[2] ?? join(import.meta.dirname, "../.."));
@@ -185,7 +187,7 @@ function checkFolder(one, file, specifier) {
   if (isWrongFolder || rule.specifier(specifier, layerOf)) report(file.path, `imports ${specifier}; ${rule.why}`);
 }
 
-/** The folder below src/ a path lies in; "" for files of src/ itself. */
+/** Returns the folder below src/ that contains a path; "" for files of src/ itself. */
 function folderOf(one, path) {
   const parts = path.split("/").slice(one.dir.split("/").length);
   return parts[0] === "src" && parts.length > 2 ? parts[1] : "";
@@ -204,7 +206,7 @@ function checkEnvironment(one, file) {
     report(file.path, "imports env from node:process");
 }
 
-/** Cycles between packages through what they ship; tests may close circles. */
+/** Reports cycles between packages. Imports of tests are ignored. */
 function checkCycles() {
   const edges = new Map(
     packages.map((one) => {

@@ -9,7 +9,7 @@ const TOOL = join(import.meta.dirname, "boundaries.mjs");
 const manifest = (name: string, layer: string, over: object = {}) =>
   JSON.stringify({ name: `@millwright/${name}`, version: "0.1.0", nx: { tags: [`layer:${layer}`] }, ...over });
 
-/** A small repository without a breach. */
+/** A small repository without violations. */
 const SOUND: Record<string, string> = {
   "package.json": JSON.stringify({
     dependencies: { pg: "1", "@connectrpc/connect": "1" },

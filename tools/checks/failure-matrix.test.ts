@@ -2,7 +2,7 @@ import { globSync } from "node:fs";
 import { expect, test } from "@jest/globals";
 import { readJoinedCalls } from "./joined-calls.ts";
 
-/** What may fail; the names of the tests that say what comes of it begin so. */
+/** The failures of the matrix. Names of the tests that cover them start with these texts. */
 const LINES = [
   "Worker dies before Accept",
   "Worker dies in SETUP",

@@ -14,12 +14,12 @@ const PAGES = [
 ];
 const read = (page: string): string => readFileSync(join(root, page), "utf8");
 
-/** Fenced blocks of shell commands. */
+/** Returns the fenced blocks of shell commands of a page. */
 const shellOf = (page: string): string[] =>
   [...read(page).matchAll(/^(`{3,})sh\n([^]*?)^\1$/gm)].map(([, , text = ""]) => text);
 const prose = (text: string): string => text.replace(/^(`{3,})[^]*?^\1$/gm, "").replace(/`[^`\n]*`/g, "");
 
-/** The anchors of a page's headings, as code hosts make them. */
+/** Returns the anchors of a page's headings, as code hosts generate them. */
 const anchorsOf = (page: string): string[] =>
   [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
     heading
@@ -28,7 +28,7 @@ const anchorsOf = (page: string): string[] =>
       .replaceAll(" ", "-"),
   );
 
-/** The Node.js that comes with npm, on Linux. */
+/** The Node.js that npm installs, on Linux. */
 const OWN_NODE = join(root, "node_modules/.bin/node");
 const withOwnNode = existsSync(OWN_NODE) ? test : test.skip;
 
@@ -79,7 +79,7 @@ test("every link between the pages leads somewhere", () => {
 });
 
 describe("what the pages tell to type", () => {
-  /** Words of one line of shell, as far as the pages need it: quotes, and a comment at the end. */
+  /** Splits a shell line into words, as far as the pages need it: with quotes, and without a trailing comment. */
   const wordsOf = (line: string): string[] =>
     [...line.replace(/\s#\s.*$/, "").matchAll(/"([^"]*)"|'([^']*)'|([^\s"']+)/g)].map(
       ([, double, single, bare]) => double ?? single ?? bare ?? "",

@@ -1,4 +1,7 @@
 import { readFileSync } from "node:fs";
 
-/** Returns a source file with the arguments of each call on the line of the call, however the formatter broke them. */
+/**
+ * Returns the text of a source file with the arguments of each call on the line of the call, regardless of how the
+ * formatter wrapped them.
+ */
 export const readJoinedCalls = (path: string): string => readFileSync(path, "utf8").replaceAll(/([(,])\n\s*/g, "$1");

@@ -1,9 +1,9 @@
 /**
- * Refuses changes of the contracts that would break an upstream service or a worker of the last release (buf breaking, wire and JSON).
- * The contracts of that release are the committed image proto/baseline.binpb.
+ * Rejects changes of the contracts that would break an upstream service or a worker of the last release (buf breaking,
+ * wire and JSON). The contracts of that release are the committed image proto/baseline.binpb.
  *
  *   node tools/checks/proto-breaking.mjs            compare
- *   node tools/checks/proto-breaking.mjs --update   take today's contracts as released; part of making a release
+ *   node tools/checks/proto-breaking.mjs --update   record the current contracts as released; part of making a release
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

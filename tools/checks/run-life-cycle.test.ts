@@ -6,13 +6,13 @@ import { readJoinedCalls } from "./joined-calls.ts";
 const ROOT = new URL("../..", import.meta.url).pathname;
 const page = readFileSync(join(ROOT, "docs/run-life-cycle.md"), "utf8");
 const notes = page.split("\n").filter((line) => line.startsWith("[^"));
-/** Prose without headings, diagram, table and notes. */
+/** The sentences of the page, without headings, diagram, table and notes. */
 const prose = page
   .replaceAll(/```[^]*?```/g, "")
   .split("\n")
   .filter((line) => line !== "" && !/^(#|\||\[\^)/.test(line));
 
-/** The tests that a note names, with their files. */
+/** Returns the names and files of the tests in a note. */
 const namedIn = (note: string): { name: string; path: string }[] =>
   [...note.matchAll(/"([^"]+)" in \[[^\]]+\]\(\.\.\/([^)]+)\)/g)].map(([, name, path]) => ({
     name: name!,
@@ -27,7 +27,8 @@ function isTest({ name, path }: { name: string; path: string }): boolean {
 }
 
 test("every sentence of the page on the life of a run is backed by tests that exist", () => {
-  expect(prose.filter((line) => !/[.!?](\[\^[\w-]+\])+$/.test(line) || /[.!?]\s/.test(line))).toEqual([]); // one sentence a line, with its note
+  // one sentence per line, with its note
+  expect(prose.filter((line) => !/[.!?](\[\^[\w-]+\])+$/.test(line) || /[.!?]\s/.test(line))).toEqual([]);
   const used = new Set(prose.flatMap((line) => [...line.matchAll(/\[\^([\w-]+)\]/g)].map(([, id]) => id)));
   expect(new Set(notes.map((note) => /^\[\^([\w-]+)\]: /.exec(note)?.[1]))).toEqual(used);
   expect(notes.filter((note) => namedIn(note).length === 0)).toEqual([]);

@@ -1,6 +1,6 @@
-// npm run cluster: the platform as separate processes on the loopback address, two replicas of each service and two workers,
-// with nats-server (where it is installed) and PostgreSQL, until Ctrl-C. With MILLWRIGHT_DATA_DIR the directory is kept. Model
-// providers and roots of local repositories are configured as for npm start.
+// npm run cluster: runs the platform as separate processes on the loopback address, with two replicas of each service,
+// two workers, nats-server (if installed) and PostgreSQL, until Ctrl-C. The directory is preserved if
+// MILLWRIGHT_DATA_DIR is set. Model providers and roots of local repositories are configured as for npm start.
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";

@@ -1,10 +1,10 @@
 /**
- * Generates contracts and Prisma clients through nx, whose cache makes a change cheap. Nothing is started at all when no input
- * has changed since the last time, so that `npm start` is quick. Says nothing unless it fails.
+ * Generates contracts and Prisma clients through nx, whose cache makes a change cheap. Starts no process if no input
+ * has changed since the last run, so that `npm start` is fast. Prints nothing unless it fails.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import * as fs from "node:fs"; // named imports would fail before the check of the version
+import * as fs from "node:fs"; // named imports of older Node.js versions would fail before the version check
 import { dirname, join } from "node:path";
 
 const NODE_MIN = 24;

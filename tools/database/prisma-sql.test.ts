@@ -14,7 +14,7 @@ type Client = PrismaRaw & {
   $disconnect(): Promise<void>;
 };
 
-/** Any app's generated client will do: only its raw queries are used. */
+/** Returns the generated client of any app, because only its raw queries are used. */
 async function generatedClient(url: string): Promise<Client> {
   const paths = readdirSync("apps").map((app) => join(process.cwd(), "apps", app, "src/gen/prisma/client.ts"));
   const path = paths.find(existsSync) ?? "no app has a generated Prisma client: npm run generate";

@@ -1,5 +1,5 @@
-// The Prisma command line, offline, in one app: npx -c 'node tools/database/prisma.mjs apps/factories migrate status'
-// (with DATABASE_URL). The CLI insists on a native engine that would be downloaded; ours stands in.
+// Runs the Prisma command line in one app, offline: npx -c 'node tools/database/prisma.mjs apps/factories migrate
+// status' (with DATABASE_URL). The CLI requires a native engine and would download it; schema-engine.mjs replaces it.
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { delimiter, dirname, join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const here = import.meta.dirname;
 
-/** Runs one command in an app's directory. Returns its exit status with what it printed. */
+/** Runs one command in an app's directory. Returns its exit status and its output. */
 export function prisma(appDir, args, environment = {}, stdio = "pipe") {
   const cli = join(dirname(createRequire(import.meta.url).resolve("prisma/package.json")), "build/index.js");
   const result = spawnSync(process.execPath, [cli, ...args], {
@@ -17,7 +17,7 @@ export function prisma(appDir, args, environment = {}, stdio = "pipe") {
     env: {
       ...process.env,
       ...environment,
-      PATH: dirname(process.execPath) + delimiter + process.env.PATH, // the engine's `node` is this one
+      PATH: dirname(process.execPath) + delimiter + process.env.PATH, // the engine's script runs on this Node.js
       PRISMA_SCHEMA_ENGINE_BINARY: join(here, "schema-engine.mjs"),
       PRISMA_HIDE_UPDATE_MESSAGE: "1",
       CHECKPOINT_DISABLE: "1",

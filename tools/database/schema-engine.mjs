@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Stands in for Prisma's native schema engine, which would be downloaded: the same JSON-RPC over standard input and
-// output, answered by the WebAssembly build of the engine and adapter-pg. Rests on an internal protocol of the pinned
-// Prisma: run tools/database/drift.test.ts after every change of that pin. SE_DEBUG=1 shows the traffic.
+// Replaces Prisma's native schema engine, which would be downloaded. Serves the same JSON-RPC over standard input and
+// output, with the WebAssembly build of the engine and adapter-pg. It depends on an internal protocol of the pinned
+// Prisma version: run tools/database/drift.test.ts after every change of that version. SE_DEBUG=1 prints all messages.
 /* oxlint-disable no-underscore-dangle -- names that wasm-bindgen chose */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -24,7 +24,7 @@ const { values, positionals } = parseArgs({
 });
 const url = new URL(JSON.parse(values.datasource ?? "{}").url || "postgresql://localhost/none");
 
-/** The engine's one-shot commands. */
+/** Executes the engine's one-shot commands. */
 async function answerCommand(command) {
   try {
     if (command === "can-connect-to-database") return await withClient(url, () => {});
@@ -74,7 +74,8 @@ async function createEngine() {
 }
 
 function adapterFactory() {
-  // Separate fields, never connectionString: it would win over `database` and aim the shadow database at the real one.
+  // Separate fields instead of connectionString, which would take precedence over `database`, so that the shadow
+  // database would be the real one.
   const config = {
     host: url.hostname,
     port: Number(url.port || 5432),
@@ -103,13 +104,17 @@ function adapterFactory() {
   })(config);
 }
 
-/** What adapter-pg does otherwise than the native connector, and the engine minds. */
+/**
+ * Corrects the behaviour of adapter-pg where it differs from the native connector in a way that the engine does not
+ * support.
+ */
 function mended(adapter) {
-  // It cuts a script at every semicolon, those in comments and bodies included. PostgreSQL takes it whole.
+  // adapter-pg splits a script at every semicolon, including those in comments and function bodies. PostgreSQL executes
+  // the whole script.
   adapter.executeScript = async (script) => {
     await adapter.client.query(script).catch((error) => adapter.onError(error));
   };
-  // The engine dies when a check constraint's type is a text instead of a character.
+  // The engine crashes if a check constraint's type is a text instead of a character.
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {
     const result = await queryRaw(query);
@@ -128,7 +133,7 @@ class TextForChar extends Client {
   }
 }
 
-/** adapter-pg knows no type for the one-byte "char" (oid 18, array 1002): presents it as text. */
+/** Declares the one-byte type "char" (oid 18, array 1002) as text, because adapter-pg does not support it. */
 function withTextForChar(results) {
   for (const field of [results].flat().flatMap((result) => result?.fields ?? [])) {
     field.dataTypeID = { 18: 25, 1002: 1009 }[field.dataTypeID] ?? field.dataTypeID;
@@ -141,7 +146,7 @@ async function serve(engine) {
   let printId = 1_000_000;
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, method, params } = JSON.parse(line);
-    if (!method) continue; // the answer to a print
+    if (!method) continue; // a response to a print request
     if (process.env.SE_DEBUG) console.error(">>", line);
     try {
       const result = await engine[method === "getDatabaseVersion" ? "version" : method](params);

@@ -1,2 +1,2 @@
-/** One page of Markdown from an OpenAPI document. */
+/** Returns the REST reference of an OpenAPI document as one page of Markdown. */
 export function restReference(document: unknown): string;

@@ -6,7 +6,7 @@
 import { pathToFileURL } from "node:url";
 import { text } from "node:stream/consumers";
 
-/** One page of Markdown: every operation with its parameters, body and answers. */
+/** Returns one page of Markdown with every operation, its parameters, body and responses. */
 export function restReference(document) {
   const groups = Map.groupBy(operationsOf(document), (operation) => operation.tag);
   const sections = [...groups]
@@ -56,7 +56,7 @@ function operationText(operation, document) {
   ].join("\n\n");
 }
 
-/** A named schema: one line per member. */
+/** Returns the text of a named schema, one line per member. */
 function recordText(name, schema, document) {
   const members = Object.entries(schema.properties ?? {}).map(
     ([member, inner]) =>
@@ -74,7 +74,7 @@ function answerText(status, answer, document) {
   return Number(status) < 300 && schema ? `${status} ${schemaText(schema, document)}` : status;
 }
 
-/** A schema in a few words: its name, its members, or its type. */
+/** Returns a short text for a schema: its name, its members, or its type. */
 function schemaText(schema, document, depth = 0) {
   if (!schema) return "any";
   if (schema.$ref) return `\`${schema.$ref.split("/").at(-1)}\``;

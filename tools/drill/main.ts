@@ -1,9 +1,9 @@
-// npm run drill: plays seeded schedules of faults on a platform of real processes, and says what broke a promise.
+// npm run drill: executes seeded schedules of faults on a platform of real processes, and reports violated guarantees.
 //
 //   npm run drill -- [--seed N] [--count 1000] [--at-once 6]
-//   npm run drill -- --tree [--runs 1000] [--depth 10]      cancels a tree that grows meanwhile, and says how long that took
+//   npm run drill -- --tree [--runs 1000] [--depth 10]      cancels a run tree while it grows, reports the duration
 //
-// With a seed and no count, that one schedule. Exit code 1 when anything was broken.
+// With a seed and without a count, only this schedule is executed. Exit code 1 if any guarantee was violated.
 import { parseArgs } from "node:util";
 import { drillTree } from "../../apps/system-tests/src/index.ts";
 import { drillSchedules } from "./schedules.ts";

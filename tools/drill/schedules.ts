@@ -5,7 +5,7 @@ const SLOW_MS = 30_000;
 const PATIENCE_MS = 180_000;
 const TELL_EVERY = 50;
 
-/** Plays schedules and prints what came of them; answers whether every promise was kept. */
+/** Executes schedules and prints the results. Returns whether every guarantee was met. */
 export async function drillSchedules({
   seed,
   count,

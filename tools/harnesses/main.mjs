@@ -1,17 +1,18 @@
 /**
- * Installs agent programs of others into a cache outside this repository, at tried versions, and runs the tests that drive them for real, against
- * a model server of the test's own: no key is needed, and no provider is called.
+ * Installs third-party agent programs in tested versions into a cache outside of this repository, and runs the tests
+ * that execute them against a model server of the test. No key is needed, and no provider is called.
  *
  *   npm run test:harnesses [-- <options of jest>]
  *
- * MILLWRIGHT_HARNESS_CACHE names the cache, MILLWRIGHT_PATIENCE how many times as long as usual things may take. None of these programs is a dependency of ours; some are not free software.
+ * MILLWRIGHT_HARNESS_CACHE is the path of the cache, MILLWRIGHT_PATIENCE a factor for all timeouts. None of these
+ * programs is a dependency of this repository; some are not free software.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** `file`: the program, beneath the prefix that its package is installed into. */
+/** Programs to install. `file` is the path of the program below the prefix that its package is installed into. */
 const PROGRAMS = [
   {
     variable: "MILLWRIGHT_TEST_CLAUDE",
@@ -62,7 +63,8 @@ for (const { variable, name, version, program, file } of isSupported ? PROGRAMS 
 }
 if (!isSupported)
   console.log(`There are no programs to install for ${process.platform} on ${process.arch}: the tests are skipped.`);
-// Real programs take their time on a busy machine. Tests wait for what happens, never for a time: these only bound hanging.
+// Real programs are slow on a busy machine. Tests wait for events and not for fixed times; these timeouts only limit
+// tests that hang.
 env["MILLWRIGHT_PATIENCE"] ??= "10";
 const tests = ["apps/worker/test/harnesses", "apps/system-tests/test/harnesses"];
 const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, ...process.argv.slice(2)], {

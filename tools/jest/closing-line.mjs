@@ -1,4 +1,4 @@
-// Prints one plain closing line that any CI can read, and names every skipped test's reason-bearing title.
+// Prints one plain closing line with the numbers of passed, failed and skipped tests, which any CI can parse.
 export default class ClosingLine {
   onRunComplete(_contexts, results) {
     const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } = results;

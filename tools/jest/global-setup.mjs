@@ -1,13 +1,19 @@
-// Starts the one PostgreSQL of this test run. Databases live in it only as long as the run, so it need not sync to disk.
+// Starts the PostgreSQL server of this test run. Its databases are deleted after the run, so it need not sync to disk.
 import { mkdtemp, readdir, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EmbeddedPostgres } from "@millwright/database";
 
 const PREFIX = "millwright-tests-";
-/** A file system in memory, where it exists: creating and dropping a database takes a fifth of the time of one on disk. */
+/**
+ * An in-memory file system, used if it exists: creating and dropping a database takes a fifth of the time that it takes
+ * on disk.
+ */
 const MEMORY_DIR = "/dev/shm";
-/** What the databases of a whole run and PostgreSQL's log may take of it, and what must be free of the machine's memory. */
+/**
+ * Free space that the in-memory file system needs for the databases of a whole run and PostgreSQL's log, and free
+ * memory that the machine needs.
+ */
 const MEMORY_DIR_FREE_BYTES_MIN = 4 * 2 ** 30;
 const MEMORY_FREE_BYTES_MIN = 8 * 2 ** 30;
 
@@ -32,7 +38,7 @@ async function hasRoomInMemory() {
   return bavail * bsize >= MEMORY_DIR_FREE_BYTES_MIN && process.availableMemory() >= MEMORY_FREE_BYTES_MIN;
 }
 
-/** A run that was killed leaves its server behind: ends it and removes its files. */
+/** Stops the servers of test runs that were killed, and removes their files. */
 async function removeOrphans(dir) {
   for (const name of await readdir(dir).catch(() => [])) {
     const owner = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split("-")[0]) : NaN;

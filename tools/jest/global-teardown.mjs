@@ -1,4 +1,5 @@
-// Ends what global-setup.mjs started, platforms that a failed test has left, and the cgroups of workers that tests have killed.
+// Stops what global-setup.mjs started and platforms that a failed test left running, and removes the cgroups of workers
+// that tests killed.
 import { rm } from "node:fs/promises";
 import { removeLeftovers } from "../../apps/system-tests/src/directory.ts";
 import { Cgroups } from "../../apps/worker/src/sandbox/cgroups.ts";

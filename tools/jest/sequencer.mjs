@@ -1,11 +1,12 @@
-// Starts long suites first, so that the workers finish together. A clean clone has no durations of an earlier run, and Jest
-// would go by file size: the longest suites, which are short files, would run last with the other workers idle.
+// Starts long suites first, so that the Jest workers finish at about the same time. A clean clone has no durations of
+// an earlier run, and Jest would sort by file size: the longest suites, which are short files, would run last while the
+// other workers are idle.
 import { relative } from "node:path";
 import TestSequencer from "@jest/test-sequencer";
 
 /**
- * In the order in which they start. The drill comes first, beside suites that start no platform: its leases are short, and
- * a busy machine makes it slower.
+ * Suites in the order in which they start. The drill is first, concurrent with suites that start no platform: its
+ * leases are short, and a busy machine slows it down.
  */
 const FIRST = [
   "apps/system-tests/test/drill.test.ts",
@@ -30,7 +31,10 @@ const FIRST = [
 ];
 
 export default class LongestFirst extends TestSequencer {
-  /** Returns Jest's own order if it knows how long every suite takes; else `FIRST`, then the system tests, then the others. */
+  /**
+   * Returns Jest's own order if it knows the duration of every suite; otherwise `FIRST`, then the system tests, then
+   * the other suites.
+   */
   sort(tests) {
     const sorted = super.sort(tests);
     if (tests.every(({ duration }) => duration !== undefined)) return sorted;

@@ -1,4 +1,5 @@
-// Jest transformer: Node's own type stripping. Keeps line and column exact, adds no dependency.
+// Jest transformer that uses Node's own type stripping, which preserves lines and columns exactly and needs no
+// dependency.
 import { stripTypeScriptTypes } from "node:module";
 
 export default {

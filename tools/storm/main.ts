@@ -1,8 +1,8 @@
-// npm run storm: deliveries to webhooks while what takes them, decides about them and starts runs for them is killed.
+// npm run storm: sends deliveries to webhooks while the processes that accept, evaluate and dispatch them are killed.
 //
 //   npm run storm -- [--identities 1000] [--deliveries 30000] [--seed 1]
 //
-// Exit code 1 when a promise was broken.
+// Exit code 1 if a guarantee was violated.
 import { parseArgs } from "node:util";
 import { storm } from "../../apps/system-tests/src/index.ts";
 import { printRows, say } from "../drill/table.ts";

@@ -7,7 +7,10 @@ import { join, relative } from "node:path";
  * @typedef {{ name: string, dir: string, manifest: any, files: SourceFile[] }} Package
  */
 
-/** All workspace packages with their TypeScript files, generated code left out. @param {string} root @returns {Package[]} */
+/**
+ * Returns all workspace packages with their TypeScript files, without generated code. @param {string} root @returns
+ * {Package[]}
+ */
 export function readPackages(root) {
   return ["apps", "libs"]
     .flatMap((group) => children(join(root, group)).map((name) => `${group}/${name}`))
@@ -20,7 +23,9 @@ export function readPackages(root) {
     });
 }
 
-/** The package a specifier names: "@scope/name/sub" → "@scope/name", "name/sub" → "name". @param {string} specifier */
+/**
+ * Returns the package of a specifier: "@scope/name/sub" → "@scope/name", "name/sub" → "name". @param {string} specifier
+ */
 export const packageOf = (specifier) =>
   specifier
     .split("/")
@@ -41,7 +46,10 @@ const IMPORT =
 /** @param {string} code @returns {string[]} */
 const importsOf = (code) => [...code.matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? "");
 
-/** Good enough for rules about words: whole-line and block comments; a comment behind code stays. @param {string} code */
+/**
+ * Removes whole-line and block comments, which suffices for rules about words. Comments after code remain. @param
+ * {string} code
+ */
 const withoutComments = (code) => code.replaceAll(/^\s*\/\*[^]*?\*\//gm, "").replaceAll(/^\s*\/\/.*$/gm, "");
 
 /** @param {string} dir @returns {string[]} */
@@ -59,6 +67,6 @@ function children(dir) {
   try {
     return readdirSync(dir);
   } catch {
-    return []; // absent, or a file
+    return []; // the directory is absent or is a file
   }
 }

@@ -1,12 +1,12 @@
 /**
- * Writes what each workspace package's imports imply: internal `dependencies`, tsconfig `references`, and the same in the
- * lockfile. Third-party packages are declared in the root only. With `--check` nothing is written, and what is out of date
- * is told with exit code 1.
+ * Writes what each workspace package's imports imply: internal `dependencies`, tsconfig `references`, and the same in
+ * the lockfile. Third-party packages are declared in the root only. With `--check`, nothing is written, and files that
+ * are out of date are reported with exit code 1.
  *
  *   node tools/workspace/sync.mjs [--check] [root]
  *
- * What only tests import is left out: it would tie the build graph into cycles (libs/testing needs libs/database, whose
- * tests need libs/testing), and resolves through the workspace links anyway.
+ * Imports of tests are ignored: they would create cycles in the build graph (libs/testing needs libs/database, whose
+ * tests need libs/testing), and they resolve through the workspace links anyway.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
@@ -19,7 +19,7 @@ const byName = new Map(packages.map((one) => [one.name, one]));
 /** @type {string[]} */
 const stale = [];
 
-/** What the lockfile says of workspace packages. */
+/** Entries of the lockfile for workspace packages. */
 const locked = {};
 
 for (const one of packages) {
@@ -49,7 +49,9 @@ if (isCheck && stale.length > 0) {
   process.exitCode = 1;
 }
 
-/** Replaces the lockfile's entries of workspace packages as npm would; those of third-party packages stay as they are. */
+/**
+ * Replaces the lockfile's entries of workspace packages as npm would. Entries of third-party packages are unchanged.
+ */
 function syncLock() {
   if (!existsSync(join(root, "package-lock.json"))) return;
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
@@ -66,7 +68,10 @@ function pick(object, name) {
   return name in object ? { [name]: object[name] } : {};
 }
 
-/** The object with `name` set in place, or before the first of `before`, or at the end; left out when empty. */
+/**
+ * Returns the object with `name` set at its present position, or before the first member of `before`, or at the end. An
+ * empty value removes the member.
+ */
 function withMember(object, name, value, ...before) {
   const isEmpty = Object.keys(value).length === 0;
   const entries = Object.entries(object).filter(([key]) => key !== name);
@@ -76,7 +81,7 @@ function withMember(object, name, value, ...before) {
   return Object.fromEntries(entries);
 }
 
-/** Compares by content, so that a file's own formatting is no reason to touch it. */
+/** Writes a file if its content differs. The comparison ignores formatting. */
 function write(path, content) {
   const current = JSON.parse(readFileSync(join(root, path), "utf8"));
   if (JSON.stringify(current) === JSON.stringify(content)) return;

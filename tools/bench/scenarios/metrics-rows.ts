@@ -44,7 +44,10 @@ const source = (n: string): string =>
 const agent = (n: string): string => `'agent-' || (${n}) % 7`;
 const model = (n: string): string => `'model-' || (${n}) % 7 % 4`;
 const at = (n: string, count: string): string => `now() - ${YEAR} + (${n})::double precision / (${count}) * ${YEAR}`;
-/** Durations are multiples of a prime modulo a limit, hence unordered, so that the medians require a sort. */
+/**
+ * Returns SQL for an interval. Callers pass multiples of a prime modulo a limit, which are unordered, so that medians
+ * require a sort.
+ */
 const seconds = (count: string): string => `(${count}) * interval '1 second'`;
 
 const RUNS = `

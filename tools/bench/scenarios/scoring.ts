@@ -36,7 +36,7 @@ const A_SCORER = {
   },
 };
 
-/** How many finished runs rules judge, and how long results take among a million scores. */
+/** Measures the rate at which rules judge finished runs, and the latency of results over a million scores. */
 export async function measureScoring({ platform, isQuick }: Bench): Promise<Measured[]> {
   const scoring = Database.open(platform.databaseUrl("millwright_scoring"), { max: 1 });
   try {
@@ -48,7 +48,7 @@ export async function measureScoring({ platform, isQuick }: Bench): Promise<Meas
   }
 }
 
-/** Runs that have ended are dispatched in batches; what counts is the time until the last of them has its score. */
+/** Dispatches finished runs in batches and measures the time until the last of them has its score. */
 async function measureJudging(url: string, scoring: Database, factoryUid: string, count: number): Promise<Measured> {
   const agent = await api<{ uid: string }>(url, "/agent/identities", post({ name: "coder", factory_uid: factoryUid }));
   const scorer = await createScorer(url, factoryUid, "Judged");
@@ -94,7 +94,7 @@ async function measureJudging(url: string, scoring: Database, factoryUid: string
   };
 }
 
-/** Each endpoint by itself, one request after the other. */
+/** Measures each endpoint separately, with sequential requests. */
 async function measureResults(
   url: string,
   scoring: Database,

@@ -14,10 +14,13 @@ import { startProgram, untilReady, type Platform } from "../platform.ts";
 import type { Measured } from "../results.ts";
 import { median, round, summarize } from "../samples.ts";
 
-/** Connections of the floor to PostgreSQL, whoever asks: with 64 it inserts a sixth less. */
+/**
+ * Connections of the reference implementation to PostgreSQL, for every load: with 64 connections, it inserts a sixth
+ * less.
+ */
 const FLOOR_CONNECTIONS = 16;
 const PACE_PER_SECOND = 500;
-/** Below the 60 a minute, so that nothing is measured but accepted deliveries. */
+/** Deliveries per webhook; below the limit of 60 per minute, so that every delivery is accepted. */
 const PER_WEBHOOK = 55;
 const FACTORIES = 100;
 const PER_FACTORY = 20;
@@ -25,7 +28,8 @@ const DATABASE = "bench_deliveries";
 const LOADS = [
   { size: "1 KB", bytes: 1_024, atOnce: 16 },
   { size: "64 KB", bytes: 65_536, atOnce: 16 },
-  { size: "1 KB", bytes: 1_024, atOnce: 64 }, // last: what follows from so many is done while the next are measured
+  // last, because its follow-up work would overlap with the next measurement
+  { size: "1 KB", bytes: 1_024, atOnce: 64 },
 ] as const;
 const MIGRATIONS = join(import.meta.dirname, "../../../apps/webhook-ingress/prisma/migrations");
 
@@ -33,10 +37,12 @@ type Deliver = (body: Buffer) => Promise<void>;
 type Shot = { readonly perSecond: number; readonly latencies: readonly number[] };
 
 /**
- * Accepted deliveries of 1 KB and 64 KB, each with an id of its own, spread over enough webhooks for their rate; and as many filters as one
- * processor evaluates. The floor is this process with `pg`: one insert per delivery of the row that the platform writes, into a table with the
- * same indexes, and nothing else – no HTTP, no credential, no limit, no event. It has the number of connections that it is fastest with,
- * also when 64 deliveries at a time wait for them. Beside it, the same insert behind `node:http`, asked as the platform is: what HTTP costs anybody.
+ * Measures accepted deliveries of 1 KB and 64 KB, each with its own id, spread over as many webhooks as the rate limits
+ * require, and the evaluation of filters on one core. The reference implementation is this process with `pg`: one
+ * insert per delivery of the row that the platform writes, into a table with the same indexes, without HTTP,
+ * authentication, limits and events. It has the number of connections with which it is fastest, also when 64 concurrent
+ * deliveries wait for them. In addition, the same insert is measured behind `node:http`, with the same requests as the
+ * platform, to show the cost of HTTP.
  */
 export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Measured[]> {
   const hooks = await createWebhooks(platform.url, isQuick ? 6 : FACTORIES);
@@ -82,7 +88,7 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
   return [...found, measureFilter()];
 }
 
-/** The first delivery of a webhook looks up and opens its secret; what is measured are the later ones. */
+/** Sends a first delivery to each webhook, which loads and decrypts its secret, so that this is not measured. */
 async function meetAll(deliver: Deliver, webhooks: number): Promise<void> {
   const body = bodyOf(1_024);
   for (let met = 0; met < webhooks; met += 10) await Promise.all(Array.from({ length: 10 }, () => deliver(body)));
@@ -108,7 +114,10 @@ async function createWebhooks(url: string, factories: number): Promise<Hook[]> {
   return hooks;
 }
 
-/** Sends to each webhook as often as it takes within a minute. Errors: any answer but 202; no webhook is left. */
+/**
+ * Returns a function that delivers to the webhooks in turn, within the rate limit of each. It throws an Error for any
+ * status but 202, and when the limits of all webhooks are reached.
+ */
 function senderTo(connections: Connections, hooks: readonly Hook[]): Deliver {
   let sent = 0;
   return async (body) => {
@@ -129,7 +138,10 @@ async function accepted(answer: Promise<number>): Promise<void> {
   if (status !== 202) throw new Error(`a delivery was answered ${status}`);
 }
 
-/** The floor on the platform's PostgreSQL: in this process, and behind `node:http` in one of its own. */
+/**
+ * Starts the reference implementation on the platform's PostgreSQL: in this process, and behind `node:http` in a
+ * separate one.
+ */
 async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: Deliver; close(): Promise<void> }> {
   const databaseUrl = await ensureDatabase(platform.databaseUrl("postgres"), DATABASE);
   await migrate(databaseUrl, MIGRATIONS);
@@ -154,7 +166,7 @@ async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: 
   };
 }
 
-/** JSON of about so many bytes that does not compress. */
+/** Returns JSON of about this size that does not compress. */
 function bodyOf(bytes: number): Buffer {
   let text = "";
   for (let n = 0; text.length < bytes - 40; n++) text += createHash("sha256").update(String(n)).digest("base64");
@@ -172,7 +184,7 @@ async function deliverFor(deliver: Deliver, body: Buffer, atOnce: number, second
   return { perSecond: latencies.length / ((performance.now() - beganMs) / 1000), latencies };
 }
 
-/** Each at its time, whatever became of those before; latency counts from that time. */
+/** Sends deliveries at a fixed rate, independent of the responses. The latency is measured from the scheduled time. */
 async function deliverPaced(deliver: Deliver, body: Buffer, seconds: number): Promise<number[]> {
   const beganMs = performance.now();
   const under: Promise<number>[] = [];
@@ -180,7 +192,8 @@ async function deliverPaced(deliver: Deliver, body: Buffer, seconds: number): Pr
     const dueMs = beganMs + (n * 1000) / PACE_PER_SECOND;
     while (performance.now() < dueMs) await pause(1);
     const latencyMs = deliver(body).then(() => performance.now() - dueMs);
-    latencyMs.catch(() => {}); // reported by Promise.all below; an unhandled rejection before that would end the bench
+    // reported by Promise.all below; an unhandled rejection before that would stop the benchmark
+    latencyMs.catch(() => {});
     under.push(latencyMs);
   }
   return Promise.all(under);
@@ -192,7 +205,7 @@ async function timed(f: () => Promise<void>): Promise<number> {
   return performance.now() - beganMs;
 }
 
-/** A body as code hosts send it, read and matched anew each time. */
+/** Measures a filter on a typical payload of a code host, which is parsed and matched each time. */
 function measureFilter(): Measured {
   const body = Buffer.from(
     JSON.stringify({

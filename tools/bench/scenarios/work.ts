@@ -13,11 +13,11 @@ const PACED = "create to claimed, 50 runs/s";
 const SLOTS = 16;
 const PACE_PER_SECOND = 50;
 const WAIT_MS = 5_000;
-/** Both sides are measured warm: the first runs after a start are compiled on the way. */
+/** Warm-up runs of both implementations: the first runs after a start include JIT compilation. */
 const WARM_UP = 60;
 const SILENT = new Logger(() => () => {});
 
-/** How soon work starts when a worker waits for it, and how much of it gets through. */
+/** Measures how soon work starts on an idle worker, and how many no-op runs finish per second. */
 export async function measureWork(bench: Bench): Promise<Measured[]> {
   const [runs, backlog] = bench.isQuick ? [20, 48] : [100, 192];
   const ours = await measureOurs(bench, runs, backlog);
@@ -52,13 +52,16 @@ export async function measureWork(bench: Bench): Promise<Measured[]> {
 
 type Figures = { readonly latencies: number[]; readonly finished: number };
 
-/** From before the request until the worker holds the claimed run: two HTTP calls of the worker and two commits are within. */
+/**
+ * Measures from before the request until the worker has claimed the run, which includes two HTTP calls of the worker
+ * and two commits.
+ */
 async function measureOurs({ platform }: Bench, runs: number, backlog: number): Promise<Figures> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
   const latencies: number[] = [];
   for (let n = 0; n < runs + WARM_UP; n++) {
     const taking = worker.take(1, WAIT_MS);
-    await pause(5); // the worker waits before the run is there
+    await pause(5); // the worker is waiting before the run is created
     const beganMs = performance.now();
     const [, taken] = await Promise.all([
       createRun(platform.url),
@@ -80,7 +83,7 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
   return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
 }
 
-/** From before addJob until the task's function is called. */
+/** Measures from before addJob until the task's function is called. */
 async function measureGraphile({ baseline }: Bench, jobs: number, backlog: number): Promise<Figures> {
   let started: () => void = () => {};
   let left = 0;
@@ -117,8 +120,9 @@ async function measureGraphile({ baseline }: Bench, jobs: number, backlog: numbe
 }
 
 /**
- * Jobs per second: of pg-boss's own workers, one job at a time and as many workers as there are slots, which pause for half a second at least
- * after each job; and of a loop that fetches a job, completes it and goes on, as many times at once.
+ * Returns jobs per second of pg-boss's own workers, and of a loop. There are as many workers as slots; each processes
+ * one job at a time and pauses for at least half a second after each job. The loop fetches and completes one job at a
+ * time, with the same concurrency.
  */
 async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ workers: number; loops: number }> {
   const boss = new PgBoss({ connectionString: baseline.databaseUrl, max: SLOTS, supervise: false, schedule: false });
@@ -161,7 +165,10 @@ async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ wo
   }
 }
 
-/** Runs that come at a steady pace, whatever became of those before, to a worker that takes and ends them as they come. */
+/**
+ * Creates runs at a fixed rate, independent of their progress, for a worker that claims and completes them as they
+ * arrive. Returns the time from creation to claim of each.
+ */
 async function measurePaced({ platform }: Bench, seconds: number): Promise<number[]> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
   const [began, claimed] = [new Map<string, number>(), new Map<string, number>()];
