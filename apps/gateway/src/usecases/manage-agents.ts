@@ -26,7 +26,7 @@ type Deps = { tx: Tx; clock: Clock };
  * team.
  *
  * Errors: not_authorized (only people manage agents) · team_required · team_not_found · invalid_agent · secret_unknown
- * · agent_name_taken, foreman_exists (within a factory, including its staged definitions).
+ *   · agent_name_taken, foreman_exists (within a factory, including its staged definitions).
  */
 export async function createAgent(
   deps: Deps,
@@ -62,7 +62,7 @@ export async function createAgent(
  * Updates the fields that were sent; an empty value clears a field.
  *
  * Errors: agent_not_found · not_authorized · invalid_agent · secret_unknown · agent_name_taken, foreman_exists
- * · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
+ *   · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
  */
 export async function updateAgent(
   deps: Deps,

@@ -6,7 +6,8 @@ import { checkSuite, checkTask } from "./suite-rules.ts";
 import type { RepoRef, SuiteSettings, SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "./suite.ts";
 
 /**
- * Takes the benchmark suites out of a normalised definition. Its sender has validated it, so a wrong form is the sender's fault.
+ * Returns the benchmark suites of a normalised definition. The sender has validated the definition, so a wrong form is
+ * an error of the sender.
  *
  * Errors: definition_malformed (invalid_argument).
  */
@@ -23,10 +24,13 @@ export function readDefinedSuites(definition: Readonly<Record<string, unknown>>)
   });
 }
 
-/** Stands for an agent that is disabled: the suite cannot be launched. */
+/** Placeholder for an agent that is disabled. A suite with it cannot be launched. */
 export const NO_AGENT = "00000000-0000-0000-0000-000000000000";
 
-/** Returns the settings of a defined suite. Configurations retain the uids of those at the same places before. Errors: suite_invalid. */
+/**
+ * Returns the settings of a defined suite. A configuration retains the uid of the earlier configuration at the same
+ * position. Errors: suite_invalid.
+ */
 export function suiteSettingsOf(
   part: BenchmarkPart,
   factoryUid: string,
@@ -71,14 +75,17 @@ export const taskContentOf = (task: BenchmarkTaskPart): TaskContent =>
     rule: null,
   });
 
-/** Returns the tasks of a defined suite; each is the same as long as its file is there. Errors: suite_invalid. */
+/**
+ * Returns the tasks of a defined suite. A task retains its uid and number as long as its file exists. Errors:
+ * suite_invalid.
+ */
 export const suiteTasksOf = (part: BenchmarkPart, before?: SuiteWithTasks): SuiteTask[] =>
   part.tasks.map((task) => {
     const known = before?.tasks.find(({ slug }) => slug === task.slug);
     return { ...taskContentOf(task), uid: known?.uid ?? newUid<SuiteTaskUid>(), id: known?.id ?? 0, slug: task.slug };
   });
 
-/** Reads `github.com:OWNER/REPO@COMMIT`, whose form the parser has checked. */
+/** Parses `github.com:OWNER/REPO@COMMIT`. The definition parser has validated the form. */
 function repoRefOf(text: string): RepoRef {
   const [, host = "", path = "", ref = ""] = /^([a-z]+)\.com:(.+)@([0-9a-f]{40})$/.exec(text) ?? [];
   const slash = path.lastIndexOf("/");

@@ -1,4 +1,7 @@
-/** Something wrong (error: blocks the apply) or doubtful (warning) in the files of a definition. `keys`: what leads to the value in the file. */
+/**
+ * A problem in the files of a definition: an error, which blocks the apply, or a warning. `keys` is the path to the
+ * value in the file.
+ */
 export type Diagnostic = {
   readonly path: string;
   readonly keys: string[];

@@ -1,12 +1,12 @@
 import type { ScopeAgent, ScopeMode } from "./scorer.ts";
 
-/** What decides whether a run is scored. */
+/** The members of a run that decide whether it is scored. */
 export type ScoredRun = {
   readonly uid: string;
   readonly ownerType: string;
   readonly ownerUid: string;
   readonly factoryUid: string;
-  /** The agent that executed it; "" = none. */
+  /** The agent that executed the run; "" if none. */
   readonly agentUid: string;
   readonly ancestorAgentUids: readonly string[];
   readonly source: string;
@@ -24,8 +24,8 @@ const TERMINAL = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
 export type Ineligible = { readonly reason: string; readonly message: string };
 
 /**
- * Why a run of a factory cannot be scored by anyone; undefined: it can. A BLOCKED run counts as ended: it waits for a person.
- * Source: API spec §4 "Manual dispatch rules".
+ * Returns the reason why a run of a factory cannot be scored by any scorer, or undefined if it can. A BLOCKED run
+ * counts as ended, because it waits for a person.
  */
 export function whyNotScoreable(
   run: ScoredRun,
@@ -41,7 +41,10 @@ export function whyNotScoreable(
   return undefined;
 }
 
-/** Whether a scorer is configured for a run's agent, or with descendants for an agent above it. */
+/**
+ * Returns whether a run is in the scope of a scorer: its agent is selected, or an ancestor's agent is selected with
+ * descendants.
+ */
 export function isInScope(
   run: ScoredRun,
   { scopeMode, agents }: { readonly scopeMode: ScopeMode; readonly agents: readonly ScopeAgent[] },

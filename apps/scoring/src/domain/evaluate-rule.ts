@@ -3,7 +3,7 @@ import { compileRegex } from "./regex.ts";
 import type { Check, Rule } from "./rule.ts";
 import { evaluateWorkspaceCheck, isWorkspaceCheck, type CommandResult } from "./workspace-checks.ts";
 
-/** What a rule reads of a run. */
+/** The evidence of a run that rules evaluate. */
 export type RuleEvidence = {
   readonly state: string;
   readonly costMicros: number;
@@ -12,7 +12,7 @@ export type RuleEvidence = {
   readonly finalMessage: string;
   readonly conversation: string;
   readonly diff: string;
-  /** By the position of the check: what its command returned on the run's workspace. */
+  /** Results of the commands on the run's workspace, by the index of the check. */
   readonly workspace: ReadonlyMap<number, CommandResult>;
 };
 
@@ -20,21 +20,21 @@ export type RuleVerdict =
   | { readonly kind: "decided"; readonly label: string; readonly reason: string }
   | { readonly kind: "undecided"; readonly code: string; readonly message: string };
 
-/** Texts above this are not matched. */
+/** Maximum length of a text that is matched, in characters. */
 const TEXT_CHARACTERS_MAX = 4 * 1024 * 1024;
 
-/** Whether some check reads the run's workspace. */
+/** Returns whether any check reads the run's workspace. */
 export const needsWorkspace = (rule: Rule): boolean => rule.checks.some(isWorkspaceCheck);
 
-/** Whether some check reads what the run wrote: its conversation, final message or diff. */
+/** Returns whether any check reads texts of the run: its conversation, final message or diff. */
 export const needsTexts = (rule: Rule): boolean =>
   rule.checks.some(
     (check) => check.kind === "regex" || (check.kind === "json_path" && check.target === "final_message"),
   );
 
 /**
- * Evaluates every check and gives the rule's label; the reason lists what each check found. The same rule and evidence always give the same
- * verdict, byte for byte. A check that cannot be evaluated leaves the rule undecided: that is never a score.
+ * Evaluates every check and returns the rule's label, with a reason that lists the result of each check. The verdict is
+ * deterministic, byte for byte. If a check cannot be evaluated, the rule is undecided, which is never a score.
  */
 export function evaluateRule(rule: Rule, evidence: RuleEvidence): RuleVerdict {
   const results = rule.checks.map((check, index) => evaluateCheck(check, index, evidence));
@@ -103,5 +103,5 @@ function compareMetric({ metric, min, max }: Check & { kind: "metric" }, evidenc
   };
 }
 
-/** Models put JSON into a fenced block. */
+/** Removes the fenced block into which models put JSON. */
 const unfenced = (text: string): string => /^```(?:json)?\n([\s\S]*)\n```$/.exec(text.trim())?.[1] ?? text;

@@ -1,7 +1,7 @@
 import { evidenceFile } from "./judge-evidence.ts";
 import type { JudgeRun } from "./judge-run.ts";
 
-/** A failing score that an improvement run is about. */
+/** A failing score that an improvement run has to address. */
 export type Failure = {
   readonly runUid: string;
   readonly title: string;
@@ -11,7 +11,7 @@ export type Failure = {
   readonly scoredAt: Date;
 };
 
-/** One agent's failures by one scorer, for which a run was decided. */
+/** Failures of one agent by one scorer, for which an improvement run is started. */
 export type Improvement = {
   readonly uid: string;
   readonly scorerName: string;
@@ -26,7 +26,10 @@ export type Improvement = {
 export const IMPROVEMENT_SOURCE = "SELF_IMPROVEMENT";
 const FILE_NAME = "failures.json";
 
-/** Returns the run in which an agent proposes a change of its own definition. What judges wrote is in a file, not in the prompt. */
+/**
+ * Returns the run in which an agent proposes a change of its own definition. Texts of judges are in a file, not in the
+ * prompt.
+ */
 export function improvementRun(improvement: Improvement): JudgeRun {
   const { uid, scorerName, teamUid, factoryUid, agentUid, costLimitMicros, failures } = improvement;
   const listed = failures.map((failure) => ({

@@ -3,7 +3,10 @@ export type JsonPath = readonly (string | number)[];
 
 const PART = /^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]|\['([^'\\]*)'\])/;
 
-/** Parses a path of members and indices. Returns undefined for anything else; wildcards, filters and recursion are not supported. */
+/**
+ * Parses a path of members and indices. Returns undefined for all other texts; wildcards, filters and recursion are not
+ * supported.
+ */
 export function parseJsonPath(text: string): JsonPath | undefined {
   if (!text.startsWith("$")) return undefined;
   const path: (string | number)[] = [];
@@ -19,7 +22,7 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   return path;
 }
 
-/** Returns the value at a path, or undefined when there is none. */
+/** Returns the value at a path, or undefined if there is none. */
 export function readJsonPath(value: unknown, path: JsonPath): unknown {
   let current = value;
   for (const part of path) {

@@ -1,6 +1,6 @@
 import { EVIDENCE_FILES } from "./judge-prompt.ts";
 
-/** What a judge may read of a run. */
+/** The evidence of a run that judges can read. */
 export type RunEvidence = {
   readonly state: string;
   readonly errorCode: string;
@@ -21,11 +21,14 @@ export type EvidenceFile = {
   readonly data: Uint8Array<ArrayBuffer>;
 };
 
-/** Larger files are cut. */
+/** Maximum length of a file in characters; longer files are truncated. */
 const FILE_CHARACTERS_MAX = 500_000;
 const TEXT_CHARACTERS_MAX = 100_000;
 
-/** Returns the files in which a judge finds the evidence; each is bounded, and a cut one says so where the text is missing. */
+/**
+ * Returns the files with the evidence for a judge. Each has a maximum length, and a truncated file has a note at the
+ * position of the omitted text.
+ */
 export function evidenceFiles(run: RunEvidence): EvidenceFile[] {
   const outcome = {
     title: run.title,
@@ -45,14 +48,14 @@ export function evidenceFiles(run: RunEvidence): EvidenceFile[] {
   ];
 }
 
-/** Returns a bounded file; attachments may not be empty. */
+/** Returns a file of limited length. An empty text is replaced by "(none)", because attachments must not be empty. */
 export const evidenceFile = (fileName: string, mimeType: string, text: string): EvidenceFile => ({
   fileName,
   mimeType,
   data: new TextEncoder().encode(cut(text === "" ? "(none)\n" : text, FILE_CHARACTERS_MAX)),
 });
 
-/** Leaves the beginning and the end, where most of what matters is. */
+/** Truncates a text in the middle: the beginning and the end contain most of the relevant information. */
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   const half = Math.floor(charactersMax / 2);

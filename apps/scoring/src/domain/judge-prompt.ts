@@ -1,6 +1,6 @@
 import type { AttemptConfig } from "./attempt.ts";
 
-/** Names of the files with evidence; the prompt names each. */
+/** Names of the evidence files. The prompt mentions each of them. */
 export const EVIDENCE_FILES = {
   conversation: "conversation.json",
   diff: "diff.patch",
@@ -9,8 +9,8 @@ export const EVIDENCE_FILES = {
 } as const;
 
 /**
- * Returns the prompt of a model judge. Everything of the run under evaluation is in files, so that nothing of it is part of the instructions; its
- * title as well, which the run's author chose.
+ * Returns the prompt of a model judge. All data of the evaluated run is in files, so that none of it is part of the
+ * instructions, including its title, which the author of the run chose.
  */
 export function judgePrompt(config: AttemptConfig): string {
   const labels = config.labels.map(

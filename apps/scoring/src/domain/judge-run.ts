@@ -6,14 +6,14 @@ import { judgePrompt } from "./judge-prompt.ts";
 import type { Rule } from "./rule.ts";
 import { workspaceScript } from "./workspace-checks.ts";
 
-/** A run to be created for scoring. */
+/** A run that is created for scoring. */
 export type JudgeRun = {
   readonly title: string;
   readonly prompt: string;
   readonly teamUid: string;
   readonly factoryUid: string;
   readonly source: string;
-  /** One run per cause, for ever. */
+  /** Idempotency key without expiry: at most one run per cause is created. */
   readonly causeKey: string;
   readonly config: JsonObject;
   readonly files: readonly EvidenceFile[];
@@ -23,17 +23,20 @@ export type JudgeRun = {
   readonly metadata?: Readonly<Record<string, string>>;
 };
 
-/** Names the attempt of a judge run, for a report that comes before the run is recorded. Only this service creates runs of the source of judges. */
+/**
+ * Metadata key with the attempt of a judge run, for reports that arrive before the run is recorded. Only this service
+ * creates runs with the source of judges.
+ */
 export const ATTEMPT_METADATA = "scoring_attempt";
 
 const CAUSE = "attempt:";
-/** Bounds of a judge: it reads four files and reports. */
+/** Maximum number of steps of a judge, which reads four files and reports. */
 const STEP_LIMIT = 60;
 const COST_LIMIT_USD = 2;
 
 export const causeKeyOf = (attemptUid: string): string => `${CAUSE}${attemptUid}`;
 
-/** The attempt that a run was created for; undefined: for none. */
+/** Returns the attempt that a run was created for, or undefined if there is none. */
 export const attemptOfCause = (cause: string): string | undefined =>
   cause.startsWith(CAUSE) ? cause.slice(CAUSE.length) : undefined;
 
@@ -59,7 +62,10 @@ export function modelJudgeRun(
   };
 }
 
-/** Returns the run that executes a rule's commands on the workspace that the evaluated run left. It gets no secrets and no MCP servers. */
+/**
+ * Returns the run that executes a rule's commands on the final workspace of the evaluated run. It gets no secrets and
+ * no MCP servers.
+ */
 export function workspaceJudgeRun(attempt: Attempt, scorerName: string, rule: Rule, defaults: JsonObject): JudgeRun {
   const { runner_id: runnerId } = overrides(attempt.config.agent_config as JsonObject | null, defaults);
   return {
@@ -81,7 +87,10 @@ const common = (attempt: Attempt, scorerName: string) => ({
   metadata: { [ATTEMPT_METADATA]: attempt.uid },
 });
 
-/** The scorer's own values over the factory's; null or absent inherits, an empty collection clears. */
+/**
+ * Returns the scorer's own values merged over the factory's. Null and absent values inherit; an empty collection
+ * clears.
+ */
 function overrides(own: JsonObject | null, defaults: JsonObject): JsonObject {
   const value = (name: string) => own?.[name] ?? defaults[name];
   const [runner, mcpServers, secrets] = [value("default_runner_uid"), value("mcp_servers"), value("secrets")];

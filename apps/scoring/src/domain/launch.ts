@@ -9,22 +9,22 @@ import {
 import type { Scorer } from "./scorer.ts";
 import type { GivenConfiguration } from "./configuration-rules.ts";
 
-/** What people ask of a launch; absent lists: those of the suite. Source: fields-factory §9.3. */
+/** The parameters of a launch. Absent lists default to those of the suite. */
 export type LaunchInput = {
   readonly repetitionCount: number;
   readonly configurations?: readonly GivenConfiguration[] | undefined;
-  /** Uids or legacy ids; empty: all applicable. */
+  /** Uids or legacy ids; empty selects all applicable scorers. */
   readonly scorerSelection: readonly string[];
   readonly taskUids?: readonly string[] | undefined;
   readonly historicalReplayRunUid?: string | undefined;
-  /** 0: the default. */
+  /** Maximum number of concurrent trials; 0 selects the default. */
   readonly parallelism: number;
 };
 
 /** What a launch returns. */
 export type LaunchedBenchmark = { readonly uid: BenchmarkRunUid; readonly state: BenchmarkRunState };
 
-/** Snake case: written as a record set. */
+/** Snake case, because the trials are written as a record set. */
 export type PlannedTrial = {
   readonly uid: string;
   readonly position: number;
@@ -36,7 +36,7 @@ export type PlannedTrial = {
 export const launchInvalid = (field: string, message: string): DomainError =>
   invalidArgument("launch_invalid", message, { field });
 
-/** Returns how many trials are executed at once. Errors: launch_invalid. */
+/** Checks the numbers of a launch. Returns the maximum number of concurrent trials. Errors: launch_invalid. */
 export function checkNumbers({ repetitionCount, parallelism }: LaunchInput): number {
   if (!Number.isInteger(repetitionCount) || repetitionCount < 1 || repetitionCount > TRIALS_MAX) {
     throw launchInvalid(
@@ -53,7 +53,7 @@ export function checkNumbers({ repetitionCount, parallelism }: LaunchInput): num
   return parallelism || PARALLELISM.default;
 }
 
-/** Returns the chosen tasks in the order of the suite; absent: all. Errors: launch_invalid. */
+/** Returns the selected tasks in the order of the suite, or all tasks without a selection. Errors: launch_invalid. */
 export function selectTasks<T extends { readonly uid: string }>(
   tasks: readonly T[],
   taskUids: readonly string[] | undefined,
@@ -70,7 +70,7 @@ export function selectTasks<T extends { readonly uid: string }>(
   return tasks.filter(({ uid }) => wanted.includes(uid));
 }
 
-/** Errors: launch_invalid. */
+/** Throws `launch_invalid` if the benchmark run would have too many trials. */
 export function checkTrialCount(tasks: number, configurations: number, repetitionCount: number): void {
   const trials = tasks * configurations * repetitionCount;
   if (trials > TRIALS_MAX) {
@@ -81,13 +81,13 @@ export function checkTrialCount(tasks: number, configurations: number, repetitio
   }
 }
 
-/** Whether runs of the agent are in the scope of a scorer. */
+/** Returns whether runs of the agent are in the scope of a scorer. */
 const isApplicable = ({ scopeMode, agents }: Scorer, agentUid: string): boolean =>
   scopeMode === "all_agents" || agents.some((agent) => agent.agentUid === agentUid);
 
 /**
- * Returns the scorers that judge the trials: the correctness scorer first, then those applicable to the agent by name, narrowed by the selection.
- * Without a selection, scorers that are switched off are left out. Errors: launch_invalid.
+ * Returns the scorers that judge the trials: the correctness scorer first, then those that are applicable to the agent,
+ * by name, restricted to the selection. Without a selection, disabled scorers are left out. Errors: launch_invalid.
  */
 export function selectScorers(
   managed: Scorer,
@@ -116,7 +116,7 @@ function scorerNamed(scorers: readonly Scorer[], text: string, agentUid: string)
   return scorer;
 }
 
-/** Checks that a benchmark run can be scored again with this input. Errors: launch_invalid. */
+/** Checks that the trials of a benchmark run can be scored again with this input. Errors: launch_invalid. */
 export function checkReplay(replayed: BenchmarkRun | undefined, suiteUid: string, input: LaunchInput): BenchmarkRun {
   const field = "historical_replay_run_uid";
   if (!replayed || replayed.suiteUid !== suiteUid)

@@ -16,24 +16,24 @@ export type ManifestTask = {
   readonly title: string;
   readonly prompt: string;
   readonly success_criteria: string;
-  /** Decides correctness in place of a model. */
+  /** Rule that decides correctness instead of a model. */
   readonly rule: JsonObject | null;
   readonly tags: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  /** What its trials start from. */
+  /** Repositories that trials of the task start from. */
   readonly repositories: readonly PinnedRepo[];
 };
 
 export type ManifestAgent = {
   readonly name: string;
-  /** Most specific first; without identifiers of the installation. */
+  /** Configuration layers, most specific first, without identifiers of the installation. */
   readonly layers: readonly { readonly source: string; readonly config: JsonObject }[];
-  /** Content of the environment that its layers name. */
+  /** Content of the environment that the layers reference. */
   readonly environment: JsonObject | null;
   readonly skills: readonly { readonly name: string; readonly description: string; readonly body: string }[];
 };
 
-/** A machine that agents or configurations name. */
+/** A runner that agents or configurations reference. */
 export type ManifestRunner = { readonly name: string; readonly content: JsonObject };
 
 export type ManifestOverride = {
@@ -48,14 +48,14 @@ export type ManifestConfiguration = {
   readonly display_name: string;
   readonly harness: string;
   readonly model: string;
-  /** Name of one of `runners`; "": the agent's own. */
+  /** Name of one of `runners`; "" selects the agent's own. */
   readonly runner: string;
   readonly harness_auth_secret_name: string | null;
-  /** One entry per agent of `agents`, in that order. */
+  /** One entry per agent of `agents`, in the same order. */
   readonly agent_configs: readonly ManifestOverride[];
 };
 
-/** What its judge works with; the members of `AttemptConfig` but the version. */
+/** The frozen settings of a scorer: the members of `AttemptConfig` except the version. */
 export type ManifestScorer = {
   readonly name: string;
   readonly kind: string;
@@ -67,21 +67,24 @@ export type ManifestScorer = {
   readonly agent_config: JsonObject | null;
 };
 
-/** Everything that decides how a benchmark run comes out, without uids, times or numbers of an installation. */
+/** Everything that decides the results of a benchmark run, without uids, times or numbers of an installation. */
 export type ManifestContent = {
   readonly format: "millwright.benchmark.v1";
   readonly repetition_count: number;
-  /** The agent that tasks run as, then the agents that it can delegate to, by name. */
+  /** The agent that executes the tasks, followed by the agents that it can delegate to, ordered by name. */
   readonly agents: readonly ManifestAgent[];
   readonly tasks: readonly ManifestTask[];
   readonly configurations: readonly ManifestConfiguration[];
-  /** Those that agents and configurations name, by name. */
+  /** Runners that agents and configurations reference, ordered by name. */
   readonly runners: readonly ManifestRunner[];
-  /** The correctness scorer first, the others by name. */
+  /** The correctness scorer, followed by the other scorers, ordered by name. */
   readonly scorers: readonly ManifestScorer[];
 };
 
-/** Which records of this installation the content stands for; lists have the order of the content's. Not part of the hash. */
+/**
+ * The records of this installation that the content was created from. Lists have the same order as in the content. Not
+ * part of the hash.
+ */
 export type ManifestIdentifiers = {
   readonly factory_uid: string;
   readonly suite_uid: string;
@@ -93,18 +96,18 @@ export type ManifestIdentifiers = {
   readonly tasks: readonly { readonly uid: string; readonly id: number; readonly source_run_uid: string | null }[];
   readonly configurations: readonly { readonly uid: string; readonly id: number; readonly runner_uid: string }[];
   readonly scorers: readonly { readonly uid: string; readonly id: number; readonly version: number }[];
-  /** As people chose them; empty: all applicable. */
+  /** The selection as people made it; empty selects all applicable scorers. */
   readonly scorer_selection: readonly string[];
 };
 
-/** As stored and shown: anyone can compute the hash of `content` again. */
+/** A manifest as it is stored and returned. Clients can compute the hash of `content` themselves. */
 export type Manifest = { readonly content: ManifestContent; readonly identifiers: ManifestIdentifiers };
 
 /** Returns the SHA-256 of the canonical JSON of the content, in lower-case hex. */
 export const manifestHash = (content: ManifestContent): string =>
   createHash("sha256").update(canonicalJson(content)).digest("hex");
 
-/** Members of configurations whose values name records of one installation, whatever their form. */
+/** Members of configurations whose values identify records of one installation, whatever their form. */
 const IDENTIFIER_KEYS: ReadonlySet<string> = new Set(["environment_id", "runner_id", "warp_id", "memory_stores"]);
 
 /** Returns a configuration without the members that identify records of one installation. */

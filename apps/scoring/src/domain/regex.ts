@@ -1,17 +1,18 @@
 import { RE2JS, RE2JSException } from "re2js";
 
-/** Longer patterns are refused. */
+/** Maximum length of a pattern in characters. */
 export const PATTERN_CHARACTERS_MAX = 1_000;
 
 const FLAGS: Readonly<Record<string, number>> = { i: RE2JS.CASE_INSENSITIVE, m: RE2JS.MULTILINE, s: RE2JS.DOTALL };
 
-/** A pattern that is not valid; the message states why. */
+/** Thrown if a pattern is not valid. The message states the reason. */
 export class RegexError extends Error {}
 
 export type Regex = { matches(text: string): boolean };
 
 /**
- * Compiles a pattern in RE2 syntax (no back-references, no look-around): the time of a match grows linearly with the text, whatever the pattern.
+ * Compiles a pattern in RE2 syntax (no back-references, no look-around). The time of a match is linear in the length of
+ * the text for every pattern.
  *
  * Throws `RegexError`.
  */

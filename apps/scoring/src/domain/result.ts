@@ -6,9 +6,9 @@ export type Result = {
   readonly attemptUid: string;
   readonly runUid: string;
   readonly attemptedAt: Date;
-  /** in_flight: the pair has no score, and a judge is working on it. */
+  /** `in_flight`: the pair has no score, and a judge is evaluating it. */
   readonly status: "scored" | "failed" | "in_flight";
-  /** A judge is working on the pair; its score, if any, stays until the judge replaces it. */
+  /** Whether a judge is evaluating the pair. An existing score remains until the judge replaces it. */
   readonly isInFlight: boolean;
   readonly triggerSource: TriggerSource;
   readonly classification: string | null;
@@ -24,8 +24,8 @@ export type Result = {
   readonly failure: { readonly code: string; readonly message: string } | null;
 };
 
-/** A result of one run among those of several scorers. */
+/** A result of a run, with the scorer that it belongs to. */
 export type RunScore = Result & { readonly scorerId: number; readonly scorerUid: string; readonly scorerName: string };
 
-/** Where a page of results ends. */
+/** Position of the last result of a page. */
 export type ResultPosition = { readonly attemptedAt: Date; readonly attemptUid: string };

@@ -1,6 +1,6 @@
-/** What a rule checks; every given check must hold. Public and stored JSON have the same members. */
+/** A condition of a rule. Every check of a rule must hold. Public and stored JSON have the same members. */
 export type Check =
-  /** A regular expression (RE2-like subset, no back-references) in the final message, the conversation or the diff. */
+  /** A regular expression (RE2 syntax, no back-references) on the final message, the conversation or the diff. */
   | {
       readonly kind: "regex";
       readonly target: "final_message" | "conversation" | "diff";
@@ -8,7 +8,7 @@ export type Check =
       readonly flags?: string;
       readonly negate?: boolean;
     }
-  /** A member of a JSON text: the final message, or a JSON file of the workspace. */
+  /** A member of a JSON text: of the final message, or of a JSON file of the workspace. */
   | {
       readonly kind: "json_path";
       readonly target: "final_message" | "file";
@@ -17,24 +17,24 @@ export type Check =
       readonly equals?: unknown;
       readonly exists?: boolean;
     }
-  /** A file of the workspace: whether it exists, and what it contains. */
+  /** A file of the workspace: whether it exists, and whether it contains a text. */
   | { readonly kind: "file"; readonly path: string; readonly exists?: boolean; readonly contains?: string }
-  /** A command in a fresh sandbox on the run's workspace. */
+  /** A command, executed in a fresh sandbox on the run's workspace. */
   | {
       readonly kind: "command";
       readonly command: string;
       readonly exit_code?: number;
       readonly timeout_seconds?: number;
     }
-  /** A figure of the run. */
+  /** A bound on the cost, tokens or duration of the run. */
   | {
       readonly kind: "metric";
       readonly metric: "cost_usd" | "total_tokens" | "run_time_seconds";
       readonly max?: number;
       readonly min?: number;
     }
-  /** The state the run ended in. */
+  /** The final state of the run. */
   | { readonly kind: "state"; readonly in: readonly string[] };
 
-/** A deterministic judge: the label to give when all checks hold, and the one to give otherwise. */
+/** A deterministic judge: assigns the label `pass` if all checks hold, otherwise the label `fail`. */
 export type Rule = { readonly checks: readonly Check[]; readonly pass: string; readonly fail: string };

@@ -10,7 +10,7 @@ import {
   type ScorerSettings,
 } from "./scorer.ts";
 
-/** Characters, entries and bytes. */
+/** Limits in characters, entries and bytes. */
 export const SCORER_LIMITS = {
   name: 200,
   description: 2_000,
@@ -24,25 +24,25 @@ export const SCORER_LIMITS = {
   configBytes: 65_536,
 } as const;
 
-/** As requested. */
+/** Settings as requested by the caller. */
 export type GivenSettings = Omit<ScorerSettings, "scopeMode" | "rule" | "samplingRate"> & {
   readonly scopeMode: string;
   readonly rule: JsonObject | null;
-  /** Null: 100. */
+  /** Null selects 100. */
   readonly samplingRate: number | null;
 };
 
-/** The members that a change names; see `mergeSettings`. */
+/** Names of the settings that a change replaces; see `mergeSettings`. */
 export type SettingName = keyof ScorerSettings;
 
-/** A value that a scorer may not have; metadata names the top-level member. */
+/** Returns the error for an invalid value of a scorer. Its metadata has the top-level member. */
 export const scorerInvalid = (path: string, message: string): DomainError =>
   invalidArgument("scorer_invalid", message, { field: path.split(".")[0]! });
 
 /**
- * Returns valid settings: trimmed, the sampling rate rounded to two decimals.
+ * Validates settings. Returns them with texts trimmed and the sampling rate rounded to two decimals.
  *
- * Errors: scorer_invalid (invalid_argument, names the member). Source: fields-factory §8.2.
+ * Errors: scorer_invalid (invalid_argument, with the member).
  */
 export function checkSettings(given: GivenSettings): ScorerSettings {
   const threshold = checkUnit("threshold", given.threshold);
@@ -74,7 +74,10 @@ export function checkSettings(given: GivenSettings): ScorerSettings {
   };
 }
 
-/** Returns the settings of a scorer with the named ones replaced. Naming the mode or the agents replaces the whole scope, but agents alone retain the mode. */
+/**
+ * Returns the settings of a scorer with the named ones replaced. Naming the mode replaces the whole scope; naming only
+ * the agents retains the mode.
+ */
 export function mergeSettings(
   before: ScorerSettings,
   given: GivenSettings,
@@ -147,7 +150,7 @@ function checkOptionalText(field: string, text: string, max: number): string {
   return trimmed;
 }
 
-/** A rule needs no rubric. */
+/** Checks the rubric, which is optional if a rule judges. */
 function checkPrompt({ scoringPrompt, rule }: GivenSettings): string {
   const prompt = scoringPrompt.trim();
   const bytes = Buffer.byteLength(prompt);
@@ -166,7 +169,7 @@ function checkUnit(field: string, value: number): number {
   return value;
 }
 
-/** Rounds half up; the small addition keeps 1.005 from being 1.00. */
+/** Rounds half up to two decimals. The epsilon prevents 1.005 from being rounded to 1.00. */
 function checkRate(rate: number | null): number {
   if (rate === null) return 100;
   if (!(rate >= 0 && rate <= 100))
@@ -174,7 +177,10 @@ function checkRate(rate: number | null): number {
   return Math.round((rate + Number.EPSILON) * 100) / 100;
 }
 
-/** Members that are absent or null inherit from the factory; empty collections clear. Unknown members are ignored. */
+/**
+ * Checks the configuration of judges. Absent and null members inherit from the factory; empty collections clear.
+ * Unknown members are ignored.
+ */
 function checkAgentConfig(given: JsonObject | null): JsonObject | null {
   if (given === null) return null;
   const { default_runner_uid: runner, mcp_servers: servers, secrets } = given;

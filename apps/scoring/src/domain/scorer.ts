@@ -9,13 +9,13 @@ export type ScorerKind = (typeof SCORER_KINDS)[number];
 export type ScopeMode = (typeof SCOPE_MODES)[number];
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** An agent whose runs a scorer evaluates; with descendants, also the runs below those. */
+/** An agent whose runs a scorer evaluates; with `includeDescendants`, also the runs below them. */
 export type ScopeAgent = { readonly agentUid: string; readonly includeDescendants: boolean };
 
-/** What a judge may answer; `score` is from 0 to 1. */
+/** A label that a judge can assign; `score` is from 0 to 1. */
 export type Label = { readonly value: string; readonly score: number; readonly description?: string };
 
-/** What people set. Source: fields-factory §8.1, §8.2. */
+/** The settings of a scorer that people can change. */
 export type ScorerSettings = {
   readonly name: string;
   readonly description: string;
@@ -23,12 +23,12 @@ export type ScorerSettings = {
   /** Empty for all_agents. */
   readonly agents: readonly ScopeAgent[];
   readonly labels: readonly Label[];
-  /** A label passes when its score is at least this. */
+  /** Minimum score of a label that passes. */
   readonly threshold: number;
   readonly scoringPrompt: string;
-  /** `RULE_MODEL` when a rule judges. */
+  /** `RULE_MODEL` if a rule judges. */
   readonly modelId: string;
-  /** Percent with two decimals. */
+  /** In percent, with two decimals. */
   readonly samplingRate: number;
   readonly agentConfig: JsonObject | null;
   readonly rule: Rule | null;
@@ -41,10 +41,10 @@ export type Scorer = ScorerSettings & {
   readonly id: number;
   readonly factoryUid: string;
   readonly teamUid: string;
-  /** Directory of its definition file; null: created through the API. */
+  /** Directory of its definition file; null if created through the API. */
   readonly slug: string | null;
   readonly kind: ScorerKind;
-  /** False: no automatic scoring; only definition files can say so. */
+  /** If false, runs are not scored automatically. Only definition files can set it. */
   readonly enabled: boolean;
   readonly version: number;
   readonly creator: { readonly type: string; readonly uid: string };
@@ -55,5 +55,5 @@ export type Scorer = ScorerSettings & {
 /** `model_id` of scorers whose judge is a rule. */
 export const RULE_MODEL = "rule";
 
-/** Whether a score passes, by the threshold as it is now. */
+/** Returns whether a score passes with the given threshold. */
 export const outcomeOf = (score: number, threshold: number): "pass" | "fail" => (score >= threshold ? "pass" : "fail");

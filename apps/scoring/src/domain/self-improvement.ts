@@ -1,14 +1,14 @@
 import { invalidArgument } from "@millwright/errors";
 import type { ScorerUid } from "./scorer.ts";
 
-/** When failures of a scorer start a run that proposes a remedy, and what such runs may cost. */
+/** When failures of a scorer start an improvement run, and the limits of such runs. */
 export type SelfImprovementSettings = {
-  /** Unreviewed failures of one agent that start a run. */
+  /** Number of unreviewed failures of one agent that starts a run. */
   readonly failureThreshold: number;
-  /** Age of the oldest unreviewed failure that starts a run. */
+  /** Age of the oldest unreviewed failure that starts a run, in days. */
   readonly failureAgeDays: number;
   readonly runsPerWeek: number;
-  /** Of each run. */
+  /** Cost limit of each run, in micro-dollars. */
   readonly costLimitMicros: number;
 };
 
@@ -17,7 +17,7 @@ export type SelfImprovement = SelfImprovementSettings & {
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
-/** With what has become of the failures so far. */
+/** Self-improvement of a scorer with its present state. */
 export type SelfImprovementView = SelfImprovement & {
   readonly unreviewedFailures: number;
   readonly lastRunUid: string | null;
@@ -38,7 +38,7 @@ const RANGES: Readonly<Record<keyof SelfImprovementSettings, { field: string; ma
   costLimitMicros: { field: "cost_limit_micros", max: 1_000_000_000 },
 };
 
-/** Returns valid settings; 0 means the default. Errors: scorer_invalid (invalid_argument, names the member). */
+/** Returns valid settings; 0 selects the default. Errors: scorer_invalid (invalid_argument, with the member). */
 export function checkSelfImprovement(given: SelfImprovementSettings): SelfImprovementSettings {
   const settings: { -readonly [K in keyof SelfImprovementSettings]: number } = { ...SELF_IMPROVEMENT_DEFAULTS };
   for (const [name, { field, max }] of Object.entries(RANGES) as [

@@ -4,7 +4,7 @@ import { canonicalJson, type JsonObject } from "@millwright/json";
 import { checkTaskRule } from "./task-rule.ts";
 import type { RepoRef, SuiteSettings, TaskContent } from "./suite.ts";
 
-/** Limits of ours, in characters of texts and entries of lists. */
+/** Limits of this platform, in characters of texts and entries of lists. */
 export const SUITE_LIMITS = {
   name: 200,
   description: 10_000,
@@ -28,10 +28,10 @@ const PATH_PART = /^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
 const REF = /^[^\s~^:?*[\\]+$/;
 const COMMIT = /^[0-9a-f]{40}$/i;
 
-/** Whether a ref is a commit id in full, which nothing needs to look up. */
+/** Returns whether a ref is a full commit id, which need not be resolved. */
 export const isCommit = (ref: string): boolean => COMMIT.test(ref);
 
-/** Names the field of a suite or task that is wrong. */
+/** Returns the error for an invalid field of a suite or task. */
 export const suiteInvalid = (field: string, message: string): DomainError =>
   invalidArgument("suite_invalid", message, { field });
 
@@ -53,7 +53,7 @@ function limitedList<T>(field: string, list: readonly T[], max: number): readonl
   return list;
 }
 
-/** Checks and trims what people set of a suite but its configurations. Errors: suite_invalid. */
+/** Checks and trims the settings of a suite except its configurations. Errors: suite_invalid. */
 export function checkSuite<T extends Pick<SuiteSettings, "name" | "description" | "agentUid">>(given: T): T {
   const description = limitedText("description", given.description?.trim() ?? "", SUITE_LIMITS.description) || null;
   return {
@@ -64,13 +64,13 @@ export function checkSuite<T extends Pick<SuiteSettings, "name" | "description" 
   };
 }
 
-/** Returns the uid in lower case. Errors: suite_invalid. */
+/** Checks a uid and returns it in lower case. Errors: suite_invalid. */
 export function checkAgentUid(agentUid: string): string {
   if (!isUuid(agentUid)) throw suiteInvalid("agent_uid", "agent_uid is required and must be a UUID.");
   return agentUid.toLowerCase();
 }
 
-/** Checks and trims a task. Source: API spec §4 "Benchmarks". Errors: suite_invalid. */
+/** Checks and trims a task. Errors: suite_invalid. */
 export function checkTask(given: TaskContent): TaskContent {
   const { sourceRunUid } = given;
   if (sourceRunUid !== null && !isUuid(sourceRunUid))
@@ -126,7 +126,10 @@ const checkTags = (given: readonly string[]): string[] => [
   ...new Set(limitedList("tags", given, SUITE_LIMITS.tags).map((tag) => requiredText("tags", tag, SUITE_LIMITS.tag))),
 ];
 
-/** Checks that a suite has neither too many tasks nor too much text, and no title twice. Errors: suite_invalid. */
+/**
+ * Checks the number of tasks of a suite, the total length of their texts, and that titles are unique. Errors:
+ * suite_invalid.
+ */
 export function checkTasks(tasks: readonly TaskContent[]): void {
   limitedList("tasks", tasks, SUITE_LIMITS.tasks);
   const characters = tasks.reduce(
@@ -146,7 +149,9 @@ export function checkTasks(tasks: readonly TaskContent[]): void {
   }
 }
 
-/** Whether two checked tasks are the same task. Labels and rules count too, because they decide what a run of the suite is. */
+/**
+ * Returns whether two checked tasks are identical. Labels and rules are compared too, because they affect the results.
+ */
 export const isSameTask = (a: TaskContent, b: TaskContent): boolean => identityOf(a) === identityOf(b);
 
 const identityOf = ({
@@ -161,7 +166,9 @@ const identityOf = ({
 }: TaskContent): string =>
   canonicalJson([title, prompt, successCriteria, sourceRunUid, startingRepoRefs, tags, labels, rule]);
 
-/** Text that two suites share when they were made by the same request; uids and numbers that we chose do not count. */
+/**
+ * Returns a text that is equal for two suites created by identical requests. Generated uids and numbers are left out.
+ */
 export const suiteIdentity = (
   suite: SuiteSettings & { readonly factoryUid: string },
   tasks: readonly TaskContent[],

@@ -5,7 +5,10 @@ export type SuiteUid = Uid<"suite">;
 export type SuiteTaskUid = Uid<"suite_task">;
 export type Actor = { readonly type: string; readonly uid: string };
 
-/** A repository that a task starts from. `ref` is a commit, branch or tag; "" is the default branch. Snake case: stored and shown as it is. */
+/**
+ * A repository that a task starts from. `ref` is a commit, branch or tag; "" selects the default branch. Snake case,
+ * because it is stored and returned unchanged.
+ */
 export type RepoRef = {
   readonly code_forge: string;
   readonly owner: string;
@@ -13,7 +16,7 @@ export type RepoRef = {
   readonly ref: string;
 };
 
-/** What people set of a task. Source: fields-factory §9.1. */
+/** The settings of a task that people can change. */
 export type TaskContent = {
   readonly title: string;
   readonly prompt: string;
@@ -22,19 +25,19 @@ export type TaskContent = {
   readonly startingRepoRefs: readonly RepoRef[];
   readonly tags: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  /** Decides correctness in place of a model; see `Rule`. */
+  /** Rule that decides correctness instead of a model; see `Rule`. */
   readonly rule: JsonObject | null;
 };
 
 export type SuiteTask = TaskContent & {
   readonly uid: SuiteTaskUid;
-  /** Deprecated numeric id; 0 before the task is stored. */
+  /** Deprecated numeric id; 0 until the task is stored. */
   readonly id: number;
-  /** Name of its definition file; null: created through the API. */
+  /** Name of its definition file; null if created through the API. */
   readonly slug: string | null;
 };
 
-/** Overrides for one agent of the factory; "" and null: the agent's own. */
+/** Overrides for one agent of the factory. "" and null retain the agent's own values. */
 export type AgentOverride = {
   readonly agent_uid: string;
   readonly harness: string;
@@ -43,7 +46,10 @@ export type AgentOverride = {
   readonly harness_auth_secret_name: string | null;
 };
 
-/** One arm of a benchmark. Snake case: stored and shown as it is; "" and null: the agent's own. Source: fields-factory §9.2. */
+/**
+ * One configuration of a benchmark. Snake case, because it is stored and returned unchanged. "" and null retain the
+ * agent's own values.
+ */
 export type Configuration = {
   readonly uid: string;
   /** Legacy numeric id, unique in its suite or benchmark run. */
@@ -57,12 +63,12 @@ export type Configuration = {
   readonly agent_configs: readonly AgentOverride[];
 };
 
-/** What people set of a suite. */
+/** The settings of a suite that people can change. */
 export type SuiteSettings = {
   readonly name: string;
   readonly description: string | null;
   readonly agentUid: string;
-  /** Name of the agent in the factory's definition; follows `agentUid`. */
+  /** Name of the agent in the factory's definition; updated with `agentUid`. */
   readonly factoryAgentType: string;
   readonly configurations: readonly Configuration[];
 };
@@ -71,9 +77,9 @@ export type Suite = SuiteSettings & {
   readonly uid: SuiteUid;
   readonly factoryUid: string;
   readonly teamUid: string;
-  /** Directory of its definition files; null: created through the API. */
+  /** Directory of its definition files; null if created through the API. */
   readonly slug: string | null;
-  /** Raised by every change of the suite or its tasks. */
+  /** Incremented by every change of the suite or its tasks. */
   readonly version: number;
   readonly creator: Actor;
   readonly createdAt: Date;

@@ -1,13 +1,13 @@
 import type { JsonObject } from "@millwright/json";
 import { checkRule } from "./check-rule.ts";
 
-/** Labels of the correctness of a task: its managed scorer has these two, and rules of tasks choose among them. */
+/** Labels of a task's correctness. The managed scorer has these two labels, and rules of tasks assign one of them. */
 export const CORRECTNESS_LABELS = [
   { value: "pass", score: 1 },
   { value: "fail", score: 0 },
 ] as const;
 
-/** Returns the rule of a task with the labels of correctness, which it may leave out. Errors: suite_invalid. */
+/** Checks the rule of a task, whose labels default to those of correctness. Errors: suite_invalid. */
 export const checkTaskRule = (rule: JsonObject): JsonObject =>
   checkRule(
     { pass: "pass", fail: "fail", ...rule },

@@ -10,7 +10,7 @@ export type TrialScoreRecord = {
   readonly classification: string | null;
   readonly score: number | null;
   readonly judgeRunUid: string | null;
-  /** What the judge gave as its reason; null: none, or not readable any more. */
+  /** Reason given by the judge; null if there is none or it is no longer readable. */
   readonly reason: string | null;
 };
 
@@ -24,7 +24,7 @@ export type TrialAttemptRecord = {
 export type TrialRecord = {
   readonly uid: string;
   readonly id: number;
-  /** Order in the manifest. */
+  /** Index in the order of the manifest. */
   readonly position: number;
   readonly configurationUid: string;
   readonly taskUid: string;
@@ -41,13 +41,13 @@ export type TrialRecord = {
   readonly createdAt: Date;
   readonly startedAt: Date | null;
   readonly completedAt: Date | null;
-  /** In the order of the manifest; of scorers that still exist. */
+  /** In the order of the manifest, without deleted scorers. */
   readonly scores: readonly TrialScoreRecord[];
   /** Oldest first. */
   readonly attempts: readonly TrialAttemptRecord[];
 };
 
-/** What a trial's record can include; `results` and `details` stand for others. */
+/** Parts that a trial's record can include; `results` and `details` select several parts. */
 const PARTS = {
   scores: ["scores"],
   metrics: ["metrics"],
@@ -58,7 +58,7 @@ const PARTS = {
 export type TrialInclude = keyof typeof PARTS;
 export const TRIAL_INCLUDES = Object.keys(PARTS) as readonly TrialInclude[];
 
-/** Returns the public record of a trial. Source: fields-factory §9.6. */
+/** Returns the public record of a trial. */
 export function trialJson(
   trial: TrialRecord,
   plan: BenchmarkPlan,
@@ -95,7 +95,7 @@ export function trialJson(
   });
 }
 
-/** A trial that the agent failed has no score and fails correctness. */
+/** Returns the scores of a trial. A trial that the agent failed has no score and the outcome `fail` for correctness. */
 const scoresJson = (trial: TrialRecord, plan: BenchmarkPlan): JsonObject[] =>
   plan.scorers.flatMap((scorer) => {
     const found = trial.scores.find(({ scorerUid }) => scorerUid === scorer.uid);
@@ -130,7 +130,7 @@ function metricsJson({ costMicros, wallTimeMs, totalTokens, usage, attemptCount 
   };
 }
 
-/** An attempt without a run is about to be dispatched. */
+/** Returns the attempts of a trial that have a run; an attempt without one is being dispatched. */
 const attemptsJson = ({ attempts }: TrialRecord): JsonObject[] =>
   attempts.flatMap(({ attemptNumber, runUid, state, errorCode }) =>
     runUid === null
@@ -151,7 +151,7 @@ const JUDGE_STATES: Partial<Record<ScoreState, TrialState>> = {
   finished_unscored: "failed",
 };
 
-/** Rules judge without a run. */
+/** Returns the judge runs of a trial. Scores of rules that need no run have none. */
 const judgeRunsJson = ({ scores }: TrialRecord): JsonObject[] =>
   scores.flatMap(({ judgeRunUid, scorerUid, state }) =>
     judgeRunUid === null

@@ -2,7 +2,10 @@ import type { JsonObject } from "@millwright/json";
 import type { Manifest, ManifestConfiguration, PinnedRepo } from "./manifest.ts";
 import { causeOfAttempt } from "./trial.ts";
 
-/** The ordinary run that executes one attempt of a trial. It has nothing of success criteria, of other trials or of the run that its task was made from. */
+/**
+ * The ordinary run that executes one attempt of a trial. It contains nothing of the success criteria, of other trials
+ * or of the run that its task was created from.
+ */
 export type TrialRun = {
   readonly causeKey: string;
   readonly title: string;
@@ -10,11 +13,11 @@ export type TrialRun = {
   readonly agentUid: string;
   readonly factoryUid: string;
   readonly teamUid: string;
-  /** On whose behalf it is created. */
+  /** The principal on whose behalf the run is created. */
   readonly creator: { readonly type: string; readonly uid: string };
-  /** AgentConfigSnapshot of the configuration: above the agent's. */
+  /** AgentConfigSnapshot of the configuration, which takes precedence over the agent's layers. */
   readonly dispatcherConfig: JsonObject;
-  /** The same by uid of the agents that it can delegate to. */
+  /** AgentConfigSnapshots for the agents that it can delegate to, by uid. */
   readonly agentOverrides: Readonly<Record<string, JsonObject>>;
   readonly repositories: readonly PinnedRepo[];
   readonly metadata: Readonly<Record<string, string>>;
@@ -34,7 +37,10 @@ type Attempt = {
   readonly configurationUid: string;
 };
 
-/** Returns the run of an attempt as the manifest of its benchmark run describes it. Throws when the manifest lacks its task or configuration. */
+/**
+ * Returns the run of an attempt as described by the manifest of its benchmark run. Throws an Error if the manifest
+ * lacks its task or configuration.
+ */
 export function trialRunOf(
   { uid, agentUid, factoryUid, teamUid, creator }: Run,
   manifest: Manifest,
@@ -63,10 +69,13 @@ export function trialRunOf(
   };
 }
 
-/** The harness of the platform's own agent, whose model is a member of its own. */
+/** The harness of the platform's own agent, whose model is set by `model_id`. */
 const OWN_HARNESS = "oz";
 
-/** What the configuration says of the suite's agent; an override for the agent replaces its model and harness. */
+/**
+ * Returns the configuration for the suite's agent. An override for this agent replaces the configuration's model and
+ * harness.
+ */
 function mainConfigOf({ content }: Manifest, configuration: ManifestConfiguration, runnerUid: string): JsonObject {
   const [main] = configuration.agent_configs;
   const chosen = main && (main.harness || main.model) ? main : configuration;
@@ -74,7 +83,7 @@ function mainConfigOf({ content }: Manifest, configuration: ManifestConfiguratio
   return { ...configOf(content.agents[0]?.layers ?? [], chosen, secret), ...(runnerUid && { runner_id: runnerUid }) };
 }
 
-/** What the configuration says of the agents that the suite's agent can delegate to. */
+/** Returns the configurations for the agents that the suite's agent can delegate to. */
 function overridesOf(
   { content, identifiers }: Manifest,
   { agent_configs: overrides }: ManifestConfiguration,
@@ -89,7 +98,10 @@ function overridesOf(
   );
 }
 
-/** Model and harness are one unit: a model alone keeps the agent's harness. Source: fields-runs §4. */
+/**
+ * Returns a configuration with model and harness, which form one unit: a model without a harness retains the agent's
+ * harness.
+ */
 function configOf(
   layers: Layers,
   { model, harness: given }: { readonly model: string; readonly harness: string },
@@ -106,7 +118,7 @@ function configOf(
 
 type Layers = readonly { readonly config: JsonObject }[];
 
-/** The harness type of the most specific layer that sets a model or a harness. */
+/** Returns the harness type of the most specific layer that sets a model or a harness. */
 function harnessOf(layers: Layers): string {
   const layer = layers.find(({ config }) => config["harness"] !== undefined || config["model_id"] !== undefined);
   const harness = layer?.config["harness"];

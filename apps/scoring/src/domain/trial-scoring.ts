@@ -5,8 +5,8 @@ import type { Rule } from "./rule.ts";
 import type { ScorerUid } from "./scorer.ts";
 
 /**
- * Returns what the judge of a trial works with: the scorer as it was when the benchmark was launched. Correctness is judged by the success criteria
- * of the task, or by its rule. Throws when the manifest lacks the scorer or the task.
+ * Returns the configuration of a trial's judge: the scorer as frozen at launch. Correctness is judged by the success
+ * criteria of the task, or by its rule. Throws an Error if the manifest lacks the scorer or the task.
  */
 export function scoringOf(
   { content, identifiers }: Manifest,

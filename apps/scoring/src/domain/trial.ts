@@ -1,26 +1,32 @@
 import { isFinished, type BenchmarkRunState, type TrialState } from "./benchmark-run.ts";
 import type { Ending } from "./infra-failure.ts";
 
-/** Further attempts of a trial after infrastructure failures. */
+/** Maximum number of retries of a trial after infrastructure failures. */
 export const RETRIES_MAX = 2;
 
-/** Trials of a benchmark run by state, and what it still waits for. */
+/** Number of trials of a benchmark run by state, and of pending work. */
 export type TrialCounts = {
   readonly total: number;
   readonly pending: number;
   readonly running: number;
-  /** Failed for infrastructure alone. */
+  /** Failed for infrastructure reasons. */
   readonly infraFailed: number;
-  /** Finished, and their figures have not been read yet. */
+  /** Finished trials whose figures have not been read. */
   readonly unmeasured: number;
   /** Scores that are not terminal. */
   readonly openScores: number;
 };
 
-/** Trials of a team over all its active benchmark runs. `isQueueing`: one of them waits because a limit of the team was reached. */
+/**
+ * Trials of a team over all its active benchmark runs. `isQueueing`: a trial is waiting because a limit of the team is
+ * reached.
+ */
 export type TeamLoad = { readonly running: number; readonly isQueueing: boolean };
 
-/** How many trials may start now. While a trial of the team waits for capacity, no other joins the queue: capacity that is left is for people's runs. */
+/**
+ * Returns the number of trials that can start now. While a trial of the team waits for capacity, no other trial is
+ * queued, so that remaining capacity is available to people's runs.
+ */
 export const startableTrials = (
   { pending, running }: TrialCounts,
   parallelism: number,
@@ -28,7 +34,7 @@ export const startableTrials = (
   teamMax: number,
 ): number => (team.isQueueing ? 0 : Math.max(0, Math.min(pending, parallelism - running, teamMax - team.running)));
 
-/** The state of a benchmark run whose trials are as counted. */
+/** Returns the state of a benchmark run, derived from its trials. */
 export function stateOf({
   total,
   pending,
@@ -42,21 +48,24 @@ export function stateOf({
   return total > 0 && infraFailed === total ? "failed" : "completed";
 }
 
-/** Raised by every change of state; the version of the benchmark run's events. */
+/** Returns the version of the benchmark run's events, which increases with every change of state. */
 export const stateVersion = (state: BenchmarkRunState): number =>
   ({ pending: 1, running: 2, scoring: 3, completed: 4, failed: 4, cancelled: 4 })[state];
 
-/** How a trial ended. */
+/** The end of a trial. */
 export type TrialEnd = {
   readonly state: Extract<TrialState, "succeeded" | "failed" | "cancelled">;
   readonly terminalReason: "timeout" | "failure" | null;
   readonly isInfraFailure: boolean;
 };
 
-/** What becomes of a trial whose attempt has ended. */
+/** What happens to a trial whose attempt has ended. */
 export type AttemptDecision = { readonly attemptState: TrialEnd["state"]; readonly next: "retry" | TrialEnd };
 
-/** Decides about a trial that is running. A run that someone cancels while its benchmark goes on is a failure of its trial. */
+/**
+ * Decides how a running trial continues after its attempt. A run that a person cancels while its benchmark run is
+ * active is a failure of the trial.
+ */
 export function decideAttempt(ending: Ending, attemptNumber: number, benchmark: BenchmarkRunState): AttemptDecision {
   const isOver = isFinished(benchmark);
   switch (ending) {
@@ -85,10 +94,12 @@ const failed = (terminalReason: "timeout" | "failure"): TrialEnd => ({
   isInfraFailure: false,
 });
 
-/** Causes of trials' runs: for ever one run per attempt. */
+/**
+ * Returns the cause of an attempt's run. Causes are idempotency keys without expiry, so an attempt has at most one run.
+ */
 export const causeOfAttempt = (trialUid: string, attemptNumber: number): string => `trial:${trialUid}:${attemptNumber}`;
 
-/** The attempt that is the cause of a run; undefined for runs that no trial caused. */
+/** Returns the attempt that is the cause of a run, or undefined for other runs. */
 export function attemptOfCause(
   cause: string,
 ): { readonly trialUid: string; readonly attemptNumber: number } | undefined {

@@ -1,6 +1,9 @@
 import type { JsonObject } from "@millwright/json";
 
-/** Adds up the public usage of several runs: numbers are added at any depth, lists are joined. Null: none of them has any. Source: fields-runs §6.6. */
+/**
+ * Returns the sum of the public usage of several runs: numbers are added at any depth, lists are concatenated. Null if
+ * no run has usage.
+ */
 export function sumUsage(usages: readonly (JsonObject | undefined)[]): JsonObject | null {
   const known = usages.filter((usage) => usage !== undefined);
   return known.length > 0 ? known.reduce((sum, usage) => add(sum, usage) as JsonObject) : null;

@@ -2,7 +2,7 @@ import { REASON_BYTES_MAX, type Attempt, type Verdict } from "./attempt.ts";
 import { evaluateRule, type RuleEvidence } from "./evaluate-rule.ts";
 import type { Rule } from "./rule.ts";
 
-/** Cuts a reason to what is stored, between characters. */
+/** Truncates a reason to the maximum size of stored reasons, at a character boundary. */
 export function storedReason(reason: string): string {
   const bytes = new TextEncoder().encode(reason);
   return bytes.length <= REASON_BYTES_MAX
@@ -16,7 +16,7 @@ export const failed = (code: string, message: string): Verdict => ({
   message: storedReason(message),
 });
 
-/** Returns the score of a label captured at dispatch; undefined when it was not among them. */
+/** Returns the verdict for a label that was captured at dispatch, or undefined if the label was not. */
 export function scoredAs(attempt: Attempt, classification: string, reason: string | undefined): Verdict | undefined {
   const label = attempt.config.labels.find(({ value }) => value === classification);
   return (
@@ -24,7 +24,7 @@ export function scoredAs(attempt: Attempt, classification: string, reason: strin
   );
 }
 
-/** Returns what a rule decides about a run. A check that cannot be evaluated is a failure, never a score. */
+/** Returns the verdict of a rule about a run. A check that cannot be evaluated is a failure, never a score. */
 export function ruleVerdict(attempt: Attempt, rule: Rule, evidence: RuleEvidence): Verdict {
   const verdict = evaluateRule(rule, evidence);
   if (verdict.kind === "undecided") return failed(verdict.code, verdict.message);

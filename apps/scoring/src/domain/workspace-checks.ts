@@ -5,11 +5,16 @@ export type WorkspaceCheck =
   | Extract<Check, { kind: "command" | "file" }>
   | (Extract<Check, { kind: "json_path" }> & { target: "file" });
 
-/** What a command of the check's run returned. `exitCode` null: it was ended, by its time limit or by a signal. */
+/**
+ * Result of the command of a check. `exitCode` is null if the command was terminated by its time limit or by a signal.
+ */
 export type CommandResult = { readonly exitCode: number | null; readonly output: string; readonly truncated: boolean };
 
 const TIMEOUT_SECONDS = 120;
-/** Files above this are not read; what a command may write to the conversation is a little more. */
+/**
+ * Maximum size of a file that is read, in bytes; slightly less than the limit of a command's output in the
+ * conversation.
+ */
 const FILE_BYTES_MAX = 60_000;
 const ABSENT = 66;
 const TOO_LARGE = 67;
@@ -17,7 +22,9 @@ const TOO_LARGE = 67;
 export const isWorkspaceCheck = (check: Check): check is WorkspaceCheck =>
   check.kind === "command" || check.kind === "file" || (check.kind === "json_path" && check.target === "file");
 
-/** Returns the script of a run that executes a rule's checks on a workspace. Each check is one command that may fail. */
+/**
+ * Returns the script of a run that executes a rule's checks on a workspace. Each check is one command, which may fail.
+ */
 export function workspaceScript(rule: Rule): string {
   const steps = rule.checks.flatMap((check, index) => {
     if (!isWorkspaceCheck(check)) return [];
@@ -33,8 +40,8 @@ export function workspaceScript(rule: Rule): string {
 }
 
 /**
- * Returns what the commands of `workspaceScript` returned, from the conversation document of their run. A command that was executed again after its
- * worker was lost counts by its last execution; checks that were not executed are left out.
+ * Returns the results of the commands of `workspaceScript`, from the conversation document of their run. If a command
+ * was repeated after its worker was lost, its last result counts. Checks that were not executed are left out.
  */
 export function readWorkspaceResults(rule: Rule, conversationJson: string): Map<number, CommandResult> {
   const actions = new Map<string, number>();
@@ -55,7 +62,7 @@ export function readWorkspaceResults(rule: Rule, conversationJson: string): Map<
   return results;
 }
 
-/** Evaluates a check by what its command returned. */
+/** Evaluates a check by the result of its command. */
 export function evaluateWorkspaceCheck(check: WorkspaceCheck, result: CommandResult | undefined): CheckResult {
   if (!result) return { code: "check_not_executed", message: "its command was not executed." };
   if (check.kind === "command") {
@@ -87,17 +94,20 @@ export function evaluateWorkspaceCheck(check: WorkspaceCheck, result: CommandRes
   };
 }
 
-/** Begins the command of a check, so that its result is recognised. */
+/** Returns the prefix of a check's command, which identifies its result. */
 const markOf = (index: number): string => `: check ${index + 1}\n`;
 
-/** In a subshell: neither a change of directory nor an exit reaches the commands that follow. */
+/**
+ * Returns the command of a check. It runs in a subshell, so that a change of directory or an exit does not affect later
+ * commands.
+ */
 function commandOf(check: WorkspaceCheck, index: number): string {
   if (check.kind === "command") return `${markOf(index)}(\n${check.command}\n)`;
   const file = quoted(check.kind === "file" ? check.path : (check.file ?? ""));
   return `${markOf(index)}(\n[ -e ${file} ] || exit ${ABSENT}\n[ "$(wc -c < ${file})" -le ${FILE_BYTES_MAX} ] || exit ${TOO_LARGE}\ncat < ${file}\n)`;
 }
 
-/** `./` keeps a name that begins with a dash from being an option. */
+/** Quotes a path for the shell. `./` prevents a name that starts with a dash from being parsed as an option. */
 const quoted = (path: string): string => `'${(path.startsWith("/") ? path : `./${path}`).replaceAll("'", "'\\''")}'`;
 
 function resultOf(output: unknown): CommandResult {
@@ -115,7 +125,7 @@ function resultOf(output: unknown): CommandResult {
 
 type Json = { readonly [key: string]: unknown };
 
-/** Every block of a conversation document, in order; of nested steps as well. */
+/** Yields every block of a conversation document, in order, including those of nested steps. */
 function* blocksOf(document: unknown): Iterable<Json> {
   for (const step of listOf(Array.isArray(document) ? { steps: document } : document, "steps")) {
     for (const message of listOf(step, "messages")) yield* listOf(message, "content");

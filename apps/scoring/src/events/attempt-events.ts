@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import type { Attempt } from "../domain/attempt.ts";
 import type { Label } from "../domain/scorer.ts";
 
-/** A judge's verdict was recorded. Payload: docs/events.md; never the reason. */
+/** Returns the event of a recorded verdict. Payload: docs/events.md; it never contains the reason. */
 export const scoreRecorded = (attempt: Attempt, label: Label): NewEvent => ({
   ...origin(attempt),
   type: "millwright.score.recorded.v1",
@@ -11,7 +11,7 @@ export const scoreRecorded = (attempt: Attempt, label: Label): NewEvent => ({
   payload: { ...subject(attempt), classification: label.value, score: label.score },
 });
 
-/** An attempt ended without a score. */
+/** Returns the event of an attempt that ended without a score. */
 export const attemptFailed = (attempt: Attempt, code: string): NewEvent => ({
   ...origin(attempt),
   type: "millwright.scoring_attempt.failed.v1",

@@ -11,7 +11,9 @@ type FinishedBenchmark = {
   readonly creator: { readonly type: string; readonly uid: string };
 };
 
-/** A benchmark run has finished: `state` is completed, failed or cancelled. Payload: docs/events.md. */
+/**
+ * Returns the event of a finished benchmark run: `state` is completed, failed or cancelled. Payload: docs/events.md.
+ */
 export const benchmarkRunFinished = (
   { uid, suiteUid, factoryUid, teamUid, creator }: FinishedBenchmark,
   state: BenchmarkRunState,

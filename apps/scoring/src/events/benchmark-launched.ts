@@ -4,7 +4,7 @@ import { stateVersion } from "../domain/trial.ts";
 import { benchmarkRunFinished } from "./benchmark-events.ts";
 import type { Origin } from "./origin.ts";
 
-/** A benchmark run exists and its trials will start. Payload: `{benchmark_run_uid, suite_uid, suite_version, factory_uid, manifest_hash, trial_count}`. */
+/** Returns the event of a created benchmark run, whose trials will start. Payload: docs/events.md. */
 export const benchmarkRunCreated = (run: BenchmarkRun, trialCount: number, origin: Origin): NewEvent => ({
   type: "millwright.benchmark_run.created.v1",
   entity: "benchmark_run",
@@ -22,7 +22,7 @@ export const benchmarkRunCreated = (run: BenchmarkRun, trialCount: number, origi
   },
 });
 
-/** A caller cancelled a benchmark run. Payload as of `benchmarkRunFinished`. */
+/** Returns the event of a benchmark run that a caller cancelled. Payload: that of `benchmarkRunFinished`. */
 export const benchmarkRunCancelled = (run: BenchmarkRun, origin: Origin): NewEvent => ({
   ...benchmarkRunFinished(run, run.state),
   ...origin,
