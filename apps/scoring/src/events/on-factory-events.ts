@@ -7,7 +7,10 @@ import { causedBy } from "./origin.ts";
 import { scorerDeleted } from "./scorer-events.ts";
 import { suiteDeleted } from "./suite-events.ts";
 
-/** A deleted factory takes its scorers, its suites and what was staged for it along; judge runs are cancelled, benchmark runs stay readable. */
+/**
+ * Handles events of factories. Deletes the scorers, suites and stages of a deleted factory. Judge runs are cancelled;
+ * benchmark runs remain readable.
+ */
 export const onFactoryEvents = (): EventHandlers => ({
   async "millwright.factory.deleted.v1"(tx, event) {
     await lockActivation(tx, event.entityUid);

@@ -10,18 +10,19 @@ import { JUDGE_ENDED_WORK } from "../usecases/end-judge-run.ts";
 import { SCORE_RUNS_WORK, type ScoreRuns } from "../usecases/score-runs.ts";
 
 export type OnRunEventsDeps = {
-  /** How long a run must have been terminal before it is scored. */
+  /** Time for which a run must have been terminal before it is scored, in milliseconds. */
   readonly coolDownMs: number;
 };
 
 type EndedRun = FinishedRun & { readonly eventUid: string };
 
-/** Runs considered in one transaction. */
+/** Maximum number of runs that are evaluated in one transaction. */
 const GROUP_MAX = 50;
 
 /**
- * Reactions to the orchestrator's runs. A finished run is scored after the cool-down; the end of a judge run ends its attempt. The event of its
- * creation names the attempt, so that a judge run whose creator died before it could record it is not lost.
+ * Returns handlers of run events. A finished run is scored after the cool-down. The end of a judge run ends its
+ * attempt. The creation event of a judge run identifies its attempt, so the judge run is not lost if its creator died
+ * before recording it.
  */
 export const onRunEvents = ({
   coolDownMs,
@@ -93,7 +94,7 @@ async function runsFinished(tx: Sql, events: readonly StoredEvent[], coolDownMs:
   );
 }
 
-/** Runs of one team that end one after the other are considered together. */
+/** Groups finished runs of the same team, so that they are evaluated together. */
 function groupsOf(runs: readonly EndedRun[]): EndedRun[][] {
   const ofTeams = [...Map.groupBy(runs, ({ teamUid }) => teamUid).values()];
   return ofTeams.flatMap((group) =>

@@ -8,7 +8,10 @@ const CREATED = "millwright.run.created.v1";
 const FINISHED = "millwright.run.finished.v1";
 const OF_OTHERS = "millwright.run.of_others.v1";
 
-/** Passes over the events of runs that are no trials, like events that no one handles. */
+/**
+ * Returns a reader that changes the type of events of other runs to one without a handler, so that the consumer skips
+ * them.
+ */
 export const ofTrialRuns =
   (read: FeedReader): FeedReader =>
   async (range) => {
@@ -22,8 +25,8 @@ export const ofTrialRuns =
   };
 
 /**
- * Reactions to the runs of trials: a created run is recorded by its attempt, whatever became of the response to its creation, and a finished run
- * ends its attempt.
+ * Returns handlers of the events of trials' runs. A created run is recorded in its attempt, even if the response to its
+ * creation was lost. A finished run ends its attempt.
  */
 export function onTrialRunEvents(delay: RetryDelay): EventsHandlers {
   const apply = async (tx: Sql, events: readonly StoredEvent[]): Promise<void> => {

@@ -1,7 +1,7 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { StoredEvent } from "@millwright/events";
 
-/** Who and what caused an event; part of every event. */
+/** The actor, request and cause of an event; part of every event. */
 export type Origin = { actor: { type: string; uid: string }; requestId: string; cause?: string };
 
 /** Returns the origin of a change that a caller requested. */
@@ -10,7 +10,7 @@ export const originOf = (caller: Caller): Origin => {
   return { actor: { type, uid }, requestId: caller.requestId };
 };
 
-/** Returns the origin of a change that an event caused here. */
+/** Returns the origin of a change that was caused by an event. */
 export const causedBy = (event: StoredEvent): Origin => ({
   actor: event.actor,
   requestId: event.requestId,

@@ -4,12 +4,15 @@ import type { Origin } from "./origin.ts";
 
 export const scorerCreated = (scorer: Omit<Scorer, "id">, origin: Origin): NewEvent =>
   scorerEvent("created", scorer, origin);
-/** `changed`: names of public members. */
+/** Returns the event of an update. `changed`: names of the changed public members. */
 export const scorerUpdated = (scorer: Scorer, origin: Origin, changed: readonly string[]): NewEvent =>
   scorerEvent("updated", scorer, origin, { changed: [...changed] });
 export const scorerDeleted = (scorer: Scorer, origin: Origin): NewEvent => scorerEvent("deleted", scorer, origin);
 
-/** `millwright.scorer.created|updated|deleted.v1`: the state after the change, never a prompt, a rule or a label. */
+/**
+ * Returns `millwright.scorer.created|updated|deleted.v1`. The payload is the state after the change, without prompts,
+ * rules and labels.
+ */
 const scorerEvent = (
   change: "created" | "updated" | "deleted",
   scorer: Omit<Scorer, "id">,

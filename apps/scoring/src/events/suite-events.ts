@@ -2,7 +2,7 @@ import type { NewEvent } from "@millwright/events";
 import type { Suite } from "../domain/suite.ts";
 import type { Origin } from "./origin.ts";
 
-/** Events of suites, also for changes of their tasks. Payload: `{suite_uid, factory_uid, name, version}`. */
+/** Return events of suites, also for changes of their tasks. Payload: docs/events.md. */
 export const suiteCreated = (suite: Suite, origin: Origin): NewEvent => ofSuite("created", suite, origin);
 export const suiteUpdated = (suite: Suite, origin: Origin): NewEvent => ofSuite("updated", suite, origin);
 export const suiteDeleted = (suite: Suite, origin: Origin): NewEvent => ofSuite("deleted", suite, origin);

@@ -6,7 +6,7 @@ import { getTrial, listTrials, type ReadTrialsDeps } from "../usecases/list-tria
 
 export type BenchmarkResultRoutesDeps = BenchmarkResultsDeps & ReadTrialsDeps;
 
-/** What is read from the trials of benchmark runs; part of BenchmarkService. */
+/** Methods of BenchmarkService that read trials and results of benchmark runs. */
 export const benchmarkResultRoutes = (deps: BenchmarkResultRoutesDeps) =>
   ({
     getBenchmarkResults: served(async (request: scoring.GetBenchmarkResultsRequest, caller) => ({

@@ -28,7 +28,7 @@ export type BenchmarkRoutesDeps = CreateSuiteDeps &
   BenchmarkRunRoutesDeps &
   BenchmarkResultRoutesDeps;
 
-/** Benchmark suites, their runs and trials. */
+/** Registers BenchmarkService: benchmark suites, benchmark runs and trials. */
 export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps): void {
   router.service(scoring.BenchmarkService, {
     createSuite: served(async (request: scoring.CreateSuiteRequest, caller) => {

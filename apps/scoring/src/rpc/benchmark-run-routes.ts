@@ -8,7 +8,7 @@ import { readLaunch, toBenchmarkRunMessage } from "./benchmark-run-messages.ts";
 
 export type BenchmarkRunRoutesDeps = LaunchDeps & BenchmarkRunsDeps & CancelBenchmarkDeps;
 
-/** Launches and benchmark runs; part of BenchmarkService. */
+/** Methods of BenchmarkService for launches and benchmark runs. */
 export const benchmarkRunRoutes = (deps: BenchmarkRunRoutesDeps) =>
   ({
     launchBenchmark: served(async (request: scoring.LaunchBenchmarkRequest, caller) =>

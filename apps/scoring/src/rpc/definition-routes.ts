@@ -9,14 +9,14 @@ import { dropDefinition, stageDefinition, type StageDefinitionDeps } from "../us
 
 export type DefinitionRoutesDeps = StageDefinitionDeps & ActivateDefinitionDeps;
 
-/** Only the owner of definitions drives their projection. */
+/** Only factories, the owner of definitions, can call these methods in its own name. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
   stageDefinition: ["factories"],
   dropDefinition: ["factories"],
   activateDefinition: ["factories"],
 });
 
-/** This service as the owner of what files define of it. */
+/** Registers DefinitionOwnerService for the scorers and suites that files define. */
 export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     stageDefinition: ({ factoryUid, teamUid, version, definition, dryRun }) =>

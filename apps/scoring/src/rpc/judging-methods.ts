@@ -8,7 +8,7 @@ export type JudgingMethodsDeps = {
   readonly judging: { readonly dispatch: DispatchDeps; readonly report: ReportScoresDeps };
 };
 
-/** Manual dispatch and the reports of judge runs. */
+/** Methods of ScorerService for manual dispatch and the reports of judge runs. */
 export const judgingMethods = ({
   judging,
 }: JudgingMethodsDeps): Pick<ServiceImpl<typeof scoring.ScorerService>, "dispatchScoring" | "reportScores"> => ({

@@ -4,7 +4,7 @@ import { scorerRoutes, type ScorerRoutesDeps } from "./scorer-routes.ts";
 
 export type RoutesDeps = { readonly scorers: ScorerRoutesDeps; readonly benchmarks: BenchmarkRoutesDeps };
 
-/** Every RPC of this service and the use case that serves it. */
+/** Registers all RPC services of this service except definitions and events. */
 export function scoringRoutes(router: ConnectRouter, { scorers, benchmarks }: RoutesDeps): void {
   scorerRoutes(router, scorers);
   benchmarkRoutes(router, benchmarks);

@@ -54,7 +54,7 @@ export const toListedMessage = (listed: ListedScorer): ScorerMessage => {
   };
 };
 
-/** Errors: scorer_invalid (no scorer). */
+/** Returns the scorer of a request. Errors: scorer_invalid (it is missing). */
 export function readScorer(message: scoring.Scorer | undefined): scoring.Scorer {
   if (!message) throw scorerInvalid("scorer", "The scorer is missing.");
   return message;
@@ -94,7 +94,7 @@ const NAMES: Readonly<Record<string, SettingName>> = {
   self_improvement_enabled: "selfImprovementEnabled",
 };
 
-/** Errors: scorer_invalid (a path that names no setting). */
+/** Returns the settings named by an update mask. Errors: scorer_invalid (a path is not a setting). */
 export const readMask = (paths: readonly string[]): ReadonlySet<SettingName> =>
   new Set(
     paths.map((path) => {

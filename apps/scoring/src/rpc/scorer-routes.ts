@@ -33,7 +33,7 @@ export type ScorersDeps = CreateScorerDeps &
   SelfImprovementDeps;
 export type ScorerRoutesDeps = ScorersDeps & JudgingMethodsDeps;
 
-/** Scorers, their results and their judges' reports. */
+/** Registers ScorerService: scorers, their results and the reports of judge runs. */
 export function scorerRoutes(router: ConnectRouter, deps: ScorerRoutesDeps): void {
   router.service(scoring.ScorerService, {
     ...judgingMethods(deps),

@@ -107,7 +107,7 @@ export const readTask = (message: scoring.SuiteTask): TaskContent => ({
 
 const readGivenTask = (message: scoring.SuiteTask): GivenTask => ({ ...readTask(message), uid: message.uid });
 
-/** Errors: suite_invalid. */
+/** Returns the input for creating a suite. Errors: suite_invalid. */
 export function readNewSuite({ suite, idempotencyKey }: scoring.CreateSuiteRequest): CreateSuiteInput {
   const message = required(suite, "suite");
   return {
@@ -132,7 +132,7 @@ const SUITE_FIELDS: Readonly<Record<string, (message: scoring.Suite) => SuitePat
   tasks: ({ tasks }) => ({ tasks: tasks.map(readGivenTask) }),
 };
 
-/** Errors: suite_invalid. */
+/** Returns the changes of a suite. Errors: suite_invalid. */
 export const readSuitePatch = ({ suite, updateMask }: scoring.UpdateSuiteRequest): SuitePatch =>
   readMasked(SUITE_FIELDS, required(suite, "suite"), updateMask?.paths ?? []);
 
@@ -147,7 +147,7 @@ const TASK_FIELDS: Readonly<Record<string, (task: TaskContent) => Partial<TaskCo
   rule: ({ rule }) => ({ rule }),
 };
 
-/** Errors: suite_invalid. */
+/** Returns the changes of a task. Errors: suite_invalid. */
 export const readTaskPatch = ({ task, updateMask }: scoring.UpdateTaskRequest): Partial<TaskContent> =>
   readMasked(TASK_FIELDS, readTask(required(task, "task")), updateMask?.paths ?? []);
 
@@ -164,7 +164,7 @@ function readMasked<M, P extends object>(
   return Object.assign({}, ...paths.map((path) => fields[path]!(message))) as P;
 }
 
-/** Errors: suite_invalid. */
+/** Throws `suite_invalid` if the message is missing. */
 export function required<T>(message: T | undefined, field: string): T {
   if (message === undefined) throw invalidArgument("suite_invalid", `${field} is required.`, { field });
   return message;

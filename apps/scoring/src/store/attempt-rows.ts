@@ -26,12 +26,12 @@ export type AttemptRow = {
   failure_message: string | null;
 };
 
-/** The columns of `AttemptRow`, of the table alias `a`. */
+/** Columns of `AttemptRow`, for the table alias `a`. */
 export const ATTEMPT_COLUMNS = `
   a.uid, a.scorer_uid, a.run_uid, a.factory_uid, a.team_uid, a.agent_uid, a.conversation_uid, a.title, a.trial_uid, a.trigger_source,
   a.requester_type, a.requester_uid, a.state, a.config, a.run_version, a.judge_run_uid, a.attempted_at, a.classification, a.reason, a.failure_code, a.failure_message`;
 
-/** An attempt with the verdict it has, if any. */
+/** An attempt with its verdict, if it has one. */
 export type JudgedAttempt = Attempt & {
   readonly classification: string | null;
   readonly reason: string | null;

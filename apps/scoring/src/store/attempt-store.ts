@@ -8,10 +8,10 @@ import { ATTEMPT_COLUMNS, toAttempt, type AttemptRow, type JudgedAttempt } from 
 
 export type NewAttempt = Omit<Attempt, "state" | "judgeRunUid">;
 export type Pair = { readonly scorerUid: ScorerUid; readonly runUid: string };
-/** What the judge run of an attempt has used. */
+/** Usage of the judge run of an attempt. */
 export type JudgeUsage = { readonly costMicros: number; readonly timeMs: number; readonly usage: unknown };
 
-/** Attempts by uid and by their judge runs. */
+/** Reads attempts by uid and by judge run. */
 export function attemptStore(database: Database) {
   return {
     find: async (uid: string): Promise<JudgedAttempt | undefined> =>
@@ -21,13 +21,13 @@ export function attemptStore(database: Database) {
   };
 }
 
-/** Locks an attempt for the rest of the transaction. Returns undefined when it was deleted. */
+/** Locks an attempt until the transaction ends. Returns undefined if it was deleted. */
 export const lockAttempt = async (tx: Sql, uid: string): Promise<JudgedAttempt | undefined> =>
   (await select(tx, "a.uid = $1", [uid], "FOR UPDATE"))[0];
 
 /**
- * Serializes changes of which attempts a pair has. Taken before anything else of the pair is read: the statements that follow see what an earlier
- * holder committed.
+ * Serialises changes of the attempts of pairs. Must be called before other data of the pairs is read, so that later
+ * statements see what the previous lock holder committed.
  */
 export async function lockPairs(tx: Sql, pairs: readonly Pair[]): Promise<void> {
   await tx.query(
@@ -38,8 +38,9 @@ export async function lockPairs(tx: Sql, pairs: readonly Pair[]): Promise<void> 
 }
 
 /**
- * Inserts attempts of pairs that have none in flight and of scorers that exist. Returns the uids of those inserted.
- * An attempt is current at once unless its pair has a score, which remains until a newer one replaces it. Pairs must be locked.
+ * Inserts attempts of pairs that have none in flight and whose scorers exist. Returns the uids of the inserted
+ * attempts. A new attempt becomes current unless its pair has a score, which remains current until a newer score
+ * replaces it. Pairs must be locked.
  */
 export async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise<Set<AttemptUid>> {
   const rows = JSON.stringify(attempts.map(toRow));
@@ -63,7 +64,7 @@ export async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): 
   return new Set(inserted.map(({ uid }) => uid));
 }
 
-/** The attempts in flight of pairs. */
+/** Returns the attempts of pairs that are in flight. */
 export async function findInFlight(tx: Sql, pairs: readonly Pair[]): Promise<(Pair & { readonly uid: AttemptUid })[]> {
   const { rows } = await tx.query<{ uid: string; scorer_uid: string; run_uid: string }>(
     `SELECT a.uid, a.scorer_uid, a.run_uid FROM attempts a
@@ -78,7 +79,7 @@ export async function findInFlight(tx: Sql, pairs: readonly Pair[]): Promise<(Pa
   }));
 }
 
-/** The newest versions of runs that scorers have attempted, by `attemptedKey`. */
+/** Returns the newest versions of runs that scorers have attempted, by `attemptedKey`. */
 export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Promise<Map<string, number>> {
   const { rows } = await tx.query<{ scorer_uid: string; run_uid: string; version: number }>(
     "SELECT scorer_uid, run_uid, max(run_version) AS version FROM attempts WHERE run_uid = ANY ($1::uuid[]) GROUP BY scorer_uid, run_uid",
@@ -89,7 +90,10 @@ export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Pr
 
 export const attemptedKey = (scorerUid: string, runUid: string): string => `${scorerUid} ${runUid}`;
 
-/** Attempts whose work is parked, by the kind of work that each state waits for. */
+/**
+ * Returns the uids of attempts whose work item is dead-lettered (state `parked`). `kinds` has the kind of work for each
+ * state of an attempt.
+ */
 export async function findAbandoned(
   sql: Sql,
   kinds: { readonly pending: string; readonly judging: string },
@@ -103,7 +107,7 @@ export async function findAbandoned(
   return rows.map(({ uid }) => uid);
 }
 
-/** Records the judge run of a pending attempt. Returns false when the attempt is not pending any more or was deleted. */
+/** Records the judge run of a pending attempt. Returns false if the attempt is no longer pending or was deleted. */
 export async function markJudging(tx: Sql, uid: string, judgeRunUid: string): Promise<boolean> {
   const { rows } = await tx.query<{ trial_uid: string | null; scorer_uid: string }>(
     "UPDATE attempts SET state = 'judging', judge_run_uid = $2 WHERE uid = $1 AND state = 'pending' RETURNING trial_uid, scorer_uid",
@@ -120,8 +124,8 @@ export async function markJudging(tx: Sql, uid: string, judgeRunUid: string): Pr
 }
 
 /**
- * Ends an attempt that is in flight, with its trial's score and its event. A score replaces the earlier attempts of the pair; a failure replaces
- * nothing. Returns false when the attempt had ended before or was deleted.
+ * Ends an attempt that is in flight, with its trial's score and its event. A score replaces the earlier attempts of the
+ * pair; a failure does not replace them. Returns false if the attempt had ended before or was deleted.
  */
 export async function settleAttempt(tx: Sql, attempt: Attempt, verdict: Verdict, now: Date): Promise<boolean> {
   await lockPairs(tx, [attempt]);
@@ -137,7 +141,7 @@ export async function settleAttempt(tx: Sql, attempt: Attempt, verdict: Verdict,
   return true;
 }
 
-/** Stores what the judge run used, of whatever end. Returns false when the attempt was deleted. */
+/** Stores the usage of a judge run, regardless of its outcome. Returns false if the attempt was deleted. */
 export async function storeJudgeUsage(
   tx: Sql,
   uid: string,

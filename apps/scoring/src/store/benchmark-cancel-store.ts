@@ -2,7 +2,8 @@ import type { Sql } from "@millwright/database";
 import type { BenchmarkRunUid } from "../domain/benchmark-run.ts";
 
 /**
- * Cancels the trials of a locked benchmark run that have not ended; scores that await one of them can no longer come. Returns the trials that have a run.
+ * Cancels the active trials of a locked benchmark run. Scores that await one of them become not scoreable. Returns the
+ * cancelled trials that have a run.
  */
 export async function cancelOpenTrials(
   tx: Sql,

@@ -3,7 +3,7 @@ import type { BenchmarkRunState } from "../domain/benchmark-run.ts";
 import type { Manifest } from "../domain/manifest.ts";
 import type { TeamLoad, TrialCounts } from "../domain/trial.ts";
 
-/** What drives a benchmark run. */
+/** The part of a benchmark run that its execution needs. */
 export type BenchmarkLife = {
   readonly uid: string;
   readonly state: BenchmarkRunState;
@@ -17,8 +17,9 @@ export type BenchmarkLife = {
 };
 
 /**
- * Locks a benchmark run for the rest of the transaction. Whatever changes its state or its trials holds this lock first, so that changes of one
- * benchmark run follow each other and a cancelled one starts no trial. `SKIP LOCKED`: undefined also while another transaction has the lock.
+ * Locks a benchmark run until the transaction ends. Every change of its state or its trials takes this lock first, so
+ * that changes are serialised and a cancelled benchmark run starts no trial. With `SKIP LOCKED`, it also returns
+ * undefined while another transaction has the lock.
  */
 export async function lockBenchmark(
   tx: Sql,
@@ -32,7 +33,7 @@ export async function lockBenchmark(
   return rows.map(toLife)[0];
 }
 
-/** Returns a benchmark run with its manifest, without locking it. */
+/** Returns the benchmark run of a trial with its manifest, without a lock. */
 export async function findBenchmarkOfTrial(
   database: Database,
   trialUid: string,
@@ -44,7 +45,7 @@ export async function findBenchmarkOfTrial(
   return rows.map((row) => ({ ...toLife(row), manifest: row.manifest }))[0];
 }
 
-/** Active benchmark runs that have a trial to start or may have reached their next state, oldest first. */
+/** Returns active benchmark runs that can start a trial or may have reached their next state, oldest first. */
 export async function findDueBenchmarks(database: Database): Promise<string[]> {
   const { rows } = await database.sql.query<{ uid: string }>(
     `SELECT b.uid FROM benchmark_runs b CROSS JOIN LATERAL (${COUNTS}) c
@@ -65,7 +66,10 @@ export async function countTrials(tx: Sql, uid: string): Promise<TrialCounts> {
   return { ...counts, infraFailed, openScores };
 }
 
-/** Counts the team's running trials. Decisions about its capacity follow each other: the team stays locked until the transaction ends. */
+/**
+ * Locks the team until the transaction ends, so that decisions about its capacity are serialised. Returns the number of
+ * its running trials.
+ */
 export async function lockTeamLoad(tx: Sql, teamUid: string): Promise<TeamLoad> {
   await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`trials of team ${teamUid}`]);
   const { rows } = await tx.query<{ running: number; is_queueing: boolean }>(
@@ -78,7 +82,7 @@ export async function lockTeamLoad(tx: Sql, teamUid: string): Promise<TeamLoad> 
   return { running: rows[0]!.running, isQueueing: rows[0]!.is_queueing };
 }
 
-/** Moves a locked benchmark run to a state. Finished ones get their time of completion. */
+/** Sets the state of a locked benchmark run, and its completion time if the state is terminal. */
 export async function setBenchmarkState(
   tx: Sql,
   uid: string,

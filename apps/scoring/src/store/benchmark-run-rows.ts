@@ -28,7 +28,7 @@ export type BenchmarkRunRow = {
   completed_at: Date | null;
 };
 
-/** The columns of `BenchmarkRunRow`, of the table alias `b`. */
+/** Columns of `BenchmarkRunRow`, for the table alias `b`. */
 export const BENCHMARK_RUN_COLUMNS = `b.uid, b.suite_uid, b.suite_name, b.suite_version, b.factory_uid, b.team_uid, b.state, b.manifest, b.manifest_hash,
   b.repetition_count, b.agent_uid, b.agent_name, b.parallelism, b.replayed_run_uid, b.incomplete_reason, b.creator_type, b.creator_uid, b.created_at, b.updated_at,
   b.started_at, b.completed_at`;
@@ -56,7 +56,7 @@ export const toBenchmarkRun = (row: BenchmarkRunRow): BenchmarkRun => ({
   completedAt: row.completed_at,
 });
 
-/** Returns a benchmark run; those of deleted suites stay readable. */
+/** Returns a benchmark run. Benchmark runs of deleted suites remain readable. */
 export async function findBenchmarkRunRow(sql: Sql, uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> {
   const { rows } = await sql.query<BenchmarkRunRow>(
     `SELECT ${BENCHMARK_RUN_COLUMNS} FROM benchmark_runs b WHERE b.uid = $1`,

@@ -7,7 +7,7 @@ import {
   type BenchmarkRunRow,
 } from "./benchmark-run-rows.ts";
 
-/** The same columns without the large texts of manifests, which lists do not show. */
+/** Columns of `BenchmarkRunRow` without the large texts of manifests, which lists do not return. */
 const OUTLINE_COLUMNS = BENCHMARK_RUN_COLUMNS.replace(
   "b.manifest,",
   `
@@ -16,12 +16,12 @@ const OUTLINE_COLUMNS = BENCHMARK_RUN_COLUMNS.replace(
       FROM jsonb_array_elements(b.manifest->'content'->'tasks') WITH ORDINALITY AS e (t, n)))) AS manifest,`,
 );
 
-/** Benchmark runs; those of deleted suites are visible too. */
+/** Reads benchmark runs, including those of deleted suites. */
 export function benchmarkRunStore(database: Database) {
   return {
     find: (uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> => findBenchmarkRunRow(database.sql, uid),
 
-    /** Newest first, ties by uid. */
+    /** Returns a page of benchmark runs, newest first, ties ordered by uid. */
     async list({ factoryUid, suiteUid, states, after, limit, isFull }: BenchmarkRunQuery): Promise<BenchmarkRun[]> {
       const { rows } = await database.sql.query<BenchmarkRunRow>(
         `SELECT ${isFull ? BENCHMARK_RUN_COLUMNS : OUTLINE_COLUMNS} FROM benchmark_runs b

@@ -4,10 +4,13 @@ import type { BenchmarkStats, ScoreGroup, TrialGroup } from "../domain/benchmark
 
 export type StatsQuery = { readonly runUid: string; readonly plan: BenchmarkPlan };
 
-/** Aggregates of the trials and scores of benchmark runs. */
+/** Aggregates the trials and scores of benchmark runs. */
 export function benchmarkStatsStore(database: Database) {
   return {
-    /** Returns the stats of each benchmark run, in that order; `taskUids` limits the trials that count. One statement, so that trials and scores agree. */
+    /**
+     * Returns the stats of each benchmark run, in the order of `queries`. `taskUids` restricts the trials. Uses one
+     * statement, so that trials and scores are consistent.
+     */
     async read(queries: readonly StatsQuery[], taskUids?: readonly string[]): Promise<BenchmarkStats[]> {
       const scorers = queries.flatMap(({ runUid, plan }) =>
         plan.scorers.map(({ uid, threshold }) => ({

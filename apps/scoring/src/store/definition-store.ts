@@ -3,7 +3,7 @@ import type { BenchmarkPart, ScorerPart } from "@millwright/definition";
 import type { Scorer } from "../domain/scorer.ts";
 import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
 
-/** What this service serves of a definition. */
+/** The part of a definition that this service owns. */
 export type DefinedPart = { readonly scorers: readonly ScorerPart[]; readonly suites: readonly BenchmarkPart[] };
 export type Stage = {
   readonly factoryUid: string;
@@ -12,7 +12,7 @@ export type Stage = {
   readonly part: DefinedPart;
 };
 
-/** Stores a version inert; replaces what was staged for it before. */
+/** Stores a version without effect on the active one. Replaces an earlier stage of the same version. */
 export async function saveStage(sql: Sql, { factoryUid, teamUid, version, part }: Stage, now: Date): Promise<void> {
   await sql.query(
     `INSERT INTO definition_stages (factory_uid, version, team_uid, part, staged_at) VALUES ($1, $2, $3, $4::jsonb, $5)
@@ -25,7 +25,7 @@ export async function dropStage(sql: Sql, factoryUid: string, version: number): 
   await sql.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
 }
 
-/** The staged version, if any. */
+/** Returns the stage of a version, or undefined. */
 export async function findStage(sql: Sql, factoryUid: string, version: number): Promise<Stage | undefined> {
   const {
     rows: [row],
@@ -36,7 +36,7 @@ export async function findStage(sql: Sql, factoryUid: string, version: number): 
   return row && { factoryUid, version, teamUid: row.team_uid, part: row.part };
 }
 
-/** The version in force (0: none). Other activations of the factory wait until the transaction ends. */
+/** Returns the active version (0: none) and locks activations of the factory until the transaction ends. */
 export async function lockActivation(tx: Sql, factoryUid: string): Promise<number> {
   await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('definition ' || $1::text, 0))::text", [factoryUid]);
   const { rows } = await tx.query<{ version: number }>(
@@ -46,7 +46,7 @@ export async function lockActivation(tx: Sql, factoryUid: string): Promise<numbe
   return rows[0]?.version ?? 0;
 }
 
-/** The version is in force from now on; what was staged up to it is deleted. */
+/** Sets the active version and deletes the stages up to it. */
 export async function closeStage(tx: Sql, factoryUid: string, version: number): Promise<void> {
   await tx.query(
     "INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version",
@@ -55,13 +55,13 @@ export async function closeStage(tx: Sql, factoryUid: string, version: number): 
   await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version <= $2", [factoryUid, version]);
 }
 
-/** Deletes what is stored of the definitions of a deleted factory. */
+/** Deletes the stages and the active version of a deleted factory. */
 export async function deleteDefinitions(tx: Sql, factoryUid: string): Promise<void> {
   await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1", [factoryUid]);
   await tx.query("DELETE FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
 }
 
-/** The scorers of a factory with the number of their scores. */
+/** Returns the scorers of a factory with the number of their scores. */
 export async function knownScorers(
   sql: Sql,
   factoryUid: string,
@@ -74,7 +74,7 @@ export async function knownScorers(
   return rows.map((row) => ({ slug: row.slug, name: row.name, scoreCount: row.count }));
 }
 
-/** Locks all scorers of a factory, in the order of their uids. */
+/** Locks all scorers of a factory, ordered by uid. */
 export async function lockScorersOf(tx: Sql, factoryUid: string): Promise<Scorer[]> {
   const { rows } = await tx.query<ScorerRow>(
     `SELECT ${SCORER_COLUMNS} FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.uid FOR UPDATE`,
@@ -83,7 +83,7 @@ export async function lockScorersOf(tx: Sql, factoryUid: string): Promise<Scorer
   return rows.map(toScorer);
 }
 
-/** The suites of a factory with the number of their benchmark runs. */
+/** Returns the suites of a factory with the number of their benchmark runs. */
 export async function knownSuites(
   sql: Sql,
   factoryUid: string,
@@ -96,7 +96,7 @@ export async function knownSuites(
   return rows.map((row) => ({ slug: row.slug, name: row.name, runCount: row.count }));
 }
 
-/** Gives locked scorers provisional names, so that files can exchange theirs. */
+/** Gives locked scorers temporary names, so that scorers of files can swap names. */
 export async function clearScorerNames(tx: Sql, uids: readonly string[]): Promise<void> {
   if (uids.length > 0) await tx.query("UPDATE scorers SET name = uid::text WHERE uid = ANY ($1::uuid[])", [uids]);
 }

@@ -2,7 +2,7 @@ import type { Database, Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import type { Failure, Improvement } from "../domain/improvement-run.ts";
 
-/** Failures of one agent by one scorer. */
+/** Identifies the failures of one agent by one scorer. */
 export type FailureGroup = { readonly scorerUid: string; readonly agentUid: string };
 export type DecidedImprovement = { readonly uid: string; readonly teamUid: string };
 export type StoredImprovement = Improvement & {
@@ -10,14 +10,17 @@ export type StoredImprovement = Improvement & {
   readonly runUid: string | null;
 };
 
-/** Listed in a run; there may be more. */
+/** Maximum number of failures listed in a run; the group can have more. */
 const FAILURES_MAX = 50;
 const GROUPS_MAX = 100;
 
 const UNREVIEWED =
   "a.is_current AND a.state = 'scored' AND a.reviewed_at IS NULL AND a.agent_uid IS NOT NULL AND a.score < s.threshold";
 
-/** Groups for which a run is to be started: there are enough failures or the oldest is old enough, and the runs of seven days are not used up. $1: now. */
+/**
+ * SQL for the groups that start a run: there are enough failures or the oldest is old enough, and the weekly limit of
+ * runs is not reached. $1: now.
+ */
 const DUE = `
   SELECT a.scorer_uid, a.agent_uid FROM self_improvements i
     JOIN scorers s ON s.uid = i.scorer_uid AND s.self_improvement_enabled
@@ -28,7 +31,7 @@ const DUE = `
   HAVING count(*) >= i.failure_threshold OR min(a.scored_at) < $1::timestamptz - i.failure_age_days * interval '1 day'
    ORDER BY min(a.scored_at), a.agent_uid LIMIT ${GROUPS_MAX}`;
 
-/** Self-improvement runs and the failures that they are about. */
+/** Reads and writes self-improvement runs and their failures. */
 export function improvementStore(database: Database) {
   return {
     async due(now: Date): Promise<FailureGroup[]> {
@@ -36,7 +39,10 @@ export function improvementStore(database: Database) {
       return rows.map((row) => ({ scorerUid: row.scorer_uid, agentUid: row.agent_uid }));
     },
 
-    /** Returns what a decided run is about; undefined when its scorer was deleted. Failures whose scores were replaced since are left out. */
+    /**
+     * Returns an improvement with its failures, without those whose scores were replaced since. Returns undefined if
+     * its scorer was deleted.
+     */
     async find(uid: string): Promise<StoredImprovement | undefined> {
       const { rows } = await database.sql.query<Row>(
         `SELECT r.uid, r.agent_uid, r.run_uid, r.started_at, s.uid AS scorer_uid, s.name, s.scoring_prompt, s.factory_uid, s.team_uid, s.creator_type, s.creator_uid, i.cost_limit_micros
@@ -49,7 +55,10 @@ export function improvementStore(database: Database) {
     setRun: async (uid: string, runUid: string): Promise<void> =>
       void (await database.sql.query("UPDATE self_improvement_runs SET run_uid = $2 WHERE uid = $1", [uid, runUid])),
 
-    /** The failures of a run that could not be created wait for the next one; the run counts in its seven days. */
+    /**
+     * Marks the failures of a run that could not be created as unreviewed, for the next run. The failed run still
+     * counts towards the weekly limit.
+     */
     reopen: async (uid: string): Promise<void> =>
       void (await database.sql.query(
         `UPDATE attempts a SET reviewed_at = NULL FROM self_improvement_runs r
@@ -60,8 +69,8 @@ export function improvementStore(database: Database) {
 }
 
 /**
- * Decides for a run about a group that is still due: its failures are reviewed by it, and it counts in its scorer's seven days. Returns undefined when
- * it is due no more. Scorers are decided about one at a time.
+ * Decides to start a run for a group that is still due: marks its failures as reviewed and counts the run towards the
+ * weekly limit. Returns undefined if the group is no longer due. Decisions about one scorer are serialised.
  */
 export async function decideImprovement(
   tx: Sql,
@@ -103,7 +112,7 @@ type Row = {
   cost_limit_micros: number;
 };
 
-/** The newest first. A run's failures carry its time of decision. */
+/** Returns failures, newest first. Their `reviewed_at` equals the start time of the run. */
 async function failuresOf(
   sql: Sql,
   { scorer_uid: scorerUid, agent_uid: agentUid, started_at: startedAt }: Row,

@@ -6,16 +6,17 @@ import { enqueueWork } from "@millwright/work";
 import type { AdvanceBenchmark, BenchmarkRun } from "../domain/benchmark-run.ts";
 import type { LaunchedBenchmark, PlannedTrial } from "../domain/launch.ts";
 
-/** Benchmark runs as launches create them. */
+/** Creates benchmark runs. */
 export function launchStore(database: Database) {
   return {
-    /** Returns what an earlier request with the same key launched. Errors: idempotency_mismatch. */
+    /** Returns what an earlier request with the same idempotency key launched. Errors: idempotency_mismatch. */
     findLaunched: (request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined> =>
       storedResponse<LaunchedBenchmark>(database.sql, request, now),
 
     /**
-     * Inserts a benchmark run with its trials, their scores to come, its event and the work that starts it; a repeated request gets the first answer.
-     * Undefined, and nothing written, if a scorer of the manifest was deleted.
+     * Inserts a benchmark run with its trials, their pending scores, its event and the work item that starts it. A
+     * repeated request returns the first response. Returns undefined and writes nothing if a scorer of the manifest was
+     * deleted.
      *
      * Errors: suite_not_found · idempotency_mismatch.
      */
@@ -26,7 +27,7 @@ export function launchStore(database: Database) {
       request: IdempotentRequest | undefined,
     ): Promise<LaunchedBenchmark | undefined> =>
       database.transaction(async (tx) => {
-        // Concurrent requests of one key wait here for each other.
+        // Serialises concurrent requests with the same idempotency key.
         if (request)
           await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
             `${request.operation} ${request.principalUid} ${request.key}`,
@@ -46,7 +47,10 @@ export function launchStore(database: Database) {
   };
 }
 
-/** Whether the scorers of the manifest still exist; they and the suite keep existing until the transaction ends. Errors: suite_not_found. */
+/**
+ * Returns whether the scorers of the manifest still exist, and locks them and the suite against deletion until the
+ * transaction ends. Errors: suite_not_found.
+ */
 async function hasScorers(tx: Sql, { suiteUid, manifest: { identifiers } }: BenchmarkRun): Promise<boolean> {
   const suites = await tx.query("SELECT FROM suites WHERE uid = $1 AND deleted_at IS NULL FOR SHARE", [suiteUid]);
   if (suites.rowCount === 0) throw notFound("suite");

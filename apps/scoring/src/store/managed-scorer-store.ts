@@ -7,12 +7,12 @@ import { insertScorer, nextId, saveScorer, type NewScorer } from "./scorer-store
 export type ManagedScorerChange = { readonly next: Scorer; readonly event: NewEvent };
 const TRIES_MAX = 3;
 
-/** The scorer of each factory that judges the correctness of benchmark tasks. */
+/** Stores the managed scorer of each factory, which judges the correctness of benchmark tasks. */
 export function managedScorerStore(database: Database) {
   return {
     /**
-     * Returns the managed scorer of a factory as `change` leaves it; inserts `initial` if there is none. A name that a scorer of the factory has is
-     * extended. Concurrent calls insert one.
+     * Returns the managed scorer of a factory with `change` applied; inserts `initial` if there is none. If another
+     * scorer of the factory has the name, a number is appended. Concurrent calls insert only one scorer.
      */
     async ensure(
       initial: NewScorer,
@@ -25,7 +25,8 @@ export function managedScorerStore(database: Database) {
             async (tx) => (await updateManaged(tx, initial.factoryUid, change)) ?? insertManaged(tx, initial, created),
           );
         } catch (error) {
-          if (!isUniqueViolation(error) || tries === TRIES_MAX) throw error; // another launch or a scorer of this name came first
+          // a concurrent launch, or a scorer of the same name, was inserted first
+          if (!isUniqueViolation(error) || tries === TRIES_MAX) throw error;
         }
       }
     },

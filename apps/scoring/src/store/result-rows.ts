@@ -2,7 +2,7 @@ import type { AttemptState, TriggerSource } from "../domain/attempt.ts";
 import type { Result } from "../domain/result.ts";
 import type { JsonObject } from "../domain/scorer.ts";
 
-/** The columns of `ResultRow` but `reason`, of the table alias `a`. */
+/** Columns of `ResultRow` except `reason`, for the table alias `a`. */
 export const RESULT_COLUMNS = `
   a.uid, a.run_uid, a.attempted_at, a.state, a.trigger_source, a.classification, a.score, a.scored_at, a.reason_status, a.conversation_uid, a.title,
   a.judge_run_uid, a.judge_time_ms, a.judge_usage, a.failure_code, a.failure_message,

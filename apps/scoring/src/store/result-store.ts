@@ -12,10 +12,10 @@ export type ScorerStats = {
 };
 export type PeriodCount = { readonly passCount: number; readonly failCount: number; readonly costMicros: number };
 
-/** What attempts have become, for reading only: the current attempt of each pair of scorer and run. */
+/** Reads results: the current attempt of each pair of scorer and run. */
 export function resultStore(database: Database) {
   return {
-    /** Newest first, ties by attempt uid. Reasons only if asked for: they are large. */
+    /** Returns results, newest first, ties ordered by attempt uid. Reasons are large and only returned if requested. */
     async list(
       uid: ScorerUid,
       query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean },
@@ -34,7 +34,7 @@ export function resultStore(database: Database) {
       return rows.map(toResult);
     },
 
-    /** The current attempts of a run, newest first, ties by attempt uid. */
+    /** Returns the current attempts of a run, newest first, ties ordered by attempt uid. */
     async listOfRun(runUid: string): Promise<RunScore[]> {
       const { rows } = await database.searches.query<
         ResultRow & { scorer_id: number; scorer_uid: string; scorer_name: string }
@@ -53,7 +53,7 @@ export function resultStore(database: Database) {
       }));
     },
 
-    /** Counts of all time, and the newest scores. */
+    /** Returns all-time counts, the time of the last score, and the newest scores of each scorer. */
     async stats(uids: readonly ScorerUid[], recent: number): Promise<ScorerStats[]> {
       if (uids.length === 0) return [];
       const { rows } = await database.searches.query<{
@@ -79,7 +79,7 @@ export function resultStore(database: Database) {
       }));
     },
 
-    /** One count per period, of the scores in it; the threshold decides what passes. */
+    /** Returns one count per period. Scores of at least the threshold pass. */
     async countPeriods(uid: ScorerUid, threshold: number, periods: readonly Period[]): Promise<PeriodCount[]> {
       const { rows } = await database.searches.query<{ pass: number; fail: number; cost: number }>(
         `SELECT c.pass, c.fail, c.cost

@@ -9,10 +9,10 @@ export type FinishedRun = {
   readonly finishedAt: Date;
 };
 
-/** Scorers whose results nothing but a person or a schedule asks for. */
+/** SQL condition for scorers that score finished runs automatically. */
 const AUTOMATIC = "s.kind = 'user' AND s.enabled AND s.sampling_rate > 0";
 
-/** Which of these teams have a scorer that scores by itself. */
+/** Returns the teams that have a scorer with automatic scoring. */
 export async function teamsThatScore(tx: Sql, teamUids: readonly string[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ team_uid: string }>(
     `SELECT DISTINCT s.team_uid FROM scorers s WHERE s.team_uid = ANY ($1::uuid[]) AND ${AUTOMATIC}`,
@@ -21,7 +21,7 @@ export async function teamsThatScore(tx: Sql, teamUids: readonly string[]): Prom
   return new Set(rows.map((row) => row.team_uid));
 }
 
-/** Records runs that wait for their cool-down; a later end of the same run replaces the earlier one. */
+/** Records runs that wait for their cool-down. A later end of the same run replaces the earlier one. */
 export async function noteFinishedRuns(tx: Sql, runs: readonly FinishedRun[]): Promise<void> {
   await tx.query(
     `INSERT INTO finished_runs (run_uid, team_uid, version, finished_at)
@@ -42,7 +42,7 @@ export async function noteFinishedRuns(tx: Sql, runs: readonly FinishedRun[]): P
   );
 }
 
-/** Forgets runs that were considered, unless they have ended again since. */
+/** Deletes runs that were evaluated, unless they have ended again since. */
 export async function forgetFinishedRuns(
   tx: Sql,
   runs: readonly { readonly runUid: string; readonly version: number }[],
@@ -53,15 +53,21 @@ export async function forgetFinishedRuns(
   );
 }
 
-/** The scorers of factories that score by themselves. They can neither be changed nor deleted until the transaction ends. */
+/**
+ * Returns the factories' scorers with automatic scoring, locked against changes and deletion until the transaction
+ * ends.
+ */
 export const lockAutomaticScorers = (tx: Sql, factoryUids: readonly string[]): Promise<Scorer[]> =>
   select(tx, `s.factory_uid = ANY ($1::uuid[]) AND ${AUTOMATIC}`, [factoryUids], "FOR SHARE");
 
-/** These scorers of a factory; unknown ones are left out. They can neither be changed nor deleted until the transaction ends. */
+/**
+ * Returns these scorers of a factory, without unknown ones, locked against changes and deletion until the transaction
+ * ends.
+ */
 export const lockScorers = (tx: Sql, factoryUid: string, uids: readonly string[]): Promise<Scorer[]> =>
   select(tx, "s.factory_uid = $1 AND s.uid = ANY ($2::uuid[])", [factoryUid, uids], "FOR SHARE");
 
-/** Scorers for those who only read them. */
+/** Reads scorers without locks. */
 export function scorerReader(database: Database) {
   return {
     listByUids: (factoryUid: string, uids: readonly string[]): Promise<Scorer[]> =>

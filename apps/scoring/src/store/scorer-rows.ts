@@ -29,7 +29,7 @@ export type ScorerRow = {
   updated_at: Date;
 };
 
-/** The columns of `ScorerRow`, of the table alias `s`. */
+/** Columns of `ScorerRow`, for the table alias `s`. */
 export const SCORER_COLUMNS = `
   s.uid, s.id, s.factory_uid, s.team_uid, s.slug, s.name, s.description, s.kind, s.scope_mode, s.agents, s.labels, s.threshold,
   s.scoring_prompt, s.model_id, s.rule, s.sampling_rate::float8 AS sampling_rate, s.agent_config, s.self_improvement_enabled, s.enabled,
