@@ -10,33 +10,36 @@ import { putSelfImprovement, syncSelfImprovement } from "./self-improvement-stor
 
 export type NewScorer = Omit<Scorer, "id">;
 export type ScorerChange = { readonly next: Scorer; readonly event: NewEvent };
-/** What is remembered of a request that created a scorer. */
+/** Stored response of a request that created a scorer. */
 export type CreatedScorer = { readonly uid: string; readonly id: number; readonly at: string };
 
-/** What deleting a scorer causes; in the same transaction. */
+/** Effects of deleting a scorer, in the same transaction. */
 export type Deletion = {
   readonly event: (scorer: Scorer) => NewEvent;
   readonly cancel: (tx: Sql, judgeRun: { runUid: string; teamUid: string }) => Promise<void>;
 };
 
-/** Scorers of factories. `cancel`: has the judge run of a deleted attempt cancelled after the transaction. */
+/** Stores scorers of factories. `cancel` enqueues the cancellation of a deleted attempt's judge run. */
 export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
   return {
     find: async (uid: ScorerUid): Promise<Scorer | undefined> =>
       (await select(database.lookups, "s.uid = $1", [uid]))[0],
 
-    /** By name, whatever its case, ties by uid. */
+    /** Returns the scorers of a factory, ordered by name without case, ties by uid. */
     list: (factoryUid: string, { includeManaged }: { includeManaged: boolean }): Promise<Scorer[]> =>
       select(database.sql, `s.factory_uid = $1 AND ($2 OR s.kind = 'user') ORDER BY lower(s.name) COLLATE "C", s.uid`, [
         factoryUid,
         includeManaged,
       ]),
 
-    /** What an earlier request with the same key created. Errors: idempotency_mismatch. */
+    /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
     findCreated: (request: IdempotentRequest, now: Date): Promise<CreatedScorer | undefined> =>
       storedResponse<CreatedScorer>(database.sql, request, now),
 
-    /** Inserts a scorer with its event; for a repeated request returns what the first one created. Errors: scorer_name_taken · idempotency_mismatch. */
+    /**
+     * Inserts a scorer with its event. A repeated request returns what the first one created. Errors: scorer_name_taken
+     * · idempotency_mismatch.
+     */
     create: (scorer: NewScorer, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedScorer> =>
       withUniqueNames(
         database.transaction(async (tx) => {
@@ -50,7 +53,10 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
         }),
       ),
 
-    /** Locks a scorer, applies the change and saves it with its event and its self-improvement. Errors: scorer_not_found · scorer_name_taken. */
+    /**
+     * Locks a scorer, applies the change and saves it with its event and its self-improvement. Errors: scorer_not_found
+     * · scorer_name_taken.
+     */
     update: (uid: ScorerUid, change: (scorer: Scorer) => ScorerChange): Promise<Scorer> =>
       withUniqueNames(
         database.transaction(async (tx) => {
@@ -61,7 +67,10 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
         }),
       ),
 
-    /** Creates or replaces the self-improvement of a locked scorer; a change of the scorer is saved with it. Errors: scorer_not_found. */
+    /**
+     * Creates or replaces the self-improvement of a locked scorer, and saves a change of the scorer in the same
+     * transaction. Errors: scorer_not_found.
+     */
     putSelfImprovement: (
       uid: ScorerUid,
       settings: SelfImprovementSettings,
@@ -83,7 +92,7 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
   };
 }
 
-/** Inserts a scorer, with its self-improvement when that is enabled. */
+/** Inserts a scorer, with its self-improvement if it is enabled. */
 export async function insertScorer(tx: Sql, scorer: Scorer): Promise<void> {
   await tx.query(
     `INSERT INTO scorers (uid, id, factory_uid, team_uid, slug, kind, creator_type, creator_uid, created_at, ${CHANGED_COLUMNS.join(", ")})
@@ -112,15 +121,15 @@ export async function saveScorer(tx: Sql, scorer: Scorer): Promise<void> {
   await syncSelfImprovement(tx, scorer);
 }
 
-/** Reserves a legacy numeric id. */
+/** Reserves and returns a legacy numeric id. */
 export async function nextId(tx: Sql): Promise<number> {
   const { rows } = await tx.query<{ id: number }>("SELECT nextval(pg_get_serial_sequence('scorers', 'id')) AS id");
   return rows[0]!.id;
 }
 
 /**
- * Deletes locked scorers with everything that refers to them: attempts, scores, reasons, scores of trials, self-improvement. The judge runs of
- * attempts in flight are given to `cancel`.
+ * Deletes locked scorers with all data that references them: attempts, scores, reasons, scores of trials,
+ * self-improvement. Calls `cancel` for the judge runs of attempts in flight.
  */
 export async function deleteScorers(tx: Sql, scorers: readonly Scorer[], { event, cancel }: Deletion): Promise<void> {
   if (scorers.length === 0) return;
@@ -149,7 +158,10 @@ async function select(sql: Sql, where: string, params: readonly unknown[]): Prom
   return rows.map(toScorer);
 }
 
-/** The uid is new and a factory is locked while its slugs change, so only names can be taken. */
+/**
+ * Converts a unique violation to `scorer_name_taken`. Only names can conflict: uids are new, and a factory is locked
+ * while its slugs change.
+ */
 const withUniqueNames = <T>(change: Promise<T>): Promise<T> =>
   change.catch((error: unknown) => {
     if (!isUniqueViolation(error)) throw error;

@@ -1,6 +1,6 @@
 import type { Scorer } from "../domain/scorer.ts";
 
-/** The columns that an update changes, in the order of `changedValues`. */
+/** Columns that an update changes, in the order of `changedValues`. */
 export const CHANGED_COLUMNS = [
   "name",
   "description",

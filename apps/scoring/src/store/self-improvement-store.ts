@@ -20,7 +20,7 @@ type Row = {
   last_run_at: Date | null;
 };
 
-/** Self-improvement of scorers: a scorer has a row as long as it is enabled. */
+/** Reads the self-improvement of scorers. A scorer has a row while self-improvement is enabled. */
 export function selfImprovementStore(database: Database) {
   return {
     async find(uid: ScorerUid): Promise<SelfImprovementView | undefined> {
@@ -39,7 +39,7 @@ export function selfImprovementStore(database: Database) {
   };
 }
 
-/** Creates the self-improvement of a scorer with defaults if it is enabled and has none; deletes it if it is not enabled. */
+/** Creates the self-improvement of a scorer with defaults if it is enabled and absent. Deletes it if it is disabled. */
 export async function syncSelfImprovement(tx: Sql, { uid, selfImprovementEnabled, updatedAt }: Scorer): Promise<void> {
   if (!selfImprovementEnabled) await tx.query("DELETE FROM self_improvements WHERE scorer_uid = $1", [uid]);
   else await tx.query(`${INSERT} ON CONFLICT DO NOTHING`, values(uid, SELF_IMPROVEMENT_DEFAULTS, updatedAt));

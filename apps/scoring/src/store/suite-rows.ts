@@ -13,7 +13,10 @@ import type {
 export const SUITE_COLUMNS = `s.uid, s.factory_uid, s.team_uid, s.slug, s.name, s.description, s.agent_uid, s.factory_agent_type, s.configurations, s.version,
   s.creator_type, s.creator_uid, s.created_at, s.updated_at`;
 
-/** The tasks of the suite `s` in order: one statement reads a suite and its tasks at one version. */
+/**
+ * SQL for the tasks of the suite `s`, in order. One statement reads a suite and its tasks, so that they have the same
+ * version.
+ */
 export const SUITE_TASKS_COLUMN = `coalesce((
     SELECT jsonb_agg(jsonb_build_object('uid', t.uid, 'id', t.id, 'slug', t.slug, 'title', t.title, 'prompt', t.prompt, 'success_criteria', t.success_criteria,
              'source_run_uid', t.source_run_uid, 'starting_repo_refs', t.starting_repo_refs, 'tags', t.tags, 'labels', t.labels, 'rule', t.rule) ORDER BY t.position)
@@ -87,7 +90,7 @@ const toTask = (row: TaskRow): SuiteTask => ({
   rule: row.rule,
 });
 
-/** A task as `jsonb_to_recordset` of `UPSERT_TASKS` reads it. */
+/** Returns a task in the form that `UPSERT_TASKS` reads with `jsonb_to_recordset`. */
 export const taskJson = (task: SuiteTask, position: number): JsonObject => ({
   uid: task.uid,
   position,

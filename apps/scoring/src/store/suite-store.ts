@@ -18,7 +18,7 @@ export type SuiteChange = { readonly next: SuiteWithTasks; readonly event: NewEv
 export type SuitePosition = { readonly createdAt: Date; readonly uid: string };
 export type CreatedSuite = { readonly suite: SuiteWithTasks; readonly created: boolean };
 
-/** Suites with their tasks; deleted ones are hidden from every method. */
+/** Stores suites with their tasks. Deleted suites are hidden from every method. */
 export function suiteStore(database: Database) {
   const changing = <T>(change: (tx: Sql) => Promise<T>): Promise<T> =>
     database.transaction(change).catch((error: unknown) => {
@@ -35,7 +35,7 @@ export function suiteStore(database: Database) {
 
     findWithTasks: (uid: SuiteUid): Promise<SuiteWithTasks | undefined> => findWithTasks(database.sql, uid),
 
-    /** Newest first, ties by uid. */
+    /** Returns a page of suites, newest first, ties ordered by uid. */
     async list(factoryUid: string, page: { after?: SuitePosition; limit: number }): Promise<Suite[]> {
       const { rows } = await database.sql.query<SuiteRow>(
         `SELECT ${SUITE_COLUMNS} FROM suites s
@@ -46,20 +46,21 @@ export function suiteStore(database: Database) {
       return rows.map(toSuite);
     },
 
-    /** Returns what an earlier request with the same key created. Errors: idempotency_mismatch. */
+    /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
     async findCreated(request: IdempotentRequest, now: Date): Promise<CreatedSuite | undefined> {
       const answer = await storedResponse<CreatedSuite>(database.sql, request, now);
       return answer && { ...answer, suite: revived(answer.suite) };
     },
 
     /**
-     * Inserts a suite with its tasks and its event. A suite of this uid with the same content is returned instead; a repeated request gets the first answer.
+     * Inserts a suite with its tasks and its event. If a suite with this uid and the same content exists, it is
+     * returned instead. A repeated request returns the first response.
      *
      * Errors: suite_exists (conflict) · suite_name_taken (conflict) · idempotency_mismatch.
      */
     create: (suite: SuiteWithTasks, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedSuite> =>
       changing(async (tx) => {
-        // Concurrent requests of one key or one uid wait here for each other.
+        // Serialises concurrent requests with the same idempotency key or uid.
         if (request) await lockText(tx, `${request.operation} ${request.principalUid} ${request.key}`);
         await lockText(tx, suite.uid);
         const known = request && (await storedResponse<CreatedSuite>(tx, request, suite.createdAt));
@@ -80,8 +81,8 @@ export function suiteStore(database: Database) {
       }),
 
     /**
-     * Loads the suite with its tasks locked, applies the change and saves it with its event; without a change nothing is written.
-     * Returns the suite as stored. Errors: suite_not_found · suite_name_taken, and those of `change`.
+     * Locks the suite, applies the change and saves it with its event. Without a change, nothing is written. Returns
+     * the stored suite. Errors: suite_not_found · suite_name_taken, and those of `change`.
      */
     update: (uid: SuiteUid, change: (suite: SuiteWithTasks) => SuiteChange | undefined): Promise<SuiteWithTasks> =>
       changing(async (tx) => {
@@ -106,7 +107,7 @@ export function suiteStore(database: Database) {
 const lockText = async (tx: Sql, text: string): Promise<void> =>
   void (await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [text]));
 
-/** Reads a suite and its tasks at one version. */
+/** Returns a suite and its tasks, read by one statement so that they have the same version. */
 async function findWithTasks(sql: Sql, uid: SuiteUid): Promise<SuiteWithTasks | undefined> {
   const { rows } = await sql.query<SuiteWithTasksRow>(
     `SELECT ${SUITE_COLUMNS}, ${SUITE_TASKS_COLUMN} FROM suites s WHERE uid = $1 AND deleted_at IS NULL`,
@@ -115,7 +116,10 @@ async function findWithTasks(sql: Sql, uid: SuiteUid): Promise<SuiteWithTasks | 
   return rows[0] && toSuiteWithTasks(rows[0]);
 }
 
-/** Locks the row first: a statement that waited for the lock would still see the tasks as they were before. Errors: suite_not_found. */
+/**
+ * Returns a suite and its tasks, locked. The lock is a separate statement: a single statement that waited for the lock
+ * would still see the tasks as they were before. Errors: suite_not_found.
+ */
 async function lockSuite(tx: Sql, uid: SuiteUid): Promise<SuiteWithTasks> {
   await tx.query("SELECT FROM suites WHERE uid = $1 FOR UPDATE", [uid]);
   const suite = await findWithTasks(tx, uid);
@@ -123,7 +127,7 @@ async function lockSuite(tx: Sql, uid: SuiteUid): Promise<SuiteWithTasks> {
   return suite;
 }
 
-/** Locks the suites of a factory that are not deleted, in the order of their uids. */
+/** Locks and returns the suites of a factory that are not deleted, ordered by uid. */
 export async function lockSuitesOf(tx: Sql, factoryUid: string): Promise<SuiteWithTasks[]> {
   const { rows } = await tx.query<{ uid: SuiteUid }>(
     "SELECT uid FROM suites WHERE factory_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE",
@@ -133,7 +137,7 @@ export async function lockSuitesOf(tx: Sql, factoryUid: string): Promise<SuiteWi
   return suites.flatMap((suite) => suite ?? []);
 }
 
-/** Hides locked suites; their benchmark runs stay readable. */
+/** Hides locked suites. Their benchmark runs remain readable. */
 export async function hideSuites(
   tx: Sql,
   suites: readonly Suite[],
@@ -150,12 +154,12 @@ export async function hideSuites(
   );
 }
 
-/** Gives locked suites provisional names, so that files can exchange theirs. */
+/** Gives locked suites temporary names, so that suites of files can swap names. */
 export async function clearSuiteNames(tx: Sql, uids: readonly string[]): Promise<void> {
   if (uids.length > 0) await tx.query("UPDATE suites SET name = uid::text WHERE uid = ANY ($1::uuid[])", [uids]);
 }
 
-/** Returns false if the uid is taken. */
+/** Inserts a suite. Returns false if the uid exists. */
 export async function insertSuite(tx: Sql, suite: Suite): Promise<boolean> {
   const { rowCount } = await tx.query(
     `INSERT INTO suites (uid, factory_uid, team_uid, slug, name, description, agent_uid, factory_agent_type, configurations, version, creator_type, creator_uid, created_at, updated_at)
@@ -197,7 +201,7 @@ export async function saveSuite(tx: Sql, next: Suite): Promise<void> {
   );
 }
 
-/** Makes the tasks of a suite those of `next`, in that order. */
+/** Replaces the tasks of a suite by those of `next`, in the same order. */
 export async function saveTasks(
   tx: Sql,
   suiteUid: SuiteUid,
@@ -211,7 +215,7 @@ export async function saveTasks(
   if (changed.length > 0) await tx.query(UPSERT_TASKS, [suiteUid, JSON.stringify(changed)]);
 }
 
-/** One statement, so that tasks can exchange their titles. */
+/** One statement, so that tasks can swap titles. */
 const UPSERT_TASKS = `
   INSERT INTO suite_tasks (uid, suite_uid, position, slug, title, prompt, success_criteria, source_run_uid, starting_repo_refs, tags, labels, rule, created_at, updated_at)
   SELECT uid, $1, position, slug, title, prompt, success_criteria, source_run_uid, starting_repo_refs, tags, labels, nullif(rule, 'null'::jsonb), now(), now()

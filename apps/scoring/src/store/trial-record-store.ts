@@ -5,14 +5,14 @@ import type { TrialAttemptRecord, TrialRecord, TrialScoreRecord } from "../domai
 
 export type TrialFilter = { readonly configurationUids: readonly string[]; readonly states: readonly TrialState[] };
 
-/** Trials with their scores and attempts, as their records show them. */
+/** Reads trials with their scores and attempts, as in their public records. */
 export function trialRecordStore(database: Database) {
   const select = async (where: string, params: readonly unknown[]): Promise<TrialRecord[]> => {
     const { rows } = await database.sql.query<TrialRow>(`SELECT ${COLUMNS} FROM trials t WHERE ${where}`, params);
     return rows.map(toRecord);
   };
   return {
-    /** Lists trials in the order of the manifest, after a position. An empty filter matches all. */
+    /** Returns trials in the order of the manifest, after a position. An empty filter matches all trials. */
     list: (
       runUid: string,
       { configurationUids, states }: TrialFilter,
@@ -27,7 +27,7 @@ export function trialRecordStore(database: Database) {
     find: async (runUid: string, uid: string): Promise<TrialRecord | undefined> =>
       (await select("t.benchmark_run_uid = $1 AND t.uid = $2", [runUid, uid]))[0],
 
-    /** Returns the trial of which a run was any attempt. */
+    /** Returns the trial that has an attempt with this run. */
     findByRun: async (runUid: string, agentRunUid: string): Promise<TrialRecord | undefined> =>
       (
         await select(
@@ -38,7 +38,10 @@ export function trialRecordStore(database: Database) {
   };
 }
 
-/** The reason is that of the attempt whose verdict the score is; a later attempt at the same run replaces it. */
+/**
+ * The reason is that of the attempt whose verdict is the score. It is null once a later attempt for the same run has
+ * replaced that attempt.
+ */
 const COLUMNS = `
   t.uid, t.id, t.position, t.configuration_uid, t.task_uid, t.rep_index, t.state, t.terminal_reason, t.is_infra_failure, t.run_uid, t.attempt_count, t.cost_micros,
   t.total_tokens, t.wall_time_ms, t.usage, t.created_at, t.started_at, t.completed_at,

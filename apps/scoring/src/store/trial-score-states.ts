@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import type { NewAttempt } from "./attempt-store.ts";
 
-/** The scores of trials whose attempts have started are pending, also when they had a result before. */
+/** Sets the scores of trials whose attempts have started to pending, even if they had a result. */
 export async function markTrialScoresPending(tx: Sql, attempts: readonly NewAttempt[]): Promise<void> {
   const ofTrials = attempts.filter(({ trialUid }) => trialUid !== null);
   if (ofTrials.length === 0) return;

@@ -14,7 +14,7 @@ export type TrialAttempt = AttemptRef & {
   readonly runUid: string | null;
 };
 
-/** Figures of a trial, summed over its attempts. */
+/** Usage of a trial, summed over its attempts. */
 export type TrialFigures = {
   readonly costMicros: number;
   readonly totalTokens: number;
@@ -22,7 +22,9 @@ export type TrialFigures = {
   readonly usage: object | null;
 };
 
-/** Starts the first attempts of the next pending trials, in the order of the manifest. The benchmark run must be locked. */
+/**
+ * Starts the first attempts of the next pending trials, in the order of the manifest. The benchmark run must be locked.
+ */
 export async function startPendingTrials(
   tx: Sql,
   benchmarkRunUid: string,
@@ -39,7 +41,7 @@ export async function startPendingTrials(
   return rows.map((row) => ({ trialUid: row.trial_uid, attemptNumber: 1 }));
 }
 
-/** Adds a further attempt to a running trial; the trial has no run until it is dispatched. */
+/** Adds another attempt to a running trial. The trial has no run until the attempt is dispatched. */
 export async function addTrialAttempt(tx: Sql, { trialUid, attemptNumber }: AttemptRef, now: Date): Promise<void> {
   await tx.query(
     "INSERT INTO trial_attempts (trial_uid, attempt_number, state, started_at) VALUES ($1, $2, 'pending', $3)",
@@ -54,11 +56,11 @@ export const findAttempt = async (
 ): Promise<TrialAttempt | undefined> =>
   (await select(sql, "a.trial_uid = $1 AND a.attempt_number = $2", [trialUid, attemptNumber]))[0];
 
-/** Returns the attempt that a run was created for; attempts that replay the run have ended. */
+/** Returns the active attempt of a run. Attempts of replays with the same run are terminal and not returned. */
 export const findAttemptOfRun = async (sql: Sql, runUid: string): Promise<TrialAttempt | undefined> =>
   (await select(sql, "a.run_uid = $1 AND a.state IN ('pending', 'running')", [runUid]))[0];
 
-/** Records the run of an attempt. An attempt that has not ended is running from now on. */
+/** Records the run of an attempt. A pending attempt becomes running. */
 export async function bindAttempt(
   tx: Sql,
   { trialUid, attemptNumber }: AttemptRef,
@@ -90,7 +92,7 @@ export async function endAttempt(
   );
 }
 
-/** Ends a trial. The scores that await it become pending when it succeeded, and not scoreable otherwise. */
+/** Ends a trial. The scores that await it become pending if it succeeded, otherwise not scoreable. */
 export async function endTrial(
   tx: Sql,
   trialUid: string,
@@ -107,14 +109,14 @@ export async function endTrial(
   ]);
 }
 
-/** A trial that has ended, with the runs of its attempts, oldest first. */
+/** A terminal trial, with the runs of its attempts, oldest first. */
 export type EndedTrial = {
   readonly trialUid: string;
   readonly state: TrialState;
   readonly taskUid: string;
   readonly runUid: string | null;
   readonly attemptRunUids: readonly string[];
-  /** Scorers whose scores are pending and have no attempt of this trial. */
+  /** Scorers with a pending score and no attempt for this trial. */
   readonly pendingScorerUids: readonly string[];
 };
 
@@ -146,7 +148,7 @@ export async function findEndedTrial(sql: Sql, trialUid: string): Promise<EndedT
   }))[0];
 }
 
-/** Stores the final figures of a trial; absent: those that it has are final. */
+/** Stores the final figures of a trial. Absent figures retain the stored ones. */
 export async function storeTrialFigures(
   tx: Sql,
   trialUid: string,
@@ -162,7 +164,7 @@ export async function storeTrialFigures(
   );
 }
 
-/** Ends scores that no judge will decide. */
+/** Ends pending scores that no judge will determine. */
 export async function endScores(tx: Sql, trialUid: string, scorerUids: readonly string[]): Promise<void> {
   await tx.query(
     "UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1 AND scorer_uid = ANY ($2::uuid[]) AND state = 'pending'",
@@ -171,8 +173,9 @@ export async function endScores(tx: Sql, trialUid: string, scorerUids: readonly 
 }
 
 /**
- * Gives the pending trials of a replay the ends, attempts and figures of the trials that they score again: those of the same task, configuration
- * and repetition. Trials without one fail for infrastructure. Returns the uids of all trials.
+ * Copies the ends, attempts and figures of the replayed trials to the pending trials of a replay with the same task,
+ * configuration and repetition. Trials without a counterpart fail for infrastructure reasons. Returns the uids of all
+ * changed trials.
  */
 export async function copyReplayedTrials(
   tx: Sql,

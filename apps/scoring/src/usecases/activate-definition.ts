@@ -9,16 +9,16 @@ import { projectSuites } from "./project-suites.ts";
 export type ActivateDefinitionDeps = {
   database: Pick<Database, "sql" | "transaction">;
   agents: {
-    /** Uids of agents of a factory by name; absent and disabled ones have none. */
+    /** Returns the uids of a factory's agents by name, without absent and disabled agents. */
     uidsOf(factory: { uid: string; teamUid: string }, names: readonly string[]): Promise<ReadonlyMap<string, string>>;
   };
   clock: Clock;
 };
 
 /**
- * Rolls the scorers and suites of a factory's files forward to a staged version; an older one changes nothing. Each is the same as long as its
- * directory is there, whatever its name; without its files it is deleted as by the API. Agents are resolved by name, so their owner must serve
- * the version. Returns the version in force.
+ * Updates the scorers and suites of a factory's files to a staged version; an older version changes nothing. A scorer
+ * or suite is identified by its directory, not by its name. Without its files it is deleted in the same way as through
+ * the API. Agents are resolved by name, so identity must have activated the version before. Returns the active version.
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
  */

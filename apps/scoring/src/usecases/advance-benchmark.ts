@@ -14,22 +14,22 @@ import {
 } from "../store/benchmark-life-store.ts";
 import { copyReplayedTrials, startPendingTrials, type AttemptRef } from "../store/trial-store.ts";
 
-/** Kind of work that creates the run of an attempt; its key names the attempt as the run's cause key does. */
+/** Kind of work item that creates the run of an attempt. Its key is the cause key of the run. */
 export const START_TRIAL = "start-trial";
-/** Kind of work that reads the figures of an ended trial and starts its judges; its key is the trial. */
+/** Kind of work item that reads the figures of a terminal trial and starts its judges. Its key is the trial. */
 export const COMPLETE_TRIAL = "complete-trial";
 
 export type AdvanceBenchmarkDeps = {
   readonly database: Database;
   readonly clock: Clock;
-  /** Trials of one team that run at once, over all its benchmark runs. */
+  /** Maximum number of concurrent trials of one team over all its benchmark runs. */
   readonly trialsPerTeam: number;
 };
 
 /**
- * Starts trials for which there is room and moves the benchmark run to the state that its trials and scores have reached. Everything happens under
- * the lock of the benchmark run: any number of replicas may call it, and a benchmark run that another transaction has locked is left to that.
- * Returns whether anything changed.
+ * Starts trials within the available capacity and updates the state of the benchmark run according to its trials and
+ * scores. Everything happens under the lock of the benchmark run, so several replicas may call it concurrently; a
+ * benchmark run that is locked by another transaction is skipped. Returns whether anything changed.
  */
 export const advanceBenchmark = (
   { database, clock, trialsPerTeam }: AdvanceBenchmarkDeps,
@@ -47,7 +47,7 @@ export const advanceBenchmark = (
     return true;
   });
 
-/** Enqueues the runs of attempts; `runAt` absent: now. */
+/** Enqueues the creation of the runs of attempts, at `runAt` or immediately. */
 export const enqueueStarts = (tx: Sql, teamUid: string, attempts: readonly AttemptRef[], runAt?: Date): Promise<void> =>
   enqueueAllWork(
     tx,

@@ -22,7 +22,7 @@ export type BenchmarkStatsDeps = {
 };
 export type BenchmarkResultsDeps = BenchmarkRunScopeDeps & BenchmarkStatsDeps;
 
-/** Empty lists select everything. */
+/** Filters of results. Empty lists select everything. */
 export type ResultsFilter = {
   readonly taskUids: readonly string[];
   readonly tags: readonly string[];
@@ -33,7 +33,7 @@ export type ResultsFilter = {
 
 const NO_FILTER: ResultsFilter = { taskUids: [], tags: [], configurationUids: [], scorerUids: [], include: [] };
 
-/** Returns the progress and costs of benchmark runs, in that order, for their records. Source: fields-factory §9.4. */
+/** Returns the progress and costs of benchmark runs, in the order of `runs`. */
 export async function readBenchmarkProgress(
   { benchmarkStats, clock }: BenchmarkStatsDeps,
   runs: readonly BenchmarkRun[],
@@ -66,7 +66,7 @@ export async function readBenchmarkResults(
   return benchmarkResults({ run, plan, stats: stats!, metrics, now: clock.now() });
 }
 
-/** Returns the tasks that match both filters; undefined when all do. */
+/** Returns the tasks that match both filters, or undefined without filters. */
 function selectedTasks(
   plan: BenchmarkPlan,
   taskUids: readonly string[],
@@ -89,7 +89,9 @@ export const getBenchmarkResults = async (
 ): Promise<JsonObject> =>
   readBenchmarkResults(deps, await findBenchmarkRun(deps, caller, request, "factory.view"), request);
 
-/** Compares a benchmark run with another one of its suite. Errors: those of `findBenchmarkRun` · not_comparable. */
+/**
+ * Compares a benchmark run with another run of the same suite. Errors: those of `findBenchmarkRun` · not_comparable.
+ */
 export async function compareBenchmarkRuns(
   deps: BenchmarkResultsDeps,
   caller: Caller,

@@ -11,9 +11,10 @@ export type BenchmarkRunScopeDeps = ScopeDeps & {
 };
 
 /**
- * Resolves a benchmark run of a suite and checks the right; the suite may be deleted.
+ * Returns a benchmark run of a suite and checks the caller's permission. The suite may be deleted.
  *
- * Errors: factory_not_found · not_authorized · benchmark_run_not_found (absent, malformed, or of another suite or factory).
+ * Errors: factory_not_found · not_authorized · benchmark_run_not_found (absent, malformed, or of another suite or
+ * factory).
  */
 export async function findBenchmarkRun(
   deps: BenchmarkRunScopeDeps,

@@ -9,7 +9,7 @@ import { readBenchmarkProgress, readBenchmarkResults, type BenchmarkStatsDeps } 
 import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } from "./benchmark-run-scope.ts";
 import { findBenchmarkFactory } from "./suite-scope.ts";
 
-/** What records of benchmark runs can have in addition. */
+/** Optional parts of a benchmark run's record. */
 const INCLUDES = ["launch_settings", "results"] as const;
 const PAGE = { default: 20, max: 100 } as const;
 
@@ -37,7 +37,8 @@ export type ListRequest = {
 };
 
 /**
- * Lists the benchmark runs of a suite, newest first, ties by uid; those of deleted suites stay readable, and an unknown suite has none.
+ * Returns a page of the benchmark runs of a suite, newest first, ties ordered by uid. Benchmark runs of deleted suites
+ * remain readable; an unknown suite has none.
  *
  * Errors: factory_not_found · not_authorized · filter_invalid · invalid_cursor.
  */

@@ -18,7 +18,8 @@ export type CancelBenchmarkDeps = BenchmarkRunScopeDeps &
   BenchmarkStatsDeps & { readonly database: Pick<Database, "transaction"> };
 
 /**
- * Cancels the trials of a benchmark run that have not ended, with their runs. Results of trials that had ended stay, and their judges go on.
+ * Cancels the active trials of a benchmark run, with their runs. Results of terminal trials are preserved, and their
+ * judges continue.
  *
  * Errors: those of `findBenchmarkRun` · not_authorized · benchmark_run_finished (invalid_argument).
  */

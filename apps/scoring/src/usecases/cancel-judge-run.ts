@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import { sendWork, type WorkHandler } from "@millwright/work";
 
-/** Kind of work that cancels a judge run whose attempt was deleted; its key is the run's uid. */
+/** Kind of work item that cancels a judge run whose attempt was deleted. Its key is the run's uid. */
 export const CANCEL_JUDGE_WORK = "cancel-judge-run";
 
 export type CancelJudgeRunDeps = {
@@ -10,13 +10,13 @@ export type CancelJudgeRunDeps = {
 };
 export type JudgeRunRef = { readonly runUid: string; readonly teamUid: string };
 
-/** Has a judge run cancelled after the transaction. */
+/** Enqueues the cancellation of a judge run, which happens after the transaction. */
 export const enqueueCancel = (tx: Sql, { runUid, teamUid }: JudgeRunRef): Promise<void> =>
   sendWork(tx, { kind: CANCEL_JUDGE_WORK, key: runUid, payload: { runUid, teamUid }, teamUid });
 
 const ENDED = ["run_already_finished", "run_not_found"];
 
-/** Carries out `enqueueCancel`. A run that has ended needs nothing. */
+/** Handles work items of `enqueueCancel`. Terminal and absent runs are ignored. */
 export const cancelJudgeRun =
   ({ runs }: CancelJudgeRunDeps): WorkHandler =>
   async (item) => {

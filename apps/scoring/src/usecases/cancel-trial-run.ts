@@ -6,7 +6,10 @@ import { findBenchmarkOfTrial } from "../store/benchmark-life-store.ts";
 
 export type CancelTrialRunDeps = { readonly database: Database; readonly runs: Pick<TrialRunClient, "cancelTree"> };
 
-/** Cancels the run of a trial with everything below it. A run that has finished or is gone needs no cancel. Errors: run_pending (retryable). */
+/**
+ * Cancels the run of a trial and all its descendants. Terminal and absent runs are ignored. Errors: run_pending
+ * (retryable).
+ */
 export async function cancelTrialRun(
   { database, runs }: CancelTrialRunDeps,
   { benchmark_run_uid: cause, trial_uid: trialUid, run_uid: runUid }: CancelTrialRun,

@@ -15,20 +15,23 @@ export type ScorerRef = { readonly factoryUid: string; readonly scorerUid: strin
 export type ChangeScorerDeps = ScorerScopeDeps &
   ReferenceDeps & {
     scorers: {
-      /** Locks the scorer, applies the change and saves it with its event and its self-improvement. Errors: scorer_not_found · scorer_name_taken. */
+      /**
+       * Locks the scorer, applies the change and saves it with its event and its self-improvement. Errors:
+       * scorer_not_found · scorer_name_taken.
+       */
       update(uid: ScorerUid, change: (scorer: Scorer) => { next: Scorer; event: NewEvent }): Promise<Scorer>;
-      /** Errors: scorer_not_found. */
+      /** Deletes the scorer. Errors: scorer_not_found. */
       delete(uid: ScorerUid, event: (scorer: Scorer) => NewEvent): Promise<void>;
     };
     clock: Clock;
   };
 
 /**
- * Changes the named settings and raises the version. Attempts in flight keep the configuration they started with. Turning self-improvement off
- * deletes its configuration.
+ * Changes the named settings and increments the version. Attempts in flight retain the configuration that they started
+ * with. Disabling self-improvement deletes its configuration.
  *
- * Errors: scorer_not_found · not_authorized · scorer_managed (conflict) · managed_by_files (conflict) · update_empty (invalid_argument) · those of
- * `checkSettings` · human_required · agent_not_found · model_unknown · scorer_name_taken. Source: fields-factory §8.2.
+ * Errors: scorer_not_found · not_authorized · scorer_managed (conflict) · managed_by_files (conflict) · update_empty
+ * (invalid_argument) · those of `checkSettings` · human_required · agent_not_found · model_unknown · scorer_name_taken.
  */
 export async function updateScorer(
   deps: ChangeScorerDeps,
@@ -58,7 +61,7 @@ export async function deleteScorer(deps: ChangeScorerDeps, caller: Caller, ref: 
   await deps.scorers.delete(scorer.uid, (current) => scorerDeleted(current, originOf(caller)));
 }
 
-/** A scorer with other settings, a higher version, and the event of it. */
+/** Returns the scorer with other settings and the next version, and the event of the change. */
 export function changed(
   scorer: Scorer,
   settings: ScorerSettings,

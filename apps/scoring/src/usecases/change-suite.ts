@@ -16,9 +16,11 @@ type Change = (suite: SuiteWithTasks) => { next: SuiteWithTasks; event: NewEvent
 export type ChangeSuiteDeps = SuiteScopeDeps &
   ReferenceDeps & {
     suites: {
-      /** Loads the suite locked, applies the change and saves it with its event. Errors: suite_not_found · suite_name_taken. */
+      /**
+       * Locks the suite, applies the change and saves it with its event. Errors: suite_not_found · suite_name_taken.
+       */
       update(uid: SuiteUid, change: Change): Promise<SuiteWithTasks>;
-      /** Errors: suite_not_found. */
+      /** Deletes the suite. Errors: suite_not_found. */
       delete(uid: SuiteUid, now: Date, event: (suite: Suite) => NewEvent): Promise<void>;
     };
     clock: Clock;
@@ -26,10 +28,10 @@ export type ChangeSuiteDeps = SuiteScopeDeps &
 
 export type SuiteRef = { readonly factoryUid: string; readonly suiteUid: string };
 
-/** A task of a replacement; the uid names an existing one. */
+/** A task of a replacement. `uid` identifies an existing task; "" creates a new one. */
 export type GivenTask = TaskContent & { readonly uid: string };
 
-/** The fields to change; absent ones stay. */
+/** The fields to change. Absent fields are unchanged. */
 export type SuitePatch = {
   readonly name?: string;
   readonly description?: string | null;
@@ -39,16 +41,18 @@ export type SuitePatch = {
   readonly tasks?: readonly GivenTask[];
 };
 
-/** Returns the suite with its version raised, and the event of the change. */
+/** Returns the suite with its version incremented, and the event of the change. */
 export function raised(next: SuiteWithTasks, caller: Caller, now: Date): { next: SuiteWithTasks; event: NewEvent } {
   const saved = { ...next, version: next.version + 1, updatedAt: now };
   return { next: saved, event: suiteUpdated(saved, originOf(caller)) };
 }
 
 /**
- * Changes the given fields; given tasks replace all tasks. Raises the version unless nothing changes. A new agent takes its name along as the agent type.
+ * Changes the given fields; given tasks replace all tasks. Increments the version unless nothing changes. A change of
+ * the agent also sets the agent type to the agent's name.
  *
- * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found · suite_name_taken. Source: fields-factory §9.1.
+ * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · agent_not_found · agent_type_mismatch ·
+ * run_not_found · suite_name_taken.
  */
 export async function updateSuite(
   deps: ChangeSuiteDeps,
@@ -95,7 +99,10 @@ export async function updateSuite(
 const orderOf = ({ tasks, configurations }: SuiteWithTasks): string[] =>
   [...tasks, ...configurations].map(({ uid }) => uid);
 
-/** Errors: suite_invalid for a uid that is not of the suite, or given twice. */
+/**
+ * Returns the tasks of a replacement, with the uids and numbers of existing tasks. Errors: suite_invalid for a uid that
+ * is unknown in the suite or given twice.
+ */
 function replacedTasks(current: readonly SuiteTask[], given: readonly GivenTask[]): SuiteTask[] {
   const seen = new Set<string>();
   return given.map(({ uid, ...content }) => {
@@ -113,13 +120,13 @@ function replacedTasks(current: readonly SuiteTask[], given: readonly GivenTask[
   });
 }
 
-/** Hides a suite; its benchmark runs stay readable. Errors: suite_not_found · not_authorized · managed_by_files. */
+/** Hides a suite. Its benchmark runs remain readable. Errors: suite_not_found · not_authorized · managed_by_files. */
 export async function deleteSuite(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef): Promise<void> {
   const { suite } = await findEditableSuite(deps, caller, ref);
   await deps.suites.delete(suite.uid, deps.clock.now(), (deleted) => suiteDeleted(deleted, originOf(caller)));
 }
 
-/** The title is used by a task with other content. Clients must not repeat the request by themselves. */
+/** Returns the error for a title that another task uses. Clients must not retry the request automatically. */
 export const taskTitleTaken = (title: string): DomainError =>
   new DomainError({
     kind: "conflict",

@@ -20,13 +20,18 @@ export type CompleteTrialDeps = {
   readonly runs: Pick<TrialRunClient, "describe">;
 };
 
-/** After so many tries a scorer whose judge of the same run never ends leaves its score open no longer. */
+/**
+ * Maximum number of tries. If another judge of the same scorer and run has not ended by then, the score ends without a
+ * result.
+ */
 const TRIES_MAX = 8;
 
 /**
- * Reads the figures of a trial that has ended, summed over its attempts, and starts the judges of its scores. Repeating it starts no judge twice.
+ * Reads the figures of a terminal trial, summed over its attempts, and starts the judges of its scores. Idempotent: a
+ * repetition starts no judge twice.
  *
- * Errors: those of DescribeRuns · judge_in_flight (unavailable): another attempt of the same scorer and run has not ended yet.
+ * Errors: those of DescribeRuns · judge_in_flight (unavailable): another attempt of the same scorer and run is in
+ * flight.
  */
 export async function completeTrial(
   { database, clock, runs }: CompleteTrialDeps,
@@ -64,7 +69,7 @@ type Scored = {
   readonly facts: RunFacts;
 };
 
-/** Returns the scorers whose judges could not start yet. */
+/** Starts the judges. Returns the scorers whose judges could not start yet. */
 async function startJudges(tx: Sql, { benchmark, trial, facts }: Scored, now: Date): Promise<string[]> {
   const requests = trial.pendingScorerUids.map((scorerUid) => ({
     ...scoringOf(benchmark.manifest, trial.taskUid, scorerUid),
@@ -77,7 +82,10 @@ async function startJudges(tx: Sql, { benchmark, trial, facts }: Scored, now: Da
   return trial.pendingScorerUids.filter((_uid, n) => outcomes[n]!.outcome === "in_flight");
 }
 
-/** Undefined when none of the runs is known: what is stored is all there is. */
+/**
+ * Returns the sum of the figures, or undefined if none of the runs is known, in which case the stored figures are
+ * final.
+ */
 function figuresOf(measured: readonly MeasuredRun[]): TrialFigures | undefined {
   if (measured.length === 0) return undefined;
   const sum = (figure: "costMicros" | "totalTokens" | "wallTimeMs"): number =>

@@ -7,16 +7,16 @@ import type { RepoRef, TaskContent } from "../domain/suite.ts";
 import type { FactoryView, ScopeDeps } from "./scope.ts";
 import { findBenchmarkFactory } from "./suite-scope.ts";
 
-/** A run that a task can be made from. */
+/** A run that a task can be created from. */
 export type SourceRun = {
   readonly uid: string;
   readonly title: string;
   readonly prompt: string;
-  /** "": none. */
+  /** "" if there is none. */
   readonly factoryUid: string;
-  /** "": none. */
+  /** "" if there is none. */
   readonly environmentUid: string;
-  /** At the commits that it started from; none before its first clone. */
+  /** Repositories at the commits that the run started from; empty before its first clone. */
   readonly repositories: readonly { readonly owner: string; readonly repo: string; readonly commit: string }[];
 };
 
@@ -25,12 +25,13 @@ export type ComposeTaskDeps = ScopeDeps & {
   environments: EnvironmentReader;
 };
 
-/** Returns the public configuration of an environment; undefined when the caller cannot see it. */
+/** Returns the public configuration of an environment, or undefined if the caller cannot see it. */
 export type EnvironmentReader = { environment(caller: Caller, uid: string): Promise<JsonObject | undefined> };
 
 /**
- * Drafts a task from a run of the factory: its prompt, its title and the repositories that it worked on, at the commits that it started from. Stores nothing.
- * The caller adds the success criteria. Errors: factory_not_found · not_authorized · run_not_found (absent, not visible or of another factory).
+ * Returns a draft of a task from a run of the factory: its prompt, its title and its repositories at the commits that
+ * it started from. Stores nothing; the caller adds the success criteria. Errors: factory_not_found · not_authorized ·
+ * run_not_found (absent, not visible or of another factory).
  */
 export async function composeTask(
   deps: ComposeTaskDeps,
@@ -61,11 +62,14 @@ export async function composeTask(
 const pinnedRefs = ({ repositories }: SourceRun, factory: FactoryView): RepoRef[] =>
   repositories.map(({ owner, repo, commit }) => ({ code_forge: forgeOf(factory, owner), owner, repo, ref: commit }));
 
-/** The forge that the factory names for an owner. */
+/** Returns the code forge that the factory's repositories have for an owner. */
 const forgeOf = ({ repositories }: FactoryView, owner: string): string =>
   repositories.find((repository) => repository.owner === owner)?.codeForge.toLowerCase() || "github";
 
-/** Returns what a run works on, at the default branches: the repositories of its environment if that names any, else those of its factory. */
+/**
+ * Returns the repositories of a run at their default branches: those of its environment if it has any, otherwise those
+ * of its factory.
+ */
 export function repositoriesOf(environment: JsonObject | undefined, factory: FactoryView): RepoRef[] {
   const own = (environment?.["github_repos"] ?? []) as unknown as readonly { owner: string; repo: string }[];
   const chosen = own.length > 0 ? own : factory.repositories;

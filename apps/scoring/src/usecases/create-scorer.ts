@@ -15,20 +15,21 @@ type Created = { readonly uid: string; readonly id: number; readonly at: string 
 export type CreateScorerDeps = ScopeDeps &
   ReferenceDeps & {
     scorers: {
-      /** What an earlier request with the same key created. Errors: idempotency_mismatch. */
+      /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
       findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
-      /** Errors: scorer_name_taken · idempotency_mismatch. */
+      /** Inserts the scorer. Errors: scorer_name_taken · idempotency_mismatch. */
       create(scorer: Omit<Scorer, "id">, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
     };
     clock: Clock;
   };
 
 /**
- * Creates an active scorer, and with self_improvement_enabled its configuration of self-improvement. Starts no scoring: runs that finish from
- * now on are scored.
+ * Creates an active scorer, and its self-improvement configuration if self_improvement_enabled is set. Existing runs
+ * are not scored; runs that finish from now on are.
  *
- * Errors: factory_not_found · not_authorized · managed_by_files (a tree outside defines the factory) · those of `checkSettings` · human_required ·
- * agent_not_found · model_unknown · scorer_name_taken (conflict) · idempotency_mismatch (conflict). Source: fields-factory §8.2.
+ * Errors: factory_not_found · not_authorized · managed_by_files (files outside of the platform define the factory) ·
+ * those of `checkSettings` · human_required · agent_not_found · model_unknown · scorer_name_taken (conflict) ·
+ * idempotency_mismatch (conflict).
  */
 export async function createScorer(
   deps: CreateScorerDeps,

@@ -15,7 +15,7 @@ import { findBenchmarkFactory } from "./suite-scope.ts";
 
 export type CreateSuiteInput = {
   readonly factoryUid: string;
-  /** "": the service chooses. */
+  /** Uid chosen by the client; "" generates one. */
   readonly uid: string;
   readonly name: string;
   readonly description: string | null;
@@ -38,10 +38,10 @@ export type CreateSuiteDeps = ScopeDeps &
   };
 
 /**
- * Creates a suite with its tasks. With a uid of the client's choice a repetition returns the existing suite.
+ * Creates a suite with its tasks. If the client chooses the uid, a repeated request returns the existing suite.
  *
- * Errors: factory_not_found · not_authorized · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found · suite_name_taken · suite_exists ·
- * idempotency_mismatch. Source: fields-factory §9.1.
+ * Errors: factory_not_found · not_authorized · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found ·
+ * suite_name_taken · suite_exists · idempotency_mismatch.
  */
 export async function createSuite(deps: CreateSuiteDeps, caller: Caller, input: CreateSuiteInput): Promise<Created> {
   const factory = await findBenchmarkFactory(deps, caller, input.factoryUid, "factory.manage");

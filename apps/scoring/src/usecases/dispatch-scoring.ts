@@ -30,24 +30,25 @@ export type DispatchOutcome = {
   readonly scorerUid: string;
   readonly runUid: string;
   readonly status: "dispatched" | "failed";
-  /** "" until the judge run exists. */
+  /** Always "": the judge run is created after the response. */
   readonly scoringRunUid: string;
   readonly error: string;
 };
 
 const UIDS_MAX = 100;
 const NIL = "00000000-0000-0000-0000-000000000000";
-/** Runs whose visibility is checked at once. */
+/** Number of concurrent visibility checks. */
 const WIDTH = 10;
 
 type Pair = { readonly scorer: Scorer; readonly run: ScoredRun };
 
 /**
- * Starts scoring for every pair of one scorer and many runs, or of one run and many scorers. All pairs are checked before anything starts and again
- * under lock in the transaction that starts them, so that an invalid selection starts nothing. Ignores cool-down, sampling and earlier scores.
+ * Starts scoring for every pair of one scorer and many runs, or of one run and many scorers. All pairs are checked
+ * first, and again under lock in the transaction that starts them, so that an invalid selection starts nothing. Ignores
+ * cool-down, sampling and earlier scores.
  *
- * Errors: those of `findFactory` · dispatch_invalid · scorer_not_found · run_not_found (absent or not visible to the caller) · scorer_managed ·
- * run_not_scoreable · agent_out_of_scope (all invalid_argument). Source: API spec §4 "Manual dispatch rules".
+ * Errors: those of `findFactory` · dispatch_invalid · scorer_not_found · run_not_found (absent or not visible to the
+ * caller) · scorer_managed · run_not_scoreable · agent_out_of_scope (all invalid_argument).
  */
 export async function dispatchScoring(
   deps: DispatchDeps,
@@ -104,7 +105,7 @@ function readUids(field: string, given: readonly string[]): string[] {
   return uids;
 }
 
-/** Errors: <thing>_not_found when one is missing. */
+/** Returns the records in the order of the uids. Errors: <thing>_not_found if a record is missing. */
 function inOrder<T extends { readonly uid: string }>(uids: readonly string[], found: readonly T[], thing: string): T[] {
   const byUid = new Map<string, T>(found.map((each) => [each.uid, each]));
   return uids.map((uid) => {

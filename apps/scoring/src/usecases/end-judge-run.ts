@@ -8,7 +8,7 @@ import { failed, ruleVerdict } from "../domain/verdict.ts";
 import { readWorkspaceResults } from "../domain/workspace-checks.ts";
 import { settleAttempt, storeJudgeUsage } from "../store/attempt-store.ts";
 
-/** Kind of work that follows the end of a judge run; its key is the run with its version. */
+/** Kind of work item that handles the end of a judge run. Its key is the run with its version. */
 export const JUDGE_ENDED_WORK = "judge-ended";
 
 type EndedRun = {
@@ -30,7 +30,8 @@ export type EndJudgeRunDeps = {
 };
 
 /**
- * Stores what a judge run has used, and settles its attempt if no report has: by the rule whose commands the run executed, else as a failure.
+ * Returns a handler that stores the usage of a judge run, and settles its attempt if no report did: with the verdict of
+ * the rule whose commands the run executed, otherwise as a failure.
  */
 export const endJudgeRun =
   (deps: EndJudgeRunDeps): WorkHandler =>

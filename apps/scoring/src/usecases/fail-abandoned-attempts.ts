@@ -7,7 +7,9 @@ import { JUDGE_WORK } from "./start-attempts.ts";
 
 export type FailAbandonedDeps = { readonly database: Database; readonly clock: Clock };
 
-/** Fails attempts whose work the queue has given up, so that their pairs can be scored again. Returns how many. */
+/**
+ * Fails attempts whose work items exhausted their tries, so that their pairs can be scored again. Returns their number.
+ */
 export async function failAbandonedAttempts({ database, clock }: FailAbandonedDeps): Promise<number> {
   const uids = await findAbandoned(database.sql, { pending: JUDGE_WORK, judging: JUDGE_ENDED_WORK });
   let count = 0;
