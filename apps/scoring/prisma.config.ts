@@ -1,6 +1,9 @@
 import { defineConfig } from "prisma/config";
 
-/** Read by the Prisma command line only; the running service applies migrations with our own runner (libs/database). */
+/**
+ * Configuration of the Prisma command line only. The running service applies migrations with the migration runner of
+ * libs/database.
+ */
 export default defineConfig({
   schema: "prisma/schema.prisma",
   migrations: { path: "prisma/migrations" },

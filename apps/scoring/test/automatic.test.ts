@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => w.stop());
 beforeEach(() => w.begin());
 
-/** Scorers that attempted a run, with what became of it. */
+/** Returns the scorers that attempted a run, each with the state of its attempt. */
 const outcomes = async () => (await w.attempts()).map(({ scorer_uid: scorer, state }) => `${scorer} ${state}`);
 
 test("scores a finished run by every scorer in scope, and publishes the scores without their reasons", async () => {

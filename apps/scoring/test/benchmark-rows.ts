@@ -27,7 +27,7 @@ export async function insertScorers({ rows }: World, factoryUid: string): Promis
     );
 }
 
-/** Inserts a benchmark run of the sample manifest with its trials, by task, configuration and repetition. */
+/** Inserts a benchmark run of the sample manifest with its trials, ordered by task, configuration and repetition. */
 export async function insertRun(
   world: World,
   { factoryUid, suiteUid = newUid(), state = "completed", manifest = MANIFEST, samples = {} }: SampleRun,
@@ -70,7 +70,7 @@ type SampleTrial = {
   readonly letter: string;
 };
 
-/** A trial that the infrastructure failed had three attempts; every other one that was dispatched had one. */
+/** Inserts a trial. A trial with an infrastructure failure has three attempts; every other dispatched trial has one. */
 async function insertTrial(
   { rows }: World,
   benchmarkRunUid: string,

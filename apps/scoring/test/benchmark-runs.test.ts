@@ -43,7 +43,7 @@ const list = (request: object = {}, caller = OWNER) =>
 const cancel = async (runUid: string, caller = OWNER): Promise<scoring.BenchmarkRun> =>
   (await world.benchmarks.cancelBenchmarkRun({ factoryUid, suiteUid, runUid }, call(caller))).run!;
 
-/** Ends every queued run of a trial, until there are none. */
+/** Ends every queued run of a trial until there are none. */
 async function finishTrials(): Promise<void> {
   await settle(world.service);
   for (let runs = queuedRuns(world); runs.length > 0; runs = queuedRuns(world)) {

@@ -44,7 +44,7 @@ const scorer = (name: string, kind: string, threshold: number): ManifestContent[
   agent_config: null,
 });
 
-/** Two configurations, three tasks and two scorers. */
+/** Manifest content with two configurations, three tasks and two scorers. */
 export const CONTENT: ManifestContent = {
   format: "millwright.benchmark.v1",
   runners: [],
@@ -85,7 +85,7 @@ type Sample = {
   readonly isInfra?: boolean;
 };
 
-/** What a letter of a sample stands for. */
+/** Meaning of each letter of a sample. */
 export const SAMPLES: Readonly<Record<string, Sample>> = {
   "1": { state: "succeeded", score: "scored", outcome: "1" },
   "0": { state: "succeeded", score: "scored", outcome: "0" },
@@ -101,7 +101,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   c: { state: "cancelled", score: "not_scoreable", outcome: "-" },
 };
 
-/** Every trial that was dispatched has cost $0.01 and taken 2 s; every judge has cost $0.001. Scores of style are 0.8. */
+/**
+ * Returns stats of sample trials. Every dispatched trial cost $0.01 and took 2 s; every judge cost $0.001. Scores of
+ * the style scorer are 0.8.
+ */
 export function statsOf(samples: Readonly<Record<string, string>>): BenchmarkStats {
   const groups = Object.entries(samples).flatMap(([configurationUid, text]) =>
     text.split(" ").map((letters, n) => ({

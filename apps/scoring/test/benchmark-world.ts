@@ -13,7 +13,7 @@ export type BenchmarkInit = {
   scorers?: readonly (Partial<ManifestScorer> & { uid: string })[];
   teamUid?: string;
   replayedRunUid?: string;
-  /** Of the benchmark run that is replayed. */
+  /** Identifiers of the replayed benchmark run. */
   identifiers?: Manifest["identifiers"];
 };
 
@@ -23,7 +23,7 @@ export const COMMIT = "c".repeat(40);
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** A launched benchmark run: its rows as a launch leaves them. */
+/** Inserts a launched benchmark run, with the rows that a launch writes. */
 export async function aBenchmark(w: World, init: BenchmarkInit = {}): Promise<Benchmark> {
   const { tasks = 1, configurations = 1, repetitions = 1, parallelism = 4, scorers = [], teamUid = TEAM } = init;
   const [uid, agentUid, factoryUid, suiteUid] = [newUid(), newUid(), w.aFactory({ teamUid }), newUid()];
@@ -114,7 +114,7 @@ export async function aBenchmark(w: World, init: BenchmarkInit = {}): Promise<Be
   return { uid, agentUid, factoryUid, teamUid, manifest };
 }
 
-/** Carries out everything that is due: trials start, events are applied, judges begin. */
+/** Processes all work and events that are due: starts trials, applies events and starts judges. */
 export async function settle(service: Scoring): Promise<void> {
   await service.work.drain();
   for (const consumer of service.consumers) await consumer.drain();
@@ -131,7 +131,7 @@ export type TrialRow = {
   run_uid: string | null;
 };
 
-/** Trials of a benchmark run in the order of the manifest. */
+/** Returns the trials of a benchmark run in the order of the manifest. */
 export const trialsOf = (w: World, { uid }: Pick<Benchmark, "uid">): Promise<TrialRow[]> =>
   w.rows<TrialRow>(
     "SELECT uid, state, terminal_reason, is_infra_failure, attempt_count, run_uid FROM trials WHERE benchmark_run_uid = $1 ORDER BY position",
@@ -141,7 +141,7 @@ export const trialsOf = (w: World, { uid }: Pick<Benchmark, "uid">): Promise<Tri
 export const stateOf = async (w: World, { uid }: Pick<Benchmark, "uid">): Promise<string> =>
   (await w.rows<{ state: string }>("SELECT state FROM benchmark_runs WHERE uid = $1", [uid]))[0]!.state;
 
-/** Attempts of a trial, such as "1 failed resource_unavailable". */
+/** Returns the attempts of a trial, such as "1 failed resource_unavailable". */
 export async function attemptsOf(w: World, trialUid: string): Promise<string[]> {
   const found = await w.rows<{ attempt_number: number; state: string; error_code: string | null }>(
     "SELECT attempt_number, state, error_code FROM trial_attempts WHERE trial_uid = $1 ORDER BY attempt_number",
@@ -150,7 +150,7 @@ export async function attemptsOf(w: World, trialUid: string): Promise<string[]> 
   return found.map((row) => [row.attempt_number, row.state, row.error_code].filter((part) => part !== null).join(" "));
 }
 
-/** States of the scores of a benchmark run, by position of the trial. */
+/** Returns the states of the scores of a benchmark run, ordered by the position of the trial. */
 export async function scoreStates(w: World, { uid }: Pick<Benchmark, "uid">): Promise<string[]> {
   const found = await w.rows<{ state: string }>(
     "SELECT s.state FROM trial_scores s JOIN trials t ON t.uid = s.trial_uid WHERE t.benchmark_run_uid = $1 ORDER BY t.position",
@@ -159,16 +159,16 @@ export async function scoreStates(w: World, { uid }: Pick<Benchmark, "uid">): Pr
   return found.map(({ state }) => state);
 }
 
-/** Runs of trials that the orchestrator has, oldest first. */
+/** Returns the runs of trials in the fake orchestrator, oldest first. */
 export const trialRuns = (w: World) =>
   [...w.orchestrator.runs.values()].filter(({ request }) => request?.source === "BENCHMARK_TRIAL");
 export const queuedRuns = (w: World) => trialRuns(w).filter(({ described }) => described.state === "QUEUED");
 
-/** Postponed work is due now. */
+/** Makes all delayed work due now. */
 export const makeWorkDue = (w: World): Promise<unknown> =>
   w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
 
-/** A scorer, as its service stores it. */
+/** Inserts a scorer and returns its uid. */
 export async function aStoredScorer(w: World, kind = "user"): Promise<string> {
   const uid = newUid();
   await w.rows(
@@ -179,7 +179,7 @@ export async function aStoredScorer(w: World, kind = "user"): Promise<string> {
   return uid;
 }
 
-/** Cancels a benchmark run as its use case does. */
+/** Cancels a benchmark run in the same way as its use case. */
 export const cancelBenchmark = (w: World, { uid }: Pick<Benchmark, "uid">): Promise<void> =>
   w.t.database.transaction(async (tx) => {
     await tx.query("UPDATE benchmark_runs SET state = 'cancelled', completed_at = $2 WHERE uid = $1", [uid, NOW]);

@@ -15,7 +15,7 @@ export type FakeFactory = {
   scoringDefaultModel?: string;
 };
 
-/** Factories in memory. */
+/** In-memory implementation of the factories service. */
 export class FakeFactories {
   static readonly allow = {
     ...allowServices(factories.FactoryService, { getFactory: ["scoring"] }),
@@ -42,7 +42,7 @@ export class FakeFactories {
     serveFeed(router, "0199a000-0000-7000-8000-000000000002", this.feed);
   }
 
-  /** Forgets everything. */
+  /** Resets all state. */
   clear(): void {
     this.factories.clear();
     this.feed.length = 0;

@@ -16,7 +16,7 @@ export type FakeAgent = {
   layers: { source: string; uid: string; version: bigint; config: JsonObject }[];
 };
 
-/** Agents in memory. */
+/** In-memory implementation of the identity service. */
 export class FakeIdentity {
   static readonly allow = {
     ...allowServices(identity.IdentityService, { resolveAgent: ["scoring"], getProfiles: ["scoring"] }),
@@ -62,7 +62,7 @@ export class FakeIdentity {
     serveFeed(router, "0199a000-0000-7000-8000-000000000001", this.feed);
   }
 
-  /** Forgets everything. */
+  /** Resets all state. */
   clear(): void {
     this.agents.clear();
     this.feed.length = 0;

@@ -13,7 +13,10 @@ type Evidence = Partial<
   Pick<orchestrator.GetRunEvidenceResponse, "prompt" | "finalMessage" | "conversationJson" | "diff">
 >;
 
-/** `described`: what EvidenceService returns of it. `request` and `caller`: of runs that this service created. */
+/**
+ * A run. `described` is what EvidenceService returns for it. `request` and `caller` are set for runs that the scoring
+ * service created.
+ */
 export type FakeRun = {
   uid: string;
   teamUid: string;
@@ -29,7 +32,7 @@ export const MODELS = ["judge-large", "judge-small"];
 const FINISHED_AT = timestampFromDate(new Date("2026-11-20T09:00:00.000Z"));
 const TERMINAL = ["SUCCEEDED", "FAILED", "ERROR", "CANCELLED"];
 
-/** Runs, models and the run feed in memory. */
+/** In-memory implementation of runs, models and the run feed. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["scoring"] }),
@@ -48,29 +51,29 @@ export class FakeOrchestrator {
     }),
   };
   readonly runs = new Map<string, FakeRun>();
-  /** In the order of the calls. */
+  /** Uids of cancelled runs, in the order of the calls. */
   readonly cancelled: string[] = [];
   readonly feed: FakeEvent[] = [];
   /** Public configurations by uid. */
   readonly environments = new Map<string, JsonObject>();
   readonly skills: { name: string; body: string }[] = [];
-  /** By uid. */
+  /** Runners by uid. */
   readonly runners = new Map<string, { name: string; content: JsonObject }>();
   /** Commits by "owner/repo@ref". */
   readonly commits = new Map<string, string>();
-  /** Before refs are resolved; may throw. */
+  /** Called before refs are resolved; may throw. */
   beforeResolve: () => Promise<void> | void = () => {};
-  /** Before runs are created or cancelled; may throw. */
+  /** Called before runs are created; may throw. */
   beforeCreate: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
   beforeCancel: (runUid: string) => Promise<void> | void = () => {};
-  /** Before runs are described. */
+  /** Called before runs are described. */
   beforeDescribe: (runUids: readonly string[]) => Promise<void> | void = () => {};
-  /** After runs were created, before the response. */
+  /** Called after runs were created, before the response. */
   beforeResponse: (runUids: readonly string[]) => Promise<void> | void = () => {};
-  /** Whether a created run finds its team at a limit. */
+  /** Whether created runs are reported as waiting for capacity. */
   isAtCapacity = false;
 
-  /** Adds a run that succeeded: of an agent, with a conversation. */
+  /** Adds a succeeded run of an agent, with a conversation. */
   aRun({ teamUid, evidence = {}, ...described }: { teamUid: string; evidence?: Evidence } & Described): FakeRun {
     const uid = newUid();
     const run: FakeRun = {
@@ -97,7 +100,7 @@ export class FakeOrchestrator {
     return run;
   }
 
-  /** Ends a run and publishes it. Errors: run_not_found · run_already_finished. */
+  /** Ends a run and publishes the event. Errors: run_not_found · run_already_finished. */
   finish(uid: string, state = "SUCCEEDED", errorCode = ""): void {
     const run = this.#get(uid);
     if (TERMINAL.includes(run.described.state!))
@@ -116,7 +119,7 @@ export class FakeOrchestrator {
     this.publishFinished(uid);
   }
 
-  /** Publishes that a run has finished. */
+  /** Publishes the event of a finished run. */
   publishFinished(uid: string): void {
     const { teamUid, described } = this.#get(uid);
     this.feed.push({
@@ -207,7 +210,7 @@ export class FakeOrchestrator {
     serveFeed(router, "0199a000-0000-7000-8000-000000000000", this.feed);
   }
 
-  /** Forgets everything. */
+  /** Resets all state. */
   clear(): void {
     this.runs.clear();
     this.environments.clear();

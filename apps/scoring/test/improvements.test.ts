@@ -14,7 +14,10 @@ beforeEach(() => w.begin());
 
 const DAY_MS = 86_400_000;
 
-/** A scorer whose failures start runs: three of them, or one that is a week old; two runs in seven days. */
+/**
+ * Inserts a scorer that starts a run after three failures, or one that is a week old, with at most two runs in seven
+ * days.
+ */
 async function improving(): Promise<string> {
   const uid = await w.scorer({ name: "Style" });
   await w.rows("UPDATE scorers SET self_improvement_enabled = true WHERE uid = $1", [uid]);
@@ -22,7 +25,7 @@ async function improving(): Promise<string> {
   return uid;
 }
 
-/** Scores of an agent's runs, each below the threshold unless another score is given. */
+/** Inserts scores of an agent's runs, below the threshold unless a score is given. */
 async function scores(
   scorerUid: string,
   count: number,

@@ -32,7 +32,7 @@ const only = async () => {
   expect(found).toHaveLength(1);
   return found[0]!;
 };
-/** Has every item of work carried out again, as after a crash before it was marked done. */
+/** Executes every work item again, as after a crash before it was marked as done. */
 const repeatWork = async (): Promise<void> => {
   await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second', lease = NULL");
   await w.settle();
@@ -387,7 +387,7 @@ test("a failed attempt leaves its trial finished without a score", async () => {
 
 const trialScore = async () => (await w.rows("SELECT * FROM trial_scores"))[0];
 
-/** A trial of a benchmark run whose run a scorer is to judge. */
+/** Inserts a trial whose run a scorer is to judge. */
 async function aTrial() {
   const [scorer, run] = [await w.scorer(), w.run()];
   const [benchmarkRunUid, trialUid] = [newUid(), newUid()];

@@ -42,7 +42,7 @@ export type AttemptRow = {
 export const PASSING_RULE: Rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" };
 export type JudgingWorld = Awaited<ReturnType<typeof startJudging>>;
 
-/** The world of setup.ts with a factory, an agent and shortcuts for scoring runs. */
+/** Starts the world of setup.ts with a factory, an agent and shortcuts for scoring runs. */
 export async function startJudging() {
   const world = await startWorld();
   const { orchestrator, rows, service, scorers } = world;
@@ -52,14 +52,14 @@ export async function startJudging() {
     ...world,
     at,
 
-    /** Empties everything and makes a factory with an agent. */
+    /** Resets all state and creates a factory with an agent. */
     async begin(): Promise<void> {
       await world.reset();
       at.factoryUid = world.aFactory({ scorerDefaults: { secrets: ["TOKEN"], default_runner_uid: "runner-1" } });
       at.agentUid = world.anAgent(at.factoryUid);
     },
 
-    /** Inserts a scorer of all agents that a model judges; 100 % of the runs. */
+    /** Inserts a scorer with a model judge that scores 100 % of the runs of all agents. */
     async scorer(init: ScorerInit = {}): Promise<string> {
       const uid = newUid();
       await rows(
@@ -87,11 +87,11 @@ export async function startJudging() {
       return uid;
     },
 
-    /** A run of the agent that has succeeded. */
+    /** Adds a succeeded run of the agent. */
     run: (described: Omit<Parameters<typeof orchestrator.aRun>[0], "teamUid"> = {}): FakeRun =>
       orchestrator.aRun({ teamUid: TEAM, factoryUid: at.factoryUid, agentUid: at.agentUid, ...described }),
 
-    /** Consumes every event and carries out all work that is due. */
+    /** Processes all events and all work that is due. */
     async settle(): Promise<void> {
       for (const consumer of service.consumers) await consumer.drain();
       await service.work.drain();
@@ -110,19 +110,19 @@ export async function startJudging() {
       return [...orchestrator.runs.values()].findLast(({ causeKey }) => causeKey?.startsWith("attempt:"))!;
     },
 
-    /** Reports as the judge run does. */
+    /** Reports verdicts as the judge run. */
     report: (
       judgeRunUid: string,
       verdicts: MessageInitShape<typeof scoring.VerdictSchema>[],
       caller: Caller = judgeCaller(judgeRunUid),
     ) => scorers.reportScores({ runUid: judgeRunUid, verdicts }, call(caller)),
 
-    /** Every attempt, oldest first. */
+    /** Returns all attempts, oldest first. */
     attempts: (): Promise<AttemptRow[]> => rows<AttemptRow>("SELECT * FROM attempts ORDER BY attempted_at, uid"),
   };
 }
 
-/** The token of a judge run. */
+/** Returns the caller of a judge run's token. */
 export const judgeCaller = (runUid: string): Caller => ({
   ...OWNER,
   principal: { type: "agent", uid: newUid() },

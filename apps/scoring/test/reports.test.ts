@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => w.stop());
 beforeEach(() => w.begin());
 
-/** A judge run at work for a scorer. */
+/** Dispatches a pair and returns its active judge run. */
 async function judged() {
   const scorer = await w.scorer();
   const run = w.run();

@@ -32,7 +32,7 @@ type AttemptInit = {
   failure?: string;
   judgeRunUid?: string;
 };
-/** Inserts an attempt as a judge leaves it: with a score unless another state is given. */
+/** Inserts an attempt in its final form: scored, unless another state is given. */
 async function anAttempt(init: AttemptInit = {}): Promise<{ uid: string; runUid: string }> {
   const [uid, runUid, state, at] = [
     newUid(),

@@ -26,12 +26,12 @@ const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => ({
   ...aCaller({ teams: [{ teamUid, verbs }] }),
   principal: { type: "user", uid: newUid() },
 });
-/** May do everything in the team. */
+/** Has all verbs in the team. */
 export const OWNER = inTeam(TEAM);
 export const VIEWER = inTeam(TEAM, ["factory.view", "run.view"]);
-/** May do everything in another team. */
+/** Has all verbs in another team. */
 export const STRANGER = inTeam(OTHER_TEAM);
-/** A service account of the team with the rights of the owner. */
+/** A service account of the team with all verbs. */
 export const SERVICE_ACCOUNT: Caller = { ...inTeam(TEAM), principal: { type: "agent", uid: newUid() } };
 
 export const LABELS = [
@@ -51,7 +51,7 @@ export type ScorerInit = MessageInitShape<typeof scoring.ScorerSchema>;
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, with a clock that stands still; its upstream services are in memory. */
+/** Starts the service on its own database, with a clock that the test advances and in-memory upstream services. */
 export async function startWorld(options: Partial<ScoringOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [log, metrics, clock] = [memoryLog(), new Metrics(), manualClock(NOW)];
@@ -60,7 +60,7 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Scoring[] = [];
 
-  /** One more process of this service on the same database. */
+  /** Composes another replica of this service on the same database. */
   function replica(more: Partial<ScoringOptions> = {}): Scoring {
     const made = composeScoring({
       databaseUrl: t.url,
@@ -85,7 +85,7 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
   }
 
   const service = replica();
-  /** A client of this service, as the gateway or another service has one. */
+  /** Returns a client of this service, signed by the gateway or another service. */
   const clientOf = <S extends DescService>(contract: S, signer: CallerSigner = gateway): Client<S> =>
     clientFor(
       contract,
@@ -110,13 +110,13 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
     benchmarks: clientOf(scoring.BenchmarkService),
     definitionOwner: clientOf(definitions.DefinitionOwnerService, factoriesSigner),
 
-    /** A factory of the team. */
+    /** Adds a factory of the team. */
     aFactory: (factory: Partial<FakeFactory> = {}): string => factories.aFactory({ teamUid: TEAM, ...factory }).uid,
-    /** An agent of a factory of the team. */
+    /** Adds an agent to a factory of the team. */
     anAgent: (factoryUid: string, name?: string): string =>
       identity.anAgent({ teamUid: TEAM, factoryUid, ...(name !== undefined && { name }) }).uid,
 
-    /** Creates a scorer of a factory; a new factory unless one is named. */
+    /** Creates a scorer in the given factory, or in a new one. */
     async aScorer(
       { factoryUid = factories.aFactory({ teamUid: TEAM }).uid, ...settings }: ScorerInit = {},
       caller: Caller = OWNER,
@@ -125,7 +125,7 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
       return scorer!;
     },
 
-    /** Types of the events written so far, in order, such as "scorer.created". */
+    /** Returns the types of all events in order, such as "scorer.created". */
     async eventTypes(): Promise<string[]> {
       const found = await rows<{ type: string }>(
         "SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)",
@@ -133,7 +133,7 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
       return found.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 
-    /** Empties the database and the upstream services and sets the clock back to NOW. */
+    /** Empties the database and the upstream services, and resets the clock to NOW. */
     async reset(): Promise<void> {
       await t.database.sql.query(
         `TRUNCATE scorers, attempts, finished_runs, self_improvements, self_improvement_runs, suites, suite_tasks, benchmark_runs, trials, trial_attempts, trial_scores,

@@ -11,14 +11,16 @@ import { startWorld, type World } from "./setup.ts";
 
 const REPLICAS = 6;
 const [TRIALS, PARALLELISM] = [40, 15];
-/** The replica that makes the third call dies before its run is created; that of the sixth after it, before the response; and so on. */
+/**
+ * When a replica is killed, by the number of its call: before its run is created, or after it and before the response.
+ */
 const FATES: ReadonlyMap<number, "before" | "after"> = new Map([
   [3, "before"],
   [6, "after"],
   [18, "before"],
   [24, "after"],
 ]);
-/** Leases of a second: the work of a dead replica is not waited for longer than that. */
+/** Reduces leases to one second, so that the work of a dead replica is taken over after at most this time. */
 const TIME_SCALE = 30;
 
 let w: World;
@@ -45,7 +47,7 @@ afterAll(async () => {
   await w.stop();
 });
 
-/** The one orchestrator, as one of the replicas reaches it: some of its calls kill that replica. */
+/** Returns the shared orchestrator as seen by one replica; some calls kill this replica. */
 function orchestratorOf(replica: number): FakeOrchestrator {
   const die = async (): Promise<void> => {
     killed += 1;
@@ -109,5 +111,5 @@ test("six processes, of which up to four are killed while they create runs, star
   );
   expect(new Set(trials.map(({ run_uid: run }) => run))).toEqual(new Set(trialRuns(w).map(({ uid }) => uid)));
   expect([trialRuns(w).length, most <= PARALLELISM]).toEqual([TRIALS, true]);
-  expect(killed).toBeGreaterThan(1); // a call that is doomed after its creation may have been overtaken by a repetition
+  expect(killed).toBeGreaterThan(1); // a repetition may have overtaken a call that is killed after its creation
 }, 180_000);

@@ -251,7 +251,7 @@ describe("the scores of trials", () => {
     const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: scorer }] });
     await settle(w.service);
     finishAll();
-    w.orchestrator.beforeCreate = lost; // the judges cannot start
+    w.orchestrator.beforeCreate = lost; // prevents the judges from starting
     await settle(w.service);
     expect(await stateOf(w, benchmark)).toBe("scoring");
     await w.rows("UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1", [

@@ -18,19 +18,19 @@ import {
 import type { FactoryView } from "./scope.ts";
 import type { ReferenceDeps, SuiteAgent } from "./suite-references.ts";
 
-/** The harness of the platform's own agent. */
+/** Type of the harness of the platform's own agent. */
 const OWN_HARNESS = "oz";
 
 export type FreezeDeps = Pick<ReferenceDeps, "agents"> & {
   environments: EnvironmentReader;
   catalog: {
-    /** Models that the team can name, and the one that is used without a name. */
+    /** Returns the models that the team can name, and the default model. */
     models(caller: Caller, teamUid: string): Promise<{ defaultModelId: string; ids: ReadonlySet<string> }>;
-    /** Skills of these names as the factory's agents find them, by name. */
+    /** Returns the skills that the factory's agents can use, by name. */
     skills(caller: Caller, teamUid: string, factoryUid: string): Promise<ReadonlyMap<string, SkillText>>;
-    /** Runners of the definitions that are in force in the team's factories. */
+    /** Returns the runners of the active definitions of the team's factories. */
     runners(requestId: string, teamUid: string): Promise<readonly TeamRunner[]>;
-    /** Returns the commits of refs in their order. Errors: not found ones name the repository. */
+    /** Returns the commits of refs, in the order of the refs. Errors for unknown refs name the repository. */
     commits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<readonly string[]>;
   };
 };
@@ -47,9 +47,11 @@ export type FreezeInput = {
 };
 
 /**
- * Reads everything that decides how a benchmark run comes out and returns it as its manifest. Refs of repositories become commits.
+ * Reads everything that decides the results of a benchmark run and returns it as its manifest. Refs of repositories are
+ * resolved to commits.
  *
- * Errors: agent_not_found · model_unknown (invalid_argument) · launch_invalid (a repository, ref or runner that does not exist, an agent that is not reachable).
+ * Errors: agent_not_found · model_unknown (invalid_argument) · launch_invalid (a repository, ref or runner that does
+ * not exist, an agent that the suite's agent cannot delegate to).
  */
 export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: FreezeInput): Promise<Manifest> {
   const { factory, suite, agent, tasks, configurations, scorers } = input;
@@ -115,7 +117,10 @@ async function siblingsOf(
   return Promise.all(names.map((name) => deps.agents.findByName(caller, factory.teamUid, factory.uid, name)));
 }
 
-/** Errors: model_unknown. Models of other harnesses than the platform's own are not in its catalog. */
+/**
+ * Checks that the models of the platform's own harness exist; the catalog does not have the models of other harnesses.
+ * Errors: model_unknown.
+ */
 async function requireModels(
   deps: FreezeDeps,
   caller: Caller,
@@ -151,7 +156,9 @@ async function environmentOf(
   return typeof uid === "string" ? deps.environments.environment(caller, uid) : undefined;
 }
 
-/** What runs of the agent work on without refs of their task: its environment's repositories, else its factory's. */
+/**
+ * Returns the repositories for tasks without refs: those of the agent's environment, otherwise those of its factory.
+ */
 function defaultRepositories(environment: JsonObject | undefined, agent: SuiteAgent, factory: FactoryView): RepoRef[] {
   const own = agent.layers
     .map(({ config }) => config["repositories"])
@@ -165,7 +172,7 @@ function defaultRepositories(environment: JsonObject | undefined, agent: SuiteAg
   });
 }
 
-/** Resolves every ref once. A commit id in full needs no call. */
+/** Resolves every distinct ref once. A full commit id needs no call. */
 async function pinAll(
   deps: FreezeDeps,
   caller: Caller,

@@ -5,17 +5,20 @@ import type { ManifestRunner } from "../domain/manifest.ts";
 import type { Configuration } from "../domain/suite.ts";
 import type { SuiteAgent } from "./suite-references.ts";
 
-/** A runner of one of the team's factories, with every uid that names it. */
+/** A runner of one of the team's factories, with every uid that identifies it. */
 export type TeamRunner = { readonly uids: readonly string[]; readonly name: string; readonly content: JsonObject };
 
 export type FrozenRunners = {
-  /** Those that agents and configurations name, by name. */
+  /** Runners that agents and configurations reference, ordered by name. */
   readonly runners: readonly ManifestRunner[];
-  /** The name of the runner of each configuration; "": the agent's own. */
+  /** Name of each configuration's runner; "" selects the agent's own. */
   readonly names: readonly string[];
 };
 
-/** Returns the runners that a benchmark run uses, by name and content instead of uid. Errors: launch_invalid (a configuration's runner that does not exist). */
+/**
+ * Returns the runners that a benchmark run uses, by name and content instead of uid. Errors: launch_invalid (the runner
+ * of a configuration does not exist).
+ */
 export function freezeRunners(
   known: readonly TeamRunner[],
   factoryUid: string,
@@ -40,7 +43,7 @@ export function freezeRunners(
   };
 }
 
-/** Uids of the runner that a layer names: by uid, or by its name in the factory. */
+/** Returns the uid of the runner that a layer references by uid, or by its name in the factory. */
 function namedBy(config: JsonObject, factoryUid: string): string[] {
   const { runner_id: uid, runner: name } = config;
   if (typeof uid === "string" && uid !== "") return [uid];

@@ -27,7 +27,7 @@ export const frozenScorer = (scorer: Scorer): ManifestScorer => ({
 export const scorerIdentifiers = (scorers: readonly Scorer[]) =>
   scorers.map(({ uid, id, version }) => ({ uid, id, version }));
 
-/** Names of the skills that an agent can use. */
+/** Returns the names of the skills that an agent can use. */
 export const skillNames = ({ layers }: SuiteAgent): string[] => {
   const names = layers.map(({ config }) => config["skills"]).find((value) => Array.isArray(value));
   return Array.isArray(names) ? names.map(String) : [];
@@ -45,7 +45,10 @@ export const frozenAgent = (
   skills: skillNames(agent).map((name) => skills.get(name) ?? { name, description: "", body: "" }),
 });
 
-/** Returns the record of a configuration in a manifest. Errors: launch_invalid for an agent that the suite does not reach. */
+/**
+ * Returns the record of a configuration in a manifest. Errors: launch_invalid if it overrides an agent that the suite's
+ * agent cannot delegate to.
+ */
 export function frozenConfiguration(
   configuration: Configuration,
   agents: readonly SuiteAgent[],

@@ -28,9 +28,10 @@ export type ScorerMetrics = {
 };
 
 /**
- * Counts a scorer's live scores per period by the time of the score; the present threshold decides what passes.
+ * Counts a scorer's current scores per period, by the time of the score. Scores of at least the present threshold pass.
  *
- * Errors: scorer_not_found · not_authorized · date_range_invalid · period_invalid · too_many_periods (invalid_argument). Source: fields-factory §8.4.
+ * Errors: scorer_not_found · not_authorized · date_range_invalid · period_invalid · too_many_periods
+ * (invalid_argument).
  */
 export async function getScorerMetrics(
   deps: GetScorerMetricsDeps,

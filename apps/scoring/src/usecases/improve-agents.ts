@@ -7,7 +7,7 @@ import { improvementRun } from "../domain/improvement-run.ts";
 import type { JudgeRun } from "../domain/judge-run.ts";
 import { decideImprovement, type FailureGroup, type StoredImprovement } from "../store/improvement-store.ts";
 
-/** Kind of work that starts a self-improvement run; its key is the uid of the decision. */
+/** Kind of work item that starts a self-improvement run. Its key is the uid of the decision. */
 export const IMPROVE_WORK = "improve-agent";
 
 export type DecideImprovementsDeps = {
@@ -32,8 +32,8 @@ export type ImproveAgentDeps = {
 };
 
 /**
- * Decides for which agents' failures a run is started, at most `runs_per_week` in seven days per scorer. The failures are marked as reviewed in the
- * transaction that decides. Returns how many runs were decided.
+ * Decides for which groups of failures a run is started, at most `runs_per_week` in seven days per scorer. The deciding
+ * transaction also marks the failures as reviewed. Returns the number of runs.
  */
 export async function decideImprovements({ database, clock, improvements }: DecideImprovementsDeps): Promise<number> {
   let decided = 0;
@@ -53,7 +53,10 @@ export async function decideImprovements({ database, clock, improvements }: Deci
   return decided;
 }
 
-/** Starts the run that was decided. May run twice: the run has the decision as its cause. A refused run leaves its failures to the next one. */
+/**
+ * Returns a handler that starts a decided run. It may execute twice, because the decision is the cause of the run. If
+ * the run is rejected, its failures are left for the next run.
+ */
 export const improveAgent =
   ({ improvements, runs, log }: ImproveAgentDeps): WorkHandler =>
   async (item) => {

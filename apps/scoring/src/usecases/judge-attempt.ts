@@ -25,7 +25,7 @@ export type JudgeAttemptDeps = {
   readonly clock: Clock;
   readonly attempts: { find(uid: string): Promise<Attempt | undefined> };
   readonly scorerReader: { find(uid: string): Promise<Scorer | undefined> };
-  /** The factory's defaults of judge runs. Errors: factory_not_found. */
+  /** Returns the factory's defaults for judge runs. Errors: factory_not_found. */
   readonly scorerDefaults: (behalf: Behalf, factoryUid: string) => Promise<JsonObject>;
   readonly runs: {
     describe(runUids: readonly string[]): Promise<Figures[]>;
@@ -34,12 +34,13 @@ export type JudgeAttemptDeps = {
   };
 };
 
-/** The queue tries an item eight times; the eighth failure is the attempt's. */
+/** Maximum number of tries of the queue. The failure of the last try is the failure of the attempt. */
 const TRIES_MAX = 8;
 
 /**
- * Judges a pending attempt: a rule at once, if it needs no workspace; else a run is created whose report or end settles the attempt. May run twice:
- * a judge run has its attempt as its cause, and an attempt is settled once. What cannot succeed later is a failure of the attempt.
+ * Returns a handler that judges a pending attempt. A rule that needs no workspace is evaluated immediately; otherwise a
+ * run is created, whose report or end settles the attempt. The handler may execute twice: the attempt is the cause of
+ * its judge run, and is settled only once. A permanent error is a failure of the attempt.
  */
 export const judgeAttempt =
   (deps: JudgeAttemptDeps): WorkHandler =>
@@ -97,7 +98,7 @@ async function judgeRunOf(
   return rule ? workspaceJudgeRun(attempt, name, rule, defaults) : modelJudgeRun(attempt, name, evidence, defaults);
 }
 
-/** A judge run of an attempt that was deleted or has ended meanwhile is cancelled. */
+/** Records the judge run. Cancels it if the attempt was deleted or ended concurrently. */
 const recordJudgeRun = ({ database }: JudgeAttemptDeps, { uid, teamUid }: Attempt, runUid: string): Promise<void> =>
   database.transaction(async (tx) => {
     if (await markJudging(tx, uid, runUid)) return;
@@ -116,7 +117,10 @@ const settle = (
     await context.finish(tx);
   });
 
-/** Conversations are long: they are left out when no check reads them and no model does. Errors: run_not_found. */
+/**
+ * Returns the evidence for a rule or a model judge, without the texts of the run if no check reads them, because
+ * conversations are long. Errors: run_not_found.
+ */
 async function evidenceFor({ runs }: JudgeAttemptDeps, runUid: string, rule: Rule | null): Promise<Evidence> {
   if (!rule || needsTexts(rule)) return runs.evidence(runUid);
   const [run] = await runs.describe([runUid]);

@@ -36,7 +36,9 @@ export type LaunchDeps = SuiteScopeDeps &
     benchmarkRuns: { find(uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> };
     launches: {
       findLaunched(request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined>;
-      /** Undefined if a scorer of the manifest was deleted. Errors: suite_not_found. */
+      /**
+       * Inserts a benchmark run. Returns undefined if a scorer of the manifest was deleted. Errors: suite_not_found.
+       */
       launch(
         run: BenchmarkRun,
         trials: readonly PlannedTrial[],
@@ -52,17 +54,18 @@ export type LaunchRequest = LaunchInput & {
   readonly idempotencyKey: string;
 };
 
-/** How often a launch starts over because a scorer was deleted while it was being frozen. */
+/** Maximum number of tries of a launch, which restarts if a scorer is deleted while it is being frozen. */
 const TRIES_MAX = 5;
-/** Bytes of a manifest's content as JSON; a limit of ours. */
+/** Maximum size of a manifest's content as JSON, in bytes; a limit of this platform. */
 const MANIFEST_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Freezes the version of the suite that is current when the launch begins into a manifest and starts its trials: tasks × configurations × repetitions.
- * Each success creates a benchmark run, unless the request has an idempotency key that came before.
+ * Launches a benchmark run: freezes the version of the suite that is current at the start of the launch into a
+ * manifest, and starts its trials (tasks × configurations × repetitions). Each successful request creates a benchmark
+ * run, unless an earlier request had the same idempotency key.
  *
- * Errors: factory_not_found · suite_not_found · not_authorized · launch_invalid · agent_not_found · model_unknown · scorers_changing (conflict) ·
- * idempotency_mismatch (conflict). Source: fields-factory §9.3.
+ * Errors: factory_not_found · suite_not_found · not_authorized · launch_invalid · agent_not_found · model_unknown ·
+ * scorers_changing (conflict) · idempotency_mismatch (conflict).
  */
 export async function launchBenchmark(
   deps: LaunchDeps,
@@ -151,7 +154,10 @@ function plannedOf(suite: SuiteWithTasks, input: LaunchInput) {
 const findRun = async (deps: LaunchDeps, uid: string): Promise<BenchmarkRun | undefined> =>
   isUuid(uid) ? deps.benchmarkRuns.find(as<BenchmarkRunUid>(uid.toLowerCase())) : undefined;
 
-/** The frozen tasks and configurations of the replayed run with the scorers of now. Errors: launch_invalid. */
+/**
+ * Returns a manifest with the frozen tasks and configurations of the replayed run and the present scorers. Errors:
+ * launch_invalid.
+ */
 function replayManifest(
   { content, identifiers }: Manifest,
   suite: SuiteWithTasks,
@@ -177,7 +183,7 @@ function replayManifest(
   };
 }
 
-/** One trial per task, configuration and repetition, in this order. */
+/** Returns one trial per task, configuration and repetition, in this order. */
 function plannedTrials({ content, identifiers }: Manifest): PlannedTrial[] {
   const repetitions = Array.from({ length: content.repetition_count }, (_, index) => index);
   const trials = identifiers.tasks.flatMap((task) =>

@@ -7,7 +7,7 @@ import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 
 export type ListResultsDeps = ScorerScopeDeps & {
   results: {
-    /** Newest first, ties by attempt uid. */
+    /** Returns results, newest first, ties ordered by attempt uid. */
     list(
       uid: ScorerUid,
       query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean },
@@ -19,7 +19,7 @@ export type ListResultsDeps = ScorerScopeDeps & {
 export type ListResultsRequest = {
   readonly factoryUid: string;
   readonly scorerUid: string;
-  /** When set, all results of these runs are one page. */
+  /** If not empty, all results of these runs are returned as one page. */
   readonly runUids: readonly string[];
   readonly pageSize: number;
   readonly pageToken: string;
@@ -28,7 +28,10 @@ export type ListResultsRequest = {
 
 const PAGE = { default: 50, max: 100 };
 
-/** Lists the current attempt of each run that a scorer has attempted, newest first. Errors: scorer_not_found · not_authorized · invalid_cursor. Source: fields-factory §8.3. */
+/**
+ * Returns a page of the current attempts of a scorer, one per run, newest first. Errors: scorer_not_found ·
+ * not_authorized · invalid_cursor.
+ */
 export async function listResults(
   deps: ListResultsDeps,
   caller: Caller,

@@ -5,13 +5,16 @@ import type { RunScore } from "../domain/result.ts";
 
 export type ListRunScoresDeps = {
   runs: {
-    /** Errors: run_not_found (absent or not visible to the caller). */
+    /** Checks that the caller can see the run. Errors: run_not_found (absent or not visible to the caller). */
     requireVisible(caller: Caller, runUid: string): Promise<void>;
   };
   results: { listOfRun(runUid: string): Promise<RunScore[]> };
 };
 
-/** Lists the current attempt of each scorer that attempted a run, most recent first. Needs only the right to view the run. Errors: run_not_found. Source: fields-factory §8.6. */
+/**
+ * Returns the current attempt of each scorer that attempted a run, newest first. Requires only the permission to view
+ * the run. Errors: run_not_found.
+ */
 export async function listRunScores(deps: ListRunScoresDeps, caller: Caller, runUid: string): Promise<RunScore[]> {
   if (!isUuid(runUid)) throw notFound("run");
   await deps.runs.requireVisible(caller, runUid);

@@ -3,7 +3,7 @@ import { clampPageSize } from "@millwright/paging";
 import { outcomeOf, type Scorer, type ScorerUid } from "../domain/scorer.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
-/** `recentOutcomes`: oldest first; the counts are of the same window. */
+/** A scorer with its statistics. `recentOutcomes` is ordered oldest first. */
 export type ListedScorer = {
   readonly scorer: Scorer;
   readonly agentNames: ReadonlyMap<string, string>;
@@ -15,7 +15,7 @@ export type ListedScorer = {
 export type ListScorersDeps = ScopeDeps & {
   scorers: { list(factoryUid: string, options: { includeManaged: boolean }): Promise<Scorer[]> };
   results: {
-    /** `recentScores`: newest first. */
+    /** Returns statistics of scorers. `recentScores` is ordered newest first. */
     stats(
       uids: readonly ScorerUid[],
       recent: number,
@@ -30,7 +30,10 @@ export type ListScorersDeps = ScopeDeps & {
 
 const OUTCOMES = { default: 50, max: 100 };
 
-/** Lists the scorers of a factory by name with their statistics; outcomes follow the present threshold. Errors: factory_not_found · not_authorized. */
+/**
+ * Returns the scorers of a factory, ordered by name, with their statistics. Outcomes are determined by the present
+ * threshold. Errors: factory_not_found · not_authorized.
+ */
 export async function listScorers(
   deps: ListScorersDeps,
   caller: Caller,

@@ -14,7 +14,10 @@ export type ListSuitesDeps = ScopeDeps & {
   cursors: Cursors;
 };
 
-/** Lists the suites of a factory without tasks, newest first, ties by uid. Errors: factory_not_found · not_authorized · invalid_cursor. */
+/**
+ * Returns a page of the suites of a factory, without tasks, newest first, ties ordered by uid. Errors:
+ * factory_not_found · not_authorized · invalid_cursor.
+ */
 export async function listSuites(
   deps: ListSuitesDeps,
   caller: Caller,

@@ -34,11 +34,12 @@ export type ListTrialsRequest = BenchmarkRunRef & {
 type Page = { readonly trials: JsonObject[]; readonly nextPageToken: string };
 
 const PAGE = { default: 50, max: 100 } as const;
-/** `queued` is accepted for pending. */
+/** `queued` is accepted as a synonym of `pending`. */
 const STATE_FILTER = [...TRIAL_STATES, "queued"] as const;
 
 /**
- * Lists the trials of a benchmark run in the order of its manifest. A run that was any attempt of a trial finds that trial and allows no other filter.
+ * Returns a page of the trials of a benchmark run, in the order of its manifest. If `agentRunUid` is given, returns the
+ * trial that has an attempt with this run; no other filter is allowed.
  *
  * Errors: those of `findBenchmarkRun` · filter_invalid · invalid_cursor.
  */

@@ -20,13 +20,13 @@ export type ManagedScorerDeps = {
   clock: Clock;
 };
 
-/** The success criteria of the task take the place of this prompt when a trial is judged. */
+/** When a trial is judged, the success criteria of its task replace this prompt. */
 const SCORING_PROMPT =
   "Decide whether the run meets the success criteria of its benchmark task. The prompt of the task is context only.";
 
 /**
- * Returns the scorer that judges the correctness of the factory's benchmark tasks; creates it at the first launch. Its model is the one that the
- * factory names for scoring, else the platform's default. Source: fields-factory §9.6.
+ * Returns the scorer that judges the correctness of the factory's benchmark tasks. Creates it on the first launch. Its
+ * model is the factory's default model for scoring, otherwise the platform's default.
  */
 export async function ensureManagedScorer(
   deps: ManagedScorerDeps,

@@ -24,15 +24,16 @@ export type StageRequest = {
 export type StageDefinitionDeps = {
   database: Pick<Database, "sql">;
   models: {
-    /** Ids of the models that a team can name. */
+    /** Returns the ids of the models that a team can name. */
     modelIdsOf(teamUid: string): Promise<ReadonlySet<string>>;
   };
   clock: Clock;
 };
 
 /**
- * Checks the scorers and benchmark suites of a definition: their settings, their models, and that their names are free. Stores them inert, unless
- * something is wrong or only a check is requested. Warns of each one that applying would delete, and says what becomes of its results.
+ * Checks the scorers and benchmark suites of a definition: their settings, their models, and that their names are free.
+ * Stores them without effect on the active version, unless there are errors or only a check is requested. Returns a
+ * warning for each one that applying would delete, which states what happens to its results.
  *
  * Errors: definition_malformed.
  */
@@ -54,14 +55,14 @@ export async function stageDefinition(
   };
 }
 
-/** Deletes a stage that will never be activated; an absent one is fine. */
+/** Deletes a stage that will not be activated. An absent stage is not an error. */
 export const dropDefinition = (
   { database }: Pick<StageDefinitionDeps, "database">,
   factoryUid: string,
   version: number,
 ): Promise<void> => dropStage(database.sql, factoryUid, version);
 
-/** What applying creates and deletes; factories finds updates by comparing the definitions. */
+/** Returns what applying creates and deletes. The factories service determines updates by comparing the definitions. */
 function planOf(
   kind: PlanItem["kind"],
   now: readonly { slug: string | null }[],

@@ -12,7 +12,10 @@ import { deleteScorers, insertScorer, nextId, saveScorer } from "../store/scorer
 import { enqueueCancel } from "./cancel-judge-run.ts";
 import { changed } from "./change-scorer.ts";
 
-/** Makes the file scorers of a factory those of a stage, in the caller's transaction. `uids`: of agents by name. */
+/**
+ * Replaces the file-defined scorers of a factory by those of a stage, in the caller's transaction. `uids` has the uids
+ * of agents by name.
+ */
 export async function projectScorers(
   tx: Sql,
   { factoryUid, teamUid, part }: Stage,
@@ -71,7 +74,10 @@ export async function projectScorers(
 const uidsOf = ({ agents }: ScorerPart, uids: ReadonlyMap<string, string>): string[] =>
   agents === "*" ? [] : agents.flatMap((name) => uids.get(name) ?? []);
 
-/** A scorer of the API may have taken the name since the stage: a committed definition must not fail, so the file's scorer gets its slug as a suffix. */
+/**
+ * Appends the slug to the name if a scorer was created through the API with this name after the stage, because a
+ * committed definition must not fail.
+ */
 const withFreeName = ({ slug }: ScorerPart, settings: ScorerSettings, taken: ReadonlySet<string>): ScorerSettings =>
   taken.has(settings.name.toLowerCase()) ? { ...settings, name: `${settings.name} (${slug})` } : settings;
 

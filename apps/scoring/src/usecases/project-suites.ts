@@ -10,7 +10,10 @@ import { suiteCreated, suiteDeleted, suiteUpdated } from "../events/suite-events
 import type { Stage } from "../store/definition-store.ts";
 import { clearSuiteNames, hideSuites, insertSuite, lockSuitesOf, saveSuite, saveTasks } from "../store/suite-store.ts";
 
-/** Makes the file suites of a factory those of a stage, in the caller's transaction. `uids`: of agents by name. */
+/**
+ * Replaces the file-defined suites of a factory by those of a stage, in the caller's transaction. `uids` has the uids
+ * of agents by name.
+ */
 export async function projectSuites(
   tx: Sql,
   stage: Stage,
@@ -70,7 +73,10 @@ function nextSuite(
   };
 }
 
-/** A suite of the API may have taken the name since the stage: a committed definition must not fail, so the file's suite gets its slug as a suffix. */
+/**
+ * Appends the slug to the name if a suite was created through the API with this name after the stage, because a
+ * committed definition must not fail.
+ */
 const withFreeName = (suite: SuiteWithTasks, taken: ReadonlySet<string>): SuiteWithTasks =>
   taken.has(suite.name.toLowerCase()) ? { ...suite, name: `${suite.name} (${suite.slug})` } : suite;
 

@@ -12,13 +12,13 @@ export type ReportScoresDeps = {
   readonly database: Database;
   readonly clock: Clock;
   readonly attempts: { findByJudgeRun(runUid: string): Promise<Attempt | undefined> };
-  /** The attempt that a judge run names. Errors: run_not_found. */
+  /** Returns the attempt of a judge run, from the run's metadata. Errors: run_not_found. */
   readonly runs: { attemptOf(caller: Caller, runUid: string): Promise<string | undefined> };
   readonly scorerReader: { find(uid: string): Promise<Scorer | undefined> };
 };
 
 export type ReportedVerdict = {
-  /** uid or legacy id. */
+  /** Uid or legacy id of the scorer. */
   readonly scorerId: string;
   readonly classification?: string | undefined;
   readonly reason?: string | undefined;
@@ -34,10 +34,11 @@ export type ReportOutcome = {
 const UNDECIDED = "judge_undecided";
 
 /**
- * Records the verdicts of a judge run, each by itself. Only the run may report, only for the scorer it judges for and only labels captured when its
- * attempt started: nothing that it has read decides otherwise. The same report again is accepted and changes nothing.
+ * Records the verdicts of a judge run, each independently. Only the run itself may report, only for the scorer that it
+ * judges for, and only labels that were captured when its attempt started, regardless of what the run has read. A
+ * repeated report is accepted and has no effect.
  *
- * Errors: run_not_found (absent, or the caller is not the run). Source: fields-factory §8.7.
+ * Errors: run_not_found (absent, or the caller is not the run).
  */
 export async function reportScores(
   deps: ReportScoresDeps,
@@ -61,7 +62,10 @@ export async function reportScores(
   return outcomes;
 }
 
-/** A judge run may report before the process that created it has recorded it, or after that process died. */
+/**
+ * Records the judge run of an attempt. Needed because a judge run can report before its creator has recorded it, or
+ * after its creator died.
+ */
 async function recordJudgeRun(
   { database, runs, attempts }: ReportScoresDeps,
   caller: Caller,
@@ -73,7 +77,7 @@ async function recordJudgeRun(
   return attempts.findByJudgeRun(runUid);
 }
 
-/** Returns why the verdict is rejected; undefined when it is recorded. */
+/** Records a verdict. Returns the reason if it is rejected. */
 async function record(
   deps: ReportScoresDeps,
   { uid }: Attempt,

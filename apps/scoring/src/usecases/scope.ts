@@ -3,30 +3,33 @@ import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 
-/** A factory as its owner describes it. */
+/** A factory as the factories service describes it. */
 export type FactoryView = {
   readonly uid: string;
   readonly teamUid: string;
-  /** live, service_files or external_files. */
+  /** One of live, service_files and external_files. */
   readonly management: string;
-  /** Overrides for judge runs. */
+  /** Default configuration of judge runs. */
   readonly scorerDefaults: { readonly [key: string]: unknown };
-  /** Model that judges benchmark tasks; absent: the platform's default. */
+  /** Model that judges benchmark tasks. If absent, the platform's default is used. */
   readonly scoringDefaultModel?: string;
-  /** What runs of its agents work on unless their environment names repositories. */
+  /** Repositories of runs of its agents, unless their environment has repositories. */
   readonly repositories: readonly { readonly owner: string; readonly repo: string; readonly codeForge: string }[];
 };
 
 export type ScopeDeps = {
   factories: {
-    /** Returns the factory as the caller sees it. Errors: factory_not_found (absent or not visible). */
+    /** Returns a factory. Errors: factory_not_found (absent or not visible to the caller). */
     get(caller: Caller, uid: string): Promise<FactoryView>;
   };
 };
 
 export type ScorerScopeDeps = ScopeDeps & { scorers: { find(uid: ScorerUid): Promise<Scorer | undefined> } };
 
-/** Resolves a factory and checks the right. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
+/**
+ * Returns a factory and checks the caller's permission. Errors: factory_not_found (absent, malformed or not visible) ·
+ * not_authorized.
+ */
 export async function findFactory(deps: ScopeDeps, caller: Caller, uid: string, verb: Verb): Promise<FactoryView> {
   if (!isUuid(uid)) throw notFound("factory");
   const factory = await deps.factories.get(caller, uid);
@@ -34,7 +37,10 @@ export async function findFactory(deps: ScopeDeps, caller: Caller, uid: string, 
   return factory;
 }
 
-/** Resolves a scorer of a factory and checks the right. Errors: those of `findFactory` · scorer_not_found (absent, malformed or of another factory). */
+/**
+ * Returns a scorer of a factory and checks the caller's permission. Errors: those of `findFactory` · scorer_not_found
+ * (absent, malformed or of another factory).
+ */
 export async function findScorer(
   deps: ScorerScopeDeps,
   caller: Caller,

@@ -9,10 +9,10 @@ import { attemptedKey, attemptedVersions } from "../store/attempt-store.ts";
 import { forgetFinishedRuns, lockAutomaticScorers } from "../store/scored-run-store.ts";
 import { factsOf, startAttempts, type AttemptRequest } from "./start-attempts.ts";
 
-/** Kind of work that scores ends of runs automatically; its key is the uid of the first one's event. */
+/** Kind of work item that scores finished runs automatically. Its key is the uid of the first run's event. */
 export const SCORE_RUNS_WORK = "score-runs";
 
-/** Payload of the work: runs of one team, each with the version in which it ended. */
+/** Payload of the work item: runs of one team, each with its version at the end. */
 export type ScoreRuns = { readonly runs: readonly { readonly runUid: string; readonly version: number }[] };
 
 export type ScoreRunsDeps = {
@@ -22,10 +22,11 @@ export type ScoreRunsDeps = {
 };
 
 /**
- * Starts the automatic attempts of runs that have ended. Leaves out runs that have moved on: their next end has work of its own. Scorers that have
- * attempted an end before are skipped, so that it may run twice.
+ * Returns a handler that starts the automatic attempts of finished runs. Runs whose version has changed are left out,
+ * because their next end has its own work item. Scorers that have attempted a version are skipped, so that the handler
+ * may execute twice.
  *
- * Errors: attempt_in_flight (unavailable, retried): a scorer still judges an earlier end of a run.
+ * Errors: attempt_in_flight (unavailable, retried): a scorer is judging an earlier end of a run.
  */
 export const scoreRuns =
   (deps: ScoreRunsDeps): WorkHandler =>
@@ -52,7 +53,10 @@ export const scoreRuns =
       });
   };
 
-/** Returns how many attempts could not start as their scorer still judges an earlier end. */
+/**
+ * Starts the attempts. Returns the number of attempts that could not start because their scorer is judging an earlier
+ * end.
+ */
 async function startAutomatic(tx: Sql, runs: readonly ScoredRun[], now: Date): Promise<number> {
   const factoryUids = [...new Set(runs.map(({ factoryUid }) => factoryUid).filter((uid) => uid !== ""))];
   if (factoryUids.length === 0) return 0;

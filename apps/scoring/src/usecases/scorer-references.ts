@@ -4,13 +4,13 @@ import { RULE_MODEL, type Scorer, type ScorerSettings } from "../domain/scorer.t
 import type { FactoryView } from "./scope.ts";
 
 export type ReferenceDeps = {
-  /** Errors: agent_not_found (absent, disabled, not visible or of another factory). */
+  /** Checks that the agents exist. Errors: agent_not_found (absent, disabled, not visible or of another factory). */
   agents: { requireAgents(caller: Caller, factory: FactoryView, agentUids: readonly string[]): Promise<void> };
   models: { modelIds(caller: Caller, teamUid: string): Promise<ReadonlySet<string>> };
 };
 
 /**
- * Checks that what settings name exists; what `earlier` named already is not checked again.
+ * Checks that agents and models named in settings exist. Those that `earlier` named are not checked again.
  *
  * Errors: agent_not_found (not_found, as for schedules) · model_unknown (invalid_argument).
  */
@@ -38,7 +38,10 @@ export async function requireReferences(
   }
 }
 
-/** Only people turn self-improvement on: its runs cost money and propose changes. Errors: human_required (permission_denied). */
+/**
+ * Throws `human_required` (permission_denied) unless the caller is a person. Only people can enable self-improvement,
+ * because its runs cost money and propose changes.
+ */
 export function requireHuman({ principal, run }: Caller): void {
   if (principal.type === "user" && !run) return;
   throw new DomainError({
@@ -48,7 +51,7 @@ export function requireHuman({ principal, run }: Caller): void {
   });
 }
 
-/** Errors: scorer_managed (conflict): the platform maintains the scorer. */
+/** Throws `scorer_managed` (conflict) if the platform manages the scorer. */
 export function requireUnmanaged({ kind }: Scorer): void {
   if (kind === "user") return;
   throw new DomainError({
@@ -58,13 +61,13 @@ export function requireUnmanaged({ kind }: Scorer): void {
   });
 }
 
-/** Errors: scorer_managed · managed_by_files (conflict): a file defines the scorer. */
+/** Throws `scorer_managed` or `managed_by_files` (conflict) if the platform manages the scorer or a file defines it. */
 export function requireEditable(scorer: Scorer): void {
   requireUnmanaged(scorer);
   if (scorer.slug === null) return;
   throw managedByFiles(`The file scorers/${scorer.slug}/scorer.md defines this scorer; change it there.`);
 }
 
-/** What files define is changed in the files. */
+/** Returns the error for a change through the API of what files define. */
 export const managedByFiles = (message: string): DomainError =>
   new DomainError({ kind: "conflict", reason: "managed_by_files", message });

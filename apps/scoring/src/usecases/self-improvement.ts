@@ -19,7 +19,9 @@ export type SelfImprovementDeps = ScorerScopeDeps & {
   selfImprovements: { find(uid: ScorerUid): Promise<SelfImprovementView | undefined> };
   scorers: {
     update(uid: ScorerUid, change: (scorer: Scorer) => NonNullable<Change>): Promise<Scorer>;
-    /** Creates or replaces the configuration; `change` of the locked scorer is saved with it. Errors: scorer_not_found. */
+    /**
+     * Creates or replaces the configuration, and saves `change` of the locked scorer with it. Errors: scorer_not_found.
+     */
     putSelfImprovement(
       uid: ScorerUid,
       settings: SelfImprovementSettings,
@@ -41,10 +43,11 @@ export async function getSelfImprovement(
 }
 
 /**
- * Creates or replaces the configuration and turns self-improvement on, which raises the scorer's version. A scorer that files define is
- * turned on in its file; its numbers are set here.
+ * Creates or replaces the configuration and enables self-improvement, which increments the scorer's version.
+ * Self-improvement of a scorer that files define is enabled in its file; its numbers are set here.
  *
- * Errors: scorer_not_found · not_authorized · human_required (permission_denied) · scorer_invalid · scorer_managed · managed_by_files (conflict).
+ * Errors: scorer_not_found · not_authorized · human_required (permission_denied) · scorer_invalid · scorer_managed ·
+ * managed_by_files (conflict).
  */
 export async function putSelfImprovement(
   deps: SelfImprovementDeps,
@@ -65,7 +68,10 @@ export async function putSelfImprovement(
   return view(deps, scorer.uid);
 }
 
-/** Deletes the configuration and turns self-improvement off; changes nothing if it is off. Errors: scorer_not_found · not_authorized · scorer_managed · managed_by_files (conflict). */
+/**
+ * Disables self-improvement and deletes its configuration. Has no effect if it is disabled. Errors: scorer_not_found ·
+ * not_authorized · scorer_managed · managed_by_files (conflict).
+ */
 export async function deleteSelfImprovement(deps: SelfImprovementDeps, caller: Caller, ref: ScorerRef): Promise<void> {
   const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
   if (!scorer.selfImprovementEnabled) return;

@@ -15,21 +15,23 @@ import {
 } from "../store/trial-store.ts";
 import { enqueueCompletions, enqueueStarts } from "./advance-benchmark.ts";
 
-/** Kind of work that cancels the run of a trial; its key is the run. */
+/** Kind of work item that cancels the run of a trial. Its key is the run. */
 export const CANCEL_TRIAL_RUN = "cancel-trial-run";
 
-/** How long the next attempt waits after an infrastructure failure. */
+/**
+ * Delay of the first retry after an infrastructure failure, in milliseconds; multiplied by the number of the attempt.
+ */
 export type RetryDelay = { readonly retryDelayMs: number };
 
-/** Names an attempt by its run, or, while it has none, by its number. */
+/** An attempt that ended, identified by its run or, if it has none, by its number. */
 export type EndedAttempt = (AttemptRef | { readonly runUid: string }) & {
   readonly ending: Ending;
   readonly errorCode: string | null;
 };
 
 /**
- * Ends an attempt in the caller's transaction, and its trial unless another attempt follows. Attempts that have ended, and runs of no attempt, change
- * nothing: duplicate and late events are harmless.
+ * Ends an attempt in the caller's transaction, and its trial unless the attempt is retried. Attempts that have ended
+ * and runs without an attempt are ignored, so duplicate and late events have no effect.
  */
 export async function settleTrial(
   tx: Sql,
@@ -40,11 +42,12 @@ export async function settleTrial(
   const find = () => ("runUid" in ended ? findAttemptOfRun(tx, ended.runUid) : findAttempt(tx, ended));
   const found = await find();
   const run = found && (await lockBenchmark(tx, found.benchmarkRunUid));
-  const attempt = run && (await find()); // as it is now that no one else changes it
+  const attempt = run && (await find()); // read again under the lock
   if (!run || !attempt || ("attemptNumber" in ended && attempt.state !== "pending")) return;
   const { attemptState, next } = decideAttempt(ended.ending, attempt.attemptNumber, run.state);
   await endAttempt(tx, attempt, attemptState, ended.errorCode, now);
-  if (attempt.trialState !== "running") return enqueueCompletions(tx, run.teamUid, [attempt.trialUid]); // cancelled with its benchmark
+  // cancelled with its benchmark run
+  if (attempt.trialState !== "running") return enqueueCompletions(tx, run.teamUid, [attempt.trialUid]);
   if (next === "retry") {
     const retry = { trialUid: attempt.trialUid, attemptNumber: attempt.attemptNumber + 1 };
     await addTrialAttempt(tx, retry, now);
@@ -55,8 +58,8 @@ export async function settleTrial(
 }
 
 /**
- * Records the run that an attempt has. Its creator and the run's event both report it, in any order. A run whose attempt has ended before, such as
- * by a cancel, is cancelled.
+ * Records the run of an attempt. Both the creator of the run and the run's event report it, in any order. If the
+ * attempt has ended before, for instance by a cancel, the run is cancelled.
  */
 export async function bindTrialRun(tx: Sql, ref: AttemptRef, runUid: string, isAtCapacity = false): Promise<void> {
   const found = await findAttempt(tx, ref);

@@ -4,10 +4,10 @@ import { fileKeysOf, fileOf, settingsOf } from "../domain/defined-scorer.ts";
 import type { Diagnostic } from "../domain/definition-diagnostic.ts";
 import { SCORER_LIMITS } from "../domain/scorer-settings.ts";
 
-/** A scorer that the factory has; `slug` is null for those of the API. */
+/** An existing scorer of the factory; `slug` is null if it was created through the API. */
 export type KnownScorer = { readonly slug: string | null; readonly name: string; readonly scoreCount: number };
 
-/** Returns what is wrong with the scorers of a definition: their settings, their models, names that are taken. */
+/** Returns errors of the scorers of a definition: invalid settings, unknown models and names that are taken. */
 export const scorerFaults = (
   scorers: readonly ScorerPart[],
   known: readonly KnownScorer[],
@@ -61,7 +61,7 @@ function faultsOf(part: ScorerPart, models: ReadonlySet<string>): Diagnostic[] {
   ];
 }
 
-/** Names are compared without case, as the API does. */
+/** Returns errors for names that are taken. Names are compared without case, as in the API. */
 function duplicateNames(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
   const owners = new Map(
     known.filter(({ slug }) => slug === null).map(({ name }) => [name.toLowerCase(), "a scorer of the API"]),

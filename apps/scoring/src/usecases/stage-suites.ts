@@ -4,10 +4,12 @@ import { NO_AGENT, suiteSettingsOf, suiteTasksOf, taskContentOf } from "../domai
 import type { Diagnostic } from "../domain/definition-diagnostic.ts";
 import { checkTasks } from "../domain/suite-rules.ts";
 
-/** A suite that the factory has; `slug` is null for those of the API. */
+/** An existing suite of the factory; `slug` is null if it was created through the API. */
 export type KnownSuite = { readonly slug: string | null; readonly name: string; readonly runCount: number };
 
-/** Returns what is wrong with the suites of a definition: their settings and tasks, their models, names that are taken. */
+/**
+ * Returns errors of the suites of a definition: invalid settings and tasks, unknown models and names that are taken.
+ */
 export function suiteFaults(
   suites: readonly BenchmarkPart[],
   known: readonly KnownSuite[],
@@ -41,7 +43,10 @@ const settingsFaults = (part: BenchmarkPart, factoryUid: string): Diagnostic[] =
     if (part.tasks.every((task) => faults("", () => taskContentOf(task)).length === 0)) checkTasks(suiteTasksOf(part));
   });
 
-/** Models of third parties' agent programs are theirs to know. */
+/**
+ * Returns errors for unknown models. Models of third-party harnesses are not checked, because the catalog does not have
+ * them.
+ */
 const modelFaults = ({ slug, configurations = [] }: BenchmarkPart, models: ReadonlySet<string>): Diagnostic[] =>
   configurations.flatMap(({ model, harness }, index): Diagnostic[] => {
     const name = harness === undefined ? model : harness.type === "oz" ? harness.model : undefined;
@@ -58,7 +63,10 @@ const modelFaults = ({ slug, configurations = [] }: BenchmarkPart, models: Reado
     ];
   });
 
-/** The parser refuses equal names; the API compares them without case. */
+/**
+ * Returns errors for names that are taken. The parser rejects equal names; here they are compared without case, as in
+ * the API.
+ */
 function nameFaults(part: BenchmarkPart, suites: readonly BenchmarkPart[], taken: ReadonlySet<string>): Diagnostic[] {
   const name = part.name.trim().toLowerCase();
   const first = suites.find((suite) => suite.name.trim().toLowerCase() === name);

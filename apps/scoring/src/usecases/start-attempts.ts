@@ -7,13 +7,13 @@ import type { ScoredRun } from "../domain/eligibility.ts";
 import { findInFlight, insertAttempts, lockPairs, type NewAttempt } from "../store/attempt-store.ts";
 import { markTrialScoresPending } from "../store/trial-score-states.ts";
 
-/** Kind of work that judges one attempt; its key and payload name the attempt. */
+/** Kind of work item that judges one attempt. Its key and payload identify the attempt. */
 export const JUDGE_WORK = "judge";
 
-/** What an attempt records of the run that it evaluates. */
+/** The members of the evaluated run that an attempt records. */
 export type RunFacts = {
   readonly uid: string;
-  /** Of the run's state; a run that continues gets a higher one. */
+  /** Version of the run's state, which increases when the run continues. */
   readonly version: number;
   readonly factoryUid: string;
   readonly teamUid: string;
@@ -27,22 +27,23 @@ export type AttemptRequest = ConfigOverrides & {
   readonly scorer: JudgeSource;
   readonly run: RunFacts;
   readonly trigger: TriggerSource;
-  /** For whom the judge run is created. */
+  /** The principal on whose behalf the judge run is created. */
   readonly requester: { readonly type: string; readonly uid: string };
   readonly trialUid?: string | undefined;
 };
 
 /**
- * started: a new attempt is being judged. in_flight: the pair had one that has not ended; it goes on, and no other was started.
- * scorer_deleted: nothing was started.
+ * `started`: a new attempt was started. `in_flight`: an attempt of the pair has not ended; it continues, and no new
+ * attempt was started. `scorer_deleted`: nothing was started.
  */
 export type StartedAttempt =
   | { readonly outcome: "started" | "in_flight"; readonly attemptUid: AttemptUid }
   | { readonly outcome: "scorer_deleted" };
 
 /**
- * Starts attempts in the caller's transaction and enqueues their judges: the one way in which automatic, manual and benchmark scoring start
- * them. Returns one outcome per request, in order. The configuration of the judge is captured now.
+ * Starts attempts in the caller's transaction and enqueues their judges. Automatic, manual and benchmark scoring all
+ * start attempts here. Returns one outcome per request, in the same order. The configuration of the judge is captured
+ * at this time.
  */
 export async function startAttempts(
   tx: Sql,
@@ -91,7 +92,7 @@ function newAttempt(
   };
 }
 
-/** What an attempt records of a described run of a team. */
+/** Returns the members of a team's run that an attempt records. */
 export const factsOf = (run: ScoredRun): RunFacts => ({
   uid: run.uid,
   version: run.version,

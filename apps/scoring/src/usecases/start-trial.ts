@@ -13,14 +13,18 @@ export type StartTrialDeps = RetryDelay & {
   readonly runs: Pick<TrialRunClient, "create">;
 };
 
-/** After so many tries of one attempt the orchestrator counts as absent: the attempt fails for infrastructure. */
+/**
+ * Maximum number of tries of one attempt. If all fail, the orchestrator is considered unavailable and the attempt fails
+ * for infrastructure reasons.
+ */
 const TRIES_MAX = 8;
 
 /**
- * Creates the run of a started attempt. The run's cause is the attempt: whenever this process dies, the next try finds the run that exists, and the
- * run's own event records it as well. Nothing is created for an attempt that has ended or whose trial was cancelled.
+ * Creates the run of a started attempt. The attempt is the cause of the run: if this process dies, the next try finds
+ * the existing run, and the run's own event records it as well. No run is created if the attempt has ended or its trial
+ * was cancelled.
  *
- * Errors: those of CreateRuns that may pass, unless this was the last try.
+ * Errors: transient errors of CreateRuns, unless this was the last try.
  */
 export async function startTrial(
   { database, clock, runs, retryDelayMs }: StartTrialDeps,

@@ -4,14 +4,14 @@ import type { JsonObject } from "@millwright/json";
 import type { Suite, TaskContent } from "../domain/suite.ts";
 import type { FactoryView } from "./scope.ts";
 
-/** An agent as suites and launches need it. */
+/** The members of an agent that suites and launches need. */
 export type SuiteAgent = {
   readonly uid: string;
   readonly name: string;
   readonly factoryUid: string;
   /** Names of the agents that it can delegate to. */
   readonly siblings: readonly string[];
-  /** Its configuration, most specific first. */
+  /** Configuration layers of the agent, most specific first. */
   readonly layers: readonly AgentLayer[];
 };
 
@@ -24,19 +24,19 @@ export type AgentLayer = {
 
 export type ReferenceDeps = {
   agents: {
-    /** Errors: agent_not_found (absent, disabled or not visible). */
+    /** Returns an agent. Errors: agent_not_found (absent, disabled or not visible). */
     get(caller: Caller, teamUid: string, agentUid: string): Promise<SuiteAgent>;
-    /** Finds an agent of a factory by name. Errors: agent_not_found. */
+    /** Returns the agent of a factory that has the name. Errors: agent_not_found. */
     findByName(caller: Caller, teamUid: string, factoryUid: string, name: string): Promise<SuiteAgent>;
   };
-  /** Errors: run_not_found (absent or not visible to the caller). */
+  /** Checks that the caller can see a run. Errors: run_not_found (absent or not visible to the caller). */
   runs: { requireVisible(caller: Caller, runUid: string): Promise<void> };
 };
 
 /**
- * Returns the agent of a suite: a concrete agent of the factory whose name is `factoryAgentType`, if that is given.
+ * Returns the agent of a suite, which must belong to the factory and, if `factoryAgentType` is given, have this name.
  *
- * Errors: agent_not_found · agent_type_mismatch (invalid_argument). Source: fields-factory §9.1.
+ * Errors: agent_not_found · agent_type_mismatch (invalid_argument).
  */
 export async function findSuiteAgent(
   deps: ReferenceDeps,
@@ -56,7 +56,7 @@ export async function findSuiteAgent(
   return agent;
 }
 
-/** Checks that the caller may view the source runs that tasks name and `earlier` did not. Errors: run_not_found. */
+/** Checks that the caller can see the source runs of tasks, except those that `earlier` had. Errors: run_not_found. */
 export async function requireTaskReferences(
   deps: ReferenceDeps,
   caller: Caller,
@@ -70,7 +70,7 @@ export async function requireTaskReferences(
   for (const runUid of runUids) await deps.runs.requireVisible(caller, runUid);
 }
 
-/** Returns the uids of the agents that the suite's agent can delegate to, sorted; none when it no longer exists. */
+/** Returns the sorted uids of the agents that the suite's agent can delegate to; empty if it no longer exists. */
 export async function spawnableDescendants(
   deps: Pick<ReferenceDeps, "agents">,
   caller: Caller,

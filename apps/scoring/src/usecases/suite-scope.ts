@@ -10,7 +10,8 @@ export type SuiteScopeDeps = ScopeDeps & {
 };
 
 /**
- * Resolves the factory of a request about benchmarks. The token of a run reaches none: a trial must not read its own success criteria.
+ * Returns the factory of a request about benchmarks and checks the caller's permission. Run tokens have no access: a
+ * trial must not read its own success criteria.
  *
  * Errors: factory_not_found · not_authorized.
  */
@@ -24,7 +25,10 @@ export async function findBenchmarkFactory(
   return findFactory(deps, caller, factoryUid, verb);
 }
 
-/** Resolves a suite of a factory at one version. Errors: those of `findBenchmarkFactory` · suite_not_found (absent, malformed or of another factory). */
+/**
+ * Returns a suite of a factory with the tasks of the same version, and checks the caller's permission. Errors: those of
+ * `findBenchmarkFactory` · suite_not_found (absent, malformed or of another factory).
+ */
 export async function findSuite(
   deps: SuiteScopeDeps,
   caller: Caller,
@@ -39,7 +43,10 @@ export async function findSuite(
   return { factory, suite };
 }
 
-/** Resolves a suite that the API may change. Errors: those of `findSuite` · managed_by_files (conflict): files define it. */
+/**
+ * Returns a suite that can be changed through the API. Errors: those of `findSuite` · managed_by_files (conflict):
+ * files define it.
+ */
 export async function findEditableSuite(
   deps: SuiteScopeDeps,
   caller: Caller,

@@ -10,9 +10,10 @@ import { findEditableSuite, findSuite, taskOf, type SuiteScopeDeps } from "./sui
 export type TaskRef = SuiteRef & { readonly taskUid: string };
 
 /**
- * Adds a task at the end of the suite; the identical task again returns the existing one.
+ * Adds a task at the end of the suite. If the suite has an identical task, it is returned instead.
  *
- * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · run_not_found · task_title_taken (conflict). Source: API spec §4 "Benchmarks".
+ * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · run_not_found · task_title_taken
+ * (conflict).
  */
 export async function addTask(
   deps: ChangeSuiteDeps,
@@ -33,23 +34,24 @@ export async function addTask(
   return { task: stored, created: stored.uid === task.uid };
 }
 
-/** Errors: task_title_taken. */
+/** Returns the identical task of the suite. Errors: task_title_taken (another task has the title). */
 function findIdentical(suite: SuiteWithTasks, task: TaskContent): SuiteTask | undefined {
   const namesake = suite.tasks.find(({ title }) => title === task.title);
   if (namesake && !isSameTask(namesake, task)) throw taskTitleTaken(task.title);
   return namesake;
 }
 
-/** Errors: suite_not_found · not_authorized · task_not_found. */
+/** Returns a task of a suite. Errors: suite_not_found · not_authorized · task_not_found. */
 export async function getTask(deps: SuiteScopeDeps, caller: Caller, ref: TaskRef): Promise<SuiteTask> {
   const { suite } = await findSuite(deps, caller, ref, "factory.view");
   return taskOf(suite, ref.taskUid);
 }
 
 /**
- * Changes the given fields of a task; absent ones stay.
+ * Changes the given fields of a task. Absent fields are unchanged.
  *
- * Errors: suite_not_found · not_authorized · managed_by_files · task_not_found · suite_invalid · run_not_found · task_title_taken (conflict).
+ * Errors: suite_not_found · not_authorized · managed_by_files · task_not_found · suite_invalid · run_not_found ·
+ * task_title_taken (conflict).
  */
 export async function updateTask(
   deps: ChangeSuiteDeps,
@@ -75,7 +77,10 @@ export async function updateTask(
   return taskOf(suite, earlier.uid);
 }
 
-/** Benchmark runs keep what they froze of it. Errors: suite_not_found · not_authorized · managed_by_files · task_not_found. */
+/**
+ * Deletes a task. Benchmark runs retain their frozen copy. Errors: suite_not_found · not_authorized · managed_by_files
+ * · task_not_found.
+ */
 export async function deleteTask(deps: ChangeSuiteDeps, caller: Caller, ref: TaskRef): Promise<void> {
   const { suite: found } = await findEditableSuite(deps, caller, ref);
   const { uid } = taskOf(found, ref.taskUid);

@@ -1,4 +1,5 @@
-// One replica of the service as a process that can be killed: `node … replica-process.ts '{"databaseUrl", "orchestratorUrl", "timeScale", "trialsPerTeam"}'`.
+// Runs one replica of the service as a process that can be killed: `node … replica-process.ts '{"databaseUrl",
+// "orchestratorUrl", "timeScale", "trialsPerTeam"}'`.
 import { systemClock } from "@millwright/clock";
 import { events, factories, identity } from "@millwright/contracts";
 import { CallerSigner, CallerVerifier, inProcess, upstreamTransport } from "@millwright/rpc";
@@ -11,7 +12,7 @@ const signer = await CallerSigner.fromSeed("scoring", new Uint8Array(32).fill(5)
 const verifier = new CallerVerifier([signer.jwk]);
 const log = createLogger({ service: "scoring", level: "error" });
 const metrics = new Metrics();
-// Identity and factories without agents and events.
+// Identity and factories have no agents and no events.
 const quiet = inProcess(
   (router) => {
     router.service(identity.IdentityService, {});
@@ -36,6 +37,6 @@ const scoring = composeScoring({
   clock: systemClock,
   upstreams: { identity: quiet, factories: quiet, orchestrator: upstreamTransport([orchestratorUrl]) },
 });
-process.on("disconnect", () => process.exit(0)); // never outlives the test
+process.on("disconnect", () => process.exit(0)); // exits with the test
 await scoring.start();
 process.send?.("ready");
