@@ -20,7 +20,7 @@ const stored = async () => {
   const blob = await door.blobs.get(KEY);
   return blob && Buffer.concat(await blob.body.toArray()).toString();
 };
-/** No credential but the link. */
+/** Sends a request without credentials, so that only the signed link authorizes it. */
 const ask = (method: string, target: string, more: object = {}) => door.call(method, target, { key: null, ...more });
 const refused = { status: 403, body: { error_code: "not_authorized", reason: "signed_url_invalid" } };
 
@@ -117,7 +117,7 @@ describe("refused and changes nothing:", () => {
   });
 });
 
-/** As it stands: other clients resolve dots themselves. */
+/** Requests the target unchanged: other clients resolve dot segments themselves. */
 const rawStatus = (target: string): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(door.url);

@@ -160,7 +160,8 @@ describe("a staged definition", () => {
       "lead FOREMAN",
       "other CUSTOM",
     ]);
-    await call("PUT", `/agent/identities/${lead.uid}`, { queue_paused: true }); // what no file says
+    // a field that definition files do not have
+    await call("PUT", `/agent/identities/${lead.uid}`, { queue_paused: true });
     await stage(2, [{ ...foreman, name: "next" }]);
     await g.definitions.dropDefinition({ factoryUid: factory, version: 2n }, asFactories());
     expect((await call("GET", `/agent/identities/${lead.uid}`)).body).toMatchObject({ queue_paused: true });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => door.close());
 
-/** What a plain client gets: nothing is decoded on the way. */
+/** Sends a request without decoding the response. */
 const raw = (path: string, headers: Record<string, string> = {}) =>
   new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
     get(
@@ -58,7 +58,8 @@ test("nothing on it comes from another host, and its policy lets nothing", async
   });
   const links = [...(page.body as string).matchAll(/\b(?:src|href|[\w-]*-url)="([^"]*)"/g)].map(([, link]) => link!);
   expect(links.filter((link) => !/^(?:\/(?!\/)|data:,)/.test(link))).toEqual([]);
-  expect([...(page.body as string).matchAll(/https?:\/\/[^/\s<"]+/g)].map(([host]) => host)).toEqual([PUBLIC_URL]); // in the example
+  // in the example
+  expect([...(page.body as string).matchAll(/https?:\/\/[^/\s<"]+/g)].map(([host]) => host)).toEqual([PUBLIC_URL]);
   expect(page.body).toContain('load-fonts="false"');
   expect((await door.call("GET", /spec-url="([^"]+)"/.exec(page.body)![1]!, { key: null })).body.openapi).toBe("3.1.0");
 });

@@ -9,7 +9,10 @@ import { migrationsDir } from "../src/compose.ts";
 
 type OldKey = { team: string; by: string; allTeams?: boolean };
 
-/** Keys in the order of their creation. Returns which of them are personal after the migration, and whether the account is claimed. */
+/**
+ * Migrates keys, given in the order of their creation. Returns which of them are personal after the migration, and
+ * whether the account is claimed.
+ */
 async function upgraded({
   keys = [],
   teams = [],

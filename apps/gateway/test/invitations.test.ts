@@ -12,10 +12,10 @@ const teamsOf = async (key: string): Promise<string[]> =>
 const invite = (email: string, role = "member", by = ada!) =>
   call("POST", `/team/${by.uid}/invitations`, { email, role }, by.key);
 
-/** The owner of a new team, with the key that a platform administrator was shown for them. */
+/** Creates a team and returns its owner, with the key that was shown to the platform administrator. */
 const aPerson = async (name: string) => ({ ...(await g.newTeam(name)), email: `${name}@example.com` });
 
-/** Two people, each the owner of a team with the key that a platform administrator was shown for them. */
+/** Creates two people, each the owner of a team with the key that was shown to the platform administrator. */
 beforeAll(async () => {
   g = await openGateway();
   [ada, bob] = [await aPerson("ada"), await aPerson("bob")];
@@ -47,7 +47,7 @@ describe("a user of the platform joins a team", () => {
       status: 404,
     });
     expect(await invite("bob@example.com")).toMatchObject({ status: 409, body: { reason: "already_member" } });
-    expect(await teamsOf(bob!.key)).toEqual([bob!.uid]); // this key is for one team
+    expect(await teamsOf(bob!.key)).toEqual([bob!.uid]); // this key is valid for one team only
     const { body: both } = await call("POST", `/team/${bob!.uid}/keys`, { name: "both", all_teams: true }, bob!.key);
     expect(await teamsOf(both.api_key)).toEqual([ada!.uid, bob!.uid].toSorted());
     for (const team of [ada!, bob!])
@@ -207,7 +207,7 @@ describe("a key", () => {
     const own = await create();
     expect(own.key.personal).toBe(true);
     expect((await whoami(own.api_key)).personal_permissions).toContain("run.create");
-    expect((await create()).key.personal).toBe(false); // ordered by whoever else has the first key
+    expect((await create()).key.personal).toBe(false); // ordered by any other holder of the first key
     expect(
       await call("POST", `/team/${ada!.uid}/keys`, { name: "wide", all_teams: true }, member.api_key),
     ).toMatchObject({ status: 403 });

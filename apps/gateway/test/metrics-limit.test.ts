@@ -23,7 +23,7 @@ afterAll(() => close());
 const costsOf = (factory: string) => `/api/v1/factory/${factory}/costs/per-pr`;
 const pullsOf = (factory: string) => `/api/v1/factory/${factory}/pull-requests?limit=1`;
 const get = (path: string, replica = 0, request = {}) => replicas[replica]!.call("GET", path, request);
-/** Sends requests to the replicas in turn, all at once; returns how many got each status. */
+/** Sends requests concurrently, alternating between the replicas. Returns the number of responses by status. */
 async function send(count: number, path: string): Promise<Record<number, number>> {
   const answers = await Promise.all(Array.from({ length: count }, (_each, n) => get(path, n % 2)));
   return answers.reduce<Record<number, number>>(

@@ -182,7 +182,7 @@ const routes: Route[] = [
 const caller: Caller = aCaller();
 const log = memoryLog();
 const tracer = memoryTracer();
-/** Lines as they are written, scopes and all. */
+/** Log lines as written, including scopes. */
 const logged: string[] = [];
 const lineLog = createLogger({ service: "gateway", destination: { write: (line: string) => void logged.push(line) } });
 const bothLogs = {

@@ -153,7 +153,7 @@ describe("events as pages", () => {
 
 describe("events as a stream", () => {
   const live = { accept: "text/event-stream" };
-  /** Without validation: the document describes the pages. */
+  /** Skips validation, because the OpenAPI document describes pages, not streams. */
   const watch = (view = "events", headers: Record<string, string> = {}) =>
     door.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
 

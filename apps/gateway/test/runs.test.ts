@@ -364,7 +364,7 @@ refusalsBecomeProblems(
     refusal("permission_denied", "not_authorized"),
   ],
 );
-// It may have happened: only a request that names itself may be repeated.
+// The run may have been created, so a request is only retryable with an idempotency key.
 test.each(["internal", "unavailable"] as const)(
   "a create that fails as %s is repeated only under an Idempotency-Key",
   async (kind) => {

@@ -56,7 +56,7 @@ const shown = {
   created_by: profile,
   scope: { type: "Team", uid: TEAM },
 };
-/** Without anything that may be absent. */
+/** A schedule without any optional field. */
 const least = {
   ...schedule,
   timeZone: undefined,

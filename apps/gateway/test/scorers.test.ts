@@ -12,7 +12,7 @@ const NIL = "00000000-0000-0000-0000-000000000000";
 const uids = (count: number) =>
   Array.from({ length: count }, (_each, n) => `0198c2d0-0000-7000-8000-${String(n + 1).padStart(12, "0")}`);
 const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
-/** The members that are expected, with undefined for those that were not set. */
+/** Returns the expected members of a message, with undefined for those that are not set. */
 const membersOf = (message: Record<string, unknown>, expected: object) =>
   Object.fromEntries(Object.keys(expected).map((name) => [name, message[name]]));
 const BODY = {

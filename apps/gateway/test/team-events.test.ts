@@ -70,7 +70,7 @@ describe("a team's events as pages", () => {
 });
 
 describe("a team's events as a stream", () => {
-  /** Without validation: the document describes the pages. */
+  /** Skips validation, because the OpenAPI document describes pages, not streams. */
   const watch = (query = "", headers: Record<string, string> = {}) =>
     door.call("GET", `${PATH}${query}`, { headers: { accept: "text/event-stream", ...headers }, skipValidation: true });
   const block = (sequence: number) =>
@@ -171,7 +171,7 @@ describe.each([
     stuck.on("response", (response) => response.pause()).on("error", () => {});
     stuck.end();
     await eventually(() => expect(impatient.calls.find((call) => call.method === method)?.signal.aborted).toBe(true));
-    expect(told).toBeLessThan(1_000); // what the buffers of two sockets hold
+    expect(told).toBeLessThan(1_000); // the capacity of the buffers of two sockets
     stuck.destroy();
   });
 });

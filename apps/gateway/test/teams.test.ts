@@ -231,7 +231,8 @@ describe("members", () => {
   });
   test("a walk over the pages sees everyone once, whoever is added meanwhile", async () => {
     const { uid, key } = await g.newTeam("walk");
-    for (let i = 0; i < 5; i++) await call("POST", `/team/${uid}/members`, { email: `m${i}@example.com` }, key); // all within one millisecond of the stopped clock
+    // all within one millisecond of the test clock
+    for (let i = 0; i < 5; i++) await call("POST", `/team/${uid}/members`, { email: `m${i}@example.com` }, key);
     const seen: string[] = [];
     let cursor = "";
     for (let page = 0; page < 10; page++) {

@@ -50,7 +50,7 @@ const delivery = {
   receivedAt: time,
 };
 
-/** Both spellings of the paths, and what the webhook ingress is asked by them. */
+/** Both forms of the paths, and the resulting request to the webhook ingress. */
 const SPELLINGS = [
   [`/api/v1/factory/${FACTORY}/webhooks/${HOOK}`, { factoryUid: FACTORY, webhookUid: HOOK }],
   [`/api/v1/factory/webhooks/${HOOK}`, { factoryUid: "", webhookUid: HOOK }],

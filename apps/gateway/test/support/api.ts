@@ -7,13 +7,13 @@ import type { RequestListener } from "../../src/rest/index.ts";
 export type ApiAnswer = Answer;
 
 export type ApiRequest = {
-  /** Bearer credential; absent: anonymous, unless `api` has a default one. */
+  /** Bearer credential. If absent, the default key of `api` is used; null sends none. */
   key?: string | null;
   body?: unknown;
-  /** Sent as it is, instead of `body`. */
+  /** Sent unchanged instead of `body`. */
   rawBody?: string | Uint8Array;
   headers?: Record<string, string>;
-  /** For deliberately undocumented paths. */
+  /** For paths that are deliberately undocumented. */
   skipValidation?: boolean;
 };
 
@@ -23,7 +23,9 @@ export type Api = {
   close(): Promise<void>;
 };
 
-/** A real HTTP server around a listener; every answer below `/api/v1` is validated against the OpenAPI document. */
+/**
+ * Starts a real HTTP server around a listener. Validates every response below `/api/v1` against the OpenAPI document.
+ */
 export async function serveApi(
   app: { listener: RequestListener; document: OpenApiDocument },
   defaultKey?: string,

@@ -90,24 +90,30 @@ const SERVICES = [
   webhooks.CodeHostWebhookService,
 ] as const;
 
-/** One call that reached an upstream service. */
+/** A call that reached an upstream service. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
 
 export type Door = Api & {
-  /** What reached the upstream services since the last `answer`. */
+  /** Calls that reached upstream services since the last `answer`. */
   calls: NeighbourCall[];
-  /** What the upstream services answer from now on, by local method name; a DomainError is thrown, a function is asked. Anything else: an error. */
+  /**
+   * Sets the responses of the upstream services, by local method name. A DomainError is thrown, a function is called.
+   * Calls of other methods fail.
+   */
   answer(answers: Record<string, unknown>): void;
   clock: ReturnType<typeof manualClock>;
   blobs: BlobStore;
   links: PageLinks;
-  /** Requests that count for the limit of metrics: the hash of their credential, and their factory. */
+  /** Requests counted for the rate limit of metrics: the hash of their credential, and their factory. */
   counted: [credentialHash: string, factoryUid: string][];
-  /** Of every team. */
+  /** Capabilities of every team. */
   capabilities: { metadataFilter: boolean; factoryBranches: boolean };
 };
 
-/** The gateway's resource routes, blobs and pages over HTTP, with upstream services that answer what the test says. `stuckMs`: of readers of streams. */
+/**
+ * Starts the gateway's resource routes, blobs and pages over HTTP, with upstream services that the test controls.
+ * `stuckMs` is the timeout for readers of streams that do not read.
+ */
 export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<Door> {
   const clock = manualClock(NOW);
   const log = memoryLog();
@@ -256,7 +262,7 @@ async function authenticate({ bearer, teamUid }: { bearer: string; teamUid: stri
 const findProfiles = async (uids: readonly string[]): Promise<Map<string, Profile>> =>
   new Map(uids.flatMap((uid) => (PROFILES[uid] ? [[uid, PROFILES[uid]] as const] : [])));
 
-/** What an upstream service says no with. */
+/** Returns an error of an upstream service. */
 export const refusal = (
   kind: ErrorKindName,
   reason: string,
@@ -265,7 +271,10 @@ export const refusal = (
 
 type Refused = readonly [method: string, ...errors: DomainError[]];
 
-/** Declares, per error that an upstream service documents, that the client gets the problem of its kind with the upstream service's reason and text. */
+/**
+ * Declares tests, one per documented error of an upstream service, that the client gets the problem of its kind with
+ * the upstream service's reason and text.
+ */
 export function refusalsBecomeProblems(
   door: () => Door,
   ask: () => Promise<ApiAnswer>,
@@ -290,7 +299,7 @@ export function refusalsBecomeProblems(
   );
 }
 
-/** Declares that none of the requests reaches an upstream service, and each gets the given status. */
+/** Declares tests that none of the requests reaches an upstream service, and that each gets the given status. */
 export function neverReachNeighbours(
   door: () => Door,
   status: number,

@@ -24,10 +24,11 @@ export const APP_KEY = "first-owner-key";
 
 type Lease = { runUid: string; rootRunUid: string; teamUid: string; agentUid: string; creatorUid: string };
 
-/** A whole gateway on a real database, with upstream services in memory. */
+/** Starts a whole gateway on a real database, with in-memory upstream services. */
 export async function openGateway() {
   const own = await testDatabase(migrationsDir);
-  const foreign = await testDatabase(migrationsDir); // the upstream service's event log: any migrated database has one
+  // the event log of the upstream service; any migrated database has the tables
+  const foreign = await testDatabase(migrationsDir);
   const clock = manualClock(NOW);
   const log = memoryLog();
   const metrics = new Metrics();
@@ -138,7 +139,7 @@ export async function openGateway() {
     log,
     leases,
     pushed,
-    /** What happens when the webhook ingress is told of a secret. */
+    /** Sets the handler of secrets pushed to the webhook ingress. */
     whenPushed: (f: () => Promise<void>) => void (onPush = f),
     knownFactories,
     compose,
@@ -146,7 +147,7 @@ export async function openGateway() {
     identityOf: (from: "factories" | "orchestrator") => client(identity.IdentityService, from),
     definitions: client(definitions.DefinitionOwnerService, "factories"),
     feed: client(events.EventFeedService, "factories"),
-    /** An upstream service publishes an event. */
+    /** Publishes an event as an upstream service. */
     publish: (event: Partial<NewEvent> & Pick<NewEvent, "type" | "entity" | "entityUid">) =>
       foreign.database.transaction((tx) =>
         appendEvents(tx, [
@@ -158,7 +159,7 @@ export async function openGateway() {
         .setProtectedHeader({ alg: "EdDSA" })
         .setExpirationTime(Math.floor(clock.now().getTime() / 1000) + (expires === "5m" ? 300 : -10))
         .sign(privateKey)}`,
-    /** A second team with its owner's key, made the public way. */
+    /** Creates another team through the public API. Returns it with its owner's key. */
     async newTeam(name: string) {
       const { body } = await api.call("POST", "/api/v1/team", { body: { name, owner_email: `${name}@example.com` } });
       return { uid: body.team.uid as string, key: body.api_key as string };

@@ -10,7 +10,9 @@ export const METRICS = `/api/v1/factory/${FACTORY}/metrics`;
 export const COSTS = `/api/v1/factory/${FACTORY}/costs`;
 export const PULLS = `/api/v1/factory/${FACTORY}/pull-requests`;
 
-/** What an answer of the service says of itself, without periods and with two weeks; and as the public API shows it. */
+/**
+ * The scope of a response of the metrics service, without periods and with two weeks, and as the public API returns it.
+ */
 export const SCOPE: Scope = {
   teamUid: TEAM,
   factoryUid: FACTORY,
@@ -78,7 +80,7 @@ export const aPullRequest = (fields: object = {}): Row => ({
   ...fields,
 });
 
-/** The same as the public API shows it. */
+/** The same pull request as the public API returns it. */
 export const PULL_REQUEST = {
   provider: "GITHUB",
   repo_full_name: "acme/shop",
@@ -107,7 +109,7 @@ export const PULL_REQUEST = {
   first_seen_at: CREATED,
 };
 
-/** A pull request of which only a run has reported, and as the public API shows it. */
+/** A pull request that only a run has reported, and as the public API returns it. */
 export const unreported: Row = {
   provider: "GITLAB",
   repoFullName: "acme/deep/shop",
@@ -151,7 +153,7 @@ export const UNREPORTED = {
   first_seen_at: CREATED,
 };
 
-/** Micro-dollars, and as dollars. */
+/** Micro-dollars, and the same as dollars. */
 export const spend = (inferenceMicros: bigint, computeMicros = 0n, platformMicros = 0n) => ({
   inferenceMicros,
   computeMicros,
@@ -165,7 +167,7 @@ export const dollars = (inference: number, compute: number, platform: number, to
 });
 export const NO_DOLLARS = dollars(0, 0, 0, 0);
 
-/** The costliest pull request, and as the public API shows it. */
+/** The costliest pull request, and as the public API returns it. */
 export const costed = (fields: object = {}): MessageInitShape<typeof metrics.CostedPullRequestSchema> => ({
   pullRequest: aPullRequest(),
   spend: spend(4_000_000n, 250_000n, 10_000n),

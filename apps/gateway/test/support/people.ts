@@ -15,7 +15,7 @@ const inTeam = [{ teamUid: TEAM, verbs: VERBS }];
 const personal = VERBS;
 const run = { runUid: RUN, rootRunUid: RUN, executionId: "7", attempt: 1 };
 
-/** Callers by the credential that the tests send. */
+/** Callers by the credentials that the tests send. */
 export const CALLERS = {
   member: { ...base, principal: user, personal, teams: inTeam },
   of_two_teams: {

@@ -16,7 +16,7 @@ type Artifact = MessageInitShape<typeof orchestrator.ArtifactSchema>;
 type Factory = MessageInitShape<typeof factories.FactorySchema>;
 type Task = MessageInitShape<typeof factories.TaskSchema>;
 
-/** A run as the orchestrator tells it, with only what every run has. */
+/** A run as the orchestrator returns it, with required members only. */
 export const aRun = (fields: Run = {}): Run => ({
   uid: RUN,
   rootRunUid: RUN,

@@ -7,7 +7,7 @@ const SCORER_UID = "0198c2d0-0000-7000-8000-00000000c0c1";
 export const SCORERS = `/api/v1/factory/${FACTORY}/scorers`;
 export const SCORER = `${SCORERS}/${SCORER_UID}`;
 
-/** A scorer as its service returns it. */
+/** A scorer as the scoring service returns it. */
 export const aScorer = (
   fields: MessageInitShape<typeof scoring.ScorerSchema> = {},
 ): MessageInitShape<typeof scoring.ScorerSchema> => ({
@@ -33,7 +33,7 @@ export const aScorer = (
   ...fields,
 });
 
-/** The same scorer as the public API shows it. */
+/** The same scorer as the public API returns it. */
 export const RECORD = {
   uid: SCORER_UID,
   id: 3,
@@ -69,7 +69,7 @@ export const TRIAL_UID = "0198c2d0-0000-7000-8000-00000000c0d5";
 export const SUITE = `${BENCHMARKS}/${SUITE_UID}`;
 export const BENCHMARK_RUN = `${SUITE}/runs/${BENCHMARK_RUN_UID}`;
 
-/** A task as its service returns it, and as the public API shows it. */
+/** A task as the scoring service returns it, and as the public API returns it. */
 export const aTask = (
   fields: MessageInitShape<typeof scoring.SuiteTaskSchema> = {},
 ): MessageInitShape<typeof scoring.SuiteTaskSchema> => ({
@@ -103,7 +103,7 @@ export const TASK_RECORD = {
   rule: null,
 };
 
-/** A suite with a task and a configuration, and as the public API shows it. */
+/** A suite with a task and a configuration, and as the public API returns it. */
 export const aSuite = (
   fields: MessageInitShape<typeof scoring.SuiteSchema> = {},
 ): MessageInitShape<typeof scoring.SuiteSchema> => ({
@@ -155,7 +155,7 @@ export const SUITE_RECORD = {
   updated_at: UPDATED,
 };
 
-/** A benchmark run before its first trial, and as the public API shows it. */
+/** A benchmark run before its first trial, and as the public API returns it. */
 export const aBenchmarkRun = (
   fields: MessageInitShape<typeof scoring.BenchmarkRunSchema> = {},
 ): MessageInitShape<typeof scoring.BenchmarkRunSchema> => ({
