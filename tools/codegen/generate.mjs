@@ -4,7 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import * as fs from "node:fs"; // named imports of older Node.js versions would fail before the version check
+import * as fs from "node:fs"; // with named imports, older Node.js versions would fail before the version check
 import { dirname, join } from "node:path";
 
 const NODE_MIN = 24;

@@ -107,7 +107,7 @@ export type Manifest = { readonly content: ManifestContent; readonly identifiers
 export const manifestHash = (content: ManifestContent): string =>
   createHash("sha256").update(canonicalJson(content)).digest("hex");
 
-/** Members of configurations whose values identify records of one installation, whatever their form. */
+/** Members of configurations that identify records of one installation, including values that are not UUIDs. */
 const IDENTIFIER_KEYS: ReadonlySet<string> = new Set(["environment_id", "runner_id", "warp_id", "memory_stores"]);
 
 /** Returns a configuration without the members that identify records of one installation. */

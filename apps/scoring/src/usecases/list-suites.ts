@@ -42,7 +42,10 @@ export async function listSuites(
 
 export type GetSuiteDeps = SuiteScopeDeps & Pick<ReferenceDeps, "agents">;
 
-/** Returns a suite with its tasks and the agents that its agent can delegate to. Errors: suite_not_found · factory_not_found · not_authorized. */
+/**
+ * Returns a suite with its tasks and the uids of the agents that its agent can delegate to. Errors: suite_not_found ·
+ * factory_not_found · not_authorized.
+ */
 export async function getSuite(
   deps: GetSuiteDeps,
   caller: Caller,

@@ -32,7 +32,10 @@ export type SelfImprovementDeps = ScorerScopeDeps & {
   clock: Clock;
 };
 
-/** Returns the self-improvement of a scorer. Errors: scorer_not_found · not_authorized · self_improvement_not_found (it is not enabled). */
+/**
+ * Returns the self-improvement of a scorer. Errors: scorer_not_found · not_authorized · self_improvement_not_found (it
+ * is disabled).
+ */
 export async function getSelfImprovement(
   deps: SelfImprovementDeps,
   caller: Caller,
