@@ -13,6 +13,9 @@ declare module "autocannon" {
     body?: string;
     requests?: Request[];
   };
-  /** Emits `response` (client, status code, bytes, milliseconds) and `done`. */
+  /**
+   * Sends requests to a URL. The returned emitter emits `response` (client, status code, bytes, milliseconds) and
+   * `done`.
+   */
   export default function autocannon(options: Options, done: (error: Error | null) => void): EventEmitter;
 }

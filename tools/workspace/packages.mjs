@@ -8,8 +8,8 @@ import { join, relative } from "node:path";
  */
 
 /**
- * Returns all workspace packages with their TypeScript files, without generated code. @param {string} root @returns
- * {Package[]}
+ * Returns all workspace packages with their TypeScript files, without generated code.
+ * @param {string} root @returns {Package[]}
  */
 export function readPackages(root) {
   return ["apps", "libs"]
@@ -24,7 +24,8 @@ export function readPackages(root) {
 }
 
 /**
- * Returns the package of a specifier: "@scope/name/sub" → "@scope/name", "name/sub" → "name". @param {string} specifier
+ * Returns the package of a specifier: "@scope/name/sub" → "@scope/name", "name/sub" → "name".
+ * @param {string} specifier
  */
 export const packageOf = (specifier) =>
   specifier
@@ -47,8 +48,8 @@ const IMPORT =
 const importsOf = (code) => [...code.matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? "");
 
 /**
- * Removes whole-line and block comments, which suffices for rules about words. Comments after code remain. @param
- * {string} code
+ * Removes whole-line and block comments, which suffices for rules about words. Comments after code remain.
+ * @param {string} code
  */
 const withoutComments = (code) => code.replaceAll(/^\s*\/\*[^]*?\*\//gm, "").replaceAll(/^\s*\/\/.*$/gm, "");
 

@@ -5,7 +5,7 @@ import { newUid } from "@millwright/ids";
 const TASKS = 50;
 const CONFIGURATIONS = 4;
 const REPETITIONS = 5;
-/** Scores of one benchmark run. */
+/** Number of scores of one benchmark run. */
 const SCORES_PER_RUN = TASKS * CONFIGURATIONS * REPETITIONS * 4;
 /** Attempts per statement, so that the work deferred to the end of a transaction stays small. */
 const BATCH = 100_000;

@@ -5,7 +5,7 @@ import { markup, type Markup } from "./markup.ts";
 
 export type SchedulePageData = {
   readonly schedule: z.input<typeof ScheduledAgent>;
-  /** Newest first. */
+  /** Slots, newest first. */
   readonly slots: readonly z.input<typeof ScheduleSlot>[];
   readonly runUrl: (runUid: string) => string;
 };

@@ -42,8 +42,8 @@ const placeOf = (uid: string): string => `secret:${uid}`;
  *
  * Webhooks that reference the secret receive the new value before the response is sent; if they cannot be reached, the
  * change fails and the old value remains. The push happens in the transaction, under the lock of the team, so that
- * concurrent changes are pushed in commit order. If the commit fails after the push, the webhook ingress reconciles the
- * value itself.
+ * concurrent changes are pushed in commit order. If the commit fails after the push, the webhook ingress reads the
+ * current value later and replaces the pushed one.
  *
  * Errors: team_not_found · not_authorized · secret_exists (conflict).
  */

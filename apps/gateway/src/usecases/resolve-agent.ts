@@ -18,7 +18,7 @@ export type AgentQuery = {
 export type ResolvedAgent = {
   agent: Agent | undefined;
   definitionVersion: number;
-  /** Most specific first. */
+  /** Configuration layers, most specific first. */
   layers: ConfigLayer[];
   siblings: string[];
   team: TeamLayer;

@@ -9,7 +9,8 @@ import type { BenchmarkStats } from "./benchmark-stats.ts";
 export type ComparedRun = {
   readonly run: BenchmarkRun;
   readonly plan: BenchmarkPlan;
-  /** Statistics of all trials. */ readonly stats: BenchmarkStats;
+  /** Statistics of all trials. */
+  readonly stats: BenchmarkStats;
 };
 
 /**

@@ -43,7 +43,7 @@ export type TrialRecord = {
   readonly completedAt: Date | null;
   /** In the order of the manifest, without deleted scorers. */
   readonly scores: readonly TrialScoreRecord[];
-  /** Oldest first. */
+  /** Attempts, oldest first. */
   readonly attempts: readonly TrialAttemptRecord[];
 };
 

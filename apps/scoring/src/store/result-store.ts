@@ -8,7 +8,8 @@ export type ScorerStats = {
   readonly scorerUid: string;
   readonly resultCount: number;
   readonly lastScoredAt: Date | null;
-  /** Newest first. */ readonly recentScores: readonly number[];
+  /** Scores, newest first. */
+  readonly recentScores: readonly number[];
 };
 export type PeriodCount = { readonly passCount: number; readonly failCount: number; readonly costMicros: number };
 
