@@ -5,12 +5,12 @@ import type { Deployment } from "./deployment.ts";
 import { Fire, type Kindling } from "./fire.ts";
 import type { Member } from "./member.ts";
 
-/** What is killed: replicas and workers, services alone, or nats-server with all of its data. */
+/** What is killed: replicas and workers, services only, or nats-server together with its data. */
 export type Fuel = "processes" | "services" | "nats";
 
 const LOOK_EVERY_MS = 50;
 
-/** A cluster whose parts are killed again and again while it is used. */
+/** A cluster whose processes are killed repeatedly while it is used. */
 export class ClusterUnderFire implements Deployment {
   readonly isUnderFire = true;
   readonly cluster: Cluster;
@@ -21,7 +21,7 @@ export class ClusterUnderFire implements Deployment {
     this.#fire = new Fire(kindlingOf(cluster, fuel));
   }
 
-  /** Answers when it is ready and burns. */
+  /** Starts a cluster and then begins to kill its processes. Resolves when the cluster is ready. */
   static async start(fuel: Fuel, options: ClusterOptions): Promise<ClusterUnderFire> {
     const under = new ClusterUnderFire(await Cluster.start(options), fuel);
     under.#fire.start();
@@ -40,7 +40,7 @@ export class ClusterUnderFire implements Deployment {
     return this.cluster.timeScale;
   }
 
-  /** What was killed, in order. */
+  /** Names of the killed processes, in order. */
   get kills(): readonly string[] {
     return this.#fire.kills;
   }
@@ -53,7 +53,7 @@ export class ClusterUnderFire implements Deployment {
     return `Killed: ${this.kills.join(", ")}\n${this.cluster.output()}`;
   }
 
-  /** Answers when everything is back. */
+  /** Stops the kills. Resolves when all processes are back. */
   async extinguish(): Promise<void> {
     await this.#fire.stop();
   }
@@ -62,7 +62,7 @@ export class ClusterUnderFire implements Deployment {
     const out = this.#fire.abandon();
     await this.cluster.killEverything();
     await out;
-    await this.cluster.killEverything(); // what was being started meanwhile
+    await this.cluster.killEverything(); // Kills processes that were being started by the first call.
   }
 
   async start(): Promise<void> {
@@ -93,7 +93,7 @@ function kindlingOf(cluster: Cluster, fuel: Fuel): Kindling[] {
 
 const isWorker = (name: string): boolean => name.startsWith("worker-");
 
-/** Looked up by name each time: a cluster that is started again has new members. */
+/** Resolves the member by name on each use, because a restarted cluster has new members. */
 function processOf(cluster: Cluster, { name }: Member): Kindling {
   const member = () => cluster.member(name as Parameters<Cluster["member"]>[0]);
   return {
@@ -108,8 +108,8 @@ function processOf(cluster: Cluster, { name }: Member): Kindling {
 }
 
 /**
- * Whether a worker holds a run that has lost a worker before. The platform gives a run up when that has happened several times
- * (`RUN_LOSSES_MAX`); here every run shall succeed.
+ * Returns whether a worker executes a run that has lost a worker before. The platform fails a run after several losses
+ * (`RUN_LOSSES_MAX`), but these suites expect every run to succeed.
  */
 const holdsWornRun = (cluster: Cluster, worker: string): Promise<boolean> =>
   inOrchestrator(cluster, async ({ sql }) => {
@@ -121,7 +121,10 @@ const holdsWornRun = (cluster: Cluster, worker: string): Promise<boolean> =>
     return rows.length > 0;
   });
 
-/** Stays away, and then stays, until something has happened meanwhile that it should have told. */
+/**
+ * Leaves nats-server down until at least one event is written that it would have announced, and after the restart up
+ * until at least one more event is written.
+ */
 function natsOf(cluster: Cluster): Kindling {
   const head = () =>
     inOrchestrator(

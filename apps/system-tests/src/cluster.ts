@@ -23,16 +23,16 @@ export const SERVICES = [
 export type ServiceName = (typeof SERVICES)[number];
 
 export type ClusterOptions = DeploymentOptions & {
-  /** Of each service, or of some; default 2. */
+  /** Number of replicas of each service, or of the named services; default 2. */
   replicas?: number | Partial<Readonly<Record<ServiceName, number>>>;
-  /** Workers reach the platform each through a relay of their own, which can be cut. */
+  /** Connects each worker through a relay of its own, whose connections can be disturbed. */
   hasRelays?: boolean;
-  /** Where everything lies; default: a new directory. */
+  /** Directory of all files; default: a new directory. */
   dir?: string;
   ownerKey?: string;
-  /** PostgreSQL as it is delivered, with fsync; default: faster. */
+  /** Runs PostgreSQL with its default settings, including fsync. By default fsync is off for speed. */
   isDurable?: boolean;
-  /** PEM files: the services then speak TLS with each other. */
+  /** PEM files; if set, the services use TLS between each other. */
   tls?: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
 };
 
@@ -41,17 +41,17 @@ const workersOf = ({ workers = 2 }: ClusterOptions): number => workers;
 
 type Ports = { readonly grpc: number; readonly ops: number; readonly http: number };
 
-/** What stands for models and code hosts of teams is on this machine. */
+/** Lets the services and workers connect to loopback, where the fake model providers and code hosts run. */
 const INTERNAL = { MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "localhost,127.0.0.0/8,::1" };
 
-/** Settings that are not of the services alone. */
+/** Settings that workers receive in addition to the services. */
 const WORKERS_TOO = /^OTEL_|^MILLWRIGHT_HARNESS_|^MILLWRIGHT_PARKED_WORKSPACES$/;
 
 const FAST: Record<string, string> = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /**
- * The platform as separate processes on the loopback address: replicas of each service behind one front door, workers (two,
- * unless others are asked for), nats-server (where it is installed) and an embedded PostgreSQL.
+ * The platform as separate processes on loopback: replicas of each service behind a load balancer, workers (default
+ * two), nats-server (if installed) and an embedded PostgreSQL.
  */
 export class Cluster implements Deployment {
   readonly dir: string;
@@ -59,7 +59,7 @@ export class Cluster implements Deployment {
   readonly timeScale: number;
   readonly isUnderFire = false;
   readonly ownerKey: string;
-  /** Where it is installed. */
+  /** Undefined if nats-server is not installed. */
   readonly nats: Nats | undefined;
   readonly #options: ClusterOptions;
   readonly #door: FrontDoor;
@@ -98,7 +98,7 @@ export class Cluster implements Deployment {
     this.#databasePort = o.databasePort;
   }
 
-  /** Answers when all of it is ready. Errors: the output of what is not. */
+  /** Starts a cluster and resolves when all processes are ready. Throws with the output of a process that is not. */
   static async start(options: ClusterOptions = {}): Promise<Cluster> {
     const dir = options.dir ?? (await newDirectory());
     const ports = {} as Record<ServiceName, Ports[]>;
@@ -132,7 +132,7 @@ export class Cluster implements Deployment {
     return cluster;
   }
 
-  /** Replicas of services first, then workers. */
+  /** Replicas of the services, then the workers. */
   get members(): readonly Member[] {
     return [...this.#services, ...this.#workers];
   }
@@ -143,7 +143,7 @@ export class Cluster implements Deployment {
     return found;
   }
 
-  /** Between a worker and the platform. */
+  /** Returns the relay between a worker and the platform. */
   relay(worker: number): Relay {
     const found = this.#relays[worker];
     if (!found) throw new Error(`There is no relay before worker-${worker}.`);
@@ -154,7 +154,7 @@ export class Cluster implements Deployment {
     return join(this.dir, ...names);
   }
 
-  /** The addresses at which a service answers RPCs. */
+  /** Returns the RPC addresses of a service's replicas. */
   rpcUrls(service: ServiceName): string[] {
     return this.#ports[service].map(({ grpc }) => `${this.#options.tls ? "https" : "http"}://127.0.0.1:${grpc}`);
   }
@@ -163,27 +163,27 @@ export class Cluster implements Deployment {
     return this.#ports[service].map(({ ops }) => `http://127.0.0.1:${ops}`);
   }
 
-  /** The gateways themselves, past the front door. */
+  /** Returns the addresses of the gateways, without the load balancer. */
   gatewayUrls(): string[] {
     return this.#ports.gateway.map(({ http }) => `http://127.0.0.1:${http}`);
   }
 
-  /** The webhook ingresses themselves, past their front door. */
+  /** Returns the addresses of the webhook ingresses, without their load balancer. */
   ingressUrls(): string[] {
     return this.#ports["webhook-ingress"].map(({ http }) => `http://127.0.0.1:${http}`);
   }
 
-  /** The database of a service. */
+  /** Returns the URL of a service's database. */
   databaseUrl(service: ServiceName): string {
     return this.serverUrl(`millwright_${service}`);
   }
 
-  /** Any database of the PostgreSQL server. */
+  /** Returns the URL of a database of the PostgreSQL server. */
   serverUrl(database: string): string {
     return this.#postgres!.url(database);
   }
 
-  /** What its processes reported as failed, and what they wrote besides their log. */
+  /** Returns the failures that processes have logged, and all output that is not a log record. */
   errors(): string[] {
     return this.members.flatMap(({ name }) =>
       readFileSync(this.path("logs", name), "utf8")
@@ -325,7 +325,7 @@ export class Cluster implements Deployment {
   }
 }
 
-/** That an upstream service was away for a moment is no failure: the caller asks again. */
+/** Reasons of errors that are not failures: an upstream service was unavailable for a moment and the caller retries. */
 const PASSING = new Set(["service_unavailable", "deadline_exceeded", "call_cancelled"]);
 
 function isFailure(line: string): boolean {
@@ -338,7 +338,7 @@ function isFailure(line: string): boolean {
   }
 }
 
-/** How a service is called in the names of settings. */
+/** Returns the prefix of a service's environment variables. */
 const variable = (service: ServiceName): string => service.toUpperCase().replaceAll("-", "_");
 
 const somePorts = async (): Promise<Ports> => ({

@@ -1,39 +1,48 @@
-/** What of a platform a test may ask for. */
+/** Options of a platform under test. */
 export type DeploymentOptions = {
-  /** Worker processes; each deployment has its own default. */
+  /** Number of worker processes; the default depends on the deployment. */
   workers?: number;
-  /** Per worker; default 4. */
+  /** Slots of each worker; default 4. */
   slots?: number;
-  /** Divides leases, offers and heartbeats. */
+  /** Divisor of lease durations, offer timeouts and heartbeat intervals. */
   timeScale?: number;
-  /** More settings, for its services, such as a bucket for files; OpenTelemetry's, those of harnesses and that of kept workspaces for the workers too. */
+  /**
+   * Additional environment variables of the services, such as a bucket URL for files. Workers receive only the
+   * OpenTelemetry, harness and retained workspace variables.
+   */
   env?: Readonly<Record<string, string>>;
-  /** A command that starts the standalone platform, such as bubblewrap with its options. */
+  /** Command that starts the standalone platform, such as bubblewrap with its options. */
   wrapper?: readonly string[];
 };
 
-/** A platform of real processes, whatever it consists of. It keeps its address when it is started again. */
+/** A platform of real processes: standalone or a cluster. It keeps its address when it is restarted. */
 export type Deployment = {
-  /** Where users and workers go. */
+  /** Base URL for users and workers. */
   readonly url: string;
-  /** Everything of it lies here; a place for the test's files too. */
+  /** Directory of all files of the platform; tests may put files there too. */
   readonly dir: string;
   readonly timeScale: number;
-  /** Parts of it die while it is used: whoever uses it must ask again. */
+  /** True if processes of the platform are killed while it is used, so that clients must retry. */
   readonly isUnderFire: boolean;
-  /** A file or directory of this platform. The platform's own are below `data`, repositories for it below `repositories`. */
+  /**
+   * Returns the path of a file or directory of this platform. The platform's own files are below `data`, repositories
+   * for it below `repositories`.
+   */
   path(...names: string[]): string;
-  /** What it wrote last, for the messages of tests. */
+  /** Returns the latest output of its processes, for test failure messages. */
   output(): string;
-  /** SIGKILL to everything at once: services, workers, their sandboxes, the database. */
+  /** Sends SIGKILL to everything at once: services, workers, their sandboxes, the database. */
   killEverything(): Promise<void>;
-  /** Starts it again on the same directory; answers when it is ready. */
+  /** Starts the platform again on the same directory. Resolves when it is ready. */
   start(): Promise<void>;
-  /** As Ctrl-C does; may be called again. Answers the names of processes that did not stop in time, by themselves, with exit code 0. */
+  /**
+   * Stops the platform as Ctrl-C does; may be called repeatedly. Returns the names of processes that did not exit in
+   * time, by themselves, with code 0.
+   */
   stop(): Promise<string[]>;
-  /** Ends it and leaves nothing behind. */
+  /** Stops the platform and removes its directory. */
   remove(): Promise<void>;
 };
 
-/** The key of the first team's owner on every platform of these tests. */
+/** API key of the first team's owner on every platform of these tests. */
 export const OWNER_KEY = "mw_the-owners-key-of-the-system-tests";

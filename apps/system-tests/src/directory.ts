@@ -6,13 +6,16 @@ import { killAll, processesWith } from "./processes.ts";
 
 const PREFIX = "millwright-system-";
 
-/** A new directory for a deployment of this process. What killed test runs left behind is removed first. */
+/** Creates a directory for a deployment of this process. Removes first what killed test runs left behind. */
 export async function newDirectory(): Promise<string> {
   await removeLeftovers();
   return mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
-/** Removes the deployments of processes that have ended, with their processes; `own`: those of this process, too. */
+/**
+ * Removes the directories and processes of deployments whose test process has ended; with `own`, also those of this
+ * process.
+ */
 export async function removeLeftovers(own = false): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const owner = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split("-")[0]) : Number.NaN;
@@ -21,7 +24,7 @@ export async function removeLeftovers(own = false): Promise<void> {
   }
 }
 
-/** Removes it with every process that knows of it. */
+/** Removes the directory and kills every process whose command line or environment contains its path. */
 export async function removeDirectory(dir: string): Promise<void> {
   killAll(processesWith(dir).map(({ pid }) => pid));
   await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

@@ -1,19 +1,22 @@
-/** Something that is killed and comes back. */
+/** A process that is killed and restarted. */
 export type Kindling = {
   readonly name: string;
-  /** Whether it must not be killed just now. */
+  /** Returns true while the process must not be killed. */
   isSpared?(): Promise<boolean>;
   kill(): Promise<void>;
-  /** Answers when it does its work again; at once when nobody waits for it any more. Errors: when it does not come back. */
+  /**
+   * Restarts the process and resolves when it works again. Stops waiting for anything else once `isBurning` is false.
+   * Throws if the process does not come back.
+   */
   revive(fire: Readonly<Pick<Fire, "isBurning" | "isAbandoned">>): Promise<void>;
 };
 
-/** Kills one thing at a time, in an order of chance, each when the one before is back. */
+/** Kills one process at a time in random order; the next kill waits until the previous process is back. */
 export class Fire {
-  /** What was killed, in order. */
+  /** Names of the killed processes, in order. */
   readonly kills: string[] = [];
   isBurning = false;
-  /** What was killed last need not come back. */
+  /** If true, the process that was killed last does not have to come back. */
   isAbandoned = false;
   readonly #kindling: readonly Kindling[];
   #burning: Promise<void> = Promise.resolve();
@@ -27,16 +30,19 @@ export class Fire {
     this.isBurning = true;
     this.isAbandoned = false;
     this.#burning = this.#burn();
-    this.#burning.catch(() => {}); // told by stop
+    this.#burning.catch(() => {}); // `stop` reports the error.
   }
 
-  /** Answers when all is back. Errors: what did not come back. */
+  /** Resolves when all processes are back. Throws if one does not come back. */
   async stop(): Promise<void> {
     this.isBurning = false;
     await this.#burning;
   }
 
-  /** For when all shall die: leaves down what was killed last. Answers when nothing more is done. */
+  /**
+   * Stops without waiting for the process that was killed last. Used before everything is killed. Resolves when no
+   * further action is taken.
+   */
   async abandon(): Promise<void> {
     this.isBurning = false;
     this.isAbandoned = true;

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
-/** One address in front of several servers, as a load balancer is: each connection goes to one that takes it, in turn. */
+/** A TCP load balancer: distributes connections round-robin over several servers and skips those that refuse. */
 export class FrontDoor {
   readonly url: string;
   readonly #server: Server;
@@ -27,7 +27,8 @@ export class FrontDoor {
   }
 
   async close(): Promise<void> {
-    const closed = new Promise<unknown>((resolve) => this.#server.close(resolve)); // also when it was closed before
+    // Also resolves if it was closed before.
+    const closed = new Promise<unknown>((resolve) => this.#server.close(resolve));
     for (const socket of this.#sockets) socket.destroy();
     await closed;
   }

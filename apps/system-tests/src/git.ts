@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-/** Runs git as nobody in particular, untouched by the configuration of this machine. */
+/** Runs git with a test identity, independent of the git configuration of this machine. */
 export const git = (directory: string, ...args: string[]): string =>
   execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-C", directory, ...args], {
     encoding: "utf8",
@@ -15,7 +15,10 @@ export const git = (directory: string, ...args: string[]): string =>
     },
   });
 
-/** Makes the bare repository `<root>/<owner>/<name>.git` with one commit of these files on `main`; answers its directory. */
+/**
+ * Creates the bare repository `<root>/<owner>/<name>.git` with one commit of these files on `main`. Returns its
+ * directory.
+ */
 export function bareRepository(
   root: string,
   owner: string,
@@ -33,7 +36,10 @@ export function bareRepository(
   return bare;
 }
 
-/** Writes files of a repository that was made here, commits them and pushes to `main`; forced, in place of the commit before. Answers the new head. */
+/**
+ * Writes files to a repository created by `bareRepository`, commits them and pushes to `main`. With `isForced` the
+ * commit replaces the previous one by a forced push. Returns the new head.
+ */
 export function pushFiles(bare: string, files: Readonly<Record<string, string>>, { isForced = false } = {}): string {
   const checkout = checkoutOf(bare);
   write(checkout, files);
@@ -51,7 +57,7 @@ export function pushFiles(bare: string, files: Readonly<Record<string, string>>,
   return git(checkout, "rev-parse", "HEAD").trim();
 }
 
-/** `<root>/<owner>-<name>-checkout` of `<root>/<owner>/<name>.git`. */
+/** Returns `<root>/<owner>-<name>-checkout` for `<root>/<owner>/<name>.git`. */
 const checkoutOf = (bare: string): string => `${dirname(bare)}-${basename(bare, ".git")}-checkout`;
 
 function write(directory: string, files: Readonly<Record<string, string>>): void {

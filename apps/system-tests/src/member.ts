@@ -6,15 +6,15 @@ const POLL_MS = 50;
 
 export type MemberOptions = {
   readonly name: string;
-  /** Below `apps/`. */
+  /** Path of the main module below `apps/`. */
   readonly main: string;
   readonly log: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Whether it does its work; told what it wrote since its last launch. */
+  /** Returns whether the process is ready. `written` is its output since the last launch. */
   isReady(written: string): Promise<boolean>;
 };
 
-/** One process of a cluster, started as often as it is needed, each time with the same settings. */
+/** One process of a cluster. It can be restarted any number of times, always with the same settings. */
 export class Member {
   readonly name: string;
   readonly #options: MemberOptions;
@@ -25,13 +25,13 @@ export class Member {
     this.#options = options;
   }
 
-  /** Starts it, unless it runs. Does not wait for it. */
+  /** Starts the process unless it is running. Does not wait until it is ready. */
   launch(): void {
     const { main, log, env } = this.#options;
     if (this.#program === undefined || this.#program.hasEnded) this.#program = new Program(main, { log, env });
   }
 
-  /** Waits until it does its work. Errors: what it wrote, when it ends before that. */
+  /** Waits until the process is ready. Throws with its output if it exits first. */
   async ready(): Promise<void> {
     for (
       const deadline = Date.now() + READY_TIMEOUT_MS;
@@ -43,12 +43,12 @@ export class Member {
     }
   }
 
-  /** What it wrote since its last launch; nothing of one that was killed. */
+  /** Returns the output since the last launch; empty after `kill`. */
   output(): string {
     return this.#program?.output() ?? "";
   }
 
-  /** 0 while it does not run. */
+  /** Process id; 0 while it is not running. */
   get pid(): number {
     return this.#program?.pid ?? 0;
   }
@@ -57,19 +57,22 @@ export class Member {
     return this.#program?.hasEnded === false;
   }
 
-  /** Such as SIGSTOP; to nobody while it does not run. */
+  /** Sends a signal such as SIGSTOP. Does nothing while the process is not running. */
   signal(signal: NodeJS.Signals): void {
     this.#program?.signal(signal);
   }
 
-  /** SIGKILL, with all that it started. */
+  /** Sends SIGKILL to the process and its group. */
   async kill(): Promise<void> {
     const program = this.#program;
     this.#program = undefined;
     await program?.kill();
   }
 
-  /** SIGTERM. Answers whether it ended in time, by itself, with exit code 0; one that was killed before has nothing to answer for. */
+  /**
+   * Sends SIGTERM. Returns whether the process exited in time, by itself, with code 0. Returns true if it was killed
+   * before.
+   */
   async stop(): Promise<boolean> {
     return (await this.#program?.stop()) ?? true;
   }

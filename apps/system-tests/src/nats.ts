@@ -8,7 +8,6 @@ import { steadyPort } from "./ports.ts";
 const READY_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** A nats-server with JetStream on the loopback address. */
 export class Nats {
   readonly url: string;
   readonly #port: number;
@@ -21,7 +20,7 @@ export class Nats {
     this.#dir = dir;
   }
 
-  /** Not started yet. Undefined where no nats-server is installed. */
+  /** Creates a server that is not started yet. Returns undefined if nats-server is not installed. */
   static async in(dir: string): Promise<Nats | undefined> {
     try {
       execFileSync("nats-server", ["--version"], { stdio: "ignore" });
@@ -31,7 +30,7 @@ export class Nats {
     return new Nats(await steadyPort(), dir);
   }
 
-  /** Answers when it takes connections. */
+  /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
     await mkdir(this.#dir, { recursive: true });
     const child = spawn(
@@ -45,7 +44,7 @@ export class Nats {
     }
   }
 
-  /** SIGKILL, and all of its data away. */
+  /** Kills the server with SIGKILL and deletes all of its data. */
   async wipe(): Promise<void> {
     await this.end("SIGKILL");
     await rm(this.#dir, { recursive: true, force: true });

@@ -10,7 +10,7 @@ import { Program } from "./program.ts";
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
-/** A standalone platform: one process with one worker, unless more are asked for, and its database. */
+/** A standalone platform: one process with its database and, by default, one worker. */
 export class Platform implements Deployment {
   readonly url: string;
   readonly dir: string;
@@ -28,7 +28,7 @@ export class Platform implements Deployment {
     this.#options = options;
   }
 
-  /** Answers when it is ready. Errors: its output, when it ends before that. */
+  /** Starts a platform and resolves when it is ready. Throws with its output if it exits first. */
   static async start(options: DeploymentOptions = {}): Promise<Platform> {
     const platform = new Platform(await newDirectory(), await steadyPort(), options);
     try {

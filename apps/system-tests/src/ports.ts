@@ -1,16 +1,19 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below the ports that Linux, macOS and Windows hand out by themselves. */
+/** Below the ephemeral port ranges of Linux, macOS and Windows. */
 const [FIRST, END] = [15_000, 32_000];
 
-/** Handed out by this process. Two test processes take odd and even ones, so that neither takes what the other is about to use. */
+/**
+ * Ports returned by this process. Of two test processes one uses odd and one even ports, so that neither takes a port
+ * that the other is about to use.
+ */
 const taken = new Set<number>();
 const SIDE = Number(process.env["JEST_WORKER_ID"] ?? 0) % 2;
 
 /**
- * A loopback port for a process that is to be killed and started again at the same address: meanwhile the system gives it to
- * nobody else, as it would one of those that it hands out itself.
+ * Returns a loopback port for a process that is killed and restarted at the same address. The port is outside the
+ * ephemeral range, so the system does not assign it to another process in between.
  */
 export async function steadyPort(): Promise<number> {
   for (;;) {

@@ -3,19 +3,19 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 export type RunningProcess = { readonly pid: number; readonly command: string; readonly environment: string };
 
-/** Running processes whose command line or environment holds the text, without ourselves. */
+/** Returns the running processes, without this one, whose command line or environment contains the text. */
 export const processesWith = (text: string): RunningProcess[] =>
   everyProcess().filter(
     ({ pid, command, environment }) => pid !== process.pid && (command + environment).includes(text),
   );
 
-/** Processes of sandboxes of these runs, on this machine. */
+/** Returns the processes on this machine that belong to sandboxes of these runs. */
 export function processesOfRuns(uids: readonly string[]): RunningProcess[] {
   const known = new Set(uids);
   return everyProcess().filter(({ environment }) => known.has(/MILLWRIGHT_RUN_ID=(\S+)/.exec(environment)?.[1] ?? ""));
 }
 
-/** Ends processes at once; those that are gone already are fine. */
+/** Sends a signal to processes; ignores processes that have exited already. */
 export function killAll(pids: readonly number[], signal: NodeJS.Signals = "SIGKILL"): void {
   for (const pid of pids) {
     try {
@@ -39,7 +39,7 @@ const fromProc = () =>
       environment: textOf(`/proc/${name}/environ`),
     }));
 
-/** "" for a process that has ended or is not ours. */
+/** Returns "" if the process has ended or belongs to another user. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, "utf8").replaceAll("\0", " ");
@@ -48,7 +48,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Command and environment come in one there. */
+/** Lists processes with `ps`, which prints command and environment as one text. */
 const fromPs = () =>
   execFileSync("ps", ["axeww", "-o", "pid=,command="], { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 })
     .split("\n")

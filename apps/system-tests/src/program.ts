@@ -5,16 +5,22 @@ import { fileURLToPath } from "node:url";
 
 const APPS = fileURLToPath(new URL("../..", import.meta.url));
 const STOP_TIMEOUT_MS = 20_000;
-/** Compiled modules of our programs: loading them again takes half the time. Valid for one content and one version of Node.js. */
+/**
+ * Compile cache of Node.js for Millwright programs; it halves the load time. An entry is valid for one file content and
+ * one version of Node.js.
+ */
 const COMPILE_CACHE = fileURLToPath(new URL("../../../node_modules/.cache/millwright-compile", import.meta.url));
 
-/** A program of ours as a process of its own, leading a group of its own. */
+/** A Millwright program as a separate process that leads its own process group. */
 export class Program {
   readonly child: ChildProcess;
   readonly #log: string;
   readonly #begin: number;
 
-  /** `main` is below `apps/`; output is added to the file `log`. Of our environment it gets only PATH and HOME. `wrapper`: a command that starts it. */
+  /**
+   * Starts the program. `main` is a path below `apps/`. Output is appended to the file `log`. From the test's
+   * environment the program receives only PATH and HOME. `wrapper` is a command that starts it.
+   */
   constructor(
     main: string,
     options: {
@@ -52,7 +58,7 @@ export class Program {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
-  /** What it wrote; not what was in the file before. */
+  /** Returns the output of this process, without what the file contained before. */
   output(): string {
     return readFileSync(this.#log).subarray(this.#begin).toString();
   }
@@ -61,7 +67,7 @@ export class Program {
     if (!this.hasEnded) process.kill(this.pid, signal);
   }
 
-  /** SIGKILL to it and everything it started in its group. */
+  /** Sends SIGKILL to the process group. */
   async kill(): Promise<void> {
     if (this.hasEnded) return;
     const ended = once(this.child, "exit");
@@ -69,7 +75,10 @@ export class Program {
     await ended;
   }
 
-  /** SIGTERM, then SIGKILL to the group when it takes too long. Answers whether it stopped by itself, with exit code 0. */
+  /**
+   * Sends SIGTERM, then SIGKILL to the group if the process does not exit in time. Returns whether it exited by itself
+   * with code 0.
+   */
   async stop(): Promise<boolean> {
     if (this.hasEnded) return this.child.exitCode === 0;
     const ended = once(this.child, "exit");

@@ -1,11 +1,14 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
-/** How a connection is harmed: refuse = it breaks, and none is taken · silence = nothing passes, and goes on afterwards · mute = requests pass, answers are lost. */
+/**
+ * How connections are disturbed. `refuse`: existing connections break and new ones are refused. `silence`: no data
+ * passes until the relay is restored. `mute`: requests pass, responses are lost.
+ */
 export type Harm = "refuse" | "silence" | "mute";
 
 type Joint = { readonly client: Socket; readonly server: Socket };
 
-/** A TCP relay between somebody and one address, which can be cut. */
+/** A TCP relay in front of one address, whose connections can be disturbed. */
 export class Relay {
   readonly url: string;
   readonly #server: Server;
@@ -19,7 +22,7 @@ export class Relay {
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** A relay to the origin of `target`. */
+  /** Creates a relay to the origin of `target`. */
   static async to(target: string): Promise<Relay> {
     const server = createServer({ pauseOnConnect: true }, (client) => relay.#take(client));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -35,7 +38,7 @@ export class Relay {
     }
   }
 
-  /** Everything passes again. Connections whose answers were lost break. */
+  /** Ends the disturbance. Connections that lost responses are closed. */
   mend(): void {
     const harm = this.#harm;
     this.#harm = undefined;

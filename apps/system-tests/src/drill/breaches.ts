@@ -2,20 +2,20 @@ import type { EventFact, MessageFact, RunFacts } from "./facts.ts";
 import type { ChildPlan } from "./workload.ts";
 
 const TERMINAL = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
-/** Written when an execution no longer holds its run. */
+/** Events written when an execution releases its run. */
 const RELEASES = ["worker_lost", "run_queued", "run_waiting", "run_finished"];
-/** Written when an attempt is over and its run is not. */
+/** Events written when an attempt ends but its run does not. */
 const INTERRUPTIONS = ["worker_lost", "worker_stopped", "attempt_failed"];
-/** What costs or stays; nothing of it may follow the end of its execution. */
+/** Events with costs or lasting results; none may follow the end of its execution. */
 const EFFECTS = ["usage_recorded", "artifact_created"];
 
-/** What must hold of any run that has ended, whatever was done to the platform meanwhile. */
+/** Returns violated invariants of a terminal run. The invariants hold regardless of the inflicted faults. */
 export const breachesOf = (run: RunFacts): string[] =>
   [...ending(run), ...order(run), ...claims(run), ...zombies(run), ...steps(run), ...fates(run)].map(
     (breach) => `run ${run.uid}: ${breach}`,
   );
 
-/** It is terminal, and says why in a way that a program can read. */
+/** Checks that the run is terminal and has a machine-readable cause. */
 function ending({ state, isFinished, errorCode, message, events }: RunFacts): string[] {
   if (!TERMINAL.includes(state)) return [`is left ${state}`];
   const last = events.findLast(({ kind }) => kind === "run_finished")?.payload;
@@ -29,7 +29,10 @@ function ending({ state, isFinished, errorCode, message, events }: RunFacts): st
   return breaches;
 }
 
-/** No event is lost or doubled: seqs without gaps, and as many of the newest attempt as it has sent. */
+/**
+ * Checks that no event is lost or duplicated: sequence numbers have no gaps, and the number of events of the newest
+ * attempt equals the number it has sent.
+ */
 function order({ events, lastSeq, lastClientSeq, executions }: RunFacts): string[] {
   const breaches =
     events.every(({ seq }, n) => seq === n + 1) && events.length === lastSeq
@@ -45,7 +48,7 @@ function order({ events, lastSeq, lastClientSeq, executions }: RunFacts): string
   return breaches;
 }
 
-/** It is never held twice: between two claims the first holder has let go. */
+/** Checks that the run has one owner at a time: a claim follows the release of the previous claim. */
 function claims({ events }: RunFacts): string[] {
   let isHeld = false;
   return events.flatMap(({ kind, seq }) => {
@@ -55,7 +58,10 @@ function claims({ events }: RunFacts): string[] {
   });
 }
 
-/** Nothing of an attempt comes after it was lost, nor after one that came later; nothing that costs comes after the end. */
+/**
+ * Checks that an attempt writes no event after it was lost or after a newer attempt has written one, and that no event
+ * with costs follows the end of its execution.
+ */
 function zombies({ events }: RunFacts): string[] {
   const lost = new Set<string>();
   const ended = new Set<number>();
@@ -79,8 +85,9 @@ function zombies({ events }: RunFacts): string[] {
 const counted = ({ events }: RunFacts): EventFact[] => events.filter(({ isSuperseded }) => !isSuperseded);
 
 /**
- * A step that was taken is not taken again, but for one whose tool ran when its attempt was lost; and a tool that has done its work does not do it
- * again, but where a resumed script says that what it did was lost with the workspace.
+ * Checks that no step is taken twice, except a step whose tool ran when its attempt was lost, and that no completed
+ * tool call is repeated, except calls that a resumed script lists in `repeats` because their result was lost with the
+ * workspace.
  */
 function steps(run: RunFacts): string[] {
   const twice = (of: readonly string[]) => [...new Set(of.filter((id, n) => of.indexOf(id) !== n))];
@@ -97,7 +104,10 @@ function steps(run: RunFacts): string[] {
   return [...twice(said).map((id) => `takes step ${id} twice`), ...twice(done).map((id) => `ends tool ${id} twice`)];
 }
 
-/** Each follow-up was delivered once, or is undeliverable for a reason; those delivered were so in the order of acceptance. */
+/**
+ * Checks that each follow-up is either delivered once or undeliverable with a reason, and that delivered follow-ups
+ * arrive in the order of acceptance.
+ */
 function fates(run: RunFacts): string[] {
   const followups = run.messages.filter(({ kind }) => kind === "followup");
   const uids = (kind: string, member: string) =>
@@ -122,7 +132,10 @@ function fates(run: RunFacts): string[] {
   return [...followups.flatMap(fateOf), ...(isOrdered ? [] : ["was told its follow-ups in another order"])];
 }
 
-/** What a run did is what its script says, each thing once; all of it when it has succeeded. `others`: of its tree. */
+/**
+ * Checks that a run performed what its script contains, each item at most once, and every item if it succeeded.
+ * `others` are the runs of its tree.
+ */
 export function deedsOf(
   run: RunFacts,
   plan: ChildPlan & { readonly pullRequests?: number },
@@ -152,18 +165,18 @@ export function deedsOf(
   }
 }
 
-/** Whether this run was started with this plan's script. */
+/** Returns whether the run was started with the script of this plan. */
 export const isOf = ({ prompt }: Pick<RunFacts, "prompt">, { says }: Pick<ChildPlan, "says">): boolean =>
   prompt
     .split("\n")
     .find((line) => line.includes("- say: "))
     ?.endsWith(`say: ${says[0]}`) ?? false;
 
-/** The finer cause of a run's end, or "". */
+/** Returns the `reason` of the run's end, or "". */
 export const reasonOf = ({ events }: Pick<RunFacts, "events">): string =>
   (events.findLast(({ kind }) => kind === "run_finished")?.payload["reason"] as string | undefined) ?? "";
 
-/** The platform may give a run up when it has lost too many workers, or when something took too long. */
+/** Returns whether the platform gave the run up for an allowed reason: too many lost attempts, or a limit. */
 export function isGivenUp({ state, errorCode, events }: RunFacts): boolean {
   const reason = reasonOf({ events });
   if (/_limit$/.test(reason)) return true;

@@ -1,4 +1,4 @@
-/** Chance that repeats itself: equal seeds give equal sequences. */
+/** A seeded pseudo-random generator: equal seeds give equal sequences. */
 export class Chance {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Chance {
     this.#state = Math.imul(seed + 1, 0x9e3779b1) >>> 0;
   }
 
-  /** From 0, below 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -14,7 +14,7 @@ export class Chance {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number, both ends included. */
+  /** Returns an integer between `first` and `last`, both inclusive. */
   between(first: number, last: number): number {
     return first + Math.floor(this.fraction() * (last - first + 1));
   }
@@ -23,7 +23,7 @@ export class Chance {
     return from[this.between(0, from.length - 1)]!;
   }
 
-  /** One of the names, each as often as its weight says. */
+  /** Returns one of the names with a probability proportional to its weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
     const entries = Object.entries(weights) as [K, number][];
     let left = this.fraction() * entries.reduce((sum, [, weight]) => sum + weight, 0);

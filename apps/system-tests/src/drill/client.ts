@@ -2,19 +2,19 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 
 const ANSWER_MS = 8_000;
-/** "Not yet" is an answer, and may be the answer for longer than silence. */
+/** A 409 "not yet" response may be repeated this many times longer than no response. */
 const NOT_YET_SHARE = 10;
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MAX_MS = 1_000;
 
 export type Said = { readonly status: number; readonly body: any };
 
-/** Nobody answered for as long as anybody would ask. */
+/** Thrown when a request had no final response before its deadline. */
 export class GaveUp extends Error {
   override readonly name = "GaveUp";
 }
 
-/** Asks the public API as a good client does: what was not answered, or may pass, again with the same Idempotency-Key. */
+/** A client of the public API that retries unanswered and retryable requests with the same Idempotency-Key. */
 export class PatientClient {
   readonly #url: string;
   readonly #key: string;
@@ -26,7 +26,7 @@ export class PatientClient {
     this.#patienceMs = patienceMs;
   }
 
-  /** Any answer that is not passing. Paths are below `/api/v1`. Errors: GaveUp. */
+  /** Returns the first response that is not retryable. `path` is below `/api/v1`. Errors: GaveUp. */
   async ask(method: string, path: string, body?: object): Promise<Said> {
     const idempotencyKey = randomUUID();
     let last = "nothing";
@@ -68,7 +68,9 @@ export class PatientClient {
     return { said, mayPass: response.headers.get("x-should-retry") === "true" };
   }
 
-  /** The body of a success. Errors: GaveUp, and what was answered instead. */
+  /**
+   * Returns the body of a successful response. Throws GaveUp, or an error with the response if it was not successful.
+   */
   async must(method: string, path: string, body?: object): Promise<any> {
     const said = await this.ask(method, path, body);
     if (said.status >= 300) throw new Error(`${method} ${path}: ${said.status} ${JSON.stringify(said.body)}`);

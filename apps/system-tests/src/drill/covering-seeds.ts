@@ -1,8 +1,8 @@
 import { faultType, scheduleOf } from "./schedule.ts";
 
 /**
- * Returns few seeds up to `last` whose schedules inflict every type of fault on every kind of run that any schedule up to
- * `last` does. Greedy: each seed adds the most pairs that are still missing.
+ * Returns few seeds up to `last` whose schedules inflict every type of fault on every kind of run that occurs in any
+ * schedule up to `last`. Greedy: each seed adds the most pairs that are still missing.
  */
 export function coveringSeeds(last: number): number[] {
   const pairsBySeed = new Map(Array.from({ length: last }, (_, n) => [n + 1, pairsOf(n + 1)]));

@@ -8,22 +8,22 @@ import { scheduleOf, told } from "./schedule.ts";
 const SAMPLE_MS = 1_000;
 
 export type DrillOptions = {
-  /** Of the schedules, in the order in which they begin. */
+  /** Seeds of the schedules, in the order in which they are started. */
   readonly seeds: readonly number[];
-  /** Schedules at once. */
+  /** Number of schedules played concurrently. */
   readonly width: number;
-  /** How long a run may stand still, and a request go unanswered. */
+  /** Longest time in which a run may make no progress or a request may get no response, in milliseconds. */
   readonly patienceMs: number;
   readonly onPlayed?: (played: Played) => void;
 };
 
 export type Report = {
   readonly played: readonly Played[];
-  /** Everything that must not be, with the seed of its schedule. */
+  /** All violated invariants, each with the seed of its schedule. */
   readonly breaches: readonly string[];
 };
 
-/** Plays schedules on one platform that lives through all of them. */
+/** Plays schedules on one platform. */
 export async function drill({ seeds, width, patienceMs, onPlayed }: DrillOptions): Promise<Report> {
   const rig = await Rig.start({ patienceMs });
   const played: Played[] = [];
@@ -66,7 +66,10 @@ const failed = (seed: number, error: unknown): Played => ({
   followUps: 0,
 });
 
-/** Looks in between: at no moment do rows contradict each other, and what is queued says why. */
+/**
+ * Checks once per `SAMPLE_MS` that rows do not contradict each other and that a queued run has a reason for being
+ * queued.
+ */
 async function sample(rig: Rig, breaches: string[], signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await pause(SAMPLE_MS, undefined, { signal }).catch(() => {});

@@ -18,7 +18,7 @@ export type MessageFact = {
   readonly reason: string | null;
 };
 
-/** What the database of the orchestrator says of a run, all of one moment. */
+/** A run as stored in the orchestrator's database, read in one statement. */
 export type RunFacts = {
   readonly uid: string;
   readonly parentUid: string | null;
@@ -31,7 +31,7 @@ export type RunFacts = {
   readonly lastClientSeq: number;
   readonly events: readonly EventFact[];
   readonly messages: readonly MessageFact[];
-  /** Newest last. `accepted`: the newest attempt that a worker took. */
+  /** Oldest first. `accepted` is the newest attempt that a worker accepted. */
   readonly executions: readonly { readonly id: number; readonly state: string; readonly accepted: number }[];
   readonly artifacts: readonly { readonly type: string; readonly name: string }[];
   readonly pullRequests: number;
@@ -52,22 +52,22 @@ const FACTS = `
     FROM runs r JOIN run_streams s ON s.run_uid = r.uid
    WHERE r.root_run_uid = ANY($1::uuid[]) ORDER BY r.created_at, r.uid`;
 
-/** Of all runs of these trees. */
+/** Returns the facts of all runs of these trees. */
 export const factsOf = async (sql: Sql, roots: readonly string[]): Promise<RunFacts[]> =>
   (await sql.query<RunFacts>(FACTS, [roots])).rows;
 
 const LIVE = "('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')";
 
 export type Standing = {
-  /** Live runs, with their states. */
+  /** Active runs with their states. */
   readonly live: readonly { readonly uid: string; readonly state: string }[];
-  /** Executions that still hold something. */
+  /** Number of leases that are left. */
   readonly held: number;
-  /** Grows with everything that happens. */
+  /** Increases with every change of these runs. */
   readonly progress: number;
 };
 
-/** How far these trees have come. */
+/** Returns the progress of these trees. */
 export async function standingOf(sql: Sql, roots: readonly string[]): Promise<Standing> {
   const { rows } = await sql.query<Standing>(
     `WITH ours AS (SELECT uid, state, version FROM runs WHERE root_run_uid = ANY($1::uuid[]))
@@ -80,7 +80,7 @@ export async function standingOf(sql: Sql, roots: readonly string[]): Promise<St
   return rows[0]!;
 }
 
-/** Rows that contradict each other, at any moment: said once here, from what execution and specification say. */
+/** Finds rows that contradict each other. These invariants hold in every snapshot of the database. */
 const CONTRADICTIONS = `
   SELECT 'capacity of ' || c.scope || ' counts ' || c.in_use || ', held are ' || n.leases AS breach
     FROM capacity c CROSS JOIN LATERAL (

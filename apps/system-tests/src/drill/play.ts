@@ -13,27 +13,28 @@ export type Played = {
   readonly seed: number;
   readonly breaches: readonly string[];
   readonly tookMs: number;
-  /** Faults that were inflicted. */
+  /** Number of faults that were inflicted. */
   readonly faults: number;
-  /** How its runs ended, children too. */
+  /** Final states of its runs, including child runs. */
   readonly states: readonly string[];
   readonly losses: number;
-  /** Why runs were given up. */
+  /** Reasons for which the platform gave runs up. */
   readonly givenUp: readonly string[];
   readonly followUps: number;
 };
 
-/** What somebody was told about what they did. */
+/** Accepted requests of one planned run. */
 type Answered = { readonly runId: string; readonly followUps: readonly string[]; readonly isCancelled: boolean };
 
 /**
- * Plays a schedule: its runs, what is done to them, and its faults; then waits until all of it has ended, and looks. `patienceMs`:
- * how long its runs may stand still, everything included; however slowly they go on, they are waited for.
+ * Plays a schedule: starts its runs, performs their acts and inflicts its faults, waits until everything has ended and
+ * then checks the invariants. `patienceMs` is the longest time in which its runs may make no progress; a slow run that
+ * progresses is waited for.
  */
 export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceMs: number): Promise<Played> {
   const began = Date.now();
   const inflicted = Promise.all(faults.map((fault) => pause(fault.atMs).then(() => rig.inflict(fault))));
-  inflicted.catch(() => {}); // told below
+  inflicted.catch(() => {}); // Awaited below.
   const roots: string[] = [];
   const acted: Answered[] = [];
   const acting = Promise.all(
@@ -62,7 +63,7 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
   };
 }
 
-/** Starts a run and does to it what is planned. */
+/** Starts a run and performs its planned acts. */
 async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void): Promise<Answered> {
   await pause(plan.atMs);
   const path = plan.isWork ? `/factory/${rig.factoryUid}/runs` : "/agent/runs";
@@ -86,19 +87,22 @@ async function carryOut({ client, database }: Rig, runId: string, act: Act): Pro
   }
   await pause(act.atMs);
   if (act.kind === "interrupt") {
-    await client.ask("POST", `/agent/runs/${runId}/interrupt`); // or it has ended
+    await client.ask("POST", `/agent/runs/${runId}/interrupt`); // The run may have ended already.
     return undefined;
   }
   const { status, body } = await client.ask("POST", `/agent/runs/${runId}/cancel${act.isTree ? "?tree=true" : ""}`);
   if (status === 200) return "cancelled";
   if (body?.reason !== "run_already_finished") throw new Error(`POST cancel: ${status} ${JSON.stringify(body)}`);
-  // What is left of the tree ends by itself: nobody waits ten minutes for it.
+  // Cancels the rest of the tree instead of waiting up to ten minutes for its end.
   for (const { uid } of (await standingOf(database.sql, [runId])).live)
     await client.ask("POST", `/agent/runs/${uid}/cancel?tree=true`);
   return undefined;
 }
 
-/** Waits until all is done, everything has ended and nothing is held; tells what stands still for too long. */
+/**
+ * Waits until all acts are done, all runs are terminal and no lease is left. Returns the runs and leases that made no
+ * progress for `patienceMs`.
+ */
 async function hasEnded(
   { database, client }: Rig,
   roots: readonly string[],
@@ -107,11 +111,11 @@ async function hasEnded(
 ): Promise<string[]> {
   let before = -1;
   for (let since = Date.now(); ; await pause(LOOK_MS)) {
-    const wasActing = isActing(); // before the look, which misses what is done meanwhile
+    const wasActing = isActing(); // Read before the query, which misses what is done after it.
     const { live, held, progress } = await standingOf(database.sql, roots);
     const isOver = live.length === 0 && held === 0;
     if (isOver && !wasActing) return [];
-    if (progress !== before || isOver) since = Date.now(); // over, and somebody is about to go on
+    if (progress !== before || isOver) since = Date.now(); // All runs are terminal, but an act is still pending.
     before = progress;
     if (Date.now() - since < patienceMs) continue;
     const reasons = await Promise.all(
@@ -126,7 +130,7 @@ async function hasEnded(
   }
 }
 
-/** That a run did what was asked, and came to the end that it had to come to. */
+/** Checks that a run performed its plan and reached an expected final state. */
 function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: Answered, facts: readonly RunFacts[]): string[] {
   const run = facts.find(({ uid }) => uid === runId);
   if (!run) return [`run ${runId} (${plan.name}) was answered and is nowhere`];
@@ -149,7 +153,7 @@ function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: Answered, fact
   return [...breaches, ...deedsOf(run, plan, facts)];
 }
 
-/** The public API says the same. */
+/** Checks that the public API reports the same states as the database. */
 async function publicly({ client }: Rig, roots: readonly string[], facts: readonly RunFacts[]): Promise<string[]> {
   const told = await Promise.all(
     roots.map(async (uid) => {
@@ -177,7 +181,7 @@ async function publicly({ client }: Rig, roots: readonly string[], facts: readon
   return told.flat();
 }
 
-/** No process of any of these runs is left, wherever it ran. */
+/** Checks that no process of these runs is left on this machine. */
 async function leftProcesses(facts: readonly RunFacts[], patienceMs: number): Promise<string[]> {
   for (const deadline = Date.now() + patienceMs; ; await pause(LOOK_MS)) {
     const left = processesOfRuns(facts.map(({ uid }) => uid));

@@ -8,7 +8,7 @@ import { CAST, partsOf, TIME_SCALE, type Fault } from "./schedule.ts";
 
 const OURS = "drill";
 const WATCH_MS = 500;
-/** Of each worker. */
+/** Slots of each worker. */
 export const SLOTS = 4;
 
 const { worker: _workers, ...SERVICES_OF_CAST } = CAST;
@@ -16,23 +16,26 @@ const { worker: _workers, ...SERVICES_OF_CAST } = CAST;
 type Harm = Exclude<Fault, { kind: "backends" | "crash" }>;
 
 export type RigOptions = {
-  /** How long a request may go unanswered. */
+  /** Longest time in which a request may get no response, in milliseconds. */
   readonly patienceMs: number;
   readonly timeScale?: number;
   readonly replicas?: Readonly<Record<ServiceName, number>>;
   readonly workers?: number;
-  /** PostgreSQL as it is delivered: what it commits outlives its crash. */
+  /** Runs PostgreSQL with fsync, so that commits survive a crash. */
   readonly isDurable?: boolean;
 };
 
-/** The platform of a drill: separate processes, relays before the workers, and a hand in its database. */
+/**
+ * The platform of a drill: separate processes, a relay in front of each worker, and access to the orchestrator's
+ * database.
+ */
 export class Rig {
   readonly cluster: Cluster;
   readonly client: PatientClient;
-  /** Of the orchestrator, read only. */
+  /** The orchestrator's database. Queries only read. */
   readonly database: Database;
   readonly factoryUid: string;
-  /** Processes that ended though nobody ended them. */
+  /** Processes that ended without a fault that ended them. */
   readonly deaths: string[] = [];
   readonly #busy = new Set<string>();
   #isOver = false;
@@ -46,7 +49,7 @@ export class Rig {
     this.#watching = this.#watch();
   }
 
-  /** Answers when everything is ready. */
+  /** Resolves when everything is ready. */
   static async start({
     patienceMs,
     timeScale = TIME_SCALE,
@@ -64,7 +67,10 @@ export class Rig {
     }
   }
 
-  /** Does it, waits, and undoes it; answers whether it did, as nothing that is harmed already is harmed again. */
+  /**
+   * Inflicts a fault, waits for its duration and reverts it. Returns false if the target is disturbed already or there
+   * is nothing to disturb.
+   */
   async inflict(fault: Fault): Promise<boolean> {
     const { kind, target } = fault;
     if (kind === "backends") return this.#endBackends(target as ServiceName, fault.share);
@@ -131,7 +137,10 @@ export class Rig {
     return (await this.database.sql.query(sql, [`millwright_${service}`, OURS, share])).rowCount > 0;
   }
 
-  /** Kills a backend: PostgreSQL takes its memory for spoilt, ends all others, and recovers from its log. */
+  /**
+   * Kills a backend with SIGKILL. PostgreSQL then terminates all other backends, because shared memory may be
+   * corrupted, and recovers from its write-ahead log.
+   */
   async #crashDatabase(service: ServiceName): Promise<boolean> {
     const ask = async (condition: string, params: readonly unknown[] = []): Promise<number | undefined> =>
       (
@@ -140,7 +149,8 @@ export class Rig {
           params,
         )
       ).rows[0]?.pid;
-    const checkpointer = (): Promise<number | undefined> => ask("backend_type = 'checkpointer'"); // each start has another
+    // Its process id differs after each restart.
+    const checkpointer = (): Promise<number | undefined> => ask("backend_type = 'checkpointer'");
     const before = await checkpointer();
     const victim = await ask("datname = $1 AND application_name <> $2", [`millwright_${service}`, OURS]);
     if (victim === undefined) return false;
@@ -158,7 +168,7 @@ export class Rig {
     return this.cluster.member(name as Parameters<Cluster["member"]>[0]);
   }
 
-  /** Whoever dies by itself is told of, and started again. */
+  /** Records and restarts processes that ended without a fault. */
   async #watch(): Promise<void> {
     for (; !this.#isOver; await pause(WATCH_MS)) {
       for (const member of this.cluster.members) {
@@ -170,7 +180,7 @@ export class Rig {
   }
 }
 
-/** A factory on a repository, whose foreman does what the prompt says. */
+/** Creates a repository and a factory on it, whose foreman performs the script in its prompt. */
 async function aFactory(cluster: Cluster, client: PatientClient): Promise<string> {
   const root = cluster.path("repositories");
   bareRepository(root, "acme", "works", { "README.md": "# Works\n" });
@@ -180,7 +190,7 @@ async function aFactory(cluster: Cluster, client: PatientClient): Promise<string
   return defineFactory(client, "Works");
 }
 
-/** A factory with a foreman and nothing else, in force, on the repository of the rig. */
+/** Creates a factory that has only a foreman, on the repository of the rig, and applies its definition. */
 export async function defineFactory(client: PatientClient, name: string): Promise<string> {
   const { uid } = await client.must("POST", "/factory", { name });
   const files = [

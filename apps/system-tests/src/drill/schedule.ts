@@ -1,7 +1,10 @@
 import { Chance } from "./chance.ts";
 import { planRun, type RunPlan } from "./workload.ts";
 
-/** What is done to a part of the platform, or to all replicas of a service, and for how long; milliseconds from the beginning of the schedule. */
+/**
+ * A disturbance of one process or of all replicas of a service. `atMs` counts from the start of the schedule, `forMs`
+ * is its duration, both in milliseconds.
+ */
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: "kill" | "freeze" | "stop"; readonly target: string }
   | { readonly kind: "cut"; readonly target: string; readonly how: Cut }
@@ -9,12 +12,15 @@ export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: "wipe"; readonly target: "nats-server" }
 );
 
-/** refuse: connections break and none is taken · silence: nothing passes, and goes on when it is over · mute: requests pass, answers are lost. */
+/**
+ * `refuse`: existing connections break and new ones are refused. `silence`: no data passes until the cut ends. `mute`:
+ * requests pass, responses are lost.
+ */
 export type Cut = "refuse" | "silence" | "mute";
 
 export type Schedule = { readonly seed: number; readonly runs: readonly RunPlan[]; readonly faults: readonly Fault[] };
 
-/** The processes of a drill. */
+/** Number of processes of each role in a drill. */
 export const CAST = {
   gateway: 2,
   orchestrator: 2,
@@ -27,17 +33,17 @@ export const CAST = {
 } as const;
 export const TIME_SCALE = 30;
 
-/** Ends the name of a target that is every replica of a service. */
+/** Suffix of a target that is every replica of a service. */
 const ALL = "-all";
 
-/** Work is begun, and harmed, within this time. */
+/** Runs and faults start within this time. */
 const SPAN_MS = 2_500;
 /** Up to 30 s of the platform's time: nobody shall notice. */
 const SHORT_MS = 1_000;
 /** Up to two minutes: leases run out. */
 const LONG_MS = 4_000;
 
-/** The schedule of a seed, always the same: one to three runs, one to three faults. */
+/** Returns the schedule of a seed: one to three runs and one to three faults. The result is deterministic. */
 export function scheduleOf(seed: number): Schedule {
   const chance = new Chance(seed);
   const runs = Array.from({ length: chance.between(1, 3) }, (_one, n) => planRun(chance, `d${seed}r${n}`));
@@ -81,11 +87,11 @@ function someFault(chance: Chance): Fault {
 
 const oneOf = (chance: Chance, role: keyof typeof CAST): string => `${role}-${chance.between(0, CAST[role] - 1)}`;
 
-/** Returns a fault as a report names it. */
+/** Returns the description of a fault for reports. */
 export const told = (fault: Fault): string =>
   `${fault.kind} ${fault.target}${variantOf(fault)} at ${fault.atMs} for ${fault.forMs} ms`;
 
-/** Returns what a fault does, without its time and without which of several replicas it harms. */
+/** Returns the type of a fault: kind, role and variant, without its time and replica index. */
 export const faultType = (fault: Fault): string =>
   `${fault.kind} ${fault.target.replace(/-\d+$/, "")}${variantOf(fault)}`;
 
@@ -94,7 +100,7 @@ function variantOf(fault: Fault): string {
   return fault.kind === "backends" ? ` (${fault.share === 1 ? "all" : "some"})` : "";
 }
 
-/** The parts that a target names. */
+/** Returns the names of the processes of a target. */
 export function partsOf(target: string): string[] {
   const role = target.slice(0, -ALL.length);
   return target.endsWith(ALL) && role in CAST

@@ -13,20 +13,20 @@ const PROMPT =
 export type TreeReport = {
   readonly runs: number;
   readonly depth: number;
-  /** Executions that worked when the tree was cancelled. */
+  /** Executions that were running when the tree was cancelled. */
   readonly working: number;
-  /** Children that were created while it was being cancelled. */
+  /** Child runs that were created while the tree was being cancelled. */
   readonly spawnedMeanwhile: number;
   readonly answeredMs: number;
-  /** Since the cancel was asked for, until every run was terminal. */
+  /** Time from the cancel request until every run was terminal. */
   readonly terminalMs: number;
-  /** Until nothing was held, and no process was left. */
+  /** Time from the cancel request until no lease and no process was left. */
   readonly goneMs: number;
 };
 
 /**
- * Cancels a tree of so many runs while children are created in it, on a platform at its real times. Errors: a run that is left, or anything that is
- * still held or alive a minute after the grace.
+ * Cancels a tree of `size` runs while children are created in it, on a platform with unscaled times. Throws if a run, a
+ * lease or a process is left after `PATIENCE_MS`.
  */
 export async function drillTree(size: number, depth: number): Promise<TreeReport> {
   const rig = await Rig.start({ patienceMs: PATIENCE_MS, timeScale: 1 });
@@ -89,7 +89,7 @@ async function until(began: number, what: string, isSo: () => Promise<boolean>):
   return performance.now() - began;
 }
 
-/** The id of a child, or nothing once its parent has ended. */
+/** Returns the id of a child run; undefined if the parent has ended. */
 async function spawn({ client }: Rig, parent: string): Promise<string | undefined> {
   const { status, body } = await client.ask("POST", "/agent/runs", { prompt: PROMPT, parent_run_id: parent });
   if (status >= 300 && body?.reason !== "parent_run_invalid")
@@ -97,7 +97,7 @@ async function spawn({ client }: Rig, parent: string): Promise<string | undefine
   return body?.run_id as string | undefined;
 }
 
-/** Level by level, each run below any of the level above. */
+/** Creates the tree level by level; distributes the runs of a level evenly over the runs of the level above. */
 async function grow(rig: Rig, size: number, depth: number): Promise<{ root: string; parents: string[] }> {
   const { run_id: root } = await rig.client.must("POST", "/agent/runs", { prompt: PROMPT });
   const parents: string[] = [root];
@@ -118,7 +118,7 @@ async function grow(rig: Rig, size: number, depth: number): Promise<{ root: stri
   return { root, parents };
 }
 
-/** How many executions work, once every slot has one. */
+/** Waits until every slot has a running execution. Returns the number of running executions. */
 async function busy({ database }: Rig, root: string): Promise<number> {
   const count = async () =>
     (

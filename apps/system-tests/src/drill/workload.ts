@@ -1,12 +1,12 @@
 import type { Chance } from "./chance.ts";
 
-/** What somebody does to a run while it is under way. */
+/** A request that a client sends while a run is active. */
 export type Act =
   | { readonly kind: "followup"; readonly atMs: number; readonly isAfterEnd: boolean; readonly text: string }
   | { readonly kind: "cancel"; readonly atMs: number; readonly isTree: boolean }
   | { readonly kind: "interrupt"; readonly atMs: number };
 
-/** Kinds of runs, with how often each is chosen. */
+/** Kinds of runs and their relative frequency. */
 const WEIGHTS = {
   steady: 4,
   family: 3,
@@ -19,17 +19,17 @@ const WEIGHTS = {
 } as const;
 export type RunKind = keyof typeof WEIGHTS;
 
-/** A run that somebody asks for, and what it must come to if nothing keeps it from its end. */
+/** A planned run and the result expected of it if it succeeds. */
 export type RunPlan = {
   readonly kind: RunKind;
-  /** Unique among all schedules; part of everything that the run says. */
+  /** Unique among all schedules; contained in every text that the run emits. */
   readonly name: string;
   readonly atMs: number;
   readonly prompt: string;
   readonly acts: readonly Act[];
-  /** A factory's dispatch, on a repository. */
+  /** True for a run that is dispatched to a factory with a repository. */
   readonly isWork: boolean;
-  /** What its own script does, once each. */
+  /** What its own script emits or creates, each once. */
   readonly says: readonly string[];
   readonly files: readonly string[];
   readonly pullRequests: number;
@@ -40,7 +40,7 @@ export type ChildPlan = Pick<RunPlan, "name" | "says" | "files" | "children">;
 
 type Written = ChildPlan & { readonly steps: readonly string[] };
 
-/** Chooses what a run does, and what is done to it. */
+/** Chooses the script of a run and the requests sent to it. */
 export function planRun(chance: Chance, name: string): RunPlan {
   const atMs = chance.between(0, 1_000);
   const kind = chance.weighted(WEIGHTS);
@@ -73,7 +73,8 @@ function planOfKind(chance: Chance, name: string, kind: RunKind, atMs: number): 
       });
     case "cancelled": {
       const seconds = chance.pick([0.1, 1, 600]);
-      const words = followUps(chance, name, seconds < 600 ? chance.between(0, 1) : 0); // one that comes after the cancel goes on with the script
+      // A follow-up after the cancel resumes the script.
+      const words = followUps(chance, name, seconds < 600 ? chance.between(0, 1) : 0);
       return plan(written(name, { before: [`shell: setsid sleep 600 & sleep ${seconds}`] }), {
         atMs,
         acts: [{ kind: "cancel", atMs: chance.between(0, 3_000), isTree: false }, ...words],
@@ -104,7 +105,7 @@ function plan(
   return { name, prompt: script(steps), ...did, acts: [], isWork: false, pullRequests: 0, ...more };
 }
 
-/** Says something before and after what it does. */
+/** Returns a script that emits one text before and one after its other steps. */
 function written(
   name: string,
   {
@@ -132,7 +133,10 @@ function steady(chance: Chance, name: string): Written {
   return written(name, { before: steps, files });
 }
 
-/** A parent that waits for its children, which may be parents themselves; `steps` are those of who has no children. */
+/**
+ * Returns a parent run that waits for its children; children may be parents themselves. `steps` are the steps of runs
+ * without children.
+ */
 function family(chance: Chance, name: string, depth: number, steps: readonly string[]): Written {
   const members = Array.from({ length: chance.between(1, 2) }, (_one, n) => {
     const child = `${name}c${n}`;
@@ -155,7 +159,7 @@ function family(chance: Chance, name: string, depth: number, steps: readonly str
   });
 }
 
-/** Words that a script needs not: it goes on with the steps that are left. */
+/** Follow-ups that the script does not depend on; it continues with its remaining steps. */
 const followUps = (chance: Chance, name: string, count: number): Act[] =>
   Array.from({ length: count }, (_one, n) => ({
     kind: "followup",
@@ -164,7 +168,7 @@ const followUps = (chance: Chance, name: string, count: number): Act[] =>
     text: `${name}.word${n}`,
   }));
 
-/** The outermost fence is the longest: a block within another is shorter. */
+/** An outer code fence must be longer than the fences of the blocks inside it. */
 const script = (steps: readonly string[], depth = 9): string => {
   const fence = "`".repeat(3 + depth);
   return [`${fence}scripted`, ...steps.map((step) => `- ${step.replaceAll("\n", "\n  ")}`), fence].join("\n");

@@ -2,10 +2,10 @@ import { Database } from "@millwright/database";
 import type { Cluster } from "../cluster.ts";
 import { FIRING } from "./targets.ts";
 
-/** What of a delivery must be found, once everything has come to rest. */
+/** A delivery that was answered 202 and must be found in the databases afterwards. */
 export type Promised = { readonly webhookUid: string; readonly id: string; readonly body: string };
 
-/** Reads in the databases of the owners what became of deliveries. */
+/** Reads the outcome of deliveries from the databases of the services. */
 export class Ledger {
   readonly #ingress: Database;
   readonly #factories: Database;
@@ -21,7 +21,7 @@ export class Ledger {
     ];
   }
 
-  /** Accepted entries and duplicates of a webhook's identity. */
+  /** Counts the stored deliveries of one delivery id by outcome. */
   async entries(webhookUid: string, id: string): Promise<{ accepted: number; duplicates: number; others: number }> {
     const { rows } = await this.#ingress.sql.query<{ accepted: number; duplicates: number; others: number }>(
       `SELECT count(*) FILTER (WHERE outcome = 'accepted') AS accepted, count(*) FILTER (WHERE outcome = 'duplicate') AS duplicates, count(*) FILTER (WHERE outcome NOT IN ('accepted', 'duplicate')) AS others
@@ -31,7 +31,7 @@ export class Ledger {
     return rows[0]!;
   }
 
-  /** Accepted deliveries about which nothing is decided yet, or whose run is not made yet. */
+  /** Returns the number of accepted deliveries whose decisions are missing or pending. */
   async unsettled(): Promise<number> {
     const [{ rows: accepted }, { rows: decided }] = await Promise.all([
       this.#ingress.sql.query<{ count: number }>("SELECT count(*) FROM deliveries WHERE outcome = 'accepted'"),
@@ -42,7 +42,10 @@ export class Ledger {
     return accepted[0]!.count - decided[0]!.count;
   }
 
-  /** Everything that must not be: promises that were not kept, and what nobody asked for. */
+  /**
+   * Returns violated invariants: accepted deliveries that were lost, duplicated or changed, and runs without a
+   * delivery.
+   */
   async breaches(promised: readonly Promised[]): Promise<string[]> {
     const breaches: string[] = [];
     const { rows: accepted } = await this.#ingress.sql.query<{

@@ -7,7 +7,7 @@ const PAUSE_MAX_MS = 1_000;
 
 export type Answered = { readonly status: number; readonly deliveryId: string | undefined };
 
-/** Sends deliveries to several replicas in turn, as a sender does that keeps its connections. */
+/** Sends deliveries round-robin to several replicas over persistent connections. */
 export class Sender {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 });
   readonly #urls: readonly string[];
@@ -17,7 +17,7 @@ export class Sender {
     this.#urls = urls;
   }
 
-  /** One attempt; undefined: nobody answered. */
+  /** Sends one attempt. Resolves to undefined if there was no complete response. */
   attempt(to: Target, id: string, body: string): Promise<Answered | undefined> {
     const url = this.#urls[this.#sent++ % this.#urls.length]! + to.path;
     const headers = {
@@ -40,7 +40,7 @@ export class Sender {
     });
   }
 
-  /** Attempts until it is accepted. Errors: it was refused, or not accepted in `patienceMs`. */
+  /** Sends attempts until the delivery is accepted. Throws if it is rejected, or not accepted within `patienceMs`. */
   async deliver(to: Target, id: string, body: string, patienceMs: number): Promise<void> {
     let last: Answered | undefined;
     for (let attempt = 0, deadline = Date.now() + patienceMs; Date.now() < deadline; attempt++) {
@@ -61,6 +61,6 @@ function deliveryIdIn(text: string): string | undefined {
   try {
     return (JSON.parse(text) as { delivery_id?: string }).delivery_id;
   } catch {
-    return undefined; // cut off with its connection
+    return undefined; // The connection broke within the body.
   }
 }

@@ -16,20 +16,20 @@ const REPLICAS = {
   "webhook-ingress": 3,
 } as const;
 const COPIES = 48;
-/** Below the 60 a minute of a webhook, with room for repetitions. */
+/** Below the limit of 60 deliveries a minute per webhook, with capacity left for retries. */
 const PER_TARGET_MAX = 40;
-/** One in so many deliveries starts a run. */
+/** One in this many deliveries starts a run. */
 const FIRES_ONE_IN = 5;
 const IDENTITIES_AT_ONCE = 4;
 const DELIVERIES_AT_ONCE = 24;
 
 export type StormOptions = {
   readonly seed: number;
-  /** Each is sent 48 times at once, to a webhook of its own. */
+  /** Number of delivery ids. Each is sent 48 times concurrently, to a webhook of its own. */
   readonly identities: number;
-  /** Sent each until it is accepted, spread over other webhooks. */
+  /** Number of deliveries. Each is sent until it is accepted, distributed over other webhooks. */
   readonly deliveries: number;
-  /** How long a delivery may go unaccepted, and what follows from it undecided. */
+  /** Longest time in which a delivery may stay unaccepted, or its decisions pending, in milliseconds. */
   readonly patienceMs: number;
   readonly onProgress?: (what: string) => void;
 };
@@ -42,8 +42,8 @@ export type StormReport = {
 };
 
 /**
- * Deliveries while what takes them, decides about them and starts runs for them is killed: a promise (202) is kept once, whatever
- * happens. PostgreSQL keeps what it commits, as it is delivered.
+ * Sends deliveries while the services that accept them, decide about them and start runs are killed. Checks that every
+ * delivery answered 202 is processed exactly once. PostgreSQL runs with fsync, so that commits survive its crashes.
  */
 export async function storm(options: StormOptions): Promise<StormReport> {
   const { seed, patienceMs, onProgress = () => {} } = options;
@@ -118,14 +118,14 @@ async function sendDeliveries(
   });
 }
 
-/** Errors: something is undecided for longer than `patienceMs` since the last decision. */
+/** Waits until all deliveries are decided, or until no decision was made for `patienceMs`. */
 async function settled(ledger: Ledger, patienceMs: number): Promise<void> {
   let least = Infinity;
   for (let since = Date.now(); ; await pause(250)) {
     const left = await ledger.unsettled();
     if (left <= 0) return;
     if (left < least) [least, since] = [left, Date.now()];
-    if (Date.now() > since + patienceMs) return; // the ledger says of what
+    if (Date.now() > since + patienceMs) return; // `Ledger.breaches` reports the undecided deliveries.
   }
 }
 
@@ -142,7 +142,7 @@ type Make = (chance: Chance) => Fault;
 const ingress = (chance: Chance): string => `webhook-ingress-${chance.between(0, REPLICAS["webhook-ingress"] - 1)}`;
 const times = (chance: Chance) => ({ atMs: 0, forMs: chance.between(50, 800) });
 
-/** Replicas that take deliveries are killed, or stopped. */
+/** Kills or stops replicas of the webhook ingress. */
 const RESTARTS: Make = (chance) => ({ ...times(chance), kind: chance.pick(["kill", "stop"]), target: ingress(chance) });
 
 const EVERYTHING: Make = (chance) => {
@@ -171,7 +171,7 @@ const EVERYTHING: Make = (chance) => {
   }
 };
 
-/** Faults, one after the other, for as long as something goes on. */
+/** Inflicts faults one after the other while work is in progress. */
 class Weather {
   readonly inflicted: Record<string, number> = {};
   readonly #rig: Rig;
@@ -182,7 +182,7 @@ class Weather {
     this.#chance = chance;
   }
 
-  /** At least one is inflicted. */
+  /** Inflicts at least one fault. */
   async during<T>(make: Make, work: () => Promise<T>): Promise<T> {
     const over = new AbortController();
     let count = 0;
@@ -198,7 +198,7 @@ class Weather {
       } while (!over.signal.aborted || count === 0);
     };
     const blowing = blow();
-    blowing.catch(() => {}); // told when the work has ended
+    blowing.catch(() => {}); // Awaited after the work.
     try {
       return await work();
     } finally {

@@ -11,10 +11,13 @@ export type Target = {
   readonly secret: string;
 };
 
-/** Deliveries whose body says so start a run; the others match nothing. */
+/** Added to the body of deliveries that start a run; other deliveries match no automation. */
 export const FIRING = { fire: true };
 
-/** So many webhooks, and over each factory's two automations: one that fires for what says so, one that never does. */
+/**
+ * Creates `count` webhooks. Each of their factories has two automations: one fires for deliveries with `FIRING`, the
+ * other never fires.
+ */
 export async function makeTargets(client: PatientClient, count: number): Promise<Target[]> {
   const targets: Target[] = [];
   while (targets.length < count) {
