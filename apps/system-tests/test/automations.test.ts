@@ -13,7 +13,7 @@ let api: Client;
 let factory: string;
 let hook: any;
 
-/** Its first slot comes while the other tests run. */
+/** Its first scheduled time comes while the other tests run. */
 let everyMinute: any;
 let disabled: any;
 
@@ -43,7 +43,7 @@ const trigger = (payload?: object, webhook = hook) => ({
 });
 const anAutomation = (more: object = {}): Promise<any> =>
   api.post(AUTOMATIONS(), { name: "auto", prompt: script("say: Done."), triggers: [trigger()], ...more });
-/** Sends a delivery until it is answered; answers its entry in the log. */
+/** Sends a delivery until it is accepted. Returns its log entry. */
 async function deliver(
   body: string,
   { webhook = hook, id = randomUUID() }: { webhook?: any; id?: string } = {},
@@ -61,7 +61,7 @@ async function deliver(
 }
 const logOf = async (webhook = hook): Promise<any[]> =>
   (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries?limit=100`)).deliveries;
-/** What was decided about an event, once everything is. */
+/** Returns all decisions about an event once none is pending. */
 const decided = (eventUid: string, count: number, factoryUid = factory): Promise<any[]> =>
   eventually(
     async (): Promise<any> => {
@@ -344,7 +344,7 @@ describe("an automation is started", () => {
       },
       { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 },
     );
-    // Decided side by side: in which order, nobody says.
+    // Concurrent decisions have no defined order.
     expect(
       decisions.map(({ outcome, subject }: any) => `${subject.previous_stage} ${subject.stage} ${outcome}`).toSorted(),
     ).toEqual([
@@ -435,7 +435,10 @@ describe("an automation is started", () => {
   });
 });
 
-/** A tree with the keys and literals of published ones: a hosted worker, an image, servers, integrations and trackers that nothing connects. */
+/**
+ * A definition with the keys and literals of published definitions: a hosted worker, an image, MCP servers,
+ * integrations and trackers that are not connected.
+ */
 const publishedTree = (prompt: string) => [
   {
     path: "factory.yaml",

@@ -22,7 +22,7 @@ afterAll(() => platform?.remove());
 
 const data = (...names: string[]): string => platform.path("data", ...names);
 
-/** Runs the command line client beside the platform, with configuration of its own. */
+/** Runs the command line client on the platform's machine with a configuration of its own. */
 async function millwright(...args: string[]): Promise<{ code: number | null; output: string }> {
   const env = { PATH: process.env["PATH"], HOME: platform.path("home"), MILLWRIGHT_DATA_DIR: data() };
   const child = spawn(process.execPath, [CLI, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
@@ -32,7 +32,7 @@ async function millwright(...args: string[]): Promise<{ code: number | null; out
   return { code, output };
 }
 
-/** What a start that must fail wrote. */
+/** Returns the output of a start that must fail. */
 async function failedStart(): Promise<string> {
   const outcome = await platform.start().then(
     () => "it started",
@@ -94,7 +94,8 @@ test("a platform is backed up while it works, and restored with databases, files
   expect((await api.call("GET", `/agent/runs/${later}`)).status).toBe(404);
   const restored = await Promise.all(created.map(async (uid) => (await api.call("GET", `/factory/${uid}`)).status));
   expect(restored[0]).toBe(200);
-  expect(restored).toEqual(restored.toSorted((a, b) => a - b)); // one instant: what was created before it, and nothing later
+  // The restored state is of one point in time: everything created before it and nothing created later.
+  expect(restored).toEqual(restored.toSorted((a, b) => a - b));
   await succeeded(api, await startRun(api, script("say: continues")));
   await succeeded(api, (await api.post(`/factory/${factory}/runs`, { prompt: script("say: continues") })).run_id);
 });

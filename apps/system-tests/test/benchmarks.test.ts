@@ -19,7 +19,7 @@ let commit: string;
 let factory: string;
 let suite: string;
 
-/** A trial that follows the script changes the file and says so; a model that does not read scripts knows nothing. */
+/** A task whose script changes the file and emits the answer. A model that does not execute scripts gives no answer. */
 const taskOf = (answer: string) => ({
   title: `Count to ${answer}`,
   prompt: script(
@@ -42,7 +42,7 @@ const configurations = [
   { role: "candidate", display_name: "Knows nothing", model: "claude-opus-5-5" },
 ];
 
-/** Where a suite is: its factory and itself. */
+/** A suite and its factory. */
 type Installed = { factory: string; suite: string };
 
 const modelEnvironment = () => ({ ANTHROPIC_API_KEY: "a-key", ANTHROPIC_BASE_URL: models.url });
@@ -90,7 +90,7 @@ const runsPath = () => `/factory/${factory}/benchmarks/${suite}/runs`;
 const launch = async (body: object): Promise<string> => (await api.post(runsPath(), body)).uid;
 const progressOf = async (uid: string): Promise<any> => (await api.get(`${runsPath()}/${uid}/results`)).trial_progress;
 
-/** The benchmark run once it has finished. */
+/** Waits until the benchmark run has finished and returns it. */
 const finished = (uid: string): Promise<any> =>
   eventually(
     async () => {
@@ -107,7 +107,7 @@ const trialsOf = async (uid: string): Promise<any[]> =>
   (await api.get(`${runsPath()}/${uid}/trials?limit=100&include=scores&include=execution_history`)).data;
 const trialRuns = async (): Promise<any[]> => (await api.get("/agent/runs?source=BENCHMARK_TRIAL&limit=100")).runs;
 
-/** What the judges decided, as bytes. */
+/** Returns the judges' scores as a string, to be compared byte by byte. */
 const verdictsOf = async (uid: string): Promise<string> =>
   JSON.stringify(
     (await trialsOf(uid)).map(({ task_uid: task, configuration_uid: configuration, rep_index: rep, scores }) => [

@@ -16,7 +16,7 @@ let server: GitServer;
 let [root, own]: [string, string] = ["", ""];
 let [bare, factory, branch]: string[] = [];
 
-/** A repository that a team owns, whose heads are looked up all the time. */
+/** A repository with an owner in the team, whose branch heads are polled every 200 ms. */
 beforeAll(async () => {
   server = await new GitServer().start();
   own = mkdtempSync(join(tmpdir(), "millwright-authority-"));
@@ -44,7 +44,9 @@ beforeEach(async () => {
 });
 
 const status = () => api.get(`/factory/${factory}/branches/${branch}`);
-/** The answer, when what it brings into force is. */
+/**
+ * Applies the branch. Returns the response, after the definition is applied in all services if the request succeeded.
+ */
 const apply = async () => {
   const told = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
   if (told.status === 200) await settled(api, factory!);

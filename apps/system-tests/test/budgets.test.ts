@@ -8,17 +8,17 @@ import { HandWorker, type Assignment } from "./support/hand-worker.ts";
 import { startRun } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
-/** Fewer where no service is killed. */
+/** Fewer agents if no service is killed. */
 const AGENTS = isStandalone() ? 40 : 200;
-/** A worker's leases at once. */
+/** Concurrent leases of one worker. */
 const SLOTS = AGENTS / 4;
 const MODEL = "claude-opus-5-5";
-/** Of one output token, in micro-dollars. */
+/** Price of one output token in micro-dollars. */
 const PRICE = 20;
 const TOKENS_MAX = 300;
 const RESERVATION_MAX = TOKENS_MAX * PRICE;
 const LIMIT = AGENTS * 5_000;
-/** Attempts that reserve a call and then send nothing more. */
+/** Number of attempts that reserve a call and then send no further request. */
 const DEATHS = AGENTS / 10;
 
 type Agent = { readonly worker: HandWorker; readonly assignment: Assignment; isAlive: boolean };
@@ -30,7 +30,7 @@ onDeployments(["standalone"], (deployment) => {
   let api: Client;
   let budgets: string;
   beforeAll(async () => {
-    const env = { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: "http://127.0.0.1:9" }; // no test calls it
+    const env = { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: "http://127.0.0.1:9" }; // No test calls this address.
     platform = await startPlatform({ env, timeScale: 5 }, deployment);
     api = await connect(platform);
     const team = await teamOf(api);
@@ -41,12 +41,13 @@ onDeployments(["standalone"], (deployment) => {
 
   const random = seededRandom(1);
 
-  /** Works until the budget refuses it. One that dies leaves its reservation behind, and its lease to expire. */
+  /** Spends until the budget rejects a call. An agent that dies leaves its reservation and its lease behind. */
   async function work(agent: Agent, dies: boolean): Promise<void> {
     try {
       await spend(agent, dies);
     } catch (error) {
-      if (!String(error).includes("lease_lost")) throw error; // its worker could not renew it while services were down
+      // The worker could not renew the lease while services were down.
+      if (!String(error).includes("lease_lost")) throw error;
     }
     agent.isAlive = false;
   }
@@ -70,7 +71,10 @@ onDeployments(["standalone"], (deployment) => {
     }
   }
 
-  /** Calls stay small from half of the budget on until enough orchestrators were killed among them. */
+  /**
+   * Returns the tokens of the next call. Calls are small from half of the budget on until enough orchestrators were
+   * killed, so that the kills happen before the budget is spent.
+   */
   async function nextTokens(): Promise<number> {
     if (!(platform instanceof ClusterUnderFire) || killsOf(platform, "orchestrator") >= 2) return tokensOf();
     const { spent_usd: spent } = await theBudget();
@@ -80,7 +84,9 @@ onDeployments(["standalone"], (deployment) => {
 
   const theBudget = async (): Promise<any> => (await api.get(budgets)).budgets[0];
 
-  /** Starts as many runs as agents, each leased by one of the workers; adds the agents as they are leased. Returns the runs. */
+  /**
+   * Starts as many runs as agents, each leased by one of the workers, and adds an agent per lease. Returns the runs.
+   */
   async function startAgents(workers: readonly HandWorker[], agents: Agent[]): Promise<string[]> {
     const runs: string[] = [];
     const config = { worker_host: "by-hand", model_id: MODEL };

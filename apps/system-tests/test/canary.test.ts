@@ -23,7 +23,7 @@ const TEAM_PROVIDER_KEY = "sk-canary-of-a-team";
 const SECRET = "canary-of-a-managed-secret";
 const HOST_TOKEN = "ghp_canary-of-a-code-host";
 const HOST_WEBHOOK = "canary-of-a-code-hosts-webhook";
-/** What the platform must tell, so that a search that finds nothing is known to search. */
+/** A text that the platform must output, to prove that the search works. */
 const SAID = "I look around, said the model.";
 
 const FILES = [
@@ -34,11 +34,17 @@ const FILES = [
   },
   { path: "agents/foreman/agent.md", content: "---\ndescription: Works.\nagentType: FOREMAN\n---\n\nLook around.\n" },
 ];
-/** Everything that a process of a sandbox can see of others, backwards, so that no masking by value helps. */
+/**
+ * Prints every environment and command line that a sandboxed process can read, reversed, so that masking by value has
+ * no effect.
+ */
 const PRY =
   'env; echo "$OTHER"; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n" | grep -v OTHER | rev';
 
-/** A model that pries, and whose service answers a run that asks for it with the key it was called with. */
+/**
+ * A model that tries to read secrets. If a run asks for it, the model's service returns an error message with the API
+ * key of the request.
+ */
 function pry({ key, body }: ModelRequest): ModelAnswer {
   const messages = body["messages"] as { role: string }[];
   if (JSON.stringify(messages).includes("Be refused"))
@@ -48,7 +54,7 @@ function pry({ key, body }: ModelRequest): ModelAnswer {
   return { text: SAID, calls: [{ name: "shell", input: { command: PRY } }], usage: { input: 100, output: 10 } };
 }
 
-/** A code host that refuses everything and repeats what it was sent, decoded. */
+/** A code host that rejects every request and repeats its credentials in plain text. */
 async function talkativeHost(): Promise<{ server: Server; url: string; tokens: Set<string> }> {
   const tokens = new Set<string>();
   const server = createServer((request, response) => {
@@ -67,9 +73,9 @@ onDeployments(["standalone", "processes"], (deployment) => {
   let host: Awaited<ReturnType<typeof talkativeHost>>;
   let platform: Deployment;
   let api: Client;
-  /** Keys and tokens of the platform's own making; wherever they turn up, it knows them for what they are. */
+  /** Keys and tokens issued by the platform, which it recognizes in any text. */
   const own: string[] = [OWNER_KEY];
-  /** What came back, but for the answers that hand a new key out. */
+  /** All responses, except those that return a new key. */
   const answers: string[] = [];
 
   beforeAll(async () => {
@@ -88,7 +94,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     host?.server.close();
   });
 
-  /** Every view of a run. */
+  /** Reads every view of a run. */
   async function read(client: Client, runId: string): Promise<void> {
     const views = await Promise.all(
       ["", "/timeline", "/conversation", "/queue"].map((path) => client.get(`/agent/runs/${runId}${path}`)),
@@ -205,7 +211,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
         ...(body === undefined ? {} : { body }),
       });
       const told = JSON.stringify([answer.status, ...answer.headers, answer.text]);
-      // Of what it cannot know for a secret, an answer may repeat what its own question said.
+      // The platform cannot recognize these secrets, so a response may repeat those that its own request contained.
       const asked = path + JSON.stringify(headers) + (body ?? "");
       answers.push(
         [PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN, HOST_WEBHOOK].reduce(
@@ -279,7 +285,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
           body: JSON.stringify({ workerId: secret, freeSlots: secret }),
         });
     }
-    // A request's id is told in answers, logs and events: a key of ours is none.
+    // A request id appears in responses, logs and events, so a key sent as request id must be replaced.
     for (const key of own) await send("GET", "/api/v1/agent/models", { headers: { "x-request-id": key.slice(0, 64) } });
     expect(answers.length).toBeGreaterThan(300);
   });
@@ -314,7 +320,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
 
 const backwards = (text: string): string => Array.from(text).toReversed().join("");
 
-/** Where a text stands in another, with what is beside it. */
+/** Returns the occurrence of a text in another with its surroundings, for failure messages. */
 const around = (text: string, form: string): string[] =>
   text.includes(form)
     ? [text.slice(Math.max(0, text.indexOf(form) - 200), text.indexOf(form) + form.length + 100)]

@@ -22,7 +22,7 @@ let cluster: Cluster;
 let api: Client;
 let models: ModelServer;
 let harnesses: string;
-/** A factory with automations; the first slot of one comes while other tests run. */
+/** A factory with automations. The first scheduled time of `everyMinute` comes while other tests run. */
 let [works, everyMinute]: string[] = [];
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const anAutomation = async (trigger: object, prompt = script("say: Done.")): Promise<string> =>
   (await api.post(`/factory/${works}/automations`, { name: "auto", prompt, triggers: [trigger] })).uid;
-/** What was decided for an automation, once something is. */
+/** Returns the decisions of an automation once there is at least one and none is pending. */
 const decided = (automation: string): Promise<any[]> =>
   eventually(
     async () => {
@@ -59,7 +59,7 @@ const decided = (automation: string): Promise<any[]> =>
     { timeoutMs: PATIENCE_MS, everyMs: 250 },
   );
 
-/** The example factory, in force, with its repository on a local code host. */
+/** Creates and applies the example factory, with its repository on a local code host. */
 async function theExampleFactory(): Promise<string> {
   const { codeRoot, definitionRepository } = await createDemoRepositories(cluster.path("repositories"), "scripted");
   await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root: codeRoot });

@@ -29,7 +29,7 @@ const ISSUE = JSON.stringify({
   sender: { login: "ada" },
 });
 
-/** A connection takes 600 deliveries a minute; under fire some are sent again. */
+/** A connection accepts 600 deliveries a minute, and retries count too. */
 const IDS_OF_ONE = 60;
 
 const github = async (url: string, secret: string, id: string = randomUUID(), body = ISSUE, event = "issues") =>
@@ -55,7 +55,7 @@ const gitlab = (url: string, secret: string, key: string) =>
     body: '{"object_kind":"note"}',
   });
 
-/** The whole log, newest first. */
+/** Returns the whole delivery log, newest first. */
 async function logOf(path: string): Promise<any[]> {
   const found: any[] = [];
   let query = "limit=100";
@@ -131,7 +131,8 @@ describe("a code host", () => {
         log.filter((entry) => entry.delivery_id === id && entry.outcome === outcome).length;
       for (const id of ids) {
         expect([id, countOf(id, "accepted")]).toEqual([id, 1]);
-        expect(countOf(id, "duplicate")).toBeGreaterThanOrEqual(3); // more, when an answer was lost and the copy sent again
+        // There are more duplicates if a response was lost and the delivery was sent again.
+        expect(countOf(id, "duplicate")).toBeGreaterThanOrEqual(3);
       }
     }
   });
@@ -145,7 +146,7 @@ describe("published payloads of GitHub", () => {
   const asked: string[] = [];
   let isAway = false;
 
-  /** GitHub's REST API, as far as it tells of pull requests. */
+  /** GitHub's REST API, reduced to pull requests. */
   beforeAll(async () => {
     forge = createServer((request, response) => {
       if (isAway) {
@@ -190,7 +191,7 @@ describe("published payloads of GitHub", () => {
       labels: ["Agent"],
       repos: ["codertocat/hello-world"],
     });
-    /** Of a delivery's decisions, one per automation that listens to its event, whether it fired. */
+    /** Returns for each automation with a trigger on the event whether it fired for the delivery. */
     const firedBy = async (name: string, payload: any, count: number): Promise<Record<string, boolean>> => {
       const id = randomUUID();
       expect((await github(url, secret, id, JSON.stringify(payload), name)).status).toBe(202);
@@ -366,7 +367,7 @@ describe("published payloads of GitHub", () => {
           entries.filter(
             (one: any) => one.entity_uid === automation && one.type === "millwright.automation.requested.v1",
           ).length >= 3
-        ); // more, when one was asked again
+        ); // There are more events if a request was retried.
       },
       { timeoutMs: RUN_TIMEOUT_MS },
     );

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.remove());
 
-/** What the commands of a run have written. */
+/** Returns the outputs of a run's commands. */
 const outputsOf = async (runId: string): Promise<string[]> =>
   (await eventsOf(api!, runId))
     .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
@@ -30,7 +30,7 @@ describe("files for follow-ups", () => {
     fetch(url, { method: "PUT", body, headers });
   const prepare = async (target: string, count = 1): Promise<any> =>
     api!.post(`${target}/attachments/prepare`, { files: Array.from({ length: count }, () => NOTE) });
-  /** Ids of files that are there, one per text. */
+  /** Uploads one file per text and returns the ids. */
   async function files(target: string, ...texts: string[]): Promise<string[]> {
     const { attachments } = await prepare(target, texts.length);
     for (const [at, text] of texts.entries()) {
@@ -170,7 +170,7 @@ describe("what a conversation leaves behind", () => {
     run = await reached(api!, await startRun(api!, script(...steps)), "BLOCKED", "FAILED");
     conversation = `/agent/conversations/${run.conversation_id}`;
   });
-  /** What a redirect leads to, for whoever has the link. */
+  /** Follows a redirect without credentials. */
   const follow = async (path: string) => {
     const { status, headers } = await api!.call("GET", path);
     expect([status, headers.get("cache-control")]).toEqual([302, "private, no-store"]);

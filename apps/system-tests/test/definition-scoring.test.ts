@@ -46,7 +46,7 @@ test("scorers and suites of files are planned, applied, closed to changes throug
   expect(source.diagnostics).toEqual([]);
   const { foreman_agent_uid: foreman } = await api.get(`/factory/${factory}`);
   const [scorer] = await scorers();
-  // sampling default: 100 in the API, 25 in files
+  // The default sampling rate is 100 in the API and 25 in files.
   expect(scorer).toMatchObject({
     name: "Honest tests",
     scope_mode: "selected_agents",

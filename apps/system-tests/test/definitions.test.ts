@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.remove());
 
-/** A client with a key of one's own that has only these scopes. */
+/** Returns a client with a key of the caller that has only these scopes. */
 async function withScopes(...scopes: string[]): Promise<Client> {
   const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "scoped", scopes });
   return api.as(key);

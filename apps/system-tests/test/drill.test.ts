@@ -2,10 +2,10 @@ import { expect, test } from "@jest/globals";
 import { timeoutFactor } from "@millwright/testing";
 import { coveringSeeds, drill } from "../src/index.ts";
 
-/** Every type of fault meets every kind of run; `npm run drill` plays thousands of schedules. */
+/** These schedules inflict every type of fault on every kind of run; `npm run drill` plays thousands of schedules. */
 const SEEDS = coveringSeeds(1_000);
 const PATIENCE_MS = 180_000;
-/** Bounds hanging, not speed. */
+/** Detects a test that hangs; does not measure speed. */
 const TIMEOUT_MS = 40 * 60_000;
 
 test(

@@ -13,7 +13,7 @@ const PRICE_LIST = join(import.meta.dirname, "../../../examples/price-list");
 const EXAMPLES = join(import.meta.dirname, "../../../examples/factories");
 const names = readdirSync(EXAMPLES).filter((name) => statSync(join(EXAMPLES, name)).isDirectory());
 
-/** What the setup commands of the examples' runners want to find. */
+/** Files that the setup commands of the examples' runners require. */
 const PACKAGE = {
   "package.json": JSON.stringify({ name: "shop", version: "1.0.0", scripts: { build: "true" } }),
   "package-lock.json": JSON.stringify({
@@ -25,7 +25,7 @@ const PACKAGE = {
   }),
 };
 
-/** What the test changes: no model is called, and neither the worker nor the agent program of one example is here. */
+/** Changes of the test: no model is called, and the worker and agent program of one example are not available. */
 const WITHOUT_AI = { model_id: "scripted", worker_host: "service" };
 
 let platform: Deployment;

@@ -22,7 +22,10 @@ async function connectLoopback(api: Client) {
   });
 }
 
-/** Every way to be reached by others is in libs/outbound/src/setting.test.ts; these two are the usual ones. */
+/**
+ * All settings that make a platform reachable are tested in libs/outbound/src/setting.test.ts; these two are the usual
+ * ones.
+ */
 test("a platform that listens on every address prints addresses that can be opened, and refuses its own machine to teams", async () => {
   const api = await start({ HOST: "0.0.0.0" });
   expect(platform.output()).not.toContain("//0.0.0.0");

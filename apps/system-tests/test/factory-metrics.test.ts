@@ -10,7 +10,7 @@ import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "./support/runs.ts";
 import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
-/** 1,000 input tokens at $4 and 200 output tokens at $20 per million. */
+/** Costs 1,000 input tokens at $4 and 200 output tokens at $20 per million. */
 const ANSWER: ModelAnswer = { text: "The price is nine.", usage: { input: 1_000, output: 200 } };
 const COST_USD = 0.008;
 const MODEL = "claude-opus-5-5";
@@ -51,7 +51,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
 
   const of = (path: string): Promise<any> => api.get(`/factory/${factory}${path}`);
 
-  /** The tree: a root whose script opens a pull request, and a child that a priced model executes. */
+  /** A run tree: the root's script opens a pull request, and a priced model executes the child. */
   beforeAll(async () => {
     models = await ModelServer.start(() => ANSWER);
     platform = await startPlatform({ env: { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: models.url } }, deployment);
@@ -90,7 +90,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     await models?.stop();
   });
 
-  /** Waits until the answers show the whole tree. */
+  /** Waits until the metrics contain the costs of the whole tree. */
   const shown = (): Promise<any> =>
     eventually(
       async () => {

@@ -76,7 +76,7 @@ describe("work on a repository", () => {
     const { text } = await api.fetch(pullRequest().url + new URL(run.session_link).search);
     const [, commands = ""] = /<h2>Merge<\/h2>[^]*?<pre>([^<]*)<\/pre>/.exec(text) ?? [];
     expect(commands.split("\n")).toHaveLength(5);
-    // A repository of its own stands for the code host, so that the pull request stays open for the other tests.
+    // A second repository represents the code host, so that the pull request stays open for the other tests.
     const host = platform.path("merged.git");
     git(platform.dir, "clone", "--quiet", "--mirror", bare, host);
     git(platform.dir, "clone", "--quiet", host, "clone");
@@ -84,7 +84,8 @@ describe("work on a repository", () => {
     expect(git(host, "show", "main:src/a.txt")).toBe("new\n");
   });
   test("is an output of its task", async () => {
-    const task = await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`)); // made when factories hears of the run
+    // The task is created when the factories service consumes the event of the run.
+    const task = await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`));
     expect(task.outputs.map((one: any) => [one.artifact_type, one.data.url])).toEqual([
       ["PULL_REQUEST", pullRequest().url],
     ]);

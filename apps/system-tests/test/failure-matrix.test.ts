@@ -8,15 +8,18 @@ import { HandWorker } from "./support/hand-worker.ts";
 import { eventsOf, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
-/** The platform's own times are divided by this. */
+/** Divisor of the platform's lease durations and timeouts. */
 const TIME_SCALE = 15;
-/** Another attempt must hold a run so long after its worker was lost; what is left of it at that scale is a busy machine's. */
+/**
+ * A run must have a new attempt this long after its worker was lost. At this time scale most of it is reserve for a
+ * busy machine.
+ */
 const BOUND_MS = 60_000;
 
 let platform: Deployment;
 let api: Client;
 let workerKey: string;
-/** Between the workers and the platform. */
+/** The relay between the workers and the platform. */
 let relay: Relay;
 const workers = new Map<string, Program>();
 
@@ -51,7 +54,7 @@ async function stopWorkers(): Promise<void> {
   await Promise.all([...workers.values()].map((worker) => worker.kill()));
   workers.clear();
 }
-/** Who holds the run now, told by the newest claim. */
+/** Returns the workers that have claimed the run, the current one last. */
 const holders = async (runId: string): Promise<string[]> =>
   (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
 const heldBy = (runId: string, name: string) =>
@@ -68,7 +71,7 @@ const commandsOf = async (runId: string): Promise<string[]> =>
     .map(({ payload }) => payload.input.command);
 const sandboxProcesses = (runId: string): number[] => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).map(({ pid }) => pid);
 
-/** A run in the middle of a command, with the worker that holds it and what runs there. */
+/** Starts a run and waits until it executes a command. Returns it with its worker and its processes. */
 async function heldRun(...after: string[]) {
   for (const name of ["one", "two"]) startWorker(name);
   const runId = await startRun(

@@ -40,13 +40,13 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.remove());
 
-/** The event of an accepted delivery. */
+/** Returns the event id of an accepted delivery. */
 const acceptedOf = async ({ path }: CodeHost, id: string): Promise<string> =>
   (await api.get(`${path}/webhook/deliveries?limit=100`)).deliveries.find(
     (one: any) => one.delivery_id === id && one.outcome === "accepted",
   ).uid;
 
-/** Somebody writes on an issue; answers the delivery, which may be sent again under its id. */
+/** Sends the event of a comment on an issue. Returns the id of the delivery, which may be retried. */
 const comment = (number: number, id: string = randomUUID(), login = "ada"): Promise<string> =>
   fromGithub("issue_comment", id, {
     action: "created",
@@ -57,7 +57,7 @@ const comment = (number: number, id: string = randomUUID(), login = "ada"): Prom
     end: "of it",
   });
 
-/** A build of a pull request of ours ends, which our own push has caused. */
+/** Sends the event of a completed build of a pull request, caused by the platform's own push. */
 const built = (number: number, conclusion: string): Promise<string> =>
   fromGithub("workflow_run", randomUUID(), {
     action: "completed",
@@ -86,7 +86,7 @@ async function fromGithub(event: string, id: string, payload: object): Promise<s
 }
 const issueUrl = (number: number): string => `https://github.com/acme/shop/issues/${number}`;
 
-/** The same on a merge request of GitLab. */
+/** Sends the event of a comment on a merge request of GitLab. */
 async function note(number: number): Promise<string> {
   const [id, url] = [randomUUID(), requestUrl(number)];
   const body = JSON.stringify({
@@ -108,7 +108,7 @@ async function note(number: number): Promise<string> {
 }
 const requestUrl = (number: number): string => `https://gitlab.com/acme/tools/shop/-/merge_requests/${number}`;
 
-/** What was decided about an event, once it is. */
+/** Returns the decision about an event once it is not pending. */
 const decided = (eventUid: string, at = factory): Promise<any> =>
   eventually(
     async () => {
@@ -119,7 +119,7 @@ const decided = (eventUid: string, at = factory): Promise<any> =>
     { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 },
   );
 
-/** A task whose first run has ended. */
+/** Creates a task whose first run has ended. */
 async function aTask(
   ticketRef?: string,
   { prompt = "Go.", ...more }: { prompt?: string; ticket_url?: string } = {},
@@ -191,7 +191,7 @@ test("of two events at once the first one makes the run, and the second one tell
   expect(decisions.map(({ outcome }) => outcome)).toEqual(["continued", "continued"]);
   const [runId, ...others] = [...new Set(decisions.map(({ run_id: uid }) => uid))];
   expect([others, await runsOf(task)]).toEqual([[], new Set([task.run_id, runId])]);
-  // A third one tells the run that is queued.
+  // The third event adds a follow-up to the queued run.
   expect((await decided(await comment(2))).run_id).toBe(runId);
   await api.patch(`/factory/${factory}`, { queue_paused: false });
   await succeeded(api, runId);

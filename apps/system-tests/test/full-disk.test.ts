@@ -9,7 +9,7 @@ import { eventually, type Answer } from "@millwright/testing";
 import { Platform } from "../src/index.ts";
 import { connect } from "./support/client.ts";
 
-/** Enough for the databases of a new platform, and little more. */
+/** Slightly more than the databases of a new platform need. */
 const DISK_MB = 300;
 const PROMPT_BYTES = 200_000;
 const REQUESTS_MAX = 200;
@@ -25,7 +25,10 @@ afterAll(async () => {
   rmSync(disk, { recursive: true });
 });
 
-/** Takes every free byte of the disk, also those that become free meanwhile. Errors: any but that of a full disk. */
+/**
+ * Writes until the disk is full, including space released while writing. Throws any error other than that of a full
+ * disk.
+ */
 function fill(path: string): void {
   const chunk = Buffer.alloc(1 << 16);
   for (const size of [chunk.length, 1]) {
@@ -67,7 +70,7 @@ declare(isMounted ? name : `${name} (needs the right to mount)`, async () => {
       .map(({ body }) => body),
   ).toEqual([]);
 
-  // PostgreSQL ends itself if it cannot write its log, and cannot start as long as the disk is full.
+  // PostgreSQL exits if it cannot write its write-ahead log, and cannot start while the disk is full.
   process.kill(
     Number(readFileSync(join(data, "postgres", "cluster", "postmaster.pid"), "utf8").split("\n")[0]),
     "SIGKILL",

@@ -15,7 +15,10 @@ import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";
 
-/** What harnesses.test.ts tries with stand-ins, with the real programs: `npm run test:harnesses` names them. */
+/**
+ * The agent programs. Runs the tests of harnesses.test.ts with real programs instead of stand-ins; `npm run
+ * test:harnesses` sets their paths.
+ */
 const PROGRAMS = Object.values(AGENT_PROGRAMS);
 const USAGE = { usage: { input: 100, output: 10 } };
 const fileOf = ({ variable }: AgentProgram): string => process.env[variable] ?? "";
@@ -25,7 +28,7 @@ let models: ModelServer;
 let works: HarnessPlatform;
 let api: Client;
 const workers: Program[] = [];
-/** Who answers the steps of the agent that is tried now. */
+/** The program under test and the model's answers to its steps. */
 let program: AgentProgram;
 let answer: (step: number, text: string) => ModelAnswer;
 let steps = 0;
@@ -62,7 +65,7 @@ const finished = (runId: string, times: number) =>
   eventually(async () => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length >= times, {
     timeoutMs: RUN_TIMEOUT_MS,
   });
-/** The command runs, and is told to be running: some programs say so late. */
+/** Waits until the command runs and its event is stored; some programs report it late. */
 const sleeps = (runId: string) =>
   eventually(
     async () =>
@@ -132,7 +135,7 @@ for (const one of PROGRAMS)
 
       test("goes on elsewhere when its worker is killed in the middle of a tool, without a process left or a commit made twice", async () => {
         lead((_step, text) => {
-          // What the last command has answered may have been lost with the worker; that it was given is saved.
+          // The output of the last command may have been lost with the worker, but the call itself is stored.
           if (text.includes("were interrupted"))
             return text.includes("commit -qam two") ? say("I went on.") : say("I have forgotten.");
           return text.includes("done-/workspace")

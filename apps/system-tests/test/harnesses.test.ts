@@ -18,7 +18,7 @@ import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
 
-/** What each of the stand-ins calls its shell, and what its usage is published under, if it is. */
+/** Name of each stand-in's shell tool, and the name under which its usage is published, if any. */
 const HARNESSES: readonly { type: FakeHarness; name?: string; shell: string }[] = [
   { type: "claude", name: "CLAUDE_CODE", shell: "Bash" },
   { type: "codex", name: "CODEX", shell: "exec_command" },
@@ -48,7 +48,7 @@ afterAll(async () => {
   if (directory) await removeDirectory(directory);
 });
 
-/** The prompt decides what the model answers, so that several runs can talk to it. */
+/** Chooses the model's answer by the prompt, so that concurrent runs can use it. */
 function answerTo({ body }: ModelRequest): ModelAnswer {
   const text = JSON.stringify(body);
   if (text.includes("Never end"))
@@ -66,14 +66,14 @@ const begun = (runId: string, calls: number) =>
     async () => expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start")).toHaveLength(calls),
     { timeoutMs: RUN_TIMEOUT_MS },
   );
-/** What its own shell has written, or how it ended otherwise. */
+/** Returns the output of each shell command, or its state if it did not complete. */
 const shellEndsOf = async (runId: string) =>
   (await eventsOf(api, runId))
     .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
     .map(({ payload: { state, output } }) => (state === "completed" ? output.output : state));
 const holdersOf = async (runId: string): Promise<string[]> =>
   (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
-/** A message to a run that has ended, and the run once that has been answered. */
+/** Sends a follow-up to a run that has ended. Returns the run after the follow-up has been processed. */
 async function goOn(runId: string, ...orders: string[]): Promise<any> {
   const before = await eventsOf(api, runId);
   expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines(...orders) })).toMatchObject({
@@ -107,7 +107,7 @@ for (const { type, name, shell } of HARNESSES) {
       git(works.repository, "log", "--format=%s", `main..agent/${runId}`),
     ]).toEqual(["two\n", "two\n"]);
     expect(run.request_usage.total_tokens).toBe(110);
-    // The team has set an address of its own for each provider.
+    // The team has configured its own address for each provider.
     expect(run.request_usage.model_token_usage.map(({ usage_type: usageType }: any) => usageType)).toEqual([
       "custom_endpoint",
     ]);
@@ -126,7 +126,8 @@ for (const { type, name, shell } of HARNESSES) {
     );
     expect(textOf([run, steps, await eventsOf(api, runId)])).not.toContain(KEY);
 
-    // What the program has written down itself, and said beside; under either address. Those that tell nobody where they write have the run's events.
+    // The transcript file of the program, followed by its other output; both URLs return the same. Programs that do not
+    // report the path of their transcript have the events of the run instead.
     for (const target of [`/agent/runs/${runId}`, `/agent/conversations/${run.conversation_id}`]) {
       const { status, headers } = await api.call("GET", `${target}/transcript`);
       expect(status).toBe(302);
@@ -179,7 +180,7 @@ for (const { type, name, shell } of HARNESSES) {
       ]);
       expect(await shellEndsOf(runId)).toEqual(["", "interrupted", "kept\n"]);
 
-      // Of the interrupted turn it has said nothing; the second execution adds to what the first one counted.
+      // The interrupted turn reported no usage; the second execution adds to the usage of the first.
       const { usage } = await usageOf(runId);
       if (name === undefined) return expect(usage).toBeUndefined();
       expect(usage.snapshot).toEqual({
@@ -271,7 +272,7 @@ needs(
       expect(await shellEndsOf(runId)).toEqual(["", "interrupted"]);
     }
 
-    // The first worker took with it what the program had counted, and which tools it had called.
+    // The program's usage and tool counts were lost with the first worker.
     const usages = (await Promise.all(runs.map(usageOf))).filter(({ available }) => available);
     expect(usages.map(({ usage }) => usage.snapshot.coverage)).toEqual(
       Array(2).fill({ tokenStatus: "partial", toolStatus: "partial" }),

@@ -7,7 +7,7 @@ import { isStandalone, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
-/** The smallest PNG there is. */
+/** The smallest valid PNG. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
 const FIRST = script(
   "say: I begin.",
@@ -33,7 +33,7 @@ const FIRST = script(
   "finish: All is done.",
 );
 
-/** For what the loss of a worker would do again, and what one process for everything has. */
+/** For tests that the loss of a worker would repeat, or that need a feature of a single process. */
 const onStandalone = isStandalone() ? test : test.skip;
 
 let platform: Deployment;
@@ -57,7 +57,7 @@ const task = () => api.get(`/factory/${factory}/task-by-run?run_id=${runId}`);
 const children = async (): Promise<any[]> =>
   (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc`)).runs;
 const anonymously = (path: string) => api.call("GET", path, { key: null });
-/** The actions of a conversation with their results, nested ones too. */
+/** Returns the actions of a conversation with their results, including nested ones. */
 const actionsOf = (steps: any[]): any[] =>
   steps.flatMap((step) => [
     ...step.messages.flatMap((message: any) => message.content).filter((block: any) => /^action/.test(block.type)),
@@ -176,7 +176,7 @@ describe("a run that takes every step of a script", () => {
       executor: { display_name: "helper" },
       source: "ORCHESTRATION",
     });
-    // Who is not named is the agent itself, with all that it is.
+    // A child without a named agent is executed by the parent's agent, with the same configuration.
     expect(other).toMatchObject({
       state: "SUCCEEDED",
       parent_run_id: runId,

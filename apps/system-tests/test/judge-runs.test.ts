@@ -47,7 +47,7 @@ const aScorer = async (name: string, fields: object): Promise<string> =>
     })
   ).uid;
 
-/** The score of a run by a scorer, and the judge run behind it. */
+/** Scores a run. Returns the score and its judge run. */
 async function scored(scorer: string, run: string): Promise<{ score: any; judge: any }> {
   const { results } = await api.post(`/factory/${factory}/scorers/${scorer}/dispatch`, { run_ids: [run] });
   expect(results).toMatchObject([{ run_id: run, status: "dispatched" }]);

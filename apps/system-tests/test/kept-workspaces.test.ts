@@ -33,7 +33,7 @@ afterAll(async () => {
   await platform?.remove();
 });
 
-/** A run whose environment cannot be set up, once it has failed. */
+/** Starts a run whose environment setup fails, and waits until it has failed. */
 async function notSetUp(minutes: number): Promise<any> {
   const config = {
     name: `kept ${minutes}`,
@@ -43,7 +43,7 @@ async function notSetUp(minutes: number): Promise<any> {
   const { uid } = await api.post("/agent/environments", { config });
   return reached(api, await startRun(api, script("say: never"), { config: { environment_id: uid } }), "FAILED");
 }
-/** The run once the worker of its debug window is known to be lost. */
+/** Waits until the platform has detected the loss of the worker of the debug window. */
 const lost = (runId: string): Promise<any> =>
   eventually(
     async () => {
@@ -60,7 +60,7 @@ const fatesOf = async (runId: string) =>
     reason,
   ]);
 const followUp = (runId: string, message: string) => api.post(`/agent/runs/${runId}/followups`, { message });
-/** What nothing that happens in a window, or to it, changes. */
+/** Returns the fields that no event in the debug window, nor its end, may change. */
 const lasting = ({
   state,
   status_message: { message, error_code: code, retryable },
@@ -89,7 +89,8 @@ describe("a run that failed during environment setup, with a debug window", () =
       const busy = script("shell: sleep 600");
       for (const message of [busy, "Are you there?"]) {
         expect(await followUp(id, message)).toMatchObject({ outcome: "live_session" });
-        await sees(api, id, ({ kind, payload }) => kind === "tool_start" && payload.input.command === "sleep 600"); // nothing is heard before that ends
+        // Nothing is delivered before the command ends.
+        await sees(api, id, ({ kind, payload }) => kind === "tool_start" && payload.input.command === "sleep 600");
       }
       await worker.kill();
       const after = await lost(id);
@@ -98,7 +99,8 @@ describe("a run that failed during environment setup, with a debug window", () =
         false,
         undefined,
       ]);
-      expect(await followUp(id, "Go on.")).toMatchObject({ outcome: "handoff_execution" }); // at once, not only when the reaper has closed the window
+      // This happens at once, not only when the reaper has closed the window.
+      expect(await followUp(id, "Go on.")).toMatchObject({ outcome: "handoff_execution" });
       const fates = [
         [command, "delivered", undefined],
         [busy, "delivered", undefined],

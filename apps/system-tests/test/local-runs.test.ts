@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 afterAll(() => platform?.remove());
 
-/** `millwright run local -- sh -c SCRIPT`, with nothing typed into it. */
+/** Starts `millwright run local -- sh -c SCRIPT` without input. */
 function runHere(commands: string, env: Record<string, string> = {}): Program {
   const log = platform.path(`client-${clients.length}-${Math.random().toString(36).slice(2)}.log`);
   const client = new Program("cli/src/main.ts", {
@@ -33,7 +33,7 @@ function runHere(commands: string, env: Record<string, string> = {}): Program {
 const exitOf = async ({ child }: Program): Promise<number | null> =>
   child.exitCode ?? ((await once(child, "exit")) as [number | null])[0];
 
-/** The newest run that a client executes. */
+/** Returns the id of the newest run that a client executes. */
 async function itsRun(client: Program): Promise<string> {
   const known = new Set(seen);
   const runId: string = await eventually(async () => {
@@ -162,7 +162,8 @@ describe("a command that the client runs here", () => {
 });
 
 test("a client that is killed leaves no immortal run: it is an ERROR that says so", async () => {
-  const client = runHere("echo ready; read line"); // the end of its input ends the command, so that nothing is left of it
+  // The end of the input ends the command, so that it does not outlive the client.
+  const client = runHere("echo ready; read line");
   const runId = await itsRun(client);
   await saw(runId, "ready");
   await client.kill();

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 type Metrics = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 
-/** The names of the platform's own metrics, with the values of each label. */
+/** Returns the names of the platform's own metrics with the values of each label. */
 async function scrape(): Promise<Metrics> {
   const text = await (
     await fetch(`${platform.url}/metrics`, { headers: { authorization: `Bearer ${api.key}` } })
@@ -40,7 +40,7 @@ async function scrape(): Promise<Metrics> {
   return metrics;
 }
 
-/** Goes everywhere with ids, names and words that nobody has used before; answers them. */
+/** Calls every operation with new ids, names and words. Returns them. */
 async function walk(): Promise<string[]> {
   const word = () => `w${randomUUID().replaceAll("-", "")}`;
   const words = Array.from({ length: 6 }, word);
@@ -73,12 +73,12 @@ async function walk(): Promise<string[]> {
   return words;
 }
 
-/** Whose values a program or contract lists; on a second walk there may be one more of these. */
+/** Labels whose values are listed in a program or contract; a second walk may add values to them. */
 const LISTED = new Set(["status", "outcome", "state", "reason", "phase", "kind", "le", "method"]);
 
 test("metrics do not grow with what is asked for: no id, path, name or word of a caller becomes a label", async () => {
   const words = await walk();
-  await scrape(); // a scrape is a request, too, and is counted after it
+  await scrape(); // A scrape is itself a request, which is counted after its response.
   const first = await scrape();
   words.push(...(await walk()));
   const second = await scrape();
@@ -103,7 +103,7 @@ test("metrics do not grow with what is asked for: no id, path, name or word of a
 const fileAt = (path: string): string =>
   readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
 
-/** What a query asks for: metrics, and the labels it picks them by. */
+/** Returns the metrics of a query and the labels that it filters by. */
 function asked(query: string): { name: string; labels: string[] }[] {
   return [...query.matchAll(/\b(millwright_\w+)(?:\{([^}]*)\})?/g)].map(([, name, picked = ""]) => ({
     name: name!.replace(/_(?:bucket|sum|count)$/, ""),

@@ -27,13 +27,13 @@ const FILES = [
 ];
 
 let models: ModelServer;
-/** Somebody has heard the beginning of what the model says slowly. */
+/** Resolved when the client has received the first part of a slow model response. */
 const heard = Promise.withResolvers<void>();
 let platform: Deployment;
 let api: Client;
 let repository: string;
 
-/** The conversation decides what the model answers, so that several runs can talk to it at once. */
+/** Chooses the model's answer by the conversation, so that concurrent runs can use it. */
 function mend({ key, body }: ModelRequest): ModelAnswer {
   const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
   if (key === "wrong") return { status: 401, message: `invalid x-api-key: ${key}` };
@@ -65,7 +65,7 @@ function mend({ key, body }: ModelRequest): ModelAnswer {
   return answers[models.requests.length === 1 ? 0 : steps + 1]!;
 }
 
-/** Leaves a command running, has it go on, listens to it, and ends it. */
+/** Starts a background command, makes it continue, reads its output, and ends it. */
 function watch(steps: number): ModelAnswer {
   const usage = { input: 1, output: 1 };
   const command = "echo first; until [ -e go ]; do sleep 0.05; done; echo second; touch went; exec sleep 1000";
@@ -106,12 +106,14 @@ needs(
     expect(git(repository, "show", `agent/${runId}:price.txt`)).toBe("nine\n");
     expect(run.artifacts.map(({ artifact_type: type }: any) => type)).toEqual(["PULL_REQUEST"]);
 
-    // 1,512 input at $4, 240 output at $20, 7,001 read at $0.20 and 3,000 written at $5 per million tokens: each call rounded to the micro-dollar.
+    // 1,512 input tokens at $4, 240 output tokens at $20, 7,001 cache reads at $0.20 and 3,000 cache writes at $5 per
+    // million. Each call is rounded to the micro-dollar.
     expect(run.request_usage).toMatchObject({ total_tokens: 11_753, inference_cost_usd: 0.027_248 });
     expect(
       run.request_usage.usage_by_category.primary_agent.direct_api_inference_usage["claude-opus-5-5"].token_count,
     ).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
-    expect(run.request_usage.model_token_usage.map(({ usage_type: type }: any) => type)).toEqual(["warp"]); // the operator's key
+    // The operator's key.
+    expect(run.request_usage.model_token_usage.map(({ usage_type: type }: any) => type)).toEqual(["warp"]);
 
     const events = await eventsOf(api, runId);
     expect(events.filter(({ kind }) => kind === "model_retry").map(({ payload }) => payload)).toEqual([
@@ -158,7 +160,7 @@ needs(
   "a cost limit ends the run before the call that nothing is left for; runs below it share it; a model without a price is refused under one",
   async () => {
     const limited = { model_id: "claude-opus-5-5", cost_limit_usd: 0.02 };
-    // The first call costs 1,000 input, 200 output and 3,000 written tokens: $0.023.
+    // The first call costs $0.023: 1,000 input tokens, 200 output tokens and 3,000 cache writes.
     const run = await ended(api, await startRun(api, "Mend it.", { config: limited }));
     expect(run.agent_config).toMatchObject(limited);
     expect([run.state, run.status_message.error_code, run.status_message.message]).toEqual([
@@ -203,8 +205,8 @@ needs(
     expect(run.request_usage).toMatchObject({
       total_tokens: 10,
       model_token_usage: [{ usage_type: "custom_endpoint" }],
-    }); // its own key, at its own address
-    expect(run.request_usage).not.toHaveProperty("inference_cost_usd"); // nobody knows its price
+    }); // The team's own key at its own address.
+    expect(run.request_usage).not.toHaveProperty("inference_cost_usd"); // The platform has no price for this model.
 
     await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: "wrong" });
     const refused = await ended(other, await startRun(other, "Only talk."));
@@ -244,7 +246,10 @@ needs(
   },
 );
 
-/** What a foreman and an implementer do of their own accord, told by their instructions and by how far they have come. */
+/**
+ * Returns what a foreman or an implementer does without a script. The system prompt and the number of steps determine
+ * the answer.
+ */
 function demonstrate({ body }: ModelRequest): ModelAnswer {
   const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
   const usage = { input: 100, output: 10 };
@@ -295,7 +300,8 @@ needs("bwrap", "the demo's job is done by a model that its agents' instructions 
   );
   await server.stop();
   expect(stdout).toContain("stage REVIEW");
-  expect(stdout).toContain("$0.003150 for model calls  (770 tokens)"); // seven calls of 100 in at $3 and 10 out at $15 per million
+  // Seven calls of 100 input tokens at $3 and 10 output tokens at $15 per million.
+  expect(stdout).toContain("$0.003150 for model calls  (770 tokens)");
   expect(stdout).not.toContain(PLATFORM_KEY);
 });
 

@@ -127,7 +127,7 @@ test("a plan that is reported again under its title is the same artifact with it
   });
 });
 
-/** The plans of a run, once there are so many. */
+/** Returns the plans of a run once there are `count`. */
 const plansOf = (runId: string, count: number): Promise<any[]> =>
   eventually(
     async () => {

@@ -16,7 +16,7 @@ afterAll(async () => {
   await nats?.close();
 });
 
-/** What a subscriber hears of finished runs, from now on. */
+/** Subscribes to finished runs. Returns the array that receives their ids. */
 async function finishedRuns(): Promise<string[]> {
   const connection = await connectNats({ servers: nats.url, reconnect: false });
   connections.push(connection);

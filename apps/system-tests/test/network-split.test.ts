@@ -6,7 +6,7 @@ import { Cluster } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { eventsOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 
-/** At the platform's real times: what happens here takes a second or two, and a lease lives for 45. */
+/** Unscaled times: the test takes a second or two, and a lease lasts 45 seconds. */
 let cluster: Cluster;
 let api: Client;
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.remove());
 
-/** The directory that the agent works in, as it lies on the machine. */
+/** Returns the path of the agent's workspace on the machine. */
 const workspace = (): string | undefined =>
   globSync(cluster.path("data", "workers", "worker-0", "instance-*", "**", "workspace"))[0];
 

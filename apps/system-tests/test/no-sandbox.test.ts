@@ -6,7 +6,7 @@ import { Platform } from "../src/index.ts";
 import { connect } from "./support/client.ts";
 import { ended, script, startRun, succeeded } from "./support/runs.ts";
 
-/** Starts a command where bubblewrap cannot be executed. */
+/** Starts a command in an environment in which bubblewrap cannot be executed. */
 const WITHOUT_BUBBLEWRAP = [
   "bwrap",
   "--dev-bind",

@@ -23,7 +23,7 @@ afterAll(() => platform?.remove());
 const headers = { "content-type": "application/json" };
 const automationWith = (payload: string): string =>
   `{"name":"n ${randomUUID()}","prompt":"p","triggers":[{"provider":"webhook","event":"received","filter":{"webhook_ids":["${hook.uid}"],"payload":${payload}}}]}`;
-/** The text of an answer: parsing it would change the numbers. */
+/** Returns the text of a response. Parsing it would change the numbers. */
 const textOf = async (path: string): Promise<string> =>
   (await api.fetch(`${platform.url}/api/v1${path}`, { headers: { authorization: `Bearer ${api.key}` } })).text;
 
@@ -38,7 +38,7 @@ async function deliver(body: string): Promise<string> {
   return deliveries.find((one: any) => one.delivery_id === id).uid;
 }
 
-/** Whether a delivery started the automation. */
+/** Returns whether a delivery started the automation. */
 const started = (automation: string, delivery: string): Promise<string> =>
   eventually(
     async (): Promise<any> => {
@@ -52,7 +52,7 @@ const started = (automation: string, delivery: string): Promise<string> =>
     { timeoutMs: RUN_TIMEOUT_MS },
   );
 
-/** Numbers that a float would change, each with one that a float cannot tell from it. */
+/** Numbers that a double cannot represent, each with another one that has the same double value. */
 const NUMBERS = [
   ["1e400", "1e401"],
   ["2.0000000000000001", "2"],

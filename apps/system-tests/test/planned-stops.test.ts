@@ -20,7 +20,7 @@ onDeployments(["standalone", "processes"], (name) => {
   let worker: Program | undefined;
 
   beforeAll(async () => {
-    platform = await startPlatform({ workers: 0 }, name); // at its own times: a lease lasts for 45 s
+    platform = await startPlatform({ workers: 0 }, name); // Unscaled times: a lease lasts 45 s.
     api = await connect(platform);
     workerKey = (await api.post(`/team/${await teamOf(api)}/keys`, { name: "workers", kind: "worker" })).api_key;
   });

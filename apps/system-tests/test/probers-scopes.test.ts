@@ -8,7 +8,7 @@ import { runOf, script, startRun, succeeded } from "./support/runs.ts";
 import { operationsOf, Samples, type Operation } from "./support/samples.ts";
 import { aTeam, aWorld, teamOf, type World } from "./support/world.ts";
 
-/** One key per single scope of one person, who owns a team with one thing of each kind and some personal things. */
+/** One key per scope of one person, who owns a team with one resource of each kind and some personal resources. */
 let platform: Deployment;
 let owner: Client;
 let worlds: { readonly team: World; readonly personal: World };
@@ -111,7 +111,7 @@ test("a key of a single scope gets nothing from any operation that needs another
 test("nothing has changed by all this", async () =>
   expect(await snapshot(owner, operations, worlds.personal)).toEqual(before));
 
-/** What is wrong with the answer to a key that may not do this; undefined: nothing. */
+/** Returns what is wrong with the response to a key without the permission; undefined if nothing is wrong. */
 async function probe(api: Client, operation: Operation, world: World): Promise<string | undefined> {
   const ids = Object.fromEntries(
     collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]),
@@ -137,7 +137,7 @@ async function probe(api: Client, operation: Operation, world: World): Promise<s
   return `${status} with ${shown.join(", ")}: ${text.slice(0, 200)}`;
 }
 
-/** Kinds of things that an answer without the permission must not name. */
+/** Kinds of resources that a response without the permission must not contain. */
 const SHOWN = [
   "factory",
   "runs",

@@ -24,7 +24,10 @@ let samples: Samples;
 let operations: Operation[];
 let theirsBefore: string[];
 
-/** We are one team; "they" are another on the same platform, whose things we must not notice. */
+/**
+ * `ours` is the client of one team; `theirs` belongs to another team on the same platform, whose resources must stay
+ * invisible.
+ */
 beforeAll(async () => {
   platform = await startPlatform({ workers: 1 });
   theirs = await connect(platform);
@@ -37,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.remove());
 
-/** Probes every operation, several at a time; answers what was found. */
+/** Probes every operation, several concurrently. Returns the failures. */
 async function failures(probe: (operation: Operation) => Promise<void>): Promise<string[]> {
   const found: string[] = [];
   const left = [...operations];
@@ -52,7 +55,7 @@ async function failures(probe: (operation: Operation) => Promise<void>): Promise
 }
 const ownIds = (operation: Operation) =>
   Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(own!, collection)]));
-/** The least valid body, and the least valid query, of an operation. */
+/** The minimal valid body and the minimal valid query of an operation. */
 const bodyOf = ({ body }: Operation): any => (body ? samples.valid(body) : undefined);
 const queryOf = ({ query }: Operation, more: Record<string, string> = {}) => {
   const required = query
@@ -86,7 +89,10 @@ const ask = (
     ...(key === undefined ? {} : { key }),
   });
 
-/** Asks twice, once with their id and once with one that nobody has, and fails when the answers can be told apart. */
+/**
+ * Sends two requests, one with the other team's id and one with an id that does not exist. Throws if the responses can
+ * be distinguished.
+ */
 async function expectTheSame(theirId: string, asking: (id: string) => ReturnType<typeof ask>): Promise<void> {
   const nobodys = randomLike(theirId);
   const [seen, unseen] = [await asking(theirId), await asking(nobodys)];
@@ -94,13 +100,16 @@ async function expectTheSame(theirId: string, asking: (id: string) => ReturnType
   expect(comparable(seen, [theirId, nobodys])).toBe(comparable(unseen, [theirId, nobodys]));
 }
 
-/** Every way to put theirs in the place of ours, in a path of one or more ids. */
+/** Returns every non-empty subset of the positions of a path's ids, to be replaced by ids of the other team. */
 const places = (count: number): number[][] =>
   Array.from({ length: 2 ** count - 1 }, (_one, bits) =>
     Array.from({ length: count }, (_place, index) => index).filter((index) => (bits + 1) & (1 << index)),
   );
 
-/** What the specification demands for ids that are absent below a factory of one's own, where that is not 404: an absent branch counts as deleted, an absent suite has no runs. */
+/**
+ * Statuses that the specification requires for absent ids below an existing factory, where they differ from 404:
+ * deleting an absent branch succeeds, and an absent suite has no runs.
+ */
 const STATUS_OF_ABSENT: Readonly<Record<string, number>> = {
   "DELETE /factory/{uid}/branches/{branch_uid}": 204,
   "GET /factory/{factory_uid}/benchmarks/{suite_uid}/runs": 200,
@@ -199,7 +208,7 @@ test("another team's ids answer as ids that nobody has where events are streamed
 });
 
 describe("signed links", () => {
-  /** Every link to a file that a team's things lead to. */
+  /** Returns every link to a file of a team's resources. */
   const linksOf = async (api: Client, world: World): Promise<string[]> => {
     const [run, conversation] = [`/agent/runs/${world["runs"]}`, `/agent/conversations/${world["conversations"]}`];
     const redirects = [
@@ -290,7 +299,7 @@ describe("the anonymous", () => {
 describe("wrong input", () => {
   let oursBefore: string[];
   beforeAll(async () => void (oursBefore = await snapshot(ours!, operations, own!)));
-  /** Documented (every answer is checked against the document), refused, and our own fault in no case. */
+  /** Expects a 4xx response, which is documented because every response is validated against the API document. */
   const expectRefusal = async (operation: Operation, what: string, answer: ReturnType<Client["call"]>) => {
     const { status, body } = await answer;
     if (status < 400 || status >= 500) throw new Error(`${what}: ${status} ${JSON.stringify(body)}`);
@@ -330,7 +339,8 @@ describe("wrong input", () => {
     expect(
       await failures(async (operation) => {
         for (const { name, schema } of operation.query) {
-          const key = samples.takes(schema, {}) ? `${name}[key]` : name; // maps come in brackets
+          // A map parameter is sent with its key in brackets.
+          const key = samples.takes(schema, {}) ? `${name}[key]` : name;
           for (const value of samples.wrongTexts(name, schema))
             await expectRefusal(
               operation,

@@ -14,7 +14,10 @@ import { PUBLISHED_OF_FACTORIES } from "./support/published-factory-api.ts";
 import { PUBLISHED_OF_SCORING } from "./support/published-scoring-api.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
-/** The tables of what is published (support/published-api.ts, published-factory-api.ts, published-scoring-api.ts) against the API document, and at the public door. */
+/**
+ * The tables of published operations (support/published-api.ts, published-factory-api.ts, published-scoring-api.ts),
+ * compared with the API document and with the responses of the platform.
+ */
 const PUBLISHED = [...PUBLISHED_OF_AGENTS, ...PUBLISHED_OF_FACTORIES, ...PUBLISHED_OF_SCORING];
 const FACTORY = /^\/factory\/\{(factory_)?uid\}/;
 let platform: Deployment;
@@ -31,7 +34,7 @@ afterAll(() => platform?.remove());
 const named = (operations: readonly Operation[]) =>
   operations.map((one): [string, Operation] => [`${one.method} ${one.path}`, one]);
 const ask = ({ body }: Operation) => (body === undefined ? {} : { body });
-/** With ids of nothing. */
+/** Returns the path with random ids, which identify no resource. */
 const pathOfNothing = ({ path, query = {} }: Operation): string =>
   path.replaceAll(/\{\w+\}/g, () => randomUUID()) +
   Object.entries(query)
@@ -39,7 +42,7 @@ const pathOfNothing = ({ path, query = {} }: Operation): string =>
     .map(([name]) => `?${name}=x`)
     .join("");
 
-/** Reads that need no id but a factory's, and no parameter. */
+/** Reads that need no id except a factory's, and no parameter. */
 const LISTS = PUBLISHED.filter(
   ({ method, path, query = {} }) =>
     method === "GET" &&
@@ -82,7 +85,7 @@ describe("a parameter", () => {
   const params = LISTS.flatMap(({ path, query = {} }) =>
     Object.entries(query).map(([name, param]) => [path, name, valuesOf(param)] as const),
   );
-  const TOGETHER = new Set(["start_date", "end_date"]); // of scorers: both or neither
+  const TOGETHER = new Set(["start_date", "end_date"]); // Scorers require both or neither.
   const bounded = params.filter(([, name, { bad }]) => bad.length > 0 && !TOGETHER.has(name));
   test.each(bounded)("of %s, %s, takes what is published and refuses the rest", async (path, name, { good, bad }) => {
     const statuses = async (values: readonly string[]) =>

@@ -11,13 +11,14 @@ import { ended, script, shellOutputs, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 /**
- * The published client, as it comes from npm, with our address and a key of ours. What it promises in its types is looked at here as values.
- * This release of it has no page classes (lists are walked by `page_info.next_cursor`) and sends no idempotency header unless a subclass names one.
+ * The published npm client, used with the platform's URL and a key of it. The tests check at run time what its types
+ * declare. This release has no page classes (clients follow `page_info.next_cursor`), and sends no idempotency header
+ * unless a subclass names one.
  */
 type Resource = Record<string, (...given: unknown[]) => Promise<unknown>>;
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
-/** Runs for this worker stay where they are. */
+/** Runs for this worker stay queued. */
 const NOBODY = { worker_host: "nobody" };
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const TEXT = expect.any(String);
@@ -43,14 +44,17 @@ const settings = (more: Options = {}): Options => ({
 });
 const aClient = (more: Options = {}): OzAPI => new OzAPI(settings(more));
 
-/** Of a platform under fire a request is asked again beneath the client, so that what the client sends can be counted. */
+/**
+ * Retries requests below the client if processes of the platform are killed, so that the requests sent by the client
+ * itself can be counted.
+ */
 const reaching: typeof fetch = async (input, init) => {
   if (!platform.isUnderFire) return fetch(input, init);
   const { status, headers, bytes } = await api.send(new Request(input).url, init ?? {});
   return new Response(status === 204 ? null : new Uint8Array(bytes), { status, headers });
 };
 
-/** A fetch that notes what is sent; `meddle` comes between an answer and the client. */
+/** Returns a fetch that records requests. `meddle` can replace a response. */
 function watching(meddle: (answer: Response, index: number) => Promise<Response> | Response = (answer) => answer) {
   const sent: Sent[] = [];
   const watched: typeof fetch = async (input, init) => {
@@ -62,14 +66,14 @@ function watching(meddle: (answer: Response, index: number) => Promise<Response>
   return { sent, fetch: watched };
 }
 
-/** What the promise fails with. */
+/** Returns the error with which the promise is rejected. */
 const failure = (promise: Promise<unknown>): Promise<any> =>
   promise.then(
     (value) => Promise.reject(new Error(`it was answered: ${JSON.stringify(value)}`)),
     (error: unknown) => error,
   );
 
-/** The client's resources and methods, by their names in programs, watched but untouched. */
+/** The client's resources by their names in programs; their methods are observed, not changed. */
 const resources: Record<string, object> = {
   agent: OzAPI.Agent.prototype,
   "agent.runs": OzAPI.Agent.Runs.prototype,
@@ -140,7 +144,7 @@ describe("agent.run", () => {
         computer_use_enabled: false,
       },
       creator: { display_name: TEXT, type: "user", uid: TEXT },
-      request_usage: expect.any(Object), // credits are unknown here, so left out
+      request_usage: expect.any(Object), // Credits are unknown here, so they are omitted.
       scope: { type: "Team", uid: await teamOf(api) },
     });
     expect(run.artifacts?.toSorted((a, b) => (a.artifact_type < b.artifact_type ? -1 : 1))).toMatchObject([
@@ -231,7 +235,8 @@ describe("agent.list", () => {
       },
       [],
     ]);
-    const { agents } = await api.get("/agent?repo=skilled/shop&include_malformed_skills=true"); // this release of the client does not know it
+    // This release of the client lacks the parameter.
+    const { agents } = await api.get("/agent?repo=skilled/shop&include_malformed_skills=true");
     expect(
       agents.map(({ name, variants }: { name: string; variants: { error?: string }[] }) => [name, variants[0]!.error]),
     ).toEqual([

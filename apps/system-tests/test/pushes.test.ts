@@ -19,7 +19,9 @@ let hub: CodeHost;
 let lab: CodeHost;
 let [bare, url, factory, branch, first]: string[] = [];
 
-/** A repository whose heads are looked up once, when they are first tracked: after that only pushes tell of them. */
+/**
+ * A repository whose heads are polled once, when they are first tracked. Afterwards only push events report changes.
+ */
 beforeAll(async () => {
   server = await new GitServer().start();
   own = mkdtempSync(join(tmpdir(), "millwright-authority-"));
@@ -47,7 +49,7 @@ beforeEach(async () => {
   [factory, branch] = await tracked(api);
 });
 
-/** A factory of the repository, and its production branch once the head is known. */
+/** Creates a factory with the repository. Returns its id and that of its production branch once the head is known. */
 async function tracked(client: Client): Promise<[string, string]> {
   const { uid } = await client.post("/factory", { name: `Works ${count}` });
   await client.put(`/factory/${uid}/source`, { repository_url: url });
@@ -62,7 +64,9 @@ async function tracked(client: Client): Promise<[string, string]> {
 }
 
 const status = () => api.get(`/factory/${factory}/branches/${branch}`);
-/** The answer, when what it brings into force is. */
+/**
+ * Applies the branch. Returns the response, after the definition is applied in all services if the request succeeded.
+ */
 const apply = async () => {
   const told = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
   if (told.status === 200) await settled(api, factory!);
@@ -77,7 +81,7 @@ const registered = (sha: string | null) =>
     { timeoutMs: RUN_TIMEOUT_MS },
   );
 
-/** Pushes a definition whose foreman says so; answers the new head. */
+/** Pushes a definition with another foreman script. Returns the new head. */
 const push = (say: string, how?: { isForced: boolean }): string =>
   pushFiles(bare!, treeOf(definitionFiles(script(`say: ${say}`))), how);
 
@@ -191,7 +195,7 @@ describe.each([
     await tell({ before: first!, after: fake, of: url!.replace("/factory-", "/other-") });
     await tell({ before: first!, after: fake, of: url!.replace("127.0.0.1", "git.example") });
     await tell({ before: first!, after: second });
-    // Were one of them taken for a push of the branch, this one would not go on from its head.
+    // If one of them were accepted as a push to this branch, this push would not start from its head.
     expect(await registered(second)).toMatchObject({ freshness: "STALE", last_error: null });
     expect(await stranger.get(`/factory/${theirs}/branches/${theirBranch}`)).toMatchObject({
       registered_head_sha: first,

@@ -73,7 +73,8 @@ test("a tree killed in mid-run with everything else goes on after the restart; n
   if (runs[0].state !== "SUCCEEDED") return;
   expect((await eventsOf(api, childRun)).filter(({ kind }) => kind === "worker_lost").length).toBeGreaterThanOrEqual(1);
   const { steps } = await api.get(`/agent/runs/${childRun}/conversation`);
-  expect(JSON.stringify(steps).match(/"text":"(once|twice)"/g)).toEqual(['"text":"once"', '"text":"twice"']); // nothing of the lost attempt is told
+  // Steps of the lost attempt are not shown.
+  expect(JSON.stringify(steps).match(/"text":"(once|twice)"/g)).toEqual(['"text":"once"', '"text":"twice"']);
 });
 
 test("of 50 dispatches in flight when everything is killed, each accepted one has exactly one task, and goes on", async () => {

@@ -8,11 +8,13 @@ import { HandWorker, type Assignment } from "./support/hand-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
 import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
-/** What credentials reach beside their team: personal resources, other teams, other runs. The rules are in docs/security.md. */
+/**
+ * Tests which personal resources, other teams and other runs credentials can access. The rules are in docs/security.md.
+ */
 let platform: Deployment;
 /** The owner of team "red", which has a factory and a worker. */
 let owner: Client;
-/** The owner of team "blue", who is a viewer of "red" too. */
+/** The owner of team "blue", who is also a viewer of "red". */
 let person: Client;
 let worker: HandWorker;
 let factory: string;
@@ -47,13 +49,13 @@ async function personalWorld(api: Client): Promise<Personal> {
   };
 }
 
-/** A client with another key of the same person in their first team. */
+/** Returns a client with another key of the same person in their first team. */
 const keyOf = async (api: Client, body: object): Promise<Client> =>
   api.as((await api.post(`/team/${await teamOf(api)}/keys`, { name: "k", ...body })).api_key);
 const statusOf = async (api: Client, method: string, path: string, body?: unknown): Promise<number> =>
   (await api.call(method, path, body === undefined ? {} : { body })).status;
 
-/** Everything that could be done with personal resources, and the permission that it needs. */
+/** Operations on personal resources with the permission that each needs. */
 const uses = (of: Personal): readonly (readonly [verb: string, method: string, path: string, body?: object])[] => [
   ["run.view", "GET", `/agent/runs/${of.run}`],
   ["run.view", "GET", `/agent/runs/${of.run}/events`],
@@ -251,7 +253,7 @@ describe("a personal run in a team's conversation", () => {
 });
 
 describe("the token of a run", () => {
-  /** The started execution of a run; offers of others are declined. */
+  /** Returns the accepted execution of a run; completes the executions of other runs. */
   async function held(runId: string): Promise<Assignment> {
     for (;;) {
       const lease = await worker.offer();
@@ -291,7 +293,7 @@ describe("the token of a run", () => {
     const { events } = await token.get("/agent/events?since=0");
     expect(events.map((one: any) => one.run_id)).not.toContain(unrelated);
     expect(events.map((one: any) => one.run_id)).toContain(child);
-    expect(await statusOf(token, "GET", `/factory/${factory}/tasks`)).toBe(404); // the run is of no factory
+    expect(await statusOf(token, "GET", `/factory/${factory}/tasks`)).toBe(404); // The run belongs to no factory.
   });
   test("of a factory's run reaches the tasks and runs of its factory, and no other factory's", async () => {
     const { run_id: run } = await owner.post(`/factory/${factory}/runs`, { prompt: "Go." });

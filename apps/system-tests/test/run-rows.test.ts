@@ -9,8 +9,9 @@ import { shown, States } from "./support/states.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
 /**
- * The rows of API specification §3 "Run", what §4 says of conversations, and the errors of §7 for both, at the public door. What else
- * becomes of each row (directives, tokens, prompts, fates) is in states.test.ts, what runs leave behind in journey and conversations.test.ts.
+ * The rows of API specification §3 "Run", the rules for conversations in §4 and the errors of §7 for both, tested
+ * through the public API. Further effects of each row (directives, tokens, prompts, fates) are tested in
+ * states.test.ts, results of runs in journey.test.ts and conversations.test.ts.
  */
 let platform: Deployment;
 let api: Client;
@@ -49,7 +50,10 @@ const outcome = (name: string) => ({
   followup_id: name === "queued_prompt" ? null : expect.any(String),
 });
 
-/** What is asked of a run in which state; status and body of the answer; the state of the run afterwards, when it is another one. */
+/**
+ * A request, the state of the run, the status and body of the response, and the state of the run afterwards if it
+ * differs.
+ */
 type Row = readonly [
   asked: "cancel" | "interrupt" | "followups",
   of: string,
@@ -86,7 +90,7 @@ const ROWS: readonly Row[] = [
   ),
 ];
 
-/** The same of the run and of its conversation, which has no cancel. */
+/** The same requests for the run and for its conversation, which has no cancel operation. */
 const ADDRESSED: (readonly ["runs" | "conversations", ...Row])[] = ROWS.flatMap((row) =>
   row[0] === "cancel" ? [["runs", ...row] as const] : [["runs", ...row] as const, ["conversations", ...row] as const],
 );
@@ -142,7 +146,7 @@ describe("what is read of a run, whatever its state", () => {
       available: false,
       run_id: runId,
       conversation_id: conversation,
-    }); // unavailable is not zero
+    }); // An unknown cost is not zero.
   });
 });
 

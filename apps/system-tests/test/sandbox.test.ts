@@ -10,7 +10,10 @@ import { teamOf } from "./support/world.ts";
 let platform: Platform;
 let api: Client;
 
-/** Limits low enough that a bomb harms no machine. What holds them is what this machine has, and is told with each sandbox. */
+/**
+ * Limits low enough that exceeding them harms no machine. The machine determines the mechanism that enforces them;
+ * `sandbox_ready` reports it.
+ */
 const LIMITS = {
   MILLWRIGHT_SANDBOX_MEMORY: "256M",
   MILLWRIGHT_SANDBOX_PROCESSES: "256",
@@ -28,7 +31,7 @@ afterAll(() => platform?.remove());
 const shell = (command: string): string => `shell: ${JSON.stringify(command)}`;
 const processesOf = (runId: string) => processesWith(`MILLWRIGHT_RUN_ID=${runId}`);
 
-/** The run has ended by a limit: its record, its events and its processes say so. */
+/** Expects that the run was ended by a limit: checks its status, its events and its processes. */
 async function endedBy(runId: string, cause: string, resource: string): Promise<void> {
   const run = await ended(api, runId);
   expect([run.state, run.status_message?.error_code, run.status_message?.retryable]).toEqual(["FAILED", cause, false]);
@@ -212,7 +215,7 @@ needs(
     const transcript = await fetch(
       (await api.call("GET", `/agent/runs/${id}/transcript`)).headers.get("location")!,
     ).then((answer) => answer.text());
-    // What a person has written, the prompt and a title made of it, stays as it was written.
+    // Text written by a person, such as the prompt and the title derived from it, is not masked.
     const stored = [
       message,
       artifacts,

@@ -52,7 +52,7 @@ const aRule = (name: string, ...checks: object[]): Promise<any> =>
 const scoreOf = async (scorer: any, runId: string): Promise<any> =>
   (await api.get(`/factory/runs/${runId}/scores`)).scores.find((each: any) => each.scorer_uid === scorer.uid);
 
-/** The score that a scorer has given the run, once its judge has ended. */
+/** Returns the score of the run by a scorer once its judge run has ended. */
 async function scored(scorer: any, runId = run.run_id): Promise<any> {
   const isDone = async (): Promise<any> => {
     const score = await scoreOf(scorer, runId);
@@ -119,7 +119,7 @@ test("a judge reads the evidence in files and reports one of its labels", async 
   await dispatch(scorer);
   const score = await scored(scorer);
   expect(score).toMatchObject({ attempt_status: "scored", classification: "bad" });
-  await ended(api, score.scoring_run_id); // the score is stored while the judge still runs
+  await ended(api, score.scoring_run_id); // The score is stored while the judge still runs.
   const [search] = (await eventsOf(api, score.scoring_run_id)).filter(
     ({ kind, payload }) => kind === "tool_end" && payload.name === "grep",
   );

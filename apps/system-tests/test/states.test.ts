@@ -222,7 +222,8 @@ describe("a follow-up's fate", () => {
       const { runId, lease } = await bring(state);
       await followUp(runId, "Too late.");
       await cancel(runId);
-      if (state === "INPROGRESS") await worker.complete(lease, "CANCELLED"); // until then it may have been handed over
+      // Until the completion the follow-up may still be delivered to the worker.
+      if (state === "INPROGRESS") await worker.complete(lease, "CANCELLED");
       expect(await fates(runId)).toEqual([["Too late.", "undeliverable", "run_cancelled"]]);
     }
   });

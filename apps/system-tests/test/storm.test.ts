@@ -8,7 +8,7 @@ const [IDENTITIES, DELIVERIES] = [
   Number(process.env["MILLWRIGHT_STORM_DELIVERIES"] ?? 400),
 ];
 const PATIENCE_MS = 180_000;
-/** Bounds hanging, not speed. */
+/** Detects a test that hangs; does not measure speed. */
 const TIMEOUT_MS = 40 * 60_000;
 
 test(

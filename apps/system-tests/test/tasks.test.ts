@@ -15,7 +15,7 @@ let worker: HandWorker;
 let factory: string;
 let conversation: string;
 let runId: string;
-/** Of the client's own user. */
+/** Email address of the client's own user. */
 let email: string;
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ const list = async (query: string): Promise<any[]> => (await api.get(`${TASKS()}
 const listed = async (task: any, query = ""): Promise<any> => (await list(query)).find(({ uid }) => uid === task.uid);
 const stageOf = async (task: any): Promise<string> => (await api.get(`${TASKS()}/${task.uid}`)).stage;
 const cancelTask = (task: any, ask = {}) => api.call("POST", `${TASKS()}/${task.uid}/cancel`, ask);
-/** The offer of this test's run; others' are passed over. */
+/** Returns the accepted execution of this test's run; completes the executions of other runs. */
 async function held(): Promise<Assignment & Lease> {
   for (;;) {
     const lease = await worker.offer();
@@ -308,7 +308,7 @@ describe("cancelling a task", () => {
     await (what === "task" ? cancelTask(task) : api.post(`/agent/runs/${runId}/cancel`));
     await api.patch(`${TASKS()}/${task.uid}`, { stage: "REVIEW" });
     const later = await aLaterTask();
-    await eventually(async () => (await stageOf(later)) === "CANCELLED"); // events are applied in order
+    await eventually(async () => (await stageOf(later)) === "CANCELLED"); // Events are applied in order.
     expect(await stageOf(task)).toBe("REVIEW");
   });
 
@@ -367,7 +367,7 @@ describe("cancelling a task", () => {
     expect(await stageOf(task)).toBe("TRIAGE");
   });
 
-  /** A task whose run was cancelled after everything before. */
+  /** Creates a task whose run is cancelled after all previous requests. */
   async function aLaterTask(): Promise<any> {
     const run = await startRun(api, "Later.");
     const task = await aTask({ conversation_id: (await runOf(api, run)).conversation_id });

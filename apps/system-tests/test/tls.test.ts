@@ -41,7 +41,7 @@ test("services that speak TLS with each other apply a definition, run a tree and
   });
 });
 
-/** How a handshake with each RPC port ends. */
+/** Returns the result of a TLS handshake with each RPC port. */
 const handshakes = (trusted: string | undefined): Promise<string[]> =>
   Promise.all(
     SERVICES.flatMap((service) => cluster.rpcUrls(service)).map(

@@ -27,11 +27,13 @@ const files = (model: string) => [
 type AnyPlatform = Pick<Platform, "url" | "output" | "path" | "remove">;
 type Surroundings = {
   readonly start: (env: Record<string, string>) => Promise<AnyPlatform>;
-  /** Beside the worker. */ readonly processes: "one" | "one each";
-  /** Directories. */ readonly logs: readonly string[];
+  /** Processes of the platform besides the worker. */
+  readonly processes: "one" | "one each";
+  /** Directories of the log files. */
+  readonly logs: readonly string[];
 };
 
-/** The worker is a process of its own in both. */
+/** The worker is a separate process in both. */
 const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
   "a platform in one process": {
     start: (env) => Platform.start({ env }),
@@ -77,7 +79,7 @@ describe.each(Object.entries(SURROUNDINGS))(
       await models?.stop();
     });
 
-    /** Every span of a trace, once `isWhole` says so and none lacks its parent. */
+    /** Returns all spans of a trace once `isWhole` returns true and every span has its parent. */
     const spansOf = (
       traceId: string,
       isWhole: (spans: readonly CollectedSpan[]) => boolean,
@@ -149,7 +151,8 @@ describe.each(Object.entries(SURROUNDINGS))(
         new Set(spans.map(({ instance }) => instance)),
       ];
       expect([...services]).toEqual(expect.arrayContaining(SERVICES));
-      expect(instances.size).toBe(processes === "one" ? 2 : services.size); // others may have heard of it, too
+      // Other services may have consumed events of the run.
+      expect(instances.size).toBe(processes === "one" ? 2 : services.size);
       expect(spans.find(({ parentSpanId }) => parentSpanId === CLIENT_SPAN)).toMatchObject({
         kind: 2,
         attributes: { "millwright.request.id": "traced-1", "http.response.status_code": 201 },
@@ -157,7 +160,7 @@ describe.each(Object.entries(SURROUNDINGS))(
       expect(spans.filter(({ isError }) => isError)).toEqual([]);
       expect(everythingSent(collector)).not.toMatch(SECRETS);
 
-      // The log lines of every process are found by the same ids.
+      // The log records of every process have the same ids.
       await eventually(() => {
         const lines = linesOf(platform, logs).filter((line) => line["traceId"] === traceId);
         expect(lines.map((line) => line["service"])).toEqual(expect.arrayContaining(SERVICES));
@@ -248,19 +251,19 @@ describe.each(Object.entries(SURROUNDINGS))(
   },
 );
 
-/** Those that a run takes part of, whatever else hears of it. */
+/** The services that take part in a run; others may consume its events. */
 const SERVICES = ["gateway", "factories", "orchestrator", "worker"];
 
-/** The span of the test itself, above the first request. */
+/** The span of the test itself, the parent of the first request. */
 const CLIENT_SPAN = "c".repeat(16);
 
-/** Service and name of a span, and of each above it, to the client's. */
+/** Returns service and name of a span and of each ancestor up to the client's span. */
 function wayUp(spans: readonly CollectedSpan[], span: CollectedSpan): string[] {
   const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
   return [`${span.service} ${span.name}`, ...(parent ? wayUp(spans, parent) : [])];
 }
 
-/** What people, agents and models said, and credentials of every kind. */
+/** Texts of people, agents and models, and credentials of every kind. */
 const SECRETS = new RegExp(`canary-|${OWNER_KEY}|mwr_|mww_`);
 
 const linesOf = (platform: AnyPlatform, logs: readonly string[]): Record<string, unknown>[] =>

@@ -22,7 +22,7 @@ let platform: Deployment;
 let api: Client;
 let factory: string;
 
-/** One worker with one slot; team, factory and each agent may have one run at a time. */
+/** One worker with one slot. The team, the factory and each agent may have one active run at a time. */
 beforeAll(async () => {
   platform = await startPlatform({ workers: 1, slots: 1 });
   api = await connect(platform);
@@ -39,7 +39,7 @@ const childrenOf = async (runId: string): Promise<any[]> =>
   (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
 
 test("a tree of depth 5 finishes with one slot and every cap at 1: who waits holds nothing", async () => {
-  const agents = ["helper", "foreman", "helper", "foreman"]; // an agent may name its siblings
+  const agents = ["helper", "foreman", "helper", "foreman"]; // An agent may name agents of the same factory.
   const nested = agents.reduceRight<string>(
     (below, agent) => script(`say: I start the ${agent}.`, spawn(below, agent), "wait: all", "say: It is done."),
     script("say: the deepest"),
@@ -82,12 +82,13 @@ needs(
       timeoutMs: RUN_TIMEOUT_MS,
     });
     const processesOf = (runId: string): number => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).length;
-    await eventually(() => processesOf(leaf) >= 3, { timeoutMs: RUN_TIMEOUT_MS }); // the shell, its command and the daemon
+    // The shell, its command and the daemon.
+    await eventually(() => processesOf(leaf) >= 3, { timeoutMs: RUN_TIMEOUT_MS });
     await api.post(`/agent/runs/${root}/cancel?tree=true`);
     const ledgers = [];
     for (const id of [root, child, leaf]) {
       expect((await runOf(api, id)).state).toBe("CANCELLED");
-      // The stream ends when the run and all its executions have: nobody holds anything of them any more.
+      // The stream ends when the run and all its executions have ended, so that no lease is left.
       const { body } = await api.call("GET", `/agent/runs/${id}/events`, { headers: { accept: "text/event-stream" } });
       expect(body).toMatch(/event: end\ndata: \{\}\n\n$/);
       await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
@@ -100,7 +101,8 @@ needs(
 );
 
 test("a plain cancel leaves the children, and their ends wake nobody", async () => {
-  const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all")); // a child that ended by itself could do so before anybody waits for it
+  // A child that ended by itself could end before its parent waits for it.
+  const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all"));
   await sees(api, root, ({ kind }) => kind === "run_waiting");
   await api.post(`/agent/runs/${root}/cancel`);
   const events = await eventsOf(api, root);

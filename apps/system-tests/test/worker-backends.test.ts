@@ -14,7 +14,8 @@ onDeployments(["standalone"], (name) => {
   const onDepot = (prompt: string): Promise<string> => startRun(api, prompt, { config: { worker_host: "depot" } });
 
   beforeAll(async () => {
-    platform = await startPlatform({ workers: 0, timeScale: 1 }, name); // leases as long as they are: nobody is to be lost
+    // Unscaled lease durations, because no worker may be lost.
+    platform = await startPlatform({ workers: 0, timeScale: 1 }, name);
     api = await connect(platform);
     depot = await Depot.start(platform, api);
   });
@@ -46,7 +47,7 @@ onDeployments(["standalone"], (name) => {
       try {
         const here = await startRun(api, prompt, { config: { worker_host: "ordinary" } });
         await succeeded(api, here);
-        /** In no order: what the platform notes itself stands somewhere among what the worker says meanwhile. */
+        /** Sorted, because the order of the platform's own events among the worker's is not defined. */
         const told = async (runId: string) =>
           (await eventsOf(api, runId))
             .map(({ kind, payload }) => `${kind} ${payload.name ?? payload.text ?? payload.reason ?? ""}`)

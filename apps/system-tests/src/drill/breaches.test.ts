@@ -19,7 +19,7 @@ const by = (attempt: number, kind: string, payload: object = {}, executionId = 1
 const step = (attempt: number, id: string, text: string, calls: object[] = []) =>
   by(attempt, "model_step", { step_id: id, text, tool_calls: calls });
 
-/** A run that was claimed, did what is given, and ended. */
+/** Returns a run that was claimed, has the given events and has ended. */
 function aRun(
   done: readonly (ReturnType<typeof own> | ReturnType<typeof by>)[],
   more: Partial<RunFacts> = {},

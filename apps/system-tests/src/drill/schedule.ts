@@ -38,9 +38,9 @@ const ALL = "-all";
 
 /** Runs and faults start within this time. */
 const SPAN_MS = 2_500;
-/** Up to 30 s of the platform's time: nobody shall notice. */
+/** At most 30 s of platform time, which the platform tolerates without any visible effect. */
 const SHORT_MS = 1_000;
-/** Up to two minutes: leases run out. */
+/** At most two minutes of platform time, in which leases expire. */
 const LONG_MS = 4_000;
 
 /** Returns the schedule of a seed: one to three runs and one to three faults. The result is deterministic. */

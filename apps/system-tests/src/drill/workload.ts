@@ -63,7 +63,7 @@ function planOfKind(chance: Chance, name: string, kind: RunKind, atMs: number): 
           ...followUps(chance, name, chance.between(0, 1)),
         ],
       });
-    case "interrupted": // perhaps before the command: what is said afterwards lets it begin
+    case "interrupted": // may precede the command; the follow-up then starts it
       return plan(written(name, { before: [`shell: sleep ${chance.pick([0.1, 1, 10])}`] }), {
         atMs,
         acts: [

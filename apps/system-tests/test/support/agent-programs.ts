@@ -5,20 +5,23 @@ import { startPlatform } from "./deployment.ts";
 import { eventsOf, RUN_TIMEOUT_MS } from "./runs.ts";
 import { teamOf } from "./world.ts";
 
-/** The team's key of every provider, which no agent may have. */
+/** The API key of the team for each provider. No agent may see it. */
 export const KEY = "canary-key-of-a-provider";
 
-/** What the agent has said in a run. */
+/** Returns the texts of the agent in a run. */
 export const messagesOf = async (api: Client, runId: string): Promise<string[]> =>
   (await eventsOf(api, runId))
     .filter(({ kind, payload }) => kind === "message" && payload.role === "assistant")
     .map(({ payload }) => payload.text);
 
-/** Agent programs of others at a platform, whose workers come and go at the test's hand, with a repository `acme/shop` that has `a.txt`. */
+/**
+ * A platform whose runs use external agent programs, with a repository `acme/shop` that contains `a.txt`. The test
+ * starts and stops its workers.
+ */
 export class HarnessPlatform {
   readonly platform: Deployment;
   readonly api: Client;
-  /** The bare repository of runs. */
+  /** The bare repository of the runs. */
   readonly repository: string;
   readonly #environment: string;
   readonly #env: Readonly<Record<string, string>>;
@@ -40,7 +43,7 @@ export class HarnessPlatform {
     this.#env = env;
   }
 
-  /** @param programs the file of each program */
+  /** @param programs the path of each program's executable */
   static async start(models: ModelServer, programs: Partial<Record<FakeHarness, string>>): Promise<HarnessPlatform> {
     const platform = await startPlatform({ workers: 0, timeScale: 3 });
     try {
@@ -90,7 +93,7 @@ export class HarnessPlatform {
     return worker;
   }
 
-  /** Resolves when the platform knows it. */
+  /** Resolves when the worker is connected. */
   async hasWorker(name: string): Promise<void> {
     await eventually(
       async () =>
@@ -101,7 +104,7 @@ export class HarnessPlatform {
     );
   }
 
-  /** Starts a run in the repository and returns its id; `more`: further fields of the request. */
+  /** Starts a run in the repository and returns its id. `more` contains further fields of the request. */
   async startRun({ type, modelId, provider }: AgentProgram, prompt: string, more: object = {}): Promise<string> {
     const harness = { type, model_id: type === "opencode" ? `${provider}/${modelId}` : modelId };
     return (

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { Database, EmbeddedPostgres } from "@millwright/database";
 
-/** A secret as it would be found: as it is, and in the forms that a careless program leaves it in. */
+/** Returns a secret in the forms to search for: as it is, hexadecimal, Base64 and URL-encoded. */
 export const formsOf = (secret: string): string[] => [
   secret,
   Buffer.from(secret).toString("hex"),
@@ -12,7 +12,9 @@ export const formsOf = (secret: string): string[] => [
   encodeURIComponent(secret),
 ];
 
-/** Where one of the texts stands: rows of any table of any database, files of any kind below the directory. */
+/**
+ * Returns the places where one of the texts occurs: rows of all tables of all databases, and files below the directory.
+ */
 export async function findEverywhere(
   place: { readonly dir: string; readonly postgres: string },
   texts: readonly string[],
@@ -20,7 +22,7 @@ export async function findEverywhere(
   return [...(await inDatabases(place.postgres, texts)), ...inFiles(place.dir, texts)];
 }
 
-/** Tables whose rows, written out, hold one of the texts. The server is the platform's own, still running. */
+/** Returns the tables whose rows contain one of the texts. Uses the platform's own server, which must be running. */
 async function inDatabases(directory: string, texts: readonly string[]): Promise<string[]> {
   const server = await EmbeddedPostgres.start({ dataDir: directory });
   if (!server.isAdopted) {
@@ -62,7 +64,10 @@ async function withDatabase<T>(url: string, use: (ask: Ask) => Promise<T>): Prom
   }
 }
 
-/** Files that hold one of the texts, zipped ones unpacked. Logs, blobs, workspaces, the databases' own files. */
+/**
+ * Returns the files that contain one of the texts, including compressed files: logs, blobs, workspaces and the files of
+ * the databases.
+ */
 function inFiles(dir: string, texts: readonly string[]): string[] {
   const patterns = texts.flatMap((text) => ["-e", text]);
   const plain = execFileSync(
@@ -81,7 +86,7 @@ function unpacked(path: string): Buffer {
   try {
     return bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : Buffer.alloc(0);
   } catch {
-    return Buffer.alloc(0); // only begins like one
+    return Buffer.alloc(0); // The file has the magic number of gzip but is not valid gzip.
   }
 }
 

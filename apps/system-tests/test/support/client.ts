@@ -5,29 +5,29 @@ import { ask, patiently, type Told } from "./patient.ts";
 import { readStream } from "./stream.ts";
 
 export type Ask = {
-  /** null: anonymous. Default: the client's own. */
+  /** API key; null: anonymous. Default: the client's key. */
   key?: string | null;
   body?: unknown;
-  /** Sent as it is, instead of `body`. */
+  /** Body sent unchanged, instead of `body`. */
   rawBody?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Sent once, though the platform is under fire. */
+  /** Disables retries, also if processes of the platform are killed. */
   isOnce?: boolean;
-  /** May be sent twice, whatever it is. */
+  /** The request may be repeated, whatever its method. */
   isHarmless?: boolean;
-  /** What it names is not there for the client: a 404 is never the echo of its own deletion. */
+  /** The resource does not exist for the client: a 404 response to a repeated DELETE is not replaced by 204. */
   isAbsent?: boolean;
 };
 
-/** The whole document of the public API, as the platform serves it. */
+/** The OpenAPI document served by the platform. */
 export type ApiDocument = OpenApiDocument & {
   readonly paths: Readonly<Record<string, Readonly<Record<string, any>>>>;
   readonly components?: any;
 };
 
 /**
- * A client of a platform's public API. Every answer is checked against the API document. Paths are below `/api/v1`. Of a platform
- * under fire it asks again what was not answered, with the same Idempotency-Key.
+ * A client of a platform's public API. It validates every response against the API document. Paths are below `/api/v1`.
+ * If processes of the platform are killed, it retries unanswered requests with the same Idempotency-Key.
  */
 export type Client = {
   readonly url: string;
@@ -35,17 +35,17 @@ export type Client = {
   readonly isUnderFire: boolean;
   readonly document: ApiDocument;
   call(method: string, path: string, ask?: Ask): Promise<Answer>;
-  /** The body of a success. Errors: the problem. */
+  /** Returns the body of a successful response. Throws the problem otherwise. */
   get(path: string, ask?: Ask): Promise<any>;
   post(path: string, body?: unknown, ask?: Ask): Promise<any>;
   put(path: string, body: unknown, ask?: Ask): Promise<any>;
   patch(path: string, body: unknown, ask?: Ask): Promise<any>;
   delete(path: string): Promise<void>;
-  /** Any address of the platform: pages, files. May be sent twice. */
+  /** Requests any URL of the platform, such as a page or a file. The request may be repeated. */
   fetch(url: string, init?: RequestInit): Promise<Told>;
-  /** As `fetch`, with an Idempotency-Key where the operation takes one. */
+  /** Like `fetch`, but sends an Idempotency-Key if the operation accepts one. */
   send(url: string, init: RequestInit): Promise<Told>;
-  /** The same platform with another key. */
+  /** Returns a client of the same platform with another key. */
   as(key: string): Client;
 };
 
@@ -118,10 +118,10 @@ function clientOf(server: Server, ownKey: string): Client {
   };
 }
 
-/** POST operations that a repetition harms as little as any GET, though they take no key. */
+/** POST operations that accept no Idempotency-Key but may be repeated, because repetition changes nothing more. */
 const CONVERGING = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
 
-/** Sends one request; to a platform under fire as often as it takes. */
+/** Sends a request; retries it if processes of the platform are killed. */
 async function send(
   { isUnderFire, document }: Server,
   url: string,
@@ -138,14 +138,14 @@ async function send(
   if (!isUnderFire || isOnce || !mayRepeat) return ask(url, init);
   return patiently(async (attempt) => {
     const told = await ask(url, { ...init, headers });
-    // What the first try deleted, before its answer was lost, is not found by the second.
+    // The first attempt deleted the resource, but its response was lost; the repeated DELETE returns 404.
     return init.method === "DELETE" && attempt > 1 && !isAbsent && told.status === 404
       ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) }
       : told;
   });
 }
 
-/** Whether the document says that a POST to this path takes an Idempotency-Key. */
+/** Returns whether the API document declares an Idempotency-Key for a POST to this path. */
 function takesKey({ paths }: ApiDocument, path: string): boolean {
   const exact = Object.keys(paths).find((template) => template === path);
   const template =

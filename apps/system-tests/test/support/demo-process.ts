@@ -2,12 +2,12 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** Demos by the file that `npm run` starts. */
+/** Main modules of the demos. */
 const DEMOS = { demo: "main.ts", benchmark: "benchmark/main.ts", metrics: "metrics/main.ts" } as const;
 
 const children: ChildProcess[] = [];
 
-/** Ends the demos that a test has left running. */
+/** Kills the demos that a test has started. */
 export async function killDemos(): Promise<void> {
   for (const child of children.splice(0)) {
     if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -17,7 +17,10 @@ export async function killDemos(): Promise<void> {
   }
 }
 
-/** A demo as `npm run demo -- …args` starts it: on a terminal of its own (util-linux `script`), or without one. */
+/**
+ * Starts a demo as `npm run demo -- …args` does, either on a terminal of its own (util-linux `script`) or without a
+ * terminal.
+ */
 export function startDemo(
   { name = "demo", onTerminal }: { name?: keyof typeof DEMOS; onTerminal: boolean },
   ...args: string[]

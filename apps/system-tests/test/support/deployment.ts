@@ -9,7 +9,7 @@ import {
   type DeploymentOptions,
 } from "../../src/index.ts";
 
-/** What the suites run against; `MILLWRIGHT_SYSTEM` names one of these. */
+/** Deployments that the suites can run against; `MILLWRIGHT_SYSTEM` selects one. */
 const DEPLOYMENTS = {
   standalone: (options) => Platform.start(options),
   cluster: (options) => Cluster.start(options),
@@ -23,10 +23,13 @@ export type DeploymentName = keyof typeof DEPLOYMENTS;
 
 const nameOf = (): string => process.env["MILLWRIGHT_SYSTEM"] ?? "standalone";
 
-/** For what one process for everything has, such as a terminal to print to. */
+/**
+ * Returns whether the platform is a single process. Some tests need a feature that only a single process has, such as a
+ * terminal to print to.
+ */
 export const isStandalone = (): boolean => nameOf() === "standalone";
 
-/** Declares a suite on each of these deployments, or on the one that `MILLWRIGHT_SYSTEM` names. */
+/** Declares a suite for each of these deployments, or only for the one selected by `MILLWRIGHT_SYSTEM`. */
 export function onDeployments(names: readonly DeploymentName[], suite: (name: string) => void): void {
   if (process.env["MILLWRIGHT_SYSTEM"] !== undefined) return suite(nameOf());
   for (const name of names) {
@@ -36,7 +39,10 @@ export function onDeployments(names: readonly DeploymentName[], suite: (name: st
   }
 }
 
-/** A lost worker is missed within seconds; one that shares two cores with processes that start is not given up. */
+/**
+ * Limits the time scale to 5: leases of lost workers expire within seconds, but a worker that shares two cores with
+ * starting processes keeps its lease.
+ */
 const brisk = (options: DeploymentOptions): DeploymentOptions => ({
   ...options,
   timeScale: Math.min(options.timeScale ?? 5, 5),
@@ -44,25 +50,25 @@ const brisk = (options: DeploymentOptions): DeploymentOptions => ({
 
 let started: Deployment | undefined;
 
-/** The platform of this test file. */
+/** Starts the platform of this test file. */
 export async function startPlatform(options: DeploymentOptions = {}, name = nameOf()): Promise<Deployment> {
   if (!Object.hasOwn(DEPLOYMENTS, name))
     throw new Error(`MILLWRIGHT_SYSTEM is one of ${Object.keys(DEPLOYMENTS).join(", ")}.`);
   return (started = await DEPLOYMENTS[name as DeploymentName](options));
 }
 
-/** The platform under fire that this test file has started. */
+/** Returns the platform of this test file, whose processes are killed repeatedly. Throws if there is none. */
 export function burning(): ClusterUnderFire {
   if (!(started instanceof ClusterUnderFire)) throw new Error("No platform under fire has been started.");
   return started;
 }
 
-/** The addresses of its processes where metrics are told. */
+/** Returns the addresses that serve metrics. */
 export function metricsUrls(platform: Deployment): readonly string[] {
   if (platform instanceof Platform) return [platform.url];
   const cluster = platform instanceof ClusterUnderFire ? platform.cluster : (platform as Cluster);
   return SERVICES.flatMap((service) => cluster.opsUrls(service));
 }
 
-/** For what may take as long as a whole test: bounds hanging, not speed. */
+/** Timeout of tests that take long. It detects tests that hang; it does not measure speed. */
 export const SLOW_MS = 300_000 * timeoutFactor();

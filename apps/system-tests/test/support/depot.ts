@@ -8,7 +8,10 @@ import { teamOf } from "./world.ts";
 
 const WORKER_MAIN = fileURLToPath(new URL("../../../worker/src/main.ts", import.meta.url));
 
-/** What an operator would have: it starts the worker somewhere, here on the same machine, with nothing but what it was told. */
+/**
+ * The program of an operator's backend: starts a worker on a machine, here the same one, with only the given
+ * environment.
+ */
 const MACHINE = `
 import { spawn } from "node:child_process";
 import { openSync } from "node:fs";
@@ -22,9 +25,12 @@ spawn(process.execPath, argv, {
 }).unref();
 `;
 
-/** A worker with the id `depot` that has each of its runs executed by a machine of its own: processes here, started and cancelled by commands. */
+/**
+ * A worker with the id `depot` that delegates each run to a separate machine: processes on this machine, started and
+ * cancelled by commands.
+ */
 export class Depot {
-  /** Of the team; for workers beside it too. */
+  /** The worker key of the team; further workers may use it. */
   readonly key: string;
   readonly #platform: Deployment;
   #program: Program | undefined;
@@ -34,7 +40,7 @@ export class Depot {
     this.key = key;
   }
 
-  /** Answers when it is registered. */
+  /** Resolves when the worker is registered. */
   static async start(platform: Deployment, api: Client): Promise<Depot> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" });
     writeFileSync(platform.path("machine.mjs"), MACHINE);
@@ -66,12 +72,12 @@ export class Depot {
     return this.#program?.output() ?? "";
   }
 
-  /** How many processes of a run's machine live. */
+  /** Returns the number of running processes of a run's machine. */
   machinesOf(runId: string): number {
     return processesWith(`MACHINE_OF=${runId}`).length;
   }
 
-  /** Why a run's machine was to be cancelled, as often as it was. */
+  /** Returns the reason of each request to cancel a run's machine. */
   cancelledFor(runId: string): string[] {
     const file = this.#platform.path("cancelled");
     if (!existsSync(file)) return [];
@@ -82,12 +88,12 @@ export class Depot {
     return told.flatMap(({ run_id, reason }) => (run_id === runId ? [reason] : []));
   }
 
-  /** SIGKILL to the worker; its machines live on. */
+  /** Sends SIGKILL to the worker. Its machines continue to run. */
   async kill(): Promise<void> {
     await this.#program?.kill();
   }
 
-  /** Ends it with its machines. */
+  /** Kills the worker and its machines. */
   async remove(): Promise<void> {
     await this.kill();
     killAll(processesWith(this.#platform.path("machine-")).map(({ pid }) => pid));

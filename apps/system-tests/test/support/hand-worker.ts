@@ -14,10 +14,10 @@ export type Assignment = Lease & {
 
 type Door = Pick<Client, "url" | "isUnderFire">;
 
-/** A worker moved by the test's hand, over the same door as real ones: it holds runs in any state for as long as it is wanted. */
+/** A worker controlled by the test. It uses the same API as real workers and can keep a run in any state. */
 export class HandWorker {
   readonly #door: Door;
-  /** The key it came with, and what it calls with since. */
+  /** The worker key used for registration; `token` authenticates all later calls. */
   readonly key: string;
   readonly token: string;
 
@@ -27,7 +27,7 @@ export class HandWorker {
     this.token = token;
   }
 
-  /** Connects for the client's team. */
+  /** Registers a worker in the client's team. */
   static async register(api: Client, workerId = "by-hand", harnesses = ["oz"]): Promise<HandWorker> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
     const request = {
@@ -42,34 +42,37 @@ export class HandWorker {
     return new HandWorker(api, key, sessionToken);
   }
 
-  /** One call of the worker service, in JSON. Errors: the code and what was answered. */
+  /** Calls a method of the worker service with JSON. Throws with the error code and the response. */
   call(method: string, request: object): Promise<any> {
     return rpc(this.#door, this.token, method, request);
   }
 
-  /** Waits for the next offer; its run is PENDING. */
+  /** Waits for the next offer. Its run is PENDING. */
   offer(): Promise<Lease> {
     return eventually(async () => (await this.call("Lease", { freeSlots: 1, waitMs: 1_000 })).offers?.[0] ?? false);
   }
 
-  /** Gives an offer back; its run is QUEUED again. One that is gone already is fine. */
+  /** Declines an offer; its run returns to QUEUED. An offer that has expired is ignored. */
   decline(lease: Lease): Promise<unknown> {
     return this.call("Decline", { leases: [only(lease)], reason: "by hand" });
   }
 
-  /** Takes an offer; its run is CLAIMED. Undefined: the offer is lost. */
+  /** Accepts an offer; its run becomes CLAIMED. Returns undefined if the offer has expired. */
   async accept(lease: Lease): Promise<Assignment | undefined> {
     const [assignment] = (await this.call("Accept", { leases: [lease] })).assignments ?? [];
-    return assignment && { inputs: [], ...assignment }; // JSON leaves out what is empty
+    return assignment && { inputs: [], ...assignment }; // JSON omits empty fields.
   }
 
-  /** Tells events; `their numbers begin at 1. Answers the error, or "". */
+  /** Appends one event; `clientSeq` starts at 1 in each attempt. Returns the error code, or "". */
   async append(lease: Lease, clientSeq: number, kind: string, payload: object = {}): Promise<string> {
     const events = [{ clientSeq: String(clientSeq), at: new Date().toISOString(), kind, payload }];
     return (await this.call("AppendEvents", { batches: [{ ...only(lease), events }] })).results[0].error ?? "";
   }
 
-  /** The agent starts and is given what it is asked, which is nothing after the loss of one that has heard it; the run is INPROGRESS. */
+  /**
+   * Reports that the agent has started and received its inputs. After a lost attempt there are no inputs if that
+   * attempt had received them. The run becomes INPROGRESS.
+   */
   async start(assignment: Assignment): Promise<void> {
     await this.append(assignment, 1, "agent_started", { session_id: randomUUID() });
     for (const [index, { uid, text, kind }] of assignment.inputs.entries())
@@ -80,12 +83,12 @@ export class HandWorker {
     return this.call("Complete", { completions: [{ ...only(lease), outcome, lastClientSeq: "1", ...more }] });
   }
 
-  /** Reports that it is connected; a worker that has not for a while counts as gone. */
+  /** Sends a heartbeat without leases. A worker that sends none for a while counts as disconnected. */
   async reportConnected(): Promise<void> {
     await this.call("Heartbeat", { state: "READY", freeSlots: 10, leases: [] });
   }
 
-  /** Renews one lease: how it stands, and what the platform wants of it. */
+  /** Renews one lease. Returns its status and the platform's directives for it. */
   async heartbeat(lease: Lease): Promise<{ status: string; directives: any[] }> {
     const answer = await this.call("Heartbeat", {
       state: "READY",
@@ -99,7 +102,10 @@ export class HandWorker {
 
 const only = ({ executionId, attempt }: Lease): Lease => ({ executionId, attempt });
 
-/** As real workers do, asks a platform under fire again when nobody answers, or says that the platform cannot be reached. */
+/**
+ * Calls a method of the worker service. If processes of the platform are killed, it retries like a real worker: when
+ * there is no response or the platform is unavailable.
+ */
 async function rpc({ url, isUnderFire }: Door, token: string, method: string, request: object): Promise<any> {
   const send = () =>
     ask(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {

@@ -1,4 +1,7 @@
-/** A server of tools in plain words of its protocol, wherever a Node is; \`add\`, \`secret\` (tells its SERVER_KEY) and \`die\`. */
+/**
+ * A minimal MCP server that runs on any Node.js version, with the tools `add`, `secret` (returns its SERVER_KEY) and
+ * `die`.
+ */
 const SOURCE = `
 import { createInterface } from "node:readline";
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
@@ -14,7 +17,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 });
 `;
 
-/** The setup command that puts it into the home directory, and the configuration that starts it there. */
+/** The setup command that installs the server in the home directory, and the MCP configuration that starts it. */
 export const toolServer = {
   setup: `echo ${Buffer.from(SOURCE).toString("base64")} | base64 -d > ~/tools.mjs`,
   config: {

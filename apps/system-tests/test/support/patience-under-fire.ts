@@ -1,2 +1,2 @@
-/** Whatever is killed has to come back before anything goes on. */
+/** Operations take longer, because they wait until a killed process is back. */
 process.env["MILLWRIGHT_PATIENCE"] = "3";

@@ -12,12 +12,12 @@ export type Told = {
   readonly text: string;
 };
 
-/** Nobody answered, or not to the end. */
+/** Thrown when there is no response or it is incomplete. */
 export class NotAnswered extends Error {
   override readonly name = "NotAnswered";
 }
 
-/** Sends one request and reads the whole answer. Errors: NotAnswered. */
+/** Sends a request and reads the whole response. Throws NotAnswered if that fails. */
 export async function ask(url: string, init: RequestInit): Promise<Told> {
   try {
     const response = await fetch(url, init);
@@ -29,8 +29,8 @@ export async function ask(url: string, init: RequestInit): Promise<Told> {
 }
 
 /**
- * Does as a good client does with a request that may be sent twice: again, with pauses, while nobody answers or the answer says
- * that it failed for a passing reason. A failure inside the platform is none.
+ * Retries a request that may be repeated, with pauses, while there is no response or the response reports a temporary
+ * failure. An internal error is not temporary.
  */
 export async function patiently(send: (attempt: number) => Promise<Told>, isPassing = isPassingProblem): Promise<Told> {
   const deadline = Date.now() + RETRY_MS * timeoutFactor();

@@ -3,7 +3,9 @@ import type { Client } from "./client.ts";
 import type { Operation } from "./samples.ts";
 import type { World } from "./world.ts";
 
-/** The collection whose id a member of a body or query names. A new one must be added here: its isolation is then probed too. */
+/**
+ * Maps a body or query field to the collection of the id in it. Add new fields here, so that their isolation is probed.
+ */
 const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
   team_uid: "team",
   filter_team_uid: "team",
@@ -35,7 +37,7 @@ const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
   historical_replay_run_uid: "benchmark runs",
 };
 
-/** Members that look like ids but name nothing that a team owns. */
+/** Fields that are named like ids but do not identify a team's resources. */
 const NO_IDS: ReadonlySet<string> = new Set([
   "model_id",
   "computer_use_model_id",
@@ -47,7 +49,10 @@ const NO_IDS: ReadonlySet<string> = new Set([
   "scorer_id",
 ]);
 
-/** The collection of a body or query member that is an id; undefined for any other member. Errors: an id that is not known here. */
+/**
+ * Returns the collection of a body or query field that is an id; undefined for other fields. Throws if the field is an
+ * unknown id.
+ */
 export function collectionOfMember(name: string): string | undefined {
   if (!/(^|_)u?ids?$/.test(name) || NO_IDS.has(name)) return undefined;
   const collection = COLLECTION_OF_MEMBER[name];
@@ -55,7 +60,10 @@ export function collectionOfMember(name: string): string | undefined {
   return collection;
 }
 
-/** The collection of each path parameter: the literal before it; benchmarks have tasks and runs of their own. */
+/**
+ * Returns the collection of each path parameter: the path segment before it. Tasks and runs of benchmarks are separate
+ * collections.
+ */
 export function collectionsOfPath({ path, pathParameters }: Operation): { name: string; collection: string }[] {
   const parts = path.split("/");
   return pathParameters.map(({ name }) => {
@@ -69,17 +77,17 @@ export function collectionsOfPath({ path, pathParameters }: Operation): { name: 
   });
 }
 
-/** The platform's own, the same for everybody: the versions of the definition format, and the documents of each. */
+/** Collections of the platform, equal for all teams: the versions of the definition format and the schemas of each. */
 const EVERYBODYS: Readonly<Record<string, string>> = { schemas: "v1alpha1", "{schema_version}": "factory.schema.json" };
 
-/** Whether what a collection holds is named, so that the same name may well be there for another team. */
+/** Returns whether resources of a collection are identified by names, which another team may use too. */
 export const isName = (collection: string): boolean =>
   collection === "secrets" || Object.hasOwn(EVERYBODYS, collection);
 
 export const pathWith = (path: string, ids: Readonly<Record<string, string>>): string =>
   path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(ids[name]!));
 
-/** An id of the same form that nobody has. */
+/** Returns a random id in the same format. */
 export function randomLike(id: string): string {
   if (/^[0-9a-f]{8}-/.test(id)) return randomUUID();
   if (/^[A-Za-z0-9]{22}$/.test(id)) return randomUUID().replaceAll("-", "").slice(0, 22);
@@ -107,18 +115,24 @@ const VOLATILE = new Set([
   "last_checked_at",
 ]);
 
-/** An answer without what differs between any two requests. */
+/** Returns a response without the values that differ between any two requests. */
 export const lasting = ({ status, body }: { status: number; body: unknown }): string =>
   JSON.stringify({ status, body }, (key, value: unknown) => (VOLATILE.has(key) ? undefined : value));
 
-/** What a client can tell two answers apart by: all but the request's own traces, the ids it sent, and those of what it made. */
+/**
+ * Returns what a client can use to distinguish two responses: all but request ids, timestamps, the ids it sent and the
+ * ids of created resources.
+ */
 export const comparable = (answer: { status: number; body: unknown }, sent: readonly string[]): string =>
   sent
     .reduce((shown, id) => shown.replaceAll(id, "<id>"), lasting(answer))
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|"[A-Za-z0-9]{22}"/g, "<new id>")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<now>");
 
-/** Everything of a team that can be read by plain GETs, so that "nothing changed" is one comparison. */
+/**
+ * Returns everything of a team that GET operations without required parameters return. Two snapshots are equal if
+ * nothing changed.
+ */
 export async function snapshot(api: Client, operations: readonly Operation[], world: World): Promise<string[]> {
   const readable = operations.filter(
     ({ method, query, path }) =>

@@ -1,6 +1,6 @@
 import type { ApiDocument } from "./client.ts";
 
-/** What the specification says of a query parameter; `many`: repeated for any of several. */
+/** Constraints of a query parameter in the specification. `many`: the parameter may be repeated. */
 export type Param = {
   readonly enum?: readonly string[];
   readonly default?: unknown;
@@ -12,17 +12,17 @@ export type Param = {
 };
 export type Operation = {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Below `/api/v1`. */
+  /** Path below `/api/v1`. */
   readonly path: string;
   readonly ok: readonly number[];
-  /** Besides 500, which everything can answer. */
+  /** Statuses besides 500, which every operation may return. */
   readonly errors: readonly number[];
   readonly query?: Readonly<Record<string, Param>>;
-  /** Takes `X-Service-Team-Uid`. */
+  /** True if the operation accepts `X-Service-Team-Uid`. */
   readonly hasTeam?: true;
-  /** The least that makes sense as a body. */
+  /** Minimal valid body. */
   readonly body?: unknown;
-  /** Parameters that the specification does not have. */
+  /** Parameters that the specification does not contain. */
   readonly ours?: readonly string[];
 };
 
@@ -59,8 +59,9 @@ export const SCHEDULE = { name: "n", cron_schedule: "0 0 1 1 *", enabled: false,
 const FILES = { files: [{ filename: "a.txt", mime_type: "text/plain" }] };
 
 /**
- * The sections "Networking", "Agent runs and conversations", "Agent catalog and resources" and "Scheduled agents" of the API specification
- * (§4), with the statuses of fields-runs §2.3. Where a reader sees nothing, 403 is 404 (spec/decisions): reads do not list it.
+ * The sections "Networking", "Agent runs and conversations", "Agent catalog and resources" and "Scheduled agents" of
+ * the API specification (§4), with its statuses. Reads return 404 instead of 403 for resources that the caller must not
+ * see, so they do not list 403.
  */
 export const PUBLISHED: readonly Operation[] = [
   { method: "GET", path: "/networking/egress-ranges", ok: [200], errors: [401], hasTeam: true },
@@ -202,7 +203,7 @@ export const PUBLISHED: readonly Operation[] = [
   { method: "POST", path: "/agent/schedules/{scheduleId}/resume", ok: [200], errors: [401, 403, 404] },
 ];
 
-/** What the API document says of the same operation, in the same words; undefined when it is not there. */
+/** Returns what the API document declares for the same operation, in the same format; undefined if it is missing. */
 export function documented(
   { components, paths }: ApiDocument,
   { method, path, query = {}, errors, ours = [] }: Operation,
@@ -240,7 +241,7 @@ export function documented(
   };
 }
 
-/** Values of a parameter that are taken, and some that are refused. */
+/** Returns accepted and rejected values of a parameter. */
 export function valuesOf(param: Param): { readonly good: readonly string[]; readonly bad: readonly string[] } {
   if (param.enum) return { good: param.enum, bad: ["none-of-these", ""] };
   if (param.is === "boolean") return { good: ["true", "false"], bad: ["1", "TRUE", ""] };

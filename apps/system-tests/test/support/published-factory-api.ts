@@ -9,7 +9,10 @@ const CHANGE = [400, 401, 403, 404];
 const STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"];
 const SCHEMAS = "/factory-files/schemas";
 
-/** The sections "Factories", "Factory tasks", "Tracked factory branches" and "Factory file schemas" of the API specification (§4), with the statuses of its §7. */
+/**
+ * The sections "Factories", "Factory tasks", "Tracked factory branches" and "Factory file schemas" of the API
+ * specification (§4), with the statuses of its §7.
+ */
 export const PUBLISHED_OF_FACTORIES: readonly Operation[] = [
   {
     method: "GET",

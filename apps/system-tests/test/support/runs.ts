@@ -2,15 +2,15 @@ import { expect } from "@jest/globals";
 import { eventually, timeoutFactor } from "@millwright/testing";
 import type { Client } from "./client.ts";
 
-/** The longest a short scripted run may take on a busy machine. */
+/** Longest time for a short scripted run on a busy machine, in milliseconds. */
 export const RUN_TIMEOUT_MS = 120_000 * timeoutFactor();
 const ENDED = ["SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"];
 
-/** A prompt whose steps are taken as they stand. A step is one line of YAML, or the lines of one. */
+/** Returns a scripted prompt. Each step is YAML, on one or more lines. */
 export const script = (...steps: string[]): string =>
   ["````scripted", ...steps.map((step) => `- ${step.replaceAll("\n", "\n  ")}`), "````"].join("\n");
 
-/** A step that starts a child run with steps of its own. */
+/** Returns a step that starts a child run with a prompt of its own. */
 export const spawn = (prompt: string, agent?: string): string =>
   [
     "spawn:",
@@ -19,13 +19,13 @@ export const spawn = (prompt: string, agent?: string): string =>
     ...prompt.split("\n").map((line) => `    ${line}`),
   ].join("\n");
 
-/** Queues a run; answers its id. */
+/** Creates a run and returns its id. */
 export const startRun = async (api: Client, prompt: string, body: object = {}): Promise<string> =>
   (await api.post("/agent/runs", { prompt, ...body })).run_id;
 
 export const runOf = (api: Client, runId: string): Promise<any> => api.get(`/agent/runs/${runId}`);
 
-/** The run once it is in one of the states. Errors: when it never is, with what became of it. */
+/** Waits until the run is in one of the states and returns it. Throws with its status message if it never is. */
 export function reached(api: Client, runId: string, ...states: string[]): Promise<any> {
   return eventually(
     async () => {
@@ -39,17 +39,17 @@ export function reached(api: Client, runId: string, ...states: string[]): Promis
   );
 }
 
-/** The run once it has ended, however it did. */
+/** Waits until the run is terminal and returns it. */
 export const ended = (api: Client, runId: string): Promise<any> => reached(api, runId, ...ENDED);
 
-/** The run once it has ended; it must have succeeded. */
+/** Waits until the run is terminal, expects SUCCEEDED and returns it. */
 export async function succeeded(api: Client, runId: string): Promise<any> {
   const run = await ended(api, runId);
   expect([run.state, run.status_message?.message]).toEqual(["SUCCEEDED", run.status_message?.message]);
   return run;
 }
 
-/** Every event of a run, page by page. */
+/** Returns all events of a run; reads them page by page. */
 export async function eventsOf(api: Client, runId: string, limit = 500): Promise<any[]> {
   const events: any[] = [];
   for (let query = `limit=${limit}`; ;) {
@@ -60,7 +60,10 @@ export async function eventsOf(api: Client, runId: string, limit = 500): Promise
   }
 }
 
-/** The events of a run. Of a call that was made again because its worker or workspace was lost, those that came last. */
+/**
+ * Returns the events of a run. If a call was repeated after its worker or workspace was lost, only the events of its
+ * last execution are included.
+ */
 export async function toldEventsOf(api: Client, runId: string): Promise<any[]> {
   const events = await eventsOf(api, runId);
   const callOf = ({ kind, payload }: any): string | undefined =>
@@ -73,14 +76,14 @@ export async function toldEventsOf(api: Client, runId: string): Promise<any[]> {
   );
 }
 
-/** Asks until some event of the run is as wanted. */
+/** Waits for an event of the run that fulfils the condition and returns it. */
 export const sees = (api: Client, runId: string, wanted: (event: any) => boolean): Promise<any> =>
   eventually(async () => (await eventsOf(api, runId)).find(wanted) ?? false, {
     timeoutMs: RUN_TIMEOUT_MS,
     everyMs: 100,
   });
 
-/** The outputs of the run's shell steps, in order. */
+/** Returns the outputs of the run's shell steps in order. */
 export const shellOutputs = async (api: Client, runId: string): Promise<string[]> =>
   (await toldEventsOf(api, runId))
     .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")

@@ -4,7 +4,7 @@ import type { ApiDocument } from "./client.ts";
 
 type Schema = Record<string, any>;
 
-/** One operation of the API document. Its path is below `/api/v1`. */
+/** An operation of the API document. Its path is below `/api/v1`. */
 export type Operation = {
   readonly method: string;
   readonly path: string;
@@ -12,9 +12,9 @@ export type Operation = {
   readonly query: readonly { readonly name: string; readonly schema: Schema; readonly isRequired: boolean }[];
   readonly body: Schema | undefined;
   readonly takesTeamHeader: boolean;
-  /** What a key must be allowed to; empty: nothing in particular. */
+  /** Permissions that a key needs; empty if none is required. */
   readonly permissions: readonly string[];
-  /** "none": credentials are not looked at; "optional": anonymous callers may see some. */
+  /** "none": credentials are ignored; "optional": anonymous callers can read public resources. */
   readonly access: "required" | "optional" | "none";
 };
 
@@ -45,7 +45,7 @@ export const operationsOf = (document: ApiDocument): Operation[] =>
       }),
     );
 
-/** Values and faults of what the document describes. */
+/** Generates valid and invalid values from the schemas of the document. */
 export class Samples {
   readonly #document: ApiDocument;
   readonly #ajv: Ajv2020;
@@ -57,13 +57,13 @@ export class Samples {
     this.#ajv.addSchema(document, "openapi");
   }
 
-  /** Follows references. */
+  /** Resolves `$ref`. */
   resolve(schema: Schema): Schema {
     const name = /^#\/components\/schemas\/(.+)$/.exec(schema["$ref"] ?? "")?.[1];
     return name === undefined ? schema : this.resolve(this.#document.components.schemas[name]);
   }
 
-  /** The least value that the schema takes. */
+  /** Returns a minimal valid value. */
   valid(given: Schema): unknown {
     const schema = this.resolve(given);
     const {
@@ -98,19 +98,19 @@ export class Samples {
     }
   }
 
-  /** Values that the schema refuses. */
+  /** Returns values that the schema rejects. */
   wrong(schema: Schema): unknown[] {
     return [null, -1, 1.5, "", "no such thing", true, [1], {}].filter((value) => !this.takes(schema, value));
   }
 
-  /** The objects that a body may be. */
+  /** Returns the schemas of the objects that a body may be. */
   variants(given: Schema): Schema[] {
     const schema = this.resolve(given);
     const alternatives: Schema[] | undefined = schema["anyOf"] ?? schema["oneOf"];
     return alternatives ? alternatives.flatMap((one) => this.variants(one)) : [schema];
   }
 
-  /** Whether it is JSON of the client's own, which may hold whatever JSON can. */
+  /** Returns whether the schema accepts any JSON value. */
   isAnything(schema: Schema): boolean {
     return ["any text", 1, null, {}, []].every((value) => this.takes(schema, value));
   }
@@ -119,7 +119,7 @@ export class Samples {
     return this.#ajv.validate(this.#absolute(schema), value);
   }
 
-  /** Texts of a query parameter that the schema refuses, and cursors that nobody issued. */
+  /** Returns texts of a query parameter that the schema rejects, and invalid cursors. */
   wrongTexts(name: string, given: Schema): string[] {
     const schema = this.resolve(given);
     const item: Schema = schema["items"] ? this.resolve(schema["items"]) : schema;
@@ -142,7 +142,7 @@ export class Samples {
     return ["\0"];
   }
 
-  /** References of the document, as ajv knows it. */
+  /** Rewrites `$ref` to the id under which ajv knows the document. */
   #absolute(schema: Schema): Schema {
     return JSON.parse(JSON.stringify(schema), (key, value) => (key === "$ref" ? `openapi${value}` : value)) as Schema;
   }

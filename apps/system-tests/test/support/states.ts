@@ -5,7 +5,7 @@ import { startRun } from "./runs.ts";
 
 export type Brought = { runId: string; lease: Lease; assignment?: Assignment };
 
-/** States of a run that has not ended; "waiting" = INPROGRESS, parked until its child ends. */
+/** Active states of a run. "waiting" is INPROGRESS without a lease, until its child ends. */
 export const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "waiting"] as const;
 export const ENDED = ["SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"] as const;
 const OUTCOMES: Record<string, [string, object]> = {
@@ -15,15 +15,15 @@ const OUTCOMES: Record<string, [string, object]> = {
   BLOCKED: ["BLOCKED", { message: "Which?" }],
 };
 
-/** The state as the platform shows it. */
+/** Returns the state as the API shows it. */
 export const shown = (state: string): string =>
   state === "waiting" || state === "LOCAL" || state === "third-party" ? "INPROGRESS" : state;
 
-/** Runs held in any state, by a worker that is moved by hand. */
+/** Puts runs into any state with a worker controlled by the test. */
 export class States {
   readonly #api: Client;
   readonly #worker: HandWorker;
-  /** Offers made to the test that is running; what it did not take must not come to the next one. */
+  /** Offers made during the current test; those it did not accept must not reach the next test. */
   readonly #offered: Lease[] = [];
 
   constructor(api: Client, worker: HandWorker) {
@@ -37,7 +37,10 @@ export class States {
     return lease;
   }
 
-  /** A run in a state of LIVE or ENDED; "LOCAL" = INPROGRESS, executed by its client; "third-party" = INPROGRESS, with another harness than ours. */
+  /**
+   * Creates a run in a state of LIVE or ENDED. "LOCAL" is INPROGRESS, executed by its client; "third-party" is
+   * INPROGRESS with an external harness.
+   */
   async bring(state: string): Promise<Brought> {
     const nothing = { executionId: "0", attempt: 0 };
     if (state === "LOCAL") {
@@ -75,13 +78,14 @@ export class States {
     return (await this.#api.post("/agent/runs", { prompt: "Help." }, { key: assignment!.runToken })).run_id;
   }
 
-  /** Leaves nothing behind that another test could be offered. */
+  /** Declines open offers and cancels active runs, so that no other test receives them. */
   async clear(): Promise<void> {
     for (const lease of this.#offered.splice(0)) await this.#worker.decline(lease);
     const { runs } = await this.#api.get(
       "/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&state=PENDING&execution_location=REMOTE&limit=500",
     );
-    const roots = runs.filter((run: any) => run.parent_run_id === undefined).concat(runs); // a root takes its offered children with it
+    // Cancelling a root run also cancels its children, including those that are offered.
+    const roots = runs.filter((run: any) => run.parent_run_id === undefined).concat(runs);
     for (const { run_id: id } of roots) await this.#api.call("POST", `/agent/runs/${id}/cancel?tree=true`);
   }
 }

@@ -6,8 +6,8 @@ const RESUME_MS = 10_000;
 const PAUSE_MS = 100;
 
 /**
- * Reads a stream of server-sent events until it has said that it ends. With `mayBreak` a broken one is taken up again after the
- * last whole event, as clients do; what was read is told as one stream.
+ * Reads a stream of server-sent events until its `end` event. With `mayBreak` a broken stream is resumed after the last
+ * complete event, and the parts are returned as one stream.
  */
 export async function readStream(url: string, init: RequestInit, mayBreak: boolean): Promise<Told> {
   const headers = { ...(init.headers as Record<string, string>) };
@@ -29,7 +29,7 @@ export async function readStream(url: string, init: RequestInit, mayBreak: boole
   }
 }
 
-/** The whole blocks of an answer, with `mayBreak` also of one that broke off. */
+/** Returns the complete blocks of a response. With `mayBreak` the response may break off. */
 async function readBlocks(response: Response, mayBreak: boolean): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -43,8 +43,9 @@ async function readBlocks(response: Response, mayBreak: boolean): Promise<string
 }
 
 /**
- * Reads events as a browser does: a stream that breaks off, or is refused for a while, is taken up again after the last whole event. Answers the
- * events (open and end apart) up to the one that `isLast`, or the stream's end. Errors: when nothing came for long.
+ * Reads events as a browser does: resumes a stream that breaks off or is temporarily rejected after its last complete
+ * event. Returns the events, without `open` and `end`, up to the first one for which `isLast` returns true, or up to
+ * the end of the stream. Throws if no event arrives for `FOLLOW_MS`.
  */
 export async function followEvents(
   url: string,
@@ -73,14 +74,14 @@ export async function followEvents(
         if (isLast(data)) return told;
       }
     } catch {
-      continue; // broken off: it is taken up again
+      continue; // Connection lost: resume after `lastId`.
     } finally {
       stop.abort();
     }
   }
 }
 
-/** A gateway that was killed is back in less, also on a machine that has a lot else to do. */
+/** Longer than the restart of a killed gateway takes on a busy machine. */
 const FOLLOW_MS = 60_000;
 
 async function* blocksOf(response: Response): AsyncGenerator<{ id?: string; event?: string; data: any }> {

@@ -7,7 +7,10 @@ import { eventually, isExpected, needs } from "@millwright/testing";
 import { SERVICES, type ServiceName } from "../../src/index.ts";
 import { burning, SLOW_MS, type DeploymentName } from "./deployment.ts";
 
-/** Declares the tests of a suite against a platform whose parts die meanwhile, and that nothing of it is lost or stuck afterwards. */
+/**
+ * Runs a suite against a platform whose processes are killed repeatedly, then checks that no event is lost and nothing
+ * is dead-lettered.
+ */
 export async function underFire(deployment: DeploymentName, suite: () => Promise<unknown>): Promise<void> {
   process.env["MILLWRIGHT_SYSTEM"] = deployment;
   jest.setTimeout(SLOW_MS);
@@ -24,7 +27,7 @@ export async function underFire(deployment: DeploymentName, suite: () => Promise
   });
 }
 
-/** Every event is in the log, and nothing was parked. */
+/** Checks that all events are published and that no event, feed reader or work item is dead-lettered. */
 async function isWhole(service: ServiceName): Promise<void> {
   const database = Database.open(burning().cluster.databaseUrl(service), { max: 1, applicationName: "system tests" });
   const count = async (from: string) =>

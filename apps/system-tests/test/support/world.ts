@@ -6,7 +6,7 @@ import type { Deployment } from "../../src/index.ts";
 import { connect, type Client } from "./client.ts";
 import { RUN_TIMEOUT_MS, script, succeeded } from "./runs.ts";
 
-/** A definition with a foreman and a helper, without repositories, so that nothing is cloned. */
+/** Returns a definition with a foreman and a helper. It has no repositories, so runs clone nothing. */
 export const definitionFiles = (foreman: string, helper = script("say: Done.")) => [
   {
     path: "factory.yaml",
@@ -22,11 +22,11 @@ export const definitionFiles = (foreman: string, helper = script("say: Done.")) 
   },
 ];
 
-/** The same files by their path, as repositories are made of them. */
+/** Returns the files as a map from path to content, the format of `bareRepository`. */
 export const treeOf = (files: readonly { path: string; content: string }[]): Record<string, string> =>
   Object.fromEntries(files.map(({ path, content }) => [path, content]));
 
-/** A factory whose definition is in force. */
+/** Creates a factory and applies its definition. */
 export async function aFactory(
   api: Client,
   files: { path: string; content: string }[],
@@ -39,7 +39,10 @@ export async function aFactory(
   return uid;
 }
 
-/** A factory's source once every owner has followed, which may be after the answer to an apply. */
+/**
+ * Waits until all services have applied a factory's source, which may be after the response to `apply`. Returns the
+ * source.
+ */
 export const settled = (api: Client, factory: string): Promise<any> =>
   eventually(
     async () => {
@@ -49,22 +52,25 @@ export const settled = (api: Client, factory: string): Promise<any> =>
     { timeoutMs: RUN_TIMEOUT_MS },
   );
 
-/** Applies a factory's source; answers it settled. */
+/** Applies a factory's source, waits until all services have applied it and returns it. */
 export async function applied(api: Client, factory: string, body: object = {}): Promise<any> {
   await api.post(`/factory/${factory}/source/apply`, body);
   return settled(api, factory);
 }
 
-/** A new team; answers a client with the key of its owner. */
+/** Creates a team. Returns a client with the key of its owner. */
 export async function aTeam(api: Client, name: string): Promise<Client> {
   const { api_key: key } = await api.post("/team", { name, owner_email: `${name}-${randomUUID()}@example.com` });
   return api.as(key);
 }
 
-/** A connection to a code host whose address is open: its uid, its paths in the API, and what the code host is given. */
+/** A code host connection with a public webhook URL: its uid, API path, webhook URL and webhook secret. */
 export type CodeHost = { uid: string; path: string; url: string; secret: string };
 
-/** Connects the client's team to a code host, with a secret of ours: what is shown once may be lost on the way to us. */
+/**
+ * Connects the client's team to a code host. The test chooses the webhook secret, because a generated secret is
+ * returned only once and the response may be lost.
+ */
 export async function aCodeHost(
   api: Client,
   kind: "github" | "gitlab",
@@ -89,7 +95,7 @@ const uidOf = (artifacts: any[], type: string): string =>
 
 const RULE = { checks: [{ kind: "regex", target: "final_message", pattern: "." }], pass: "pass", fail: "fail" };
 
-/** A scorer that has scored a run, and scores nothing by itself. */
+/** Creates a scorer that scores no run automatically, and scores one run with it. */
 async function aScorer(api: Client, factory: string, run: string): Promise<string> {
   const labels = [
     { value: "pass", score: 1 },
@@ -111,7 +117,7 @@ async function aScorer(api: Client, factory: string, run: string): Promise<strin
   return uid;
 }
 
-/** A benchmark of one task that has completed. */
+/** Creates a benchmark with one task and waits until it has completed. */
 async function aBenchmark(api: Client, factory: string): Promise<World> {
   const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
   const helper = agents.find((one: any) => one.name === "helper");
@@ -142,10 +148,10 @@ async function aBenchmark(api: Client, factory: string): Promise<World> {
   };
 }
 
-/** Ids of one thing of each kind that a team has, by the name of their collection in paths. */
+/** Ids of one resource of each kind of a team, by the name of their collection in paths. */
 export type World = Readonly<Record<string, string>>;
 
-/** Makes one thing of every kind in the client's team. */
+/** Creates one resource of each kind in the client's team. */
 export async function aWorld(api: Client, platform: Deployment): Promise<World> {
   const team = await teamOf(api);
   const root = platform.path("repositories", team);
@@ -169,7 +175,8 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const grant = await api.post(`/agent/environments/${environment.uid}/grants`, { user_uid: principal.uid });
   const identity = await api.post("/agent/identities", { name: "extra" });
   const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
-  const guest = await aTeam(await connect(platform), "guest"); // an invitation needs a person with a personal key
+  // An invitation needs the email address of a person with a personal key.
+  const guest = await aTeam(await connect(platform), "guest");
   const invitation = await api.post(`/team/${team}/invitations`, {
     email: (await guest.get("/whoami")).principal.email,
   });
