@@ -16,7 +16,7 @@ let server: GitServer;
 let [root, own]: [string, string] = ["", ""];
 let [bare, factory, branch]: string[] = [];
 
-/** A repository with an owner in the team, whose branch heads are polled every 200 ms. */
+/** A platform that polls branch heads every 200 ms, so that tests need not wait for a poll. */
 beforeAll(async () => {
   server = await new GitServer().start();
   own = mkdtempSync(join(tmpdir(), "millwright-authority-"));

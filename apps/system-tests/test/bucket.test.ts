@@ -6,7 +6,7 @@ import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { reached, script, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 
-/** Larger than the output that is sent within the report. */
+/** Larger than content that is sent inline (256 KiB). */
 const LARGE = 300_000;
 
 let s3: S3Server;

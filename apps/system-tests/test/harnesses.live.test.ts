@@ -16,8 +16,8 @@ import type { Client } from "./support/client.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";
 
 /**
- * The agent programs. Runs the tests of harnesses.test.ts with real programs instead of stand-ins; `npm run
- * test:harnesses` sets their paths.
+ * The real agent programs. This suite tests them as harnesses.test.ts tests stand-ins; `npm run test:harnesses` sets
+ * their paths.
  */
 const PROGRAMS = Object.values(AGENT_PROGRAMS);
 const USAGE = { usage: { input: 100, output: 10 } };

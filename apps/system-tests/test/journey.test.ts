@@ -33,7 +33,7 @@ const FIRST = script(
   "finish: All is done.",
 );
 
-/** For tests that the loss of a worker would repeat, or that need a feature of a single process. */
+/** For tests whose steps the loss of a worker would repeat, or that need a feature of a single process. */
 const onStandalone = isStandalone() ? test : test.skip;
 
 let platform: Deployment;

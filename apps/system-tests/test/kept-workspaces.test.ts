@@ -99,7 +99,7 @@ describe("a run that failed during environment setup, with a debug window", () =
         false,
         undefined,
       ]);
-      // This happens at once, not only when the reaper has closed the window.
+      // The handoff happens at once, not only after the reaper has closed the debug window.
       expect(await followUp(id, "Go on.")).toMatchObject({ outcome: "handoff_execution" });
       const fates = [
         [command, "delivered", undefined],

@@ -146,7 +146,7 @@ describe("what is read of a run, whatever its state", () => {
       available: false,
       run_id: runId,
       conversation_id: conversation,
-    }); // An unknown cost is not zero.
+    }); // Unknown usage is not reported as zero.
   });
 });
 

@@ -222,7 +222,7 @@ describe("a follow-up's fate", () => {
       const { runId, lease } = await bring(state);
       await followUp(runId, "Too late.");
       await cancel(runId);
-      // Until the completion the follow-up may still be delivered to the worker.
+      // Until the execution has ended, the follow-up may have been delivered.
       if (state === "INPROGRESS") await worker.complete(lease, "CANCELLED");
       expect(await fates(runId)).toEqual([["Too late.", "undeliverable", "run_cancelled"]]);
     }
